@@ -96,16 +96,16 @@ impl<'a> Names<'a> {
             ),
         };
         let supposed = RefCell::new(Vec::new());
-        let mut told: HashMap<Question, QuestionResult> = HashMap::new();
+        let mut asked: HashMap<Question, QuestionResult> = HashMap::new();
         let mut order: Vec<Question> = Vec::new();
         let mut ask = |question: Question| {
-            if let Some(known) = told.get(&question) {
+            if let Some(known) = asked.get(&question) {
                 return known.answer.clone();
             }
             let result = self.ask(&conf, asker, &question, &supposed);
             let answer = result.answer.clone();
             order.push(question.clone());
-            told.insert(question, result);
+            asked.insert(question, result);
             answer
         };
         let heard = resolve(Library::Glibc, &conf, host, &mut ask);
@@ -127,7 +127,7 @@ impl<'a> Names<'a> {
             LookupResult::Addresses(ips) => {
                 found.addresses = ips;
                 let decided =
-                    order.iter().filter_map(|question| Some((question, told.get(question)?)));
+                    order.iter().filter_map(|question| Some((question, asked.get(question)?)));
                 for (question, result) in decided.filter(|(_, result)| has_records(result)) {
                     // One family's way says it; the other's is the same.
                     if found.steps.is_empty() || question.kind == RecordType::A {
@@ -142,7 +142,7 @@ impl<'a> Names<'a> {
             LookupResult::NoName | LookupResult::Fails(_) | LookupResult::Unknown(_) => {
                 // What each name that was tried came to.
                 for question in order.iter().filter(|question| question.kind == RecordType::A) {
-                    if let Some(result) = told.get(question) {
+                    if let Some(result) = asked.get(question) {
                         found.steps.extend(result.steps.last().cloned());
                         found.through = result.by.or(found.through);
                     }

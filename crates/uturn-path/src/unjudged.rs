@@ -56,17 +56,17 @@ impl Gap {
     }
 
     /// The end of a flow that cannot be judged.
-    pub(crate) fn exchange(&self, place: Place, mut trip: PacketState) -> Exchange {
-        let leg = trip.packet.leg();
-        trip.note(place, self.step().seeing(leg));
-        ended(trip, uturn_model::Outcome::Unknown, Some(self.mechanism))
+    pub(crate) fn exchange(&self, place: Place, mut state: PacketState) -> Exchange {
+        let leg = state.packet.leg();
+        state.note(place, self.step().seeing(leg));
+        ended(state, uturn_model::Outcome::Unknown, Some(self.mechanism))
     }
 
     /// The end of a packet whose further way cannot be judged.
-    pub(crate) fn arrival<'a>(&self, mut trip: PacketState) -> Arrival<'a> {
-        let leg = trip.packet.leg();
-        trip.note(Place::Fabric, self.step().seeing(leg));
-        Arrival { trip, stop: Stop::Unknown(self.mechanism) }
+    pub(crate) fn arrival<'a>(&self, mut state: PacketState) -> Arrival<'a> {
+        let leg = state.packet.leg();
+        state.note(Place::Fabric, self.step().seeing(leg));
+        Arrival { state, stop: Stop::Unknown(self.mechanism) }
     }
 }
 

@@ -65,10 +65,10 @@ struct Table {
 impl Engine<'_> {
     /// What becomes of a flow: one verdict for each case of what is not known and matters.
     pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-        let told = self.by_rules(flow)?;
+        let verdicts = self.by_rules(flow)?;
         match self.name_in_doubt(flow)? {
-            Some(doubt) => self.by_name(flow, &doubt, told),
-            None => Ok(told),
+            Some(doubt) => self.by_name(flow, &doubt, verdicts),
+            None => Ok(verdicts),
         }
     }
 
@@ -355,7 +355,7 @@ impl Table {
                 }
             }
         }
-        let told = found.into_iter().map(|(rows, columns, verdict)| {
+        let verdicts = found.into_iter().map(|(rows, columns, verdict)| {
             let mut verdict = verdict.clone();
             if rows.len() < self.runnings.len() {
                 let some: Vec<Running> = rows.iter().map(|at| self.runnings[*at]).collect();
@@ -366,7 +366,7 @@ impl Table {
             }
             verdict
         });
-        told.collect()
+        verdicts.collect()
     }
 
     /// `the client runs on a node with an endpoint of shop/web`.
@@ -397,21 +397,21 @@ fn either(yes: &[Verdict], no: &[Verdict], mark: impl Fn(&mut Verdict, bool)) ->
     let alike = |verdict: &Verdict, other: &Verdict| {
         verdict.conditions == other.conditions && is_same(verdict, other)
     };
-    let mut told: Vec<Verdict> = Vec::new();
+    let mut verdicts: Vec<Verdict> = Vec::new();
     for (holds, here, there) in [(true, yes, no), (false, no, yes)] {
         for verdict in here {
             let mut verdict = verdict.clone();
             if there.iter().any(|other| alike(&verdict, other)) {
                 if holds {
-                    told.push(verdict);
+                    verdicts.push(verdict);
                 }
                 continue;
             }
             mark(&mut verdict, holds);
-            told.push(verdict);
+            verdicts.push(verdict);
         }
     }
-    told
+    verdicts
 }
 
 /// Whether two verdicts say the same, however their ways came about.

@@ -112,7 +112,7 @@ impl<'a> Inventory<'a> {
         cluster: &'a Cluster,
         captured: Vec<(&'a Name, Arc<NodeRuntime>)>,
         mut plain: FastMap<&'a Name, Node>,
-        marks: &mut Discriminators,
+        discriminators: &mut Discriminators,
     ) -> Self {
         let nodes: Vec<&'a Node> = cluster.nodes.values().collect();
         let node_places: FastMap<&'a Name, u32> =
@@ -177,7 +177,7 @@ impl<'a> Inventory<'a> {
         for (place, node) in nodes.iter().enumerate() {
             let is_odd = odd.contains(&(place as u32));
             let node = plain.remove(&node.name).map_or(Cow::Borrowed(*node), Cow::Owned);
-            let key = NodeKey::of(&node, marks, is_odd || told_apart.contains(&node.name));
+            let key = NodeKey::of(&node, discriminators, is_odd || told_apart.contains(&node.name));
             let zoned = numbers[1].of((key.clone(), node.zone().map(str::to_owned)));
             let plain = numbers[0].of((key, None));
             counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });
@@ -203,7 +203,7 @@ impl<'a> Inventory<'a> {
             behind: Vec::new(),
             captured,
         };
-        inventory.count_pods(&pods, &not_plain, marks);
+        inventory.count_pods(&pods, &not_plain, discriminators);
         inventory.fill_classes();
         inventory
     }
@@ -274,7 +274,7 @@ impl<'a> Inventory<'a> {
         &mut self,
         pods: &[Resident<'a>],
         not_plain: &FastSet<IpAddr>,
-        marks: &mut Discriminators,
+        discriminators: &mut Discriminators,
     ) {
         let mut kinds: Numbers<Vec<Look>> = Numbers::default();
         // No pod with a network of its own has no address at all and is in no node's range.
@@ -298,7 +298,7 @@ impl<'a> Inventory<'a> {
                 for ip in &pod.ips {
                     let odd = not_plain.contains(ip).then_some(*ip);
                     let in_range = self.ranges.holder(*ip).is_some();
-                    looks.push((Family::of(*ip), marks.of(*ip), odd, in_range));
+                    looks.push((Family::of(*ip), discriminators.of(*ip), odd, in_range));
                 }
                 kind = kinds.of_list(&looks);
             }

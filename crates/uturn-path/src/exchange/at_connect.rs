@@ -48,41 +48,41 @@ impl<'a> Walk<'_, 'a> {
         &self,
         client: Peer<'a>,
         request: &Request,
-        trip: PacketState,
+        state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let to = trip.packet.leg().dst;
-        let protocol = trip.packet.protocol();
+        let to = state.packet.leg().dst;
+        let protocol = state.packet.protocol();
         let Some(proxy) = self.cluster.proxy.replaced_by() else {
-            return self.exchange(client, request, trip);
+            return self.exchange(client, request, state);
         };
         match self.connected(proxy, client, to, protocol) {
-            Connected::AsIs => self.exchange(client, request, trip),
-            Connected::Unknown(gap) => Ok(vec![gap.exchange(self.engine.place(client), trip)]),
+            Connected::AsIs => self.exchange(client, request, state),
+            Connected::Unknown(gap) => Ok(vec![gap.exchange(self.engine.place(client), state)]),
             Connected::Nobody(service) => {
-                let mut trip = trip;
+                let mut state = state;
                 let why = format!("{proxy} has no endpoint for {to} and refuses to connect");
                 let step = Step::new(StepKind::Reject, why, by(service, proxy));
-                let leg = trip.packet.leg();
-                trip.note(self.engine.place(client), step.seeing(leg));
-                Ok(vec![ended(trip, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
+                let leg = state.packet.leg();
+                state.note(self.engine.place(client), step.seeing(leg));
+                Ok(vec![ended(state, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
             }
             Connected::One(service, endpoints) => {
                 let mut ways = Vec::new();
                 for (share, endpoint) in &endpoints {
-                    let mut trip = trip.clone();
-                    trip.share *= share;
-                    trip.chance |= endpoints.len() > 1;
-                    let before = trip.packet.leg();
+                    let mut state = state.clone();
+                    state.share *= share;
+                    state.chance |= endpoints.len() > 1;
+                    let before = state.packet.leg();
                     let after = Leg { src: before.src, dst: *endpoint };
                     let place = || self.engine.place(client);
-                    trip.note_unless_brief(place, || {
+                    state.note_unless_brief(place, || {
                         let why = format!("{proxy} connects to {endpoint}, not to {to}");
                         Step::new(StepKind::Translate, why, by(service, proxy))
                             .changing(before, after)
                     });
-                    trip.packet = trip.packet.with_leg(after);
+                    state.packet = state.packet.with_leg(after);
                     self.check_endpoint(endpoint.ip())?;
-                    ways.extend(self.exchange(client, request, trip)?);
+                    ways.extend(self.exchange(client, request, state)?);
                 }
                 Ok(self.merged(ways))
             }

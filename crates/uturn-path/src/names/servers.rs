@@ -183,10 +183,10 @@ impl Chain<'_> {
                     |config| config.origin.clone(),
                 );
                 let by = Evidence::Corefile { plugin: "Corefile".into(), origin };
-                let said = format!("CoreDNS's Corefile cannot be read: {why}");
-                let step = Step::new(StepKind::Unknown, said.clone(), by);
+                let why = format!("CoreDNS's Corefile cannot be read: {why}");
+                let step = Step::new(StepKind::Unknown, why.clone(), by);
                 let settle = "mend the Corefile".to_owned();
-                (Answer::Unknown(Unknown { why: said, settle }), vec![step])
+                (Answer::Unknown(Unknown { why, settle }), vec![step])
             }
         }
     }

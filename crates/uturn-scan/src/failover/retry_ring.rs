@@ -281,30 +281,30 @@ impl RetryRing {
 
     /// Adds all that sets a client apart from others of its class: its own targets that are
     /// not as usual, and the targets that requests meet shortly before and after them.
-    pub(crate) fn add_differences(&self, caller: Caller, told: &mut Vec<u32>) {
-        told.push(PART);
+    pub(crate) fn add_differences(&self, caller: Caller, differences: &mut Vec<u32>) {
+        differences.push(PART);
         let is_unusual = |(at, own): &(u32, u32)| *own != self.usual(*at);
         let unusual: Vec<(u32, u32)> = self.owns(caller).filter(is_unusual).collect();
         let is_seen = |(at, own): &&(u32, u32)| self.look(*own) != self.look(self.usual(*at));
         let seen: Vec<(u32, u32)> = unusual.iter().filter(is_seen).copied().collect();
         for spot in &unusual {
-            told.extend([PART, spot.1, self.usual(spot.0)]);
+            differences.extend([PART, spot.1, self.usual(spot.0)]);
             if seen.contains(spot) {
-                self.add_side(spot.0, &seen, -1, told);
-                self.add_side(spot.0, &seen, 1, told);
+                self.add_side(spot.0, &seen, -1, differences);
+                self.add_side(spot.0, &seen, 1, differences);
             }
         }
     }
 
-    fn add_side(&self, at: u32, unusual: &[(u32, u32)], step: i64, told: &mut Vec<u32>) {
-        told.push(PART);
-        let most = told.len() + 2 * MANY;
+    fn add_side(&self, at: u32, unusual: &[(u32, u32)], step: i64, differences: &mut Vec<u32>) {
+        differences.push(PART);
+        let most = differences.len() + 2 * MANY;
         let count = self.stretches.last().map_or(0, |stretch| i64::from(stretch.at.end));
         let mut share = 1.0;
         for away in 1..count {
             let next = (i64::from(at) + step * away).rem_euclid(count) as u32;
             if unusual.iter().any(|(other, _)| *other == next) {
-                told.push(PART);
+                differences.push(PART);
                 return;
             }
             let kind = self.look(self.usual(next));
@@ -316,14 +316,14 @@ impl RetryRing {
             if failing == 0.0 && step < 0 {
                 return;
             }
-            let is_like_nobody = told.len() > most;
-            match told.as_mut_slice() {
+            let is_like_nobody = differences.len() > most;
+            match differences.as_mut_slice() {
                 [.., last, many] if *last == kind && *many < PART => *many += 1,
                 _ if is_like_nobody => {
-                    told.extend([PART, at]);
+                    differences.extend([PART, at]);
                     return;
                 }
-                _ => told.extend([kind, 1]),
+                _ => differences.extend([kind, 1]),
             }
             share *= failing;
             // Where all fail, it matters only who is asked last: the one before the first.

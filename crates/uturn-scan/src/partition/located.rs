@@ -94,7 +94,7 @@ impl<'a> Classifier<'a> {
                         .into_iter()
                         .chain([!names.is_empty(), holders.is_node])
                         .fold(0, |flags, flag| flags << 1 | u64::from(flag));
-                let mark = u64::from(self.marks.of(ip));
+                let mark = u64::from(self.discriminators.of(ip));
                 let zones = match endpoint.zone_hints.is_empty() {
                     true => 0,
                     false => 1 + u64::from(self.zones.of(&endpoint.zone_hints)),
@@ -105,7 +105,7 @@ impl<'a> Classifier<'a> {
                         let mut seen = profile(pod);
                         // As a client it may call from another of its addresses.
                         let others = pod.ips.iter().filter(|other| **other != ip);
-                        seen.extend(others.map(|other| u64::from(self.marks.of(*other))));
+                        seen.extend(others.map(|other| u64::from(self.discriminators.of(*other))));
                         1 + u64::from(self.profiles.of(seen))
                     }
                 };

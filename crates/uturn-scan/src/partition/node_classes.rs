@@ -7,7 +7,7 @@ use uturn_netfilter::hash::{FastMap, FastSet};
 
 use crate::inventory::interval_set::IntervalSet;
 use crate::inventory::{HOST, Inventory, NodeClass};
-use crate::partition::target_classes::{Bundle, Callers, Care, PART, Representative, Touched};
+use crate::partition::target_classes::{Bundle, Care, ClientSet, PART, Representative, Touched};
 
 /// Nodes being put into classes.
 pub(crate) struct PartitionBuilder<'s, 'a> {
@@ -21,7 +21,7 @@ pub(crate) struct PartitionBuilder<'s, 'a> {
     pub(crate) shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) representatives: Vec<Representative>,
-    pub(crate) callers: Vec<Callers<'a>>,
+    pub(crate) client_sets: Vec<ClientSet<'a>>,
     /// As `TargetClasses::untouched` and `TargetClasses::touched`.
     pub(crate) untouched_classes: FastMap<u32, u32>,
     pub(crate) touched_classes: FastMap<u32, u32>,
@@ -238,14 +238,14 @@ impl<'a> PartitionBuilder<'_, 'a> {
         // captured rules may know one and not the other.
         let is_told_apart = self.care == Care::EveryNode || self.inventory.has_captures();
         if self.care == Care::EveryPod || (is_told_apart && itself) {
-            let each = places.iter().map(|at| Callers {
+            let each = places.iter().map(|at| ClientSet {
                 pod: clients[at],
                 at: at as u32,
                 places: IntervalSet::one(at as u32),
                 nodes: 1,
                 itself,
             });
-            self.callers.extend(each);
+            self.client_sets.extend(each);
             return;
         }
         let wanted = self.first.filter(|at| places.contains(*at as usize));
@@ -262,7 +262,7 @@ impl<'a> PartitionBuilder<'_, 'a> {
             on.dedup();
             on.len()
         });
-        self.callers.push(Callers { pod, at, places: places.clone(), nodes, itself });
+        self.client_sets.push(ClientSet { pod, at, places: places.clone(), nodes, itself });
     }
 }
 

@@ -75,13 +75,13 @@ impl<'a> SignatureWriter<'_, 'a> {
         let family = u64::from(Family::of(ip) == Family::V6);
         // An address that belongs to a node or pod too is like no other.
         let holder = inventory.node_towards(ip).map_or(0, |place| 1 + u64::from(place));
-        let mark = u64::from(self.classifier.marks.of(ip));
+        let mark = u64::from(self.classifier.discriminators.of(ip));
         self.shape.extend([at as u64, family << 32 | mark, holder]);
     }
 
     fn port(&mut self, port: u16) {
         let at = place_of(&mut self.ports, port);
-        let mark = self.classifier.marks.of_port(port);
+        let mark = self.classifier.discriminators.of_port(port);
         self.shape.extend([at as u64, u64::from(mark)]);
     }
 
@@ -218,10 +218,11 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
 
     /// The shapes of the Services' load balancers, where they are made like this.
     fn shapes(cluster: &Cluster, make: fn(&Cluster) -> Vec<LoadBalancer>) -> Vec<Vec<u64>> {
-        let mut marks = Discriminators::new(cluster, &[], &FastMap::default());
-        let inventory = Inventory::new(cluster, Vec::new(), FastMap::default(), &mut marks);
+        let mut discriminators = Discriminators::new(cluster, &[], &FastMap::default());
+        let inventory =
+            Inventory::new(cluster, Vec::new(), FastMap::default(), &mut discriminators);
         let listeners = Listeners::new(&outline_of_listeners(cluster));
-        let mut classifier = Classifier::new(inventory, marks);
+        let mut classifier = Classifier::new(inventory, discriminators);
         classifier.sample.make = make;
         let shape = |service: &Service| {
             let to = (service.load_balancer[0].ip.unwrap(), 80).into();

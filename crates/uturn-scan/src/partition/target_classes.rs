@@ -61,7 +61,7 @@ pub(crate) struct Partition<'a> {
     pub(crate) bundles: Vec<Bundle>,
     /// Endpoints on no known node.
     pub(crate) loose: Vec<IpAddr>,
-    pub(crate) callers: Vec<Callers<'a>>,
+    pub(crate) client_sets: Vec<ClientSet<'a>>,
 }
 
 /// A node that stands for others.
@@ -76,7 +76,7 @@ pub(crate) struct Representative {
 
 /// Clients that are alike for a target.
 #[derive(Clone, Debug)]
-pub(crate) struct Callers<'a> {
+pub(crate) struct ClientSet<'a> {
     /// Who is walked for all, and where it stands among the clients.
     pub(crate) pod: &'a Pod,
     pub(crate) at: u32,
@@ -87,9 +87,9 @@ pub(crate) struct Callers<'a> {
     pub(crate) itself: bool,
 }
 
-impl<'a> Callers<'a> {
+impl<'a> ClientSet<'a> {
     /// Who is walked for all.
-    pub(crate) fn caller(&self, inventory: &Inventory<'a>) -> Caller {
+    pub(crate) fn walked(&self, inventory: &Inventory<'a>) -> Caller {
         Caller { place: inventory.homes[self.at as usize], at: self.at }
     }
 
@@ -128,7 +128,7 @@ pub(crate) enum Care {
 pub(crate) struct Classifier<'a> {
     pub(crate) inventory: Arc<Inventory<'a>>,
     /// What addresses and ports are told apart by.
-    pub(crate) marks: Discriminators,
+    pub(crate) discriminators: Discriminators,
     pub(crate) slices: Numbers<SliceKey<'a>>,
     pub(crate) unlike: Numbers<UnlikeKey<'a>>,
     pub(crate) zones: Numbers<&'a [Text]>,
@@ -166,11 +166,11 @@ pub(crate) struct Touched {
 }
 
 impl<'a> Classifier<'a> {
-    pub(crate) fn new(inventory: Inventory<'a>, marks: Discriminators) -> Self {
-        let sample = Sample::new(inventory.cluster, &marks.node_labels);
+    pub(crate) fn new(inventory: Inventory<'a>, discriminators: Discriminators) -> Self {
+        let sample = Sample::new(inventory.cluster, &discriminators.node_labels);
         Self {
             inventory: Arc::new(inventory),
-            marks,
+            discriminators,
             slices: Numbers::default(),
             unlike: Numbers::default(),
             zones: Numbers::default(),
@@ -276,18 +276,28 @@ impl<'a> Classifier<'a> {
             shape: Vec::new(),
             sizes: Vec::new(),
             representatives: Vec::new(),
-            callers: Vec::new(),
+            client_sets: Vec::new(),
             untouched_classes: FastMap::default(),
             touched_classes: FastMap::default(),
         };
         builder.build();
-        let PartitionBuilder { mut shape, sizes, representatives, callers, of, .. } = builder;
+        let PartitionBuilder { mut shape, sizes, representatives, client_sets, of, .. } = builder;
         let (untouched, touched) = (builder.untouched_classes, builder.touched_classes);
         let alone = &bundles[loose];
         shape.push(PART);
         shape.extend(alone.iter().map(|bundle| u64::from(bundle.number)));
         let loose = alone.iter().map(|bundle| bundle.ip).collect();
-        Partition { shape, sizes, representatives, untouched, touched, of, bundles, loose, callers }
+        Partition {
+            shape,
+            sizes,
+            representatives,
+            untouched,
+            touched,
+            of,
+            bundles,
+            loose,
+            client_sets,
+        }
     }
 
     fn touch(

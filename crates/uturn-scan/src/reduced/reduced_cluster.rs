@@ -38,8 +38,8 @@ pub(crate) fn reduced_cluster(
         homes.insert(stand.place, (stand.homes, stand.targets));
     }
     let mut add = |pod: &Pod| drop(cluster.pods.insert(pod.name.clone(), pod.clone()));
-    for callers in &partition.callers {
-        add(callers.pod);
+    for client_set in &partition.client_sets {
+        add(client_set.pod);
     }
     for port in &scope.ports {
         for (place, pod) in inventory.host_ports.get(port).into_iter().flatten() {
