@@ -136,13 +136,13 @@ impl<'a> Walk<'_, 'a> {
         whole_unless(self.population.is_whole() || !self.population.lacks_endpoint(ip))
     }
 
-    /// Fails if a packet came to a process that the population lacks.
+    /// Fails if a packet reached a process that the population lacks.
     fn check_process(&self, node: &'a Node, port: u16) -> Result<(), WalkError> {
         let is_known = self.population.is_whole() || self.engine.host_pod_on(node, port).is_some();
         whole_unless(is_known || !self.population.lacks_process(&node.name, port))
     }
 
-    /// Where endpoints stand for many, each is picked as often as all that it stands for.
+    /// Where endpoints represent many, rules pick each as often as all that it represents.
     /// Rules pick any endpoint as likely as any other.
     fn weigh(&self, before: Leg, ends: &mut [End]) -> Result<(), WalkError> {
         let weight = |end: &End| match end.packet.leg().dst {

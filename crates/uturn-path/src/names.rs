@@ -60,13 +60,13 @@ pub(crate) enum Doubt {
     Unmodelled(String),
 }
 
-/// All who answer names in a cluster.
+/// Everything that answers names in a cluster.
 pub(crate) struct Names<'a> {
     cluster: &'a Cluster,
     servers: Servers<'a>,
 }
 
-/// What one question came to.
+/// The result of one question.
 struct QuestionResult {
     answer: Answer,
     steps: Vec<Step>,
@@ -129,7 +129,7 @@ impl<'a> Names<'a> {
                 let decided =
                     order.iter().filter_map(|question| Some((question, asked.get(question)?)));
                 for (question, result) in decided.filter(|(_, result)| has_records(result)) {
-                    // One family's way says it; the other's is the same.
+                    // Both families take the same way: show the steps of one.
                     if found.steps.is_empty() || question.kind == RecordType::A {
                         found.steps.clone_from(&result.steps);
                     }
@@ -140,7 +140,7 @@ impl<'a> Names<'a> {
                 }
             }
             LookupResult::NoName | LookupResult::Fails(_) | LookupResult::Unknown(_) => {
-                // What each name that was tried came to.
+                // The result for each name that was tried.
                 for question in order.iter().filter(|question| question.kind == RecordType::A) {
                     if let Some(result) = asked.get(question) {
                         found.steps.extend(result.steps.last().cloned());

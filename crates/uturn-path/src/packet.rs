@@ -16,7 +16,7 @@ pub(crate) use pace::{Pace, Tries};
 /// A sender or receiver of packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Peer<'a> {
-    /// A pod with a network of its own.
+    /// A pod outside its node's network.
     Pod(&'a Pod),
     /// A process in a node's network; a hostNetwork pod where it is known which.
     Host(&'a Node, Option<&'a Pod>),

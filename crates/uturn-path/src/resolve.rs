@@ -122,7 +122,7 @@ impl<'a> Engine<'a> {
     /// Where a destination leads for a client outside the cluster.
     ///
     /// # Errors
-    /// There is no such destination, or it has no address.
+    /// Returns an error if there is no such destination, or if it has no address.
     pub fn resolve_outside(&self, to: &Destination) -> Result<ResolvedTarget, WalkError> {
         self.aim(Peer::Outside, to)
     }

@@ -100,7 +100,7 @@ impl Engine<'_> {
         })
     }
 
-    /// What keeps calls of a Service from being judged, wherever they come from.
+    /// Why calls of a Service cannot be judged, for any client.
     pub(crate) fn gap_of_service(&self, service: &NamespacedName) -> Option<Gap> {
         self.cluster.services.get(service).and_then(gap_of_endpoints)
     }

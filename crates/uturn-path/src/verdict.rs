@@ -20,7 +20,7 @@ impl Engine<'_> {
     /// taken for true.
     ///
     /// # Errors
-    /// The flow cannot be walked.
+    /// Returns an error if the flow cannot be walked.
     pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
         Ok(vec![self.walk_whole().verdict(flow)?])
     }
@@ -71,7 +71,8 @@ impl<'a> Walk<'_, 'a> {
     /// What becomes of a flow whose destination is resolved already.
     ///
     /// # Errors
-    /// The flow cannot be walked, or the population cannot tell ([`WalkError::NeedsWhole`]).
+    /// Returns an error if the flow cannot be walked, and [`WalkError::NeedsWhole`] if the
+    /// population does not know enough to walk it.
     pub fn verdict_at(&self, flow: &Flow, target: &ResolvedTarget) -> Result<Verdict, WalkError> {
         let mut ways = Vec::new();
         for client in self.engine.clients(&flow.from)? {

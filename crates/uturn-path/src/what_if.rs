@@ -3,9 +3,9 @@
 //! Two things are often missing and decide a lot: how kube-proxy runs (its mode, whether it is
 //! the cloud's own build, and whether it knows the pods' ranges, without which it keeps pods
 //! from a Service of policy Local), and where pods will run that do not exist yet. Each reading
-//! of them is a cluster of its own that the same engine walks. A third is what rules do that
-//! are not modelled (`rules`), a fourth what a name leads to (`names`). Readings with one verdict
-//! are one case, and what makes no difference is not said.
+//! of them is a separate cluster that the same engine walks. A third is what unmodelled rules do
+//! (`rules`), a fourth what a name leads to (`names`). Readings with equal verdicts are merged
+//! into one case, and a case names only what makes a difference.
 
 mod names;
 mod rules;
@@ -63,7 +63,11 @@ struct Table {
 }
 
 impl Engine<'_> {
-    /// What becomes of a flow: one verdict for each case of what is not known and matters.
+    /// Walks a flow once for each case of what is not known and matters. Returns one verdict for
+    /// each case.
+    ///
+    /// # Errors
+    /// Returns an error if the flow cannot be walked in one of the cases.
     pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
         let verdicts = self.by_rules(flow)?;
         match self.name_in_doubt(flow)? {
@@ -160,7 +164,7 @@ pub fn conditions(cluster: &Cluster, places: &[usize]) -> Vec<Text> {
     if some.len() == all.len() { Vec::new() } else { vec![describe_running(&some, &all)] }
 }
 
-/// How kube-proxy may run, as far as nothing says it; what is taken for true is the first.
+/// How kube-proxy may run, for what the input does not state. The first is the assumed one.
 fn runnings(cluster: &Cluster) -> Vec<Running> {
     let proxy = &cluster.proxy;
     let is_captured = |name: &Name| cluster.captures.contains_key(name);

@@ -1,5 +1,5 @@
-//! What nobody says and what decides: a verdict for each case, and none for what does not
-//! matter.
+//! What the input does not state and what decides: a verdict for each case, and none for what
+//! does not matter.
 
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
@@ -126,7 +126,7 @@ fn what_is_stated_is_no_question() {
     assert!(from_node.len() == 1 && from_node[0].starts_with(':'), "{from_node:?}");
 }
 
-/// A node with a rule of its own that nobody models, and what it does with what it matches.
+/// A node with an additional rule that uturn does not model, and what it does with what it matches.
 fn guarded(rules: &str) -> String {
     format!(
         r#"

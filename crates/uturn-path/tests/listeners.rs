@@ -6,7 +6,7 @@ use uturn_model::Protocol;
 use uturn_path::Engine;
 use uturn_snapshot::{Source, read};
 
-/// Two Services share an address and a port, each with a transport of its own.
+/// Two Services share an address and a port, each with a different transport.
 const CLUSTER: &str = r#"
 apiVersion: uturn.dev/v1alpha1
 kind: Facts

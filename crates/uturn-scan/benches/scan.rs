@@ -95,7 +95,7 @@ impl Spent {
     }
 }
 
-/// Seconds that all threads of this process were on the processor, where the kernel says it:
+/// Seconds that all threads of this process were on the processor, where the kernel reports it:
 /// the fourteenth and fifteenth word of its line, in hundredths.
 fn busy() -> Option<f64> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
@@ -105,7 +105,7 @@ fn busy() -> Option<f64> {
     Some(ticks.sum::<Option<f64>>()? / 100.0)
 }
 
-/// The most memory this process has had, where the kernel says it.
+/// The most memory this process has had, where the kernel reports it.
 fn most_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

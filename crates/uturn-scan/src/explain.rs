@@ -79,7 +79,7 @@ pub enum ClassTrait {
     NodeRpFilter(RpFilter),
     /// Their node is in these security groups.
     SecurityGroups(Vec<Text>),
-    /// Their node has rules of its own.
+    /// Their node has additional rules.
     NodeFirewall,
     /// Their node does not forward.
     NodeDoesNotForward,

@@ -37,7 +37,7 @@ pub(crate) struct Caller {
     pub(crate) at: u32,
 }
 
-/// All who are there.
+/// The nodes, pods and addresses of a cluster, counted by class.
 pub(crate) struct Inventory<'a> {
     pub(crate) cluster: &'a Cluster,
     /// Nodes in order of their names.
@@ -49,9 +49,9 @@ pub(crate) struct Inventory<'a> {
     pub(crate) clients: Vec<&'a Pod>,
     /// The node that each of them is on.
     pub(crate) homes: Vec<u32>,
-    /// Where a pod with a network of its own stands among the clients, by its number.
+    /// The place among the clients of each pod outside its node's network, by its number.
     client_places: Vec<Option<u32>>,
-    /// The pods with a network of their own that have an address.
+    /// The pods outside their nodes' networks that have an address.
     residents: PodAddresses<'a>,
     nodes_at: FastMap<IpAddr, Vec<u32>>,
     ranges: Ranges,
@@ -68,7 +68,7 @@ pub(crate) struct Inventory<'a> {
     pub(crate) captured: Vec<(&'a Name, Arc<NodeRuntime>)>,
 }
 
-/// A node; as if it had not been captured, where that comes to the same.
+/// A node. A capture that changes nothing is left out.
 pub(crate) struct Counted<'a> {
     pub(crate) node: Cow<'a, Node>,
     /// Its class regardless of zones, and with regard to them.
@@ -85,11 +85,11 @@ pub(crate) struct NodeClass {
     pub(crate) kinds: BTreeMap<u32, (Vec<u32>, IntervalSet)>,
 }
 
-/// Who has an address.
+/// What has an address.
 pub(crate) struct Holders<'a> {
     /// The node that packets to it are delivered to.
     pub(crate) towards: Option<u32>,
-    /// The pod with a network of its own that has it: the last one, if several do.
+    /// The pod outside its node's network that has it: the last one, if several do.
     pub(crate) pod: Option<&'a Pod>,
     /// Where it stands among the clients.
     pub(crate) client: Option<u32>,
@@ -99,7 +99,7 @@ pub(crate) struct Holders<'a> {
     pub(crate) is_plain: bool,
 }
 
-/// What rules see of a pod's address: its family, its marks, itself if something else has
+/// What rules see of a pod's address: its family, its discriminators, itself if something else has
 /// it too, and whether it is in a node's range.
 type Look = (Family, u32, Option<IpAddr>, bool);
 
@@ -208,7 +208,7 @@ impl<'a> Inventory<'a> {
         inventory
     }
 
-    /// Whether some node has rules of its own, which may treat each Service differently.
+    /// Whether some node has additional rules, which may treat each Service differently.
     pub(crate) fn has_captures(&self) -> bool {
         !self.captured.is_empty()
     }
@@ -235,7 +235,7 @@ impl<'a> Inventory<'a> {
         self.ranges.holder(ip)
     }
 
-    /// The pods with a network of their own that have an address.
+    /// The pods outside their nodes' networks that have an address.
     pub(crate) fn pods_at(&self, ip: IpAddr) -> &[Resident<'a>] {
         self.residents.at(ip)
     }
@@ -245,7 +245,7 @@ impl<'a> Inventory<'a> {
         self.nodes_at.contains_key(&ip)
     }
 
-    /// Who has an address.
+    /// What has an address.
     pub(crate) fn holders(&self, ip: IpAddr) -> Holders<'a> {
         let nodes = self.nodes_at.get(&ip).map_or(&[][..], Vec::as_slice);
         let pods = self.pods_at(ip);
@@ -277,7 +277,7 @@ impl<'a> Inventory<'a> {
         discriminators: &mut Discriminators,
     ) {
         let mut kinds: Numbers<Vec<Look>> = Numbers::default();
-        // No pod with a network of its own has no address at all and is in no node's range.
+        // For a pod in its node's network: no address, and in no node's range.
         let host = kinds.of(vec![(Family::V4, u32::MAX, None, false)]);
         debug_assert_eq!(host, HOST, "the first number");
         let mut clients: Vec<([u32; 4], u32, &'a Pod)> = Vec::with_capacity(pods.len());

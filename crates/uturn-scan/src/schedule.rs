@@ -1,8 +1,8 @@
 //! All targets of a scan: classified one after the other, walked side by side.
 //!
-//! The first target of each shape is walked as soon as it is classified. Of the others of that
-//! shape is said what was found of the first, as far as it is the same however many equals
-//! there are; for the rest, targets of the same sizes are walked once.
+//! The first target of each shape is walked as soon as it is classified. The result
+//! also holds for the others of that shape, as far as it does not depend on how many nodes and
+//! pods are alike; for the rest, targets of the same sizes are walked once.
 
 pub(crate) mod target_walk;
 
@@ -84,7 +84,7 @@ fn job<'a>(
     Ok(TargetJob { target: Arc::clone(target), target_classes, care })
 }
 
-/// Walks a target in the whole cluster, where nothing stands for anything else.
+/// Walks a target in the whole cluster, where each object represents only itself.
 fn walk_whole<'a>(
     engine: &Engine<'a>,
     walker: &Walker<'a>,
@@ -152,7 +152,7 @@ impl<'a> TargetJobs<'a> {
         }
     }
 
-    /// Says of the others of each shape what is known, and walks the rest.
+    /// Answers the other jobs of each shape with what is known, and walks the rest.
     fn walk_others(&mut self, walker: &Walker<'a>) {
         let mut batches: Vec<(usize, Vec<Placed<'a>>)> = Vec::new();
         for (number, shape) in self.alike.iter_mut().enumerate() {

@@ -24,7 +24,7 @@ fn cases() -> u32 {
     env::var("UTURN_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
 }
 
-/// How a verdict ends, in an order of its own.
+/// How a verdict ends, sorted.
 fn ends(verdict: &Verdict) -> (Vec<(Outcome, Share)>, Vec<Mechanism>) {
     let mut outcomes = verdict.outcomes.clone();
     outcomes.sort_by_key(|end| end.0);
@@ -70,7 +70,7 @@ fn check(cluster: &Cluster, text: &str) -> Result<(), TestCaseError> {
             prop_assert!(before.is_none(), "{} is in two classes of {}", pod, result.target.to);
         }
     }
-    // An engine of its own: nothing of what the scan worked out.
+    // A separate engine: without anything that the scan has cached.
     let judge = Engine::new(cluster).expect("rules that can be walked");
     let mut seen = 0;
     let judge = Scanner::new(&judge);

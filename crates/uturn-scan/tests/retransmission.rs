@@ -99,7 +99,7 @@ fn told(case: &Case) -> Vec<(Option<u64>, f64)> {
         protocol: case.protocol,
     };
     let verdict = engine.verdicts(&flow).unwrap().remove(0);
-    // Whoever looks at classes of clients says the same.
+    // A scan by classes has the same result.
     let scanner = Scanner::new(&engine);
     let target = scanner
         .targets()

@@ -164,8 +164,8 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// What keeps a packet from being judged that comes to an address of a Service from the
-    /// network, where no kube-proxy serves it.
+    /// Why a packet from the network to an address of a Service cannot be judged, if no
+    /// kube-proxy serves the Service.
     pub(crate) fn gap_of_proxy(&self, to: SocketAddr, protocol: IpProtocol) -> Option<Gap> {
         let proxy = self.cluster.proxy.replaced_by()?;
         let (service, _, frontend) = self.frontend(to, protocol)?;

@@ -1,8 +1,8 @@
 //! The load balancer's part: an exchange within the exchange.
 //!
 //! On layer 4 a connection is passed on once, and nothing is tried again. On layer 7 the
-//! load balancer answers the client itself, asks a target, and asks the next one when the
-//! first does not answer. Whom it asks is decided by `uturn_lb::decide`, as on the wire.
+//! load balancer answers the client itself, asks a target, and asks the next target if the
+//! first does not answer. `uturn_lb::decide` picks the targets, as on the wire.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -254,7 +254,7 @@ impl<'a> Walk<'_, 'a> {
         }
         let (place, by) = (attempts.place.clone(), attempts.by.clone());
         let ways = self.merged(attempts.ways);
-        // Whatever the answer says, it takes the same ways home.
+        // Every answer takes the same ways home, good or bad.
         let mut answer = state.answer().on_time();
         answer.hops.clear();
         (answer.share, answer.chance) = (1.0, false);
@@ -287,7 +287,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.merged(home))
     }
 
-    /// What a load balancer says of its own takes the way home like anything else.
+    /// An answer that the load balancer itself gives takes the same way home as a target's.
     fn answer_itself(
         &self,
         balancer: usize,
@@ -326,7 +326,7 @@ impl<'a> Walk<'_, 'a> {
         }
         let packet = state.packet.with_leg(leg);
         let mut inner = state.another(packet, Way::Out).sent_by(balancer);
-        // What it does not pass on as it came is a connection of its own.
+        // On layer 7, and where it ends TLS, the load balancer opens a separate connection.
         if listener.protocol.layer() == Layer::L7 || listener.protocol.ends_tls() {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
         }

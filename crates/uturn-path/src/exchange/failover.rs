@@ -92,7 +92,7 @@ impl Attempts<'_, '_> {
     /// Leaves it to `failover` how the request ends after all its attempts.
     ///
     /// # Errors
-    /// [`WalkError::NeedsWhole`] if only asking every target can tell.
+    /// Returns [`WalkError::NeedsWhole`] if each target has to be asked.
     pub(crate) fn count(
         &mut self,
         failover: &dyn Failover,

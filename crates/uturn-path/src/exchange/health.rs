@@ -40,7 +40,7 @@ impl Engine<'_> {
     /// listens there.
     ///
     /// # Errors
-    /// A probe meets a node whose rules cannot be walked.
+    /// Returns an error if a probe reaches a node whose rules cannot be walked.
     pub fn health(
         &self,
         listener: SocketAddr,

@@ -1,9 +1,9 @@
-//! What listens on a port, as far as anything says it.
+//! What listens on a port, as far as the cluster states it.
 //!
-//! To declare a port is voluntary: a program listens where it wants. So whatever a pod is
-//! called at, it is supposed to listen there, unless it is stated that containers listen on
-//! nothing but what they declare ([`uturn_model::Extent::listeners`]). On a node it is the
-//! endpoints of Services, and hostNetwork pods, that tell what listens.
+//! Containers need not declare the ports on which they listen. A pod is therefore supposed to
+//! listen on any port at which it is called, unless the input states that containers listen only
+//! on what they declare ([`uturn_model::Extent::listeners`]). On a node, the endpoints of Services
+//! and hostNetwork pods tell what listens.
 
 use std::net::SocketAddr;
 
@@ -20,11 +20,11 @@ const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 /// Whether a program listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listening {
-    /// One does, or has to be taken to.
+    /// A program does, or is assumed to.
     Yes(&'static str),
     /// None does.
     No,
-    /// Nothing says it.
+    /// The cluster does not state it.
     Unknown,
 }
 
@@ -35,7 +35,7 @@ pub enum Tls {
     Spoken,
     /// Its name or its number is that of plain HTTP.
     Plain,
-    /// Nothing says it.
+    /// The cluster does not state it.
     Unknown,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Engine<'a> {
         node.has_address(to.ip()) && !is_given_out(to.port())
     }
 
-    /// Whether what listens there speaks TLS; nothing where only the caller's word says it.
+    /// Whether what listens there speaks TLS.
     pub(crate) fn speaks_tls(&self, at: Peer<'a>, port: u16) -> Tls {
         match at {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {

@@ -1,7 +1,7 @@
 //! What is special about packets that come over a bridge of pods.
 //!
 //! Frames that a bridge passes from pod to pod meet the node's rules only where br_netfilter
-//! shows them; and a reset for any packet that came over a bridge leaves as a frame of its own.
+//! shows them; and a reset for any packet that came over a bridge leaves as a separate frame.
 
 use uturn_model::network::NetworkMode;
 use uturn_model::route::{Leg, Place, Step, StepKind};
@@ -17,7 +17,7 @@ impl<'a> Engine<'a> {
     /// Whether some node is known to have a bridge that shows its frames to no rule.
     ///
     /// # Errors
-    /// The rules of a captured node cannot be read.
+    /// Returns an error if the rules of a captured node cannot be read.
     pub fn has_blind_bridges(&self) -> Result<bool, WalkError> {
         let is_blind = |node: &Node| -> Result<bool, WalkError> {
             if node.bridge_rules == Some(false) {

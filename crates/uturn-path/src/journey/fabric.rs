@@ -148,7 +148,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(arrivals)
     }
 
-    /// A packet leaves a node by an interface that leads neither to a pod of its own nor to the
+    /// A packet leaves a node by an interface that leads neither to one of its pods nor to the
     /// fabric: for another node's pod it is a tunnel, which carries it there as it is.
     pub(crate) fn leave_for_pods(
         &self,

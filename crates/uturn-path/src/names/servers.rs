@@ -216,7 +216,7 @@ impl UpstreamServers for Chain<'_> {
                 (Answer::Unknown(Unknown { why, settle }), Vec::new())
             }
             Some(Upstream::Address(address)) => self.at(Some(address.ip()), None, question),
-            // The cache asks CoreDNS by a Service of its own.
+            // The cache reaches CoreDNS through a separate Service.
             Some(Upstream::Pillar(pillar)) if pillar.contains("CLUSTER__DNS") => {
                 self.coredns(None, question)
             }

@@ -33,7 +33,7 @@ pub struct Exchange {
 pub struct Request {
     /// Host and path of an HTTP request.
     pub http: Option<(String, String)>,
-    /// Whether the client speaks TLS; none when it speaks whatever is spoken there.
+    /// Whether the client speaks TLS. `None` if it speaks what the listener speaks.
     pub tls: Option<bool>,
     /// How often the client was sent elsewhere before.
     pub followed: u8,

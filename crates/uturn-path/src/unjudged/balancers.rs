@@ -10,8 +10,8 @@ use crate::engine::Engine;
 use crate::unmodelled::{Unmodelled, unmodelled};
 
 impl<'a> Engine<'a> {
-    /// The load balancer of an address, where it is not known how it behaves. What comes to a
-    /// node's own address is the node's to decide.
+    /// Why calls of this address cannot be judged, if an unmodelled load balancer has it. Returns
+    /// `None` for the address of a node: the node's rules decide there.
     pub(crate) fn gap_of_balancer(&self, at: IpAddr) -> Option<Gap> {
         if self.node_at(at).is_some() {
             return None;

@@ -137,7 +137,7 @@ impl Captured {
                 is_proxys_table || line.starts_with("-A KUBE-") || line.starts_with("add KUBE-");
             for ip in words.read_line(line) {
                 if !(is_proxys && endpoints.contains(&ip)) {
-                    // Each has a number of its own.
+                    // Each has a different number.
                     let number = self.marks.of(MarkKey::Named(ip));
                     self.singles.insert(ip, vec![number]);
                 }

@@ -1,10 +1,9 @@
-//! Captures that say what would be worked out without them.
+//! Captures that equal what would be derived without them.
 //!
-//! A node that is well has the rules that kube-proxy writes, maybe some of its own beside them,
-//! and routes that lead where those of every node lead. Where a capture comes to just that for
-//! every address that anybody here has, a scan takes the node for one without a capture, with
-//! what it has of its own as the node's firewall: it is then like others of its class, and its
-//! rules need not be walked for each Service anew.
+//! A healthy node has the rules that kube-proxy writes, perhaps some additional rules, and routes
+//! that lead where those of every node lead. If a capture has just that for every address of the
+//! cluster, a scan ignores the capture and keeps the additional rules as the node's firewall: the
+//! node is then like others of its class, and its rules need not be walked for each Service.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -67,7 +66,7 @@ impl Addresses {
     }
 }
 
-/// A captured node as it is without its capture, if that comes to the same.
+/// A captured node without its capture. Returns `None` if the capture makes a difference.
 pub(crate) fn without_capture(
     cluster: &Cluster,
     node: &Node,
@@ -91,7 +90,7 @@ pub(crate) fn without_capture(
             worked_out = NodeRuntime::without_capture(cluster, &plain).ok()?;
         }
     }
-    // Nothing of a family comes to a node that has none of its addresses.
+    // A node without addresses of a family receives no packets of that family.
     let has = |family: &Family| {
         let is_of = |net: &IpNet| Family::of(net.addr()) == *family;
         node.address(*family).is_some() || node.pod_cidrs.iter().any(is_of)
@@ -179,7 +178,7 @@ fn lines(chain: &str, rules: &[Rule]) -> Vec<String> {
     lines
 }
 
-/// A rule's line without what is said of it and what it counts.
+/// A rule's line without its comments and counters.
 fn bare_line(chain: &str, rule: &Rule) -> String {
     let asks = |matched: &&Match| !matches!(matched, Match::Comment(_) | Match::Nfacct(_));
     let matches: Vec<Match> = rule.matches.iter().filter(asks).cloned().collect();

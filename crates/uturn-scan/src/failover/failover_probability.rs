@@ -1,12 +1,12 @@
 //! How a request ends that is tried again and again: arithmetic over a ring of targets.
 //!
-//! A load balancer asks one target, and where that fails the next in line, until each was
-//! asked once. What becomes of a request that begins at a target is what becomes of it
-//! there, and where that fails, what becomes of one that begins at the next. So one pass
-//! backwards over the ring says it for every beginning. Targets in a row that are alike are
-//! a run, of which sums are known without going through it.
+//! A load balancer asks one target and, if that fails, the next in line, until it has asked each
+//! target once. The outcome of a request that begins at a target is the outcome there and, if the
+//! target fails, the outcome of a request that begins at the next one. One pass backwards over
+//! the ring therefore computes the outcome for every first target. Equal targets in a row are a
+//! run, whose sum is known in closed form.
 //!
-//! Who comes round to where it began has to stop there. With `P` the odds that all targets
+//! A request that has passed all targets has to stop where it began. With `P` the probability that all targets
 //! fail and `X` what becomes of requests that go on for two rounds, that is `X` of the first
 //! round less `P` times `X` of the second.
 
@@ -41,7 +41,7 @@ impl TargetOutcome {
         self.failures.iter().map(|failure| failure.share).sum()
     }
 
-    /// Whether asking it ends alike, whyever.
+    /// Whether asking it ends alike, for any reason.
     pub(crate) fn ends_like(&self, other: &Self) -> bool {
         let (own, others) = (self.ends(), other.ends());
         let share = |all: &[End], end: &End| {

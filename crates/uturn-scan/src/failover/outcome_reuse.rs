@@ -1,8 +1,8 @@
-//! What a client found of a load balancer's targets, said again of another line of targets.
+//! Reuses the results of a load balancer's targets for another line of targets.
 //!
-//! Lines of one shape differ in who stands where, and in how many there are. Where asking a
-//! target ends in one way only, whichever target it is, it ends so however many there are; and so
-//! do probes that are all good or all bad. Then no target has to be asked again.
+//! Lines of one shape differ in the order and in the number of their targets. If every target of
+//! a kind has a single outcome, that outcome does not depend on their number; neither do probes
+//! that are all good or all bad. Then no target has to be asked again.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -72,8 +72,8 @@ impl ReusableOutcome {
         Some(Self { kinds, are_nodes, timeout: round.timeout, chance: round.chance })
     }
 
-    /// What a client of the same class meets in another line; nothing where that cannot be
-    /// said.
+    /// The results of a client of the same class for another line. Returns `None` if they are not
+    /// known.
     pub(crate) fn round(&self, line: &TargetList, walked: Caller) -> Option<Round> {
         let (spots, standing) = line.standing(self.are_nodes)?;
         let mut asked: Vec<Asked> = Vec::with_capacity(standing.len());

@@ -1,10 +1,11 @@
-//! The targets of a load balancer as they stand in line, where a few were asked for all.
+//! The targets of a load balancer in the order in which it asks them, where a few were asked for
+//! all.
 //!
-//! What a small cluster's targets say is said of all that are like them: of those on other
-//! nodes, and of those on the client's own, which are asked by themselves. So every target
-//! in line has a kind, but for the few at the client's own place. Clients of which these few
-//! and what surrounds them are the same end alike: the same outcomes as often, and all in all
-//! for the same reasons. How often each reason leads to each outcome is said of one of them.
+//! The results of the reduced cluster's targets hold for all equal targets: for those on other
+//! nodes, and separately for those on the client's node. So every target in line has a kind,
+//! except the few on the client's node. Clients for which these few and their neighbours are
+//! equal end alike: with the same outcomes, equally often, and for the same set of reasons. How
+//! often each reason leads to each outcome is known only for the client that was walked.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -16,8 +17,8 @@ use crate::failover::failover_probability::{FailoverProbability, Run, TargetOutc
 use crate::inventory::Caller;
 
 /// No target is asked there.
-const NOBODY: u32 = u32::MAX;
-/// Parts of what a client is told apart by.
+const NO_KIND: u32 = u32::MAX;
+/// Separates the parts of what distinguishes a client.
 const PART: u32 = u32::MAX - 1;
 /// A target with so many runs around it is like no other.
 const MANY: usize = 64;
@@ -117,7 +118,7 @@ pub(crate) struct RetryRing {
     pub(crate) kinds: Vec<TargetOutcome>,
     /// One that was asked of each kind, by its place in the rule.
     pub(crate) examples: Vec<usize>,
-    /// The first kind that ends like each, whyever.
+    /// The first kind that ends like each, for any reason.
     looks: Vec<u32>,
     /// How often asking each fails.
     fails: Vec<f64>,
@@ -143,18 +144,18 @@ struct Stretch {
     kind: u32,
 }
 
-/// Who was asked: one in line, its place in the rule, and how asking it ended; nothing if it
-/// is not to be asked.
+/// A target that was asked: its slot, its place in the rule, and how asking it ended. `None` if
+/// it must not be asked.
 pub(crate) type Asked = (TargetSlot, usize, Option<TargetOutcome>);
 
 impl RetryRing {
-    /// From what the client of a small cluster found of those who stand for all.
+    /// Builds the ring from the results of the reduced cluster's targets, which represent all.
     pub(crate) fn new(spots: &Rc<TargetSlots>, walked: Caller, asked: &[Asked]) -> Self {
         let (mut kinds, mut examples): (Vec<TargetOutcome>, Vec<usize>) = (Vec::new(), Vec::new());
-        let (mut near, mut itself) = (FastMap::default(), NOBODY);
+        let (mut near, mut itself) = (FastMap::default(), NO_KIND);
         let mut far: Vec<Option<u32>> = vec![None; spots.likes];
         for (spot, target, kind) in asked {
-            let number = kind.as_ref().map_or(NOBODY, |kind| {
+            let number = kind.as_ref().map_or(NO_KIND, |kind| {
                 let known = kinds.iter().position(|known| known.is_like(kind));
                 let at = known.unwrap_or_else(|| {
                     kinds.push(kind.clone());
@@ -176,11 +177,11 @@ impl RetryRing {
         for (range, like) in &spots.rows {
             let usual = far[*like as usize];
             let is_asked =
-                usual != Some(NOBODY) || near.get(like).is_some_and(|kind| *kind != NOBODY);
+                usual != Some(NO_KIND) || near.get(like).is_some_and(|kind| *kind != NO_KIND);
             if is_asked {
                 let at = end..end + range.len() as u32;
                 end = at.end;
-                let kind = usual.unwrap_or(NOBODY);
+                let kind = usual.unwrap_or(NO_KIND);
                 stretches.push(Stretch { first: range.start, at, kind });
             }
         }
@@ -201,7 +202,7 @@ impl RetryRing {
     /// The kind of one of those asked to clients elsewhere.
     fn usual(&self, at: u32) -> u32 {
         let stretch = self.stretches.partition_point(|stretch| stretch.at.end <= at);
-        self.stretches.get(stretch).map_or(NOBODY, |stretch| stretch.kind)
+        self.stretches.get(stretch).map_or(NO_KIND, |stretch| stretch.kind)
     }
 
     /// The place of one in line among those asked.
@@ -216,7 +217,7 @@ impl RetryRing {
     fn own(&self, spot: &TargetSlot, caller: Caller) -> u32 {
         match spot.is(caller) {
             true => self.itself,
-            false => self.near.get(&spot.like).copied().unwrap_or(NOBODY),
+            false => self.near.get(&spot.like).copied().unwrap_or(NO_KIND),
         }
     }
 
@@ -242,7 +243,7 @@ impl RetryRing {
     fn runs(&self, caller: Caller) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::with_capacity(self.stretches.len() + 2);
         let mut add = |kind: u32, length: u32| match runs.last_mut() {
-            _ if kind == NOBODY || length == 0 => {}
+            _ if kind == NO_KIND || length == 0 => {}
             Some(last) if last.kind == kind as usize => last.length += length,
             _ => runs.push(Run { kind: kind as usize, length }),
         };
@@ -261,14 +262,14 @@ impl RetryRing {
 
     /// What a kind looks like to who does not ask why.
     fn look(&self, kind: u32) -> u32 {
-        self.looks.get(kind as usize).copied().unwrap_or(NOBODY)
+        self.looks.get(kind as usize).copied().unwrap_or(NO_KIND)
     }
 
     /// Whether it makes no difference where in line a client's own targets are, nor how the
     /// others stand.
     pub(crate) fn is_even(&self) -> bool {
         let looks = self.stretches.iter().map(|stretch| self.look(stretch.kind));
-        let mut usual = looks.filter(|look| *look != NOBODY);
+        let mut usual = looks.filter(|look| *look != NO_KIND);
         let first = usual.next();
         usual.all(|look| Some(look) == first)
             && (self.spots.is_one_a_node()
@@ -308,7 +309,7 @@ impl RetryRing {
                 return;
             }
             let kind = self.look(self.usual(next));
-            if kind == NOBODY {
+            if kind == NO_KIND {
                 continue;
             }
             let failing = self.fails[kind as usize];
@@ -316,17 +317,17 @@ impl RetryRing {
             if failing == 0.0 && step < 0 {
                 return;
             }
-            let is_like_nobody = differences.len() > most;
+            let is_unique = differences.len() > most;
             match differences.as_mut_slice() {
                 [.., last, many] if *last == kind && *many < PART => *many += 1,
-                _ if is_like_nobody => {
+                _ if is_unique => {
                     differences.extend([PART, at]);
                     return;
                 }
                 _ => differences.extend([kind, 1]),
             }
             share *= failing;
-            // Where all fail, it matters only who is asked last: the one before the first.
+            // If all fail, only the last target matters: the one before the first.
             if share < NEGLIGIBLE || self.is_hopeless {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Clients of a class that meet targets in an order of their own.
+//! Splits a class of clients that meet targets in different orders.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -10,8 +10,8 @@ use crate::inventory::interval_set::IntervalSet;
 use crate::inventory::{Caller, Inventory};
 use crate::partition::target_classes::ClientSet;
 
-/// Parts of them that meet targets in an order of their own, each with one of it. Who is
-/// walked is in the first.
+/// Splits clients into parts that meet targets in the same order. Returns each part with one of
+/// its clients; the walked client is in the first part.
 pub(crate) fn split_by_targets<'a>(
     client_set: &ClientSet<'a>,
     inventory: &Inventory<'a>,

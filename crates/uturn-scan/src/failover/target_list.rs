@@ -1,5 +1,5 @@
-//! All targets of a load balancer in the order in which it asks them, beside a small cluster
-//! in which a few stand for all.
+//! All targets of a load balancer in the order in which it asks them, where a reduced cluster
+//! has a few that represent all.
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -35,7 +35,7 @@ pub(crate) struct TargetList {
     pub(crate) met: RefCell<Vec<Rc<Round>>>,
 }
 
-/// What targets are like, said alike for all targets of a shape.
+/// What targets are like, in terms that are equal for all targets of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Alike {
     /// The class of a node.

@@ -1,4 +1,4 @@
-//! Many pods, said shortly: as ranges of places in one list.
+//! A large set of pods, as ranges of places in one list.
 //!
 //! The list (`inventory`) has pods that are alike next to each other, so that "all of them but
 //! those on three nodes" is four ranges, however many pods there are.

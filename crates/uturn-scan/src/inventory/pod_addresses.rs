@@ -1,4 +1,4 @@
-//! Who has which address: pods with a network of their own.
+//! Addresses of the pods that are outside their nodes' networks.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -20,9 +20,9 @@ pub(crate) struct Resident<'a> {
     pub(crate) place: Option<u32>,
 }
 
-/// Those with a network of their own, by their addresses.
+/// The pods outside their nodes' networks, by address.
 pub(crate) struct PodAddresses<'a> {
-    /// Who has the same address stands together.
+    /// Pods that share an address are next to each other.
     all: Vec<Resident<'a>>,
     at: FastMap<IpAddr, Range<u32>>,
 }

@@ -1,4 +1,4 @@
-//! Nodes put into classes for one target, and who stands for each class.
+//! Partitions nodes into classes for one target and picks a representative of each class.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -179,7 +179,7 @@ impl<'a> PartitionBuilder<'_, 'a> {
         self.inventory.place_of(pod.node.as_ref()?)
     }
 
-    /// Picks who stands for a class, and adds its clients.
+    /// Picks the representatives of a class, and adds its clients.
     fn add(&mut self, class: u32, key: &[u64], alike: &AlikeNodes) {
         let Some(first) = alike.members.first().copied() else { return };
         let mut homes = vec![first];

@@ -234,7 +234,7 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
         cluster.services.values().map(shape).collect()
     }
 
-    /// A cloud whose load balancers pick by the client's address where an annotation of its own
+    /// A cloud whose load balancers pick by the client's address where one of the cloud's annotations
     /// asks for it.
     fn of_another_cloud(cluster: &Cluster) -> Vec<LoadBalancer> {
         let mut made = controller::load_balancers(cluster);

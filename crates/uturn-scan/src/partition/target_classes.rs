@@ -1,18 +1,18 @@
 //! A target in outline: which nodes and pods are alike for it, how many there are of each,
-//! and who stands for them.
+//! and which nodes represent them.
 //!
 //! Nodes are alike if they are of one class (`inventory`) and have endpoints alike, of each
-//! Service in scope. Of nodes that are alike, at most three stand for all:
+//! Service in scope. Of nodes that are alike, at most three represent all:
 //!
-//! | node | stands for | as a load balancer's target | as a home of endpoints |
+//! | node | represents | as a load balancer's target | as a home of endpoints |
 //! | --- | --- | --- | --- |
 //! | first | the client's own | 1 | 1 |
 //! | second | another that a load balancer picks | all but the first | 1 |
 //! | third | those beside both | 0 | all the rest |
 //!
 //! The third is needed since a node that a load balancer picked treats its own endpoints
-//! unlike those of its equals. Where no single node has a client of every kind, several
-//! stand first.
+//! unlike those of its equals. Where no single node has a client of every kind, there are
+//! several first nodes.
 //!
 //! [`TargetClasses::shape`] says all that a walk can depend on but for names, addresses and
 //! numbers of equals, which are in [`TargetClasses::sizes`]: targets of one shape and the same
@@ -64,20 +64,20 @@ pub(crate) struct Partition<'a> {
     pub(crate) client_sets: Vec<ClientSet<'a>>,
 }
 
-/// A node that stands for others.
+/// A node that represents others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Representative {
     pub(crate) place: u32,
-    /// For so many, as a load balancer's target.
+    /// How many nodes it represents as a load balancer's target.
     pub(crate) targets: u32,
-    /// For so many, as a home of endpoints.
+    /// How many nodes it represents as a home of endpoints.
     pub(crate) homes: u32,
 }
 
 /// Clients that are alike for a target.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientSet<'a> {
-    /// Who is walked for all, and where it stands among the clients.
+    /// The client that is walked for all, and its place among the clients.
     pub(crate) pod: &'a Pod,
     pub(crate) at: u32,
     pub(crate) places: IntervalSet,
@@ -88,12 +88,12 @@ pub(crate) struct ClientSet<'a> {
 }
 
 impl<'a> ClientSet<'a> {
-    /// Who is walked for all.
+    /// The client that is walked for all.
     pub(crate) fn walked(&self, inventory: &Inventory<'a>) -> Caller {
         Caller { place: inventory.homes[self.at as usize], at: self.at }
     }
 
-    /// All of a class, said by the first of these.
+    /// Merges parts of a class; the client of the first part represents all.
     pub(crate) fn together(inventory: &Inventory<'a>, mut parts: Vec<Self>) -> Option<Self> {
         if parts.len() == 1 {
             return parts.pop();
@@ -127,7 +127,7 @@ pub(crate) enum Care {
 /// Makes classes, and remembers what several need.
 pub(crate) struct Classifier<'a> {
     pub(crate) inventory: Arc<Inventory<'a>>,
-    /// What addresses and ports are told apart by.
+    /// What distinguishes addresses and ports.
     pub(crate) discriminators: Discriminators,
     pub(crate) slices: Numbers<SliceKey<'a>>,
     pub(crate) unlike: Numbers<UnlikeKey<'a>>,
@@ -151,7 +151,7 @@ pub(crate) struct Classifier<'a> {
 /// An endpoint's node and address, the number of its Service, and where it is found there.
 type Place = (Option<u32>, IpAddr, usize, usize);
 
-/// An address with all that is said of it as an endpoint.
+/// An address with all that is known of it as an endpoint.
 pub(crate) struct Bundle {
     pub(crate) number: u32,
     pub(crate) ip: IpAddr,
@@ -188,7 +188,8 @@ impl<'a> Classifier<'a> {
         }
     }
 
-    /// The target_classes of a target; `first` is a client that is to stand for those like it.
+    /// Classifies nodes, endpoints and clients for a target. `first` is a client that has to
+    /// represent its class.
     pub(crate) fn classify(
         &mut self,
         scope: Scope<'a>,
@@ -218,7 +219,7 @@ impl<'a> Classifier<'a> {
         TargetClasses { scope, shape, partition }
     }
 
-    /// Forgets what targets had in common, but for what each is told apart by.
+    /// Forgets what targets had in common, except what distinguishes each of them.
     pub(crate) fn forget(&mut self) {
         self.partition = FastMap::default();
     }

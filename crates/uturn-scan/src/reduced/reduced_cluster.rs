@@ -1,5 +1,6 @@
-//! A small cluster in which a target meets what it would meet in the whole one: of nodes and
-//! endpoints that are alike, only those that stand for them, each with how many it stands for.
+//! A small cluster in which packets of a target meet what they would meet in the whole one: of
+//! nodes and endpoints that are alike it has only representatives, each with how many it
+//! represents.
 
 use std::net::IpAddr;
 
@@ -13,7 +14,7 @@ use crate::failover::target_list::TargetList;
 use crate::inventory::Inventory;
 use crate::partition::target_classes::TargetClasses;
 
-/// How many each node and endpoint of a reduced cluster stands for.
+/// How many nodes and endpoints each of a reduced cluster represents.
 #[derive(Debug, Default)]
 pub(crate) struct Weights {
     /// As endpoints that rules pick from, by address.

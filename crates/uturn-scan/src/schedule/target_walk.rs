@@ -54,15 +54,15 @@ impl<'a> TargetJob<'a> {
     }
 }
 
-/// Walks jobs; many do at a time.
+/// Walks jobs. Several threads share it.
 pub(crate) struct Walker<'a> {
     pub(crate) inventory: Arc<Inventory<'a>>,
     pub(crate) options: Options,
 }
 
 impl<'a> Walker<'a> {
-    /// Walks a client of each class of which nothing is sure yet, in a small cluster; nothing
-    /// where that does not settle it.
+    /// Walks a client of each class whose verdict is not known yet, in a reduced cluster. Returns
+    /// `None` if the reduced cluster is not enough.
     pub(crate) fn walk(
         &self,
         job: &TargetJob<'a>,
@@ -203,7 +203,7 @@ impl KnownAnswer {
     }
 }
 
-/// Clients with equal verdicts are one class, wherever they stand in line.
+/// Clients with equal verdicts are one class, whatever their order.
 fn together<'a>(inventory: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> {
     let mut places: FastMap<_, usize> = FastMap::default();
     let mut kept: Vec<(Vec<ClientSet<'a>>, Arc<[Verdict]>)> = Vec::new();

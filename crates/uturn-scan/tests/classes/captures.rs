@@ -104,7 +104,7 @@ fn capture(cluster: &Cluster, node: &Node, dice: &mut Dice) -> Capture {
     Capture { node: node.name.clone(), files: files.map(file).collect() }
 }
 
-/// The address of some pod or node, or none that anybody has.
+/// The address of some pod or node, or an address that none has.
 fn some_client(cluster: &Cluster, family: Family, dice: &mut Dice) -> IpAddr {
     let pods = cluster.pods.values().flat_map(|pod| &pod.ips);
     let nodes = cluster.nodes.values().flat_map(|node| &node.internal_ips);

@@ -1,5 +1,5 @@
-//! Random clusters, small and mean: whatever may make two pods or two nodes unlike each
-//! other happens now and then.
+//! Small random clusters: everything that can distinguish two pods or two nodes occurs now and
+//! then.
 
 use std::fmt::Write as _;
 
