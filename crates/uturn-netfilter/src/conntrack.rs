@@ -6,7 +6,8 @@ use uturn_model::SourceName;
 use uturn_model::route::Leg;
 
 use crate::ParseError;
-use crate::packet::{Connection, IpProtocol};
+use crate::connection::Connection;
+use crate::packet::IpProtocol;
 
 /// Parses the list, so that a walk can start from these connections. Skips entries without a
 /// reply (`UNREPLIED`) and entries in a conntrack zone. The list does not show which connections

@@ -9,7 +9,8 @@
 //! from what `uturn-kubeproxy` would program there; which target a load balancer picks is
 //! decided by `uturn_lb::decide`; what CoreDNS answers is `uturn-dns`'s. It knows nothing of
 //! classes of clients: `uturn-scan` walks a few for all, and states through a [`Population`] how
-//! many objects each target and endpoint represents. It says nothing about cures: that is `uturn-diagnose`.
+//! many objects each target and endpoint represents. It says nothing about cures: that is
+//! `uturn-diagnose`.
 //!
 //! **Start reading** at `engine` (a cluster made ready, which walks share, and `walk`, the state
 //! of one) and `verdict` (from a flow to its verdict). Then, in the order of a packet:

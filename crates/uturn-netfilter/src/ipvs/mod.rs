@@ -17,7 +17,8 @@ use std::net::SocketAddr;
 
 use uturn_model::{Evidence, Family, Origin, Protocol, Text};
 
-use crate::packet::{Connection, IpProtocol, Scheduled};
+use crate::connection::{Connection, Scheduled};
+use crate::packet::IpProtocol;
 
 /// All virtual servers of a node, in the order of the text, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

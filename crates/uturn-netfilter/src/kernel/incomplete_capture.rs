@@ -10,7 +10,7 @@ use super::nft::interface;
 use super::walk::{OpenBranches, RouteOut, Walk};
 use crate::capture_gaps::{CaptureGap, UNKNOWN_INTERFACE};
 use crate::iptables::Not;
-use crate::packet::QuestionSubject;
+use crate::question::QuestionSubject;
 
 /// The range of interface names that a pattern matches, encoded as numbers.
 pub(super) type NameRange = (u128, u128);

@@ -17,6 +17,7 @@ mod nft;
 mod partial_matches;
 mod route;
 mod sets;
+mod source;
 mod stages;
 mod step_log;
 mod unknown_condition;

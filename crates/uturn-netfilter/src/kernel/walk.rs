@@ -12,10 +12,11 @@ use super::nft::NftPosition;
 use super::step_log::StepLog;
 use super::unknown_condition::AnswerScope;
 use crate::capture_gaps::UNKNOWN_INTERFACE;
-use crate::packet::{
-    Assumptions, Connection, DropReason, End, EndKind, Entry, Packet, Question, QuestionSubject,
-};
+use crate::connection::Connection;
+use crate::end::{DropReason, End, EndKind};
+use crate::packet::{Entry, Packet};
 use crate::packet_facts::Facts;
+use crate::question::{Assumptions, Question, QuestionSubject};
 
 /// Branches that are still to be walked. Boxed, because a walk is large and is moved often.
 pub(super) type OpenBranches = Vec<Box<Walk>>;

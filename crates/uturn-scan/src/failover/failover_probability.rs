@@ -6,9 +6,9 @@
 //! the ring therefore computes the outcome for every first target. Equal targets in a row are a
 //! run, whose sum is known in closed form.
 //!
-//! A request that has passed all targets has to stop where it began. With `P` the probability that all targets
-//! fail and `X` what becomes of requests that go on for two rounds, that is `X` of the first
-//! round less `P` times `X` of the second.
+//! A request that has passed all targets has to stop where it began. With `P` the probability
+//! that all targets fail and `X` the outcomes of requests that go on for two rounds, its outcomes
+//! are `X` of the first round less `P` times `X` of the second.
 
 use std::time::Duration;
 use uturn_path::{NEGLIGIBLE, ReasonSet};

@@ -166,8 +166,8 @@ struct Telling<'t> {
 }
 
 impl Telling<'_> {
-    /// Adds steps to the likeliest ways. `line` has the kinds of targets in the order in which they are
-    /// asked.
+    /// Adds steps to the likeliest ways. `line` has the kinds of targets in the order in which
+    /// they are asked.
     fn describe(&mut self, line: &[usize]) {
         let mut untold = self.likeliest();
         let mut sought = 0;

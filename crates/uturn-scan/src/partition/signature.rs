@@ -234,8 +234,8 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
         cluster.services.values().map(shape).collect()
     }
 
-    /// A cloud whose load balancers pick by the client's address where one of the cloud's annotations
-    /// asks for it.
+    /// A cloud whose load balancers pick by the client's address where one of the cloud's
+    /// annotations asks for it.
     fn of_another_cloud(cluster: &Cluster) -> Vec<LoadBalancer> {
         let mut made = controller::load_balancers(cluster);
         for listener in made.iter_mut().flat_map(|balancer| &mut balancer.listeners) {

@@ -4,13 +4,16 @@
 //! `eval` evaluates them for a packet; `run` moves a packet through the chains. `stages` orders
 //! the base chains among the iptables tables.
 
+mod branch;
 mod compile;
+mod compile_value;
 mod encode;
 mod eval;
 mod evidence;
 mod index_key;
 mod lookup;
 mod loops;
+mod nat;
 mod numgen;
 mod run;
 mod value;
