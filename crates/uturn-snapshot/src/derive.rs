@@ -34,7 +34,7 @@ use uturn_model::{
     Cluster, Kind, NamespacedName, ObjectRef, Origin, Service, Supposition, Text, WorkloadKind,
 };
 
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// Makes a cluster of what was read.
 pub(crate) fn cluster(mut objects: Objects) -> Cluster {

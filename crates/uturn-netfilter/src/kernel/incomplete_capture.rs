@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use uturn_model::{Evidence, Supposition, Text};
 
 use super::Kernel;
-use super::nft::interface;
+use super::interface_name::interface;
 use super::walk::{OpenBranches, RouteOut, Walk};
 use crate::capture_gaps::{CaptureGap, UNKNOWN_INTERFACE};
 use crate::iptables::Not;

@@ -10,6 +10,7 @@ mod compile;
 mod fib;
 mod incomplete_capture;
 mod index;
+mod interface_name;
 mod ipvs;
 mod matching;
 mod nat;

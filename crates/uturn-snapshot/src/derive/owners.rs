@@ -3,7 +3,7 @@
 
 use uturn_model::{Kind, Name, NamespacedName, ObjectRef, Pod, Workload, WorkloadKind};
 
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// Lifts the owner of each pod to the top, and drops what only stands between.
 pub(super) fn settle(objects: &mut Objects) {
