@@ -22,13 +22,13 @@
 //! `partition::target_classes` puts nodes, endpoints and clients into classes and picks who
 //! represents each. Targets with equal signatures (`partition::signature`) share their verdicts;
 //! for the others `reduced` makes a small cluster in which each object represents many, and the
-//! engine walks that, one client of each class (`schedule::target_walk`). Numbers enter as
-//! shares, where rules or load balancers pick one of many. Where a load balancer asks one target after
-//! the other, the results of a few are put in line for all (`failover::retry_ring`), and
-//! arithmetic adds them up (`failover::failover_probability`); where they are certain, they are
-//! used again for other lines (`failover::outcome_reuse`). Classes are made one target after the
-//! other, walks are shared between processors, and the result does not depend on how many there
-//! are. `tests/classes.rs` compares all this with brute force.
+//! engine walks that, one client of each class (`schedule::target_walk`). Numbers enter as shares,
+//! where rules or load balancers pick one of many. Where a load balancer asks one target after the
+//! other, the results of a few are put in line for all (`failover::retry_ring`), and arithmetic
+//! adds them up (`failover::failover_probability`); where they are certain, they are used again for
+//! other lines (`failover::outcome_reuse`). Classes are made one target after the other, walks are
+//! shared between processors, and the result does not depend on how many there are.
+//! `tests/classes.rs` compares all this with brute force.
 //!
 //! A healthy captured node has what would be derived without the capture, and some additional
 //! rules: `distinguish::redundant_capture` compares the two, and if they do the same the node is
