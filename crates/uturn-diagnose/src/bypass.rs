@@ -3,7 +3,7 @@
 
 use uturn_model::lb::{Layer, Listener, LoadBalancer};
 use uturn_model::route::Place;
-use uturn_model::{Destination, Evidence, Flow, Kind, Mechanism, Outcome};
+use uturn_model::{Destination, Evidence, Flow, Mechanism, ObjectKind, Outcome};
 use uturn_path::{Engine, WalkError};
 use uturn_scan::ScanResult;
 
@@ -21,7 +21,7 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Findin
     }
     let mut all = Vec::new();
     let mut walked = 0;
-    for one in met.iter().filter(|one| one.target.object.kind == Kind::Service) {
+    for one in met.iter().filter(|one| one.target.object.kind == ObjectKind::Service) {
         let Destination::Address(address) = one.target.to else { continue };
         let Some(balancer) = engine.balancers().iter().find(|lb| lb.vip == address.ip()) else {
             continue;

@@ -1,7 +1,7 @@
 //! What several findings have in common: one wrong security group, one node. Who looks for
 //! the cause wants it once, however many targets it keeps from answering.
 
-use uturn_model::{Evidence, Kind, Mechanism, ObjectRef, Place, Route};
+use uturn_model::{Evidence, Mechanism, ObjectKind, ObjectRef, Place, Route};
 
 use crate::evidence::of_route;
 
@@ -23,19 +23,19 @@ pub(crate) fn is_shared(mechanism: Mechanism) -> bool {
 pub(crate) fn of(route: &Route) -> Option<ObjectRef> {
     if route.mechanisms.contains(&Mechanism::RuleMissing) {
         return route.hops.iter().find_map(|hop| match &hop.place {
-            Place::Node(name) => Some(ObjectRef::global(Kind::Node, name.as_str())),
+            Place::Node(name) => Some(ObjectRef::global(ObjectKind::Node, name.as_str())),
             _ => None,
         });
     }
     let last = of_route(route).pop()?;
     match (&last.by, &last.place) {
         (Evidence::SecurityGroups { names, .. }, _) => {
-            Some(ObjectRef::global(Kind::SecurityGroup, names.join(", ")))
+            Some(ObjectRef::global(ObjectKind::SecurityGroup, names.join(", ")))
         }
-        (Evidence::Object { object, .. }, _) if object.kind == Kind::Node => {
+        (Evidence::Object { object, .. }, _) if object.kind == ObjectKind::Node => {
             Some((**object).clone())
         }
-        (_, Some(Place::Node(node))) => Some(ObjectRef::global(Kind::Node, node.as_str())),
+        (_, Some(Place::Node(node))) => Some(ObjectRef::global(ObjectKind::Node, node.as_str())),
         _ => None,
     }
 }

@@ -152,7 +152,12 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
                 check.state = State::Unknown;
             }
             if open == 0 {
-                check.evidence.push(format!("{} to {}: {}", flow.from, flow.to, said(&verdicts)));
+                check.evidence.push(format!(
+                    "{} to {}: {}",
+                    flow.from,
+                    flow.to,
+                    outcomes_and_reasons(&verdicts)
+                ));
             }
             open += 1;
             continue;
@@ -160,7 +165,12 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
         check.state = State::Failed;
         lost += 1;
         if lost <= NAMED {
-            check.evidence.push(format!("{} to {}: {}", flow.from, flow.to, said(&verdicts)));
+            check.evidence.push(format!(
+                "{} to {}: {}",
+                flow.from,
+                flow.to,
+                outcomes_and_reasons(&verdicts)
+            ));
         }
         first.get_or_insert(flow);
     }
@@ -183,7 +193,7 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
 }
 
 /// A verdict in a line.
-fn said(verdicts: &[Verdict]) -> String {
+fn outcomes_and_reasons(verdicts: &[Verdict]) -> String {
     let all = verdicts.iter().map(|one| {
         let parts: Vec<String> = one
             .outcomes

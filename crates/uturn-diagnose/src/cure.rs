@@ -7,6 +7,7 @@
 
 mod balancer;
 mod case;
+mod comparison;
 mod diff;
 mod group;
 mod ingress;
@@ -15,7 +16,6 @@ mod loopback;
 mod name;
 mod node;
 mod service;
-mod standing;
 
 use std::net::SocketAddr;
 
@@ -26,7 +26,7 @@ use uturn_snapshot::manifests::{Changed, Edit};
 
 pub use case::{Case, Subject};
 pub use diff::unified;
-pub use judge::Twin;
+pub use judge::TrialBase;
 
 /// An exact edit with what it leads to.
 #[derive(Clone, Debug)]
@@ -50,9 +50,9 @@ pub struct Cure {
     /// All texts as they were tried: with what the cloud and Kubernetes will do by themselves.
     pub tried: Option<Manifests>,
     /// How it was.
-    pub before: Standing,
+    pub before: CaseState,
     /// How it will be; nothing where the edit was not tried.
-    pub after: Option<Standing>,
+    pub after: Option<CaseState>,
     /// Why it is not offered.
     pub refused: Option<String>,
 }
@@ -104,7 +104,7 @@ impl Answer {
 
 /// How a case stands.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
+pub enum CaseState {
     /// A flow's outcomes.
     Flow {
         /// The flow that was walked.
@@ -202,7 +202,7 @@ macro_rules! way {
 pub(crate) use way;
 
 /// Every cure that a family knows for a case: those that work first, by rank.
-pub fn cures(twin: &Twin<'_>, case: &Case<'_>) -> Vec<Cure> {
+pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
     let families: [fn(&Case<'_>) -> Vec<Proposal>; 7] = [
         name::propose,
         loopback::propose,
@@ -214,7 +214,7 @@ pub fn cures(twin: &Twin<'_>, case: &Case<'_>) -> Vec<Cure> {
     ];
     let proposals = families.into_iter().flat_map(|family| family(case));
     let mut cures: Vec<Cure> =
-        proposals.filter_map(|proposal| judge::judge(twin, case, &proposal)).collect();
+        proposals.filter_map(|proposal| judge::judge(base, case, &proposal)).collect();
     cures.sort_by_key(|one| (!one.is_offered(), one.rank, one.title.clone()));
     cures
 }

@@ -1,7 +1,7 @@
 //! What a finding rests on, so that it can be checked by hand.
 
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{Evidence, Hop, Kind, Mechanism, ObjectRef, Place, Route, Text, Verdict};
+use uturn_model::{Evidence, Hop, Mechanism, ObjectKind, ObjectRef, Place, Route, Text, Verdict};
 use uturn_path::WalkError;
 use uturn_scan::Scanner;
 
@@ -40,10 +40,10 @@ impl Observation {
 
 fn kubectl_get(object: &ObjectRef) -> Option<String> {
     let word = match object.kind {
-        Kind::Node => return Some(format!("kubectl get node {} -o yaml", object.name)),
-        Kind::Service => "svc",
-        Kind::Ingress => "ingress",
-        Kind::Pod => "pod",
+        ObjectKind::Node => return Some(format!("kubectl get node {} -o yaml", object.name)),
+        ObjectKind::Service => "svc",
+        ObjectKind::Ingress => "ingress",
+        ObjectKind::Pod => "pod",
         _ => return None,
     };
     let namespace = object.namespace.as_ref()?;

@@ -12,7 +12,7 @@ mod dice;
 use std::collections::{BTreeMap, HashSet};
 
 use dice::Dice;
-use uturn_diagnose::cure::{self, Case, Standing, Twin};
+use uturn_diagnose::cure::{self, Case, CaseState, TrialBase};
 use uturn_diagnose::diagnose;
 use uturn_model::{Client, Cluster, Destination, Flow, NamespacedName, Protocol, Verdict};
 use uturn_path::{Engine, WalkError};
@@ -91,13 +91,13 @@ fn every_cure_that_is_offered_helps_and_hurts_nobody() {
         let scanner = Scanner::new(&engine);
         let met = scanner.scan(&scanner.targets()).unwrap();
         let found = diagnose(&scanner, &met).unwrap();
-        let twin = Twin::new(&manifests, &engine);
+        let base = TrialBase::new(&manifests, &engine);
         let before = everything(&cluster, &engine);
         for finding in found.iter().take(FINDINGS) {
             findings += 1;
             let Some(flow) = finding.example.flow() else { continue };
             let case = Case::flow(&manifests, &engine, flow).unwrap();
-            for one in cure::cures(&twin, &case) {
+            for one in cure::cures(&base, &case) {
                 let counted = sum.entry(one.name).or_default();
                 if !one.is_offered() {
                     counted[1] += 1;
@@ -110,7 +110,7 @@ fn every_cure_that_is_offered_helps_and_hurts_nobody() {
                     None => cluster.clone(),
                 };
                 let engine = Engine::new(&after).unwrap();
-                let Some(Standing::Flow { flow, .. }) = &one.after else { panic!("{what}") };
+                let Some(CaseState::Flow { flow, .. }) = &one.after else { panic!("{what}") };
                 let (old, new) =
                     (harm(&finding_verdicts(&case)), harm(&engine.verdicts(flow).unwrap()));
                 if !(new.0 < old.0 - 1e-6 || new.1 < old.1 - 1e-6 || new.2 < old.2 - 1e-6) {

@@ -7,7 +7,7 @@
 mod common;
 
 use common::{case_of, scenarios};
-use uturn_diagnose::cure::{self, Case, Cure, Twin};
+use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Code, diagnose};
 use uturn_model::{Client, Flow, Outcome, Protocol};
 use uturn_path::Engine;
@@ -90,7 +90,7 @@ fn cures(text: String, from: &str, to: &str) -> Vec<Cure> {
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
     let flow = Flow { from, to, protocol: Protocol::Tcp };
     let case = Case::flow(&manifests, &engine, flow).unwrap();
-    cure::cures(&Twin::new(&manifests, &engine), &case)
+    cure::cures(&TrialBase::new(&manifests, &engine), &case)
 }
 
 fn named<'c>(all: &'c [Cure], name: &str) -> &'c Cure {
@@ -218,7 +218,7 @@ fn a_dns_rewrite_to_other_ports() {
         protocol: Protocol::Tcp,
     };
     let case = Case::flow(&manifests, &engine, flow).unwrap();
-    let all = cure::cures(&Twin::new(&manifests, &engine), &case);
+    let all = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     let why = refusal(&all, "dns-rewrite");
     assert!(why.contains("callers use 80, Service shop/web has 8080"), "{why}");
     // An Ingress controller of one's own listens where callers call.
@@ -250,7 +250,7 @@ fn no_false_alarms() {
                 let case = Case::flow(&manifests, &engine, expected.flow.clone()).unwrap();
                 assert!(case.before.is_fine() && case.mechanisms.is_empty());
                 assert!(
-                    cure::cures(&Twin::new(&manifests, &engine), &case)
+                    cure::cures(&TrialBase::new(&manifests, &engine), &case)
                         .iter()
                         .all(|one| !one.is_offered())
                 );
@@ -261,7 +261,12 @@ fn no_false_alarms() {
                         && one.subject == *owner
                         && one.clients.iter().any(|one| one == pod)
                 });
-                assert!(wrong.is_none(), "{} ({}): {wrong:?}", scenario.name, case.before.said());
+                assert!(
+                    wrong.is_none(),
+                    "{} ({}): {wrong:?}",
+                    scenario.name,
+                    case.before.summary()
+                );
             }
         }
     }

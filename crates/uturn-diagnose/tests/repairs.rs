@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use uturn_diagnose::cure::{self, Case, Cure, Twin};
+use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Code, diagnose};
 use uturn_model::{Flow, Protocol};
 use uturn_path::Engine;
@@ -80,7 +80,7 @@ fn spoilt(from: &str, to: &str, who: &str, whom: &str) -> (Vec<Code>, Vec<Cure>)
     let flow =
         Flow { from: who.parse().unwrap(), to: whom.parse().unwrap(), protocol: Protocol::Tcp };
     let case = Case::flow(&manifests, &engine, flow).unwrap();
-    let cures = cure::cures(&Twin::new(&manifests, &engine), &case);
+    let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     (found.iter().map(|one| one.code).collect(), cures)
 }
 
@@ -196,7 +196,7 @@ metadata: {name: n1}";
         protocol: Protocol::Tcp,
     };
     let case = Case::flow(&manifests, &engine, flow).unwrap();
-    let cures = cure::cures(&Twin::new(&manifests, &engine), &case);
+    let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     // The user edits the Service only; the slice is Kubernetes' to change.
     assert_eq!(
         repaired(&cures, "target-port"),

@@ -8,8 +8,8 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use common::{case_of, scenarios, standing};
-use uturn_diagnose::cure::{self, Case, Cure, Twin};
+use common::{case_of, case_state, scenarios};
+use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::diagnose;
 use uturn_model::Outcome;
 use uturn_path::Engine;
@@ -74,7 +74,7 @@ fn every_row_has_its_finding_and_its_cure() {
             let scanner = Scanner::new(&engine);
             let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
             codes.extend(found.iter().map(|one| one.code.to_string()));
-            let twin = Twin::new(&manifests, &engine);
+            let base = TrialBase::new(&manifests, &engine);
             let is_fine = |one: &(Outcome, f64)| one.0.is_fine();
             let failing = case.flows.iter().filter(|one| !one.outcomes.iter().all(is_fine));
             let flows = failing.map(|one| {
@@ -89,7 +89,7 @@ fn every_row_has_its_finding_and_its_cure() {
                 if case.before.is_fine() {
                     continue;
                 }
-                let wrong = judge(&twin, &case, what);
+                let wrong = judge(&base, &case, what);
                 all.insert(wrong.what.clone(), wrong);
             }
         }
@@ -128,19 +128,19 @@ fn every_row_has_its_finding_and_its_cure() {
     insta::assert_snapshot!(text);
 }
 
-fn judge(twin: &Twin<'_>, case: &Case<'_>, what: String) -> Wrong {
+fn judge(base: &TrialBase<'_>, case: &Case<'_>, what: String) -> Wrong {
     let codes = case.codes();
-    let cures = cure::cures(twin, case);
+    let cures = cure::cures(base, case);
     let first = cures.iter().find(|one| one.is_offered());
     let cure = first.map(|one: &Cure| {
         let after = one.after.as_ref().unwrap();
         assert!(after.is_better_than(&case.before), "{what}: {}", one.title);
-        (one.name, standing(after))
+        (one.name, case_state(after))
     });
     Wrong {
         what,
         codes: codes.iter().map(ToString::to_string).collect(),
-        before: standing(&case.before),
+        before: case_state(&case.before),
         cure,
     }
 }

@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use common::{case_of, scenarios, standing};
-use uturn_diagnose::cure::{self, Case, Cure, Twin};
+use common::{case_of, case_state, scenarios};
+use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Severity, cases, check, diagnose};
-use uturn_model::{Cluster, Kind, NamespacedName, Outcome, Pod};
+use uturn_model::{Cluster, NamespacedName, ObjectKind, Outcome, Pod};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
@@ -29,7 +29,7 @@ fn every_failing_flow_has_its_cures() {
             let manifests = case_of(&source, &scenario, case);
             let cluster = manifests.cluster().unwrap();
             let engine = Engine::new(&cluster).unwrap();
-            let twin = Twin::new(&manifests, &engine);
+            let base = TrialBase::new(&manifests, &engine);
             let (mut all, mut said) = (String::new(), Vec::new());
             for expected in &case.flows {
                 let is_fine = |one: &(Outcome, f64)| one.0.is_fine();
@@ -42,8 +42,8 @@ fn every_failing_flow_has_its_cures() {
                     "  {} → {}: {code} {}\n{}",
                     expected.flow.from,
                     expected.flow.to,
-                    standing(&case.before),
-                    cures(&cure::cures(&twin, &case))
+                    case_state(&case.before),
+                    cures(&cure::cures(&base, &case))
                 );
                 let same = told.split_once(": ").unwrap().1.to_owned();
                 if !said.contains(&same) {
@@ -60,8 +60,8 @@ fn every_failing_flow_has_its_cures() {
                 let told = format!(
                     "  probes of {}: {}\n{}",
                     probes.listener,
-                    standing(&case.before),
-                    cures(&cure::cures(&twin, &case))
+                    case_state(&case.before),
+                    cures(&cure::cures(&base, &case))
                 );
                 all.push_str(&told);
             }
@@ -80,7 +80,7 @@ fn cures(all: &[Cure]) -> String {
     for one in all {
         let _ = match (&one.refused, &one.after) {
             (None, Some(after)) => {
-                writeln!(text, "    + {}: {} ⇒ {}", one.name, one.title, standing(after))
+                writeln!(text, "    + {}: {} ⇒ {}", one.name, one.title, case_state(after))
             }
             (Some(why), _) => writeln!(text, "    - {}: {why}", one.name),
             (None, None) => panic!("{} is offered and was not tried", one.name),
@@ -205,7 +205,7 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
         let scanner = Scanner::new(&engine);
         let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
         let told = cases::together(&cluster, vec![found]).into_iter();
-        told.filter(|(_, one)| one.subject.kind == Kind::Ingress)
+        told.filter(|(_, one)| one.subject.kind == ObjectKind::Ingress)
             .map(|(_, one)| one.severity)
             .collect::<Vec<_>>()
     };

@@ -237,9 +237,9 @@ impl<'a> Engine<'a> {
     pub fn origin_of(&self, object: &ObjectRef) -> Origin {
         let cluster = self.cluster;
         let found = object.namespaced_name().and_then(|name| match object.kind {
-            uturn_model::Kind::Service => cluster.services.get(&name).map(|one| &one.origin),
-            uturn_model::Kind::Ingress => cluster.ingresses.get(&name).map(|one| &one.origin),
-            uturn_model::Kind::Pod => cluster.pods.get(&name).map(|one| &one.origin),
+            uturn_model::ObjectKind::Service => cluster.services.get(&name).map(|one| &one.origin),
+            uturn_model::ObjectKind::Ingress => cluster.ingresses.get(&name).map(|one| &one.origin),
+            uturn_model::ObjectKind::Pod => cluster.pods.get(&name).map(|one| &one.origin),
             _ => None,
         });
         found.cloned().unwrap_or_else(|| Origin::object(object.clone()))

@@ -9,13 +9,13 @@ use uturn_model::lb::{Layer, Listener, LoadBalancer, Redirect};
 use uturn_model::route::StepKind;
 use uturn_model::service::ServicePort;
 use uturn_model::{
-    Client, Cluster, Destination, Flow, Kind, Known, Mechanism, Name, NamespacedName, ObjectRef,
-    Port, Protocol, Service, Text, Verdict,
+    Client, Cluster, Destination, Flow, Known, Mechanism, Name, NamespacedName, ObjectKind,
+    ObjectRef, Port, Protocol, Service, Text, Verdict,
 };
 use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
 
-use super::Standing;
+use super::CaseState;
 use crate::Code;
 
 /// What fails.
@@ -36,7 +36,7 @@ pub struct Case<'a> {
     /// What fails.
     pub subject: Subject,
     /// How it stands.
-    pub before: Standing,
+    pub before: CaseState,
     /// Why.
     pub mechanisms: Vec<Mechanism>,
     pub(crate) aim: Aim,
@@ -75,7 +75,7 @@ impl<'a> Case<'a> {
             verdicts.iter().flat_map(|one| one.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
         mechanisms.dedup();
-        let before = standing(&flow, &verdicts);
+        let before = case_state(&flow, &verdicts);
         let aim = aim(engine, &flow, sent_to(&verdicts));
         let subject = Subject::Flow(flow);
         let is_reply_unseen = verdicts.iter().any(Code::is_reply_unseen);
@@ -95,7 +95,7 @@ impl<'a> Case<'a> {
         mechanisms.sort_unstable();
         mechanisms.dedup();
         let alive = health.iter().filter(|one| one.alive).count();
-        let before = Standing::Probes { listener, protocol, alive, of: health.len() };
+        let before = CaseState::Probes { listener, protocol, alive, of: health.len() };
         let flow =
             Flow { from: Client::Outside(None), to: Destination::Address(listener), protocol };
         let aim = aim(engine, &flow, None);
@@ -105,11 +105,11 @@ impl<'a> Case<'a> {
 
     /// The codes of what is wrong.
     pub fn codes(&self) -> BTreeSet<Code> {
-        let kind = self.owner_kind().unwrap_or(Kind::Service);
+        let kind = self.owner_kind().unwrap_or(ObjectKind::Service);
         let of = |one: &Mechanism| Code::of_reply(*one, kind, self.is_reply_unseen);
         match self.before {
             // Health checks that die are one finding, whatever stops them.
-            Standing::Probes { .. } if !self.before.is_fine() => {
+            CaseState::Probes { .. } if !self.before.is_fine() => {
                 BTreeSet::from([Code::ProbeBlackhole])
             }
             _ => self.mechanisms.iter().map(of).collect(),
@@ -122,7 +122,7 @@ impl<'a> Case<'a> {
     }
 
     /// The kind of what asked for the load balancer on the way.
-    pub fn owner_kind(&self) -> Option<Kind> {
+    pub fn owner_kind(&self) -> Option<ObjectKind> {
         self.aim.owner.as_ref().map(|owner| owner.kind)
     }
 
@@ -206,9 +206,9 @@ impl<'a> Case<'a> {
 }
 
 /// How a flow stands.
-pub(crate) fn standing(flow: &Flow, verdicts: &[Verdict]) -> Standing {
+pub(crate) fn case_state(flow: &Flow, verdicts: &[Verdict]) -> CaseState {
     let worst = verdicts.iter().max_by(|a, b| a.share_failing().exact_cmp(&b.share_failing()));
-    Standing::Flow {
+    CaseState::Flow {
         flow: flow.clone(),
         outcomes: worst.map(|one| one.outcomes.clone()).unwrap_or_default(),
         mechanisms: worst.map(|one| one.mechanisms.clone()).unwrap_or_default(),
@@ -217,7 +217,7 @@ pub(crate) fn standing(flow: &Flow, verdicts: &[Verdict]) -> Standing {
 }
 
 /// Says where a fact comes from.
-pub(crate) fn ground<T>(known: &Known<T>) -> String {
+pub(crate) fn basis_of<T>(known: &Known<T>) -> String {
     known.basis.to_string()
 }
 
@@ -312,8 +312,8 @@ fn vip_of(engine: &Engine<'_>, owner: &ObjectRef) -> Option<IpAddr> {
     let name = owner.namespaced_name()?;
     let cluster = engine.cluster();
     let list = match owner.kind {
-        Kind::Service => &cluster.services.get(&name)?.load_balancer,
-        Kind::Ingress => &cluster.ingresses.get(&name)?.load_balancer,
+        ObjectKind::Service => &cluster.services.get(&name)?.load_balancer,
+        ObjectKind::Ingress => &cluster.ingresses.get(&name)?.load_balancer,
         _ => return None,
     };
     list.iter().find_map(|one| one.ip)
@@ -387,7 +387,7 @@ fn port_of(
     called: Option<Port>,
 ) -> Option<ServicePort> {
     let service = cluster.services.get(&rule.service)?;
-    if rule.owner.kind == Kind::Service {
+    if rule.owner.kind == ObjectKind::Service {
         return service.ports.iter().find(|one| Some(one.port) == called).cloned();
     }
     let ingress = cluster.ingresses.get(&rule.owner.namespaced_name()?)?;

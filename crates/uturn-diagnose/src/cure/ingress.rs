@@ -1,7 +1,7 @@
 //! Cures of an Ingress: its rules and backends.
 
 use uturn_model::ingress::{Backend, BackendPort, Ingress};
-use uturn_model::{Kind, Mechanism, NamespacedName};
+use uturn_model::{Mechanism, NamespacedName, ObjectKind};
 use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::{Case, Proposal, way};
@@ -19,7 +19,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
 }
 
 fn owner<'c>(case: &Case<'c>) -> Option<&'c Ingress> {
-    let owner = case.aim.owner.as_ref().filter(|owner| owner.kind == Kind::Ingress)?;
+    let owner = case.aim.owner.as_ref().filter(|owner| owner.kind == ObjectKind::Ingress)?;
     case.cluster().ingresses.get(&owner.namespaced_name()?)
 }
 

@@ -1,7 +1,9 @@
 //! Cures by name: call another name, or have the name lead elsewhere.
 
 use uturn_model::ingress::Backend;
-use uturn_model::{Destination, Flow, Ingress, Kind, Mechanism, NamespacedName, ObjectRef, Port};
+use uturn_model::{
+    Destination, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port,
+};
 use uturn_snapshot::edit::{Change, Tree};
 
 use super::{Case, Proposal, way};
@@ -14,7 +16,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all.extend(call_service(case));
     all.extend(call_other_port(case));
     all.extend(serve_domain(case));
-    if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == Kind::Ingress)
+    if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress)
         && case.is_from_inside()
     {
         all.extend(rewrite(case));
@@ -42,7 +44,7 @@ fn call_service(case: &Case<'_>) -> Option<Proposal> {
     let mut made = Proposal::new("call-service", 10, format!("call {to}{how}"))
         .types(format!("in the caller's configuration: {} becomes {name}:{}", flow.to, port.port))
         .costs("only this caller changes; each other one has to change too");
-    if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == Kind::Ingress) {
+    if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress) {
         made = made
             .costs("routing by host and path, and headers that the load balancer adds, fall away");
     }
@@ -181,7 +183,7 @@ fn to_host(case: &Case<'_>, mut made: Proposal, host: Option<&str>, name: &str) 
 
 fn corefile_object() -> ObjectRef {
     let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
-    ObjectRef::namespaced(Kind::ConfigMap, &name)
+    ObjectRef::namespaced(ObjectKind::ConfigMap, &name)
 }
 
 /// Where a line can stand at the beginning of the first server block, and its indentation.
@@ -328,9 +330,11 @@ fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
         ("metadata", meta()),
         ("spec", Tree::map([("selector", labels()), ("ports", Tree::List(vec![port]))])),
     ]);
-    for (kind, tree) in
-        [(Kind::ConfigMap, config), (Kind::Deployment, deployment), (Kind::Service, service)]
-    {
+    for (kind, tree) in [
+        (ObjectKind::ConfigMap, config),
+        (ObjectKind::Deployment, deployment),
+        (ObjectKind::Service, service),
+    ] {
         let file = format!("{name}-{}.yaml", kind.as_str().to_lowercase());
         made.objects.push((file, object(kind)?, tree));
     }

@@ -1,7 +1,7 @@
 //! Cures of a Service: its ports, its selector, its type.
 
 use uturn_model::service::{ServiceKind, TargetPort};
-use uturn_model::{Kind, Mechanism, ObjectRef, Pod, Service};
+use uturn_model::{Mechanism, ObjectKind, ObjectRef, Pod, Service};
 use uturn_snapshot::edit::{Change, Tree};
 
 use super::{Case, Proposal, way};
@@ -65,7 +65,7 @@ fn target_port(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
             let Some(at) = slice.ports.iter().position(|one| one.name == port.name) else {
                 continue;
             };
-            let object = ObjectRef::namespaced(Kind::EndpointSlice, &slice.name);
+            let object = ObjectRef::namespaced(ObjectKind::EndpointSlice, &slice.name);
             made =
                 made.follow(object, way!["ports", at, "port"], Change::Set(Tree::number(number)));
         }

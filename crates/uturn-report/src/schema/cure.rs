@@ -29,7 +29,7 @@ pub struct Case<'a> {
     /// The codes of what is wrong; empty where nothing is.
     pub codes: &'a [String],
     /// How the flow or the health checks come out now.
-    pub now: Standing<'a>,
+    pub now: CaseState<'a>,
     /// All cures that are known for it, those that work first.
     pub cures: Vec<Cure<'a>>,
 }
@@ -38,7 +38,7 @@ impl<'a> From<&'a CureReport> for Case<'a> {
     fn from(report: &'a CureReport) -> Self {
         Self {
             codes: &report.codes,
-            now: Standing::from(&report.now),
+            now: CaseState::from(&report.now),
             cures: report.cures.iter().map(Cure::from).collect(),
         }
     }
@@ -65,9 +65,9 @@ pub struct Cure<'a> {
     /// What to type where no manifest can be edited.
     pub commands: &'a [String],
     /// How the flow or the health checks come out without it.
-    pub before: Standing<'a>,
+    pub before: CaseState<'a>,
     /// How they come out with it; null where it was not tried.
-    pub after: Option<Standing<'a>>,
+    pub after: Option<CaseState<'a>>,
     /// The edits of the manifests, as a unified diff.
     pub diff: String,
     /// The edited objects, whole, ready to apply.
@@ -86,8 +86,8 @@ impl<'a> From<&'a cure::Cure> for Cure<'a> {
             conditions: cure.conditions.iter().map(Condition::from).collect(),
             effects: &cure.effects,
             commands: &cure.commands,
-            before: Standing::from(&cure.before),
-            after: cure.after.as_ref().map(Standing::from),
+            before: CaseState::from(&cure.before),
+            after: cure.after.as_ref().map(CaseState::from),
             diff: diffs(cure).collect(),
             objects: cure.objects.iter().map(|(_, tree)| value(tree)).collect(),
         }
@@ -143,7 +143,7 @@ impl From<cure::Answer> for Answer {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Standing<'a> {
+pub enum CaseState<'a> {
     /// A flow.
     Flow {
         /// The flow.
@@ -169,16 +169,16 @@ pub enum Standing<'a> {
     },
 }
 
-impl<'a> From<&'a cure::Standing> for Standing<'a> {
-    fn from(standing: &'a cure::Standing) -> Self {
-        match standing {
-            cure::Standing::Flow { flow, outcomes, mechanisms, conditions } => Self::Flow {
+impl<'a> From<&'a cure::CaseState> for CaseState<'a> {
+    fn from(state: &'a cure::CaseState) -> Self {
+        match state {
+            cure::CaseState::Flow { flow, outcomes, mechanisms, conditions } => Self::Flow {
                 flow: Flow::from(flow),
                 conditions: conditions.iter().map(|condition| &**condition).collect(),
                 outcomes: OutcomeShare::all(outcomes),
                 mechanisms: mechanisms.iter().map(|mechanism| mechanism.as_str()).collect(),
             },
-            cure::Standing::Probes { listener, protocol, alive, of } => Self::Probes {
+            cure::CaseState::Probes { listener, protocol, alive, of } => Self::Probes {
                 listener: listener.to_string(),
                 protocol: protocol.lower(),
                 alive: *alive,

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use uturn_model::ingress::Backend;
 use uturn_model::{
-    Client, Cluster, Destination, Flow, Ingress, Kind, Name, NamespacedName, ObjectRef, Outcome,
-    Protocol, Share, Verdict,
+    Client, Cluster, Destination, Flow, Ingress, Name, NamespacedName, ObjectKind, ObjectRef,
+    Outcome, Protocol, Share, Verdict,
 };
 use uturn_path::{Engine, WalkError, what_if};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
-use super::Standing;
+use super::CaseState;
 
 /// How bad a flow is: the share that never gets what it came for, the share that is not
 /// answered at once, and the longest wait for an answer.
@@ -56,7 +56,7 @@ impl Harm {
     }
 
     /// As people say it.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         if self.failing.is_none() {
             return "fine".to_owned();
         }
@@ -70,7 +70,7 @@ impl Harm {
     }
 }
 
-impl Standing {
+impl CaseState {
     /// Whether it is better than it was.
     pub fn is_better_than(&self, before: &Self) -> bool {
         match (self, before) {
@@ -85,7 +85,7 @@ impl Standing {
     }
 
     /// In a line: `hangs (security-group)`, `0 of 3 targets answer`.
-    pub fn said(&self) -> String {
+    pub fn summary(&self) -> String {
         match self {
             Self::Flow { outcomes, mechanisms, .. } => {
                 let said: Vec<String> = outcomes
@@ -114,8 +114,8 @@ impl Standing {
     }
 }
 
-/// Everything that can be called, with who calls it.
-pub(crate) struct Everything {
+/// Every flow of a cluster with its verdicts: the pods against every target, by target.
+pub(crate) struct AllFlows {
     pods: HashMap<(Destination, Protocol), Vec<ScanResult>>,
     /// Clients that are no pods.
     others: HashMap<Flow, (ObjectRef, Harm)>,
@@ -124,7 +124,7 @@ pub(crate) struct Everything {
 /// So many flows of clients that are no pods are walked; of a cluster with more, none.
 const MOST: usize = 400;
 
-impl Everything {
+impl AllFlows {
     /// One for each reading of what is not known, that which is taken for true first.
     pub(crate) fn of_readings(engine: &Engine<'_>) -> Result<Vec<Self>, WalkError> {
         let mut all = vec![Self::of(engine)?];
@@ -166,12 +166,12 @@ impl Everything {
 
     /// A flow that was better before, with what became of it. What was not there before is
     /// nobody's loss.
-    pub(crate) fn worse_than(&self, before: &Self, spared: Option<&Spared>) -> Option<String> {
+    pub(crate) fn worse_than(&self, before: &Self, given_up: Option<&GivenUp>) -> Option<String> {
         let mut keys: Vec<_> = before.pods.keys().collect();
         keys.sort();
         for key in keys {
             let Some(now) = self.pods.get(key) else { continue };
-            if let Some(said) = worse_class(&before.pods[key], now, spared) {
+            if let Some(said) = worse_class(&before.pods[key], now, given_up) {
                 return Some(said);
             }
         }
@@ -179,23 +179,23 @@ impl Everything {
         flows.sort_by_key(|(flow, _)| (*flow).clone());
         flows.into_iter().find_map(|(flow, (object, old))| {
             let (_, now) = self.others.get(flow).filter(|(_, now)| now.is_worse_than(old))?;
-            if spared.is_some_and(|one| one.has_flow(flow, object)) {
+            if given_up.is_some_and(|one| one.has_flow(flow, object)) {
                 return None;
             }
-            Some(tell(&flow.from.to_string(), &flow.to, old, now))
+            Some(worse_off(&flow.from.to_string(), &flow.to, old, now))
         })
     }
 }
 
 /// Flows that a cure gives up, and says so: of a Service's own pods, and of processes on their
 /// nodes, to its load balancer.
-pub(crate) struct Spared {
+pub(crate) struct GivenUp {
     pods: HashSet<NamespacedName>,
     nodes: HashSet<Name>,
     owners: Vec<ObjectRef>,
 }
 
-impl Spared {
+impl GivenUp {
     pub(crate) fn of(cluster: &Cluster, service: &NamespacedName) -> Self {
         let endpoints = cluster.slices(service).iter().flat_map(|slice| &slice.endpoints);
         let leads = |ingress: &&Ingress| {
@@ -206,7 +206,7 @@ impl Spared {
                 )
         };
         let ingresses = cluster.ingresses.values().filter(leads).map(Ingress::object);
-        let own = ObjectRef::namespaced(Kind::Service, service);
+        let own = ObjectRef::namespaced(ObjectKind::Service, service);
         Self {
             pods: endpoints.clone().filter_map(|one| one.pod.clone()).collect(),
             nodes: endpoints.filter_map(|one| one.node.clone()).collect(),
@@ -220,7 +220,7 @@ impl Spared {
     }
 }
 
-impl Spared {
+impl GivenUp {
     fn has_flow(&self, flow: &Flow, object: &ObjectRef) -> bool {
         let on = matches!(&flow.from, Client::Node(name) if self.nodes.contains(name));
         on && !matches!(flow.to, Destination::Service(..)) && self.owners.contains(object)
@@ -230,23 +230,23 @@ impl Spared {
 fn worse_class(
     before: &[ScanResult],
     now: &[ScanResult],
-    spared: Option<&Spared>,
+    given_up: Option<&GivenUp>,
 ) -> Option<String> {
     let counts = |pod: &NamespacedName, met: &ScanResult| {
-        !spared.is_some_and(|one| one.has(pod, &met.target))
+        !given_up.is_some_and(|one| one.has(pod, &met.target))
     };
     let alike = before.len() == now.len()
         && before.iter().zip(now).all(|(a, b)| {
             a.clients.first == b.clients.first && a.clients.pods.len() == b.clients.pods.len()
         });
-    let say = |who: &NamespacedName, old: &ScanResult, harm: (Harm, Harm)| {
-        tell(&format!("pod/{who}"), &old.target.to, &harm.0, &harm.1)
+    let worded = |who: &NamespacedName, old: &ScanResult, harm: (Harm, Harm)| {
+        worse_off(&format!("pod/{who}"), &old.target.to, &harm.0, &harm.1)
     };
     if alike {
         return before.iter().zip(now).find_map(|(old, new)| {
             let harm = (Harm::of_verdicts(&old.verdicts), Harm::of_verdicts(&new.verdicts));
             let pod = old.clients.pods.iter().filter(|pod| counts(pod, old)).min();
-            pod.filter(|_| harm.1.is_worse_than(&harm.0)).map(|pod| say(pod, old, harm))
+            pod.filter(|_| harm.1.is_worse_than(&harm.0)).map(|pod| worded(pod, old, harm))
         });
     }
     let mut by_pod: HashMap<&NamespacedName, Harm> = HashMap::new();
@@ -259,10 +259,14 @@ fn worse_class(
         let hurt =
             |pod: &&NamespacedName| by_pod.get(pod).is_some_and(|one| one.is_worse_than(&was));
         let pod = old.clients.pods.iter().filter(|pod| counts(pod, old)).filter(hurt).min()?;
-        Some(say(pod, old, (was, by_pod[pod])))
+        Some(worded(pod, old, (was, by_pod[pod])))
     })
 }
 
-fn tell(who: &str, to: &Destination, before: &Harm, now: &Harm) -> String {
-    format!("{who} to {to} would be worse off: {} before, {} after", before.said(), now.said())
+fn worse_off(who: &str, to: &Destination, before: &Harm, now: &Harm) -> String {
+    format!(
+        "{who} to {to} would be worse off: {} before, {} after",
+        before.summary(),
+        now.summary()
+    )
 }

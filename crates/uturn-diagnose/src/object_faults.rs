@@ -9,8 +9,8 @@ use uturn_model::lb::{Scope, TargetKind};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
-    Client, Cluster, Destination, Evidence, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
-    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Unknown,
+    Client, Cluster, Destination, Evidence, Flow, Mechanism, Name, NamespacedName, ObjectKind,
+    ObjectRef, Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Unknown,
 };
 use uturn_path::{Engine, WalkError};
 
@@ -326,7 +326,7 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
         return Ok(None);
     }
     let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
-    let subject = ObjectRef::namespaced(Kind::ConfigMap, &name);
+    let subject = ObjectRef::namespaced(ObjectKind::ConfigMap, &name);
     let what = format!("{host} has no address, as every name of a Service");
     let mut finding = about(Code::NameNotFound, subject, &corefile.origin, what);
     finding.clients = Clients::other(Clients::NAMES);
