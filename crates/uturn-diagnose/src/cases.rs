@@ -33,9 +33,10 @@ pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Findin
 }
 
 /// Whether two findings say the same.
-fn is_same(one: &Finding, other: &Finding) -> bool {
-    (one.code, &one.subject, &one.targets) == (other.code, &other.subject, &other.targets)
-        && (one.mechanism, one.outcome) == (other.mechanism, other.outcome)
-        && one.clients.len() == other.clients.len()
-        && one.share_failing.is_about(other.share_failing)
+fn is_same(finding: &Finding, other: &Finding) -> bool {
+    (finding.code, &finding.subject, &finding.targets)
+        == (other.code, &other.subject, &other.targets)
+        && (finding.mechanism, finding.outcome) == (other.mechanism, other.outcome)
+        && finding.clients.len() == other.clients.len()
+        && finding.share_failing.is_about(other.share_failing)
 }

@@ -76,18 +76,18 @@ pub enum Topic {
 /// The lists of a topic: of one object where one is named, else of all there are.
 pub fn check(engine: &Engine<'_>, topic: Topic, name: Option<&NamespacedName>) -> Vec<Checklist> {
     let cluster = engine.cluster();
-    let wanted = |one: &&NamespacedName| name.is_none_or(|name| *one == name);
+    let wanted = |object: &&NamespacedName| name.is_none_or(|name| *object == name);
     match topic {
         Topic::Service => {
             let all = cluster.services.iter().filter(|(name, _)| wanted(name));
-            all.map(|(_, one)| service::check(engine, one)).collect()
+            all.map(|(_, service)| service::check(engine, service)).collect()
         }
         Topic::Ingress => {
             let all = cluster.ingresses.iter().filter(|(name, _)| wanted(name));
-            all.map(|(_, one)| ingress::check(engine, one)).collect()
+            all.map(|(_, ingress)| ingress::check(engine, ingress)).collect()
         }
         Topic::Dns => vec![dns::check(engine)],
-        Topic::Nodes => cluster.nodes.values().map(|one| nodes::check(engine, one)).collect(),
+        Topic::Nodes => cluster.nodes.values().map(|node| nodes::check(engine, node)).collect(),
         Topic::CrossNode => vec![cross_node::check(engine)],
     }
 }
@@ -194,8 +194,8 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
 
 /// A verdict in a line.
 fn outcomes_and_reasons(verdicts: &[Verdict]) -> String {
-    let all = verdicts.iter().map(|one| {
-        let parts: Vec<String> = one
+    let all = verdicts.iter().map(|verdict| {
+        let parts: Vec<String> = verdict
             .outcomes
             .iter()
             .map(|(outcome, share)| match share.is_all() {
@@ -203,7 +203,8 @@ fn outcomes_and_reasons(verdicts: &[Verdict]) -> String {
                 false => format!("{:.0} % {outcome}", share.get() * 100.0),
             })
             .collect();
-        let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();
+        let why: Vec<&str> =
+            verdict.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
         format!("{} ({})", parts.join(", "), why.join(", "))
     });
     all.collect::<Vec<_>>().join("; ")

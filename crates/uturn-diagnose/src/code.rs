@@ -251,7 +251,7 @@ mod tests {
         for (at, entry) in TABLE.iter().enumerate() {
             assert_eq!(entry.code as usize, at);
         }
-        assert!(TABLE.is_sorted_by(|one, next| one.name < next.name));
+        assert!(TABLE.is_sorted_by(|entry, next| entry.name < next.name));
         assert_eq!(Code::IngressLoopback.to_string(), "UT101");
         assert_eq!("ut603".parse(), Ok(Code::ReplyUnseen));
         assert_eq!("UT999".parse::<Code>(), Err(UnknownCode));

@@ -215,6 +215,6 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
     let proposals = families.into_iter().flat_map(|family| family(case));
     let mut cures: Vec<Cure> =
         proposals.filter_map(|proposal| judge::judge(base, case, &proposal)).collect();
-    cures.sort_by_key(|one| (!one.is_offered(), one.rank, one.title.clone()));
+    cures.sort_by_key(|cure| (!cure.is_offered(), cure.rank, cure.title.clone()));
     cures
 }

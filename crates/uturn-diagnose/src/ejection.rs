@@ -17,19 +17,22 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     if cluster.nodes.len() * cluster.services.len() > not_scanned::MOST {
         return Vec::new();
     }
-    let loops = |one: &&ScanResult| {
-        one.verdicts.iter().any(|verdict| verdict.mechanisms.contains(&Mechanism::AsymmetricReturn))
+    let loops = |result: &&ScanResult| {
+        result
+            .verdicts
+            .iter()
+            .any(|verdict| verdict.mechanisms.contains(&Mechanism::AsymmetricReturn))
     };
     let mut told: BTreeSet<&ObjectRef> = BTreeSet::new();
     let mut all = Vec::new();
-    for one in met.iter().filter(loops) {
-        let object = &one.target.object;
+    for result in met.iter().filter(loops) {
+        let object = &result.target.object;
         let Some((listener, check)) = listener(engine, object) else { continue };
         // Somebody else has to be there whom the target answers.
         let has_others = listener.rules.iter().any(|rule| rule.targets.len() > 1)
-            || met.iter().any(|other| other.target == one.target && !loops(&other));
+            || met.iter().any(|other| other.target == result.target && !loops(&other));
         if has_others && told.insert(object) {
-            all.push(finding(engine, one, check));
+            all.push(finding(engine, result, check));
         }
     }
     all
@@ -41,10 +44,11 @@ fn listener<'e>(
     object: &ObjectRef,
 ) -> Option<(&'e Listener, &'e PassiveCheck)> {
     let listeners = engine.balancers().iter().flat_map(|balancer| &balancer.listeners);
-    let mut own = listeners.filter(|one| one.rules.iter().any(|rule| rule.owner == *object));
-    own.find_map(|one| {
-        let check = one.profile.passive_check.as_ref()?;
-        (one.protocol.layer() == Layer::L7).then_some((one, check))
+    let mut own =
+        listeners.filter(|listener| listener.rules.iter().any(|rule| rule.owner == *object));
+    own.find_map(|listener| {
+        let check = listener.profile.passive_check.as_ref()?;
+        (listener.protocol.layer() == Layer::L7).then_some((listener, check))
     })
 }
 

@@ -60,11 +60,13 @@ impl Finding {
             Example::Written => return Ok(self.written.clone()),
             Example::Probes(listener, protocol) => {
                 let dead = engine.health(*listener, *protocol)?.unwrap_or_default();
-                let dead = dead.into_iter().filter(|one| !one.alive).map(|one| {
-                    let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();
+                let dead = dead.into_iter().filter(|health| !health.alive).map(|health| {
+                    let why: Vec<&str> =
+                        health.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
                     Observation {
-                        place: one.node.map(Place::Node),
-                        what: format!("no answer from {}: {}", one.target, why.join(", ")).into(),
+                        place: health.node.map(Place::Node),
+                        what: format!("no answer from {}: {}", health.target, why.join(", "))
+                            .into(),
                         by: Evidence::kernel("health check"),
                     }
                 });
@@ -73,7 +75,7 @@ impl Finding {
         };
         let mut bad: Vec<&Route> = verdicts
             .iter()
-            .flat_map(|one| &one.routes)
+            .flat_map(|verdict| &verdict.routes)
             .filter(|route| route.outcome.is_bad())
             .collect();
         bad.sort_by(|a, b| {

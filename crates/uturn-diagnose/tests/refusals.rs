@@ -94,7 +94,7 @@ fn cures(text: String, from: &str, to: &str) -> Vec<Cure> {
 }
 
 fn named<'c>(all: &'c [Cure], name: &str) -> &'c Cure {
-    all.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no {name}: {all:#?}"))
+    all.iter().find(|cure| cure.name == name).unwrap_or_else(|| panic!("no {name}: {all:#?}"))
 }
 
 fn refusal(all: &[Cure], name: &str) -> String {
@@ -202,7 +202,7 @@ fn policy_local_where_clients_and_pods_share_nodes() {
 #[test]
 fn a_dns_rewrite_to_other_ports() {
     let (source, scenario) =
-        scenarios().into_iter().find(|(_, one)| &*one.name == "dns-rewrite").unwrap();
+        scenarios().into_iter().find(|(_, scenario)| &*scenario.name == "dns-rewrite").unwrap();
     let text = source
         .text
         .replace("            rewrite name shop.example.com web.shop.svc.cluster.local\n", "            hosts {\n                10.0.0.100 shop.example.com\n                fallthrough\n            }\n")
@@ -234,9 +234,12 @@ fn no_false_alarms() {
     let mut judged = 0;
     for (source, scenario) in scenarios() {
         for case in &scenario.cases {
-            let is_fine = |one: &(Outcome, f64)| one.0.is_fine();
-            let flows: Vec<_> =
-                case.flows.iter().filter(|one| one.outcomes.iter().all(is_fine)).collect();
+            let is_fine = |outcome: &(Outcome, f64)| outcome.0.is_fine();
+            let flows: Vec<_> = case
+                .flows
+                .iter()
+                .filter(|expected| expected.outcomes.iter().all(is_fine))
+                .collect();
             if flows.is_empty() {
                 continue;
             }
@@ -252,14 +255,14 @@ fn no_false_alarms() {
                 assert!(
                     cure::cures(&TrialBase::new(&manifests, &engine), &case)
                         .iter()
-                        .all(|one| !one.is_offered())
+                        .all(|cure| !cure.is_offered())
                 );
                 let Some(owner) = case.owner() else { continue };
                 judged += 1;
-                let wrong = found.iter().find(|one| {
-                    loops.contains(&one.code)
-                        && one.subject == *owner
-                        && one.clients.iter().any(|one| one == pod)
+                let wrong = found.iter().find(|finding| {
+                    loops.contains(&finding.code)
+                        && finding.subject == *owner
+                        && finding.clients.iter().any(|client| client == pod)
                 });
                 assert!(
                     wrong.is_none(),

@@ -81,12 +81,12 @@ fn spoilt(from: &str, to: &str, who: &str, whom: &str) -> (Vec<Code>, Vec<Cure>)
         Flow { from: who.parse().unwrap(), to: whom.parse().unwrap(), protocol: Protocol::Tcp };
     let case = Case::flow(&manifests, &engine, flow).unwrap();
     let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
-    (found.iter().map(|one| one.code).collect(), cures)
+    (found.iter().map(|finding| finding.code).collect(), cures)
 }
 
 /// What is offered first changes these lines.
 fn repaired(cures: &[Cure], name: &str) -> Vec<String> {
-    let first = cures.iter().find(|one| one.is_offered() && !one.is_callers());
+    let first = cures.iter().find(|cure| cure.is_offered() && !cure.is_callers());
     let first = first.unwrap_or_else(|| panic!("nothing is offered: {cures:#?}"));
     assert_eq!(first.name, name);
     assert!(first.after.as_ref().unwrap().is_fine());
@@ -211,6 +211,6 @@ metadata: {name: n1}";
 fn a_port_that_the_service_does_not_have() {
     let (_, cures) = spoilt("name: client", "name: client", INSIDE.0, "svc/shop/web:8080");
     let offered: Vec<&str> =
-        cures.iter().filter(|one| one.is_offered()).map(|one| &*one.title).collect();
+        cures.iter().filter(|cure| cure.is_offered()).map(|cure| &*cure.title).collect();
     assert_eq!(offered, ["call svc/shop/web:80"]);
 }

@@ -73,17 +73,18 @@ fn every_row_has_its_finding_and_its_cure() {
             let engine = Engine::new(&cluster).unwrap();
             let scanner = Scanner::new(&engine);
             let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-            codes.extend(found.iter().map(|one| one.code.to_string()));
+            codes.extend(found.iter().map(|finding| finding.code.to_string()));
             let base = TrialBase::new(&manifests, &engine);
-            let is_fine = |one: &(Outcome, f64)| one.0.is_fine();
-            let failing = case.flows.iter().filter(|one| !one.outcomes.iter().all(is_fine));
-            let flows = failing.map(|one| {
-                let what = format!("{} → {}", one.flow.from, one.flow.to);
-                (what, Case::flow(&manifests, &engine, one.flow.clone()).unwrap())
+            let is_fine = |outcome: &(Outcome, f64)| outcome.0.is_fine();
+            let failing =
+                case.flows.iter().filter(|expected| !expected.outcomes.iter().all(is_fine));
+            let flows = failing.map(|expected| {
+                let what = format!("{} → {}", expected.flow.from, expected.flow.to);
+                (what, Case::flow(&manifests, &engine, expected.flow.clone()).unwrap())
             });
-            let probes = case.probes.iter().map(|one| {
-                let what = format!("probes of {}", one.listener);
-                (what, Case::probes(&manifests, &engine, one.listener, one.protocol).unwrap())
+            let probes = case.probes.iter().map(|probe| {
+                let what = format!("probes of {}", probe.listener);
+                (what, Case::probes(&manifests, &engine, probe.listener, probe.protocol).unwrap())
             });
             for (what, case) in flows.chain(probes) {
                 if case.before.is_fine() {
@@ -123,7 +124,7 @@ fn every_row_has_its_finding_and_its_cure() {
     }
     assert!(missing.is_empty(), "no cure, and nobody says why:\n{}", missing.join("\n"));
     let unused: Vec<&str> =
-        WITHOUT.iter().map(|one| one.0).filter(|row| !used.contains(row)).collect();
+        WITHOUT.iter().map(|entry| entry.0).filter(|row| !used.contains(row)).collect();
     assert!(unused.is_empty(), "has a cure, or is gone: {unused:?}");
     insta::assert_snapshot!(text);
 }
@@ -131,11 +132,11 @@ fn every_row_has_its_finding_and_its_cure() {
 fn judge(base: &TrialBase<'_>, case: &Case<'_>, what: String) -> Wrong {
     let codes = case.codes();
     let cures = cure::cures(base, case);
-    let first = cures.iter().find(|one| one.is_offered());
-    let cure = first.map(|one: &Cure| {
-        let after = one.after.as_ref().unwrap();
-        assert!(after.is_better_than(&case.before), "{what}: {}", one.title);
-        (one.name, case_state(after))
+    let first = cures.iter().find(|cure| cure.is_offered());
+    let cure = first.map(|cure: &Cure| {
+        let after = cure.after.as_ref().unwrap();
+        assert!(after.is_better_than(&case.before), "{what}: {}", cure.title);
+        (cure.name, case_state(after))
     });
     Wrong {
         what,

@@ -120,11 +120,11 @@ fn words(of: &ClassTrait) -> String {
 /// As JSON.
 pub fn json(targets: &[TargetExplanation]) -> Value {
     let list = |traits: &[ClassTrait]| -> Vec<Value> {
-        let one = |of: &ClassTrait| {
+        let as_object = |of: &ClassTrait| {
             let (name, value) = parts(of);
             json!({ "trait": name, "value": value })
         };
-        traits.iter().map(one).collect()
+        traits.iter().map(as_object).collect()
     };
     let class = |class: &ClassExplanation| {
         let clients = &class.result.clients;

@@ -72,7 +72,7 @@ impl<'a> Case<'a> {
     ) -> Result<Self, WalkError> {
         let verdicts = engine.cases(&flow)?;
         let mut mechanisms: Vec<Mechanism> =
-            verdicts.iter().flat_map(|one| one.mechanisms.clone()).collect();
+            verdicts.iter().flat_map(|verdict| verdict.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
         mechanisms.dedup();
         let before = case_state(&flow, &verdicts);
@@ -91,10 +91,10 @@ impl<'a> Case<'a> {
     ) -> Result<Self, WalkError> {
         let health = engine.health(listener, protocol)?.unwrap_or_default();
         let mut mechanisms: Vec<Mechanism> =
-            health.iter().flat_map(|one| one.mechanisms.clone()).collect();
+            health.iter().flat_map(|target| target.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
         mechanisms.dedup();
-        let alive = health.iter().filter(|one| one.alive).count();
+        let alive = health.iter().filter(|target| target.alive).count();
         let before = CaseState::Probes { listener, protocol, alive, of: health.len() };
         let flow =
             Flow { from: Client::Outside(None), to: Destination::Address(listener), protocol };
@@ -106,7 +106,7 @@ impl<'a> Case<'a> {
     /// The codes of what is wrong.
     pub fn codes(&self) -> BTreeSet<Code> {
         let kind = self.owner_kind().unwrap_or(ObjectKind::Service);
-        let of = |one: &Mechanism| Code::of_reply(*one, kind, self.is_reply_unseen);
+        let of = |mechanism: &Mechanism| Code::of_reply(*mechanism, kind, self.is_reply_unseen);
         match self.before {
             // Health checks that die are one finding, whatever stops them.
             CaseState::Probes { .. } if !self.before.is_fine() => {
@@ -154,11 +154,10 @@ impl<'a> Case<'a> {
             Subject::Flow(flow) => flow.protocol,
             Subject::Probes(_, protocol) => *protocol,
         };
-        let balancer = self.engine.balancers().iter().find(|one| one.vip == vip.ip())?;
-        let listener = balancer
-            .listeners
-            .iter()
-            .find(|one| one.port.number() == vip.port() && one.protocol.transport() == protocol)?;
+        let balancer = self.engine.balancers().iter().find(|balancer| balancer.vip == vip.ip())?;
+        let listener = balancer.listeners.iter().find(|listener| {
+            listener.port.number() == vip.port() && listener.protocol.transport() == protocol
+        })?;
         Some((balancer, listener))
     }
 
@@ -189,18 +188,23 @@ impl<'a> Case<'a> {
     }
 
     fn ends_tls(&self) -> bool {
-        self.listener().is_some_and(|(_, one)| one.protocol.ends_tls())
+        self.listener().is_some_and(|(_, listener)| listener.protocol.ends_tls())
     }
 
     /// Services and Ingresses that share the load balancer.
     pub(crate) fn sharers(&self, vip: IpAddr) -> Vec<ObjectRef> {
         let cluster = self.cluster();
-        let has =
-            |list: &[uturn_model::service::LbIngress]| list.iter().any(|one| one.ip == Some(vip));
-        let services =
-            cluster.services.values().filter(|one| has(&one.load_balancer)).map(Service::object);
+        let has = |list: &[uturn_model::service::LbIngress]| {
+            list.iter().any(|address| address.ip == Some(vip))
+        };
+        let services = cluster
+            .services
+            .values()
+            .filter(|service| has(&service.load_balancer))
+            .map(Service::object);
         let ingresses = cluster.ingresses.values();
-        let ingresses = ingresses.filter(|one| has(&one.load_balancer)).map(|one| one.object());
+        let ingresses =
+            ingresses.filter(|ingress| has(&ingress.load_balancer)).map(|ingress| ingress.object());
         services.chain(ingresses).collect()
     }
 }
@@ -210,9 +214,9 @@ pub(crate) fn case_state(flow: &Flow, verdicts: &[Verdict]) -> CaseState {
     let worst = verdicts.iter().max_by(|a, b| a.share_failing().exact_cmp(&b.share_failing()));
     CaseState::Flow {
         flow: flow.clone(),
-        outcomes: worst.map(|one| one.outcomes.clone()).unwrap_or_default(),
-        mechanisms: worst.map(|one| one.mechanisms.clone()).unwrap_or_default(),
-        conditions: worst.map(|one| one.conditions.clone()).unwrap_or_default(),
+        outcomes: worst.map(|verdict| verdict.outcomes.clone()).unwrap_or_default(),
+        mechanisms: worst.map(|verdict| verdict.mechanisms.clone()).unwrap_or_default(),
+        conditions: worst.map(|verdict| verdict.conditions.clone()).unwrap_or_default(),
     }
 }
 
@@ -223,8 +227,8 @@ pub(crate) fn basis_of<T>(known: &Known<T>) -> String {
 
 /// Where the client's packets go first: what its name led to.
 fn sent_to(verdicts: &[Verdict]) -> Option<SocketAddr> {
-    let routes = verdicts.iter().flat_map(|one| &one.routes);
-    let mut steps = routes.flat_map(|one| &one.hops).flat_map(|hop| &hop.steps);
+    let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
+    let mut steps = routes.flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
     steps.find(|step| step.kind == StepKind::Send)?.after.map(|leg| leg.dst)
 }
 
@@ -235,14 +239,15 @@ fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
         Destination::Pod(..) => Aim::default(),
         Destination::Service(name, port) => {
             let service = cluster.services.get(name);
-            let wanted = |one: &&ServicePort| match port {
+            let wanted = |service_port: &&ServicePort| match port {
                 None => true,
                 Some(text) => {
-                    one.name.as_ref() == Some(text) || text.parse::<Port>() == Ok(one.port)
+                    service_port.name.as_ref() == Some(text)
+                        || text.parse::<Port>() == Ok(service_port.port)
                 }
             };
-            let found = service.and_then(|one| one.ports.iter().find(wanted)).cloned();
-            let called = found.as_ref().map(|one| one.port);
+            let found = service.and_then(|service| service.ports.iter().find(wanted)).cloned();
+            let called = found.as_ref().map(|port| port.port);
             let called = called.or_else(|| port.as_ref()?.parse().ok());
             Aim { service: Some(name.clone()), port: found, called, ..Aim::default() }
         }
@@ -250,7 +255,7 @@ fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
             let Some(ingress) = cluster.ingresses.get(name) else { return Aim::default() };
             let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
             let (host, path, port) = (call.host, call.path, call.port);
-            let vip = ingress.load_balancer.iter().find_map(|one| one.ip);
+            let vip = ingress.load_balancer.iter().find_map(|address| address.ip);
             match vip {
                 Some(ip) => at(engine, SocketAddr::new(ip, port.number()), host, path, flow),
                 None => Aim { owner: Some(ingress.object()), host, path, ..Aim::default() },
@@ -287,9 +292,11 @@ fn by_host(engine: &Engine<'_>, host: &Text, port: Port, path: Option<Text>, flo
         _ => None,
     };
     let service = named.and_then(|name| engine.cluster().services.get(&name));
-    let found = service.and_then(|one| one.ports.iter().find(|one| one.port == port)).cloned();
+    let found = service
+        .and_then(|service| service.ports.iter().find(|service_port| service_port.port == port))
+        .cloned();
     Aim {
-        service: service.map(|one| one.name.clone()),
+        service: service.map(|service| service.name.clone()),
         port: found,
         host: Some(host.clone()),
         path,
@@ -304,8 +311,8 @@ fn by_rule(engine: &Engine<'_>, host: &Text) -> Option<IpAddr> {
         .cluster()
         .ingresses
         .values()
-        .find(|one| one.rules.iter().any(|rule| rule.host.as_ref() == Some(host)))?;
-    named.load_balancer.iter().find_map(|one| one.ip)
+        .find(|ingress| ingress.rules.iter().any(|rule| rule.host.as_ref() == Some(host)))?;
+    named.load_balancer.iter().find_map(|address| address.ip)
 }
 
 fn vip_of(engine: &Engine<'_>, owner: &ObjectRef) -> Option<IpAddr> {
@@ -316,11 +323,11 @@ fn vip_of(engine: &Engine<'_>, owner: &ObjectRef) -> Option<IpAddr> {
         ObjectKind::Ingress => &cluster.ingresses.get(&name)?.load_balancer,
         _ => return None,
     };
-    list.iter().find_map(|one| one.ip)
+    list.iter().find_map(|address| address.ip)
 }
 
 /// Where a redirect leads, if that is another listener of a load balancer that serves.
-fn beyond(
+fn redirect_target(
     engine: &Engine<'_>,
     redirect: &Redirect,
     asked: &Aim,
@@ -333,8 +340,8 @@ fn beyond(
         None => vip.ip(),
     };
     let to = SocketAddr::new(ip, redirect.port.number());
-    let balancer = engine.balancers().iter().find(|one| one.vip == ip)?;
-    let listener = balancer.listeners.iter().find(|one| one.port == redirect.port)?;
+    let balancer = engine.balancers().iter().find(|balancer| balancer.vip == ip)?;
+    let listener = balancer.listeners.iter().find(|listener| listener.port == redirect.port)?;
     let rule = rules::find(&listener.rules, host, path)?;
     rule.redirect.is_none().then(|| (to, host.into(), path.into()))
 }
@@ -348,17 +355,18 @@ fn at(
 ) -> Aim {
     let cluster = engine.cluster();
     let called = Port::new(address.port());
-    let own = cluster.services.values().find(|one| one.cluster_ips.contains(&address.ip()));
+    let own = cluster.services.values().find(|service| service.cluster_ips.contains(&address.ip()));
     if let Some(service) = own {
-        let port = service.ports.iter().find(|one| Some(one.port) == called).cloned();
+        let port = service.ports.iter().find(|port| Some(port.port) == called).cloned();
         let service = Some(service.name.clone());
         return Aim { service, port, host, path, called, ..Aim::default() };
     }
-    let Some(balancer) = engine.balancers().iter().find(|one| one.vip == address.ip()) else {
+    let Some(balancer) = engine.balancers().iter().find(|balancer| balancer.vip == address.ip())
+    else {
         return Aim { host, path, called, ..Aim::default() };
     };
-    let listener = balancer.listeners.iter().find(|one| {
-        one.port.number() == address.port() && one.protocol.transport() == flow.protocol
+    let listener = balancer.listeners.iter().find(|listener| {
+        listener.port.number() == address.port() && listener.protocol.transport() == flow.protocol
     });
     let mut aim = Aim { vip: Some(address), host, path, called, ..Aim::default() };
     let Some(listener) = listener else { return aim };
@@ -371,7 +379,8 @@ fn at(
     };
     aim.owner = rule.or(listener.rules.first()).map(|rule| rule.owner.clone());
     let Some(rule) = rule else { return aim };
-    if let Some((to, host, path)) = rule.redirect.as_ref().and_then(|one| beyond(engine, one, &aim))
+    if let Some((to, host, path)) =
+        rule.redirect.as_ref().and_then(|redirect| redirect_target(engine, redirect, &aim))
     {
         return Aim { called, is_redirected: true, ..at(engine, to, Some(host), Some(path), flow) };
     }
@@ -388,20 +397,24 @@ fn port_of(
 ) -> Option<ServicePort> {
     let service = cluster.services.get(&rule.service)?;
     if rule.owner.kind == ObjectKind::Service {
-        return service.ports.iter().find(|one| Some(one.port) == called).cloned();
+        return service.ports.iter().find(|port| Some(port.port) == called).cloned();
     }
     let ingress = cluster.ingresses.get(&rule.owner.namespaced_name()?)?;
-    let paths = ingress.rules.iter().filter(|one| one.host == rule.host).flat_map(|one| &one.paths);
-    let same = |one: &&uturn_model::ingress::IngressPath| {
-        rule.path.as_ref().is_some_and(|(path, _)| one.path == *path)
+    let paths = ingress
+        .rules
+        .iter()
+        .filter(|ingress_rule| ingress_rule.host == rule.host)
+        .flat_map(|ingress_rule| &ingress_rule.paths);
+    let same = |ingress_path: &&uturn_model::ingress::IngressPath| {
+        rule.path.as_ref().is_some_and(|(path, _)| ingress_path.path == *path)
     };
-    let backend = paths.clone().find(same).map(|one| &one.backend);
+    let backend = paths.clone().find(same).map(|ingress_path| &ingress_path.backend);
     let Backend::Service { port, .. } = backend.or(ingress.default_backend.as_ref())? else {
         return None;
     };
-    let is_it = |one: &&ServicePort| match port {
-        BackendPort::Number(number) => one.port == *number,
-        BackendPort::Name(name) => one.name.as_ref() == Some(name),
+    let is_named = |service_port: &&ServicePort| match port {
+        BackendPort::Number(number) => service_port.port == *number,
+        BackendPort::Name(name) => service_port.name.as_ref() == Some(name),
     };
-    service.ports.iter().find(is_it).cloned()
+    service.ports.iter().find(is_named).cloned()
 }

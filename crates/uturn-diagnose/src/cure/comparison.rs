@@ -26,20 +26,23 @@ impl Harm {
         let share = |wanted: &dyn Fn(&Outcome) -> bool| {
             Share::sum(outcomes.iter().filter(|(end, _)| wanted(end)).map(|(_, share)| *share))
         };
-        let answered = outcomes.iter().filter(|(one, _)| one.is_answered());
-        let waits = answered.filter_map(|(one, _)| one.after()).map(|one| one.as_secs_f64());
+        let answered = outcomes.iter().filter(|(outcome, _)| outcome.is_answered());
+        let waits =
+            answered.filter_map(|(outcome, _)| outcome.after()).map(|wait| wait.as_secs_f64());
         Self {
-            lost: share(&|one| !one.is_answered()),
-            failing: share(&|one| !one.is_fine()),
+            lost: share(&|outcome| !outcome.is_answered()),
+            failing: share(&|outcome| !outcome.is_fine()),
             wait: waits.fold(0.0, f64::max),
         }
     }
 
     fn of_verdicts(verdicts: &[Verdict]) -> Self {
-        verdicts.iter().map(|one| Self::of(&one.outcomes)).fold(Self::default(), |a, b| Self {
-            lost: a.lost.larger(b.lost),
-            failing: a.failing.larger(b.failing),
-            wait: a.wait.max(b.wait),
+        verdicts.iter().map(|verdict| Self::of(&verdict.outcomes)).fold(Self::default(), |a, b| {
+            Self {
+                lost: a.lost.larger(b.lost),
+                failing: a.failing.larger(b.failing),
+                wait: a.wait.max(b.wait),
+            }
         })
     }
 
@@ -95,7 +98,8 @@ impl CaseState {
                         false => format!("{:.0} % {outcome}", share.get() * 100.0),
                     })
                     .collect();
-                let why: Vec<&str> = mechanisms.iter().map(|one| one.as_str()).collect();
+                let why: Vec<&str> =
+                    mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
                 match why.as_slice() {
                     [] => said.join(", "),
                     some => format!("{} ({})", said.join(", "), some.join(", ")),
@@ -108,7 +112,7 @@ impl CaseState {
     /// Whether nothing is wrong with it.
     pub fn is_fine(&self) -> bool {
         match self {
-            Self::Flow { outcomes, .. } => outcomes.iter().all(|(one, _)| one.is_fine()),
+            Self::Flow { outcomes, .. } => outcomes.iter().all(|(outcome, _)| outcome.is_fine()),
             Self::Probes { alive, of, .. } => alive == of && *of > 0,
         }
     }
@@ -139,8 +143,10 @@ impl AllFlows {
         let scanner = Scanner::new(engine);
         let targets = scanner.targets();
         let mut pods: HashMap<_, Vec<ScanResult>> = HashMap::new();
-        for one in scanner.scan(&targets)? {
-            pods.entry((one.target.to.clone(), one.target.protocol)).or_default().push(one);
+        for result in scanner.scan(&targets)? {
+            pods.entry((result.target.to.clone(), result.target.protocol))
+                .or_default()
+                .push(result);
         }
         let nodes = engine.cluster().nodes.keys().map(|name| Client::Node(name.clone()));
         let clients: Vec<Client> = nodes.chain([Client::Outside(None)]).collect();
@@ -179,7 +185,7 @@ impl AllFlows {
         flows.sort_by_key(|(flow, _)| (*flow).clone());
         flows.into_iter().find_map(|(flow, (object, old))| {
             let (_, now) = self.others.get(flow).filter(|(_, now)| now.is_worse_than(old))?;
-            if given_up.is_some_and(|one| one.has_flow(flow, object)) {
+            if given_up.is_some_and(|given_up| given_up.has_flow(flow, object)) {
                 return None;
             }
             Some(worse_off(&flow.from.to_string(), &flow.to, old, now))
@@ -198,18 +204,17 @@ pub(crate) struct GivenUp {
 impl GivenUp {
     pub(crate) fn of(cluster: &Cluster, service: &NamespacedName) -> Self {
         let endpoints = cluster.slices(service).iter().flat_map(|slice| &slice.endpoints);
+        let is_to = |backend: &Backend| matches!(backend, Backend::Service { name, .. } if *name == service.name);
         let leads = |ingress: &&Ingress| {
             let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
             ingress.name.namespace == service.namespace
-                && paths.chain(&ingress.default_backend).any(
-                    |one| matches!(one, Backend::Service { name, .. } if *name == service.name),
-                )
+                && paths.chain(&ingress.default_backend).any(is_to)
         };
         let ingresses = cluster.ingresses.values().filter(leads).map(Ingress::object);
         let own = ObjectRef::namespaced(ObjectKind::Service, service);
         Self {
-            pods: endpoints.clone().filter_map(|one| one.pod.clone()).collect(),
-            nodes: endpoints.filter_map(|one| one.node.clone()).collect(),
+            pods: endpoints.clone().filter_map(|endpoint| endpoint.pod.clone()).collect(),
+            nodes: endpoints.filter_map(|endpoint| endpoint.node.clone()).collect(),
             owners: ingresses.chain([own]).collect(),
         }
     }
@@ -233,16 +238,16 @@ fn worse_class(
     given_up: Option<&GivenUp>,
 ) -> Option<String> {
     let counts = |pod: &NamespacedName, met: &ScanResult| {
-        !given_up.is_some_and(|one| one.has(pod, &met.target))
+        !given_up.is_some_and(|given_up| given_up.has(pod, &met.target))
     };
-    let alike = before.len() == now.len()
+    let same_classes = before.len() == now.len()
         && before.iter().zip(now).all(|(a, b)| {
             a.clients.first == b.clients.first && a.clients.pods.len() == b.clients.pods.len()
         });
     let worded = |who: &NamespacedName, old: &ScanResult, harm: (Harm, Harm)| {
         worse_off(&format!("pod/{who}"), &old.target.to, &harm.0, &harm.1)
     };
-    if alike {
+    if same_classes {
         return before.iter().zip(now).find_map(|(old, new)| {
             let harm = (Harm::of_verdicts(&old.verdicts), Harm::of_verdicts(&new.verdicts));
             let pod = old.clients.pods.iter().filter(|pod| counts(pod, old)).min();
@@ -250,14 +255,14 @@ fn worse_class(
         });
     }
     let mut by_pod: HashMap<&NamespacedName, Harm> = HashMap::new();
-    for one in now {
-        let harm = Harm::of_verdicts(&one.verdicts);
-        by_pod.extend(one.clients.pods.iter().map(|pod| (pod, harm)));
+    for result in now {
+        let harm = Harm::of_verdicts(&result.verdicts);
+        by_pod.extend(result.clients.pods.iter().map(|pod| (pod, harm)));
     }
     before.iter().find_map(|old| {
         let was = Harm::of_verdicts(&old.verdicts);
         let hurt =
-            |pod: &&NamespacedName| by_pod.get(pod).is_some_and(|one| one.is_worse_than(&was));
+            |pod: &&NamespacedName| by_pod.get(pod).is_some_and(|harm| harm.is_worse_than(&was));
         let pod = old.clients.pods.iter().filter(|pod| counts(pod, old)).filter(hurt).min()?;
         Some(worded(pod, old, (was, by_pod[pod])))
     })

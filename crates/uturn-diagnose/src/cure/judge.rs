@@ -103,7 +103,7 @@ impl<'a> TrialBase<'a> {
 
     /// The cluster with the edits that are proposed.
     fn copy(&self, proposal: &Proposal) -> Result<Rc<Edited>, String> {
-        let known = self.copies.borrow().iter().find(|one| one.is_of(proposal)).cloned();
+        let known = self.copies.borrow().iter().find(|copy| copy.is_of(proposal)).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
@@ -133,9 +133,9 @@ pub(super) fn judge(base: &TrialBase<'_>, case: &Case<'_>, proposal: &Proposal) 
         after: None,
         refused: None,
     };
-    let fails = proposal.conditions.iter().find(|one| one.answer == Answer::Fails);
+    let fails = proposal.conditions.iter().find(|condition| condition.answer == Answer::Fails);
     cure.refused = match fails {
-        Some(one) => Some(format!("needs: {}; {}", one.what, one.because)),
+        Some(condition) => Some(format!("needs: {}; {}", condition.what, condition.because)),
         None => attempt(base, case, proposal, &mut cure).err(),
     };
     let helps = cure.after.as_ref().is_some_and(|after| after.is_better_than(&cure.before));
@@ -213,7 +213,7 @@ fn state_of(engine: &Engine<'_>, subject: &Subject) -> Result<CaseState, String>
         Subject::Probes(listener, protocol) => {
             let health = engine.health(*listener, *protocol).map_err(|why| why.to_string())?;
             let health = health.unwrap_or_default();
-            let alive = health.iter().filter(|one| one.alive).count();
+            let alive = health.iter().filter(|target| target.alive).count();
             let (listener, protocol) = (*listener, *protocol);
             Ok(CaseState::Probes { listener, protocol, alive, of: health.len() })
         }

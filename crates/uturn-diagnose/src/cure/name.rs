@@ -63,7 +63,7 @@ fn call_other_port(case: &Case<'_>) -> Vec<Proposal> {
     if case.aim.port.is_some() || case.aim.vip.is_some() || !case.has(Mechanism::WrongPort) {
         return Vec::new();
     }
-    let ports = service.ports.iter().filter(|one| one.protocol == flow.protocol);
+    let ports = service.ports.iter().filter(|port| port.protocol == flow.protocol);
     let calls = ports.filter_map(|port| {
         let to = with_port(&flow.to, port.port)?;
         let mut made = Proposal::new("call-port", 10, format!("call {to}"))
@@ -105,7 +105,7 @@ fn rewrite(case: &Case<'_>) -> Option<Proposal> {
         service.name
     );
     let mut made = common(case, Proposal::new("dns-rewrite", 40, title), host.as_deref());
-    let agrees = service.ports.iter().any(|one| one.port == called);
+    let agrees = service.ports.iter().any(|port| port.port == called);
     made = made.when(
         "the Service has the port that callers use",
         agrees,
@@ -113,7 +113,7 @@ fn rewrite(case: &Case<'_>) -> Option<Proposal> {
             true => format!("both are {called}"),
             false => {
                 let ports: Vec<String> =
-                    service.ports.iter().map(|one| one.port.to_string()).collect();
+                    service.ports.iter().map(|port| port.port.to_string()).collect();
                 format!("callers use {called}, {} has {}", service.object(), ports.join(", "))
             }
         },
@@ -155,8 +155,8 @@ fn common(case: &Case<'_>, made: Proposal, host: Option<&str>) -> Proposal {
     let made = made.when(
         "CoreDNS's Corefile is known",
         corefile.is_some(),
-        corefile.map_or("no ConfigMap kube-system/coredns is given".to_owned(), |one| {
-            one.origin.to_string()
+        corefile.map_or("no ConfigMap kube-system/coredns is given".to_owned(), |corefile| {
+            corefile.origin.to_string()
         }),
     );
     made.costs("every pod that asks CoreDNS for the host is led past the load balancer")
@@ -204,7 +204,9 @@ fn host_of(case: &Case<'_>) -> Option<String> {
 }
 
 fn ingresses_of<'c>(case: &'c Case<'_>, host: &'c str) -> impl Iterator<Item = &'c Ingress> {
-    let has = move |one: &&Ingress| one.rules.iter().any(|rule| rule.host.as_deref() == Some(host));
+    let has = move |ingress: &&Ingress| {
+        ingress.rules.iter().any(|rule| rule.host.as_deref() == Some(host))
+    };
     case.cluster().ingresses.values().filter(has)
 }
 
@@ -213,16 +215,18 @@ fn paths_of(case: &Case<'_>, host: &str) -> Vec<(String, NamespacedName, Port)> 
     let mut all = Vec::new();
     for ingress in ingresses_of(case, host) {
         let rules = ingress.rules.iter().filter(|rule| rule.host.as_deref() == Some(host));
-        for one in rules.flat_map(|rule| &rule.paths) {
-            let Backend::Service { name, port } = &one.backend else { continue };
+        for path in rules.flat_map(|rule| &rule.paths) {
+            let Backend::Service { name, port } = &path.backend else { continue };
             let name =
                 NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
-            let ports = case.cluster().services.get(&name).map(|one| one.ports.as_slice());
-            let found = ports.into_iter().flatten().find(|one| match port {
-                uturn_model::ingress::BackendPort::Number(number) => one.port == *number,
-                uturn_model::ingress::BackendPort::Name(name) => one.name.as_ref() == Some(name),
+            let ports = case.cluster().services.get(&name).map(|service| service.ports.as_slice());
+            let found = ports.into_iter().flatten().find(|service_port| match port {
+                uturn_model::ingress::BackendPort::Number(number) => service_port.port == *number,
+                uturn_model::ingress::BackendPort::Name(name) => {
+                    service_port.name.as_ref() == Some(name)
+                }
             });
-            all.extend(found.map(|port| (one.path.to_string(), name, port.port)));
+            all.extend(found.map(|port| (path.path.to_string(), name, port.port)));
         }
     }
     all

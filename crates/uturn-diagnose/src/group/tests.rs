@@ -156,7 +156,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
     let mechanism = prop::option::of(prop::sample::select(Mechanism::ALL[..3].to_vec()));
     let parts = (code, severity, kind, 0..6_u8, 0..3_usize, 0..=6_u8);
     let more = (outcome, client, mechanism, any::<(bool, bool, bool)>());
-    let one = (parts, more).prop_map(|(parts, (outcome, client, mechanism, flags))| {
+    let finding = (parts, more).prop_map(|(parts, (outcome, client, mechanism, flags))| {
         let (code, severity, kind, name, targets, share) = parts;
         let (is_walked, has_cure, is_if) = flags;
         Finding {
@@ -174,7 +174,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
             written: Vec::new(),
         }
     });
-    prop::collection::vec(one, 0..60)
+    prop::collection::vec(finding, 0..60)
 }
 
 /// Everything about a group but the indices of its members.
@@ -242,8 +242,8 @@ proptest! {
             .prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle()))
     ) {
         let (groups, again) = (group(&findings), group(&shuffled));
-        let first: Vec<String> = groups.iter().map(|one| content(one, &findings)).collect();
-        let second: Vec<String> = again.iter().map(|one| content(one, &shuffled)).collect();
+        let first: Vec<String> = groups.iter().map(|group| content(group, &findings)).collect();
+        let second: Vec<String> = again.iter().map(|group| content(group, &shuffled)).collect();
         prop_assert_eq!(first, second);
     }
 }

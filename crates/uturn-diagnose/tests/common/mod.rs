@@ -29,8 +29,8 @@ pub(crate) fn case_of(source: &Source, scenario: &Scenario, case: &Case) -> Mani
 }
 
 /// How something stands, in a line.
-pub(crate) fn case_state(one: &CaseState) -> String {
-    match one {
+pub(crate) fn case_state(state: &CaseState) -> String {
+    match state {
         CaseState::Flow { outcomes, .. } => {
             let said: Vec<String> = outcomes
                 .iter()
