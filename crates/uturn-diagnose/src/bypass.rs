@@ -11,7 +11,7 @@ use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::{Code, Observation, not_scanned};
 
-/// So many classes of clients are walked for it.
+/// At most this many classes of clients are walked.
 const MOST: usize = 300;
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {

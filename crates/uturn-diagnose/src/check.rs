@@ -43,7 +43,7 @@ pub enum State {
     Ok,
     /// Not as it should be.
     Failed,
-    /// Nothing here says it.
+    /// The input does not say.
     Unknown,
 }
 
@@ -120,15 +120,15 @@ impl Check {
     }
 }
 
-/// So many flows are walked for one question.
+/// At most this many flows are walked for one check.
 const MOST: usize = 60;
-/// So many of those that failed are named.
+/// At most this many failed flows are named.
 const NAMED: usize = 3;
 
 /// Walks flows; ok where each is answered at once.
 fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
     if flows.is_empty() {
-        return Check::unknown(what, "nobody is known here who could call");
+        return Check::unknown(what, "no client is known here that could call");
     }
     let all = flows.len();
     let mut check = Check::new(what, State::Ok);

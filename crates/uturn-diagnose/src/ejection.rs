@@ -1,5 +1,5 @@
-//! What a client that loops does to others: a load balancer on layer 7 that gets no answer
-//! from a target sets it aside for a while, for everybody, though it is well.
+//! Passive checks: a layer-7 load balancer that gets no answer from a healthy target, because the
+//! calls of one client loop, ejects the target for a while, for all clients.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     for result in met.iter().filter(loops) {
         let object = &result.target.object;
         let Some((listener, check)) = listener(engine, object) else { continue };
-        // Somebody else has to be there whom the target answers.
+        // Ejection harms other clients only if the target answers some of them.
         let has_others = listener.rules.iter().any(|rule| rule.targets.len() > 1)
             || met.iter().any(|other| other.target == result.target && !loops(&other));
         if has_others && told.insert(object) {
@@ -38,7 +38,7 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     all
 }
 
-/// A listener of an object that sets targets aside.
+/// The first listener of an object that ejects targets by passive checks.
 fn listener<'e>(
     engine: &'e Engine<'_>,
     object: &ObjectRef,
@@ -58,7 +58,7 @@ fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Findi
         place: None,
         what: format!(
             "a pod that loops gets no answer from its own node; after {} such calls in a row the \
-             load balancer leaves that node alone for {} s, whoever calls",
+             load balancer leaves that node out for {} s, for all clients",
             check.failures,
             check.rest.as_secs()
         )

@@ -11,7 +11,7 @@ use crate::finding::Finding;
 /// One thing that a finding rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// Where it happened; none for what is written.
+    /// Where it happened; `None` if it was read from the objects.
     pub place: Option<Place>,
     /// What happened.
     pub what: Text,
@@ -51,7 +51,10 @@ fn kubectl_get(object: &ObjectRef) -> Option<String> {
 }
 
 impl Finding {
-    /// What it rests on: the example is walked once more for it.
+    /// What the finding rests on. Walks the example again.
+    ///
+    /// # Errors
+    /// Returns an error if the example cannot be walked.
     pub fn evidence(&self, scanner: &Scanner<'_, '_>) -> Result<Vec<Observation>, WalkError> {
         let engine = scanner.engine();
         let verdicts = match &self.example {

@@ -1,5 +1,5 @@
-//! What can be seen without walking: written so that it cannot do what it is meant to, or
-//! waiting for a bad day.
+//! Findings that need no walk: objects that cannot do what they are written for, or that will fail
+//! in a situation that has not occurred yet.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -41,7 +41,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     Ok(all)
 }
 
-/// A finding about what is written.
+/// A finding about the text of an object.
 pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: String) -> Finding {
     let by = Evidence::object(subject.clone(), origin.clone());
     Finding {

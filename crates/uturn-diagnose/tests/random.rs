@@ -1,6 +1,5 @@
-//! Random clusters: whatever is offered makes its flow better and nobody else's worse. Held
-//! against every pod and every target, one by one, without any of the shortcuts that judged
-//! the cure.
+//! Random clusters: each cure that is offered makes its flow better and no other flow worse. Every
+//! pod is walked against every target for that, without the shortcuts that judged the cure.
 //!
 //! `UTURN_CURE_CLUSTERS=500 cargo test -p uturn-diagnose --test random` tries more of them.
 
@@ -58,7 +57,7 @@ const NOT_HERE: [&str; 8] = [
     "dns-domain",
 ];
 
-/// So many findings of a cluster are cured.
+/// At most this many findings of a cluster are cured.
 const FINDINGS: usize = 6;
 
 const DNS: &str = "---
@@ -160,7 +159,7 @@ fn every_cure_is_tried_here_or_is_known_not_to_be() {
     assert_eq!(documented, known);
 }
 
-/// Who may lose by a cure that says so: the pods of the Service itself.
+/// The clients that a cure may make worse because it says so: the pods of the Service itself.
 fn given_up(cure: &cure::Cure, cluster: &Cluster) -> HashSet<NamespacedName> {
     if cure.name != "policy-local" {
         return HashSet::new();

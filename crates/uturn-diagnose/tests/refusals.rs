@@ -184,14 +184,14 @@ fn policy_local_where_clients_and_pods_share_nodes() {
         .replace("  externalTrafficPolicy: Local\n", "");
     let why = refusal(&cures(text.clone(), "pod/shop/client-1", VIP), "policy-local");
     assert!(why.contains("web-1 on n1 is one"), "{why}");
-    // Without a pod on the client's node it is somebody else who would lose.
+    // Without a pod on the client's node, another client would lose.
     let moved = text.replace(
         "{name: web-1, namespace: shop, labels: {app: web}}",
         "{name: web-1, namespace: shop, labels: {app: x}}",
     );
     let why = refusal(&cures(moved.clone(), "pod/shop/client-1", VIP), "policy-local");
     assert!(why.contains("client-2") && why.contains("would be worse off"), "{why}");
-    // And with nobody there, it works.
+    // And without such a client, it works.
     let alone = moved
         .replace("{name: client-2,", "{name: web-3,")
         .replace("{app: client}}\nspec: {nodeName: n2", "{app: web}}\nspec: {nodeName: n2");
@@ -221,13 +221,13 @@ fn a_dns_rewrite_to_other_ports() {
     let all = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     let why = refusal(&all, "dns-rewrite");
     assert!(why.contains("callers use 80, Service shop/web has 8080"), "{why}");
-    // An Ingress controller of one's own listens where callers call.
+    // The user's own Ingress controller listens where callers call.
     let own = named(&all, "own-ingress");
     assert_eq!(own.refused, None);
     assert!(own.after.as_ref().unwrap().is_fine());
 }
 
-/// Where the seeds say that there is no loop, none is found for those who call there.
+/// If the seeds say that there is no loop, none is found for the clients of that flow.
 #[test]
 fn no_false_alarms() {
     let loops: Vec<Code> = ["UT101", "UT102", "UT103"].map(|code| code.parse().unwrap()).into();

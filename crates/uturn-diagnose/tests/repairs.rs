@@ -68,7 +68,7 @@ status: {phase: Running, podIP: 10.1.2.10, conditions: [{type: Ready, status: \"
 ";
 
 /// The shop with something else in a place, what is found there, and the cures.
-fn spoilt(from: &str, to: &str, who: &str, whom: &str) -> (Vec<Code>, Vec<Cure>) {
+fn spoilt(from: &str, to: &str, from_client: &str, destination: &str) -> (Vec<Code>, Vec<Cure>) {
     assert_eq!(SHOP.matches(from).count(), 1, "{from}");
     let text = SHOP.replace(from, to);
     let manifests =
@@ -77,8 +77,11 @@ fn spoilt(from: &str, to: &str, who: &str, whom: &str) -> (Vec<Code>, Vec<Cure>)
     let engine = Engine::new(&cluster).unwrap();
     let scanner = Scanner::new(&engine);
     let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-    let flow =
-        Flow { from: who.parse().unwrap(), to: whom.parse().unwrap(), protocol: Protocol::Tcp };
+    let flow = Flow {
+        from: from_client.parse().unwrap(),
+        to: destination.parse().unwrap(),
+        protocol: Protocol::Tcp,
+    };
     let case = Case::flow(&manifests, &engine, flow).unwrap();
     let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     (found.iter().map(|finding| finding.code).collect(), cures)
@@ -183,7 +186,7 @@ kind: Node
 metadata: {name: n1}";
     let from = "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}";
     let text = SHOP.replace("targetPort: http", "targetPort: 9090").replace(from, slice);
-    // That nobody listens there is stated.
+    // Facts state that no process listens there.
     let only = "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {declaredPortsOnly: true}\n";
     let text = format!("{text}---\n{only}");
     let manifests =

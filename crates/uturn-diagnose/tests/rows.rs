@@ -31,7 +31,7 @@ const WITHOUT: &[(&str, &str)] = &[
     ),
     (
         "refusal-lost: pod/shop/client-1 → 10.0.0.101:81",
-        "nobody offers port 81: a refusal that arrives is no answer either",
+        "no Service offers port 81: a refusal that arrives is no answer either",
     ),
     (
         "refusal-lost: pod/shop/client-1 → 10.0.0.12:30080",
@@ -122,7 +122,7 @@ fn every_row_has_its_finding_and_its_cure() {
             }
         }
     }
-    assert!(missing.is_empty(), "no cure, and nobody says why:\n{}", missing.join("\n"));
+    assert!(missing.is_empty(), "no cure, and no reason:\n{}", missing.join("\n"));
     let unused: Vec<&str> =
         WITHOUT.iter().map(|entry| entry.0).filter(|row| !used.contains(row)).collect();
     assert!(unused.is_empty(), "has a cure, or is gone: {unused:?}");

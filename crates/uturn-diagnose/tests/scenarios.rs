@@ -1,5 +1,5 @@
-//! Every scenario of the tree: what is found in each flow that fails, what is offered
-//! against it, and how the flow stands after that.
+//! Every scenario of the tree: what is found in each flow that fails, which cures are offered,
+//! and how the flow ends after each.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -152,7 +152,7 @@ fn where_nothing_loops_nothing_is_found() {
     let mut looked_at = 0;
     for name in calm {
         let (source, scenario) = all.iter().find(|(_, scenario)| *scenario.name == *name).unwrap();
-        // With a single node nobody else is there to be picked.
+        // With a single node, there is no other target to pick.
         for case in scenario.cases.iter().filter(|case| case.nodes > 1 || name == "ipvs-hairpin") {
             let manifests = case_of(source, scenario, case);
             let cluster = manifests.cluster().unwrap();
@@ -228,7 +228,8 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
     assert!(stated.contains(&Severity::Error), "{stated:?}");
 }
 
-/// Where only a part is given, somebody else may make the pods of a Service.
+/// If only a part of the cluster is given, a workload outside that part may make the pods of a
+/// Service.
 #[test]
 fn pods_that_others_may_make_are_no_finding() {
     let text = "

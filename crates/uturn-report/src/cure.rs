@@ -10,9 +10,9 @@ use crate::words;
 /// What is cured, and how.
 #[derive(Clone, Debug)]
 pub struct CureReport {
-    /// What is wrong, by code; none where nothing is.
+    /// What is wrong, by code; empty if nothing is.
     pub codes: Vec<String>,
-    /// How it stands.
+    /// Its state before any edit.
     pub now: CaseState,
     /// All cures that are known for it, those that work first.
     pub cures: Vec<Cure>,
@@ -136,7 +136,7 @@ fn subject(now: &CaseState) -> String {
     }
 }
 
-/// How something stands: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
+/// A case's state in words: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
 pub fn case_state(state: &CaseState) -> String {
     match state {
         CaseState::Flow { outcomes, mechanisms, conditions, .. } => {

@@ -31,7 +31,7 @@ pub(super) fn check(engine: &Engine<'_>, service: &Service) -> Checklist {
     Checklist { subject: format!("svc/{}", service.name), checks }
 }
 
-/// What a Service has to have inside the cluster, whoever leads calls to it.
+/// What a Service needs inside the cluster, with or without a load balancer.
 pub(super) fn inside(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
     let mut checks = vec![ports(engine, service), endpoints(engine, service)];
     if !service.cluster_ips.is_empty() {
@@ -128,7 +128,7 @@ fn node_ports(engine: &Engine<'_>, service: &Service) -> Check {
     for port in &service.ports {
         let Some(number) = port.node_port else { continue };
         for (at, node) in nodes.iter().enumerate() {
-            // A node without a pod answers nobody under policy Local.
+            // A node without a pod answers no call under policy Local.
             if service.external_policy == Policy::Local && !homes.contains(&&node.name) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What is to be cured: a flow or health checks, and all that hangs on it.
+//! What is to be cured: a flow or health checks, with the Service and load balancer concerned.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -35,23 +35,23 @@ pub struct Case<'a> {
     pub engine: &'a Engine<'a>,
     /// What fails.
     pub subject: Subject,
-    /// How it stands.
+    /// Its state before any edit.
     pub before: CaseState,
-    /// Why.
+    /// Why it fails.
     pub mechanisms: Vec<Mechanism>,
     pub(crate) aim: Aim,
-    /// What its answers suffer is that a bridge shows them to no rule.
+    /// Whether replies go astray because a bridge hides them from rules.
     pub(super) is_reply_unseen: bool,
 }
 
-/// What a flow goes for.
+/// The destination of a flow, resolved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Aim {
     /// The load balancer's address.
     pub(crate) vip: Option<SocketAddr>,
     /// What asked for the listener there.
     pub(crate) owner: Option<ObjectRef>,
-    /// The Service behind, with its port where it has such a one.
+    /// The Service behind the destination, and its port if it has the one that is called.
     pub(crate) service: Option<NamespacedName>,
     pub(crate) port: Option<ServicePort>,
     /// The host and path that are asked for.
@@ -64,7 +64,10 @@ pub(crate) struct Aim {
 }
 
 impl<'a> Case<'a> {
-    /// A flow as it stands.
+    /// Walks a flow and makes a case of it.
+    ///
+    /// # Errors
+    /// Returns an error if the flow cannot be walked.
     pub fn flow(
         manifests: &'a Manifests,
         engine: &'a Engine<'a>,
@@ -82,7 +85,10 @@ impl<'a> Case<'a> {
         Ok(Self { manifests, engine, subject, before, mechanisms, aim, is_reply_unseen })
     }
 
-    /// Health checks as they stand.
+    /// Walks the health checks of a listener and makes a case of them.
+    ///
+    /// # Errors
+    /// Returns an error if a health check cannot be walked.
     pub fn probes(
         manifests: &'a Manifests,
         engine: &'a Engine<'a>,
@@ -134,7 +140,7 @@ impl<'a> Case<'a> {
         self.mechanisms.contains(&mechanism)
     }
 
-    /// The flow, where it is one.
+    /// The flow. Returns `None` if the case is about health checks.
     pub(crate) fn walked(&self) -> Option<&Flow> {
         match &self.subject {
             Subject::Flow(flow) => Some(flow),
@@ -209,7 +215,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// How a flow stands.
+/// The state of a flow: its worst verdict.
 pub(crate) fn case_state(flow: &Flow, verdicts: &[Verdict]) -> CaseState {
     let worst = verdicts.iter().max_by(|a, b| a.share_failing().exact_cmp(&b.share_failing()));
     CaseState::Flow {
@@ -220,19 +226,20 @@ pub(crate) fn case_state(flow: &Flow, verdicts: &[Verdict]) -> CaseState {
     }
 }
 
-/// Says where a fact comes from.
+/// The basis of a fact, in words.
 pub(crate) fn basis_of<T>(known: &Known<T>) -> String {
     known.basis.to_string()
 }
 
-/// Where the client's packets go first: what its name led to.
+/// Where the client's packets go first: the address that its name resolves to.
 fn sent_to(verdicts: &[Verdict]) -> Option<SocketAddr> {
     let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
     let mut steps = routes.flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
     steps.find(|step| step.kind == StepKind::Send)?.after.map(|leg| leg.dst)
 }
 
-/// `sent` is where the client's name leads, where that is known.
+/// Resolves the destination of a flow. `sent` is the address that the client's name resolves to,
+/// if it is known.
 fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
     let cluster = engine.cluster();
     match &flow.to {
@@ -326,7 +333,8 @@ fn vip_of(engine: &Engine<'_>, owner: &ObjectRef) -> Option<IpAddr> {
     list.iter().find_map(|address| address.ip)
 }
 
-/// Where a redirect leads, if that is another listener of a load balancer that serves.
+/// The address, host and path that a redirect leads to. Returns `None` unless a listener serves
+/// them without another redirect.
 fn redirect_target(
     engine: &Engine<'_>,
     redirect: &Redirect,

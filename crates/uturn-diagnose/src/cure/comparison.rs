@@ -1,4 +1,4 @@
-//! How everything stands: every flow of a cluster, to be held against the same of another.
+//! Compares the flows of a cluster before and after an edit.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use super::CaseState;
 
-/// How bad a flow is: the share that never gets what it came for, the share that is not
+/// How bad a flow is: the share that gets no answer, the share that is not
 /// answered at once, and the longest wait for an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Harm {
@@ -46,19 +46,19 @@ impl Harm {
         })
     }
 
-    /// Whether any of it is more than in the other.
+    /// Whether a share or the wait is greater than in the other.
     pub(crate) fn is_worse_than(&self, other: &Self) -> bool {
         self.lost.is_more_than(other.lost)
             || self.failing.is_more_than(other.failing)
             || self.wait > other.wait && !other.lost.is_more_than(self.lost)
     }
 
-    /// Whether some of it is less, and none more.
+    /// Whether a share or the wait is less than in the other, and none is greater.
     pub(crate) fn is_better_than(&self, other: &Self) -> bool {
         !self.is_worse_than(other) && other.is_worse_than(self)
     }
 
-    /// As people say it.
+    /// In words: `fine`, `50 % not answered at once, up to 4 s`.
     pub(crate) fn summary(&self) -> String {
         if self.failing.is_none() {
             return "fine".to_owned();
@@ -121,15 +121,18 @@ impl CaseState {
 /// Every flow of a cluster with its verdicts: the pods against every target, by target.
 pub(crate) struct AllFlows {
     pods: HashMap<(Destination, Protocol), Vec<ScanResult>>,
-    /// Clients that are no pods.
+    /// Clients that are not pods.
     others: HashMap<Flow, (ObjectRef, Harm)>,
 }
 
-/// So many flows of clients that are no pods are walked; of a cluster with more, none.
+/// Flows of clients that are not pods are walked if there are at most this many.
 const MOST: usize = 400;
 
 impl AllFlows {
-    /// One for each reading of what is not known, that which is taken for true first.
+    /// The flows of each reading of what is not known, those of the assumed reading first.
+    ///
+    /// # Errors
+    /// Returns an error if the rules of a node or a flow cannot be walked.
     pub(crate) fn of_readings(engine: &Engine<'_>) -> Result<Vec<Self>, WalkError> {
         let mut all = vec![Self::of(engine)?];
         for other in &what_if::others(engine.cluster()) {
@@ -170,8 +173,8 @@ impl AllFlows {
         Ok(Self { pods, others })
     }
 
-    /// A flow that was better before, with what became of it. What was not there before is
-    /// nobody's loss.
+    /// Describes a flow that is worse than before. Returns `None` if there is none; flows that did
+    /// not exist before are not compared.
     pub(crate) fn worse_than(&self, before: &Self, given_up: Option<&GivenUp>) -> Option<String> {
         let mut keys: Vec<_> = before.pods.keys().collect();
         keys.sort();
@@ -193,8 +196,8 @@ impl AllFlows {
     }
 }
 
-/// Flows that a cure gives up, and says so: of a Service's own pods, and of processes on their
-/// nodes, to its load balancer.
+/// Flows that a cure gives up and names among its effects: calls of a Service's own pods, and of
+/// processes on their nodes, to the Service's load balancer.
 pub(crate) struct GivenUp {
     pods: HashSet<NamespacedName>,
     nodes: HashSet<Name>,

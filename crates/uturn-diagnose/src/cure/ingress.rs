@@ -63,7 +63,7 @@ fn rule(case: &Case<'_>, ingress: &Ingress) -> Option<Proposal> {
             format!("a rule for {said} to {name} in ingress/{}", ingress.name),
         )
         .edit(ingress.object(), way, Change::Append(tree))
-        .costs("whoever asks for that now gets this backend: make sure that it is meant for them")
+        .costs("every client that asks for that now gets this backend: make sure that it is meant for them")
         .trial(),
     )
 }

@@ -13,16 +13,16 @@ use super::case::case_state;
 use super::comparison::{AllFlows, GivenUp};
 use super::{Answer, Case, CaseState, Cure, Proposal, Subject};
 
-/// A cluster as it is, to hold edited copies against.
+/// The cluster without edits. Cures are tried on edited copies of it and compared with it.
 pub struct TrialBase<'a> {
     manifests: &'a Manifests,
     engine: &'a Engine<'a>,
     all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
-    /// Copies that were made: many findings are cured by the same edits.
+    /// Copies made so far: many findings are cured by the same edits.
     copies: RefCell<Vec<Rc<Edited>>>,
 }
 
-/// Copies are kept as long as their texts together are no longer.
+/// Copies are kept until their texts take this many bytes.
 const MOST_KEPT: usize = 32 << 20;
 
 /// A cluster with edits made.
@@ -80,7 +80,7 @@ impl Edited {
 }
 
 impl<'a> TrialBase<'a> {
-    /// Of a cluster and the texts it was read from.
+    /// Takes a cluster and the texts that it was read from.
     pub fn new(manifests: &'a Manifests, engine: &'a Engine<'a>) -> Self {
         let (all_flows, copies) = (OnceCell::new(), RefCell::default());
         Self { manifests, engine, all_flows, copies }
@@ -101,7 +101,7 @@ impl<'a> TrialBase<'a> {
         all.as_deref().map_err(ToString::to_string)
     }
 
-    /// The cluster with the edits that are proposed.
+    /// A copy of the cluster with the proposed edits.
     fn copy(&self, proposal: &Proposal) -> Result<Rc<Edited>, String> {
         let known = self.copies.borrow().iter().find(|copy| copy.is_of(proposal)).cloned();
         if let Some(known) = known {
@@ -116,7 +116,7 @@ impl<'a> TrialBase<'a> {
     }
 }
 
-/// A proposal with what became of it; nothing of a guess that did not help.
+/// Tries a proposal. Returns `None` if it is a guess that does not help.
 pub(super) fn judge(base: &TrialBase<'_>, case: &Case<'_>, proposal: &Proposal) -> Option<Cure> {
     let is_trial = proposal.is_trial;
     let mut cure = Cure {

@@ -82,7 +82,7 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
         match others.as_slice() {
             [] => format!("{vip} has Services only"),
             some => format!(
-                "{} is at {vip} too: its ports would end on the node, where nobody listens",
+                "{} is at {vip} too: its ports would end on the node, where no process listens",
                 some.join(", ")
             ),
         },
@@ -282,7 +282,7 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
         .edit(service.object(), annotation(only_with_pods), Change::Set(Tree::text("true")))
         .costs("load is shared by node, not by pod: nodes with fewer pods give each more")
         .costs("clients and servers have to stay on different nodes from now on: anti-affinity, or it loops again")
-        .costs("whoever calls a node's NodePort reaches nothing on a node without a pod");
+        .costs("a call to the NodePort of a node without a pod gets no answer");
     made = made.costs("the Service's own pods, and processes on their nodes, cannot call it through its load balancer any more");
     made.gives_up = Some(service.name.clone());
     if let Some((workload, term)) = apart(case, service) {

@@ -145,11 +145,7 @@ fn common(case: &Case<'_>, made: Proposal, host: Option<&str>) -> Proposal {
     let made = made.when(
         "callers do without TLS",
         !tls,
-        if tls {
-            "they call https, which the load balancer ends and nobody else would"
-        } else {
-            "they call http"
-        },
+        if tls { "they call https, and only the load balancer ends TLS" } else { "they call http" },
     );
     let corefile = case.cluster().dns.corefile.as_ref();
     let made = made.when(
@@ -245,7 +241,7 @@ fn others_behind(case: &Case<'_>, host: Option<&str>) -> Vec<String> {
     names
 }
 
-/// An nginx of one's own, which routes as the Ingress does, and a rewrite to it.
+/// An nginx that routes as the Ingress does, and a rewrite of the host to it.
 fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
     let (owner, called) = (case.aim.owner.as_ref()?, case.aim.called?);
     let namespace = owner.namespace.as_ref()?.as_str();

@@ -112,7 +112,7 @@ fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
             found.push(wanted);
         }
     }
-    // Of several, nobody here knows which is meant.
+    // Of several, it is not known which is meant.
     let [labels] = found.as_slice() else { return Vec::new() };
     let said: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let tree =

@@ -28,7 +28,7 @@ pub(crate) fn case_of(source: &Source, scenario: &Scenario, case: &Case) -> Mani
     Manifests::of(vec![source.clone()]).with_case(&scenario.name, &case.label)
 }
 
-/// How something stands, in a line.
+/// A case's state in a line.
 pub(crate) fn case_state(state: &CaseState) -> String {
     match state {
         CaseState::Flow { outcomes, .. } => {

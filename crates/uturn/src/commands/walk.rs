@@ -19,7 +19,7 @@ use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
     let packet = packet::first(args.proto, args.src, args.dst).map_err(Failure::usage)?;
-    // What the node is called matters to nobody here.
+    // The name of the node has no effect here.
     let name = Name::new("node").map_err(|why| Failure::usage(why.to_string()))?;
     let capture = uturn_snapshot::read_capture(&args.capture, name).map_err(|all| joined(&all))?;
     let mut state = NodeState::from_capture(&capture).map_err(|all| joined(&all))?;
@@ -150,7 +150,7 @@ fn shown(end: End, entry: &Entry) -> WalkEnd {
     }
 }
 
-/// Why a packet was thrown away, and what its sender hears of it.
+/// Why a packet was dropped, and what its sender is sent.
 fn why_dropped(reason: &DropReason, end: &End, from_here: bool) -> String {
     let heard = |error: &str, v4: &str, v6: &str| match (from_here, end.packet.family()) {
         (true, _) => format!(": the sender's call fails with {error}"),
