@@ -8,6 +8,7 @@
 mod balancer;
 mod case;
 mod comparison;
+mod destination;
 mod diff;
 mod group;
 mod ingress;
