@@ -29,7 +29,7 @@ pub struct Case<'a> {
     /// The codes of what is wrong; empty where nothing is.
     pub codes: &'a [String],
     /// How the flow or the health checks come out now.
-    pub now: CaseState<'a>,
+    pub now: Standing<'a>,
     /// All cures that are known for it, those that work first.
     pub cures: Vec<Cure<'a>>,
 }
@@ -38,7 +38,7 @@ impl<'a> From<&'a CureReport> for Case<'a> {
     fn from(report: &'a CureReport) -> Self {
         Self {
             codes: &report.codes,
-            now: CaseState::from(&report.now),
+            now: Standing::from(&report.now),
             cures: report.cures.iter().map(Cure::from).collect(),
         }
     }
@@ -65,9 +65,9 @@ pub struct Cure<'a> {
     /// What to type where no manifest can be edited.
     pub commands: &'a [String],
     /// How the flow or the health checks come out without it.
-    pub before: CaseState<'a>,
+    pub before: Standing<'a>,
     /// How they come out with it; null where it was not tried.
-    pub after: Option<CaseState<'a>>,
+    pub after: Option<Standing<'a>>,
     /// The edits of the manifests, as a unified diff.
     pub diff: String,
     /// The edited objects, whole, ready to apply.
@@ -86,8 +86,8 @@ impl<'a> From<&'a cure::Cure> for Cure<'a> {
             conditions: cure.conditions.iter().map(Condition::from).collect(),
             effects: &cure.effects,
             commands: &cure.commands,
-            before: CaseState::from(&cure.before),
-            after: cure.after.as_ref().map(CaseState::from),
+            before: Standing::from(&cure.before),
+            after: cure.after.as_ref().map(Standing::from),
             diff: diffs(cure).collect(),
             objects: cure.objects.iter().map(|(_, tree)| value(tree)).collect(),
         }
@@ -143,7 +143,7 @@ impl From<cure::Answer> for Answer {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum CaseState<'a> {
+pub enum Standing<'a> {
     /// A flow.
     Flow {
         /// The flow.
@@ -169,9 +169,9 @@ pub enum CaseState<'a> {
     },
 }
 
-impl<'a> From<&'a cure::CaseState> for CaseState<'a> {
-    fn from(state: &'a cure::CaseState) -> Self {
-        match state {
+impl<'a> From<&'a cure::CaseState> for Standing<'a> {
+    fn from(standing: &'a cure::CaseState) -> Self {
+        match standing {
             cure::CaseState::Flow { flow, outcomes, mechanisms, conditions } => Self::Flow {
                 flow: Flow::from(flow),
                 conditions: conditions.iter().map(|condition| &**condition).collect(),
