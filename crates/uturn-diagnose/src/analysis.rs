@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::iter;
 
+use thiserror::Error;
 use uturn_model::{Cluster, Flow, ObjectKind, ObjectRef, Origin, Supposition, Text, Verdict};
 use uturn_path::{Engine, WalkError, what_if};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
@@ -169,43 +170,34 @@ impl FlowCounts {
 }
 
 /// Why a cluster cannot be analysed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum AnalysisError {
     /// Flows cannot be walked.
+    #[error("{}", lines(.0))]
     Walk(Vec<WalkError>),
     /// Annotations that ignore findings cannot be understood.
+    #[error("{}", lines(.0))]
     Ignore(Vec<IgnoreError>),
     /// The namespace that was asked for has nothing to call.
+    #[error("namespace {0:?} has no Service and no Ingress")]
     NothingIn(String),
     /// There are too many flows to walk each by itself.
+    #[error(
+        "--exhaustive walks each flow by itself, and there are {0}: at most {limit} can be \
+         walked (-n picks a namespace)",
+        limit = MOST_FLOWS
+    )]
     TooManyFlows(usize),
 }
-
-impl fmt::Display for AnalysisError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = |f: &mut fmt::Formatter<'_>, all: &[&dyn fmt::Display]| {
-            let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
-            f.write_str(&lines.join("\n"))
-        };
-        match self {
-            Self::Walk(all) => lines(f, &all.iter().map(|why| why as _).collect::<Vec<_>>()),
-            Self::Ignore(all) => lines(f, &all.iter().map(|why| why as _).collect::<Vec<_>>()),
-            Self::NothingIn(name) => write!(f, "namespace {name:?} has no Service and no Ingress"),
-            Self::TooManyFlows(flows) => write!(
-                f,
-                "--exhaustive walks each flow by itself, and there are {flows}: at most \
-                 {MOST_FLOWS} can be walked (-n picks a namespace)"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for AnalysisError {}
 
 impl From<WalkError> for AnalysisError {
     fn from(why: WalkError) -> Self {
         Self::Walk(vec![why])
     }
+}
+
+fn lines(errors: &[impl fmt::Display]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// Analyses a cluster. Cures are tried as edits of the manifests that it was read from; without

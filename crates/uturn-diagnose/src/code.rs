@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use thiserror::Error;
 use uturn_model::route::StepKind;
 use uturn_model::{Mechanism, ObjectKind, Verdict};
 use uturn_path::is_unseen;
@@ -201,16 +202,9 @@ impl FromStr for Code {
 }
 
 /// The text is no code of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("not a code of a finding")]
 pub struct UnknownCode;
-
-impl fmt::Display for UnknownCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a code of a finding")
-    }
-}
-
-impl std::error::Error for UnknownCode {}
 
 /// How much harm is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,5 +1,8 @@
 //! A Corefile as CoreDNS loads it: listeners, zones and plugins.
 
+mod ask;
+mod plugin;
+
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
@@ -9,7 +12,8 @@ use crate::blocks::{self, Block, Files};
 use crate::dispenser::Dispenser;
 use crate::fault::Fault;
 use crate::name;
-use crate::plugin::{ORDER, Plugin, SETTINGS, Setup};
+pub use ask::QueryContext;
+use plugin::{ORDER, Plugin, SETTINGS, Setup};
 
 /// A valid Corefile.
 #[derive(Debug)]

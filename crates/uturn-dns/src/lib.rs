@@ -10,8 +10,8 @@
 //! forwards to ([`UpstreamServers`]). Packets are `uturn-path`'s: whether a query reaches CoreDNS
 //! is not decided here.
 //!
-//! **Start reading** at [`Corefile::ask`] in `ask`, then `plugin` and the file of each plugin;
-//! `blocks` is the syntax.
+//! **Start reading** at [`Corefile::ask`] in `corefile::ask`, then `corefile::plugin` and the file of each
+//! plugin; `blocks` is the syntax.
 //!
 //! ```text
 //!  text ─ lexer ─▶ blocks ─ dispenser ─▶ plugin/* ─▶ Corefile
@@ -32,7 +32,6 @@
 //! - Names are ASCII. Plugins that only observe, sign, cache or count do not change answers;
 //!   `autopath` saves queries and gives the answers that they would have had.
 
-mod ask;
 mod blocks;
 pub mod client;
 mod corefile;
@@ -42,11 +41,10 @@ mod lexer;
 mod message;
 mod name;
 mod pattern;
-mod plugin;
+mod upstream;
 pub mod wire;
 
-pub use ask::{NoUpstream, QueryContext, UpstreamServers};
-pub use corefile::Corefile;
+pub use corefile::{Corefile, QueryContext};
 pub use fault::Fault;
 pub use message::{Answer, Data, Question, Rcode, Record, RecordType, Reply, Unknown};
-pub use plugin::forward::Upstream;
+pub use upstream::{NoUpstream, Upstream, UpstreamServers};

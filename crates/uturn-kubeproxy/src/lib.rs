@@ -25,12 +25,12 @@ pub mod pod_network;
 mod switches;
 mod text;
 
-use std::fmt;
 use std::net::IpAddr;
 
 use features::Features;
 use plan::Plan;
 pub use switches::Switches;
+use thiserror::Error;
 use uturn_model::proxy::LocalDetector;
 use uturn_model::{Cluster, Family, Name, ProxyMode, ProxySettings, Text, Version};
 
@@ -80,55 +80,38 @@ pub enum UnboundVip {
 }
 
 /// Why rules cannot be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unsupported {
     /// kube-proxy of this version has no nftables mode yet.
+    #[error(
+        "kube-proxy {0} has no nftables mode, or only a first trial of it: \
+         expected version v1.30 or later"
+    )]
     NoNftables(Version),
     /// kube-proxy of this version cannot load its rules in nftables mode where the local
     /// detector is a prefix of interface names.
+    #[error(
+        "kube-proxy {0} in nftables mode loads no rules at all if its local \
+         detector is InterfaceNamePrefix: expected another detector, or version v1.33 \
+         or later"
+    )]
     NoPrefixInNftables(Version),
     /// The cluster has no node of this name.
+    #[error("the cluster has no node {0}")]
     NoSuchNode(Name),
     /// The local detector names an invalid interface name or prefix.
+    #[error(
+        "kube-proxy's local detector names the interface {0:?}: expected 1 to 15 \
+         letters (a prefix: 14) without blanks, '/', '+' or quotes"
+    )]
     NoInterface(Text),
     /// `masqueradeBit` is none of a mark's 32 bits.
+    #[error("kube-proxy's masqueradeBit is {0}: expected a number from 0 to 31")]
     NoSuchBit(u8),
     /// `ipvs.scheduler` is an invalid scheduler name.
+    #[error("kube-proxy's ipvs.scheduler is {0:?}: expected a name such as rr, lc or sh")]
     NoScheduler(Text),
 }
-
-impl fmt::Display for Unsupported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoNftables(version) => write!(
-                f,
-                "kube-proxy {version} has no nftables mode, or only a first trial of it: \
-                 expected version v1.30 or later"
-            ),
-            Self::NoPrefixInNftables(version) => write!(
-                f,
-                "kube-proxy {version} in nftables mode loads no rules at all if its local \
-                 detector is InterfaceNamePrefix: expected another detector, or version v1.33 \
-                 or later"
-            ),
-            Self::NoSuchNode(name) => write!(f, "the cluster has no node {name}"),
-            Self::NoInterface(name) => write!(
-                f,
-                "kube-proxy's local detector names the interface {name:?}: expected 1 to 15 \
-                 letters (a prefix: 14) without blanks, '/', '+' or quotes"
-            ),
-            Self::NoScheduler(name) => write!(
-                f,
-                "kube-proxy's ipvs.scheduler is {name:?}: expected a name such as rr, lc or sh"
-            ),
-            Self::NoSuchBit(bit) => {
-                write!(f, "kube-proxy's masqueradeBit is {bit}: expected a number from 0 to 31")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Unsupported {}
 
 /// Compiles what kube-proxy with these settings programs on a node, for one family.
 ///

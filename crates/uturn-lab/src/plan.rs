@@ -1,12 +1,12 @@
 //! The plan that a lab carries out, its result, and its errors.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use thiserror::Error;
 use uturn_model::network::Transport;
 use uturn_model::{
     Capture, CaptureFile, Cluster, Flow, LoadBalancer, Name, Outcome, ProxyMode, Text,
@@ -75,6 +75,24 @@ pub enum KernelPart {
 impl KernelPart {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::IpVs, Self::NfTables, Self::Vxlan];
+
+    /// What the missing feature is for, and where to find it.
+    fn why_needed(self) -> &'static str {
+        match self {
+            Self::IpVs => {
+                "this kernel has no ip_vs loaded, which kube-proxy's IPVS mode is made of: \
+                 the small machine has it (--vm)"
+            }
+            Self::NfTables => {
+                "this kernel takes no nf_tables rules, which kube-proxy's nftables mode is made \
+                 of: run the lab natively, on a kernel that has nf_tables and with nft installed"
+            }
+            Self::Vxlan => {
+                "this kernel has no VXLAN, which the lab's tunnels between nodes are made of: \
+                 the small machine has it (--vm)"
+            }
+        }
+    }
 }
 
 /// The measured result of one flow.
@@ -136,13 +154,16 @@ pub enum ProbeEnd {
 }
 
 /// Why a lab cannot be built here.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unavailable {
     /// Network namespaces need Linux.
+    #[error("the lab needs Linux: it is built of network namespaces")]
     NotLinux,
     /// Making network namespaces needs root.
+    #[error("the lab needs root: it makes network namespaces")]
     NotRoot,
     /// A program is not installed.
+    #[error("the lab needs {program}, which is not installed (Debian: apt-get install {package})")]
     Missing {
         /// The program.
         program: &'static str,
@@ -151,8 +172,10 @@ pub enum Unavailable {
     },
     /// The kernel, or the program that configures it, lacks a feature that the plan
     /// [needs](Plan::needs). Another kernel may have it.
+    #[error("{}", .0.why_needed())]
     Part(KernelPart),
     /// The kernel lacks something.
+    #[error("this kernel cannot carry a lab: {tried}: {said}")]
     Kernel {
         /// What was tried.
         tried: String,
@@ -161,45 +184,17 @@ pub enum Unavailable {
     },
 }
 
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotLinux => f.write_str("the lab needs Linux: it is built of network namespaces"),
-            Self::NotRoot => f.write_str("the lab needs root: it makes network namespaces"),
-            Self::Missing { program, package } => write!(
-                f,
-                "the lab needs {program}, which is not installed \
-                 (Debian: apt-get install {package})"
-            ),
-            Self::Part(KernelPart::IpVs) => f.write_str(
-                "this kernel has no ip_vs loaded, which kube-proxy's IPVS mode is made of: \
-                 the small machine has it (--vm)",
-            ),
-            Self::Part(KernelPart::NfTables) => f.write_str(
-                "this kernel takes no nf_tables rules, which kube-proxy's nftables mode is made \
-                 of: run the lab natively, on a kernel that has nf_tables and with nft installed",
-            ),
-            Self::Part(KernelPart::Vxlan) => f.write_str(
-                "this kernel has no VXLAN, which the lab's tunnels between nodes are made of: \
-                 the small machine has it (--vm)",
-            ),
-            Self::Kernel { tried, said } => {
-                write!(f, "this kernel cannot carry a lab: {tried}: {said}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Unavailable {}
-
 /// Why a measurement failed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum LabError {
     /// A lab cannot be built here.
-    Unavailable(Unavailable),
+    #[error("{0}")]
+    Unavailable(#[from] Unavailable),
     /// The plan contains what the lab cannot build.
+    #[error("the lab cannot build this: {0}")]
     Plan(String),
     /// The kernel refused.
+    #[error("cannot {doing}: {source}")]
     System {
         /// What was being done.
         doing: String,
@@ -207,6 +202,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// A program that was started failed.
+    #[error("cannot {doing}: {}", said.trim_end())]
     Program {
         /// What was being done.
         doing: String,
@@ -214,33 +210,6 @@ pub enum LabError {
         said: String,
     },
     /// The user interrupted the run. Everything is taken down.
+    #[error("interrupted; the lab is taken down")]
     Interrupted,
-}
-
-impl fmt::Display for LabError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unavailable(why) => why.fmt(f),
-            Self::Plan(what) => write!(f, "the lab cannot build this: {what}"),
-            Self::System { doing, source } => write!(f, "cannot {doing}: {source}"),
-            Self::Program { doing, said } => write!(f, "cannot {doing}: {}", said.trim_end()),
-            Self::Interrupted => f.write_str("interrupted; the lab is taken down"),
-        }
-    }
-}
-
-impl std::error::Error for LabError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Unavailable(why) => Some(why),
-            Self::System { source, .. } => Some(source),
-            Self::Plan(_) | Self::Program { .. } | Self::Interrupted => None,
-        }
-    }
-}
-
-impl From<Unavailable> for LabError {
-    fn from(why: Unavailable) -> Self {
-        Self::Unavailable(why)
-    }
 }

@@ -1,10 +1,11 @@
 //! What the machine is asked to run, what it returns, and what can go wrong.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use thiserror::Error;
 
 /// A program to run in the machine, as its root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +45,16 @@ pub enum Ended {
 }
 
 /// Why the machine cannot run here.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unavailable {
     /// User Mode Linux runs on Linux.
+    #[error("the small machine needs Linux")]
     NotLinux,
     /// A program is not installed.
+    #[error(
+        "the small machine needs {program}, which is not installed \
+         (Debian: apt-get install {package})"
+    )]
     Missing {
         /// The program.
         program: &'static str,
@@ -56,11 +62,17 @@ pub enum Unavailable {
         package: &'static str,
     },
     /// The machine's kernel is there, its modules are not.
+    #[error(
+        "the small machine's kernel has no modules: expected them in {} \
+         (Debian: apt-get install user-mode-linux)",
+        folder.display()
+    )]
     NoModules {
         /// Where they should be.
         folder: PathBuf,
     },
     /// The host does not allow what the machine needs.
+    #[error("this host cannot carry the small machine: {tried}: {said}")]
     Host {
         /// What was tried.
         tried: String,
@@ -69,36 +81,14 @@ pub enum Unavailable {
     },
 }
 
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotLinux => f.write_str("the small machine needs Linux"),
-            Self::Missing { program, package } => write!(
-                f,
-                "the small machine needs {program}, which is not installed \
-                 (Debian: apt-get install {package})"
-            ),
-            Self::NoModules { folder } => write!(
-                f,
-                "the small machine's kernel has no modules: expected them in {} \
-                 (Debian: apt-get install user-mode-linux)",
-                folder.display()
-            ),
-            Self::Host { tried, said } => {
-                write!(f, "this host cannot carry the small machine: {tried}: {said}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Unavailable {}
-
 /// Why a job did not run to its end.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum MachineError {
     /// The machine cannot run here.
-    Unavailable(Unavailable),
+    #[error("{0}")]
+    Unavailable(#[from] Unavailable),
     /// A system call of the host failed.
+    #[error("cannot {doing}: {source}")]
     System {
         /// What was being done.
         doing: String,
@@ -106,50 +96,25 @@ pub enum MachineError {
         source: io::Error,
     },
     /// The job could not be started in the machine.
+    #[error("in the small machine: {0}")]
     Inside(String),
     /// The time limit was reached first.
+    #[error("the small machine was ended after {} s", .0.as_secs_f64())]
     Limit(Duration),
     /// The caller asked it to stop.
+    #[error("the small machine was stopped")]
     Stopped,
     /// The machine ended before its job did.
+    #[error("the small machine ended before its job did{}", died(said))]
     Died {
         /// The last lines of its console.
         said: String,
     },
 }
 
-impl fmt::Display for MachineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unavailable(why) => why.fmt(f),
-            Self::System { doing, source } => write!(f, "cannot {doing}: {source}"),
-            Self::Inside(why) => write!(f, "in the small machine: {why}"),
-            Self::Limit(limit) => {
-                write!(f, "the small machine was ended after {} s", limit.as_secs_f64())
-            }
-            Self::Stopped => f.write_str("the small machine was stopped"),
-            Self::Died { said } if said.is_empty() => {
-                f.write_str("the small machine ended before its job did, and did not say why")
-            }
-            Self::Died { said } => {
-                write!(f, "the small machine ended before its job did: {said}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for MachineError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Unavailable(why) => Some(why),
-            Self::System { source, .. } => Some(source),
-            Self::Inside(_) | Self::Limit(_) | Self::Stopped | Self::Died { .. } => None,
-        }
-    }
-}
-
-impl From<Unavailable> for MachineError {
-    fn from(why: Unavailable) -> Self {
-        Self::Unavailable(why)
+fn died(console: &str) -> String {
+    match console {
+        "" => ", and did not say why".to_owned(),
+        console => format!(": {console}"),
     }
 }

@@ -1,17 +1,19 @@
 //! Connection tracking entries, as `conntrack -L` and `/proc/net/nf_conntrack` list them.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::SourceName;
 use uturn_model::route::Leg;
 
 use crate::ParseError;
-use crate::packet::{Connection, IpProtocol};
+use crate::connection::{Connection, Scheduled};
+use crate::ipvs::{VirtualAddress, VirtualServer, VirtualServers};
+use crate::packet::IpProtocol;
 
 /// Parses the list, so that a walk can start from these connections. Skips entries without a
 /// reply (`UNREPLIED`) and entries in a conntrack zone. The list does not show which connections
-/// IPVS scheduled; [`VirtualServers::recognize`](crate::ipvs::VirtualServers::recognize) adds
-/// that.
+/// IPVS scheduled; [`VirtualServers::recognize`] adds that.
 ///
 /// # Errors
 ///
@@ -37,6 +39,44 @@ pub fn parse(
         }
     }
     if errors.is_empty() { Ok(connections) } else { Err(errors) }
+}
+
+impl VirtualServers {
+    /// Marks the connections that IPVS scheduled, which a conntrack list does not distinguish
+    /// from those that a rule translated.
+    pub fn recognize(&self, connections: &mut [Connection]) {
+        let servers: HashMap<(IpProtocol, SocketAddr), &VirtualServer> = self
+            .0
+            .iter()
+            .filter_map(|server| match server.at {
+                VirtualAddress::Address { protocol, address } => {
+                    Some(((protocol.into(), address), server))
+                }
+                VirtualAddress::Mark { .. } => None,
+            })
+            .collect();
+        for connection in connections.iter_mut().filter(|connection| connection.scheduled.is_none())
+        {
+            let address = connection.original.dst;
+            let server = servers.get(&(connection.protocol, address));
+            let given = connection.reply.src;
+            let real = server.and_then(|server| {
+                server.servers.iter().find(|real| {
+                    real.address == given
+                        || (real.address.ip(), real.address.port()) == (given.ip(), 0)
+                })
+            });
+            if let Some(real) = real {
+                connection.scheduled = Some(Scheduled {
+                    client: connection.original.src,
+                    address,
+                    real: given,
+                    method: real.method,
+                    tracked: true,
+                });
+            }
+        }
+    }
 }
 
 type Fault<'a> = (&'a str, String);

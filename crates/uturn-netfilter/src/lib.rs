@@ -51,7 +51,9 @@
 pub mod addr;
 mod capture;
 mod capture_gaps;
+mod connection;
 pub mod conntrack;
+mod end;
 mod error;
 pub mod hash;
 pub mod ipset;
@@ -65,19 +67,20 @@ mod packet_facts;
 mod policy;
 pub mod policy_rules;
 mod port_names;
+mod question;
 pub mod routes;
 mod state;
 pub mod sysctl;
 
 pub use capture_gaps::CaptureGap;
+pub use connection::{Connection, Scheduled};
+pub use end::{DropReason, End, EndKind, RejectWith};
 pub use error::{LoadError, ParseError};
 pub use kernel::Kernel;
-pub use packet::{
-    Assumptions, Connection, DropReason, End, EndKind, Entry, IpProtocol, Packet, Question,
-    QuestionSubject, RejectWith, Scheduled, Transport,
-};
+pub use packet::{Entry, IpProtocol, Packet, Transport};
 pub use packet_facts::{FactSubject, PacketFact};
 pub use policy::{PolicyRule, RuleAction, Selectors, Suppress};
+pub use question::{Assumptions, Question, QuestionSubject};
 pub use state::{
     Interface, NodeState, RouteEntry, RouteKind, TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN,
 };

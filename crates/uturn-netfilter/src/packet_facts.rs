@@ -216,7 +216,7 @@ mod tests {
         let other = known(&[(users(1337, 1337), false)]);
         assert_eq!(other.answer(users(1337, 1337)), Some(false));
         assert_eq!(other.answer(users(1336, 1338)), None);
-        assert_eq!(other.answer(users(0, u32::MAX)), None, "nobody may send it");
+        assert_eq!(other.answer(users(0, u32::MAX)), None, "no process may send it");
     }
 
     #[test]

@@ -2,28 +2,37 @@
 
 use std::fmt;
 
+use thiserror::Error;
 use uturn_kubeproxy::Unsupported;
 use uturn_model::{Family, Name, NamespacedName};
 
 /// Why a flow cannot be walked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Error)]
 pub enum WalkError {
     /// A node's rules cannot be compiled.
+    #[error("node {0}: {1}")]
     Compile(Name, Unsupported),
     /// A node's rules cannot be read.
+    #[error("{}", .0.join("\n"))]
     Read(Vec<String>),
     /// There is no such object.
+    #[error("there is no {0} in this cluster")]
     Unknown(String),
     /// The workload has no pods.
+    #[error("{0} has no pods in this cluster")]
     NoPods(String),
     /// The pod is on no known node.
+    #[error("pod/{0} is on no node that is known")]
     NotPlaced(NamespacedName),
     /// The client has no address of the target's family.
+    #[error("{0} has no {1} address")]
     NoAddress(String, Family),
     /// Something is missing that uturn would need.
+    #[error("{0}")]
     Later(String),
     /// The flow depends on more than a [`Population`](crate::Population) that stands for others
     /// can say: the whole cluster has to be walked.
+    #[error("only the whole cluster can tell")]
     NeedsWhole,
 }
 
@@ -40,20 +49,3 @@ impl WalkError {
         }
     }
 }
-
-impl fmt::Display for WalkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Compile(node, why) => write!(f, "node {node}: {why}"),
-            Self::Read(faults) => f.write_str(&faults.join("\n")),
-            Self::Unknown(what) => write!(f, "there is no {what} in this cluster"),
-            Self::NoPods(what) => write!(f, "{what} has no pods in this cluster"),
-            Self::NotPlaced(pod) => write!(f, "pod/{pod} is on no node that is known"),
-            Self::NoAddress(who, family) => write!(f, "{who} has no {family} address"),
-            Self::Later(what) => f.write_str(what),
-            Self::NeedsWhole => f.write_str("only the whole cluster can tell"),
-        }
-    }
-}
-
-impl std::error::Error for WalkError {}

@@ -126,7 +126,7 @@ fn what_is_stated_is_no_question() {
     assert!(from_node.len() == 1 && from_node[0].starts_with(':'), "{from_node:?}");
 }
 
-/// A node with a rule of its own that nobody models, and what it does with what it matches.
+/// A node with an unmodelled rule, and what the rule does with packets that it matches.
 fn guarded(rules: &str) -> String {
     format!(
         r#"

@@ -5,3 +5,6 @@ pub(crate) mod node_classes;
 pub(crate) mod scope;
 pub(crate) mod signature;
 pub(crate) mod target_classes;
+
+/// Parts of a shape begin with this.
+const PART: u64 = u64::MAX;

@@ -12,11 +12,11 @@ pub(crate) mod listener_overrides;
 pub(crate) mod meta;
 pub(crate) mod network_policy;
 pub(crate) mod node;
+pub(crate) mod objects;
 pub(crate) mod pod;
 pub(crate) mod proxy_config;
 pub(crate) mod selector;
 pub(crate) mod service;
-
 pub(crate) mod value;
 pub(crate) mod workload;
 

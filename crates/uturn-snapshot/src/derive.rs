@@ -35,7 +35,7 @@ use uturn_model::{
     WorkloadKind,
 };
 
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// Makes a cluster of what was read.
 pub(crate) fn cluster(mut objects: Objects) -> Cluster {

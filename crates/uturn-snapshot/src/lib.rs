@@ -8,8 +8,8 @@
 //! **Refuses** to judge (a Service that selects nothing is read like any other), to contact an
 //! API server, and to know any kernel.
 //!
-//! **Start reading** at [`load`], then `collect` (which decoder reads what), `decode` (one
-//! module a kind), `derive` (what is made of it: `derive::plugin` recognises the pod network,
+//! **Start reading** at [`load`], then `collect`, `kinds` (which decoder reads what), `decode`
+//! (one module a kind), `derive` (what is made of it: `derive::plugin` recognises the pod network,
 //! `derive::clouds` the makers of load balancers, `derive::service_proxy` what serves Services,
 //! `derive::extent` whether objects are missing); [`scenario`] has the Scenario format.
 //!
@@ -29,13 +29,14 @@ mod collect;
 mod decode;
 mod derive;
 mod document;
+mod documents;
 pub mod edit;
 mod fault;
 #[cfg(test)]
 mod json_equivalence;
+mod kinds;
 mod load_balancer;
 pub mod manifests;
-mod objects;
 pub mod scenario;
 mod source;
 pub mod yaml;

@@ -50,9 +50,9 @@ use uturn_model::lb::{
 };
 use uturn_model::{LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Port, Text};
 
-use crate::collect::{OURS as VERSION, each_document, each_item};
 use crate::decode::{Doc, FromNode};
 use crate::document::Node;
+use crate::documents::{OURS as VERSION, each_document, each_item};
 use crate::fault::{Fault, Faults};
 use crate::source::Source;
 

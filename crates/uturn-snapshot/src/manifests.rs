@@ -4,10 +4,10 @@
 //! read from all texts again, with everything derived anew.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use thiserror::Error;
 use uturn_model::{Capture, Cluster, Name, ObjectKind, ObjectRef, Text};
 
 use crate::document::{self, Keep, Value};
@@ -40,24 +40,15 @@ pub struct Edit {
 }
 
 /// Why an edit cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CannotEdit {
     /// No document is this object.
+    #[error("{0} is not among the manifests")]
     NotWritten(ObjectRef),
     /// The place cannot be changed.
+    #[error("{1} of {0}: {2}")]
     Place(ObjectRef, String, &'static str),
 }
-
-impl fmt::Display for CannotEdit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotWritten(object) => write!(f, "{object} is not among the manifests"),
-            Self::Place(object, path, why) => write!(f, "{path} of {object}: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for CannotEdit {}
 
 /// A text that was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]

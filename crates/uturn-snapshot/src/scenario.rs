@@ -91,13 +91,14 @@ use uturn_model::{
     Cluster, Flow, IpNet, Mechanism, Name, Origin, Outcome, Protocol, ProxyMode, Text,
 };
 
-use crate::collect::{self, each_document, each_item};
 use crate::decode::facts::{self, Fact};
+use crate::decode::objects::Objects;
 use crate::decode::{Doc, FromNode};
 use crate::derive;
 use crate::document::Node;
+use crate::documents::{OURS, each_document, each_item, what_it_lacks};
 use crate::fault::{Fault, Faults};
-use crate::objects::Objects;
+use crate::kinds::take;
 use crate::source::Source;
 
 use shape::Shape;
@@ -183,11 +184,11 @@ pub fn read_all(sources: Vec<Source>) -> Result<Vec<Scenario>, Vec<Fault>> {
     let (mut scenarios, mut places) = (Vec::new(), Places::new());
     for source in sources {
         each_document(&source, &faults, &mut |doc| {
-            if collect::what_it_lacks(doc).is_some() {
+            if what_it_lacks(doc).is_some() {
                 return;
             }
             each_item(doc, &mut |doc, version, kind| {
-                if (version, kind) == (collect::OURS, "Scenario") {
+                if (version, kind) == (OURS, "Scenario") {
                     add(doc, &mut scenarios, &mut places);
                 }
             });
@@ -307,7 +308,7 @@ fn objects<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Objects {
     for (at, item) in doc.items(spec, "objects").iter().enumerate() {
         let prefix = format!("spec.objects[{at}]");
         let doc = Doc { prefix: &prefix, ..Doc::new(doc.file, item, doc.faults) };
-        each_item(&doc, &mut |doc, version, kind| collect::take(doc, version, kind, &mut objects));
+        each_item(&doc, &mut |doc, version, kind| take(doc, version, kind, &mut objects));
     }
     objects
 }

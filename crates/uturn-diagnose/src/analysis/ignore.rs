@@ -1,8 +1,7 @@
 //! Annotations that ignore findings: `uturn.dev/ignore: "UT101: reason"`, several separated by
 //! commas or on lines of their own.
 
-use std::fmt;
-
+use thiserror::Error;
 use uturn_model::{Cluster, Labels, ObjectKind, ObjectRef, Origin, Text};
 
 use super::{Note, Suppression};
@@ -23,20 +22,13 @@ struct IgnoreRule {
 }
 
 /// An annotation that cannot be understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{origin}: {object}: {annotation}: {why}", annotation = ANNOTATION)]
 pub struct IgnoreError {
     origin: Origin,
     object: ObjectRef,
     why: String,
 }
-
-impl fmt::Display for IgnoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {ANNOTATION}: {}", self.origin, self.object, self.why)
-    }
-}
-
-impl std::error::Error for IgnoreError {}
 
 impl IgnoreRules {
     /// Reads the annotations of all objects that findings can be about.

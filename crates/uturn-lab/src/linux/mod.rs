@@ -24,6 +24,7 @@ mod public;
 mod rules;
 mod server;
 mod state;
+mod sweep;
 mod system;
 mod tables;
 mod target;
@@ -33,4 +34,4 @@ mod workload;
 
 pub(crate) use availability::available;
 pub(crate) use measure::{measure, watch};
-pub(crate) use state::sweep;
+pub(crate) use sweep::sweep;

@@ -13,14 +13,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 
-use super::namespace;
-use super::observe;
 use super::system::During;
 use crate::LabError;
 
-const FOLDER: &str = "/run/uturn-lab";
+pub(super) const FOLDER: &str = "/run/uturn-lab";
 
 /// The number of runs of this process so far: several may begin at the same time.
 static RUNS: AtomicUsize = AtomicUsize::new(0);
@@ -78,49 +76,8 @@ impl Drop for Run {
     }
 }
 
-pub(crate) fn sweep() -> Result<Vec<String>, LabError> {
-    let during = "sweep what dead runs left";
-    if !Path::new(FOLDER).exists() {
-        return Ok(Vec::new());
-    }
-    let guard = lock_folder().during(during)?;
-    let mut removed = Vec::new();
-    for entry in fs::read_dir(FOLDER).during(during)? {
-        let folder = entry.during(during)?.path();
-        let is_dead = folder.is_dir() && is_dead(&folder).during(during)?;
-        if let Some(id) = folder.file_name().and_then(|name| name.to_str())
-            && is_dead
-        {
-            clean_up(id, &folder, &mut removed).during(during)?;
-        }
-    }
-    drop(guard);
-    remove_folder();
-    Ok(removed)
-}
-
-fn clean_up(id: &str, folder: &Path, removed: &mut Vec<String>) -> io::Result<()> {
-    for process in processes(folder)? {
-        match kill_process(process, Signal::KILL) {
-            Ok(()) => removed.push(format!("process {}", process.as_raw_nonzero())),
-            Err(Errno::SRCH) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    for name in namespace::names_with(&prefix(id))? {
-        namespace::remove(&name)?;
-        removed.push(format!("namespace {name}"));
-    }
-    if observe::forget(&tracing(id))? {
-        removed.push(format!("tracer of run {id}"));
-    }
-    fs::remove_dir_all(folder)?;
-    removed.push(format!("state of run {id}"));
-    Ok(())
-}
-
 /// Processes on record that are still the ones that were started.
-fn processes(folder: &Path) -> io::Result<Vec<Pid>> {
+pub(super) fn processes(folder: &Path) -> io::Result<Vec<Pid>> {
     let text = match fs::read_to_string(folder.join("processes")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         text => text?,
@@ -141,7 +98,7 @@ fn start_time(process: u32) -> Option<String> {
     rest.split(' ').nth(19).map(String::from)
 }
 
-fn is_dead(folder: &Path) -> io::Result<bool> {
+pub(super) fn is_dead(folder: &Path) -> io::Result<bool> {
     let lock = match File::open(folder.join("lock")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         lock => lock?,
@@ -154,7 +111,7 @@ fn is_dead(folder: &Path) -> io::Result<bool> {
 }
 
 /// Locks the folder, so that no other run is created or swept meanwhile.
-fn lock_folder() -> io::Result<File> {
+pub(super) fn lock_folder() -> io::Result<File> {
     let path = Path::new(FOLDER).join(".lock");
     loop {
         fs::create_dir_all(FOLDER)?;
@@ -173,7 +130,7 @@ fn lock_folder() -> io::Result<File> {
 }
 
 /// Removes the folder of all runs if no run is left.
-fn remove_folder() {
+pub(super) fn remove_folder() {
     let is_run = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.path().is_dir());
     if let Ok(_guard) = lock_folder()
         && fs::read_dir(FOLDER).is_ok_and(|mut entries| !entries.any(is_run))
@@ -183,10 +140,10 @@ fn remove_folder() {
     }
 }
 
-fn tracing(id: &str) -> String {
+pub(super) fn tracing(id: &str) -> String {
     format!("uturn-{id}")
 }
 
-fn prefix(id: &str) -> String {
+pub(super) fn prefix(id: &str) -> String {
     format!("uturn-{id}-")
 }

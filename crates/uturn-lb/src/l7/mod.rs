@@ -20,7 +20,6 @@ mod probe;
 pub mod steer;
 mod tls;
 
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -34,6 +33,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use socket2::{Domain, Protocol, Socket, Type};
+use thiserror::Error;
 use uturn_model::lb::{Listener, ListenerProtocol, ProbeSource};
 use uturn_model::{Family, LoadBalancer};
 
@@ -49,22 +49,11 @@ use crate::profile::prober;
 const ATTENTION: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Why the load balancer did not start.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("cannot {doing}: {source}")]
 pub struct StartError {
     doing: String,
     source: io::Error,
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {}: {}", self.doing, self.source)
-    }
-}
-
-impl std::error::Error for StartError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
-    }
 }
 
 /// Moves the calling thread, and the threads it starts from now on, into a network

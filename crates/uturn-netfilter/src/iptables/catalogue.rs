@@ -131,7 +131,7 @@ pub fn of_target(name: &str) -> Treatment {
 
 fn find(all: &[(&str, Treatment)], name: &str) -> Treatment {
     let found = all.binary_search_by(|(known, _)| (*known).cmp(name));
-    found.map_or(BothWays("nobody models it"), |at| all[at].1)
+    found.map_or(BothWays("not modelled"), |at| all[at].1)
 }
 
 impl Treatment {

@@ -15,6 +15,7 @@ mod matches;
 mod other_formats;
 mod parse;
 mod print;
+mod print_match;
 mod rule;
 mod set_options;
 mod table_builder;

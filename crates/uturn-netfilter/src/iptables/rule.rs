@@ -8,7 +8,7 @@ use super::target_options::accept_target;
 use super::token::{self, Token};
 use super::value::addresses;
 use super::*;
-use crate::packet::RejectWith;
+use crate::end::RejectWith;
 
 /// Column and message.
 pub(super) type Fault = (u32, String);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use uturn_model::{IpNet, Text};
 
 use super::{Extension, PortRange};
-use crate::packet::RejectWith;
+use crate::end::RejectWith;
 
 /// `-j …` or `-g …`
 #[derive(Clone, Debug, PartialEq, Eq)]

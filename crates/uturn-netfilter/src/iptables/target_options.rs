@@ -7,7 +7,7 @@ use uturn_model::Family;
 use super::match_options::{Args, Refusal};
 use super::value::{address, address_range, addresses, masked, number, port_range, split_once};
 use super::*;
-use crate::packet::RejectWith;
+use crate::end::RejectWith;
 
 /// Consumes an option of a target, with its values.
 pub(super) fn accept_target(

@@ -11,13 +11,10 @@ mod scheduler;
 pub use parse::parse;
 pub(crate) use scheduler::Picks;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
 use uturn_model::{Evidence, Family, Origin, Protocol, Text};
-
-use crate::packet::{Connection, IpProtocol, Scheduled};
 
 /// All virtual servers of a node, in the order of the text, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,44 +100,6 @@ impl Forwarding {
             Self::Masquerade => "-m",
             Self::Direct => "-g",
             Self::Tunnel => "-i",
-        }
-    }
-}
-
-impl VirtualServers {
-    /// Marks the connections that IPVS scheduled, which a conntrack list does not distinguish
-    /// from those that a rule translated.
-    pub fn recognize(&self, connections: &mut [Connection]) {
-        let servers: HashMap<(IpProtocol, SocketAddr), &VirtualServer> = self
-            .0
-            .iter()
-            .filter_map(|server| match server.at {
-                VirtualAddress::Address { protocol, address } => {
-                    Some(((protocol.into(), address), server))
-                }
-                VirtualAddress::Mark { .. } => None,
-            })
-            .collect();
-        for connection in connections.iter_mut().filter(|connection| connection.scheduled.is_none())
-        {
-            let address = connection.original.dst;
-            let server = servers.get(&(connection.protocol, address));
-            let given = connection.reply.src;
-            let real = server.and_then(|server| {
-                server.servers.iter().find(|real| {
-                    real.address == given
-                        || (real.address.ip(), real.address.port()) == (given.ip(), 0)
-                })
-            });
-            if let Some(real) = real {
-                connection.scheduled = Some(Scheduled {
-                    client: connection.original.src,
-                    address,
-                    real: given,
-                    method: real.method,
-                    tracked: true,
-                });
-            }
         }
     }
 }

@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use uturn_model::{Evidence, Supposition, Text};
 
 use super::Kernel;
-use super::nft::interface;
+use super::interface_name::interface;
 use super::walk::{OpenBranches, RouteOut, Walk};
 use crate::capture_gaps::{CaptureGap, UNKNOWN_INTERFACE};
 use crate::iptables::Not;
-use crate::packet::QuestionSubject;
+use crate::question::QuestionSubject;
 
 /// The range of interface names that a pattern matches, encoded as numbers.
 pub(super) type NameRange = (u128, u128);

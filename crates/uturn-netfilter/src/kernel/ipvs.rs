@@ -18,11 +18,11 @@ use super::compile::Hook;
 use super::fib::Query;
 use super::route::Routed;
 use super::walk::{OpenBranches, Tracking, Walk};
+use crate::connection::{Connection, Scheduled};
+use crate::end::{DropReason, EndKind, RejectWith};
 use crate::hash::FastMap;
 use crate::ipvs::{Forwarding, Picks, RealServer, VirtualAddress, VirtualServer, VirtualServers};
-use crate::packet::{
-    Connection, DropReason, EndKind, IpProtocol, Packet, RejectWith, Scheduled, Transport,
-};
+use crate::packet::{IpProtocol, Packet, Transport};
 use crate::state::RouteKind;
 
 /// The virtual servers by address and by mark.
@@ -340,7 +340,7 @@ impl Walk {
         self.suppose(Supposition {
             about: "the packet around one in a tunnel".into(),
             taken: "the node's rules let it pass".into(),
-            because: "nobody models packets in packets".into(),
+            because: "encapsulated packets are not modelled".into(),
             settle: "the counters of rules for the protocol ipencap on the node".into(),
         });
     }
@@ -372,7 +372,8 @@ fn pick(
             walk.suppose(supposition.clone());
         }
         if texts.picks == Picks::Unknown {
-            let why = format!("nobody models the scheduler {}: as if in turns", server.scheduler);
+            let why =
+                format!("the scheduler {} is not modelled: as if round robin", server.scheduler);
             walk.note_unknown(why, texts.by.clone());
         }
     }

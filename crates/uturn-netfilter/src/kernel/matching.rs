@@ -6,11 +6,12 @@ use uturn_model::Text;
 
 use super::walk::{Tracking, Walk};
 use super::{Kernel, partial_matches};
+use crate::connection::Connection;
 use crate::iptables::{
     AddrKind, AddrType, Addresses, Conntrack, CtDirection, CtState, CtStatus, IpvsMatch,
     LimitInterface, MarkMatch, Match, Not, PortRange, PortSide, Rule, Statistic,
 };
-use crate::packet::{Connection, IpProtocol, Transport};
+use crate::packet::{IpProtocol, Transport};
 use crate::state::RouteKind;
 
 /// Whether a rule matches.

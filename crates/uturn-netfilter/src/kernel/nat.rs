@@ -9,8 +9,10 @@ use super::Kernel;
 use super::compile::Hook;
 use super::walk::{OpenBranches, Tracking, Walk};
 use super::xtables::StageResult;
+use crate::connection::Connection;
+use crate::end::DropReason;
 use crate::iptables::{NatPorts, NatTo, PortRange, TableKind, Target};
-use crate::packet::{Connection, DropReason, Packet, Transport};
+use crate::packet::{Packet, Transport};
 
 /// Which end of a connection is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,10 @@ use super::nft::Rules;
 use super::walk::{OpenBranches, Tracking, Walk};
 use super::xtables::StageResult;
 use crate::capture_gaps::CaptureGap;
+use crate::connection::Connection;
+use crate::end::{End, EndKind};
 use crate::iptables::TableKind;
 use crate::nft::{BaseHook, ChainKind};
-use crate::packet::{Connection, End, EndKind};
 
 /// One operation within a hook.
 #[derive(Clone, Copy, Debug)]
@@ -246,7 +247,7 @@ pub(super) fn follow(
                 }
             }
             IpvsRequest if kernel.may_be_virtual(&walk) => {
-                let why = "IPVS serves this address, and nothing says whom it gives packets to";
+                let why = "IPVS serves this address, and its real servers are not known";
                 walk.note_unknown(why, Evidence::not_captured("virtual servers"));
                 return walk.end(EndKind::Unsettled);
             }

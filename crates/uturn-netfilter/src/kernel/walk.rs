@@ -8,14 +8,14 @@ use uturn_model::{Evidence, Step, StepKind, Supposition, Text};
 use super::compile::Hook;
 use super::incomplete_capture::CaptureAssumptions;
 use super::ipvs::IpvsState;
-use super::nft::NftPosition;
 use super::step_log::StepLog;
 use super::unknown_condition::AnswerScope;
 use crate::capture_gaps::UNKNOWN_INTERFACE;
-use crate::packet::{
-    Assumptions, Connection, DropReason, End, EndKind, Entry, Packet, Question, QuestionSubject,
-};
+use crate::connection::Connection;
+use crate::end::{DropReason, End, EndKind};
+use crate::packet::{Entry, Packet};
 use crate::packet_facts::Facts;
+use crate::question::{Assumptions, Question, QuestionSubject};
 
 /// Branches that are still to be walked. Boxed, because a walk is large and is moved often.
 pub(super) type OpenBranches = Vec<Box<Walk>>;
@@ -91,6 +91,26 @@ pub(super) struct Frame {
     pub(super) odds: f64,
     /// The rule that jumped here: chain and rule.
     pub(super) caller: Option<(usize, usize)>,
+}
+
+/// The position and state of a walk within nftables rules.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NftPosition {
+    /// The step within a rule at which a branch continues.
+    pub(super) at: usize,
+    /// The generated number that a branch assumes.
+    pub(super) generated: Option<u128>,
+    /// The comment of the last element that led to a jump.
+    pub(super) label: Option<Text>,
+    /// Elements that rules have added to sets during the walk.
+    pub(super) added: Vec<(usize, Box<[u128]>)>,
+}
+
+impl NftPosition {
+    /// Whether rules have added elements to sets.
+    fn has_added(&self) -> bool {
+        !self.added.is_empty()
+    }
 }
 
 /// The packet's conntrack state.

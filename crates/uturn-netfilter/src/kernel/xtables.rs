@@ -7,9 +7,10 @@ use super::matching::{Answer, Unknown};
 use super::unknown_condition::{self, UnknownCondition};
 use super::walk::{Frame, OpenBranches, Tracking, Walk};
 use super::{Kernel, MAX_RULES};
+use crate::end::{DropReason, EndKind};
 use crate::iptables::catalogue::{self, Treatment};
 use crate::iptables::{Chain, ConnmarkOp, Policy, Rule, Table, TableKind, Target};
-use crate::packet::{DropReason, EndKind, QuestionSubject};
+use crate::question::QuestionSubject;
 
 /// The result of a stage.
 pub(super) enum StageResult {
@@ -285,7 +286,7 @@ impl Kernel {
                 walk.share /= 2.0;
                 kept.share /= 2.0;
                 let name = &extension.name;
-                let reason = catalogue::of_target(name).reason().unwrap_or("nobody models this");
+                let reason = catalogue::of_target(name).reason().unwrap_or("not modelled");
                 let why = format!("{name}: {reason}: as if it did nothing");
                 walk.note_branch(QuestionSubject::Pass, true, why, by());
                 let why = format!("{name}: {reason}: as if it kept the packet");
@@ -323,7 +324,7 @@ fn settle(
     let by = running.by(chain, at);
     let reason = |condition: &UnknownCondition| {
         unknown_condition::reason_of(&rule.matches[condition.of])
-            .unwrap_or("nobody models this match")
+            .unwrap_or("this match is not modelled")
     };
     // An assumption answers for the rule as a whole, except for its sender conditions.
     let plain = |condition: &&UnknownCondition| condition.sender().is_none();

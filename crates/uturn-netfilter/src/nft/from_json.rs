@@ -6,7 +6,7 @@ use std::time::Duration;
 use uturn_model::{DerivedFrom, Origin, SourceName, Text};
 
 use super::json::{self, Node, Places};
-use super::read_rule::usual_reject;
+use super::read_statement::usual_reject;
 use super::{
     Base, BaseHook, Chain, ChainKind, Expr, Flowtable, Object, Policy, RejectKind, Rule, Ruleset,
     Set, Statement, Table, TableFamily,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::expr::{CT, META, known, payload};
 use super::from_json::Source;
 use super::json::{Json, Node};
-use super::read_expr::{MAX_OPERANDS, value};
+use super::read_expr::MAX_OPERANDS;
+use super::read_value::value;
 use super::{BinaryOp, Counters, Data, Element, Expr, Fib, FibResult, TupleDirection, Verdict};
 
 impl Source<'_> {
@@ -116,7 +117,7 @@ impl Source<'_> {
         let mut sides = sides.iter().map(|operand| self.expr(operand));
         let first = sides.next()?;
         let all = sides.fold(first, |left, right| Expr::Binary(op, Box::new((left, right))));
-        Some(super::read_expr::flags(all))
+        Some(super::read_value::flags(all))
     }
 
     fn fib(&self, body: &Node<'_>) -> Option<Expr> {

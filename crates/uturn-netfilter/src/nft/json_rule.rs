@@ -8,7 +8,7 @@ use super::from_json::Source;
 use super::json::{Json, Node};
 use super::json_expr::{counters, verdict};
 use super::lex::Lexer;
-use super::read_rule::is_usual_burst;
+use super::read_statement::is_usual_burst;
 use super::{
     Expr, Limit, Log, Nat, NatKind, Queue, Quota, Reject, RejectKind, Relation, SetOp, SetUpdate,
     Statement, Tproxy,

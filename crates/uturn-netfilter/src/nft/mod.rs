@@ -23,11 +23,15 @@ mod json_expr;
 mod json_rule;
 mod lex;
 mod print;
+mod print_expr;
 mod print_rule;
 mod priority;
 mod read;
 mod read_expr;
 mod read_rule;
+mod read_set;
+mod read_statement;
+mod read_value;
 mod statement;
 mod warnings;
 

@@ -4,7 +4,8 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use uturn_model::Text;
 
-use super::print_rule::{Line, ValueFormat, write_duration, write_element, write_statement};
+use super::print_expr::{ValueFormat, write_duration, write_element};
+use super::print_rule::{Line, write_statement};
 use super::priority::priorities;
 use super::{Base, Chain, Flowtable, Object, Policy, Ruleset, Set, Table, TableFamily};
 

@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use uturn_netfilter::hash::{FastMap, FastSet};
 
+use super::PART;
 use crate::inventory::interval_set::IntervalSet;
 use crate::inventory::{HOST, Inventory, NodeClass};
-use crate::partition::target_classes::{Bundle, Callers, Care, PART, Representative, Touched};
+use crate::partition::target_classes::{Bundle, Callers, Care, Representative, Touched};
 
 /// Nodes being put into classes.
 pub(crate) struct PartitionBuilder<'s, 'a> {

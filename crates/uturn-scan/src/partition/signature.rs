@@ -11,17 +11,21 @@ mod service_key;
 use std::net::IpAddr;
 
 use uturn_model::ingress::{Backend, BackendPort};
-use uturn_model::{Family, Ingress, Service, Unknown};
+use uturn_model::{Cluster, Family, Ingress, Labels, NamespacedName, Service, Unknown};
 use uturn_netfilter::IpProtocol;
+use uturn_netfilter::hash::FastMap;
 
+use super::PART;
+use crate::distinguish::discriminators::Discriminators;
+use crate::inventory::Inventory;
+use crate::numbers::Numbers;
 use crate::partition::scope::Scope;
-use crate::partition::target_classes::{Classifier, PART};
-pub(crate) use balancer_key::{BalancerKey, Sample};
-pub(crate) use service_key::ServiceKey;
+use balancer_key::{BalancerKey, Sample};
+use service_key::ServiceKey;
 
 /// What is asked of a target, but for its address and for names.
 #[derive(PartialEq, Eq, Hash)]
-pub(crate) struct RequestKey {
+struct RequestKey {
     port: u16,
     protocol: IpProtocol,
     is_http: bool,
@@ -30,7 +34,7 @@ pub(crate) struct RequestKey {
 
 /// What a walk reads of an Ingress itself; what its load balancer does is a [`BalancerKey`].
 #[derive(PartialEq, Eq, Hash)]
-pub(crate) struct IngressKey {
+struct IngressKey {
     /// The Services that its rules lead to, by their places in scope, and their ports.
     backends: Vec<BackendKey>,
     unjudged: Vec<Unknown>,
@@ -39,11 +43,41 @@ pub(crate) struct IngressKey {
 /// The place of a Service in scope and its port; `None` if it is not in scope or no Service.
 type BackendKey = Option<(Option<usize>, BackendPort)>;
 
-impl<'a> Classifier<'a> {
+/// Numbers the requests, Services, Ingresses and load balancers of signatures.
+pub(crate) struct SignatureNumbers<'a> {
+    requests: Numbers<RequestKey>,
+    service_keys: Numbers<ServiceKey<'a>>,
+    ingress_keys: Numbers<IngressKey>,
+    balancer_keys: Numbers<BalancerKey>,
+    sample: Sample,
+    /// The number of each Service's key.
+    services: FastMap<&'a NamespacedName, u32>,
+}
+
+impl<'a> SignatureNumbers<'a> {
+    /// For targets of a cluster whose Services ask their nodes for these labels.
+    pub(crate) fn new(cluster: &Cluster, node_labels: &[Labels]) -> Self {
+        Self {
+            requests: Numbers::default(),
+            service_keys: Numbers::default(),
+            ingress_keys: Numbers::default(),
+            balancer_keys: Numbers::default(),
+            sample: Sample::new(cluster, node_labels),
+            services: FastMap::default(),
+        }
+    }
+
     /// Adds to a shape everything that a walk can depend on beside nodes and endpoints.
-    pub(crate) fn add_signature(&mut self, scope: &Scope<'a>, shape: &mut Vec<u64>) {
+    pub(crate) fn add_signature(
+        &mut self,
+        inventory: &Inventory<'a>,
+        marks: &mut Discriminators,
+        scope: &Scope<'a>,
+        shape: &mut Vec<u64>,
+    ) {
+        let (addresses, ports) = (Vec::new(), Vec::new());
         let mut writer =
-            SignatureWriter { classifier: self, addresses: Vec::new(), ports: Vec::new(), shape };
+            SignatureWriter { numbers: self, inventory, marks, addresses, ports, shape };
         writer.shape.push(PART);
         writer.request(scope);
         for service in &scope.services {
@@ -62,7 +96,9 @@ impl<'a> Classifier<'a> {
 /// Writes a signature: addresses and ports on nodes appear by their order and by what rules can
 /// tell apart of them.
 struct SignatureWriter<'s, 'a> {
-    classifier: &'s mut Classifier<'a>,
+    numbers: &'s mut SignatureNumbers<'a>,
+    inventory: &'s Inventory<'a>,
+    marks: &'s mut Discriminators,
     addresses: Vec<IpAddr>,
     ports: Vec<u16>,
     shape: &'s mut Vec<u64>,
@@ -71,17 +107,16 @@ struct SignatureWriter<'s, 'a> {
 impl<'a> SignatureWriter<'_, 'a> {
     fn address(&mut self, ip: IpAddr) {
         let at = place_of(&mut self.addresses, ip);
-        let inventory = &self.classifier.inventory;
         let family = u64::from(Family::of(ip) == Family::V6);
         // An address that belongs to a node or pod too is like no other.
-        let holder = inventory.node_towards(ip).map_or(0, |place| 1 + u64::from(place));
-        let mark = u64::from(self.classifier.marks.of(ip));
+        let holder = self.inventory.node_towards(ip).map_or(0, |place| 1 + u64::from(place));
+        let mark = u64::from(self.marks.of(ip));
         self.shape.extend([at as u64, family << 32 | mark, holder]);
     }
 
     fn port(&mut self, port: u16) {
         let at = place_of(&mut self.ports, port);
-        let mark = self.classifier.marks.of_port(port);
+        let mark = self.marks.of_port(port);
         self.shape.extend([at as u64, u64::from(mark)]);
     }
 
@@ -94,13 +129,13 @@ impl<'a> SignatureWriter<'_, 'a> {
             is_http: asked.request.http.is_some(),
             tls: asked.request.tls,
         };
-        self.shape.push(u64::from(self.classifier.requests.of(key)));
+        self.shape.push(u64::from(self.numbers.requests.of(key)));
     }
 
     fn service(&mut self, service: &'a Service) {
-        let keys = &mut self.classifier.service_keys;
-        let number = self.classifier.services.entry(&service.name);
-        let binding = self.classifier.inventory.cluster.proxy.address_binding;
+        let keys = &mut self.numbers.service_keys;
+        let number = self.numbers.services.entry(&service.name);
+        let binding = self.inventory.cluster.proxy.address_binding;
         let number = *number.or_insert_with(|| keys.of(ServiceKey::of(service, binding)));
         self.shape.push(u64::from(number));
         for list in [&service.cluster_ips, &service.external_ips] {
@@ -142,7 +177,7 @@ impl<'a> SignatureWriter<'_, 'a> {
             Some((services.iter().position(is_it), port.clone()))
         });
         let key = IngressKey { backends: backends.collect(), unjudged: unjudged.clone() };
-        self.shape.push(u64::from(self.classifier.ingress_keys.of(key)));
+        self.shape.push(u64::from(self.numbers.ingress_keys.of(key)));
         for ip in load_balancer.iter().filter_map(|entry| entry.ip) {
             self.address(ip);
         }
@@ -150,11 +185,11 @@ impl<'a> SignatureWriter<'_, 'a> {
 
     /// What load balancers do for the objects in scope.
     fn balancers(&mut self, scope: &Scope<'a>) {
-        let facts = &self.classifier.inventory.cluster.load_balancers;
-        let made = self.classifier.sample.balancers(scope, facts);
+        let facts = &self.inventory.cluster.load_balancers;
+        let made = self.numbers.sample.balancers(scope, facts);
         for (vip, key) in made {
             self.address(vip);
-            self.shape.push(u64::from(self.classifier.balancer_keys.of(key)));
+            self.shape.push(u64::from(self.numbers.balancer_keys.of(key)));
         }
     }
 }
@@ -174,18 +209,15 @@ mod tests {
     use std::fmt::Write as _;
 
     use uturn_lb::controller;
+    use uturn_model::Protocol;
     use uturn_model::lb::{LoadBalancer, Scheduler};
-    use uturn_model::{Cluster, Protocol};
-    use uturn_netfilter::hash::FastMap;
     use uturn_snapshot::{Source, read};
 
     use super::*;
     use uturn_path::{Request, outline_of_listeners};
 
-    use crate::distinguish::discriminators::Discriminators;
-    use crate::inventory::Inventory;
     use crate::partition::scope::{Asked, Listeners};
-    use crate::partition::target_classes::Care;
+    use crate::partition::target_classes::{Care, Classifier};
 
     /// A cluster with a Service of type LoadBalancer for each list of annotations, alike but for
     /// these, names and addresses.
@@ -221,7 +253,7 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
         let inventory = Inventory::new(cluster, Vec::new(), FastMap::default(), &mut marks);
         let listeners = Listeners::new(&outline_of_listeners(cluster));
         let mut classifier = Classifier::new(inventory, marks);
-        classifier.sample.make = make;
+        classifier.signatures.sample.make = make;
         let shape = |service: &Service| {
             let to = (service.load_balancer[0].ip.unwrap(), 80).into();
             let protocol = Protocol::Tcp.into();

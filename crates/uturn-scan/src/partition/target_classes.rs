@@ -26,6 +26,7 @@ use std::sync::Arc;
 use uturn_model::{NamespacedName, Pod, Service, Text};
 use uturn_netfilter::hash::FastMap;
 
+use super::PART;
 use crate::distinguish::discriminators::Discriminators;
 use crate::inventory::interval_set::IntervalSet;
 use crate::inventory::{Caller, Inventory};
@@ -33,10 +34,7 @@ use crate::numbers::Numbers;
 use crate::partition::located::{Located, SliceKey, UnlikeKey, profile};
 use crate::partition::node_classes::PartitionBuilder;
 use crate::partition::scope::Scope;
-use crate::partition::signature::{BalancerKey, IngressKey, RequestKey, Sample, ServiceKey};
-
-/// Parts of a shape begin with this.
-pub(crate) const PART: u64 = u64::MAX;
+use crate::partition::signature::SignatureNumbers;
 
 /// A target in outline.
 pub(crate) struct TargetClasses<'a> {
@@ -133,16 +131,10 @@ pub(crate) struct Classifier<'a> {
     pub(crate) unlike: Numbers<UnlikeKey<'a>>,
     pub(crate) zones: Numbers<&'a [Text]>,
     pub(crate) profiles: Numbers<Vec<u64>>,
-    pub(crate) requests: Numbers<RequestKey>,
-    pub(crate) service_keys: Numbers<ServiceKey<'a>>,
-    pub(crate) ingress_keys: Numbers<IngressKey>,
-    pub(crate) balancer_keys: Numbers<BalancerKey>,
-    pub(crate) sample: Sample,
+    pub(crate) signatures: SignatureNumbers<'a>,
     bundles: Numbers<Vec<u64>>,
     /// By the places of Services in memory, and by ports.
     partition: FastMap<(Vec<usize>, Vec<u16>), Arc<Partition<'a>>>,
-    /// The number of each Service's key.
-    pub(crate) services: FastMap<&'a NamespacedName, u32>,
     pub(crate) located: FastMap<&'a NamespacedName, Rc<[Located]>>,
     /// How many classes there are.
     classified: u64,
@@ -167,7 +159,7 @@ pub(crate) struct Touched {
 
 impl<'a> Classifier<'a> {
     pub(crate) fn new(inventory: Inventory<'a>, marks: Discriminators) -> Self {
-        let sample = Sample::new(inventory.cluster, &marks.node_labels);
+        let signatures = SignatureNumbers::new(inventory.cluster, &marks.node_labels);
         Self {
             inventory: Arc::new(inventory),
             marks,
@@ -175,14 +167,9 @@ impl<'a> Classifier<'a> {
             unlike: Numbers::default(),
             zones: Numbers::default(),
             profiles: Numbers::default(),
-            requests: Numbers::default(),
-            service_keys: Numbers::default(),
-            ingress_keys: Numbers::default(),
-            balancer_keys: Numbers::default(),
-            sample,
+            signatures,
             bundles: Numbers::default(),
             partition: FastMap::default(),
-            services: FastMap::default(),
             located: FastMap::default(),
             classified: 0,
         }
@@ -209,7 +196,7 @@ impl<'a> Classifier<'a> {
             Arc::new(self.partition(&scope, care, first))
         };
         let mut shape = partition.shape.clone();
-        self.add_signature(&scope, &mut shape);
+        self.signatures.add_signature(&self.inventory, &mut self.marks, &scope, &mut shape);
         if self.inventory.has_captures() {
             // Captured rules may treat each Service differently.
             self.classified += 1;

@@ -1,8 +1,8 @@
 //! What decides whether Calico serves Services itself.
 
 use super::Doc;
+use super::objects::Objects;
 use crate::document::{Node, Value};
-use crate::objects::Objects;
 
 /// The switch in the agent's environment.
 const SWITCH: &str = "FELIX_BPFENABLED";

@@ -7,9 +7,9 @@ use uturn_lb::cloud;
 use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
 use uturn_model::{NamespacedName, Origin, Text};
 
+use super::objects::{ConfigMap, Objects};
 use super::{Doc, meta, proxy_config};
 use crate::document::{self, Keep, Node};
-use crate::objects::{ConfigMap, Objects};
 
 /// Reads a ConfigMap, if it is one that matters.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

@@ -6,9 +6,9 @@ use uturn_model::{
     Endpoint, EndpointPort, EndpointSlice, Family, Name, NamespacedName, Port, Text,
 };
 
+use super::objects::{Objects, OldEndpoints};
 use super::{Doc, meta};
 use crate::document::Node;
-use crate::objects::{Objects, OldEndpoints};
 
 const SERVICE: &str = "kubernetes.io/service-name";
 

@@ -65,10 +65,10 @@ use uturn_model::{
     Name, NamespacedName, Origin, Port, Protocol, ProxyMode, ServiceProxy, Text, Variant, Version,
 };
 
+use super::objects::Objects;
 use super::value::{Loose, one_of};
 use super::{Doc, FromNode};
 use crate::document::{Node, Value, integer};
-use crate::objects::Objects;
 
 /// All that Facts state.
 #[derive(Clone, Debug, Default)]

@@ -3,10 +3,10 @@
 use uturn_model::ingress::{Backend, BackendPort, IngressPath, IngressRule, PathKind, Tls};
 use uturn_model::{Ingress, IngressClass, Name, Port, Text};
 
+use super::objects::Objects;
 use super::value::one_of;
 use super::{Doc, FromNode, meta, service};
 use crate::document::Node;
-use crate::objects::Objects;
 
 /// Reads an Ingress of networking.k8s.io/v1, or of one of the versions before it, which write
 /// a backend in another way and need no type of a path.

@@ -6,9 +6,9 @@ use uturn_model::lb::{
     Layer, ListenerOverride, ListenerOverrides, ListenerProtocol, ProbeSource, Scheduler,
 };
 
+use super::objects::Objects;
 use super::{Doc, meta};
 use crate::document::Node;
-use crate::objects::Objects;
 
 /// Reads one of these objects.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

@@ -2,8 +2,8 @@
 
 use uturn_model::cluster::NetworkPolicy;
 
+use super::objects::Objects;
 use super::{Doc, meta, selector};
-use crate::objects::Objects;
 
 /// Reads a NetworkPolicy.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

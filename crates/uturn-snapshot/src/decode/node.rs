@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use uturn_lb::cloud;
 use uturn_model::{Node, Text};
 
+use super::objects::Objects;
 use super::{Doc, meta};
-use crate::objects::Objects;
 
 /// Reads a Node.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use uturn_model::pod::{ConfigFile, Container, ContainerPort, DnsPolicy, Phase, PodSpec};
 use uturn_model::{Labels, Name, NamespacedName, ObjectKind, ObjectRef, Pod, Port, Selector, Text};
 
+use super::objects::Objects;
 use super::value::{Loose, one_of};
 use super::{Doc, FromNode, calico, meta, selector};
 use crate::document::{Node, Value};
 use crate::fault::Faults;
-use crate::objects::Objects;
 
 /// Reads a Pod.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

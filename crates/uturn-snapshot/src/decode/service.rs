@@ -6,10 +6,10 @@ use ipnet::IpNet;
 use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{Family, Port, Selector, Service, Text};
 
+use super::objects::Objects;
 use super::value::one_of;
 use super::{Doc, FromNode, meta};
 use crate::document::{Node, Value};
-use crate::objects::Objects;
 
 /// Reads a Service.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

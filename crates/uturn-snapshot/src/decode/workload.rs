@@ -5,10 +5,10 @@ use std::cell::RefCell;
 use uturn_model::pod::PodSpec;
 use uturn_model::{Labels, NamespacedName, Origin, Selector, Text, Workload, WorkloadKind};
 
+use super::objects::Objects;
 use super::{Doc, calico, meta, pod, selector};
 use crate::document::{Node, Value};
 use crate::fault::Faults;
-use crate::objects::Objects;
 
 /// Reads a workload.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {

@@ -14,7 +14,7 @@ use super::Suppositions;
 use super::clouds::{self, Maker};
 use super::ranges::Ranges;
 use super::unjudged::Gaps;
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// Where supposed public load balancers are: a range that documentation may use freely.
 const PUBLIC: &str = "203.0.113.0/24";

@@ -7,7 +7,7 @@ use uturn_lb::cloud::{self, recognised};
 use uturn_model::cluster::Provider;
 use uturn_model::{Basis, Cloud, Ingress, Known, Service, WorkloadKind};
 
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 use traces::{CLASSES, CONTROLLERS, INGRESS_KEYS, USUAL_CLASSES};
 
 /// What makes a load balancer, as far as there is a trace of it.

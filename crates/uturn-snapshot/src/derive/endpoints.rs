@@ -12,7 +12,7 @@ use uturn_model::{
 };
 
 use super::pods::ByLabel;
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 pub(super) type Slices = BTreeMap<NamespacedName, Vec<EndpointSlice>>;
 

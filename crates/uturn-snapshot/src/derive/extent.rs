@@ -11,7 +11,7 @@
 
 use uturn_model::{Extent, Name, NamespacedName};
 
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// Of which objects all were read. To be asked before anything is derived.
 pub(super) fn of(objects: &Objects) -> Extent {

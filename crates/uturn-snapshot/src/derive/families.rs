@@ -12,7 +12,7 @@ use uturn_model::{Family, Service};
 
 use super::ranges::Ranges;
 use super::{Suppositions, count, some_of};
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// The ranges of nodes and of pods; each node has a /64 of the latter.
 const NODES: &str = "fd00:10::/64";

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use uturn_model::NamespacedName;
 use uturn_model::pod::ConfigFile;
 
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// Puts texts into the pods' files.
 pub(super) fn complete(objects: &mut Objects) {

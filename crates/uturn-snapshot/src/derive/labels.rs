@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uturn_model::{NamespacedName, ObjectRef, Pod, Text, Workload, WorkloadKind};
 
 use super::{Suppositions, count, some_of};
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// Labels whose values only the running cluster knows.
 const HASHES: [&str; 9] = [

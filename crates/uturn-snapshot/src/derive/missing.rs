@@ -14,7 +14,7 @@ use uturn_model::{
 use super::endpoints::{Slices, could_serve};
 use super::pods::ByLabel;
 use super::unjudged::Gaps;
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 const GIVE_PODS: &str =
     "give the EndpointSlices, or what makes the pods, or pass --complete if this is all";

@@ -11,7 +11,7 @@ use uturn_model::{Family, Known, ProxyMode};
 use super::ranges::{self, Ranges};
 use super::{Suppositions, joined, plugin};
 use crate::decode::facts::Fact;
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// The ranges.
 pub(super) fn derive(

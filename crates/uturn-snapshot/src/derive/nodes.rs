@@ -11,7 +11,7 @@ use uturn_model::{Family, Name, Node};
 use super::ranges::{self, Ranges};
 use super::{Suppositions, count, nowhere, some_of};
 use crate::decode::facts::{Fact, NodeFacts};
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// How many nodes there are where nothing tells: with three, "my own node", "the backend's
 /// node" and "another" are three different ones.

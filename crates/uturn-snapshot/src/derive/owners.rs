@@ -3,7 +3,7 @@
 
 use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, Pod, Workload, WorkloadKind};
 
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// Lifts the owner of each pod to the top, and drops what only stands between.
 pub(super) fn settle(objects: &mut Objects) {

@@ -12,7 +12,7 @@ use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
 
 use super::{Suppositions, daemon_sets, nodes};
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// The DaemonSets of plugins by name, after those of clouds' own networks. Where several run,
 /// the first of this list makes the network: the others add policies or a Service proxy to it.

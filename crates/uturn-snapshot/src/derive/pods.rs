@@ -13,7 +13,7 @@ use uturn_model::{
 
 use super::ranges::Ranges;
 use super::{Suppositions, count, labels, owners, some_of};
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// How many pods of one workload are made up at most.
 const MOST: u32 = 10_000;

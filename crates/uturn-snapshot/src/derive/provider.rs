@@ -6,7 +6,7 @@ use uturn_model::cluster::Provider;
 use uturn_model::service::ServiceKind;
 
 use super::{clouds, proxy};
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// The cloud that Facts state, else the one that left traces. It is not known where something
 /// needs a load balancer and there is no trace.

@@ -10,8 +10,8 @@ use uturn_model::{
 };
 
 use super::{Suppositions, joined, service_proxy};
+use crate::decode::objects::Objects;
 use crate::decode::proxy_config::{self, ProxyConfig};
-use crate::objects::Objects;
 
 /// The version that is supposed where nothing states a version.
 const USUAL: Version = Version::new(1, 34, 0);

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::{IpNet, Ipv4Net};
 
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// Addresses and ranges that are in use.
 pub(super) struct Ranges {

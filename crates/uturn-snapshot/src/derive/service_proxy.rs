@@ -8,7 +8,7 @@ use uturn_model::{Basis, Known, Labels, ServiceProxy, WorkloadKind};
 
 use super::unjudged::Gaps;
 use super::{Suppositions, count, daemon_sets, proxy};
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// What Facts state, else what configurations and running programs say.
 pub(super) fn derive(objects: &Objects) -> Known<ServiceProxy> {

@@ -9,7 +9,7 @@ use uturn_model::{Family, Port, Service};
 
 use super::ranges::Ranges;
 use super::{Suppositions, count, some_of};
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// The ports that Kubernetes gives out.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;

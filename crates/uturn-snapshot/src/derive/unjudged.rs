@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uturn_model::{ObjectRef, Text, Unjudged, Unknown};
 
-use crate::objects::Objects;
+use crate::decode::objects::Objects;
 
 /// Causes as they are found.
 #[derive(Default)]

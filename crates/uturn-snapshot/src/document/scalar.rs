@@ -3,11 +3,19 @@
 use std::borrow::Cow;
 
 use super::Value;
-use super::yaml::Tagged;
 
 const TRUE: [&str; 11] = ["true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"];
 const FALSE: [&str; 11] =
     ["false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"];
+
+/// What a tag says of a scalar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tagged<'a> {
+    Not,
+    /// One of YAML's own: `str`.
+    Core(Cow<'a, str>),
+    Other,
+}
 
 /// What the word of a boolean means.
 pub(crate) fn truth(word: &str) -> bool {

@@ -16,12 +16,12 @@ mod token;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-pub(crate) use parse::{Event, Placed, Tagged, parse};
+pub(crate) use parse::{Event, Placed, parse};
 use text::Mark;
 pub(crate) use token::Style;
 use token::{too_deep, trouble};
 
-use super::scalar::{self, key_of_number, truth};
+use super::scalar::{self, Tagged, key_of_number, truth};
 use super::{DEPTH, Entry, ITEMS, KEYS, Node, Trouble, Value, with_last_of_repeated};
 
 /// How many nodes the aliases of a document may add up to.

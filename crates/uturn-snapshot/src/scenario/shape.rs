@@ -7,10 +7,10 @@ use uturn_model::network::NetworkMode;
 use uturn_model::pod::{Container, ContainerPort, Phase, PodSpec};
 use uturn_model::{Client, Name, NamespacedName, Node as ClusterNode, Origin, Pod, Port, Protocol};
 
+use crate::decode::objects::Objects;
 use crate::decode::value::one_of;
 use crate::decode::{Doc, FromNode};
 use crate::document::Node;
-use crate::objects::Objects;
 
 /// What a scenario's cluster looks like.
 pub(super) struct Shape {

@@ -24,6 +24,12 @@ fn pages() -> Vec<(PathBuf, String)> {
     pages.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 
+/// The pages for contributors, with their texts.
+fn contributor_pages() -> Vec<(PathBuf, String)> {
+    let pages = ["ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name));
+    pages.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
 /// A command and what the page shows of it.
 struct Shown {
     command: String,
@@ -185,7 +191,7 @@ fn anew(shown: &[String], given: &[String]) -> Vec<String> {
 #[test]
 fn every_link_leads_somewhere() {
     let mut links = 0;
-    for (path, text) in pages() {
+    for (path, text) in pages().into_iter().chain(contributor_pages()) {
         for (at, _) in text.match_indices("](") {
             let to = text[at + 2..].split(')').next().unwrap();
             if to.starts_with("https://") {
@@ -205,6 +211,103 @@ fn every_link_leads_somewhere() {
         }
     }
     assert!(links > 50, "{links}");
+}
+
+/// Files, folders and modules that pages name in backticks exist.
+#[test]
+fn every_path_that_is_named_exists() {
+    let files = source_files();
+    let (mut missing, mut named) = (Vec::new(), 0);
+    for (path, text) in pages().into_iter().chain(contributor_pages()) {
+        for word in code_words(&text) {
+            if let Some(exists) = exists(word, &files) {
+                named += 1;
+                if !exists {
+                    missing.push(format!("{}: {word}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(named > 100, "{named}");
+    assert!(missing.is_empty(), "these are not there:\n{}", missing.join("\n"));
+}
+
+/// The files of the tree that hold source, relative to its root.
+fn source_files() -> Vec<String> {
+    let (mut files, mut folders) = (Vec::new(), vec![root().join("crates"), root().join("xtask")]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path.strip_prefix(root()).unwrap().to_str().unwrap().replace('\\', "/"));
+            }
+        }
+    }
+    files
+}
+
+/// What stands in backticks within a line, outside of blocks.
+fn code_words(text: &str) -> Vec<&str> {
+    let mut is_block = false;
+    let mut words = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_block = !is_block;
+        } else if !is_block {
+            words.extend(line.split('`').skip(1).step_by(2));
+        }
+    }
+    words
+}
+
+/// Whether a word is the name of something that exists. Returns `None` if it is not a path or a
+/// module, or if it has a placeholder (`NAME`) or lies in a folder that builds make.
+fn exists(word: &str, files: &[String]) -> Option<bool> {
+    const FOLDERS: [&str; 7] =
+        ["crates", "xtask", "docs", "fuzz", "conformance", "scenarios", "examples"];
+    let has_placeholder =
+        word.split(['/', '.']).any(|part| part.len() > 1 && part == part.to_uppercase());
+    let is_place = word.contains(":") && !word.contains("::");
+    if has_placeholder || is_place || word.contains(' ') && !word.contains('(') {
+        return None;
+    }
+    if let Some((krate, rest)) = word.split_once("::") {
+        let krate = krate.strip_prefix("uturn_").or_else(|| krate.strip_prefix("uturn-"))?;
+        let item = rest.split(|c: char| c != '_' && !c.is_alphanumeric()).next()?;
+        let source = format!("crates/uturn-{krate}/src");
+        let module = [format!("{source}/{item}.rs"), format!("{source}/{item}/mod.rs")];
+        let lib = fs::read_to_string(root().join(source).join("lib.rs")).unwrap_or_default();
+        let is_item = lib.contains(&format!("fn {item}(")) || lib.contains(&format!("{item};"));
+        return Some(is_item || module.iter().any(|module| files.contains(module)));
+    }
+    let first = word.split('/').next()?;
+    if word.contains('/') && FOLDERS.contains(&first) {
+        return Some(root().join(word).exists());
+    }
+    if word.contains('/') && (first == "uturn" || first.starts_with("uturn-")) {
+        return Some(root().join("crates").join(word).exists());
+    }
+    // ARCHITECTURE.md tells how to add this cloud.
+    let is_source = word.ends_with(".rs") && !word.starts_with("aws/");
+    is_source.then(|| files.iter().any(|file| file.ends_with(&format!("/{word}"))))
+}
+
+/// The check of names finds what is missing.
+#[test]
+fn names_of_missing_files_are_found() {
+    let files = source_files();
+    for there in ["uturn-path/src/journey.rs", "uturn_lb::decide", "decide.rs", "docs/schema"] {
+        assert_eq!(exists(there, &files), Some(true), "{there}");
+    }
+    for missing in ["uturn-path/src/travel.rs", "uturn-path::travel", "travel.rs", "docs/none"] {
+        assert_eq!(exists(missing, &files), Some(false), "{missing}");
+    }
+    for other in ["uturn scan", "aws/mod.rs", "fuzz/corpus/NAME/", "Kernel::walk", "--all"] {
+        assert_eq!(exists(other, &files), None, "{other}");
+    }
+    assert_eq!(code_words("a `b` c `d`\n```\n`e`\n```\n"), ["b", "d"]);
 }
 
 /// Headings as links name them.

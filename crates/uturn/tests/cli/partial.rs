@@ -162,7 +162,7 @@ fn addresses_that_ipvs_serves_lead_nowhere_without_its_table() {
         "10.96.0.10:53",
     ]);
     assert!(text.contains("unsettled"), "{text}");
-    assert!(text.contains("nothing says whom it gives packets to"), "{text}");
+    assert!(text.contains("its real servers are not known"), "{text}");
 }
 
 /// A bundle as people have it, one file of one node: what its capture does not say changes

@@ -1,13 +1,12 @@
 //! Compiles nftables: names become indices, expressions become values, sets become lookups.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
-use uturn_model::{DerivedFrom, Origin, Text};
+use uturn_model::{DerivedFrom, Origin};
 
 use super::super::index::Index;
+use super::compile_value::{ip_of, parts, typed, typed_by_text};
 use super::encode::{encode, type_of};
-use super::lookup::{Bounds, Data, Given, Lookup};
 use super::loops::find_loops;
 use super::value::{Field, Nat, NatAddress, Op, Test, Type, Value, Verdict};
 use super::{Chain, Entered, Rule, RuleTexts, Rules, index_key};
@@ -45,25 +44,25 @@ pub(in crate::kernel) fn compile(
     rules
 }
 
-struct Compiler<'e> {
-    rules: Rules,
-    numbers: HashMap<String, u32>,
-    errors: &'e mut Vec<LoadError>,
+pub(super) struct Compiler<'e> {
+    pub(super) rules: Rules,
+    pub(super) numbers: HashMap<String, u32>,
+    pub(super) errors: &'e mut Vec<LoadError>,
 }
 
 /// The names defined in a table, and the place that is being compiled.
-struct Names<'t> {
-    table: &'t Table,
-    chains: HashMap<&'t str, usize>,
-    sets: HashMap<&'t str, usize>,
+pub(super) struct Names<'t> {
+    pub(super) table: &'t Table,
+    pub(super) chains: HashMap<&'t str, usize>,
+    pub(super) sets: HashMap<&'t str, usize>,
     /// What contains the current statement: `chain` or `set`, and its name.
-    place: (&'static str, &'t str),
-    origin: Origin,
+    pub(super) place: (&'static str, &'t str),
+    pub(super) origin: Origin,
 }
 
 impl Names<'_> {
     /// What contains the current statement, in words.
-    fn place_text(&self) -> String {
+    pub(super) fn place_text(&self) -> String {
         let (kind, name) = self.place;
         format!("{kind} {name} of table {} {}", self.table.family, self.table.name)
     }
@@ -226,7 +225,7 @@ impl Compiler<'_> {
     }
 
     /// The identifier of an unmodelled statement; equal statements share one.
-    fn number(&mut self, statement: &Statement, names: &Names<'_>) -> u32 {
+    pub(super) fn number(&mut self, statement: &Statement, names: &Names<'_>) -> u32 {
         let modelled = match statement {
             Statement::Match { left, right, .. } => self.is_sure(left) && self.is_sure(right),
             Statement::Vmap(key, map) => self.is_sure(key) && self.is_sure(map),
@@ -309,94 +308,7 @@ impl Compiler<'_> {
         self.number(&unknown, names)
     }
 
-    fn values(&mut self, parts: &[&Expr], names: &Names<'_>) -> Vec<Value> {
-        parts.iter().map(|part| self.value(part, Type::Number, names)).collect()
-    }
-
-    fn value(&mut self, expr: &Expr, kind: Type, names: &Names<'_>) -> Value {
-        match expr {
-            Expr::Binary(op, sides) => {
-                let of = typed(&sides.0).1;
-                let of = if of == Type::Unknown { kind } else { of };
-                let left = self.value(&sides.0, kind, names);
-                let right = self.value(&sides.1, of, names);
-                match (left, right) {
-                    (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
-                    both => Value::Binary(*op, Box::new(both)),
-                }
-            }
-            Expr::Map(sides) => {
-                let keys = parts(&sides.0);
-                let types: Vec<Type> = keys.iter().map(|part| typed(part).1).collect();
-                match self.map(&sides.1, &types, names) {
-                    Some(map) => Value::Map { key: self.values(&keys, names), map },
-                    None => Value::Unknown,
-                }
-            }
-            _ => match typed(expr) {
-                (Value::Unknown, _) => match encode(kind, expr) {
-                    Some((first, last)) if first == last => Value::Const(first),
-                    _ => Value::Unknown,
-                },
-                (value, _) => value,
-            },
-        }
-    }
-
-    /// A set or map, by its name or its elements.
-    fn map(&mut self, map: &Expr, types: &[Type], names: &Names<'_>) -> Option<usize> {
-        match map {
-            Expr::SetRef(name) => self.named_set(name, names),
-            Expr::Set(elements) => {
-                let lookup = self.lookup(elements, types, names);
-                self.rules.lookups.push(lookup);
-                Some(self.rules.lookups.len() - 1)
-            }
-            _ => None,
-        }
-    }
-
-    fn named_set(&mut self, name: &str, names: &Names<'_>) -> Option<usize> {
-        let found = names.sets.get(name).copied();
-        if found.is_none() {
-            let message =
-                format!("{} asks the set {name}, and there is no such set", names.place_text());
-            self.errors.push(LoadError::at(names.origin.clone(), message));
-        }
-        found
-    }
-
-    fn lookup(&mut self, elements: &[Element], types: &[Type], names: &Names<'_>) -> Lookup {
-        let mut unmodelled = false;
-        let mut known = Vec::with_capacity(elements.len());
-        for element in elements {
-            let data = match &element.data {
-                None => Data::Nothing,
-                Some(nft::Data::Verdict(verdict)) => {
-                    self.verdict(verdict, names).map_or(Data::Unknown, Data::Verdict)
-                }
-                Some(nft::Data::Value(value)) => {
-                    bounds_of(value, |_| Type::Port).map_or(Data::Unknown, Data::Value)
-                }
-            };
-            let given = Given { data, comment: element.comment.clone() };
-            if element.key == Expr::Any {
-                known.push((None, given));
-                continue;
-            }
-            let kind = |part: usize| types.get(part).copied().unwrap_or(Type::Unknown);
-            match bounds_of(&element.key, kind) {
-                Some(bounds) if bounds.len() == types.len() => known.push((Some(bounds), given)),
-                _ => unmodelled = true,
-            }
-            unmodelled |= element.statements.iter().any(decides);
-        }
-        let mut lookup = Lookup::new(known);
-        lookup.unmodelled = unmodelled;
-        lookup
-    }
-
-    fn verdict(&mut self, verdict: &nft::Verdict, names: &Names<'_>) -> Option<Verdict> {
+    pub(super) fn verdict(&mut self, verdict: &nft::Verdict, names: &Names<'_>) -> Option<Verdict> {
         Some(match verdict {
             nft::Verdict::Accept => Verdict::Accept,
             nft::Verdict::Drop => Verdict::Drop,
@@ -420,7 +332,7 @@ impl Compiler<'_> {
         None
     }
 
-    fn set(&mut self, key: &Expr, value: &Expr, names: &Names<'_>) -> Option<Op> {
+    pub(super) fn set(&mut self, key: &Expr, value: &Expr, names: &Names<'_>) -> Option<Op> {
         let (target, kind) = typed(key);
         Some(match target {
             Value::Field(Field::Mark) => Op::Mark(self.value(value, kind, names)),
@@ -489,31 +401,13 @@ impl Compiler<'_> {
     }
 }
 
-pub(super) fn ip_of(number: u128, v6: bool) -> IpAddr {
-    match v6 {
-        true => IpAddr::V6(number.into()),
-        false => IpAddr::V4((number as u32).into()),
-    }
-}
-
 /// Whether a statement is a condition or an action, rather than a counter and the like.
-fn decides(statement: &Statement) -> bool {
+pub(super) fn decides(statement: &Statement) -> bool {
     match statement {
         Statement::Counter(_) | Statement::Log(_) => false,
         Statement::Named(kind, _) => matches!(&**kind, "limit" | "quota"),
         _ => true,
     }
-}
-
-fn parts(expr: &Expr) -> Vec<&Expr> {
-    match expr {
-        Expr::Concat(parts) => parts.iter().collect(),
-        single => vec![single],
-    }
-}
-
-fn bounds_of(expr: &Expr, kind: impl Fn(usize) -> Type) -> Option<Bounds> {
-    parts(expr).into_iter().enumerate().map(|(at, part)| encode(kind(at), part)).collect()
 }
 
 fn plain_test(relation: Relation, (first, last): (u128, u128)) -> Option<Test> {
@@ -532,16 +426,6 @@ fn plain_test(relation: Relation, (first, last): (u128, u128)) -> Option<Test> {
         Relation::Gt => within(last.saturating_add(1), u128::MAX),
         Relation::Ge => within(first, u128::MAX),
     }
-}
-
-/// The type of a key that is given as an expression.
-fn typed_by_text(text: &Text) -> Type {
-    nft::expression(text).map_or(Type::Unknown, |expr| typed(&expr).1)
-}
-
-/// The value that an expression reads, and its type.
-fn typed(expr: &Expr) -> (Value, Type) {
-    super::value::typed(expr)
 }
 
 /// Compiles conditions on the sender: `meta skuid 1000-1999`, `meta skgid != 7`.

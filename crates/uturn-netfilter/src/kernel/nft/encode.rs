@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::super::interface_name::interface;
 use super::value::Type;
 use crate::nft::Expr;
 use crate::packet::IpProtocol;
@@ -145,23 +146,6 @@ fn prefix(ip: IpAddr, length: u8) -> Option<(u128, u128)> {
     let mask = if host == 128 { u128::MAX } else { (1u128 << host) - 1 };
     let first = address(ip) & !mask;
     Some((first, first | mask))
-}
-
-/// Encodes a name of up to 16 bytes as a number, so that all names with a common prefix form a
-/// range. A trailing `*` matches any suffix.
-pub(in crate::kernel) fn interface(name: &str) -> (u128, u128) {
-    let (start, rest) = match name.strip_suffix('*') {
-        Some(start) => (start, true),
-        None => (name, false),
-    };
-    let mut first = [0u8; 16];
-    let length = start.len().min(16);
-    first[..length].copy_from_slice(&start.as_bytes()[..length]);
-    let first = u128::from_be_bytes(first);
-    if !rest || length == 16 {
-        return (first, first);
-    }
-    (first, first | (u128::MAX >> (8 * length)))
 }
 
 /// The type of one part of a named set's key or data.

@@ -4,13 +4,16 @@
 //! `eval` evaluates them for a packet; `run` moves a packet through the chains. `stages` orders
 //! the base chains among the iptables tables.
 
+mod branch;
 mod compile;
+mod compile_value;
 mod encode;
 mod eval;
 mod evidence;
 mod index_key;
 mod lookup;
 mod loops;
+mod nat;
 mod numgen;
 mod run;
 mod value;
@@ -20,7 +23,6 @@ use std::sync::OnceLock;
 use uturn_model::{Evidence, Family, Text};
 
 pub(super) use self::compile::compile;
-pub(super) use self::encode::interface;
 use self::lookup::Lookup;
 use self::value::Op;
 use super::index::Index;
@@ -115,25 +117,5 @@ impl Rules {
             })
         };
         self.bases.iter().filter_map(of).collect()
-    }
-}
-
-/// The position and state of a walk within nftables rules.
-#[derive(Clone, Debug, Default)]
-pub(super) struct NftPosition {
-    /// The step within a rule at which a branch continues.
-    at: usize,
-    /// The generated number that a branch assumes.
-    generated: Option<u128>,
-    /// The comment of the last element that led to a jump.
-    label: Option<Text>,
-    /// Elements that rules have added to sets during the walk.
-    added: Vec<(usize, Box<[u128]>)>,
-}
-
-impl NftPosition {
-    /// Whether rules have added elements to sets.
-    pub(super) fn has_added(&self) -> bool {
-        !self.added.is_empty()
     }
 }

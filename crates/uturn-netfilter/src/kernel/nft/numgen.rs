@@ -48,7 +48,7 @@ impl Kernel {
             walk.suppose(Supposition {
                 about: "the numbers that rules work out of a packet (jhash, symhash)".into(),
                 taken: "each is as likely as any other".into(),
-                because: "nobody works out the kernel's hash here".into(),
+                because: "the kernel's hash is not computed here".into(),
                 settle: "a capture on the node".into(),
             });
         }

@@ -5,18 +5,17 @@ use uturn_model::{Evidence, Family, StepKind, Supposition, Text};
 use super::super::walk::{Frame, OpenBranches, Tracking, Walk};
 use super::super::xtables::{StageResult, marked};
 use super::super::{Kernel, MAX_RULES};
-use super::compile::ip_of;
 use super::eval::{NoValue, find};
 use super::lookup::Data;
-use super::value::{Field, Nat, NatAddress, Op, Test, Value, Verdict};
-use crate::iptables::{NatPorts, NatTo, Policy, PortRange, Target};
+use super::value::{Field, Op, Test, Value, Verdict};
+use crate::end::{DropReason, EndKind, RejectWith};
+use crate::iptables::Policy;
 use crate::kernel::xtables::listening;
-use crate::nft::{BaseHook, ChainKind, NatKind, RejectKind};
-use crate::packet::{DropReason, EndKind, QuestionSubject, RejectWith, Transport};
-use crate::packet_facts::{FactSubject, PacketFact};
+use crate::nft::{BaseHook, ChainKind, RejectKind};
+use crate::packet::Transport;
 
 /// The result of a step.
-enum Done {
+pub(super) enum Done {
     /// Continue within the rule.
     On,
     /// Continue with the next rule to evaluate, in whichever chain.
@@ -146,13 +145,13 @@ impl Kernel {
                         }
                         Op::Nat(_) => {
                             let by = self.nft_by(at.0, at.1);
-                            let why = "nobody models this address: as if it stayed";
+                            let why = "this address is not modelled: as if it stayed";
                             walk.note_unknown(why, by);
                             Done::Accept
                         }
                         _ => {
                             let by = self.nft_by(at.0, at.1);
-                            let why = "nobody models this value: as if nothing were set";
+                            let why = "this value is not modelled: as if nothing were set";
                             walk.note_unknown(why, by);
                             Done::On
                         }
@@ -344,228 +343,6 @@ impl Kernel {
         }
     }
 
-    /// Branches on an unmodelled condition the first time it is evaluated; the copy continues
-    /// after the rule. Does not branch if a later condition fails anyway.
-    fn branch_on_condition(
-        &self,
-        number: u32,
-        ops: &[Op],
-        (at, step): ((usize, usize), usize),
-        walk: &mut Walk,
-        open: &mut OpenBranches,
-        at_limit: bool,
-    ) -> Done {
-        if self.fails_later(&ops[step + 1..], walk) {
-            return Done::Next;
-        }
-        let (by, about) = (self.nft_by(at.0, at.1), QuestionSubject::Match);
-        let answer = self.answer(number, walk).or_else(|| {
-            let answer = walk.assumed.of_rule(&by)?;
-            let as_if = if answer { "taken to match" } else { "taken not to match" };
-            let why = format!("nobody models this match: {as_if}");
-            walk.note(StepKind::Unknown, why, by.clone());
-            walk.nft_answers.push((number, walk.packet.leg(), walk.hook, answer));
-            Some(answer)
-        });
-        match answer {
-            Some(true) => Done::On,
-            Some(false) => Done::Next,
-            None if at_limit => Done::LimitReached,
-            None => {
-                let mut other = walk.fork();
-                let why = "nobody models this match: as if it did not match";
-                note_answer(&mut other, number, false, why, (about, &by));
-                let why = "nobody models this match: as if it matched";
-                note_answer(walk, number, true, why, (about, &by));
-                other.nft.generated = None;
-                open.push(other);
-                Done::On
-            }
-        }
-    }
-
-    /// Whether one of the next conditions fails in any case.
-    fn fails_later(&self, ops: &[Op], walk: &mut Walk) -> bool {
-        for op in ops {
-            match op {
-                Op::Test { left, test, .. } => {
-                    if matches!(self.holds(left, test, walk), Ok(false) | Err(NoValue::Break)) {
-                        return true;
-                    }
-                }
-                Op::UnknownCondition(_) | Op::Sender { .. } => {}
-                _ => return false,
-            }
-        }
-        false
-    }
-
-    /// Branches on a condition about the sender the first time it is evaluated.
-    fn ask_sender(
-        &self,
-        (fact, not): (PacketFact, bool),
-        ops: &[Op],
-        (at, step): ((usize, usize), usize),
-        walk: &mut Walk,
-        open: &mut OpenBranches,
-        at_limit: bool,
-    ) -> Done {
-        // A forwarded packet has no sending process, which ends the rule.
-        if !walk.from_here
-            || walk.facts.answer(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false)
-        {
-            return Done::Next;
-        }
-        let goes_on = |holds: bool| if holds == not { Done::Next } else { Done::On };
-        if let Some(holds) = walk.facts.answer(fact) {
-            return goes_on(holds);
-        }
-        if self.fails_later(&ops[step + 1..], walk) {
-            return Done::Next;
-        }
-        if at_limit {
-            return Done::LimitReached;
-        }
-        let by = self.nft_by(at.0, at.1);
-        let mut other = walk.fork();
-        for (branch, holds) in [(&mut *walk, !not), (&mut *other, not)] {
-            branch.share /= 2.0;
-            branch.facts.add(fact, holds);
-            let why = format!("which process sends it is not known: {}", fact.describe(holds));
-            branch.note_branch(QuestionSubject::Sender(fact), holds, why, by.clone());
-        }
-        other.nft.generated = None;
-        open.push(other);
-        Done::On
-    }
-
-    fn answer(&self, number: u32, walk: &Walk) -> Option<bool> {
-        let here = (number, walk.packet.leg(), walk.hook);
-        walk.nft_answers
-            .iter()
-            .find(|(n, l, h, _)| (*n, *l, *h) == here)
-            .map(|(.., answer)| *answer)
-    }
-
-    /// Branches on an unmodelled action: it has no effect, or it keeps the packet.
-    fn branch_on_action(
-        &self,
-        number: u32,
-        name: &str,
-        at: (usize, usize),
-        walk: &mut Walk,
-        open: &mut OpenBranches,
-        at_limit: bool,
-    ) -> Done {
-        match self.answer(number, walk) {
-            Some(_) => Done::On,
-            None if let Some(passes) = walk.assumed.of_rule(&self.nft_by(at.0, at.1)) => {
-                let by = self.nft_by(at.0, at.1);
-                let does = if passes { "does nothing" } else { "keeps the packet" };
-                let why = format!("nobody models {name}: taken for one that {does}");
-                walk.note(StepKind::Unknown, why, by.clone());
-                match passes {
-                    true => Done::On,
-                    false => Done::End(EndKind::Drop(DropReason::Rule(by))),
-                }
-            }
-            None if at_limit => Done::LimitReached,
-            None => {
-                let by = self.nft_by(at.0, at.1);
-                let about = QuestionSubject::Pass;
-                let mut other = walk.fork();
-                let why = format!("nobody models {name}: as if it did nothing");
-                note_answer(&mut other, number, true, &why, (about, &by));
-                let why = format!("nobody models {name}: as if it kept the packet");
-                note_answer(walk, number, false, &why, (about, &by));
-                other.nft.generated = None;
-                open.push(other);
-                Done::End(EndKind::Drop(DropReason::Rule(by)))
-            }
-        }
-    }
-
-    /// Rewrites an address or port without connection tracking.
-    fn rewrite(&self, field: Field, number: u128, at: (usize, usize), walk: &mut Walk) -> Done {
-        let before = walk.packet.leg();
-        let (mut after, v6) = (before, walk.packet.family() == Family::V6);
-        match field {
-            Field::Source { v6: wanted } if wanted == v6 => after.src.set_ip(ip_of(number, v6)),
-            Field::Destination { v6: wanted } if wanted == v6 => {
-                after.dst.set_ip(ip_of(number, v6));
-            }
-            Field::SourcePort(_) => after.src.set_port(number as u16),
-            Field::DestinationPort(_) => after.dst.set_port(number as u16),
-            _ => return Done::Next,
-        }
-        walk.packet = walk.packet.with_leg(after);
-        let why = self.nft_why(at, walk, "rewritten");
-        let step = uturn_model::Step::new(StepKind::Translate, why, self.nft_by(at.0, at.1));
-        walk.log.add(step.changing(before, walk.packet.leg()));
-        Done::On
-    }
-
-    fn translate_nft(
-        &self,
-        nat: &Nat,
-        at: (usize, usize),
-        walk: &mut Walk,
-        open: &mut OpenBranches,
-    ) -> Result<Done, NoValue> {
-        let v6 = walk.packet.family() == Family::V6;
-        if nat.v6.is_some_and(|wanted| wanted != v6) {
-            return Err(NoValue::Break);
-        }
-        let mut port = nat.port;
-        let addresses = match &nat.address {
-            NatAddress::Unknown => return Err(NoValue::Unknown),
-            NatAddress::None => None,
-            NatAddress::Range(first, last) => Some((*first, *last)),
-            NatAddress::Map { key, map } => {
-                let key = self.key(key, walk)?;
-                let lookup = &self.nft.lookups[*map];
-                if lookup.unmodelled {
-                    return Err(NoValue::Unknown);
-                }
-                let given = find(lookup, *map, &key, walk).ok_or(NoValue::Break)?;
-                let Data::Value(parts) = &given.data else { return Err(NoValue::Unknown) };
-                if let Some((first, last)) = parts.get(1) {
-                    port = Some((*first as u16, *last as u16));
-                }
-                parts.first().map(|(first, last)| (ip_of(*first, v6), ip_of(*last, v6)))
-            }
-        };
-        let addresses = match addresses {
-            // Only the network part is replaced; the host bits stay.
-            Some((first, last)) if nat.prefix => {
-                let (first, last) = (super::encode::address(first), super::encode::address(last));
-                let old = match nat.kind {
-                    NatKind::Snat => walk.packet.src,
-                    _ => walk.packet.dst,
-                };
-                let ip = ip_of(first | (super::encode::address(old) & (first ^ last)), v6);
-                Some((ip, ip))
-            }
-            other => other,
-        };
-        let ports = port.map(|(first, last)| PortRange { first, last });
-        let to =
-            NatTo { addresses, ports, random: nat.random, random_fully: false, persistent: false };
-        let plain = NatPorts { ports, random: nat.random, random_fully: false };
-        let target = match nat.kind {
-            NatKind::Dnat => Target::Dnat(to),
-            NatKind::Snat => Target::Snat(to),
-            NatKind::Masquerade => Target::Masquerade(plain),
-            NatKind::Redirect => Target::Redirect(plain),
-        };
-        let why = self.nft_why(at, walk, "translated");
-        walk.nft.generated = None;
-        Ok(match self.bind(&target, &why, self.nft_by(at.0, at.1), walk, open) {
-            Ok(()) => Done::Accept,
-            Err(reason) => Done::End(EndKind::Drop(reason)),
-        })
-    }
-
     fn at_end(&self, base: usize, walk: &mut Walk) -> StageResult {
         let (_, chain) = self.nft_chain(base);
         match &chain.base {
@@ -581,18 +358,6 @@ impl Kernel {
             _ => StageResult::On,
         }
     }
-}
-
-fn note_answer(
-    walk: &mut Walk,
-    number: u32,
-    answer: bool,
-    why: &str,
-    (about, by): (QuestionSubject, &Evidence),
-) {
-    walk.share /= 2.0;
-    walk.nft_answers.push((number, walk.packet.leg(), walk.hook, answer));
-    walk.note_branch(about, answer, why, by.clone());
 }
 
 fn reject_with(kind: RejectKind, code: &str, family: Family) -> Option<RejectWith> {

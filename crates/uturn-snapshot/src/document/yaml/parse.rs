@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::scan::Scanner;
 use super::text::{Mark, Text};
 use super::token::{Style, Tag, Token, TokenKind, too_deep, trouble};
+use crate::document::scalar::Tagged;
 use crate::document::{DEPTH, Trouble};
 
 /// A part of a document, in the order in which it is written.
@@ -26,15 +27,6 @@ pub(crate) enum Event<'a> {
         flow: bool,
     },
     MapEnd,
-}
-
-/// What a tag says of a scalar.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Tagged<'a> {
-    Not,
-    /// One of YAML's own: `str`.
-    Core(Cow<'a, str>),
-    Other,
 }
 
 /// An event with its anchor and its place.

@@ -1,10 +1,9 @@
 //! Changes that rewrite rules make to answers.
 
-use super::{Test, Wrong};
+use super::{Exchange, Test, Wrong};
 use crate::message::{Answer, Data, Question, Rcode, RecordType, Reply, Unknown};
 use crate::name;
 use crate::pattern::Pattern;
-use crate::plugin::Exchange;
 
 /// How a name in an answer is changed.
 #[derive(Clone, Debug)]

@@ -272,9 +272,9 @@ impl Kubernetes {
             }
             return Ok(found);
         }
-        let nobody = |why: String| Err(Nothing::Name(why));
+        let not_found = |why: String| Err(Nothing::Name(why));
         let Some(parts) = Parts::of(below) else {
-            return nobody(format!("{asked} is no name of a Service or a pod"));
+            return not_found(format!("{asked} is no name of a Service or a pod"));
         };
         if matches!(below, "" | "svc" | "pod") {
             return Ok(Found::none());
@@ -283,15 +283,15 @@ impl Kubernetes {
             || self.namespaces.iter().any(|known| known == parts.namespace);
         if !configured {
             let why = format!("namespace {} is none that CoreDNS speaks of", parts.namespace);
-            return nobody(why);
+            return not_found(why);
         }
         if parts.is_pod && self.pods == Pods::Disabled {
-            return nobody("names of pods are off (pods disabled)".to_owned());
+            return not_found("names of pods are off (pods disabled)".to_owned());
         }
         match (parts.is_pod, parts.service) {
             (_, "") => match exists(exchange, parts.namespace) {
                 true => Ok(Found::none()),
-                false => nobody(format!("no namespace {} is known", parts.namespace)),
+                false => not_found(format!("no namespace {} is known", parts.namespace)),
             },
             (true, _) => self.find_pod(exchange, &parts),
             (false, _) => self.find_service(exchange, &parts),
@@ -303,7 +303,7 @@ impl Kubernetes {
         exchange: &Exchange<'a>,
         parts: &Parts<'_>,
     ) -> Result<Found<'a>, Nothing> {
-        let nobody = |why: &str| Err(Nothing::Name(why.to_owned()));
+        let not_found = |why: &str| Err(Nothing::Name(why.to_owned()));
         let written = match parts.service.matches('-').count() == 3 && !parts.service.contains("--")
         {
             true => parts.service.replace('-', "."),
@@ -312,7 +312,7 @@ impl Kubernetes {
         let ip = written.parse::<IpAddr>().ok();
         let mut found = Found::none();
         if self.pods == Pods::Insecure {
-            let Some(ip) = ip else { return nobody("not an address of a pod") };
+            let Some(ip) = ip else { return not_found("not an address of a pod") };
             if !exists(exchange, parts.namespace) {
                 let why = format!("whether there is a namespace {}", parts.namespace);
                 let settle = "give the objects of that namespace".to_owned();
@@ -335,7 +335,7 @@ impl Kubernetes {
             }
         }
         match found.hosts.is_empty() {
-            true => nobody("no pod has this address (pods verified)"),
+            true => not_found("no pod has this address (pods verified)"),
             false => Ok(found),
         }
     }
@@ -345,19 +345,19 @@ impl Kubernetes {
         exchange: &Exchange<'a>,
         parts: &Parts<'_>,
     ) -> Result<Found<'a>, Nothing> {
-        let nobody = |why: String| Err(Nothing::Name(why));
+        let not_found = |why: String| Err(Nothing::Name(why));
         let known = NamespacedName::new(parts.namespace, parts.service)
             .ok()
             .and_then(|name| exchange.world.cluster.services.get(&name));
         let Some(service) = known else {
-            return nobody(format!("there is no Service {}/{}", parts.namespace, parts.service));
+            return not_found(format!("there is no Service {}/{}", parts.namespace, parts.service));
         };
         let mut found = Found::none();
         if let ServiceKind::ExternalName(host) = &service.kind {
             let plain =
                 parts.endpoint.is_empty() && parts.port.is_empty() && parts.protocol.is_empty();
             if !plain || host.parse::<IpAddr>().is_ok() {
-                return nobody(format!("Service {} stands for no other name", service.name));
+                return not_found(format!("Service {} stands for no other name", service.name));
             }
             found.add(Host::Name(host), || service_step(service, "what the Service stands for"));
             return Ok(found);
@@ -366,7 +366,7 @@ impl Kubernetes {
             && !service.headless
             && self.endpoints_of(exchange, service).next().is_none()
         {
-            return nobody(format!(
+            return not_found(format!(
                 "Service {} has no endpoints (ignore empty_service)",
                 service.name
             ));
@@ -385,11 +385,11 @@ impl Kubernetes {
             return Ok(found);
         }
         match found.hosts.is_empty() {
-            true if service.headless => nobody(format!(
+            true if service.headless => not_found(format!(
                 "headless Service {} has no such endpoint that is ready",
                 service.name
             )),
-            true => nobody(format!("Service {} has no such port or endpoint", service.name)),
+            true => not_found(format!("Service {} has no such port or endpoint", service.name)),
             false => Ok(found),
         }
     }

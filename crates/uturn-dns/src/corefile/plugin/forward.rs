@@ -1,6 +1,5 @@
 //! The plugin `forward`: forwards queries to other servers.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::{Exchange, Setup};
@@ -8,26 +7,7 @@ use crate::dispenser::Dispenser;
 use crate::fault::Fault;
 use crate::message::{Answer, Question, Rcode};
 use crate::name;
-
-/// A forward target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Upstream {
-    /// A server.
-    Address(SocketAddr),
-    /// The servers in a file of CoreDNS's container: its `/etc/resolv.conf` is the node's.
-    File(String),
-    /// A placeholder that node-local-dns replaces at start: `__PILLAR__CLUSTER__DNS__`.
-    Pillar(String),
-}
-
-impl fmt::Display for Upstream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(address) => address.fmt(f),
-            Self::File(text) | Self::Pillar(text) => f.write_str(text),
-        }
-    }
-}
+use crate::upstream::Upstream;
 
 /// The maximum number of servers in one `forward`.
 const MOST: usize = 15;

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use uturn_model::route::StepKind;
 use uturn_model::{Cluster, DerivedFrom, Evidence, Origin, Step};
 
-use crate::corefile::{Corefile, Entry, Server};
+use super::{Corefile, Entry, Server, Site};
 use crate::message::{Answer, Data, Question, Rcode, Record, Reply, Unknown};
 use crate::name;
-use crate::plugin::forward::Upstream;
+use crate::upstream::UpstreamServers;
 
 /// The limit on queries that CoreDNS sends to itself for one query: CNAME loops branch quickly.
 const MAX_QUESTIONS: usize = 48;
@@ -21,12 +21,6 @@ pub struct QueryContext<'a> {
     pub client: Option<IpAddr>,
     /// The servers that queries are forwarded to.
     pub upstream_servers: &'a dyn UpstreamServers,
-}
-
-/// The servers that CoreDNS forwards queries to.
-pub trait UpstreamServers {
-    /// Returns the answer of the first of these servers that answers.
-    fn ask(&self, to: &[Upstream], question: &Question, steps: &mut Vec<Step>) -> Answer;
 }
 
 /// A query on its way through the plugins of a server.
@@ -86,7 +80,7 @@ impl Corefile {
     fn server_for(&self, at: (Option<IpAddr>, u16), name: &str) -> Result<&Server, Reply> {
         let (address, port) = at;
         let here = |server: &&Server| {
-            let listens = |site: &crate::corefile::Site| site.scheme == "dns" && site.port == port;
+            let listens = |site: &Site| site.scheme == "dns" && site.port == port;
             server.listens(address) && server.sites.iter().any(listens)
         };
         // A server bound to the address takes precedence over one that listens on all addresses.
@@ -223,17 +217,4 @@ fn no_name(record: &Record) -> Option<&str> {
         .into_iter()
         .flatten()
         .find(|name_in_record| !name::is_domain_name(name_in_record))
-}
-
-/// No upstream server is known: the answer to a forwarded query is unknown.
-pub struct NoUpstream;
-
-impl UpstreamServers for NoUpstream {
-    fn ask(&self, to: &[Upstream], question: &Question, _: &mut Vec<Step>) -> Answer {
-        let to: Vec<String> = to.iter().map(ToString::to_string).collect();
-        Answer::Unknown(Unknown {
-            why: format!("what {} answers to {}", to.join(", "), name::normal(&question.name)),
-            settle: "state what the name leads to in Facts: spec.dns.outside".into(),
-        })
-    }
 }

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use uturn_model::route::StepKind;
 use uturn_model::{Evidence, Step};
 
-use crate::ask::Exchange;
+use super::ask::Exchange;
 use crate::dispenser::Dispenser;
 use crate::fault::Fault;
 use crate::message::{Answer, Data, Question, Rcode, RecordType, Reply};

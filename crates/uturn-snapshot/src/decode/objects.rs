@@ -10,10 +10,10 @@ use uturn_model::{
     Service, Skipped, Text, Workload, WorkloadKind,
 };
 
-use crate::decode::Doc;
-use crate::decode::facts::Facts;
-use crate::decode::proxy_config::ProxyConfig;
-use crate::decode::workload::Reference;
+use super::Doc;
+use super::facts::Facts;
+use super::proxy_config::ProxyConfig;
+use super::workload::Reference;
 use crate::fault::Note;
 
 /// All that was read.

@@ -1,0 +1,114 @@
+//! Questions that a walk cannot answer, and the answers that it is told to assume.
+
+use std::rc::Rc;
+
+use uturn_model::{Evidence, Text};
+
+use crate::packet_facts::{Facts, PacketFact};
+
+/// A yes-or-no question that a walk could not answer and branched on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The rule that asks; if several rules ask the same about the sender, the first of them.
+    pub by: Evidence,
+    /// What is asked.
+    pub about: QuestionSubject,
+}
+
+impl Question {
+    /// Whether both ask the same, so that an answer to one answers the other.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self.about, other.about) {
+            (QuestionSubject::Sender(fact), QuestionSubject::Sender(other)) => fact == other,
+            (QuestionSubject::Sender(_), _) | (_, QuestionSubject::Sender(_)) => false,
+            _ => self.by.rule() == other.by.rule(),
+        }
+    }
+
+    /// The assumed answer in words: `the sender's user is 1337`, `rule -A … matches`.
+    pub fn describe(&self, holds: bool) -> String {
+        let does = match (self.about, holds) {
+            (QuestionSubject::Sender(fact), _) => return fact.describe(holds),
+            (QuestionSubject::Match, true) => "matches",
+            (QuestionSubject::Match, false) => "does not match",
+            (QuestionSubject::Pass, true) => "lets it pass",
+            (QuestionSubject::Pass, false) => "keeps it",
+            (QuestionSubject::Own, true) => {
+                return format!("{} is one of this node", self.by.rule());
+            }
+            (QuestionSubject::Own, false) => {
+                return format!("{} is none of this node", self.by.rule());
+            }
+            (QuestionSubject::Out, true) => return format!("it leaves through {}", self.by.rule()),
+            (QuestionSubject::Out, false) => {
+                return format!("it does not leave through {}", self.by.rule());
+            }
+        };
+        format!("rule {} {does}", self.by)
+    }
+}
+
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionSubject {
+    /// Whether the rule matches.
+    Match,
+    /// Whether the rule's target lets the packet pass or keeps it.
+    Pass,
+    /// Whether a fact about the sender holds.
+    Sender(PacketFact),
+    /// Whether an address belongs to the node, if the capture has no addresses.
+    Own,
+    /// Whether the packet leaves through an interface, if the capture has no routes.
+    Out,
+}
+
+/// Assumptions given to a walk: for rules that are not modelled, by their text, whether they
+/// match or let packets pass; and facts about the sender.
+#[derive(Clone, Debug, Default)]
+pub struct Assumptions {
+    rules: Rc<[(Text, bool)]>,
+    facts: Facts,
+}
+
+impl Assumptions {
+    /// The answer assumed for a rule.
+    pub fn of_rule(&self, by: &Evidence) -> Option<bool> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let asked = by.rule();
+        self.rules.iter().find(|(rule, _)| *rule == asked).map(|(_, holds)| *holds)
+    }
+
+    /// The answer assumed for a question.
+    pub fn answer(&self, question: &Question) -> Option<bool> {
+        match question.about {
+            QuestionSubject::Sender(fact) => self.facts.answer(fact),
+            _ => self.of_rule(&question.by),
+        }
+    }
+
+    /// Adds the answer to a question.
+    #[must_use]
+    pub fn with_answer(&self, question: &Question, holds: bool) -> Self {
+        if let QuestionSubject::Sender(fact) = question.about {
+            return self.with_fact(fact, holds);
+        }
+        let more = [(question.by.rule(), holds)];
+        let rules = self.rules.iter().cloned().chain(more).collect();
+        Self { rules, facts: self.facts.clone() }
+    }
+
+    /// Adds a fact about the sender.
+    #[must_use]
+    pub fn with_fact(&self, fact: PacketFact, holds: bool) -> Self {
+        let mut facts = self.facts.clone();
+        facts.add(fact, holds);
+        Self { rules: Rc::clone(&self.rules), facts }
+    }
+
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}

@@ -1,0 +1,165 @@
+//! Splits sources into documents, and Lists into items.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+use uturn_model::Origin;
+
+use crate::decode::Doc;
+use crate::document::{self, Keep, Node, Trouble, Value};
+use crate::fault::{Fault, Faults, Note};
+use crate::source::Source;
+
+/// The `apiVersion` of uturn's own documents.
+pub(crate) const OURS: &str = "uturn.dev/v1alpha1";
+
+/// Why a document is not meant to be an object.
+pub(crate) fn what_it_lacks(doc: &Doc<'_>) -> Option<String> {
+    let Value::Map(_) = doc.root.value else {
+        let found = doc.root.describe();
+        return Some(format!("expected a mapping with apiVersion and kind, found {found}"));
+    };
+    let has = |key| doc.root.get(key).is_some();
+    match (has("apiVersion"), has("kind")) {
+        (true, true) => None,
+        // A values file may have a kind, and a chart has a version of its own.
+        _ if has("metadata") => None,
+        (false, false) => Some("apiVersion and kind are missing".into()),
+        (false, true) => Some("apiVersion is missing".into()),
+        (true, false) => Some("kind is missing".into()),
+    }
+}
+
+/// Reads every document of a source, unless it is given up for too many faults.
+///
+/// What kubectl tolerates is a fault in a source with uturn's own documents, which no other
+/// program reads.
+pub(crate) fn each_document(
+    source: &Source,
+    faults: &RefCell<Faults>,
+    each: &mut dyn FnMut(&Doc<'_>),
+) {
+    let (mut passed, mut ours) = (Vec::new(), false);
+    document::read(&source.text, Keep::Wanted, &mut |document| {
+        match document {
+            Ok(root) => {
+                let version = root.get("apiVersion").and_then(Node::as_str);
+                ours |= version.is_some_and(document::is_ours);
+                each(&Doc::new(&source.name, &root, faults));
+            }
+            Err(trouble) if trouble.note.is_some() && passed.len() < MOST_PASSED => {
+                passed.push(trouble);
+            }
+            Err(trouble) => faults.borrow_mut().push(fault(source, trouble)),
+        }
+        match faults.borrow().gives_up() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    let mut faults = faults.borrow_mut();
+    for trouble in passed {
+        match trouble.note.filter(|_| !ours) {
+            None => faults.push(fault(source, trouble)),
+            Some((taken, because)) => {
+                let Fault { origin, message, hint, .. } = fault(source, trouble);
+                let settle = hint.unwrap_or_default();
+                faults.note(Note { origin, message, taken, because, settle });
+            }
+        }
+    }
+    faults.finish();
+}
+
+/// A source with more oddities than this is no manifest.
+const MOST_PASSED: usize = 100;
+
+fn fault(source: &Source, trouble: Trouble) -> Fault {
+    let Trouble { line, column, message, hint, .. } = trouble;
+    let origin = Origin::at(source.name.clone(), line, column);
+    Fault { origin, field: None, message, hint }
+}
+
+/// A document, or each item of a List, with its `apiVersion` and `kind`.
+pub(crate) fn each_item(doc: &Doc<'_>, each: &mut dyn FnMut(&Doc<'_>, &str, &str)) {
+    // Whether to go on with the next document, its reader asks for itself.
+    let _ = each_item_of(doc, None, each);
+}
+
+fn each_item_of<'d>(
+    doc: &Doc<'d>,
+    inherited: Option<(&'d str, &'d str)>,
+    each: &mut dyn FnMut(&Doc<'_>, &str, &str),
+) -> ControlFlow<()> {
+    let Some((version, kind)) = identity(doc, inherited) else { return go_on(doc) };
+    let Some(item_kind) =
+        kind.strip_suffix("List").filter(|rest| rest.is_empty() || doc.root.get("items").is_some())
+    else {
+        each(doc, version, kind);
+        return go_on(doc);
+    };
+    let inherited = (!item_kind.is_empty()).then_some((version, item_kind));
+    let mut at = 0;
+    let mut each_of = |item: &Node<'_>| {
+        let prefix = match doc.prefix {
+            "" => format!("items[{at}]"),
+            prefix => format!("{prefix}.items[{at}]"),
+        };
+        at += 1;
+        let doc = Doc { prefix: &prefix, ..Doc::new(doc.file, item, doc.faults) };
+        each_item_of(&doc, inherited, each)
+    };
+    match doc.root.get("items").map(|items| &items.value) {
+        Some(Value::Items(items)) => {
+            let ours = inherited.is_some_and(|(version, _)| document::is_ours(version));
+            items.each(ours, &mut each_of)
+        }
+        _ => doc.items(doc.root, "items").iter().try_for_each(each_of),
+    }
+}
+
+/// Whether reading goes on.
+fn go_on(doc: &Doc<'_>) -> ControlFlow<()> {
+    match doc.faults.borrow().gives_up() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    }
+}
+
+/// `apiVersion` and `kind` of a document; a list's items may leave theirs to the list.
+fn identity<'d>(
+    doc: &Doc<'d>,
+    inherited: Option<(&'d str, &'d str)>,
+) -> Option<(&'d str, &'d str)> {
+    if !matches!(doc.root.value, Value::Map(_)) {
+        let message =
+            format!("expected a mapping with apiVersion and kind, found {}", doc.root.describe());
+        doc.fault(doc.root, message);
+        return None;
+    }
+    let text = |key| match doc.root.get(key) {
+        Some(node) if node.as_str().is_some_and(|text| !text.is_empty()) => node.as_str(),
+        Some(node) => {
+            doc.fault(node, format!("expected a text, found {}", node.describe()));
+            None
+        }
+        None => None,
+    };
+    let before = doc.faults.borrow().len();
+    match (text("apiVersion"), text("kind"), inherited) {
+        (Some(version), Some(kind), _) => Some((version, kind)),
+        (None, None, Some(inherited)) => Some(inherited),
+        (version, kind, _) => {
+            if doc.faults.borrow().len() == before {
+                let lacks = match (version, kind) {
+                    (None, None) => "apiVersion and kind are missing",
+                    (None, _) => "apiVersion is missing",
+                    _ => "kind is missing",
+                };
+                let hint = "every document of a manifest says what it is; is this one?";
+                doc.fault_with_hint(doc.root, format!("not an object: {lacks}"), hint.to_owned());
+            }
+            None
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The kinds that are read, and the decoder of each.
+
+use uturn_lb::cloud;
+use uturn_model::WorkloadKind;
+
+use crate::decode::objects::Objects;
+use crate::decode::{self, Doc};
+use crate::documents::OURS;
+
+type Decoder = fn(&Doc<'_>, &mut Objects);
+
+/// A kind that is read: its group, the versions of it that are, and how.
+struct Known {
+    kind: &'static str,
+    /// The groups it may be in; the empty one is Kubernetes' core.
+    groups: &'static [&'static str],
+    supported: &'static [&'static str],
+    decode: Decoder,
+}
+
+const fn core(kind: &'static str, decode: Decoder) -> Known {
+    Known { kind, groups: &[""], supported: &["v1"], decode }
+}
+
+const APPS: &[&str] = &["apps", "extensions"];
+/// Versions that clusters had before v1.16, and manifests still have.
+const OLD_APPS: &[&str] = &["apps/v1", "apps/v1beta2", "apps/v1beta1", "extensions/v1beta1"];
+const INGRESS: &[&str] =
+    &["networking.k8s.io/v1", "networking.k8s.io/v1beta1", "extensions/v1beta1"];
+const NETWORKING: &[&str] = &["networking.k8s.io", "extensions"];
+
+const KNOWN: &[Known] = &[
+    core("Node", decode::node::read),
+    core("Pod", decode::pod::read),
+    core("Service", decode::service::read),
+    core("Endpoints", decode::endpoints::read_endpoints),
+    core("ConfigMap", decode::config_map::read),
+    Known {
+        kind: "EndpointSlice",
+        groups: &["discovery.k8s.io"],
+        supported: &["discovery.k8s.io/v1", "discovery.k8s.io/v1beta1"],
+        decode: decode::endpoints::read_slice,
+    },
+    Known {
+        kind: "Ingress",
+        groups: NETWORKING,
+        supported: INGRESS,
+        decode: decode::ingress::read,
+    },
+    Known {
+        kind: "IngressClass",
+        groups: NETWORKING,
+        supported: INGRESS,
+        decode: decode::ingress::read_class,
+    },
+    Known {
+        kind: "NetworkPolicy",
+        groups: NETWORKING,
+        supported: &["networking.k8s.io/v1", "extensions/v1beta1"],
+        decode: decode::network_policy::read,
+    },
+    Known {
+        kind: "FelixConfiguration",
+        groups: &["crd.projectcalico.org", "projectcalico.org"],
+        supported: &["crd.projectcalico.org/v1", "projectcalico.org/v3"],
+        decode: decode::calico::read_felix,
+    },
+    Known {
+        kind: "Facts",
+        groups: &["uturn.dev"],
+        supported: &["uturn.dev/v1alpha1"],
+        decode: decode::facts::read,
+    },
+    Known {
+        kind: "Deployment",
+        groups: APPS,
+        supported: OLD_APPS,
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::Deployment),
+    },
+    Known {
+        kind: "StatefulSet",
+        groups: APPS,
+        supported: OLD_APPS,
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::StatefulSet),
+    },
+    Known {
+        kind: "DaemonSet",
+        groups: APPS,
+        supported: OLD_APPS,
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::DaemonSet),
+    },
+    Known {
+        kind: "ReplicaSet",
+        groups: APPS,
+        supported: OLD_APPS,
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::ReplicaSet),
+    },
+    Known {
+        kind: "Job",
+        groups: &["batch"],
+        supported: &["batch/v1"],
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::Job),
+    },
+    Known {
+        kind: "CronJob",
+        groups: &["batch"],
+        supported: &["batch/v1", "batch/v1beta1", "batch/v2alpha1"],
+        decode: |doc, objects| decode::workload::read(doc, objects, WorkloadKind::CronJob),
+    },
+    core("ReplicationController", |doc, objects| {
+        decode::workload::read(doc, objects, WorkloadKind::ReplicationController);
+    }),
+    Known {
+        kind: "HorizontalPodAutoscaler",
+        groups: &["autoscaling"],
+        supported: &[
+            "autoscaling/v2",
+            "autoscaling/v1",
+            "autoscaling/v2beta2",
+            "autoscaling/v2beta1",
+        ],
+        decode: decode::workload::read_autoscaler,
+    },
+];
+
+/// Hands an object to the decoder of its kind.
+pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objects) {
+    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+    let is_it = |known: &&Known| known.kind == kind && known.groups.contains(&group);
+    let Some((supported, decode)) = KNOWN
+        .iter()
+        .find(is_it)
+        .map(|known| (known.supported, known.decode))
+        .or_else(|| of_clouds(group, kind))
+    else {
+        if group == "uturn.dev" {
+            return unknown_of_ours(doc, version, kind);
+        }
+        if decode::workload::read_other(doc, kind, objects) {
+            return objects.see(&format!("{version}/{kind}"));
+        }
+        return objects.skip(&format!("{version}/{kind}"));
+    };
+    if !supported.contains(&version) {
+        let message = format!("{version} {kind} is not supported");
+        let hint = format!("supported: {}", supported.join(", "));
+        return doc.fault_with_hint(doc.root.get("apiVersion").unwrap_or(doc.root), message, hint);
+    }
+    objects.see(kind);
+    decode(doc, objects);
+}
+
+/// The versions of a kind that a cloud brings, and its decoder.
+fn of_clouds(group: &str, kind: &str) -> Option<(&'static [&'static str], Decoder)> {
+    let mut overrides = cloud::ALL.into_iter().filter_map(|entry| entry.overrides.as_ref());
+    let found = overrides.find(|object| object.kind == kind && object.group == group)?;
+    Some((found.versions, decode::listener_overrides::read))
+}
+
+fn unknown_of_ours(doc: &Doc<'_>, version: &str, kind: &str) {
+    let (kinds, at) = (["Facts", "Scenario", "LoadBalancer"], doc.root.get("kind"));
+    let hint = match kind {
+        "Scenario" if version == OURS => {
+            "a Scenario stands for itself, not within another".to_owned()
+        }
+        "Facts" | "Scenario" => format!("supported: {OURS}"),
+        "LoadBalancer" => "a LoadBalancer document is for `uturn lb`".to_owned(),
+        _ => match decode::closest(kind, &kinds) {
+            Some(close) => format!("did you mean {close}?"),
+            None => format!("{OURS} has {}", kinds.join(", ")),
+        },
+    };
+    let message = format!("{version} {kind} is not supported");
+    doc.fault_with_hint(at.unwrap_or(doc.root), message, hint);
+}
