@@ -22,13 +22,13 @@ use std::fmt;
 use std::iter;
 
 use thiserror::Error;
-use uturn_model::{Cluster, Flow, Kind, ObjectRef, Origin, Supposition, Text, Verdict};
+use uturn_model::{Cluster, Flow, ObjectKind, ObjectRef, Origin, Supposition, Text, Verdict};
 use uturn_path::{Engine, WalkError, what_if};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 use uturn_snapshot::Manifests;
 
 use crate::cases::together;
-use crate::cure::Twin;
+use crate::cure::TrialBase;
 use crate::group::{Group, group, shown_in_full};
 use crate::{Cure, Example, Finding, Observation, diagnose};
 
@@ -235,7 +235,7 @@ pub fn analyze(
     // Cures are tried afterwards and on some findings only: they must not decide the groups.
     let groups = group(counted.iter().map(|(_, finding)| finding));
     let in_full = shown_in_full(&groups);
-    let cures = cures::try_all(&Twin::new(manifests, engine), &mut counted, &in_full);
+    let cures = cures::try_all(&TrialBase::new(manifests, engine), &mut counted, &in_full);
     let evidence = evidence(&scanners, &counted, &in_full, options.detail)?;
     let in_full = match options.detail {
         Detail::InFull => flows_in_full(&scanners, &counted, &in_full, cures)?,
@@ -373,8 +373,10 @@ fn flows_in_full(
 fn origin_of(engine: &Engine<'_>, object: &ObjectRef) -> Origin {
     let cluster = engine.cluster();
     let found = match object.kind {
-        Kind::Node => cluster.nodes.get(&*object.name).map(|node| &node.origin),
-        Kind::SecurityGroup => cluster.security_groups.get(&object.name).map(|group| &group.origin),
+        ObjectKind::Node => cluster.nodes.get(&*object.name).map(|node| &node.origin),
+        ObjectKind::SecurityGroup => {
+            cluster.security_groups.get(&object.name).map(|group| &group.origin)
+        }
         _ => None,
     };
     found.cloned().unwrap_or_else(|| engine.origin_of(object))

@@ -3,7 +3,7 @@
 
 use uturn_model::lb::{Layer, Listener, LoadBalancer};
 use uturn_model::route::Place;
-use uturn_model::{Destination, Evidence, Flow, Kind, Mechanism, Outcome};
+use uturn_model::{Destination, Evidence, Flow, Mechanism, ObjectKind, Outcome};
 use uturn_path::{Engine, WalkError};
 use uturn_scan::ScanResult;
 
@@ -11,7 +11,7 @@ use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::{Code, Observation, not_scanned};
 
-/// So many classes of clients are walked for it.
+/// At most this many classes of clients are walked.
 const MOST: usize = 300;
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
@@ -21,15 +21,15 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Findin
     }
     let mut all = Vec::new();
     let mut walked = 0;
-    for one in met.iter().filter(|one| one.target.object.kind == Kind::Service) {
-        let Destination::Address(address) = one.target.to else { continue };
+    for result in met.iter().filter(|result| result.target.object.kind == ObjectKind::Service) {
+        let Destination::Address(address) = result.target.to else { continue };
         let Some(balancer) = engine.balancers().iter().find(|lb| lb.vip == address.ip()) else {
             continue;
         };
         let same = |listener: &&Listener| {
             listener.port.number() == address.port()
-                && listener.protocol.transport() == one.target.protocol
-                && listener.rules.iter().any(|rule| rule.owner == one.target.object)
+                && listener.protocol.transport() == result.target.protocol
+                && listener.rules.iter().any(|rule| rule.owner == result.target.object)
         };
         let Some(listener) = balancer.listeners.iter().find(same) else { continue };
         let doings = doings(balancer, listener);
@@ -37,7 +37,7 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Findin
             continue;
         }
         walked += 1;
-        all.extend(judge(engine, one, listener, &doings)?);
+        all.extend(judge(engine, result, listener, &doings)?);
     }
     Ok(all)
 }
@@ -52,7 +52,7 @@ fn doings(balancer: &LoadBalancer, listener: &Listener) -> Vec<String> {
         all.push("routes by host and path, and sets X-Forwarded-For".to_owned());
     }
     if !balancer.security_groups.is_empty() {
-        let names: Vec<&str> = balancer.security_groups.iter().map(|one| &**one).collect();
+        let names: Vec<&str> = balancer.security_groups.iter().map(|group| &**group).collect();
         all.push(format!("asks security group {}", names.join(", ")));
     }
     all
@@ -77,7 +77,8 @@ fn judge(
     };
     let flow = Flow { to, ..met.flow() };
     let Ok(verdicts) = engine.verdicts(&flow) else { return Ok(None) };
-    let mut hops = verdicts.iter().flat_map(|one| &one.routes).flat_map(|one| &one.hops);
+    let mut hops =
+        verdicts.iter().flat_map(|verdict| &verdict.routes).flat_map(|route| &route.hops);
     if hops.any(|hop| matches!(hop.place, Place::LoadBalancer(_))) {
         return Ok(None);
     }
@@ -104,7 +105,7 @@ fn judge(
         targets: vec![met.target.label.clone()],
         clients: Clients::pods(met.clients.pods.clone()),
         share_failing: verdict.share_failing(),
-        outcome: verdict.outcomes.first().map_or(Outcome::AT_ONCE, |(one, _)| *one),
+        outcome: verdict.outcomes.first().map_or(Outcome::AT_ONCE, |(outcome, _)| *outcome),
         mechanism: is_broken.then_some(Mechanism::TlsBypassed),
         example: Example::Flow(flow),
         written: vec![written],

@@ -1,14 +1,14 @@
-//! Findings of each reading of what is not known, put together: what holds in all of them is
-//! said once, and what holds in some with its condition.
+//! Merges the findings of all readings of what is not known: a finding that holds in all of them is
+//! listed once, a finding that holds in some is listed with its condition.
 
 use uturn_model::Cluster;
 use uturn_path::what_if::conditions;
 
 use crate::{Finding, Severity};
 
-/// Puts findings together, a list for each reading; the first is of what is taken for true.
-/// Each comes with the reading that it is of. What only holds where something else is true
-/// is no worse than a warning.
+/// Merges findings, given as a list for each reading; the first list is of the assumed reading.
+/// Each finding is returned with the index of its reading. A finding that does not hold in the
+/// assumed reading is at most a warning.
 pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Finding)> {
     let mut found: Vec<(Vec<usize>, Finding)> = Vec::new();
     for (at, findings) in all.into_iter().enumerate() {
@@ -32,10 +32,11 @@ pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Findin
     told.collect()
 }
 
-/// Whether two findings say the same.
-fn is_same(one: &Finding, other: &Finding) -> bool {
-    (one.code, &one.subject, &one.targets) == (other.code, &other.subject, &other.targets)
-        && (one.mechanism, one.outcome) == (other.mechanism, other.outcome)
-        && one.clients.len() == other.clients.len()
-        && one.share_failing.is_about(other.share_failing)
+/// Whether two findings are the same.
+fn is_same(finding: &Finding, other: &Finding) -> bool {
+    (finding.code, &finding.subject, &finding.targets)
+        == (other.code, &other.subject, &other.targets)
+        && (finding.mechanism, finding.outcome) == (other.mechanism, other.outcome)
+        && finding.clients.len() == other.clients.len()
+        && finding.share_failing.is_about(other.share_failing)
 }

@@ -1,11 +1,11 @@
-//! What several findings have in common: one wrong security group, one node. Who looks for
-//! the cause wants it once, however many targets it keeps from answering.
+//! The object that causes several findings, such as a wrong security group or a node: it is
+//! reported once, however many targets do not answer because of it.
 
-use uturn_model::{Evidence, Kind, Mechanism, ObjectRef, Place, Route};
+use uturn_model::{Evidence, Mechanism, ObjectKind, ObjectRef, Place, Route};
 
 use crate::evidence::of_route;
 
-/// Whether a mechanism is somebody else's doing than the target's.
+/// Whether the cause of a mechanism is another object than the target.
 pub(crate) fn is_shared(mechanism: Mechanism) -> bool {
     matches!(
         mechanism,
@@ -19,23 +19,23 @@ pub(crate) fn is_shared(mechanism: Mechanism) -> bool {
     )
 }
 
-/// The object at fault, where a route's end tells.
+/// The object at fault. Returns `None` if the end of the route does not show it.
 pub(crate) fn of(route: &Route) -> Option<ObjectRef> {
     if route.mechanisms.contains(&Mechanism::RuleMissing) {
         return route.hops.iter().find_map(|hop| match &hop.place {
-            Place::Node(name) => Some(ObjectRef::global(Kind::Node, name.as_str())),
+            Place::Node(name) => Some(ObjectRef::global(ObjectKind::Node, name.as_str())),
             _ => None,
         });
     }
     let last = of_route(route).pop()?;
     match (&last.by, &last.place) {
         (Evidence::SecurityGroups { names, .. }, _) => {
-            Some(ObjectRef::global(Kind::SecurityGroup, names.join(", ")))
+            Some(ObjectRef::global(ObjectKind::SecurityGroup, names.join(", ")))
         }
-        (Evidence::Object { object, .. }, _) if object.kind == Kind::Node => {
+        (Evidence::Object { object, .. }, _) if object.kind == ObjectKind::Node => {
             Some((**object).clone())
         }
-        (_, Some(Place::Node(node))) => Some(ObjectRef::global(Kind::Node, node.as_str())),
+        (_, Some(Place::Node(node))) => Some(ObjectRef::global(ObjectKind::Node, node.as_str())),
         _ => None,
     }
 }

@@ -43,7 +43,7 @@ pub enum State {
     Ok,
     /// Not as it should be.
     Failed,
-    /// Nothing here says it.
+    /// The input does not say.
     Unknown,
 }
 
@@ -76,18 +76,18 @@ pub enum Topic {
 /// The lists of a topic: of one object where one is named, else of all there are.
 pub fn check(engine: &Engine<'_>, topic: Topic, name: Option<&NamespacedName>) -> Vec<Checklist> {
     let cluster = engine.cluster();
-    let wanted = |one: &&NamespacedName| name.is_none_or(|name| *one == name);
+    let wanted = |object: &&NamespacedName| name.is_none_or(|name| *object == name);
     match topic {
         Topic::Service => {
             let all = cluster.services.iter().filter(|(name, _)| wanted(name));
-            all.map(|(_, one)| service::check(engine, one)).collect()
+            all.map(|(_, service)| service::check(engine, service)).collect()
         }
         Topic::Ingress => {
             let all = cluster.ingresses.iter().filter(|(name, _)| wanted(name));
-            all.map(|(_, one)| ingress::check(engine, one)).collect()
+            all.map(|(_, ingress)| ingress::check(engine, ingress)).collect()
         }
         Topic::Dns => vec![dns::check(engine)],
-        Topic::Nodes => cluster.nodes.values().map(|one| nodes::check(engine, one)).collect(),
+        Topic::Nodes => cluster.nodes.values().map(|node| nodes::check(engine, node)).collect(),
         Topic::CrossNode => vec![cross_node::check(engine)],
     }
 }
@@ -120,15 +120,15 @@ impl Check {
     }
 }
 
-/// So many flows are walked for one question.
+/// At most this many flows are walked for one check.
 const MOST: usize = 60;
-/// So many of those that failed are named.
+/// At most this many failed flows are named.
 const NAMED: usize = 3;
 
 /// Walks flows; ok where each is answered at once.
 fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
     if flows.is_empty() {
-        return Check::unknown(what, "nobody is known here who could call");
+        return Check::unknown(what, "no client is known here that could call");
     }
     let all = flows.len();
     let mut check = Check::new(what, State::Ok);
@@ -152,7 +152,12 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
                 check.state = State::Unknown;
             }
             if open == 0 {
-                check.evidence.push(format!("{} to {}: {}", flow.from, flow.to, said(&verdicts)));
+                check.evidence.push(format!(
+                    "{} to {}: {}",
+                    flow.from,
+                    flow.to,
+                    outcomes_and_reasons(&verdicts)
+                ));
             }
             open += 1;
             continue;
@@ -160,7 +165,12 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
         check.state = State::Failed;
         lost += 1;
         if lost <= NAMED {
-            check.evidence.push(format!("{} to {}: {}", flow.from, flow.to, said(&verdicts)));
+            check.evidence.push(format!(
+                "{} to {}: {}",
+                flow.from,
+                flow.to,
+                outcomes_and_reasons(&verdicts)
+            ));
         }
         first.get_or_insert(flow);
     }
@@ -183,9 +193,9 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
 }
 
 /// A verdict in a line.
-fn said(verdicts: &[Verdict]) -> String {
-    let all = verdicts.iter().map(|one| {
-        let parts: Vec<String> = one
+fn outcomes_and_reasons(verdicts: &[Verdict]) -> String {
+    let all = verdicts.iter().map(|verdict| {
+        let parts: Vec<String> = verdict
             .outcomes
             .iter()
             .map(|(outcome, share)| match share.is_all() {
@@ -193,7 +203,8 @@ fn said(verdicts: &[Verdict]) -> String {
                 false => format!("{:.0} % {outcome}", share.get() * 100.0),
             })
             .collect();
-        let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();
+        let why: Vec<&str> =
+            verdict.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
         format!("{} ({})", parts.join(", "), why.join(", "))
     });
     all.collect::<Vec<_>>().join("; ")

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 use uturn_model::route::StepKind;
-use uturn_model::{Kind, Mechanism, Verdict};
+use uturn_model::{Mechanism, ObjectKind, Verdict};
 use uturn_path::is_unseen;
 
 /// Writes [`Code`] and its table. An entry is the number, the title and the severity of a code,
@@ -117,8 +117,8 @@ impl Code {
     }
 
     /// The code for a mechanism that affects clients of a kind of object.
-    pub fn of(mechanism: Mechanism, target: Kind) -> Self {
-        if mechanism == Mechanism::AsymmetricReturn && target != Kind::Ingress {
+    pub fn of(mechanism: Mechanism, target: ObjectKind) -> Self {
+        if mechanism == Mechanism::AsymmetricReturn && target != ObjectKind::Ingress {
             return Self::ServiceLoopback;
         }
         let entry = TABLE.iter().find(|entry| entry.mechanisms.contains(&mechanism));
@@ -126,14 +126,14 @@ impl Code {
     }
 
     /// The codes for what goes wrong in a verdict that has its steps.
-    pub fn of_verdict(verdict: &Verdict, target: Kind) -> Vec<Self> {
+    pub fn of_verdict(verdict: &Verdict, target: ObjectKind) -> Vec<Self> {
         let is_unseen = Self::is_reply_unseen(verdict);
         let mechanisms = verdict.mechanisms.iter();
         mechanisms.map(|mechanism| Self::of_reply(*mechanism, target, is_unseen)).collect()
     }
 
     /// The code for a mechanism, where it is known whether a bridge hides replies from rules.
-    pub(crate) fn of_reply(mechanism: Mechanism, target: Kind, is_unseen: bool) -> Self {
+    pub(crate) fn of_reply(mechanism: Mechanism, target: ObjectKind, is_unseen: bool) -> Self {
         match mechanism {
             Mechanism::AsymmetricReturn if is_unseen => Self::ReplyUnseen,
             _ => Self::of(mechanism, target),
@@ -245,7 +245,7 @@ mod tests {
         for (at, entry) in TABLE.iter().enumerate() {
             assert_eq!(entry.code as usize, at);
         }
-        assert!(TABLE.is_sorted_by(|one, next| one.name < next.name));
+        assert!(TABLE.is_sorted_by(|entry, next| entry.name < next.name));
         assert_eq!(Code::IngressLoopback.to_string(), "UT101");
         assert_eq!("ut603".parse(), Ok(Code::ReplyUnseen));
         assert_eq!("UT999".parse::<Code>(), Err(UnknownCode));
@@ -261,10 +261,10 @@ mod tests {
                     codes,
                     [Code::IngressLoopback, Code::ServiceLoopback, Code::ReplyUnseen]
                 ),
-                _ => assert_eq!(codes, [Code::of(mechanism, Kind::Service)], "{mechanism}"),
+                _ => assert_eq!(codes, [Code::of(mechanism, ObjectKind::Service)], "{mechanism}"),
             }
         }
-        let of_ingress = Code::of(Mechanism::AsymmetricReturn, Kind::Ingress);
+        let of_ingress = Code::of(Mechanism::AsymmetricReturn, ObjectKind::Ingress);
         assert_eq!(of_ingress, Code::IngressLoopback);
     }
 

@@ -2,11 +2,13 @@
 //!
 //! Each family of cures (one file each) proposes what it knows for a [`Case`]: conditions with
 //! their answers, the edits, what they cost. `judge` makes the edits in the texts, reads the
-//! cluster anew and walks: the case itself, and everything else before and after. What does
-//! not help, or makes another flow worse, is refused with the reason.
+//! cluster anew and walks the case, and all other flows before and after the edits. A cure that
+//! does not help, or makes another flow worse, is refused with the reason.
 
 mod balancer;
 mod case;
+mod comparison;
+mod destination;
 mod diff;
 mod group;
 mod ingress;
@@ -15,7 +17,6 @@ mod loopback;
 mod name;
 mod node;
 mod service;
-mod standing;
 
 use std::net::SocketAddr;
 
@@ -26,12 +27,12 @@ use uturn_snapshot::manifests::{Changed, Edit};
 
 pub use case::{Case, Subject};
 pub use diff::unified;
-pub use judge::Twin;
+pub use judge::TrialBase;
 
 /// An exact edit with what it leads to.
 #[derive(Clone, Debug)]
 pub struct Cure {
-    /// Its word: `call-service`.
+    /// Its name: `call-service`.
     pub name: &'static str,
     /// What it does, in a line.
     pub title: String,
@@ -47,18 +48,18 @@ pub struct Cure {
     pub changed: Vec<Changed>,
     /// The objects it changes, whole.
     pub objects: Vec<(ObjectRef, Tree)>,
-    /// All texts as they were tried: with what the cloud and Kubernetes will do by themselves.
+    /// All texts as they were tried, with what the cloud and Kubernetes will change by themselves.
     pub tried: Option<Manifests>,
-    /// How it was.
-    pub before: Standing,
-    /// How it will be; nothing where the edit was not tried.
-    pub after: Option<Standing>,
-    /// Why it is not offered.
+    /// The state before the edit.
+    pub before: CaseState,
+    /// The state after the edit; `None` if the edit was not tried.
+    pub after: Option<CaseState>,
+    /// Why it is not offered; `None` if it is.
     pub refused: Option<String>,
 }
 
 impl Cure {
-    /// Whether it is the caller's to do, and helps nobody else.
+    /// Whether the caller has to change, which helps no other client.
     pub fn is_callers(&self) -> bool {
         matches!(self.name, "call-service" | "call-port")
     }
@@ -87,7 +88,7 @@ pub enum Answer {
     Holds,
     /// It does not.
     Fails,
-    /// Nothing here says it.
+    /// The input does not say.
     Unknown,
 }
 
@@ -102,9 +103,9 @@ impl Answer {
     }
 }
 
-/// How a case stands.
+/// How a flow ends, or what health checks find.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
+pub enum CaseState {
     /// A flow's outcomes.
     Flow {
         /// The flow that was walked.
@@ -113,23 +114,23 @@ pub enum Standing {
         outcomes: Vec<(Outcome, Share)>,
         /// Why some of it is not fine.
         mechanisms: Vec<Mechanism>,
-        /// What has to hold for it, where that is not known: of several cases the worst.
+        /// What has to hold for these outcomes, if that is not known. Of several cases, the worst.
         conditions: Vec<Text>,
     },
     /// What health checks find.
     Probes {
         /// The load balancer's address and port.
         listener: SocketAddr,
-        /// By which protocol.
+        /// The transport protocol.
         protocol: Protocol,
-        /// So many targets answer.
+        /// How many targets answer.
         alive: usize,
-        /// Of so many.
+        /// How many targets there are.
         of: usize,
     },
 }
 
-/// What a family proposes.
+/// A cure that a family proposes, before it is tried.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Proposal {
     name: &'static str,
@@ -143,12 +144,12 @@ pub(crate) struct Proposal {
     objects: Vec<(String, ObjectRef, Tree)>,
     /// What the cloud or Kubernetes will then do by itself.
     follows: Vec<Edit>,
-    /// What is walked afterwards, where that is something else.
+    /// The flow to walk after the edit, if it is not the flow of the case.
     then: Option<Flow>,
     /// The Service whose own pods and their nodes may lose the way to it through its load
     /// balancer: the cure says so among its effects.
     gives_up: Option<NamespacedName>,
-    /// A guess: not worth a word when it does not help.
+    /// Whether it is a guess, which is not reported if it does not help.
     is_trial: bool,
 }
 
@@ -195,14 +196,14 @@ impl Proposal {
     }
 }
 
-/// A way through a document.
+/// A path in a document, from keys and indices.
 macro_rules! way {
     ($($step:expr),* $(,)?) => { vec![$(uturn_snapshot::edit::At::from($step)),*] };
 }
 pub(crate) use way;
 
 /// Every cure that a family knows for a case: those that work first, by rank.
-pub fn cures(twin: &Twin<'_>, case: &Case<'_>) -> Vec<Cure> {
+pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
     let families: [fn(&Case<'_>) -> Vec<Proposal>; 7] = [
         name::propose,
         loopback::propose,
@@ -214,7 +215,7 @@ pub fn cures(twin: &Twin<'_>, case: &Case<'_>) -> Vec<Cure> {
     ];
     let proposals = families.into_iter().flat_map(|family| family(case));
     let mut cures: Vec<Cure> =
-        proposals.filter_map(|proposal| judge::judge(twin, case, &proposal)).collect();
-    cures.sort_by_key(|one| (!one.is_offered(), one.rank, one.title.clone()));
+        proposals.filter_map(|proposal| judge::judge(base, case, &proposal)).collect();
+    cures.sort_by_key(|cure| (!cure.is_offered(), cure.rank, cure.title.clone()));
     cures
 }

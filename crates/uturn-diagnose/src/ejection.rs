@@ -1,5 +1,5 @@
-//! What a client that loops does to others: a load balancer on layer 7 that gets no answer
-//! from a target sets it aside for a while, for everybody, though it is well.
+//! Passive checks: a layer-7 load balancer that gets no answer from a healthy target, because the
+//! calls of one client loop, ejects the target for a while, for all clients.
 
 use std::collections::BTreeSet;
 
@@ -17,34 +17,38 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     if cluster.nodes.len() * cluster.services.len() > not_scanned::MOST {
         return Vec::new();
     }
-    let loops = |one: &&ScanResult| {
-        one.verdicts.iter().any(|verdict| verdict.mechanisms.contains(&Mechanism::AsymmetricReturn))
+    let loops = |result: &&ScanResult| {
+        result
+            .verdicts
+            .iter()
+            .any(|verdict| verdict.mechanisms.contains(&Mechanism::AsymmetricReturn))
     };
     let mut told: BTreeSet<&ObjectRef> = BTreeSet::new();
     let mut all = Vec::new();
-    for one in met.iter().filter(loops) {
-        let object = &one.target.object;
+    for result in met.iter().filter(loops) {
+        let object = &result.target.object;
         let Some((listener, check)) = listener(engine, object) else { continue };
-        // Somebody else has to be there whom the target answers.
+        // Ejection harms other clients only if the target answers some of them.
         let has_others = listener.rules.iter().any(|rule| rule.targets.len() > 1)
-            || met.iter().any(|other| other.target == one.target && !loops(&other));
+            || met.iter().any(|other| other.target == result.target && !loops(&other));
         if has_others && told.insert(object) {
-            all.push(finding(engine, one, check));
+            all.push(finding(engine, result, check));
         }
     }
     all
 }
 
-/// A listener of an object that sets targets aside.
+/// The first listener of an object that ejects targets by passive checks.
 fn listener<'e>(
     engine: &'e Engine<'_>,
     object: &ObjectRef,
 ) -> Option<(&'e Listener, &'e PassiveCheck)> {
     let listeners = engine.balancers().iter().flat_map(|balancer| &balancer.listeners);
-    let mut own = listeners.filter(|one| one.rules.iter().any(|rule| rule.owner == *object));
-    own.find_map(|one| {
-        let check = one.profile.passive_check.as_ref()?;
-        (one.protocol.layer() == Layer::L7).then_some((one, check))
+    let mut own =
+        listeners.filter(|listener| listener.rules.iter().any(|rule| rule.owner == *object));
+    own.find_map(|listener| {
+        let check = listener.profile.passive_check.as_ref()?;
+        (listener.protocol.layer() == Layer::L7).then_some((listener, check))
     })
 }
 
@@ -54,7 +58,7 @@ fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Findi
         place: None,
         what: format!(
             "a pod that loops gets no answer from its own node; after {} such calls in a row the \
-             load balancer leaves that node alone for {} s, whoever calls",
+             load balancer leaves that node out for {} s, for all clients",
             check.failures,
             check.rest.as_secs()
         )

@@ -1,7 +1,7 @@
 //! What a finding rests on, so that it can be checked by hand.
 
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{Evidence, Hop, Kind, Mechanism, ObjectRef, Place, Route, Text, Verdict};
+use uturn_model::{Evidence, Hop, Mechanism, ObjectKind, ObjectRef, Place, Route, Text, Verdict};
 use uturn_path::WalkError;
 use uturn_scan::Scanner;
 
@@ -11,7 +11,7 @@ use crate::finding::Finding;
 /// One thing that a finding rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// Where it happened; none for what is written.
+    /// Where it happened; `None` if it was read from the objects.
     pub place: Option<Place>,
     /// What happened.
     pub what: Text,
@@ -40,10 +40,10 @@ impl Observation {
 
 fn kubectl_get(object: &ObjectRef) -> Option<String> {
     let word = match object.kind {
-        Kind::Node => return Some(format!("kubectl get node {} -o yaml", object.name)),
-        Kind::Service => "svc",
-        Kind::Ingress => "ingress",
-        Kind::Pod => "pod",
+        ObjectKind::Node => return Some(format!("kubectl get node {} -o yaml", object.name)),
+        ObjectKind::Service => "svc",
+        ObjectKind::Ingress => "ingress",
+        ObjectKind::Pod => "pod",
         _ => return None,
     };
     let namespace = object.namespace.as_ref()?;
@@ -51,7 +51,10 @@ fn kubectl_get(object: &ObjectRef) -> Option<String> {
 }
 
 impl Finding {
-    /// What it rests on: the example is walked once more for it.
+    /// What the finding rests on. Walks the example again.
+    ///
+    /// # Errors
+    /// Returns an error if the example cannot be walked.
     pub fn evidence(&self, scanner: &Scanner<'_, '_>) -> Result<Vec<Observation>, WalkError> {
         let engine = scanner.engine();
         let verdicts = match &self.example {
@@ -60,11 +63,13 @@ impl Finding {
             Example::Written => return Ok(self.written.clone()),
             Example::Probes(listener, protocol) => {
                 let dead = engine.health(*listener, *protocol)?.unwrap_or_default();
-                let dead = dead.into_iter().filter(|one| !one.alive).map(|one| {
-                    let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();
+                let dead = dead.into_iter().filter(|health| !health.alive).map(|health| {
+                    let why: Vec<&str> =
+                        health.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
                     Observation {
-                        place: one.node.map(Place::Node),
-                        what: format!("no answer from {}: {}", one.target, why.join(", ")).into(),
+                        place: health.node.map(Place::Node),
+                        what: format!("no answer from {}: {}", health.target, why.join(", "))
+                            .into(),
                         by: Evidence::kernel("health check"),
                     }
                 });
@@ -73,7 +78,7 @@ impl Finding {
         };
         let mut bad: Vec<&Route> = verdicts
             .iter()
-            .flat_map(|one| &one.routes)
+            .flat_map(|verdict| &verdict.routes)
             .filter(|route| route.outcome.is_bad())
             .collect();
         bad.sort_by(|a, b| {

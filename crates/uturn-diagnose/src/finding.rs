@@ -12,15 +12,15 @@ use std::ops::Deref;
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
 use uturn_model::service::ServicePort;
 use uturn_model::{
-    Destination, Flow, Kind, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Share, Text,
-    Verdict,
+    Destination, Flow, Mechanism, NamespacedName, ObjectKind, ObjectRef, Outcome, Protocol, Share,
+    Text, Verdict,
 };
 use uturn_path::{Engine, WalkError};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
-use crate::{Code, Observation, Severity, bypass, cause, ejection, not_scanned, written};
+use crate::{Code, Observation, Severity, bypass, cause, ejection, not_scanned, object_faults};
 
 /// Something that people have to act on.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     for new in ejection::find(engine, met) {
         found.add(new, None);
     }
-    for new in written::find(engine)? {
+    for new in object_faults::find(engine)? {
         found.add_written(new);
     }
     let mut findings = found.findings;
@@ -303,7 +303,7 @@ fn service_behind<'e>(
 ) -> Option<(&'e NamespacedName, &'e ServicePort)> {
     let cluster = engine.cluster();
     match (&target.object.kind, &target.to) {
-        (Kind::Ingress, Destination::Ingress { name, host, path }) => {
+        (ObjectKind::Ingress, Destination::Ingress { name, host, path }) => {
             let ingress = cluster.ingresses.get(name)?;
             let own = |rule: &&IngressRule| rule.host == *host;
             let paths = ingress.rules.iter().filter(own).flat_map(|rule| &rule.paths);
@@ -322,7 +322,7 @@ fn service_behind<'e>(
             })?;
             Some((&service.name, port))
         }
-        (Kind::Service, Destination::Address(address)) => {
+        (ObjectKind::Service, Destination::Address(address)) => {
             let service = cluster.services.get(&target.object.namespaced_name()?)?;
             let port = service.ports.iter().find(|port| port.port.number() == address.port())?;
             Some((&service.name, port))

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use uturn_model::{Kind, Mechanism, ObjectRef, Outcome, Text};
+use uturn_model::{Mechanism, ObjectKind, ObjectRef, Outcome, Text};
 
 use crate::{Clients, Code, CureTitle, Example, Finding, Severity};
 
@@ -28,7 +28,7 @@ pub struct Cause {
     /// The mechanism, if calls were seen to fail.
     pub mechanism: Option<Mechanism>,
     /// The kind of object that has to be changed.
-    pub object_kind: Kind,
+    pub object_kind: ObjectKind,
     /// What must hold for the findings to be true. Empty for findings that were read from
     /// manifests and not walked: their conditions name the object itself, so they always differ.
     pub conditions: Vec<Text>,

@@ -6,8 +6,8 @@ use uturn_model::{Cluster, Name, NamespacedName, ObjectRef, Origin, Pod, Port, S
 use uturn_path::Engine;
 
 use crate::finding::Finding;
+use crate::object_faults::{PodsByNamespace, about};
 use crate::typos::{are_names_alike, are_ports_alike, are_spelt_alike};
-use crate::written::{PodsByNamespace, about};
 use crate::{Code, Severity};
 
 pub(crate) fn find(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {

@@ -10,7 +10,7 @@
 //! files are made by `uturn-report`. A cure that a walk does not confirm is not offered.
 //!
 //! **Start reading** at [`analysis`], which does all of it in one call, then [`finding`] and
-//! [`cure`]. `written` finds what is wrong in the objects
+//! [`cure`]. `object_faults` finds what is wrong in the objects
 //! themselves, `hints` what only looks wrong; `cloud` has the words of each cloud.
 
 pub mod analysis;
@@ -28,9 +28,9 @@ pub mod finding;
 pub mod group;
 mod hints;
 mod not_scanned;
+mod object_faults;
 pub mod pages;
 mod typos;
-mod written;
 
 pub use analysis::{Analysis, analyze};
 pub use clients::{Clients, Example};

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
 use uturn_model::{
-    Client, Destination, Evidence, Flow, Kind, Mechanism, ObjectRef, Outcome, Port, Protocol, Share,
+    Client, Destination, Evidence, Flow, Mechanism, ObjectKind, ObjectRef, Outcome, Port, Protocol,
+    Share,
 };
 use uturn_path::{Engine, Health, WalkError};
 
@@ -54,7 +55,7 @@ fn not_looked_at(engine: &Engine<'_>) -> Finding {
     Finding {
         code: Code::NotExamined,
         severity: Code::NotExamined.severity(),
-        subject: ObjectRef::global(Kind::Facts, "cluster"),
+        subject: ObjectRef::global(ObjectKind::Facts, "cluster"),
         targets: vec!["health checks, and clients from outside".to_owned()],
         clients: Clients::other(Clients::OUTSIDE),
         share_failing: Share::NONE,
@@ -121,7 +122,7 @@ fn destination(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> Des
     let owner = rule.owner.namespaced_name();
     let path = rule.path.as_ref().map(|(path, _)| path.clone());
     match (rule.owner.kind, owner, listener.protocol.layer()) {
-        (Kind::Ingress, Some(name), _) => {
+        (ObjectKind::Ingress, Some(name), _) => {
             Destination::Ingress { name, host: rule.host.clone(), path }
         }
         (_, _, Layer::L7) => Destination::Url {
@@ -208,10 +209,12 @@ fn dead_probes(
         Mechanism::SecurityGroup => {
             node.and_then(|node| node.security_groups.as_ref()).map(|names| {
                 let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-                ObjectRef::global(Kind::SecurityGroup, names.join(", "))
+                ObjectRef::global(ObjectKind::SecurityGroup, names.join(", "))
             })
         }
-        Mechanism::Firewall => node.map(|node| ObjectRef::global(Kind::Node, node.name.as_str())),
+        Mechanism::Firewall => {
+            node.map(|node| ObjectRef::global(ObjectKind::Node, node.name.as_str()))
+        }
         _ => None,
     };
     let finding = Finding {

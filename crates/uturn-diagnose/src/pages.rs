@@ -1,6 +1,6 @@
 //! The pages that `uturn explain` prints: one for each code, one for some mechanisms.
 
-use uturn_model::{Kind, Mechanism};
+use uturn_model::{Mechanism, ObjectKind};
 
 use crate::Code;
 
@@ -22,7 +22,7 @@ pub fn find(word: &str) -> Option<&'static str> {
     let mechanism: Mechanism = word.parse().ok()?;
     let own = OF_MECHANISMS.iter().find(|(known, _)| *known == mechanism).map(|(_, page)| *page);
     // The page of its code explains a mechanism that has no page of its own.
-    Some(own.unwrap_or_else(|| Code::of(mechanism, Kind::Service).page()))
+    Some(own.unwrap_or_else(|| Code::of(mechanism, ObjectKind::Service).page()))
 }
 
 /// Every page: its name and its text.

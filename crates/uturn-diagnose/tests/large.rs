@@ -97,13 +97,13 @@ fn every_finding_has_its_evidence_and_its_like() {
     assert!(Scanner::new(&engine).is_large());
     let scanner = Scanner::new(&engine);
     let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-    let loops = |one: &&Finding| one.mechanism == Some(Mechanism::AsymmetricReturn);
+    let loops = |finding: &&Finding| finding.mechanism == Some(Mechanism::AsymmetricReturn);
     assert!(found.iter().filter(loops).count() >= INGRESSES, "{found:#?}");
-    for one in &found {
-        let evidence = one.evidence(&scanner).unwrap();
-        assert!(!evidence.is_empty(), "{one:?}");
+    for finding in &found {
+        let evidence = finding.evidence(&scanner).unwrap();
+        assert!(!evidence.is_empty(), "{finding:?}");
         // What the finding is about is what the evidence ends with.
-        if loops(&one) {
+        if loops(&finding) {
             let last = evidence.last().unwrap();
             assert!(last.what.contains("knows no connection with"), "{evidence:#?}");
         }

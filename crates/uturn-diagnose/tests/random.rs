@@ -1,6 +1,5 @@
-//! Random clusters: whatever is offered makes its flow better and nobody else's worse. Held
-//! against every pod and every target, one by one, without any of the shortcuts that judged
-//! the cure.
+//! Random clusters: each cure that is offered makes its flow better and no other flow worse. Every
+//! pod is walked against every target for that, without the shortcuts that judged the cure.
 //!
 //! `UTURN_CURE_CLUSTERS=500 cargo test -p uturn-diagnose --test random` tries more of them.
 
@@ -12,7 +11,7 @@ mod dice;
 use std::collections::{BTreeMap, HashSet};
 
 use dice::Dice;
-use uturn_diagnose::cure::{self, Case, Standing, Twin};
+use uturn_diagnose::cure::{self, Case, CaseState, TrialBase};
 use uturn_diagnose::diagnose;
 use uturn_model::{Client, Cluster, Destination, Flow, NamespacedName, Protocol, Verdict};
 use uturn_path::{Engine, WalkError};
@@ -58,7 +57,7 @@ const NOT_HERE: [&str; 8] = [
     "dns-domain",
 ];
 
-/// So many findings of a cluster are cured.
+/// At most this many findings of a cluster are cured.
 const FINDINGS: usize = 6;
 
 const DNS: &str = "---
@@ -91,35 +90,35 @@ fn every_cure_that_is_offered_helps_and_hurts_nobody() {
         let scanner = Scanner::new(&engine);
         let met = scanner.scan(&scanner.targets()).unwrap();
         let found = diagnose(&scanner, &met).unwrap();
-        let twin = Twin::new(&manifests, &engine);
+        let base = TrialBase::new(&manifests, &engine);
         let before = everything(&cluster, &engine);
         for finding in found.iter().take(FINDINGS) {
             findings += 1;
             let Some(flow) = finding.example.flow() else { continue };
             let case = Case::flow(&manifests, &engine, flow).unwrap();
-            for one in cure::cures(&twin, &case) {
-                let counted = sum.entry(one.name).or_default();
-                if !one.is_offered() {
+            for cure in cure::cures(&base, &case) {
+                let counted = sum.entry(cure.name).or_default();
+                if !cure.is_offered() {
                     counted[1] += 1;
                     continue;
                 }
                 counted[0] += 1;
-                let what = format!("seed {seed}, {}: {}", finding.code, one.title);
-                let after = match &one.tried {
+                let what = format!("seed {seed}, {}: {}", finding.code, cure.title);
+                let after = match &cure.tried {
                     Some(tried) => tried.cluster().unwrap(),
                     None => cluster.clone(),
                 };
                 let engine = Engine::new(&after).unwrap();
-                let Some(Standing::Flow { flow, .. }) = &one.after else { panic!("{what}") };
+                let Some(CaseState::Flow { flow, .. }) = &cure.after else { panic!("{what}") };
                 let (old, new) =
                     (harm(&finding_verdicts(&case)), harm(&engine.verdicts(flow).unwrap()));
                 if !(new.0 < old.0 - 1e-6 || new.1 < old.1 - 1e-6 || new.2 < old.2 - 1e-6) {
                     faults.push(format!("{what}: {flow:?} {old:?} ⇒ {new:?}"));
                 }
-                if one.tried.is_none() {
+                if cure.tried.is_none() {
                     continue;
                 }
-                let given_up = given_up(&one, &cluster);
+                let given_up = given_up(&cure, &cluster);
                 for (flow, new) in everything(&after, &engine) {
                     let Some(old) = before.get(&flow) else { continue };
                     let worse = new.0 > old.0 + 1e-6 || new.1 > old.1 + 1e-6;
@@ -160,16 +159,16 @@ fn every_cure_is_tried_here_or_is_known_not_to_be() {
     assert_eq!(documented, known);
 }
 
-/// Who may lose by a cure that says so: the pods of the Service itself.
+/// The clients that a cure may make worse because it says so: the pods of the Service itself.
 fn given_up(cure: &cure::Cure, cluster: &Cluster) -> HashSet<NamespacedName> {
     if cure.name != "policy-local" {
         return HashSet::new();
     }
     let services = cluster.services.values();
-    let edited =
-        services.filter(|one| cure.objects.iter().any(|(object, _)| *object == one.object()));
-    let slices = edited.flat_map(|one| cluster.slices(&one.name));
-    slices.flat_map(|slice| &slice.endpoints).filter_map(|one| one.pod.clone()).collect()
+    let edited = services
+        .filter(|service| cure.objects.iter().any(|(object, _)| *object == service.object()));
+    let slices = edited.flat_map(|service| cluster.slices(&service.name));
+    slices.flat_map(|slice| &slice.endpoints).filter_map(|endpoint| endpoint.pod.clone()).collect()
 }
 
 fn finding_verdicts(case: &Case<'_>) -> Vec<Verdict> {
@@ -179,19 +178,25 @@ fn finding_verdicts(case: &Case<'_>) -> Vec<Verdict> {
 
 /// The share that gets nothing, the share that is not served at once, the longest wait.
 fn harm(verdicts: &[Verdict]) -> (f64, f64, f64) {
-    let one = &verdicts[0];
-    let lost =
-        one.outcomes.iter().filter(|(one, _)| !one.is_answered()).map(|(_, part)| part.get());
-    let answered = one.outcomes.iter().filter(|(one, _)| one.is_answered());
-    let waits = answered.filter_map(|(one, _)| one.after()).map(|one| one.as_secs_f64());
-    (lost.sum(), one.share_failing().get(), waits.fold(0.0, f64::max))
+    let verdict = &verdicts[0];
+    let lost = verdict
+        .outcomes
+        .iter()
+        .filter(|(outcome, _)| !outcome.is_answered())
+        .map(|(_, part)| part.get());
+    let answered = verdict.outcomes.iter().filter(|(outcome, _)| outcome.is_answered());
+    let waits = answered.filter_map(|(outcome, _)| outcome.after()).map(|wait| wait.as_secs_f64());
+    (lost.sum(), verdict.share_failing().get(), waits.fold(0.0, f64::max))
 }
 
 /// Every pod to every target, walked.
 fn everything(cluster: &Cluster, engine: &Engine<'_>) -> BTreeMap<Flow, (f64, f64, f64)> {
     let mut all = BTreeMap::new();
-    let targets: Vec<(Destination, Protocol)> =
-        Scanner::new(engine).targets().into_iter().map(|one| (one.to, one.protocol)).collect();
+    let targets: Vec<(Destination, Protocol)> = Scanner::new(engine)
+        .targets()
+        .into_iter()
+        .map(|target| (target.to, target.protocol))
+        .collect();
     for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
         for (to, protocol) in &targets {
             let from = Client::Pod(pod.name.clone());

@@ -7,7 +7,7 @@
 mod common;
 
 use common::{case_of, scenarios};
-use uturn_diagnose::cure::{self, Case, Cure, Twin};
+use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Code, diagnose};
 use uturn_model::{Client, Flow, Outcome, Protocol};
 use uturn_path::Engine;
@@ -90,11 +90,11 @@ fn cures(text: String, from: &str, to: &str) -> Vec<Cure> {
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
     let flow = Flow { from, to, protocol: Protocol::Tcp };
     let case = Case::flow(&manifests, &engine, flow).unwrap();
-    cure::cures(&Twin::new(&manifests, &engine), &case)
+    cure::cures(&TrialBase::new(&manifests, &engine), &case)
 }
 
 fn named<'c>(all: &'c [Cure], name: &str) -> &'c Cure {
-    all.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no {name}: {all:#?}"))
+    all.iter().find(|cure| cure.name == name).unwrap_or_else(|| panic!("no {name}: {all:#?}"))
 }
 
 fn refusal(all: &[Cure], name: &str) -> String {
@@ -184,14 +184,14 @@ fn policy_local_where_clients_and_pods_share_nodes() {
         .replace("  externalTrafficPolicy: Local\n", "");
     let why = refusal(&cures(text.clone(), "pod/shop/client-1", VIP), "policy-local");
     assert!(why.contains("web-1 on n1 is one"), "{why}");
-    // Without a pod on the client's node it is somebody else who would lose.
+    // Without a pod on the client's node, another client would lose.
     let moved = text.replace(
         "{name: web-1, namespace: shop, labels: {app: web}}",
         "{name: web-1, namespace: shop, labels: {app: x}}",
     );
     let why = refusal(&cures(moved.clone(), "pod/shop/client-1", VIP), "policy-local");
     assert!(why.contains("client-2") && why.contains("would be worse off"), "{why}");
-    // And with nobody there, it works.
+    // And without such a client, it works.
     let alone = moved
         .replace("{name: client-2,", "{name: web-3,")
         .replace("{app: client}}\nspec: {nodeName: n2", "{app: web}}\nspec: {nodeName: n2");
@@ -202,7 +202,7 @@ fn policy_local_where_clients_and_pods_share_nodes() {
 #[test]
 fn a_dns_rewrite_to_other_ports() {
     let (source, scenario) =
-        scenarios().into_iter().find(|(_, one)| &*one.name == "dns-rewrite").unwrap();
+        scenarios().into_iter().find(|(_, scenario)| &*scenario.name == "dns-rewrite").unwrap();
     let text = source
         .text
         .replace("            rewrite name shop.example.com web.shop.svc.cluster.local\n", "            hosts {\n                10.0.0.100 shop.example.com\n                fallthrough\n            }\n")
@@ -218,25 +218,28 @@ fn a_dns_rewrite_to_other_ports() {
         protocol: Protocol::Tcp,
     };
     let case = Case::flow(&manifests, &engine, flow).unwrap();
-    let all = cure::cures(&Twin::new(&manifests, &engine), &case);
+    let all = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     let why = refusal(&all, "dns-rewrite");
     assert!(why.contains("callers use 80, Service shop/web has 8080"), "{why}");
-    // An Ingress controller of one's own listens where callers call.
+    // The user's own Ingress controller listens where callers call.
     let own = named(&all, "own-ingress");
     assert_eq!(own.refused, None);
     assert!(own.after.as_ref().unwrap().is_fine());
 }
 
-/// Where the seeds say that there is no loop, none is found for those who call there.
+/// If the seeds say that there is no loop, none is found for the clients of that flow.
 #[test]
 fn no_false_alarms() {
     let loops: Vec<Code> = ["UT101", "UT102", "UT103"].map(|code| code.parse().unwrap()).into();
     let mut judged = 0;
     for (source, scenario) in scenarios() {
         for case in &scenario.cases {
-            let is_fine = |one: &(Outcome, f64)| one.0.is_fine();
-            let flows: Vec<_> =
-                case.flows.iter().filter(|one| one.outcomes.iter().all(is_fine)).collect();
+            let is_fine = |outcome: &(Outcome, f64)| outcome.0.is_fine();
+            let flows: Vec<_> = case
+                .flows
+                .iter()
+                .filter(|expected| expected.outcomes.iter().all(is_fine))
+                .collect();
             if flows.is_empty() {
                 continue;
             }
@@ -250,18 +253,23 @@ fn no_false_alarms() {
                 let case = Case::flow(&manifests, &engine, expected.flow.clone()).unwrap();
                 assert!(case.before.is_fine() && case.mechanisms.is_empty());
                 assert!(
-                    cure::cures(&Twin::new(&manifests, &engine), &case)
+                    cure::cures(&TrialBase::new(&manifests, &engine), &case)
                         .iter()
-                        .all(|one| !one.is_offered())
+                        .all(|cure| !cure.is_offered())
                 );
                 let Some(owner) = case.owner() else { continue };
                 judged += 1;
-                let wrong = found.iter().find(|one| {
-                    loops.contains(&one.code)
-                        && one.subject == *owner
-                        && one.clients.iter().any(|one| one == pod)
+                let wrong = found.iter().find(|finding| {
+                    loops.contains(&finding.code)
+                        && finding.subject == *owner
+                        && finding.clients.iter().any(|client| client == pod)
                 });
-                assert!(wrong.is_none(), "{} ({}): {wrong:?}", scenario.name, case.before.said());
+                assert!(
+                    wrong.is_none(),
+                    "{} ({}): {wrong:?}",
+                    scenario.name,
+                    case.before.summary()
+                );
             }
         }
     }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use uturn_diagnose::cure::{self, Case, Cure, Twin};
+use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Code, diagnose};
 use uturn_model::{Flow, Protocol};
 use uturn_path::Engine;
@@ -68,7 +68,7 @@ status: {phase: Running, podIP: 10.1.2.10, conditions: [{type: Ready, status: \"
 ";
 
 /// The shop with something else in a place, what is found there, and the cures.
-fn spoilt(from: &str, to: &str, who: &str, whom: &str) -> (Vec<Code>, Vec<Cure>) {
+fn spoilt(from: &str, to: &str, from_client: &str, destination: &str) -> (Vec<Code>, Vec<Cure>) {
     assert_eq!(SHOP.matches(from).count(), 1, "{from}");
     let text = SHOP.replace(from, to);
     let manifests =
@@ -77,16 +77,19 @@ fn spoilt(from: &str, to: &str, who: &str, whom: &str) -> (Vec<Code>, Vec<Cure>)
     let engine = Engine::new(&cluster).unwrap();
     let scanner = Scanner::new(&engine);
     let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-    let flow =
-        Flow { from: who.parse().unwrap(), to: whom.parse().unwrap(), protocol: Protocol::Tcp };
+    let flow = Flow {
+        from: from_client.parse().unwrap(),
+        to: destination.parse().unwrap(),
+        protocol: Protocol::Tcp,
+    };
     let case = Case::flow(&manifests, &engine, flow).unwrap();
-    let cures = cure::cures(&Twin::new(&manifests, &engine), &case);
-    (found.iter().map(|one| one.code).collect(), cures)
+    let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
+    (found.iter().map(|finding| finding.code).collect(), cures)
 }
 
 /// What is offered first changes these lines.
 fn repaired(cures: &[Cure], name: &str) -> Vec<String> {
-    let first = cures.iter().find(|one| one.is_offered() && !one.is_callers());
+    let first = cures.iter().find(|cure| cure.is_offered() && !cure.is_callers());
     let first = first.unwrap_or_else(|| panic!("nothing is offered: {cures:#?}"));
     assert_eq!(first.name, name);
     assert!(first.after.as_ref().unwrap().is_fine());
@@ -183,7 +186,7 @@ kind: Node
 metadata: {name: n1}";
     let from = "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}";
     let text = SHOP.replace("targetPort: http", "targetPort: 9090").replace(from, slice);
-    // That nobody listens there is stated.
+    // Facts state that no process listens there.
     let only = "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {declaredPortsOnly: true}\n";
     let text = format!("{text}---\n{only}");
     let manifests =
@@ -196,7 +199,7 @@ metadata: {name: n1}";
         protocol: Protocol::Tcp,
     };
     let case = Case::flow(&manifests, &engine, flow).unwrap();
-    let cures = cure::cures(&Twin::new(&manifests, &engine), &case);
+    let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     // The user edits the Service only; the slice is Kubernetes' to change.
     assert_eq!(
         repaired(&cures, "target-port"),
@@ -211,6 +214,6 @@ metadata: {name: n1}";
 fn a_port_that_the_service_does_not_have() {
     let (_, cures) = spoilt("name: client", "name: client", INSIDE.0, "svc/shop/web:8080");
     let offered: Vec<&str> =
-        cures.iter().filter(|one| one.is_offered()).map(|one| &*one.title).collect();
+        cures.iter().filter(|cure| cure.is_offered()).map(|cure| &*cure.title).collect();
     assert_eq!(offered, ["call svc/shop/web:80"]);
 }

@@ -8,8 +8,8 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use common::{case_of, scenarios, standing};
-use uturn_diagnose::cure::{self, Case, Cure, Twin};
+use common::{case_of, case_state, scenarios};
+use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::diagnose;
 use uturn_model::Outcome;
 use uturn_path::Engine;
@@ -31,7 +31,7 @@ const WITHOUT: &[(&str, &str)] = &[
     ),
     (
         "refusal-lost: pod/shop/client-1 → 10.0.0.101:81",
-        "nobody offers port 81: a refusal that arrives is no answer either",
+        "no Service offers port 81: a refusal that arrives is no answer either",
     ),
     (
         "refusal-lost: pod/shop/client-1 → 10.0.0.12:30080",
@@ -73,23 +73,24 @@ fn every_row_has_its_finding_and_its_cure() {
             let engine = Engine::new(&cluster).unwrap();
             let scanner = Scanner::new(&engine);
             let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-            codes.extend(found.iter().map(|one| one.code.to_string()));
-            let twin = Twin::new(&manifests, &engine);
-            let is_fine = |one: &(Outcome, f64)| one.0.is_fine();
-            let failing = case.flows.iter().filter(|one| !one.outcomes.iter().all(is_fine));
-            let flows = failing.map(|one| {
-                let what = format!("{} → {}", one.flow.from, one.flow.to);
-                (what, Case::flow(&manifests, &engine, one.flow.clone()).unwrap())
+            codes.extend(found.iter().map(|finding| finding.code.to_string()));
+            let base = TrialBase::new(&manifests, &engine);
+            let is_fine = |outcome: &(Outcome, f64)| outcome.0.is_fine();
+            let failing =
+                case.flows.iter().filter(|expected| !expected.outcomes.iter().all(is_fine));
+            let flows = failing.map(|expected| {
+                let what = format!("{} → {}", expected.flow.from, expected.flow.to);
+                (what, Case::flow(&manifests, &engine, expected.flow.clone()).unwrap())
             });
-            let probes = case.probes.iter().map(|one| {
-                let what = format!("probes of {}", one.listener);
-                (what, Case::probes(&manifests, &engine, one.listener, one.protocol).unwrap())
+            let probes = case.probes.iter().map(|probe| {
+                let what = format!("probes of {}", probe.listener);
+                (what, Case::probes(&manifests, &engine, probe.listener, probe.protocol).unwrap())
             });
             for (what, case) in flows.chain(probes) {
                 if case.before.is_fine() {
                     continue;
                 }
-                let wrong = judge(&twin, &case, what);
+                let wrong = judge(&base, &case, what);
                 all.insert(wrong.what.clone(), wrong);
             }
         }
@@ -121,26 +122,26 @@ fn every_row_has_its_finding_and_its_cure() {
             }
         }
     }
-    assert!(missing.is_empty(), "no cure, and nobody says why:\n{}", missing.join("\n"));
+    assert!(missing.is_empty(), "no cure, and no reason:\n{}", missing.join("\n"));
     let unused: Vec<&str> =
-        WITHOUT.iter().map(|one| one.0).filter(|row| !used.contains(row)).collect();
+        WITHOUT.iter().map(|entry| entry.0).filter(|row| !used.contains(row)).collect();
     assert!(unused.is_empty(), "has a cure, or is gone: {unused:?}");
     insta::assert_snapshot!(text);
 }
 
-fn judge(twin: &Twin<'_>, case: &Case<'_>, what: String) -> Wrong {
+fn judge(base: &TrialBase<'_>, case: &Case<'_>, what: String) -> Wrong {
     let codes = case.codes();
-    let cures = cure::cures(twin, case);
-    let first = cures.iter().find(|one| one.is_offered());
-    let cure = first.map(|one: &Cure| {
-        let after = one.after.as_ref().unwrap();
-        assert!(after.is_better_than(&case.before), "{what}: {}", one.title);
-        (one.name, standing(after))
+    let cures = cure::cures(base, case);
+    let first = cures.iter().find(|cure| cure.is_offered());
+    let cure = first.map(|cure: &Cure| {
+        let after = cure.after.as_ref().unwrap();
+        assert!(after.is_better_than(&case.before), "{what}: {}", cure.title);
+        (cure.name, case_state(after))
     });
     Wrong {
         what,
         codes: codes.iter().map(ToString::to_string).collect(),
-        before: standing(&case.before),
+        before: case_state(&case.before),
         cure,
     }
 }

@@ -1,5 +1,5 @@
-//! Every scenario of the tree: what is found in each flow that fails, what is offered
-//! against it, and how the flow stands after that.
+//! Every scenario of the tree: what is found in each flow that fails, which cures are offered,
+//! and how the flow ends after each.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use common::{case_of, scenarios, standing};
-use uturn_diagnose::cure::{self, Case, Cure, Twin};
+use common::{case_of, case_state, scenarios};
+use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Severity, cases, check, diagnose};
-use uturn_model::{Cluster, Kind, NamespacedName, Outcome, Pod};
+use uturn_model::{Cluster, NamespacedName, ObjectKind, Outcome, Pod};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
@@ -29,10 +29,10 @@ fn every_failing_flow_has_its_cures() {
             let manifests = case_of(&source, &scenario, case);
             let cluster = manifests.cluster().unwrap();
             let engine = Engine::new(&cluster).unwrap();
-            let twin = Twin::new(&manifests, &engine);
+            let base = TrialBase::new(&manifests, &engine);
             let (mut all, mut said) = (String::new(), Vec::new());
             for expected in &case.flows {
-                let is_fine = |one: &(Outcome, f64)| one.0.is_fine();
+                let is_fine = |outcome: &(Outcome, f64)| outcome.0.is_fine();
                 if expected.outcomes.iter().all(is_fine) {
                     continue;
                 }
@@ -42,8 +42,8 @@ fn every_failing_flow_has_its_cures() {
                     "  {} → {}: {code} {}\n{}",
                     expected.flow.from,
                     expected.flow.to,
-                    standing(&case.before),
-                    cures(&cure::cures(&twin, &case))
+                    case_state(&case.before),
+                    cures(&cure::cures(&base, &case))
                 );
                 let same = told.split_once(": ").unwrap().1.to_owned();
                 if !said.contains(&same) {
@@ -60,8 +60,8 @@ fn every_failing_flow_has_its_cures() {
                 let told = format!(
                     "  probes of {}: {}\n{}",
                     probes.listener,
-                    standing(&case.before),
-                    cures(&cure::cures(&twin, &case))
+                    case_state(&case.before),
+                    cures(&cure::cures(&base, &case))
                 );
                 all.push_str(&told);
             }
@@ -77,13 +77,13 @@ fn every_failing_flow_has_its_cures() {
 
 fn cures(all: &[Cure]) -> String {
     let mut text = String::new();
-    for one in all {
-        let _ = match (&one.refused, &one.after) {
+    for cure in all {
+        let _ = match (&cure.refused, &cure.after) {
             (None, Some(after)) => {
-                writeln!(text, "    + {}: {} ⇒ {}", one.name, one.title, standing(after))
+                writeln!(text, "    + {}: {} ⇒ {}", cure.name, cure.title, case_state(after))
             }
-            (Some(why), _) => writeln!(text, "    - {}: {why}", one.name),
-            (None, None) => panic!("{} is offered and was not tried", one.name),
+            (Some(why), _) => writeln!(text, "    - {}: {why}", cure.name),
+            (None, None) => panic!("{} is offered and was not tried", cure.name),
         };
     }
     text
@@ -102,21 +102,25 @@ fn every_scenario_is_diagnosed() {
             let scanner = Scanner::new(&engine);
             let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
             let mut told = String::new();
-            for one in &found {
-                assert!(!one.evidence(&scanner).unwrap().is_empty(), "{}: {one:?}", scenario.name);
-                let who = [one.clients.pod_count().to_string() + " pods"];
-                let others = one.clients.others().iter().map(ToString::to_string);
+            for finding in &found {
+                assert!(
+                    !finding.evidence(&scanner).unwrap().is_empty(),
+                    "{}: {finding:?}",
+                    scenario.name
+                );
+                let who = [finding.clients.pod_count().to_string() + " pods"];
+                let others = finding.clients.others().iter().map(ToString::to_string);
                 let who: Vec<String> = who.into_iter().chain(others).collect();
                 let _ = writeln!(
                     told,
                     "  {} {} {} [{}] {}: {:.0} % {}",
-                    one.code,
-                    one.severity,
-                    one.subject,
-                    one.targets.join(", "),
+                    finding.code,
+                    finding.severity,
+                    finding.subject,
+                    finding.targets.join(", "),
                     who.join(", "),
-                    one.share_failing.get() * 100.0,
-                    one.outcome
+                    finding.share_failing.get() * 100.0,
+                    finding.outcome
                 );
             }
             if !before.contains(&told) {
@@ -147,16 +151,21 @@ fn where_nothing_loops_nothing_is_found() {
     let all = scenarios();
     let mut looked_at = 0;
     for name in calm {
-        let (source, scenario) = all.iter().find(|(_, one)| *one.name == *name).unwrap();
-        // With a single node nobody else is there to be picked.
+        let (source, scenario) = all.iter().find(|(_, scenario)| *scenario.name == *name).unwrap();
+        // With a single node, there is no other target to pick.
         for case in scenario.cases.iter().filter(|case| case.nodes > 1 || name == "ipvs-hairpin") {
             let manifests = case_of(source, scenario, case);
             let cluster = manifests.cluster().unwrap();
             let engine = Engine::new(&cluster).unwrap();
             let scanner = Scanner::new(&engine);
             let met = scanner.scan(&scanner.targets()).unwrap();
-            for one in diagnose(&scanner, &met).unwrap() {
-                assert_eq!(one.severity, Severity::Warning, "{name}, {}: {one:?}", case.label);
+            for finding in diagnose(&scanner, &met).unwrap() {
+                assert_eq!(
+                    finding.severity,
+                    Severity::Warning,
+                    "{name}, {}: {finding:?}",
+                    case.label
+                );
                 let serves = |pod: &Pod| {
                     let mut slices = cluster.endpoints.values().flatten();
                     slices.any(|slice| {
@@ -164,7 +173,11 @@ fn where_nothing_loops_nothing_is_found() {
                     })
                 };
                 let servers = cluster.pods.values().filter(|pod| serves(pod)).count();
-                assert!(one.clients.pod_count() <= servers, "{name}, {}: {one:?}", case.label);
+                assert!(
+                    finding.clients.pod_count() <= servers,
+                    "{name}, {}: {finding:?}",
+                    case.label
+                );
             }
             looked_at += 1;
         }
@@ -205,8 +218,8 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
         let scanner = Scanner::new(&engine);
         let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
         let told = cases::together(&cluster, vec![found]).into_iter();
-        told.filter(|(_, one)| one.subject.kind == Kind::Ingress)
-            .map(|(_, one)| one.severity)
+        told.filter(|(_, finding)| finding.subject.kind == ObjectKind::Ingress)
+            .map(|(_, finding)| finding.severity)
             .collect::<Vec<_>>()
     };
     assert_eq!(severities(""), []);
@@ -215,7 +228,8 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
     assert!(stated.contains(&Severity::Error), "{stated:?}");
 }
 
-/// Where only a part is given, somebody else may make the pods of a Service.
+/// If only a part of the cluster is given, a workload outside that part may make the pods of a
+/// Service.
 #[test]
 fn pods_that_others_may_make_are_no_finding() {
     let text = "
@@ -246,14 +260,15 @@ spec: {kubeProxy: {mode: iptables, version: v1.34.4}}
         let scanner = Scanner::new(&engine);
         let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
         let told = cases::together(cluster, vec![found]).into_iter();
-        told.map(|(_, one)| format!("{} {:?}", one.code, one.conditions)).collect::<Vec<_>>()
+        told.map(|(_, finding)| format!("{} {:?}", finding.code, finding.conditions))
+            .collect::<Vec<_>>()
     };
     let of_check = |cluster: &Cluster| {
         let engine = Engine::new(cluster).unwrap();
         let name = NamespacedName::new("shop", "db").unwrap();
         let lists = check::check(&engine, check::Topic::Service, Some(&name));
-        let failed = |one: &&check::Check| one.state == check::State::Failed;
-        lists.iter().flat_map(|one| &one.checks).filter(failed).count()
+        let failed = |check: &&check::Check| check.state == check::State::Failed;
+        lists.iter().flat_map(|list| &list.checks).filter(failed).count()
     };
     let open = read(false);
     assert_eq!(of_scan(&open), [""; 0]);

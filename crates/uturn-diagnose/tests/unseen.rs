@@ -14,7 +14,7 @@ fn found(cluster: &Cluster) -> Vec<String> {
     let engine = Engine::new(cluster).unwrap();
     let scanner = Scanner::new(&engine);
     let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-    found.iter().map(|one| format!("{} {}", one.code, one.subject)).collect()
+    found.iter().map(|finding| format!("{} {}", finding.code, finding.subject)).collect()
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn path_rank(wanted: Option<(&str, PathKind)>, path: &str) -> Option<(bool, usiz
 
 #[cfg(test)]
 mod tests {
-    use uturn_model::{Kind, NamespacedName, ObjectRef};
+    use uturn_model::{NamespacedName, ObjectKind, ObjectRef};
 
     use super::*;
 
@@ -86,7 +86,7 @@ mod tests {
                 host: (!host.is_empty()).then(|| (*host).into()),
                 path: (!path.is_empty()).then(|| ((*path).into(), *kind)),
                 service: name.clone(),
-                owner: ObjectRef::namespaced(Kind::Ingress, &name),
+                owner: ObjectRef::namespaced(ObjectKind::Ingress, &name),
                 targets: Vec::new(),
                 redirect: None,
             })

@@ -18,7 +18,7 @@ use uturn_model::lb::{
     HealthCheck, Listener, ListenerProtocol, PassiveCheck, ProbeSource, Rule, Scope, Source,
     Target, TargetKind,
 };
-use uturn_model::{Kind, LoadBalancer, NamespacedName, ObjectRef, Port};
+use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
@@ -127,7 +127,7 @@ fn rule(path: &str, targets: &[SocketAddr]) -> Rule {
         host: Some("*.example.com".into()),
         path: Some((path.into(), PathKind::Prefix)),
         service: name.clone(),
-        owner: ObjectRef::namespaced(Kind::Ingress, &name),
+        owner: ObjectRef::namespaced(ObjectKind::Ingress, &name),
         targets: targets.iter().map(target).collect(),
         redirect: None,
     }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Kind, Name, NamespacedName, ObjectRef, Port, Protocol, Text, WorkloadKind};
+use crate::{Name, NamespacedName, ObjectKind, ObjectRef, Port, Protocol, Text, WorkloadKind};
 
 /// A flow from a client to a destination.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,9 +111,9 @@ impl Destination {
     /// The object that it refers to, if any.
     pub fn object(&self) -> Option<ObjectRef> {
         match self {
-            Self::Service(name, _) => Some(ObjectRef::namespaced(Kind::Service, name)),
-            Self::Ingress { name, .. } => Some(ObjectRef::namespaced(Kind::Ingress, name)),
-            Self::Pod(name, _) => Some(ObjectRef::namespaced(Kind::Pod, name)),
+            Self::Service(name, _) => Some(ObjectRef::namespaced(ObjectKind::Service, name)),
+            Self::Ingress { name, .. } => Some(ObjectRef::namespaced(ObjectKind::Ingress, name)),
+            Self::Pod(name, _) => Some(ObjectRef::namespaced(ObjectKind::Pod, name)),
             Self::Url { .. } | Self::Host(..) | Self::Address(_) => None,
         }
     }

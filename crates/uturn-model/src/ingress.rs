@@ -1,7 +1,7 @@
 //! Ingresses.
 
 use crate::service::LbIngress;
-use crate::{Kind, Labels, Name, NamespacedName, ObjectRef, Origin, Port, Text, Unknown};
+use crate::{Labels, Name, NamespacedName, ObjectKind, ObjectRef, Origin, Port, Text, Unknown};
 
 /// An Ingress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Ingress {
 impl Ingress {
     /// A reference to it.
     pub fn object(&self) -> ObjectRef {
-        ObjectRef::namespaced(Kind::Ingress, &self.name)
+        ObjectRef::namespaced(ObjectKind::Ingress, &self.name)
     }
 }
 

@@ -62,7 +62,7 @@ pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 pub use known::{Basis, Known, Supposition};
 pub use labels::{Labels, Selector};
 pub use lb::LoadBalancer;
-pub use name::{InvalidName, Kind, Name, NamespacedName, ObjectRef};
+pub use name::{InvalidName, Name, NamespacedName, ObjectKind, ObjectRef};
 pub use node::Node;
 pub use origin::{DerivedFrom, Origin, RulesPart, SourceName};
 pub use pod::Pod;

@@ -115,7 +115,7 @@ impl FromStr for NamespacedName {
 /// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the Kubernetes kind of that name")]
-pub enum Kind {
+pub enum ObjectKind {
     Node,
     Pod,
     Deployment,
@@ -144,7 +144,7 @@ pub enum Kind {
     SecurityGroup,
 }
 
-impl Kind {
+impl ObjectKind {
     /// The value of `kind:`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -176,7 +176,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ObjectKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -186,7 +186,7 @@ impl fmt::Display for Kind {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// Its namespace, if its kind has one.
     pub namespace: Option<Name>,
     /// Its name.
@@ -195,12 +195,12 @@ pub struct ObjectRef {
 
 impl ObjectRef {
     /// A reference to a namespaced object.
-    pub fn namespaced(kind: Kind, name: &NamespacedName) -> Self {
+    pub fn namespaced(kind: ObjectKind, name: &NamespacedName) -> Self {
         Self { kind, namespace: Some(name.namespace.clone()), name: name.name.as_str().into() }
     }
 
     /// A reference to a cluster-scoped object.
-    pub fn global(kind: Kind, name: impl Into<Text>) -> Self {
+    pub fn global(kind: ObjectKind, name: impl Into<Text>) -> Self {
         Self { kind, namespace: None, name: name.into() }
     }
 
@@ -213,8 +213,8 @@ impl ObjectRef {
     /// The form used on the command line: `svc/shop/front`.
     pub fn short(&self) -> String {
         let word = match self.kind {
-            Kind::Service => "svc",
-            Kind::Ingress => "ingress",
+            ObjectKind::Service => "svc",
+            ObjectKind::Ingress => "ingress",
             other => other.as_str(),
         };
         match &self.namespace {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::{Family, Kind, Labels, Name, NamespacedName, ObjectRef, Origin, Text, Version};
+use crate::{Family, Labels, Name, NamespacedName, ObjectKind, ObjectRef, Origin, Text, Version};
 
 /// A node: its object, and what Facts add.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct Node {
 impl Node {
     /// Itself, to be named.
     pub fn object(&self) -> ObjectRef {
-        ObjectRef::global(Kind::Node, self.name.as_str())
+        ObjectRef::global(ObjectKind::Node, self.name.as_str())
     }
 
     /// A node of which nothing but the name is known.

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::{Family, Kind, Labels, Name, NamespacedName, ObjectRef, Origin, Port, Protocol, Text};
+use crate::{
+    Family, Labels, Name, NamespacedName, ObjectKind, ObjectRef, Origin, Port, Protocol, Text,
+};
 
 /// A pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub struct Pod {
 impl Pod {
     /// Itself, to be named.
     pub fn object(&self) -> ObjectRef {
-        ObjectRef::namespaced(Kind::Pod, &self.name)
+        ObjectRef::namespaced(ObjectKind::Pod, &self.name)
     }
 
     /// Its first address of a family.

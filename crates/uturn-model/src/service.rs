@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use crate::{
-    Family, Kind, Labels, NamespacedName, ObjectRef, Origin, Port, Protocol, Selector, Text,
+    Family, Labels, NamespacedName, ObjectKind, ObjectRef, Origin, Port, Protocol, Selector, Text,
     Unknown,
 };
 
@@ -61,7 +61,7 @@ pub struct Service {
 impl Service {
     /// A reference to it.
     pub fn object(&self) -> ObjectRef {
-        ObjectRef::namespaced(Kind::Service, &self.name)
+        ObjectRef::namespaced(ObjectKind::Service, &self.name)
     }
 
     /// Its cluster IP of a family.

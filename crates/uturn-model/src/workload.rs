@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::pod::PodSpec;
-use crate::{Kind, NamespacedName, ObjectRef, Origin, Selector};
+use crate::{NamespacedName, ObjectKind, ObjectRef, Origin, Selector};
 
 /// A Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob or any other object that
 /// creates pods from a template.
@@ -92,7 +92,7 @@ impl WorkloadKind {
     /// Parses the kind on the command line: `deploy`, `deployment`, `deployments`.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| {
-            let long = Kind::from(*kind).as_str();
+            let long = ObjectKind::from(*kind).as_str();
             let singular = word.strip_suffix('s').unwrap_or(word);
             word == kind.short()
                 || word.eq_ignore_ascii_case(long)
@@ -101,7 +101,7 @@ impl WorkloadKind {
     }
 }
 
-impl From<WorkloadKind> for Kind {
+impl From<WorkloadKind> for ObjectKind {
     fn from(kind: WorkloadKind) -> Self {
         match kind {
             WorkloadKind::Deployment => Self::Deployment,
@@ -121,6 +121,6 @@ impl From<WorkloadKind> for Kind {
 
 impl fmt::Display for WorkloadKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Kind::from(*self).fmt(f)
+        ObjectKind::from(*self).fmt(f)
     }
 }

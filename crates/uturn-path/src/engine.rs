@@ -237,13 +237,13 @@ impl<'a> Engine<'a> {
     pub fn origin_of(&self, object: &ObjectRef) -> Origin {
         let cluster = self.cluster;
         let found = object.namespaced_name().and_then(|name| match object.kind {
-            uturn_model::Kind::Service => {
+            uturn_model::ObjectKind::Service => {
                 cluster.services.get(&name).map(|service| &service.origin)
             }
-            uturn_model::Kind::Ingress => {
+            uturn_model::ObjectKind::Ingress => {
                 cluster.ingresses.get(&name).map(|ingress| &ingress.origin)
             }
-            uturn_model::Kind::Pod => cluster.pods.get(&name).map(|pod| &pod.origin),
+            uturn_model::ObjectKind::Pod => cluster.pods.get(&name).map(|pod| &pod.origin),
             _ => None,
         });
         found.cloned().unwrap_or_else(|| Origin::object(object.clone()))

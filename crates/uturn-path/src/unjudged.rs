@@ -9,7 +9,7 @@ use uturn_model::lb::Rule;
 use uturn_model::pod::DnsPolicy;
 use uturn_model::route::{Place, Step, StepKind};
 use uturn_model::{
-    Destination, Evidence, Ingress, Kind, Mechanism, Name, NamespacedName, ObjectRef, Origin,
+    Destination, Evidence, Ingress, Mechanism, Name, NamespacedName, ObjectKind, ObjectRef, Origin,
     Protocol, Service, Unknown,
 };
 
@@ -138,7 +138,8 @@ impl Engine<'_> {
 
     /// The Ingress that asked for a load balancer's rule.
     fn ingress_of(&self, rule: &Rule) -> Option<&Ingress> {
-        let name = rule.owner.namespaced_name().filter(|_| rule.owner.kind == Kind::Ingress)?;
+        let name =
+            rule.owner.namespaced_name().filter(|_| rule.owner.kind == ObjectKind::Ingress)?;
         self.cluster.ingresses.get(&name)
     }
 

@@ -1,6 +1,6 @@
 //! Cures: what works, with what it needs, costs and changes; then what does not, and why.
 
-use uturn_diagnose::cure::{Answer, Cure, Standing, unified};
+use uturn_diagnose::cure::{Answer, CaseState, Cure, unified};
 use uturn_model::ObjectRef;
 use uturn_snapshot::edit::Tree;
 
@@ -10,10 +10,10 @@ use crate::words;
 /// What is cured, and how.
 #[derive(Clone, Debug)]
 pub struct CureReport {
-    /// What is wrong, by code; none where nothing is.
+    /// What is wrong, by code; empty if nothing is.
     pub codes: Vec<String>,
-    /// How it stands.
-    pub now: Standing,
+    /// Its state before any edit.
+    pub now: CaseState,
     /// All cures that are known for it, those that work first.
     pub cures: Vec<Cure>,
 }
@@ -26,7 +26,7 @@ pub fn text(reports: &[CureReport], style: Style) -> String {
 
 fn case(report: &CureReport, style: Style) -> String {
     let mut text = style.bold(&format!("{}\n", subject(&report.now)));
-    let now = standing(&report.now);
+    let now = case_state(&report.now);
     let now = if report.now.is_fine() { style.green(&now) } else { style.red(&now) };
     text.push_str(&format!("  now       {now}"));
     if !report.codes.is_empty() {
@@ -62,7 +62,7 @@ fn offer(number: usize, cure: &Cure, style: Style) -> String {
         style.dim(cure.name)
     );
     if let Some(after) = &cure.after {
-        let then = standing(after);
+        let then = case_state(after);
         let then = if after.is_fine() { style.green(&then) } else { style.yellow(&then) };
         text.push_str(&format!("  then      {then}\n"));
     }
@@ -127,19 +127,19 @@ pub(crate) fn diffs(cure: &Cure) -> impl Iterator<Item = String> {
     cure.changed.iter().map(|text| unified(&text.name, text.before.as_deref(), &text.after))
 }
 
-fn subject(now: &Standing) -> String {
+fn subject(now: &CaseState) -> String {
     match now {
-        Standing::Flow { flow, .. } => format!("{} → {} ({})", flow.from, flow.to, flow.protocol),
-        Standing::Probes { listener, protocol, .. } => {
+        CaseState::Flow { flow, .. } => format!("{} → {} ({})", flow.from, flow.to, flow.protocol),
+        CaseState::Probes { listener, protocol, .. } => {
             format!("health checks of {listener} ({protocol})")
         }
     }
 }
 
-/// How something stands: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
-pub fn standing(standing: &Standing) -> String {
-    match standing {
-        Standing::Flow { outcomes, mechanisms, conditions, .. } => {
+/// A case's state in words: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
+pub fn case_state(state: &CaseState) -> String {
+    match state {
+        CaseState::Flow { outcomes, mechanisms, conditions, .. } => {
             let parts = outcomes.iter().map(|(outcome, part)| match words::share(*part).as_str() {
                 "always" => outcome.to_string(),
                 part => format!("{part} {outcome}"),
@@ -158,7 +158,7 @@ pub fn standing(standing: &Standing) -> String {
                 }
             }
         }
-        Standing::Probes { alive, of, .. } => format!("{alive} of {of} targets answer"),
+        CaseState::Probes { alive, of, .. } => format!("{alive} of {of} targets answer"),
     }
 }
 

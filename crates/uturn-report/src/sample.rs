@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use uturn_diagnose::cure::{Answer, Condition, Standing};
+use uturn_diagnose::cure::{Answer, CaseState, Condition};
 use uturn_diagnose::{Clients, Code, Cure, CureTitle, Example, Finding, Observation, Severity};
 use uturn_model::route::{Hop, Leg, Way};
 use uturn_model::{
-    Client, Destination, Evidence, Flow, Kind, Mechanism, Name, ObjectRef, Origin, Outcome, Place,
-    Protocol, Route, Share, Step, StepKind, Verdict,
+    Client, Destination, Evidence, Flow, Mechanism, Name, ObjectKind, ObjectRef, Origin, Outcome,
+    Place, Protocol, Route, Share, Step, StepKind, Verdict,
 };
 use uturn_snapshot::manifests::Changed;
 
@@ -21,7 +21,7 @@ pub(crate) fn finding(name: &str, targets: &[&str]) -> Finding {
         code: Code::IngressLoopback,
         severity: Severity::Error,
         subject: ObjectRef {
-            kind: Kind::Ingress,
+            kind: ObjectKind::Ingress,
             namespace: Some(Name::new("shop").unwrap()),
             name: name.into(),
         },
@@ -75,7 +75,7 @@ pub(crate) fn report(text: &str) -> ScanReport {
 
 /// A cure whose every text is this one.
 pub(crate) fn cure(text: &str) -> Cure {
-    let standing = Standing::Flow {
+    let state = CaseState::Flow {
         flow: flow(),
         outcomes: vec![(Outcome::Hangs, Share::ALL)],
         mechanisms: vec![Mechanism::AsymmetricReturn],
@@ -96,8 +96,8 @@ pub(crate) fn cure(text: &str) -> Cure {
         }],
         objects: Vec::new(),
         tried: None,
-        before: standing.clone(),
-        after: Some(standing),
+        before: state.clone(),
+        after: Some(state),
         refused: None,
     }
 }

@@ -66,7 +66,7 @@ struct Placed<'a> {
     /// Where its object is written.
     origin: Option<&'a Origin>,
     evidence: &'a [Observation],
-    /// Why it does not count; none where it counts.
+    /// Why it does not count; `None` if it does.
     aside: Option<&'a analysis::Suppression>,
 }
 

@@ -53,10 +53,10 @@ pub fn text(
     text
 }
 
-/// So many endings stand in one line; all are in JSON.
+/// At most this many endings are named in the line; all are in JSON.
 const MOST_ENDS: usize = 12;
 
-/// What comes of a flow, in one line.
+/// How a flow ends, in one line.
 fn heading(verdict: &Verdict, codes: Vec<String>, style: Style) -> String {
     let summary = words::verdict(verdict, MOST_ENDS);
     let summary = match (verdict.can_fail(), verdict.is_open()) {

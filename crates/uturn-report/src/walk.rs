@@ -1,4 +1,4 @@
-//! One packet through one node: every end it can come to.
+//! One packet through one node: every way that the walk can end.
 
 use uturn_model::route::Leg;
 use uturn_model::{Step, StepKind, Supposition};
@@ -10,7 +10,7 @@ use crate::{trace, words};
 /// One end of a walk.
 #[derive(Clone, Debug)]
 pub struct WalkEnd {
-    /// How often a packet comes to it: more than 0 and at most 1.
+    /// The share of packets with this end: more than 0 and at most 1.
     pub share: f64,
     /// The word of the contract: `local`, `forward`, `drop`, `reject`, `unsettled`.
     pub end: &'static str,

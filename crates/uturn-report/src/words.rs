@@ -29,7 +29,7 @@ const MOST_NAMES: usize = 1000;
 const MOST_OF_ALL: usize = 100_000;
 const SOME: usize = 20;
 
-/// So many pods and nodes of each finding are named, where there are so many findings.
+/// At most this many pods and nodes of each finding are named, where there are so many findings.
 pub fn most_names(findings: usize) -> usize {
     (MOST_OF_ALL / findings.max(1)).clamp(SOME, MOST_NAMES)
 }
@@ -49,7 +49,7 @@ pub fn who(clients: &Clients) -> String {
         parts.push(format!("{} on {}", count(pods, "pod"), count(nodes, "node")));
     }
     parts.extend(clients.others().iter().map(ToString::to_string));
-    if parts.is_empty() { "nobody".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "no client".to_owned() } else { parts.join(", ") }
 }
 
 /// How a failing call ends, after its share: `after 4 s`, `504 after 4 s`, `hangs`.
@@ -65,8 +65,8 @@ pub fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }
 
-/// A verdict in a line: `1 in 3 answered after 4 s, 2 in 3 answered at once`; what is more than
-/// so many endings is counted.
+/// A verdict in a line: `1 in 3 answered after 4 s, 2 in 3 answered at once`; endings
+/// beyond the first few are counted.
 pub fn verdict(verdict: &Verdict, most: usize) -> String {
     let told = verdict.outcomes.iter().take(most);
     let mut parts: Vec<String> = told

@@ -160,7 +160,7 @@ proptest! {
         let engine = Engine::new(&cluster).unwrap();
         let scanner = Scanner::new(&engine);
         let targets = scanner.targets();
-        let ingress = targets.iter().filter(|target| target.object.kind == uturn_model::Kind::Ingress);
+        let ingress = targets.iter().filter(|target| target.object.kind == uturn_model::ObjectKind::Ingress);
         for met in scanner.scan(&ingress.cloned().collect::<Vec<_>>()).unwrap() {
             prop_assert!(
                 !met.verdicts[0].mechanisms.contains(&uturn_model::Mechanism::AsymmetricReturn)

@@ -31,7 +31,8 @@ use uturn_model::dns::{Corefile, Dns};
 use uturn_model::network::Transport;
 use uturn_model::pod::PodSpec;
 use uturn_model::{
-    Cluster, Kind, NamespacedName, ObjectRef, Origin, Service, Supposition, Text, WorkloadKind,
+    Cluster, NamespacedName, ObjectKind, ObjectRef, Origin, Service, Supposition, Text,
+    WorkloadKind,
 };
 
 use crate::decode::objects::Objects;
@@ -149,7 +150,7 @@ fn daemon_sets(objects: &Objects) -> impl Iterator<Item = (ObjectRef, &PodSpec)>
     let given = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
     let given = given.map(|set| (set.object(), &set.template));
     let owned = objects.pods.0.values().filter_map(|pod| {
-        let owner = pod.owner.as_ref().filter(|owner| owner.kind == Kind::DaemonSet)?;
+        let owner = pod.owner.as_ref().filter(|owner| owner.kind == ObjectKind::DaemonSet)?;
         Some((owner.clone(), &pod.spec))
     });
     given.chain(owned)

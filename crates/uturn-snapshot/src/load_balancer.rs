@@ -48,7 +48,7 @@ use uturn_model::lb::{
     self, HealthCheck, Layer, Listener, ListenerProtocol, PassiveCheck, Profile, Redirect, Rule,
     Scheduler, Target, TargetKind,
 };
-use uturn_model::{Kind, LoadBalancer, Name, NamespacedName, ObjectRef, Port, Text};
+use uturn_model::{LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Port, Text};
 
 use crate::decode::{Doc, FromNode};
 use crate::document::Node;
@@ -188,7 +188,7 @@ fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Rule> {
         },
         owner: match owner {
             Some(owner) => owner?,
-            None => ObjectRef::namespaced(Kind::Service, &service),
+            None => ObjectRef::namespaced(ObjectKind::Service, &service),
         },
         service,
         targets,
@@ -213,7 +213,7 @@ fn redirect<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Redirect> {
 
 fn object<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<ObjectRef> {
     doc.only(node, &["kind", "namespace", "name"]);
-    let kind = doc.need::<Kind>(node, "kind");
+    let kind = doc.need::<ObjectKind>(node, "kind");
     let namespace = doc.read::<Name>(node, "namespace");
     let name = doc.need::<Text>(node, "name");
     Some(ObjectRef { kind: kind?, namespace, name: name? })
@@ -256,7 +256,7 @@ impl FromNode for lb::Source {
     }
 }
 
-impl FromNode for Kind {
+impl FromNode for ObjectKind {
     const EXPECTED: &'static str = "the kind of an object";
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use thiserror::Error;
-use uturn_model::{Capture, Cluster, Kind, Name, ObjectRef, Text};
+use uturn_model::{Capture, Cluster, Name, ObjectKind, ObjectRef, Text};
 
 use crate::document::{self, Keep, Value};
 use crate::edit::{self, At, Change, Tree};
@@ -31,7 +31,7 @@ pub struct Manifests {
 /// An edit of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The object; [`Kind::Facts`] for what Facts state.
+    /// The object; [`ObjectKind::Facts`] for what Facts state.
     pub object: ObjectRef,
     /// The way to the place, from the object's root; from `spec` in Facts.
     pub path: Vec<At>,
@@ -206,7 +206,7 @@ impl Manifests {
     pub fn with_scenario(&self, path: &[At], change: &Change) -> Result<Self, CannotEdit> {
         let name = self.case.as_ref().map_or("", |(name, _)| name);
         let refused = |why| {
-            let object = ObjectRef::global(Kind::Facts, format!("scenario {name}"));
+            let object = ObjectRef::global(ObjectKind::Facts, format!("scenario {name}"));
             CannotEdit::Place(object, path_text(path), why)
         };
         let site = self.site_of(&Wanted::Scenario(name)).ok_or_else(|| refused("not there"))?;
@@ -281,7 +281,7 @@ impl Manifests {
 
     fn site_of(&self, what: &Wanted<'_>) -> Option<Site> {
         let wanted: &str = match what {
-            Wanted::Object(object) if object.kind == Kind::Facts => "acts",
+            Wanted::Object(object) if object.kind == ObjectKind::Facts => "acts",
             Wanted::Object(object) => &object.name,
             Wanted::Scenario(name) => name,
         };
@@ -329,7 +329,7 @@ impl Manifests {
                 return None;
             }
             let spec = node.get("spec")?;
-            if object.kind == Kind::Facts {
+            if object.kind == ObjectKind::Facts {
                 spec.get("facts")?;
                 return Some(joined(&path, &["spec", "facts"].map(At::from)));
             }
@@ -339,7 +339,7 @@ impl Manifests {
         if kind == "List" || kind.ends_with("List") && node.get("items").is_some() {
             return self.among(node.get("items")?, wanted, &joined(&path, &["items".into()]));
         }
-        if object.kind == Kind::Facts {
+        if object.kind == ObjectKind::Facts {
             return (kind == "Facts").then(|| joined(&path, &["spec".into()]));
         }
         let namespace = meta("namespace").unwrap_or("default");

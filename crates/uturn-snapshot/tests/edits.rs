@@ -61,7 +61,7 @@ fn check(manifests: &Manifests) -> usize {
         assert!(is_small(manifests, &edited), "{object}");
         let mut after = edited.cluster().unwrap_or_else(|why| panic!("{object}: {why:?}"));
         let annotations = match object.kind {
-            uturn_model::Kind::Service => after
+            uturn_model::ObjectKind::Service => after
                 .services
                 .values_mut()
                 .find(|service| service.object() == object)
@@ -96,7 +96,7 @@ fn an_edit_changes_what_it_says_and_nothing_else() {
 fn what_is_not_written_cannot_be_edited() {
     let manifests = Manifests::of(sources("examples/shop"));
     let name = uturn_model::NamespacedName::new("shop", "nobody").unwrap();
-    let object = ObjectRef::namespaced(uturn_model::Kind::Service, &name);
+    let object = ObjectRef::namespaced(uturn_model::ObjectKind::Service, &name);
     let path = vec![At::from("spec")];
     let edit = Edit { object, path, change: Change::Set(Tree::text("x")) };
     let why = manifests.edited(&[edit]).unwrap_err().to_string();
@@ -127,8 +127,8 @@ fn texts_that_are_broken_are_edited_or_refused() {
         (seed % limit as u64) as usize
     };
     let name = uturn_model::NamespacedName::new("shop", "web").unwrap();
-    let object = ObjectRef::namespaced(uturn_model::Kind::Service, &name);
-    let facts = ObjectRef::global(uturn_model::Kind::Facts, "facts");
+    let object = ObjectRef::namespaced(uturn_model::ObjectKind::Service, &name);
+    let facts = ObjectRef::global(uturn_model::ObjectKind::Facts, "facts");
     let pieces = [
         "\n", " ", "- ", "{", "}", "[", "]", ": ", "\"", "'", "&a ", "*a", "|\n", "ä", "---\n",
         "# ", "\t", ",", "? ",

@@ -11,7 +11,7 @@ use uturn_model::lb::{
     HealthCheck, Listener, ListenerProtocol, ProbeSource, Profile, Redirect, Rule, Scheduler,
     Scope, Source as Sees, Target, TargetKind,
 };
-use uturn_model::{IpNet, Kind, LoadBalancer, Name, NamespacedName, ObjectRef, Port, Text};
+use uturn_model::{IpNet, LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Port, Text};
 use uturn_snapshot::{Source, read_load_balancers, write_load_balancers};
 
 fn source(text: impl Into<String>) -> Source {
@@ -181,8 +181,8 @@ fn rule() -> impl Strategy<Value = Rule> {
         Just(PathKind::ImplementationSpecific)
     ];
     let owner = prop_oneof![
-        namespaced().prop_map(|name| ObjectRef::namespaced(Kind::Ingress, &name)),
-        text().prop_map(|name| ObjectRef::global(Kind::Facts, name)),
+        namespaced().prop_map(|name| ObjectRef::namespaced(ObjectKind::Ingress, &name)),
+        text().prop_map(|name| ObjectRef::global(ObjectKind::Facts, name)),
     ];
     let path = prop::option::of((text(), kind));
     let targets = prop::collection::vec(target(), 0..3);

@@ -9,8 +9,8 @@ use uturn_model::ingress::{Backend, BackendPort, PathKind};
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::service::{IpMode, Policy, ServiceKind, TargetPort};
 use uturn_model::{
-    Basis, Cluster, Family, Kind, NamespacedName, ObjectRef, Port, Protocol, ProxyMode, Variant,
-    WorkloadKind,
+    Basis, Cluster, Family, NamespacedName, ObjectKind, ObjectRef, Port, Protocol, ProxyMode,
+    Variant, WorkloadKind,
 };
 use uturn_snapshot::{Loaded, Source, load, read};
 
@@ -235,7 +235,7 @@ items:
 ",
     );
     let pod = &cluster.pods[&name("shop/front-7c9d5b6f8-x")];
-    let front = ObjectRef::namespaced(Kind::Deployment, &name("shop/front"));
+    let front = ObjectRef::namespaced(ObjectKind::Deployment, &name("shop/front"));
     assert_eq!(pod.owner, Some(front));
     assert!(!pod.ready);
     assert_eq!(pod.spec.containers.len(), 2);

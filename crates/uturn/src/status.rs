@@ -25,7 +25,7 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// Why a command came to nothing.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: Status,
@@ -33,7 +33,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The user's input is at fault; every fault is said.
+    /// The user's input is at fault; lists every fault.
     pub(crate) fn input(messages: Vec<String>) -> Self {
         Self { status: Status::BadInput, messages }
     }
@@ -48,7 +48,7 @@ impl Failure {
         Self { status: Status::NotHere, messages: vec![message.into()] }
     }
 
-    /// Says it on stderr.
+    /// Prints it on stderr.
     pub(crate) fn report(self, printer: &Printer) -> Status {
         for message in &self.messages {
             printer.error(message);

@@ -1,12 +1,12 @@
 //! Cures for the findings of an analysis.
 
 use uturn_model::pod::DnsPolicy;
-use uturn_model::{Client, Cluster, Flow, Kind, NamespacedName, Verdict};
+use uturn_model::{Client, Cluster, Flow, NamespacedName, ObjectKind, Verdict};
 use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
 
 use super::MOST_BYTES;
-use crate::cure::{Case, Cure, Twin, cures};
+use crate::cure::{Case, Cure, TrialBase, cures};
 use crate::{CureTitle, Example, Finding};
 
 /// Cures are tried on at most this many findings.
@@ -20,15 +20,15 @@ const MOST_CLIENTS: usize = 20;
 /// Returns all cures that were tried, in the order of the indices; none for a finding on which
 /// none were tried because the manifests are too long or there are too many findings.
 pub(super) fn try_all(
-    twin: &Twin<'_>,
+    base: &TrialBase<'_>,
     findings: &mut [(usize, Finding)],
     indices: &[usize],
 ) -> Vec<Vec<Cure>> {
     let of = |(number, index): (usize, &usize)| {
         let (reading, finding) = &mut findings[*index];
-        // The twin is of the first reading.
-        let may_try = *reading == 0 && number < MOST_FINDINGS && is_editable(twin.manifests());
-        let Some(mut cures) = may_try.then(|| try_one(twin, finding)).flatten() else {
+        // The base is built from the first reading.
+        let may_try = *reading == 0 && number < MOST_FINDINGS && is_editable(base.manifests());
+        let Some(mut cures) = may_try.then(|| try_one(base, finding)).flatten() else {
             return Vec::new();
         };
         finding.cures = titles(&cures);
@@ -38,11 +38,11 @@ pub(super) fn try_all(
     indices.iter().enumerate().map(of).collect()
 }
 
-fn try_one(twin: &Twin<'_>, finding: &Finding) -> Option<Vec<Cure>> {
-    let case = case_of(twin.manifests(), twin.engine(), finding).ok()??;
-    let mut cures = cures(twin, &case);
+fn try_one(base: &TrialBase<'_>, finding: &Finding) -> Option<Vec<Cure>> {
+    let case = case_of(base.manifests(), base.engine(), finding).ok()??;
+    let mut cures = cures(base, &case);
     // A node or security group that stops many flows is not cured by changing one caller.
-    let is_target = matches!(finding.subject.kind, Kind::Service | Kind::Ingress);
+    let is_target = matches!(finding.subject.kind, ObjectKind::Service | ObjectKind::Ingress);
     cures.retain(|cure| is_target || !cure.is_callers());
     Some(cures)
 }
@@ -66,7 +66,7 @@ pub fn cures_of_flow(
     }
     let engine = Engine::new(cluster)?;
     let case = Case::flow(manifests, &engine, flow.clone()).map_err(|why| vec![why])?;
-    Ok(titles(&cures(&Twin::new(manifests, &engine), &case)))
+    Ok(titles(&cures(&TrialBase::new(manifests, &engine), &case)))
 }
 
 /// The titles of the cures that work.

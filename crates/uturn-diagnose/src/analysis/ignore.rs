@@ -2,7 +2,7 @@
 //! commas or on lines of their own.
 
 use thiserror::Error;
-use uturn_model::{Cluster, Kind, Labels, ObjectRef, Origin, Text};
+use uturn_model::{Cluster, Labels, ObjectKind, ObjectRef, Origin, Text};
 
 use super::{Note, Suppression};
 use crate::{Code, Finding};
@@ -87,7 +87,7 @@ fn annotated(cluster: &Cluster) -> impl Iterator<Item = (ObjectRef, &Labels, &Or
     let ingresses =
         ingresses.map(|ingress| (ingress.object(), &ingress.annotations, &ingress.origin));
     let nodes = cluster.nodes.values().map(|node| {
-        (ObjectRef::global(Kind::Node, node.name.as_str()), &node.annotations, &node.origin)
+        (ObjectRef::global(ObjectKind::Node, node.name.as_str()), &node.annotations, &node.origin)
     });
     services.chain(ingresses).chain(nodes)
 }

@@ -68,8 +68,9 @@ fn servers<'a>(engine: &Engine<'a>) -> Vec<(&'a Pod, Port)> {
         if !pod.is_alive() || pod.spec.host_network || pod.ips.is_empty() {
             continue;
         }
-        let port = pod.spec.ports().find(|one| one.protocol == Protocol::Tcp).map(|one| one.port);
-        let is_new = found.iter().all(|(one, _)| one.node != pod.node);
+        let port =
+            pod.spec.ports().find(|port| port.protocol == Protocol::Tcp).map(|port| port.port);
+        let is_new = found.iter().all(|(server, _)| server.node != pod.node);
         found.extend(port.filter(|_| is_new).map(|port| (pod, port)));
     }
     found

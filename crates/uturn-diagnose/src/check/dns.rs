@@ -30,8 +30,11 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
                 .next("on a node: the kubelet's clusterDNS is the same address"),
             );
             let slices = cluster.slices(&service.name);
-            let ready =
-                slices.iter().flat_map(|one| &one.endpoints).filter(|one| one.ready).count();
+            let ready = slices
+                .iter()
+                .flat_map(|slice| &slice.endpoints)
+                .filter(|endpoint| endpoint.ready)
+                .count();
             let what = "CoreDNS has pods that are ready";
             checks.push(match ready {
                 0 if lacks_endpoints(service) => Check::unknown(what, "its pods are not given"),
@@ -43,7 +46,7 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
                 let port = service
                     .ports
                     .iter()
-                    .find(|one| one.port.number() == 53 && one.protocol == protocol);
+                    .find(|port| port.port.number() == 53 && port.protocol == protocol);
                 let what = format!("port 53 {protocol} answers from every node");
                 let Some(port) = port else {
                     checks.push(Check::failed(
@@ -126,11 +129,11 @@ fn corefile(engine: &Engine<'_>) -> Check {
 fn resolves(engine: &Engine<'_>) -> Check {
     let what = "the name of a Service leads to it";
     let cluster = engine.cluster();
-    let service = cluster.services.values().find(|one| {
-        !one.cluster_ips.is_empty()
-            && one.ports.iter().any(|port| port.protocol == Protocol::Tcp)
-            && cluster.slices(&one.name).iter().any(|slice| !slice.endpoints.is_empty())
-            && Some(&one.name) != cluster.dns.service.as_ref()
+    let service = cluster.services.values().find(|service| {
+        !service.cluster_ips.is_empty()
+            && service.ports.iter().any(|port| port.protocol == Protocol::Tcp)
+            && cluster.slices(&service.name).iter().any(|slice| !slice.endpoints.is_empty())
+            && Some(&service.name) != cluster.dns.service.as_ref()
     });
     let Some(service) = service else {
         return Check::unknown(what, "there is no Service with endpoints");

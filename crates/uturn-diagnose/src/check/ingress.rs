@@ -38,7 +38,7 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
     checks.push(rules(ingress));
     let (port, _) = controller::ingress_listens(engine.cluster(), ingress);
     let is_open = ingress.unjudged.contains(&Unknown::Backends);
-    for vip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
+    for vip in ingress.load_balancer.iter().filter_map(|address| address.ip) {
         let at = SocketAddr::new(vip, port.number());
         checks.extend(health_of(engine, at, Protocol::Tcp, false, is_open));
     }
@@ -67,7 +67,7 @@ fn lb_group(engine: &Engine<'_>, ingress: &Ingress) -> Check {
     let balancer = engine
         .balancers()
         .iter()
-        .find(|one| ingress.load_balancer.iter().any(|lb| lb.ip == Some(one.vip)));
+        .find(|balancer| ingress.load_balancer.iter().any(|lb| lb.ip == Some(balancer.vip)));
     let Some(balancer) = balancer else { return Check::unknown(what, "it has no address yet") };
     if balancer.security_groups.is_empty() {
         return Check::unknown(what, "no security group is stated of it: everything is taken to enter")
@@ -111,7 +111,7 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
         }
         let full = NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
         let what = format!("backend svc/{full}:{port} answers in the cluster");
-        if all.iter().any(|one| one.what == what) {
+        if all.iter().any(|check| check.what == what) {
             continue;
         }
         let check = match cluster.services.get(&full) {
@@ -122,9 +122,9 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
             None => Check::failed(&*what, "there is no such Service")
                 .next(Code::BackendMissing.explain()),
             Some(service) => {
-                let has = service.ports.iter().any(|one| match port {
-                    BackendPort::Number(number) => one.port == *number,
-                    BackendPort::Name(name) => one.name.as_ref() == Some(name),
+                let has = service.ports.iter().any(|service_port| match port {
+                    BackendPort::Number(number) => service_port.port == *number,
+                    BackendPort::Name(name) => service_port.name.as_ref() == Some(name),
                 });
                 match has {
                     false => Check::failed(&*what, format!("it has no port {port}"))
@@ -184,8 +184,9 @@ fn calls(engine: &Engine<'_>, ingress: &Ingress) -> Check {
 }
 
 fn outside(engine: &Engine<'_>, ingress: &Ingress) -> Option<Check> {
-    let is_public = engine.balancers().iter().any(|one| {
-        one.scope == Scope::Public && ingress.load_balancer.iter().any(|lb| lb.ip == Some(one.vip))
+    let is_public = engine.balancers().iter().any(|balancer| {
+        balancer.scope == Scope::Public
+            && ingress.load_balancer.iter().any(|lb| lb.ip == Some(balancer.vip))
     });
     let flows =
         targets(ingress).into_iter().map(|to| flow(Client::Outside(None), to, Protocol::Tcp));

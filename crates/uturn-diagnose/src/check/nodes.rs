@@ -15,7 +15,7 @@ pub(super) fn node_ports(cluster: &Cluster) -> (u16, u16) {
     (30_000, cloud::last_node_port(cluster))
 }
 
-/// Somebody whom no rule knows by address.
+/// An address outside the cluster that no rule is likely to name.
 pub(super) fn anyone() -> IpAddr {
     IpAddr::from([198, 51, 100, 10])
 }
@@ -23,8 +23,8 @@ pub(super) fn anyone() -> IpAddr {
 pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
     let cluster = engine.cluster();
     let mut checks = vec![ready(node), version(engine, node)];
-    let whom = format!("NodePorts {} from anywhere", cloud::node_ports(cluster));
-    checks.push(lets(engine, node, &whom, node_ports(cluster), anyone()));
+    let peers = format!("NodePorts {} from anywhere", cloud::node_ports(cluster));
+    checks.push(lets(engine, node, &peers, node_ports(cluster), anyone()));
     let pods = cluster.network.pod_cidrs.value.iter().filter(|net| net.addr().is_ipv4());
     for net in pods {
         let peer = net.hosts().next().unwrap_or(net.addr());
@@ -72,7 +72,8 @@ fn version(engine: &Engine<'_>, node: &Node) -> Check {
     }
 }
 
-/// Whether a node's groups let ports in from anybody; nothing where they are not known.
+/// Whether a node's groups let ports in from any address. Returns `None` if the groups are not
+/// known.
 pub(super) fn group_lets_in(
     engine: &Engine<'_>,
     node: &Node,
@@ -113,9 +114,9 @@ fn groups_let(
     Some(Ok(()))
 }
 
-fn lets(engine: &Engine<'_>, node: &Node, whom: &str, ports: (u16, u16), peer: IpAddr) -> Check {
+fn lets(engine: &Engine<'_>, node: &Node, peers: &str, ports: (u16, u16), peer: IpAddr) -> Check {
     let cluster = engine.cluster();
-    let what = format!("its {} lets in {whom}", cloud::firewall(cluster));
+    let what = format!("its {} lets in {peers}", cloud::firewall(cluster));
     match groups_let(engine, node, ports, peer) {
         None => {
             let groups = cloud::firewalls(cluster);

@@ -13,7 +13,7 @@ use crate::{Code, cloud};
 
 pub(super) fn check(engine: &Engine<'_>, service: &Service) -> Checklist {
     let mut checks = Vec::new();
-    let has_node_ports = service.ports.iter().any(|one| one.node_port.is_some());
+    let has_node_ports = service.ports.iter().any(|port| port.node_port.is_some());
     if has_node_ports {
         checks.push(groups(engine));
     }
@@ -31,7 +31,7 @@ pub(super) fn check(engine: &Engine<'_>, service: &Service) -> Checklist {
     Checklist { subject: format!("svc/{}", service.name), checks }
 }
 
-/// What a Service has to have inside the cluster, whoever leads calls to it.
+/// What a Service needs inside the cluster, with or without a load balancer.
 pub(super) fn inside(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
     let mut checks = vec![ports(engine, service), endpoints(engine, service)];
     if !service.cluster_ips.is_empty() {
@@ -90,8 +90,9 @@ fn bandwidth(engine: &Engine<'_>, service: &Service) -> Option<Check> {
 }
 
 fn bandwidth_of(engine: &Engine<'_>, service: &Service, what: &str) -> Check {
-    let is_public = engine.balancers().iter().any(|one| {
-        one.scope == Scope::Public && service.load_balancer.iter().any(|lb| lb.ip == Some(one.vip))
+    let is_public = engine.balancers().iter().any(|balancer| {
+        balancer.scope == Scope::Public
+            && service.load_balancer.iter().any(|lb| lb.ip == Some(balancer.vip))
     });
     if !is_public {
         return Check::ok(what, "not needed: the load balancer is a private one");
@@ -119,12 +120,15 @@ fn node_ports(engine: &Engine<'_>, service: &Service) -> Check {
     let mut flows = Vec::new();
     let nodes: Vec<&Node> = cluster.nodes.values().collect();
     let slices = cluster.slices(&service.name);
-    let homes: Vec<_> =
-        slices.iter().flat_map(|one| &one.endpoints).filter_map(|one| one.node.as_ref()).collect();
+    let homes: Vec<_> = slices
+        .iter()
+        .flat_map(|slice| &slice.endpoints)
+        .filter_map(|endpoint| endpoint.node.as_ref())
+        .collect();
     for port in &service.ports {
         let Some(number) = port.node_port else { continue };
         for (at, node) in nodes.iter().enumerate() {
-            // A node without a pod answers nobody under policy Local.
+            // A node without a pod answers no call under policy Local.
             if service.external_policy == Policy::Local && !homes.contains(&&node.name) {
                 continue;
             }
@@ -140,7 +144,7 @@ fn node_ports(engine: &Engine<'_>, service: &Service) -> Check {
 /// The load balancer, from inside: does it loop?
 fn load_balancer(engine: &Engine<'_>, service: &Service) -> Check {
     let mut flows = Vec::new();
-    for vip in service.load_balancer.iter().filter_map(|one| one.ip) {
+    for vip in service.load_balancer.iter().filter_map(|address| address.ip) {
         for port in &service.ports {
             let to = Destination::Address(SocketAddr::new(vip, port.port.number()));
             flows.extend(from_each(engine, &to, port.protocol));
@@ -155,7 +159,7 @@ fn load_balancer(engine: &Engine<'_>, service: &Service) -> Check {
 
 fn health(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
     let mut all = Vec::new();
-    for vip in service.load_balancer.iter().filter_map(|one| one.ip) {
+    for vip in service.load_balancer.iter().filter_map(|address| address.ip) {
         for port in &service.ports {
             let at = SocketAddr::new(vip, port.port.number());
             all.extend(health_of(
@@ -189,10 +193,10 @@ pub(super) fn health_of(
     if health.is_empty() {
         return Some(Check::failed(what, "there is no target").next(Code::NoTargets.explain()));
     }
-    let alive = health.iter().filter(|one| one.alive).count();
+    let alive = health.iter().filter(|target| target.alive).count();
     let said = format!("{alive} of {} targets", health.len());
-    let by_design = |one: &uturn_path::Health| {
-        one.alive || is_local && alive > 0 && one.mechanisms == [Mechanism::NoEndpoint]
+    let by_design = |target: &uturn_path::Health| {
+        target.alive || is_local && alive > 0 && target.mechanisms == [Mechanism::NoEndpoint]
     };
     if health.iter().all(by_design) {
         let more =
@@ -200,9 +204,9 @@ pub(super) fn health_of(
         return Some(Check::ok(what, format!("{said}{more}")));
     }
     let mut check = Check::failed(what, said);
-    for one in health.iter().filter(|one| !one.alive).take(3) {
-        let why: Vec<&str> = one.mechanisms.iter().map(|one| one.as_str()).collect();
-        check.evidence.push(format!("{}: {}", one.target, why.join(", ")));
+    for dead in health.iter().filter(|target| !target.alive).take(3) {
+        let why: Vec<&str> = dead.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
+        check.evidence.push(format!("{}: {}", dead.target, why.join(", ")));
     }
     Some(check.next(Code::ProbeBlackhole.explain()))
 }
@@ -224,9 +228,9 @@ fn ports(engine: &Engine<'_>, service: &Service) -> Check {
     for port in &service.ports {
         let silent = pods.iter().all(|pod| pod.spec.ports().next().is_none());
         let has = |pod: &&Pod| match &port.target {
-            TargetPort::Number(number) => {
-                pod.spec.ports().any(|one| one.port == *number && one.protocol == port.protocol)
-            }
+            TargetPort::Number(number) => pod.spec.ports().any(|container_port| {
+                container_port.port == *number && container_port.protocol == port.protocol
+            }),
             TargetPort::Name(name) => pod.spec.named_port(name, port.protocol).is_some(),
         };
         let said = format!("{} → targetPort {}", port.port, port.target);
@@ -268,7 +272,7 @@ fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
     let what = "there are endpoints that are ready";
     let slices = engine.cluster().slices(&service.name);
     let all: Vec<_> = slices.iter().flat_map(|slice| &slice.endpoints).collect();
-    let ready = all.iter().filter(|one| one.ready).count();
+    let ready = all.iter().filter(|endpoint| endpoint.ready).count();
     let see = format!(
         "kubectl -n {} get endpointslices -l kubernetes.io/service-name={}",
         service.name.namespace, service.name.name
@@ -346,9 +350,11 @@ fn each_endpoint(engine: &Engine<'_>, service: &Service) -> Check {
     let mut flows = Vec::new();
     for slice in engine.cluster().slices(&service.name) {
         for port in &slice.ports {
-            for one in slice.endpoints.iter().filter(|one| one.ready) {
-                let to = Destination::Address(SocketAddr::new(one.address, port.port.number()));
-                let elsewhere = a_pod_on_each(engine).into_iter().find(|pod| pod.node != one.node);
+            for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.ready) {
+                let to =
+                    Destination::Address(SocketAddr::new(endpoint.address, port.port.number()));
+                let elsewhere =
+                    a_pod_on_each(engine).into_iter().find(|pod| pod.node != endpoint.node);
                 let pod = elsewhere.or_else(|| a_pod_on_each(engine).into_iter().next());
                 flows.extend(pod.map(|pod| flow(Client::Pod(pod.name.clone()), to, port.protocol)));
             }

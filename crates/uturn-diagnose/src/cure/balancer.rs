@@ -3,7 +3,7 @@
 use uturn_lb::cloud::{self, OverridesObject, Owner};
 use uturn_model::lb::{Layer, ProbeSource, Source, TargetKind};
 use uturn_model::network::SecurityRule;
-use uturn_model::{Kind, Mechanism, NamespacedName, ObjectRef, Protocol};
+use uturn_model::{Mechanism, NamespacedName, ObjectKind, ObjectRef, Protocol};
 use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::loopback::{facts, probe_source_path};
@@ -41,13 +41,13 @@ fn place(case: &Case<'_>) -> Option<Place> {
     let name = NamespacedName::new(owner.namespace.as_ref()?.as_str(), &owner.name).ok()?;
     let cluster = case.cluster();
     let written = match owner.kind {
-        Kind::Ingress => Owner::Ingress(cluster.ingresses.get(&name)?),
+        ObjectKind::Ingress => Owner::Ingress(cluster.ingresses.get(&name)?),
         _ => Owner::Service(cluster.services.get(&name)?),
     };
     let object = cloud::entry(cluster.provider.value.cloud()?)?.overrides.as_ref()?;
     let place = cloud::model(cluster)?.overrides_place(written);
     let name = NamespacedName::new(name.namespace.as_str(), &place.name).ok()?;
-    let overrides = ObjectRef::namespaced(Kind::CloudObject(object.kind), &name);
+    let overrides = ObjectRef::namespaced(ObjectKind::CloudObject(object.kind), &name);
     Some(Place { owner, overrides, object, switch: place.switch })
 }
 

@@ -1,21 +1,19 @@
-//! What is to be cured: a flow or health checks, and all that hangs on it.
+//! What is to be cured: a flow or health checks, with the Service and load balancer concerned.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_lb::{controller, rules};
-use uturn_model::ingress::{Backend, BackendPort};
-use uturn_model::lb::{Layer, Listener, LoadBalancer, Redirect};
+use uturn_model::lb::{Listener, LoadBalancer};
 use uturn_model::route::StepKind;
-use uturn_model::service::ServicePort;
 use uturn_model::{
-    Client, Cluster, Destination, Flow, Kind, Known, Mechanism, Name, NamespacedName, ObjectRef,
-    Port, Protocol, Service, Text, Verdict,
+    Client, Cluster, Destination, Flow, Known, Mechanism, Name, ObjectKind, ObjectRef, Protocol,
+    Service, Verdict,
 };
 use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
 
-use super::Standing;
+use super::CaseState;
+use super::destination::{Aim, aim};
 use crate::Code;
 
 /// What fails.
@@ -35,36 +33,20 @@ pub struct Case<'a> {
     pub engine: &'a Engine<'a>,
     /// What fails.
     pub subject: Subject,
-    /// How it stands.
-    pub before: Standing,
-    /// Why.
+    /// Its state before any edit.
+    pub before: CaseState,
+    /// Why it fails.
     pub mechanisms: Vec<Mechanism>,
     pub(crate) aim: Aim,
-    /// What its answers suffer is that a bridge shows them to no rule.
+    /// Whether replies go astray because a bridge hides them from rules.
     pub(super) is_reply_unseen: bool,
 }
 
-/// What a flow goes for.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Aim {
-    /// The load balancer's address.
-    pub(crate) vip: Option<SocketAddr>,
-    /// What asked for the listener there.
-    pub(crate) owner: Option<ObjectRef>,
-    /// The Service behind, with its port where it has such a one.
-    pub(crate) service: Option<NamespacedName>,
-    pub(crate) port: Option<ServicePort>,
-    /// The host and path that are asked for.
-    pub(crate) host: Option<Text>,
-    pub(crate) path: Option<Text>,
-    /// The port that the client calls.
-    pub(crate) called: Option<Port>,
-    /// Whether a redirect leads there.
-    pub(crate) is_redirected: bool,
-}
-
 impl<'a> Case<'a> {
-    /// A flow as it stands.
+    /// Walks a flow and makes a case of it.
+    ///
+    /// # Errors
+    /// Returns an error if the flow cannot be walked.
     pub fn flow(
         manifests: &'a Manifests,
         engine: &'a Engine<'a>,
@@ -72,17 +54,20 @@ impl<'a> Case<'a> {
     ) -> Result<Self, WalkError> {
         let verdicts = engine.cases(&flow)?;
         let mut mechanisms: Vec<Mechanism> =
-            verdicts.iter().flat_map(|one| one.mechanisms.clone()).collect();
+            verdicts.iter().flat_map(|verdict| verdict.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
         mechanisms.dedup();
-        let before = standing(&flow, &verdicts);
+        let before = case_state(&flow, &verdicts);
         let aim = aim(engine, &flow, sent_to(&verdicts));
         let subject = Subject::Flow(flow);
         let is_reply_unseen = verdicts.iter().any(Code::is_reply_unseen);
         Ok(Self { manifests, engine, subject, before, mechanisms, aim, is_reply_unseen })
     }
 
-    /// Health checks as they stand.
+    /// Walks the health checks of a listener and makes a case of them.
+    ///
+    /// # Errors
+    /// Returns an error if a health check cannot be walked.
     pub fn probes(
         manifests: &'a Manifests,
         engine: &'a Engine<'a>,
@@ -91,11 +76,11 @@ impl<'a> Case<'a> {
     ) -> Result<Self, WalkError> {
         let health = engine.health(listener, protocol)?.unwrap_or_default();
         let mut mechanisms: Vec<Mechanism> =
-            health.iter().flat_map(|one| one.mechanisms.clone()).collect();
+            health.iter().flat_map(|target| target.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
         mechanisms.dedup();
-        let alive = health.iter().filter(|one| one.alive).count();
-        let before = Standing::Probes { listener, protocol, alive, of: health.len() };
+        let alive = health.iter().filter(|target| target.alive).count();
+        let before = CaseState::Probes { listener, protocol, alive, of: health.len() };
         let flow =
             Flow { from: Client::Outside(None), to: Destination::Address(listener), protocol };
         let aim = aim(engine, &flow, None);
@@ -105,11 +90,11 @@ impl<'a> Case<'a> {
 
     /// The codes of what is wrong.
     pub fn codes(&self) -> BTreeSet<Code> {
-        let kind = self.owner_kind().unwrap_or(Kind::Service);
-        let of = |one: &Mechanism| Code::of_reply(*one, kind, self.is_reply_unseen);
+        let kind = self.owner_kind().unwrap_or(ObjectKind::Service);
+        let of = |mechanism: &Mechanism| Code::of_reply(*mechanism, kind, self.is_reply_unseen);
         match self.before {
             // Health checks that die are one finding, whatever stops them.
-            Standing::Probes { .. } if !self.before.is_fine() => {
+            CaseState::Probes { .. } if !self.before.is_fine() => {
                 BTreeSet::from([Code::ProbeBlackhole])
             }
             _ => self.mechanisms.iter().map(of).collect(),
@@ -122,7 +107,7 @@ impl<'a> Case<'a> {
     }
 
     /// The kind of what asked for the load balancer on the way.
-    pub fn owner_kind(&self) -> Option<Kind> {
+    pub fn owner_kind(&self) -> Option<ObjectKind> {
         self.aim.owner.as_ref().map(|owner| owner.kind)
     }
 
@@ -134,7 +119,7 @@ impl<'a> Case<'a> {
         self.mechanisms.contains(&mechanism)
     }
 
-    /// The flow, where it is one.
+    /// The flow. Returns `None` if the case is about health checks.
     pub(crate) fn walked(&self) -> Option<&Flow> {
         match &self.subject {
             Subject::Flow(flow) => Some(flow),
@@ -154,11 +139,10 @@ impl<'a> Case<'a> {
             Subject::Flow(flow) => flow.protocol,
             Subject::Probes(_, protocol) => *protocol,
         };
-        let balancer = self.engine.balancers().iter().find(|one| one.vip == vip.ip())?;
-        let listener = balancer
-            .listeners
-            .iter()
-            .find(|one| one.port.number() == vip.port() && one.protocol.transport() == protocol)?;
+        let balancer = self.engine.balancers().iter().find(|balancer| balancer.vip == vip.ip())?;
+        let listener = balancer.listeners.iter().find(|listener| {
+            listener.port.number() == vip.port() && listener.protocol.transport() == protocol
+        })?;
         Some((balancer, listener))
     }
 
@@ -189,219 +173,46 @@ impl<'a> Case<'a> {
     }
 
     fn ends_tls(&self) -> bool {
-        self.listener().is_some_and(|(_, one)| one.protocol.ends_tls())
+        self.listener().is_some_and(|(_, listener)| listener.protocol.ends_tls())
     }
 
     /// Services and Ingresses that share the load balancer.
     pub(crate) fn sharers(&self, vip: IpAddr) -> Vec<ObjectRef> {
         let cluster = self.cluster();
-        let has =
-            |list: &[uturn_model::service::LbIngress]| list.iter().any(|one| one.ip == Some(vip));
-        let services =
-            cluster.services.values().filter(|one| has(&one.load_balancer)).map(Service::object);
+        let has = |list: &[uturn_model::service::LbIngress]| {
+            list.iter().any(|address| address.ip == Some(vip))
+        };
+        let services = cluster
+            .services
+            .values()
+            .filter(|service| has(&service.load_balancer))
+            .map(Service::object);
         let ingresses = cluster.ingresses.values();
-        let ingresses = ingresses.filter(|one| has(&one.load_balancer)).map(|one| one.object());
+        let ingresses =
+            ingresses.filter(|ingress| has(&ingress.load_balancer)).map(|ingress| ingress.object());
         services.chain(ingresses).collect()
     }
 }
 
-/// How a flow stands.
-pub(crate) fn standing(flow: &Flow, verdicts: &[Verdict]) -> Standing {
+/// The state of a flow: its worst verdict.
+pub(crate) fn case_state(flow: &Flow, verdicts: &[Verdict]) -> CaseState {
     let worst = verdicts.iter().max_by(|a, b| a.share_failing().exact_cmp(&b.share_failing()));
-    Standing::Flow {
+    CaseState::Flow {
         flow: flow.clone(),
-        outcomes: worst.map(|one| one.outcomes.clone()).unwrap_or_default(),
-        mechanisms: worst.map(|one| one.mechanisms.clone()).unwrap_or_default(),
-        conditions: worst.map(|one| one.conditions.clone()).unwrap_or_default(),
+        outcomes: worst.map(|verdict| verdict.outcomes.clone()).unwrap_or_default(),
+        mechanisms: worst.map(|verdict| verdict.mechanisms.clone()).unwrap_or_default(),
+        conditions: worst.map(|verdict| verdict.conditions.clone()).unwrap_or_default(),
     }
 }
 
-/// Says where a fact comes from.
-pub(crate) fn ground<T>(known: &Known<T>) -> String {
+/// The basis of a fact, in words.
+pub(crate) fn basis_of<T>(known: &Known<T>) -> String {
     known.basis.to_string()
 }
 
-/// Where the client's packets go first: what its name led to.
+/// Where the client's packets go first: the address that its name resolves to.
 fn sent_to(verdicts: &[Verdict]) -> Option<SocketAddr> {
-    let routes = verdicts.iter().flat_map(|one| &one.routes);
-    let mut steps = routes.flat_map(|one| &one.hops).flat_map(|hop| &hop.steps);
+    let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
+    let mut steps = routes.flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
     steps.find(|step| step.kind == StepKind::Send)?.after.map(|leg| leg.dst)
-}
-
-/// `sent` is where the client's name leads, where that is known.
-fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
-    let cluster = engine.cluster();
-    match &flow.to {
-        Destination::Pod(..) => Aim::default(),
-        Destination::Service(name, port) => {
-            let service = cluster.services.get(name);
-            let wanted = |one: &&ServicePort| match port {
-                None => true,
-                Some(text) => {
-                    one.name.as_ref() == Some(text) || text.parse::<Port>() == Ok(one.port)
-                }
-            };
-            let found = service.and_then(|one| one.ports.iter().find(wanted)).cloned();
-            let called = found.as_ref().map(|one| one.port);
-            let called = called.or_else(|| port.as_ref()?.parse().ok());
-            Aim { service: Some(name.clone()), port: found, called, ..Aim::default() }
-        }
-        Destination::Ingress { name, host, path } => {
-            let Some(ingress) = cluster.ingresses.get(name) else { return Aim::default() };
-            let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
-            let (host, path, port) = (call.host, call.path, call.port);
-            let vip = ingress.load_balancer.iter().find_map(|one| one.ip);
-            match vip {
-                Some(ip) => at(engine, SocketAddr::new(ip, port.number()), host, path, flow),
-                None => Aim { owner: Some(ingress.object()), host, path, ..Aim::default() },
-            }
-        }
-        Destination::Address(address) => at(engine, *address, None, None, flow),
-        Destination::Host(host, port) => match sent {
-            Some(to) => at(engine, to, Some(host.clone()), None, flow),
-            None => by_host(engine, host, *port, None, flow),
-        },
-        Destination::Url { host, port, path, .. } => {
-            let is_name = host.parse::<IpAddr>().is_err();
-            match sent.filter(|_| is_name) {
-                Some(to) => at(engine, to, Some(host.clone()), Some(path.clone()), flow),
-                None => by_host(engine, host, *port, Some(path.clone()), flow),
-            }
-        }
-    }
-}
-
-fn by_host(engine: &Engine<'_>, host: &Text, port: Port, path: Option<Text>, flow: &Flow) -> Aim {
-    if let Ok(ip) = host.parse::<IpAddr>() {
-        return at(engine, SocketAddr::new(ip, port.number()), None, path, flow);
-    }
-    let owner = engine.balancer_behind(&flow.to, flow.protocol).map(|rule| rule.owner.clone());
-    let vip =
-        owner.as_ref().and_then(|owner| vip_of(engine, owner)).or_else(|| by_rule(engine, host));
-    if let Some(ip) = vip {
-        return at(engine, SocketAddr::new(ip, port.number()), Some(host.clone()), path, flow);
-    }
-    let mut parts = host.split('.');
-    let named = match (parts.next(), parts.next()) {
-        (Some(name), Some(namespace)) => NamespacedName::new(namespace, name).ok(),
-        _ => None,
-    };
-    let service = named.and_then(|name| engine.cluster().services.get(&name));
-    let found = service.and_then(|one| one.ports.iter().find(|one| one.port == port)).cloned();
-    Aim {
-        service: service.map(|one| one.name.clone()),
-        port: found,
-        host: Some(host.clone()),
-        path,
-        called: Some(port),
-        ..Aim::default()
-    }
-}
-
-/// The address of the Ingress that names a host.
-fn by_rule(engine: &Engine<'_>, host: &Text) -> Option<IpAddr> {
-    let named = engine
-        .cluster()
-        .ingresses
-        .values()
-        .find(|one| one.rules.iter().any(|rule| rule.host.as_ref() == Some(host)))?;
-    named.load_balancer.iter().find_map(|one| one.ip)
-}
-
-fn vip_of(engine: &Engine<'_>, owner: &ObjectRef) -> Option<IpAddr> {
-    let name = owner.namespaced_name()?;
-    let cluster = engine.cluster();
-    let list = match owner.kind {
-        Kind::Service => &cluster.services.get(&name)?.load_balancer,
-        Kind::Ingress => &cluster.ingresses.get(&name)?.load_balancer,
-        _ => return None,
-    };
-    list.iter().find_map(|one| one.ip)
-}
-
-/// Where a redirect leads, if that is another listener of a load balancer that serves.
-fn beyond(
-    engine: &Engine<'_>,
-    redirect: &Redirect,
-    asked: &Aim,
-) -> Option<(SocketAddr, Text, Text)> {
-    let vip = asked.vip?;
-    let host = asked.host.as_deref().map_or_else(|| vip.ip().to_string(), str::to_owned);
-    let (host, path) = redirect.aim(&host, asked.path.as_deref().unwrap_or("/"));
-    let ip = match redirect.host.as_ref() {
-        Some(host) => by_rule(engine, host)?,
-        None => vip.ip(),
-    };
-    let to = SocketAddr::new(ip, redirect.port.number());
-    let balancer = engine.balancers().iter().find(|one| one.vip == ip)?;
-    let listener = balancer.listeners.iter().find(|one| one.port == redirect.port)?;
-    let rule = rules::find(&listener.rules, host, path)?;
-    rule.redirect.is_none().then(|| (to, host.into(), path.into()))
-}
-
-fn at(
-    engine: &Engine<'_>,
-    address: SocketAddr,
-    host: Option<Text>,
-    path: Option<Text>,
-    flow: &Flow,
-) -> Aim {
-    let cluster = engine.cluster();
-    let called = Port::new(address.port());
-    let own = cluster.services.values().find(|one| one.cluster_ips.contains(&address.ip()));
-    if let Some(service) = own {
-        let port = service.ports.iter().find(|one| Some(one.port) == called).cloned();
-        let service = Some(service.name.clone());
-        return Aim { service, port, host, path, called, ..Aim::default() };
-    }
-    let Some(balancer) = engine.balancers().iter().find(|one| one.vip == address.ip()) else {
-        return Aim { host, path, called, ..Aim::default() };
-    };
-    let listener = balancer.listeners.iter().find(|one| {
-        one.port.number() == address.port() && one.protocol.transport() == flow.protocol
-    });
-    let mut aim = Aim { vip: Some(address), host, path, called, ..Aim::default() };
-    let Some(listener) = listener else { return aim };
-    let rule = match listener.protocol.layer() {
-        Layer::L4 => listener.rules.first(),
-        Layer::L7 => {
-            let host = aim.host.as_deref().map_or_else(|| address.ip().to_string(), str::to_owned);
-            rules::find(&listener.rules, &host, aim.path.as_deref().unwrap_or("/"))
-        }
-    };
-    aim.owner = rule.or(listener.rules.first()).map(|rule| rule.owner.clone());
-    let Some(rule) = rule else { return aim };
-    if let Some((to, host, path)) = rule.redirect.as_ref().and_then(|one| beyond(engine, one, &aim))
-    {
-        return Aim { called, is_redirected: true, ..at(engine, to, Some(host), Some(path), flow) };
-    }
-    aim.service = Some(rule.service.clone());
-    aim.port = port_of(cluster, rule, called);
-    aim
-}
-
-/// The port of the Service that a rule leads to.
-fn port_of(
-    cluster: &Cluster,
-    rule: &uturn_model::lb::Rule,
-    called: Option<Port>,
-) -> Option<ServicePort> {
-    let service = cluster.services.get(&rule.service)?;
-    if rule.owner.kind == Kind::Service {
-        return service.ports.iter().find(|one| Some(one.port) == called).cloned();
-    }
-    let ingress = cluster.ingresses.get(&rule.owner.namespaced_name()?)?;
-    let paths = ingress.rules.iter().filter(|one| one.host == rule.host).flat_map(|one| &one.paths);
-    let same = |one: &&uturn_model::ingress::IngressPath| {
-        rule.path.as_ref().is_some_and(|(path, _)| one.path == *path)
-    };
-    let backend = paths.clone().find(same).map(|one| &one.backend);
-    let Backend::Service { port, .. } = backend.or(ingress.default_backend.as_ref())? else {
-        return None;
-    };
-    let is_it = |one: &&ServicePort| match port {
-        BackendPort::Number(number) => one.port == *number,
-        BackendPort::Name(name) => one.name.as_ref() == Some(name),
-    };
-    service.ports.iter().find(is_it).cloned()
 }

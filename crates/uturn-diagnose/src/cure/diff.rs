@@ -65,7 +65,7 @@ fn hunk(text: &mut String, steps: &[Step], old: &[&str], new: &[&str]) {
 }
 
 /// The shortest way from one to the other. What both begin and end with is left out first, so
-/// it is quick where little changed, however long the texts are.
+/// it is quick if little changed, however long the texts are.
 fn steps(old: &[&str], new: &[&str]) -> Vec<Step> {
     let first = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (rest, rest_new) = (&old[first..], &new[first..]);

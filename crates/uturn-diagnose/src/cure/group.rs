@@ -51,7 +51,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         all.extend(rule.into_first(
             list,
             case,
-            "whoever comes through a load balancer reaches NodePorts",
+            "every client of a load balancer reaches NodePorts",
         ));
         for net in &cluster.network.pod_cidrs.value {
             let (ports, peer) = ("all".to_owned(), net.to_string());
@@ -98,7 +98,7 @@ fn outward(groups: &[Text], case: &Case<'_>, peer: &str) -> Option<Proposal> {
             "{}security group {group}, outbound: let everything to {to} out first",
             cloud::at_place(case.cluster())
         ))
-        .costs("whoever runs on these nodes reaches that range")
+        .costs("every process on these nodes reaches that range")
         .trial(),
     )
 }

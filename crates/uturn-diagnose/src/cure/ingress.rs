@@ -1,7 +1,7 @@
 //! Cures of an Ingress: its rules and backends.
 
 use uturn_model::ingress::{Backend, BackendPort, Ingress};
-use uturn_model::{Kind, Mechanism, NamespacedName};
+use uturn_model::{Mechanism, NamespacedName, ObjectKind};
 use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::{Case, Proposal, way};
@@ -19,7 +19,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
 }
 
 fn owner<'c>(case: &Case<'c>) -> Option<&'c Ingress> {
-    let owner = case.aim.owner.as_ref().filter(|owner| owner.kind == Kind::Ingress)?;
+    let owner = case.aim.owner.as_ref().filter(|owner| owner.kind == ObjectKind::Ingress)?;
     case.cluster().ingresses.get(&owner.namespaced_name()?)
 }
 
@@ -63,7 +63,7 @@ fn rule(case: &Case<'_>, ingress: &Ingress) -> Option<Proposal> {
             format!("a rule for {said} to {name} in ingress/{}", ingress.name),
         )
         .edit(ingress.object(), way, Change::Append(tree))
-        .costs("whoever asks for that now gets this backend: make sure that it is meant for them")
+        .costs("every client that asks for that now gets this backend: make sure that it is meant for them")
         .trial(),
     )
 }
@@ -81,40 +81,40 @@ fn backends(case: &Case<'_>, ingress: &Ingress) -> Vec<Proposal> {
                 way!["spec", "rules", rule, "http", "paths", at, "backend", "service", field]
             };
             let Some(service) = cluster.services.get(&full) else {
-                let near = cluster.services.values().filter(|one| {
-                    one.name.namespace == full.namespace
-                        && is_near(one.name.name.as_str(), name.as_str())
+                let near = cluster.services.values().filter(|service| {
+                    service.name.namespace == full.namespace
+                        && is_near(service.name.name.as_str(), name.as_str())
                 });
-                all.extend(near.map(|one| {
+                all.extend(near.map(|service| {
                     Proposal::new(
                         "ingress-backend",
                         12,
-                        format!("svc/{} instead of {full}, which is not there", one.name),
+                        format!("svc/{} instead of {full}, which is not there", service.name),
                     )
                     .edit(
                         ingress.object(),
                         to("name"),
-                        Change::Set(Tree::text(one.name.name.as_str())),
+                        Change::Set(Tree::text(service.name.name.as_str())),
                     )
                     .trial()
                 }));
                 continue;
             };
-            let has = service.ports.iter().any(|one| match port {
-                BackendPort::Number(number) => one.port == *number,
-                BackendPort::Name(name) => one.name.as_ref() == Some(name),
+            let has = service.ports.iter().any(|service_port| match port {
+                BackendPort::Number(number) => service_port.port == *number,
+                BackendPort::Name(name) => service_port.name.as_ref() == Some(name),
             });
             if has {
                 continue;
             }
-            all.extend(service.ports.iter().map(|one| {
-                let tree = Tree::map([("number", Tree::number(one.port.number()))]);
+            all.extend(service.ports.iter().map(|service_port| {
+                let tree = Tree::map([("number", Tree::number(service_port.port.number()))]);
                 Proposal::new(
                     "ingress-backend",
                     12,
                     format!(
                         "port {} of svc/{} instead of {port}, which it does not have",
-                        one.port, service.name
+                        service_port.port, service.name
                     ),
                 )
                 .edit(ingress.object(), to("port"), Change::Set(tree))

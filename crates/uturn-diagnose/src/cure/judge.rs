@@ -9,20 +9,20 @@ use uturn_snapshot::Manifests;
 use uturn_snapshot::edit::Tree;
 use uturn_snapshot::manifests::{Changed, Edit};
 
-use super::case::standing;
-use super::standing::{Everything, Spared};
-use super::{Answer, Case, Cure, Proposal, Standing, Subject};
+use super::case::case_state;
+use super::comparison::{AllFlows, GivenUp};
+use super::{Answer, Case, CaseState, Cure, Proposal, Subject};
 
-/// A cluster as it is, to hold edited copies against.
-pub struct Twin<'a> {
+/// The cluster without edits. Cures are tried on edited copies of it and compared with it.
+pub struct TrialBase<'a> {
     manifests: &'a Manifests,
     engine: &'a Engine<'a>,
-    everything: OnceCell<Result<Vec<Everything>, WalkError>>,
-    /// Copies that were made: many findings are cured by the same edits.
+    all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
+    /// Copies made so far: many findings are cured by the same edits.
     copies: RefCell<Vec<Rc<Edited>>>,
 }
 
-/// Copies are kept as long as their texts together are no longer.
+/// Copies are kept until their texts take this many bytes.
 const MOST_KEPT: usize = 32 << 20;
 
 /// A cluster with edits made.
@@ -34,7 +34,7 @@ struct Edited {
     objects: Vec<(ObjectRef, Tree)>,
     manifests: Manifests,
     cluster: Cluster,
-    everything: OnceCell<Result<Vec<Everything>, WalkError>>,
+    all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
 }
 
 impl Edited {
@@ -68,7 +68,7 @@ impl Edited {
             objects,
             manifests: all,
             cluster,
-            everything: OnceCell::new(),
+            all_flows: OnceCell::new(),
         })
     }
 
@@ -79,11 +79,11 @@ impl Edited {
     }
 }
 
-impl<'a> Twin<'a> {
-    /// Of a cluster and the texts it was read from.
+impl<'a> TrialBase<'a> {
+    /// Takes a cluster and the texts that it was read from.
     pub fn new(manifests: &'a Manifests, engine: &'a Engine<'a>) -> Self {
-        let (everything, copies) = (OnceCell::new(), RefCell::default());
-        Self { manifests, engine, everything, copies }
+        let (all_flows, copies) = (OnceCell::new(), RefCell::default());
+        Self { manifests, engine, all_flows, copies }
     }
 
     /// The texts that it was read from.
@@ -96,14 +96,14 @@ impl<'a> Twin<'a> {
         self.engine
     }
 
-    fn everything(&self) -> Result<&[Everything], String> {
-        let all = self.everything.get_or_init(|| Everything::of_readings(self.engine));
+    fn all_flows(&self) -> Result<&[AllFlows], String> {
+        let all = self.all_flows.get_or_init(|| AllFlows::of_readings(self.engine));
         all.as_deref().map_err(ToString::to_string)
     }
 
-    /// The cluster with the edits that are proposed.
+    /// A copy of the cluster with the proposed edits.
     fn copy(&self, proposal: &Proposal) -> Result<Rc<Edited>, String> {
-        let known = self.copies.borrow().iter().find(|one| one.is_of(proposal)).cloned();
+        let known = self.copies.borrow().iter().find(|copy| copy.is_of(proposal)).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
@@ -116,8 +116,8 @@ impl<'a> Twin<'a> {
     }
 }
 
-/// A proposal with what became of it; nothing of a guess that did not help.
-pub(super) fn judge(twin: &Twin<'_>, case: &Case<'_>, proposal: &Proposal) -> Option<Cure> {
+/// Tries a proposal. Returns `None` if it is a guess that does not help.
+pub(super) fn judge(base: &TrialBase<'_>, case: &Case<'_>, proposal: &Proposal) -> Option<Cure> {
     let is_trial = proposal.is_trial;
     let mut cure = Cure {
         name: proposal.name,
@@ -133,17 +133,17 @@ pub(super) fn judge(twin: &Twin<'_>, case: &Case<'_>, proposal: &Proposal) -> Op
         after: None,
         refused: None,
     };
-    let fails = proposal.conditions.iter().find(|one| one.answer == Answer::Fails);
+    let fails = proposal.conditions.iter().find(|condition| condition.answer == Answer::Fails);
     cure.refused = match fails {
-        Some(one) => Some(format!("needs: {}; {}", one.what, one.because)),
-        None => attempt(twin, case, proposal, &mut cure).err(),
+        Some(condition) => Some(format!("needs: {}; {}", condition.what, condition.because)),
+        None => attempt(base, case, proposal, &mut cure).err(),
     };
     let helps = cure.after.as_ref().is_some_and(|after| after.is_better_than(&cure.before));
     (cure.is_offered() || !is_trial || helps).then_some(cure)
 }
 
 fn attempt(
-    twin: &Twin<'_>,
+    base: &TrialBase<'_>,
     case: &Case<'_>,
     proposal: &Proposal,
     cure: &mut Cure,
@@ -155,37 +155,37 @@ fn attempt(
     let changes =
         !(proposal.edits.is_empty() && proposal.objects.is_empty() && proposal.follows.is_empty());
     if !changes {
-        let after = stand(twin.engine, &wanted)?;
+        let after = state_of(base.engine, &wanted)?;
         return confirm(case, cure, after);
     }
-    let copy = twin.copy(proposal)?;
+    let copy = base.copy(proposal)?;
     cure.changed.clone_from(&copy.changed);
     cure.objects.clone_from(&copy.objects);
     cure.tried = Some(copy.manifests.clone());
     let engine = Engine::new(&copy.cluster)
         .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
-    confirm(case, cure, stand(&engine, &wanted)?)?;
-    let after = copy.everything.get_or_init(|| Everything::of_readings(&engine));
+    confirm(case, cure, state_of(&engine, &wanted)?)?;
+    let after = copy.all_flows.get_or_init(|| AllFlows::of_readings(&engine));
     let after = after.as_deref().map_err(ToString::to_string)?;
-    let spared = proposal.gives_up.as_ref().map(|name| Spared::of(twin.engine.cluster(), name));
-    let worse = |before: &[Everything]| {
+    let given_up = proposal.gives_up.as_ref().map(|name| GivenUp::of(base.engine.cluster(), name));
+    let worse = |before: &[AllFlows]| {
         let mut pairs = after.iter().zip(before);
-        pairs.find_map(|(after, before)| after.worse_than(before, spared.as_ref()))
+        pairs.find_map(|(after, before)| after.worse_than(before, given_up.as_ref()))
     };
-    let worse = match twin.manifests.has_captures() {
-        false => worse(twin.everything()?),
+    let worse = match base.manifests.has_captures() {
+        false => worse(base.all_flows()?),
         true => {
-            let plain = twin.manifests.without_captures().cluster().map_err(|_| String::new())?;
+            let plain = base.manifests.without_captures().cluster().map_err(|_| String::new())?;
             let engine = Engine::new(&plain).map_err(|_| String::new())?;
-            let as_written = stand(&engine, &case.subject)?;
+            let as_written = state_of(&engine, &case.subject)?;
             if !cure.after.as_ref().is_some_and(|after| after.is_better_than(&as_written)) {
                 return Err(format!(
                     "with the rules that kube-proxy would write it is as good already ({}): what the \
                      nodes have is something else",
-                    as_written.said()
+                    as_written.summary()
                 ));
             }
-            worse(&Everything::of_readings(&engine).map_err(|why| why.to_string())?)
+            worse(&AllFlows::of_readings(&engine).map_err(|why| why.to_string())?)
         }
     };
     match worse {
@@ -194,9 +194,9 @@ fn attempt(
     }
 }
 
-fn confirm(case: &Case<'_>, cure: &mut Cure, after: Standing) -> Result<(), String> {
+fn confirm(case: &Case<'_>, cure: &mut Cure, after: CaseState) -> Result<(), String> {
     let is_better = after.is_better_than(&case.before);
-    let said = after.said();
+    let said = after.summary();
     cure.after = Some(after);
     match is_better {
         true => Ok(()),
@@ -204,18 +204,18 @@ fn confirm(case: &Case<'_>, cure: &mut Cure, after: Standing) -> Result<(), Stri
     }
 }
 
-fn stand(engine: &Engine<'_>, subject: &Subject) -> Result<Standing, String> {
+fn state_of(engine: &Engine<'_>, subject: &Subject) -> Result<CaseState, String> {
     match subject {
         Subject::Flow(flow) => {
             let verdicts = engine.cases(flow).map_err(|why| why.to_string())?;
-            Ok(standing(flow, &verdicts))
+            Ok(case_state(flow, &verdicts))
         }
         Subject::Probes(listener, protocol) => {
             let health = engine.health(*listener, *protocol).map_err(|why| why.to_string())?;
             let health = health.unwrap_or_default();
-            let alive = health.iter().filter(|one| one.alive).count();
+            let alive = health.iter().filter(|target| target.alive).count();
             let (listener, protocol) = (*listener, *protocol);
-            Ok(Standing::Probes { listener, protocol, alive, of: health.len() })
+            Ok(CaseState::Probes { listener, protocol, alive, of: health.len() })
         }
     }
 }

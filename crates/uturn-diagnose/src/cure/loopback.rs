@@ -6,11 +6,12 @@ use uturn_lb::cloud::{KubeProxyBuilds, Setting, SettingOf};
 use uturn_model::lb::{ProbeSource, TargetKind};
 use uturn_model::service::{IpMode, Policy, ServiceKind};
 use uturn_model::{
-    Family, Kind, Mechanism, NamespacedName, ObjectRef, ProxyMode, Service, Variant, WorkloadKind,
+    Family, Mechanism, NamespacedName, ObjectKind, ObjectRef, ProxyMode, Service, Variant,
+    WorkloadKind,
 };
 use uturn_snapshot::edit::{At, Change, Tree};
 
-use super::case::ground;
+use super::case::basis_of;
 use super::{Case, Proposal, way};
 use crate::cloud;
 
@@ -23,7 +24,8 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         Mechanism::LocalSourceDrop,
     ];
     let is_loop = loops.into_iter().any(|mechanism| case.has(mechanism)) && case.walked().is_some();
-    let is_services = case.aim.owner.as_ref().is_some_and(|owner| owner.kind == Kind::Service);
+    let is_services =
+        case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Service);
     if is_loop && case.is_from_inside() {
         if is_services {
             all.extend(prevent_loopback(case));
@@ -62,7 +64,7 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
     let Some(vip) = case.aim.vip.map(|vip| vip.ip()) else { return made };
     let cluster = case.cluster();
     let mode = &cluster.proxy.mode;
-    let said = format!("mode {} ({})", mode.value, ground(mode));
+    let said = format!("mode {} ({})", mode.value, basis_of(mode));
     let what = "kube-proxy runs in IPVS mode";
     made = match mode.value == ProxyMode::Ipvs || !mode.is_supposed() {
         true => made.when(what, mode.value == ProxyMode::Ipvs, said),
@@ -71,7 +73,7 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
     let others: Vec<String> = case
         .sharers(vip)
         .into_iter()
-        .filter(|sharer| sharer.kind == Kind::Ingress)
+        .filter(|sharer| sharer.kind == ObjectKind::Ingress)
         .map(|sharer| sharer.to_string())
         .collect();
     made = made.when(
@@ -80,7 +82,7 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
         match others.as_slice() {
             [] => format!("{vip} has Services only"),
             some => format!(
-                "{} is at {vip} too: its ports would end on the node, where nobody listens",
+                "{} is at {vip} too: its ports would end on the node, where no process listens",
                 some.join(", ")
             ),
         },
@@ -129,7 +131,7 @@ pub(super) fn probe_source_path(vip: IpAddr) -> Vec<At> {
 
 /// The Facts document.
 pub(super) fn facts() -> ObjectRef {
-    ObjectRef::global(Kind::Facts, "facts")
+    ObjectRef::global(ObjectKind::Facts, "facts")
 }
 
 fn prevent_loopback(case: &Case<'_>) -> Option<Proposal> {
@@ -146,7 +148,7 @@ fn prevent_loopback(case: &Case<'_>) -> Option<Proposal> {
         format!("kube-proxy is {}", builds.owner),
         variant != Variant::Upstream,
         match variant {
-            Variant::Cloud(_) => ground(&proxy.variant),
+            Variant::Cloud(_) => basis_of(&proxy.variant),
             Variant::Upstream => "upstream's binds every address without being asked".to_owned(),
         },
     );
@@ -155,11 +157,11 @@ fn prevent_loopback(case: &Case<'_>) -> Option<Proposal> {
         "kube-proxy's version knows the annotation",
         honours,
         match honours {
-            true => format!("{} ({})", proxy.version.value, ground(&proxy.version)),
+            true => format!("{} ({})", proxy.version.value, basis_of(&proxy.version)),
             false => format!(
                 "{} does not ({}); {} is the first of its line",
                 proxy.version.value,
-                ground(&proxy.version),
+                basis_of(&proxy.version),
                 (builds.first_honouring)(proxy.version.value)
                     .map_or("none".to_owned(), |version| version.to_string())
             ),
@@ -182,7 +184,7 @@ fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
         .costs("kube-proxy starts anew on every node, one after the other; connections that are open stay")
         .costs("all that changed between the two versions changes too");
     let name = NamespacedName::new("kube-system", "kube-proxy").ok()?;
-    let daemon = ObjectRef::namespaced(Kind::DaemonSet, &name);
+    let daemon = ObjectRef::namespaced(ObjectKind::DaemonSet, &name);
     let image = case
         .cluster()
         .workloads
@@ -280,7 +282,7 @@ fn policy_local(case: &Case<'_>) -> Option<Proposal> {
         .edit(service.object(), annotation(only_with_pods), Change::Set(Tree::text("true")))
         .costs("load is shared by node, not by pod: nodes with fewer pods give each more")
         .costs("clients and servers have to stay on different nodes from now on: anti-affinity, or it loops again")
-        .costs("whoever calls a node's NodePort reaches nothing on a node without a pod");
+        .costs("a call to the NodePort of a node without a pod gets no answer");
     made = made.costs("the Service's own pods, and processes on their nodes, cannot call it through its load balancer any more");
     made.gives_up = Some(service.name.clone());
     if let Some((workload, term)) = apart(case, service) {

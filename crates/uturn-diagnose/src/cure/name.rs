@@ -1,7 +1,9 @@
 //! Cures by name: call another name, or have the name lead elsewhere.
 
 use uturn_model::ingress::Backend;
-use uturn_model::{Destination, Flow, Ingress, Kind, Mechanism, NamespacedName, ObjectRef, Port};
+use uturn_model::{
+    Destination, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port,
+};
 use uturn_snapshot::edit::{Change, Tree};
 
 use super::{Case, Proposal, way};
@@ -14,7 +16,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all.extend(call_service(case));
     all.extend(call_other_port(case));
     all.extend(serve_domain(case));
-    if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == Kind::Ingress)
+    if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress)
         && case.is_from_inside()
     {
         all.extend(rewrite(case));
@@ -42,7 +44,7 @@ fn call_service(case: &Case<'_>) -> Option<Proposal> {
     let mut made = Proposal::new("call-service", 10, format!("call {to}{how}"))
         .types(format!("in the caller's configuration: {} becomes {name}:{}", flow.to, port.port))
         .costs("only this caller changes; each other one has to change too");
-    if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == Kind::Ingress) {
+    if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress) {
         made = made
             .costs("routing by host and path, and headers that the load balancer adds, fall away");
     }
@@ -61,7 +63,7 @@ fn call_other_port(case: &Case<'_>) -> Vec<Proposal> {
     if case.aim.port.is_some() || case.aim.vip.is_some() || !case.has(Mechanism::WrongPort) {
         return Vec::new();
     }
-    let ports = service.ports.iter().filter(|one| one.protocol == flow.protocol);
+    let ports = service.ports.iter().filter(|port| port.protocol == flow.protocol);
     let calls = ports.filter_map(|port| {
         let to = with_port(&flow.to, port.port)?;
         let mut made = Proposal::new("call-port", 10, format!("call {to}"))
@@ -103,7 +105,7 @@ fn rewrite(case: &Case<'_>) -> Option<Proposal> {
         service.name
     );
     let mut made = common(case, Proposal::new("dns-rewrite", 40, title), host.as_deref());
-    let agrees = service.ports.iter().any(|one| one.port == called);
+    let agrees = service.ports.iter().any(|port| port.port == called);
     made = made.when(
         "the Service has the port that callers use",
         agrees,
@@ -111,7 +113,7 @@ fn rewrite(case: &Case<'_>) -> Option<Proposal> {
             true => format!("both are {called}"),
             false => {
                 let ports: Vec<String> =
-                    service.ports.iter().map(|one| one.port.to_string()).collect();
+                    service.ports.iter().map(|port| port.port.to_string()).collect();
                 format!("callers use {called}, {} has {}", service.object(), ports.join(", "))
             }
         },
@@ -143,18 +145,14 @@ fn common(case: &Case<'_>, made: Proposal, host: Option<&str>) -> Proposal {
     let made = made.when(
         "callers do without TLS",
         !tls,
-        if tls {
-            "they call https, which the load balancer ends and nobody else would"
-        } else {
-            "they call http"
-        },
+        if tls { "they call https, and only the load balancer ends TLS" } else { "they call http" },
     );
     let corefile = case.cluster().dns.corefile.as_ref();
     let made = made.when(
         "CoreDNS's Corefile is known",
         corefile.is_some(),
-        corefile.map_or("no ConfigMap kube-system/coredns is given".to_owned(), |one| {
-            one.origin.to_string()
+        corefile.map_or("no ConfigMap kube-system/coredns is given".to_owned(), |corefile| {
+            corefile.origin.to_string()
         }),
     );
     made.costs("every pod that asks CoreDNS for the host is led past the load balancer")
@@ -181,7 +179,7 @@ fn to_host(case: &Case<'_>, mut made: Proposal, host: Option<&str>, name: &str) 
 
 fn corefile_object() -> ObjectRef {
     let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
-    ObjectRef::namespaced(Kind::ConfigMap, &name)
+    ObjectRef::namespaced(ObjectKind::ConfigMap, &name)
 }
 
 /// Where a line can stand at the beginning of the first server block, and its indentation.
@@ -202,7 +200,9 @@ fn host_of(case: &Case<'_>) -> Option<String> {
 }
 
 fn ingresses_of<'c>(case: &'c Case<'_>, host: &'c str) -> impl Iterator<Item = &'c Ingress> {
-    let has = move |one: &&Ingress| one.rules.iter().any(|rule| rule.host.as_deref() == Some(host));
+    let has = move |ingress: &&Ingress| {
+        ingress.rules.iter().any(|rule| rule.host.as_deref() == Some(host))
+    };
     case.cluster().ingresses.values().filter(has)
 }
 
@@ -211,16 +211,18 @@ fn paths_of(case: &Case<'_>, host: &str) -> Vec<(String, NamespacedName, Port)> 
     let mut all = Vec::new();
     for ingress in ingresses_of(case, host) {
         let rules = ingress.rules.iter().filter(|rule| rule.host.as_deref() == Some(host));
-        for one in rules.flat_map(|rule| &rule.paths) {
-            let Backend::Service { name, port } = &one.backend else { continue };
+        for path in rules.flat_map(|rule| &rule.paths) {
+            let Backend::Service { name, port } = &path.backend else { continue };
             let name =
                 NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
-            let ports = case.cluster().services.get(&name).map(|one| one.ports.as_slice());
-            let found = ports.into_iter().flatten().find(|one| match port {
-                uturn_model::ingress::BackendPort::Number(number) => one.port == *number,
-                uturn_model::ingress::BackendPort::Name(name) => one.name.as_ref() == Some(name),
+            let ports = case.cluster().services.get(&name).map(|service| service.ports.as_slice());
+            let found = ports.into_iter().flatten().find(|service_port| match port {
+                uturn_model::ingress::BackendPort::Number(number) => service_port.port == *number,
+                uturn_model::ingress::BackendPort::Name(name) => {
+                    service_port.name.as_ref() == Some(name)
+                }
             });
-            all.extend(found.map(|port| (one.path.to_string(), name, port.port)));
+            all.extend(found.map(|port| (path.path.to_string(), name, port.port)));
         }
     }
     all
@@ -239,7 +241,7 @@ fn others_behind(case: &Case<'_>, host: Option<&str>) -> Vec<String> {
     names
 }
 
-/// An nginx of one's own, which routes as the Ingress does, and a rewrite to it.
+/// An nginx that routes as the Ingress does, and a rewrite of the host to it.
 fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
     let (owner, called) = (case.aim.owner.as_ref()?, case.aim.called?);
     let namespace = owner.namespace.as_ref()?.as_str();
@@ -328,9 +330,11 @@ fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
         ("metadata", meta()),
         ("spec", Tree::map([("selector", labels()), ("ports", Tree::List(vec![port]))])),
     ]);
-    for (kind, tree) in
-        [(Kind::ConfigMap, config), (Kind::Deployment, deployment), (Kind::Service, service)]
-    {
+    for (kind, tree) in [
+        (ObjectKind::ConfigMap, config),
+        (ObjectKind::Deployment, deployment),
+        (ObjectKind::Service, service),
+    ] {
         let file = format!("{name}-{}.yaml", kind.as_str().to_lowercase());
         made.objects.push((file, object(kind)?, tree));
     }

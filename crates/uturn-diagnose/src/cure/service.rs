@@ -1,7 +1,7 @@
 //! Cures of a Service: its ports, its selector, its type.
 
 use uturn_model::service::{ServiceKind, TargetPort};
-use uturn_model::{Kind, Mechanism, ObjectRef, Pod, Service};
+use uturn_model::{Mechanism, ObjectKind, ObjectRef, Pod, Service};
 use uturn_snapshot::edit::{Change, Tree};
 
 use super::{Case, Proposal, way};
@@ -31,11 +31,18 @@ fn selected<'c>(case: &Case<'c>, service: &Service) -> Vec<&'c Pod> {
 /// A port that the pods do have.
 fn target_port(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
     let Some(port) = &case.aim.port else { return Vec::new() };
-    let Some(at) = service.ports.iter().position(|one| one == port) else { return Vec::new() };
+    let Some(at) = service.ports.iter().position(|service_port| service_port == port) else {
+        return Vec::new();
+    };
     let mut seen: Vec<(Option<String>, u16)> = Vec::new();
     for pod in selected(case, service) {
-        for one in pod.spec.ports().filter(|one| one.protocol == port.protocol) {
-            let known = (one.name.as_ref().map(ToString::to_string), one.port.number());
+        for container_port in
+            pod.spec.ports().filter(|container_port| container_port.protocol == port.protocol)
+        {
+            let known = (
+                container_port.name.as_ref().map(ToString::to_string),
+                container_port.port.number(),
+            );
             if !seen.contains(&known) {
                 seen.push(known);
             }
@@ -61,11 +68,12 @@ fn target_port(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
         .edit(service.object(), way!["spec", "ports", at, "targetPort"], Change::Set(tree))
         .costs("the pods' containers declare that port; whether they listen there, only they know")
         .trial();
-        for slice in case.cluster().slices(&service.name).iter().filter(|one| !one.derived) {
-            let Some(at) = slice.ports.iter().position(|one| one.name == port.name) else {
+        for slice in case.cluster().slices(&service.name).iter().filter(|slice| !slice.derived) {
+            let Some(at) = slice.ports.iter().position(|slice_port| slice_port.name == port.name)
+            else {
                 continue;
             };
-            let object = ObjectRef::namespaced(Kind::EndpointSlice, &slice.name);
+            let object = ObjectRef::namespaced(ObjectKind::EndpointSlice, &slice.name);
             made =
                 made.follow(object, way!["ports", at, "port"], Change::Set(Tree::number(number)));
         }
@@ -85,7 +93,9 @@ fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
             && pod.is_alive()
             && pod.ready
             && service.ports.iter().all(|port| match &port.target {
-                TargetPort::Number(number) => pod.spec.ports().any(|one| one.port == *number),
+                TargetPort::Number(number) => {
+                    pod.spec.ports().any(|container_port| container_port.port == *number)
+                }
                 TargetPort::Name(name) => pod.spec.named_port(name, port.protocol).is_some(),
             })
     };
@@ -102,7 +112,7 @@ fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
             found.push(wanted);
         }
     }
-    // Of several, nobody here knows which is meant.
+    // Of several, it is not known which is meant.
     let [labels] = found.as_slice() else { return Vec::new() };
     let said: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let tree =

@@ -8,7 +8,7 @@ fn finding(name: &str) -> Finding {
     Finding {
         code: Code::IngressLoopback,
         severity: Severity::Error,
-        subject: object(Kind::Ingress, name),
+        subject: object(ObjectKind::Ingress, name),
         targets: vec![":80 /".to_owned()],
         clients: Clients::other(Clients::OUTSIDE),
         share_failing: Share::new(0.5),
@@ -21,7 +21,7 @@ fn finding(name: &str) -> Finding {
     }
 }
 
-fn object(kind: Kind, name: &str) -> ObjectRef {
+fn object(kind: ObjectKind, name: &str) -> ObjectRef {
     ObjectRef { kind, namespace: Some(Name::new("shop").unwrap()), name: name.into() }
 }
 
@@ -73,7 +73,7 @@ fn what_has_to_be_changed_tells_groups_apart() {
         finding("a"),
         Finding { code: Code::ReplyUnseen, ..finding("a") },
         Finding { mechanism: None, ..finding("a") },
-        Finding { subject: object(Kind::Service, "a"), ..finding("a") },
+        Finding { subject: object(ObjectKind::Service, "a"), ..finding("a") },
         Finding { conditions: vec!["kube-proxy mode is ipvs".into()], ..finding("a") },
         Finding { cures: vec![call("a")], ..finding("a") },
     ];
@@ -102,7 +102,7 @@ fn groups_come_by_severity_then_by_harm() {
         share_failing: Share::new(1.0),
         ..finding("a")
     };
-    let small = Finding { subject: object(Kind::Service, "a"), ..finding("a") };
+    let small = Finding { subject: object(ObjectKind::Service, "a"), ..finding("a") };
     let groups = group(&[warning, small, finding("a"), finding("b")]);
     let members: Vec<&[usize]> = groups.iter().map(|group| &*group.members).collect();
     assert_eq!(members, [&[2, 3][..], &[1], &[0]]);
@@ -145,7 +145,7 @@ fn of_a_long_list_the_worst_of_each_group_is_shown_in_full() {
 fn findings() -> impl Strategy<Value = Vec<Finding>> {
     let code = prop::sample::select(vec![Code::IngressLoopback, Code::ReplyUnseen]);
     let severity = prop::sample::select(vec![Severity::Info, Severity::Warning, Severity::Error]);
-    let kind = prop::sample::select(vec![Kind::Ingress, Kind::Service]);
+    let kind = prop::sample::select(vec![ObjectKind::Ingress, ObjectKind::Service]);
     let outcome = prop::sample::select(vec![
         Outcome::AT_ONCE,
         Outcome::Hangs,
@@ -156,7 +156,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
     let mechanism = prop::option::of(prop::sample::select(Mechanism::ALL[..3].to_vec()));
     let parts = (code, severity, kind, 0..6_u8, 0..3_usize, 0..=6_u8);
     let more = (outcome, client, mechanism, any::<(bool, bool, bool)>());
-    let one = (parts, more).prop_map(|(parts, (outcome, client, mechanism, flags))| {
+    let finding = (parts, more).prop_map(|(parts, (outcome, client, mechanism, flags))| {
         let (code, severity, kind, name, targets, share) = parts;
         let (is_walked, has_cure, is_if) = flags;
         Finding {
@@ -174,7 +174,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
             written: Vec::new(),
         }
     });
-    prop::collection::vec(one, 0..60)
+    prop::collection::vec(finding, 0..60)
 }
 
 /// Everything about a group but the indices of its members.
@@ -242,8 +242,8 @@ proptest! {
             .prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle()))
     ) {
         let (groups, again) = (group(&findings), group(&shuffled));
-        let first: Vec<String> = groups.iter().map(|one| content(one, &findings)).collect();
-        let second: Vec<String> = again.iter().map(|one| content(one, &shuffled)).collect();
+        let first: Vec<String> = groups.iter().map(|group| content(group, &findings)).collect();
+        let second: Vec<String> = again.iter().map(|group| content(group, &shuffled)).collect();
         prop_assert_eq!(first, second);
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use uturn_diagnose::cure::Standing;
+use uturn_diagnose::cure::CaseState;
 use uturn_snapshot::scenario::{Case, Scenario, read_all};
 use uturn_snapshot::{Manifests, Source};
 
@@ -28,16 +28,16 @@ pub(crate) fn case_of(source: &Source, scenario: &Scenario, case: &Case) -> Mani
     Manifests::of(vec![source.clone()]).with_case(&scenario.name, &case.label)
 }
 
-/// How something stands, in a line.
-pub(crate) fn standing(one: &Standing) -> String {
-    match one {
-        Standing::Flow { outcomes, .. } => {
+/// A case's state in a line.
+pub(crate) fn case_state(state: &CaseState) -> String {
+    match state {
+        CaseState::Flow { outcomes, .. } => {
             let said: Vec<String> = outcomes
                 .iter()
                 .map(|(outcome, share)| format!("{:.0} % {outcome}", share.get() * 100.0))
                 .collect();
             said.join(", ")
         }
-        Standing::Probes { alive, of, .. } => format!("{alive} of {of} targets alive"),
+        CaseState::Probes { alive, of, .. } => format!("{alive} of {of} targets alive"),
     }
 }

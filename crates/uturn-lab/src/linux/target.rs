@@ -412,7 +412,7 @@ fn ingress_balancer<'a>(
     name: &NamespacedName,
     host: Option<&str>,
 ) -> Option<&'a LoadBalancer> {
-    let owner = ObjectRef::namespaced(uturn_model::Kind::Ingress, name);
+    let owner = ObjectRef::namespaced(uturn_model::ObjectKind::Ingress, name);
     let serves = |rule: &Rule| {
         rule.redirect.is_none()
             && rule.owner == owner

@@ -14,8 +14,8 @@ use uturn_model::pod::{Container, ContainerPort, Phase, PodSpec};
 use uturn_model::proxy::LocalDetector;
 use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
-    Cluster, Endpoint, EndpointPort, EndpointSlice, Family, IpNet, Kind, Known, Labels,
-    LoadBalancer, Name, NamespacedName, Node, ObjectRef, Origin, Pod, Port, Protocol, ProxyMode,
+    Cluster, Endpoint, EndpointPort, EndpointSlice, Family, IpNet, Known, Labels, LoadBalancer,
+    Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Port, Protocol, ProxyMode,
     ProxySettings, Service, Text, Version,
 };
 
@@ -229,7 +229,7 @@ fn balancer(
                 host: None,
                 path: None,
                 service: shop(service),
-                owner: ObjectRef::namespaced(Kind::Service, &shop(service)),
+                owner: ObjectRef::namespaced(ObjectKind::Service, &shop(service)),
                 targets: targets.collect(),
                 redirect: None,
             }],

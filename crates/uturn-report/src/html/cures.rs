@@ -61,8 +61,8 @@ impl CureList {
 
 impl OfferedCure {
     fn new(cure: &Cure) -> Self {
-        let mut facts = vec![("now", cure::standing(&cure.before))];
-        facts.extend(cure.after.as_ref().map(|after| ("then", cure::standing(after))));
+        let mut facts = vec![("now", cure::case_state(&cure.before))];
+        facts.extend(cure.after.as_ref().map(|after| ("then", cure::case_state(after))));
         for condition in &cure.conditions {
             let word = match condition.answer {
                 Answer::Holds => "holds",

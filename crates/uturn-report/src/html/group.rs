@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use askama::Template;
 use uturn_diagnose::{Code, Finding, Group, GroupCure, Severity};
-use uturn_model::{Flow, Kind, Share};
+use uturn_model::{Flow, ObjectKind, Share};
 
 use super::finding::{FindingView, RouteView, failing, picture};
 use super::room::{MOST_IN_FULL, MOST_PICTURES, MOST_ROWS, share_out};
@@ -243,7 +243,7 @@ pub(super) fn cure(report: &ScanReport, group: &Group) -> String {
 pub(super) fn objects(report: &ScanReport, group: &Group) -> String {
     match (group.cause.object_kind, group.objects) {
         (_, 1) => report.findings[group.worst()].subject.short(),
-        (Kind::Ingress, count) => format!("{} Ingresses", words::grouped(count)),
+        (ObjectKind::Ingress, count) => format!("{} Ingresses", words::grouped(count)),
         (kind, count) => format!("{} {kind}s", words::grouped(count)),
     }
 }

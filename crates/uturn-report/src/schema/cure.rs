@@ -169,16 +169,16 @@ pub enum Standing<'a> {
     },
 }
 
-impl<'a> From<&'a cure::Standing> for Standing<'a> {
-    fn from(standing: &'a cure::Standing) -> Self {
+impl<'a> From<&'a cure::CaseState> for Standing<'a> {
+    fn from(standing: &'a cure::CaseState) -> Self {
         match standing {
-            cure::Standing::Flow { flow, outcomes, mechanisms, conditions } => Self::Flow {
+            cure::CaseState::Flow { flow, outcomes, mechanisms, conditions } => Self::Flow {
                 flow: Flow::from(flow),
                 conditions: conditions.iter().map(|condition| &**condition).collect(),
                 outcomes: OutcomeShare::all(outcomes),
                 mechanisms: mechanisms.iter().map(|mechanism| mechanism.as_str()).collect(),
             },
-            cure::Standing::Probes { listener, protocol, alive, of } => Self::Probes {
+            cure::CaseState::Probes { listener, protocol, alive, of } => Self::Probes {
                 listener: listener.to_string(),
                 protocol: protocol.lower(),
                 alive: *alive,

@@ -279,7 +279,7 @@ impl Canvas {
     }
 }
 
-/// The text cut to at most so many characters, and the whole text if that cut it.
+/// The text cut to at most `most` characters, and the whole text if that cut it.
 fn cut_with_tooltip(text: &str, most: usize) -> (String, Option<String>) {
     let short = cut(text, most);
     let is_cut = short != text;

@@ -14,7 +14,7 @@ pub(super) struct Sequence<'a> {
     pub(super) rating: Rating,
     /// The mechanisms.
     pub(super) because: String,
-    /// How many routes it stands for, if more than one.
+    /// How many routes it represents, if more than one.
     pub(super) merged: Option<String>,
     /// Names that became addresses.
     pub(super) names: Vec<&'a Step>,

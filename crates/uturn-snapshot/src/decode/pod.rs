@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 
 use uturn_model::pod::{ConfigFile, Container, ContainerPort, DnsPolicy, Phase, PodSpec};
-use uturn_model::{Kind, Labels, Name, NamespacedName, ObjectRef, Pod, Port, Selector, Text};
+use uturn_model::{Labels, Name, NamespacedName, ObjectKind, ObjectRef, Pod, Port, Selector, Text};
 
 use super::objects::Objects;
 use super::value::{Loose, one_of};
@@ -106,12 +106,12 @@ fn owner(doc: &Doc<'_>, name: &NamespacedName) -> Option<ObjectRef> {
     let meta = doc.root.get("metadata")?;
     let owner = doc.maps(meta, "ownerReferences").next()?;
     let kind = match owner.get("kind")?.as_str()? {
-        "ReplicaSet" => Kind::ReplicaSet,
-        "StatefulSet" => Kind::StatefulSet,
-        "DaemonSet" => Kind::DaemonSet,
-        "Job" => Kind::Job,
-        "ReplicationController" => Kind::ReplicationController,
-        "CloneSet" => Kind::CloneSet,
+        "ReplicaSet" => ObjectKind::ReplicaSet,
+        "StatefulSet" => ObjectKind::StatefulSet,
+        "DaemonSet" => ObjectKind::DaemonSet,
+        "Job" => ObjectKind::Job,
+        "ReplicationController" => ObjectKind::ReplicationController,
+        "CloneSet" => ObjectKind::CloneSet,
         _ => return None,
     };
     let owner_name = owner.get("name")?.as_str()?;

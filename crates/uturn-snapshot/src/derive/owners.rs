@@ -1,7 +1,7 @@
 //! Which workload a pod belongs to in the end: not the ReplicaSet, but its Deployment. And what
 //! workloads have from other objects: templates and numbers.
 
-use uturn_model::{Kind, Name, NamespacedName, ObjectRef, Pod, Workload, WorkloadKind};
+use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, Pod, Workload, WorkloadKind};
 
 use crate::decode::objects::Objects;
 
@@ -16,7 +16,8 @@ pub(super) fn settle(objects: &mut Objects) {
         let Some(name) = without_suffix(owner) else { continue };
         let known = |above: &&WorkloadKind| workloads.contains_key(&(**above, name.clone()));
         let above = makers(owner.kind).iter().find(known).copied();
-        let usual = (owner.kind == Kind::ReplicaSet && sure).then_some(WorkloadKind::Deployment);
+        let usual =
+            (owner.kind == ObjectKind::ReplicaSet && sure).then_some(WorkloadKind::Deployment);
         if let Some(above) = above.or(usual) {
             pod.owner = Some(ObjectRef::namespaced(above.into(), &name));
         }
@@ -24,11 +25,11 @@ pub(super) fn settle(objects: &mut Objects) {
 }
 
 /// What makes objects of this kind and names them after itself.
-fn makers(kind: Kind) -> &'static [WorkloadKind] {
+fn makers(kind: ObjectKind) -> &'static [WorkloadKind] {
     match kind {
-        Kind::ReplicaSet => &[WorkloadKind::Deployment, WorkloadKind::Rollout],
-        Kind::Job => &[WorkloadKind::CronJob],
-        Kind::ReplicationController => &[WorkloadKind::DeploymentConfig],
+        ObjectKind::ReplicaSet => &[WorkloadKind::Deployment, WorkloadKind::Rollout],
+        ObjectKind::Job => &[WorkloadKind::CronJob],
+        ObjectKind::ReplicationController => &[WorkloadKind::DeploymentConfig],
         _ => &[],
     }
 }

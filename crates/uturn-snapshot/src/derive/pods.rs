@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
 use uturn_model::pod::Phase;
 use uturn_model::{
-    Kind, Name, NamespacedName, Node, ObjectRef, Pod, Selector, Workload, WorkloadKind,
+    Name, NamespacedName, Node, ObjectKind, ObjectRef, Pod, Selector, Workload, WorkloadKind,
 };
 
 use super::ranges::Ranges;
@@ -131,7 +131,7 @@ fn leave_ending_out(objects: &mut Objects, suppositions: &mut Suppositions) {
             && pod
                 .owner
                 .as_ref()
-                .is_some_and(|owner| matches!(owner.kind, Kind::Job | Kind::CronJob))
+                .is_some_and(|owner| matches!(owner.kind, ObjectKind::Job | ObjectKind::CronJob))
     };
     if !objects.pods.0.values().any(ends) {
         return;

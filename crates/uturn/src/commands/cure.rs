@@ -1,9 +1,9 @@
 //! `uturn cure`: exact edits, tried on a copy of the cluster.
 
 use uturn_diagnose::analysis::{Input, case_of};
-use uturn_diagnose::cure::{self, Case, Twin};
+use uturn_diagnose::cure::{self, Case, TrialBase};
 use uturn_diagnose::{Code, Finding, diagnose};
-use uturn_model::{Flow, Kind};
+use uturn_model::{Flow, ObjectKind};
 use uturn_path::Engine;
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
@@ -20,7 +20,7 @@ use crate::status::{Failure, Status};
 pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     let Input { manifests, loaded } = read(&args.inputs, printer, usize::MAX)?;
     let engine = Engine::new(&loaded.cluster)?;
-    let twin = Twin::new(&manifests, &engine);
+    let base = TrialBase::new(&manifests, &engine);
     let cases = match (&args.code, &args.object, &args.from, &args.to) {
         (Some(code), Some(object), _, _) => found(&manifests, &engine, code, object)?,
         (_, _, Some(from), Some(to)) => {
@@ -30,7 +30,7 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
         }
         _ => return Err(Failure::usage("give CODE and NAMESPACE/NAME, or --from and --to")),
     };
-    let mut reports: Vec<CureReport> = cases.iter().map(|case| report_of(&twin, case)).collect();
+    let mut reports: Vec<CureReport> = cases.iter().map(|case| report_of(&base, case)).collect();
     if let Some(name) = &args.cure {
         for report in &mut reports {
             report.cures.retain(|cure| cure.name == name);
@@ -110,12 +110,12 @@ fn found<'a>(
     Ok(cases)
 }
 
-fn report_of(twin: &Twin<'_>, case: &Case<'_>) -> CureReport {
+fn report_of(base: &TrialBase<'_>, case: &Case<'_>) -> CureReport {
     let is_fine = case.before.is_fine();
     CureReport {
         codes: case.codes().iter().map(ToString::to_string).collect(),
         now: case.before.clone(),
-        cures: if is_fine { Vec::new() } else { cure::cures(twin, case) },
+        cures: if is_fine { Vec::new() } else { cure::cures(base, case) },
     }
 }
 
@@ -123,8 +123,9 @@ fn report_of(twin: &Twin<'_>, case: &Case<'_>) -> CureReport {
 /// goes to stderr.
 fn yaml(reports: &[CureReport], printer: &Printer) {
     let offered = reports.iter().flat_map(|report| &report.cures).filter(|cure| cure.is_offered());
-    let to_apply =
-        |cure: &&cure::Cure| cure.objects.iter().any(|(object, _)| object.kind != Kind::Facts);
+    let to_apply = |cure: &&cure::Cure| {
+        cure.objects.iter().any(|(object, _)| object.kind != ObjectKind::Facts)
+    };
     let mut offered = offered.peekable();
     let Some(first) = offered.clone().find(to_apply).or_else(|| offered.peek().copied()) else {
         printer.note("no cure works here: nothing to apply");
@@ -134,6 +135,6 @@ fn yaml(reports: &[CureReport], printer: &Printer) {
     for command in &first.commands {
         printer.note(&format!("and do: {command}"));
     }
-    let objects = first.objects.iter().filter(|(object, _)| object.kind != Kind::Facts);
+    let objects = first.objects.iter().filter(|(object, _)| object.kind != ObjectKind::Facts);
     printer.result(&report::manifests(objects));
 }

@@ -2,7 +2,7 @@
 
 use uturn_diagnose::Code;
 use uturn_diagnose::analysis::{Input, MOST_BYTES, cures_of_flow};
-use uturn_model::{Destination, Flow, Kind, Verdict};
+use uturn_model::{Destination, Flow, ObjectKind, Verdict};
 use uturn_path::Engine;
 use uturn_report::schema::trace::Trace as TraceOutput;
 use uturn_report::{svg, trace, words};
@@ -53,10 +53,10 @@ fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<String> 
 }
 
 /// What a destination belongs to: an Ingress where one of its listeners serves it.
-fn kind_of(engine: &Engine<'_>, flow: &Flow) -> Kind {
+fn kind_of(engine: &Engine<'_>, flow: &Flow) -> ObjectKind {
     match (&flow.to, engine.balancer_behind(&flow.to, flow.protocol)) {
-        (Destination::Ingress { .. }, _) => Kind::Ingress,
+        (Destination::Ingress { .. }, _) => ObjectKind::Ingress,
         (_, Some(rule)) => rule.owner.kind,
-        _ => Kind::Service,
+        _ => ObjectKind::Service,
     }
 }

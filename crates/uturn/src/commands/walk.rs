@@ -19,10 +19,10 @@ use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
     let packet = packet::first(args.proto, args.src, args.dst).map_err(Failure::usage)?;
-    // What the node is called matters to nobody here.
+    // The name of the node has no effect here.
     let name = Name::new("node").map_err(|why| Failure::usage(why.to_string()))?;
-    let capture = uturn_snapshot::read_capture(&args.capture, name).map_err(|all| said(&all))?;
-    let mut state = NodeState::from_capture(&capture).map_err(|all| said(&all))?;
+    let capture = uturn_snapshot::read_capture(&args.capture, name).map_err(|all| joined(&all))?;
+    let mut state = NodeState::from_capture(&capture).map_err(|all| joined(&all))?;
     warn(&NodeState::warnings(&capture), printer);
     state.fill_capture_gaps(&capture);
     load(&mut state, &capture, args, printer)?;
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
             Entry::Interface(interface.as_str().into())
         }
     };
-    let kernel = Kernel::new(state).map_err(|all| said(&all))?;
+    let kernel = Kernel::new(state).map_err(|all| joined(&all))?;
     let ends: Vec<WalkEnd> = kernel
         .walk_assuming(&packet, &entry, &[], &sender(args))
         .into_iter()
@@ -105,7 +105,7 @@ fn interfaces(state: &NodeState) -> BTreeSet<&str> {
     addressed.chain(state.routes.iter().filter_map(|route| route.dev.as_deref())).collect()
 }
 
-fn said<T: ToString>(faults: &[T]) -> Failure {
+fn joined<T: ToString>(faults: &[T]) -> Failure {
     Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
@@ -150,7 +150,7 @@ fn shown(end: End, entry: &Entry) -> WalkEnd {
     }
 }
 
-/// Why a packet was thrown away, and what its sender hears of it.
+/// Why a packet was dropped, and what its sender is sent.
 fn why_dropped(reason: &DropReason, end: &End, from_here: bool) -> String {
     let heard = |error: &str, v4: &str, v6: &str| match (from_here, end.packet.family()) {
         (true, _) => format!(": the sender's call fails with {error}"),

@@ -5,7 +5,7 @@ use super::common::{Folder, uturn};
 use serde_json::Value;
 
 /// What tells one kind of network from another.
-struct Kind {
+struct NetworkKind {
     /// The word of the scan's JSON.
     plugin: &'static str,
     transport: &'static str,
@@ -26,7 +26,7 @@ struct Kind {
     more: &'static str,
 }
 
-const PLAIN: Kind = Kind {
+const PLAIN: NetworkKind = NetworkKind {
     plugin: "",
     transport: "underlay",
     masquerade: false,
@@ -41,13 +41,13 @@ const PLAIN: Kind = Kind {
 };
 
 /// Of kubeadm, whose nodes have ranges that Calico and others leave unused.
-const KUBEADM: Kind =
-    Kind { first_range: "192.168.0.0/24", second_range: "192.168.1.0/24", ..PLAIN };
+const KUBEADM: NetworkKind =
+    NetworkKind { first_range: "192.168.0.0/24", second_range: "192.168.1.0/24", ..PLAIN };
 
-fn kinds() -> Vec<Kind> {
-    let kubeadm = |plugin, agent| Kind { plugin, agent, masquerade: true, ..KUBEADM };
+fn kinds() -> Vec<NetworkKind> {
+    let kubeadm = |plugin, agent| NetworkKind { plugin, agent, masquerade: true, ..KUBEADM };
     vec![
-        Kind {
+        NetworkKind {
             transport: "tunnel",
             annotations: [
                 "{projectcalico.org/IPv4Address: 10.0.0.11/24, projectcalico.org/IPv4IPIPTunnelAddr: 192.168.185.0}",
@@ -56,7 +56,7 @@ fn kinds() -> Vec<Kind> {
             pods: ["192.168.185.14", "192.168.7.9"],
             ..kubeadm("calico", "kube-system/calico-node")
         },
-        Kind {
+        NetworkKind {
             annotations: [
                 "{projectcalico.org/IPv4Address: 10.0.0.11/24}",
                 "{projectcalico.org/IPv4Address: 10.0.0.12/24}",
@@ -64,7 +64,7 @@ fn kinds() -> Vec<Kind> {
             pods: ["192.168.185.14", "192.168.7.9"],
             ..kubeadm("calico", "calico-system/calico-node")
         },
-        Kind {
+        NetworkKind {
             transport: "tunnel",
             pods: ["10.0.1.14", "10.0.2.9"],
             more: "
@@ -76,7 +76,7 @@ data: {routing-mode: tunnel, tunnel-protocol: vxlan, kube-proxy-replacement: \"f
 ",
             ..kubeadm("cilium", "kube-system/cilium")
         },
-        Kind {
+        NetworkKind {
             pods: ["10.0.1.14", "10.0.2.9"],
             more: "
 ---
@@ -87,7 +87,7 @@ data: {routing-mode: native, ipv4-native-routing-cidr: 10.0.0.0/8}
 ",
             ..kubeadm("cilium", "kube-system/cilium")
         },
-        Kind {
+        NetworkKind {
             transport: "tunnel",
             annotations: [
                 "{flannel.alpha.coreos.com/backend-type: vxlan}",
@@ -96,14 +96,14 @@ data: {routing-mode: native, ipv4-native-routing-cidr: 10.0.0.0/8}
             pods: ["192.168.0.14", "192.168.1.9"],
             ..kubeadm("flannel", "kube-flannel/kube-flannel-ds")
         },
-        Kind {
+        NetworkKind {
             plugin: "kubenet",
             masquerade: true,
             provider_id: "azure:///subscriptions/s",
             pods: ["192.168.0.14", "192.168.1.9"],
             ..KUBEADM
         },
-        Kind {
+        NetworkKind {
             plugin: "aws-vpc-cni",
             provider_id: "aws:///eu-central-1a",
             agent: "kube-system/aws-node",
@@ -111,7 +111,7 @@ data: {routing-mode: native, ipv4-native-routing-cidr: 10.0.0.0/8}
             pods: ["10.0.0.114", "10.0.0.9"],
             ..PLAIN
         },
-        Kind {
+        NetworkKind {
             plugin: "azure-cni-overlay",
             masquerade: true,
             provider_id: "azure:///subscriptions/s",
@@ -120,53 +120,53 @@ data: {routing-mode: native, ipv4-native-routing-cidr: 10.0.0.0/8}
             pods: ["192.168.0.14", "192.168.1.9"],
             ..KUBEADM
         },
-        Kind {
+        NetworkKind {
             plugin: "azure-cni",
             provider_id: "azure:///subscriptions/s",
             agent: "kube-system/azure-cns",
             pods: ["10.0.0.114", "10.0.0.9"],
             ..PLAIN
         },
-        Kind {
+        NetworkKind {
             plugin: "gke",
             provider_id: "gce://project/zone",
             // The first address of a range is a pod's here.
             pods: ["192.168.0.1", "192.168.1.1"],
             ..KUBEADM
         },
-        Kind {
+        NetworkKind {
             plugin: "terway",
             agent: "kube-system/terway-eniip",
             pods: ["10.0.0.114", "10.0.0.9"],
             ..PLAIN
         },
-        Kind {
+        NetworkKind {
             transport: "tunnel",
             pods: ["10.128.0.14", "10.129.0.9"],
             ..kubeadm("ovn-kubernetes", "openshift-ovn-kubernetes/ovnkube-node")
         },
-        Kind {
+        NetworkKind {
             transport: "tunnel",
             pods: ["192.168.0.14", "192.168.1.9"],
             ..kubeadm("antrea", "kube-system/antrea-agent")
         },
-        Kind {
+        NetworkKind {
             transport: "tunnel",
             pods: ["10.32.0.1", "10.46.0.1"],
             ..kubeadm("weave", "kube-system/weave-net")
         },
         // Nothing names the plugin: the pods' addresses say that it is no bridge.
-        Kind { plugin: "unknown", pods: ["192.168.185.14", "192.168.7.9"], ..KUBEADM },
+        NetworkKind { plugin: "unknown", pods: ["192.168.185.14", "192.168.7.9"], ..KUBEADM },
     ]
 }
 
 /// Whether the plugin serves Services in place of kube-proxy, in ways that are not all modelled.
-fn is_proxy_replaced(kind: &Kind) -> bool {
+fn is_proxy_replaced(kind: &NetworkKind) -> bool {
     kind.plugin == "ovn-kubernetes"
 }
 
 /// Nodes, the agent, a client, a server, a Service of each type, slices and an Ingress.
-fn cluster(kind: &Kind) -> String {
+fn cluster(kind: &NetworkKind) -> String {
     let mut text = String::from(kind.more);
     let ranges = [kind.first_range, kind.second_range];
     for (at, (range, annotations)) in ranges.iter().zip(kind.annotations).enumerate() {

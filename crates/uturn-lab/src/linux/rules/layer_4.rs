@@ -182,7 +182,7 @@ mod tests {
     use uturn_lb::cloud::tke::profile::{clb, snat};
     use uturn_lb::l7::{Event, ProbeResult};
     use uturn_model::lb::{Layer, Scope, Target, TargetKind};
-    use uturn_model::{Kind, NamespacedName, ObjectRef, Port};
+    use uturn_model::{NamespacedName, ObjectKind, ObjectRef, Port};
 
     use super::*;
 
@@ -197,7 +197,7 @@ mod tests {
             host: None,
             path: None,
             service: service.clone(),
-            owner: ObjectRef::namespaced(Kind::Service, &service),
+            owner: ObjectRef::namespaced(ObjectKind::Service, &service),
             targets: weights.iter().enumerate().map(target).collect(),
             redirect: None,
         };

@@ -2,31 +2,35 @@
 
 use super::parse::{Event, Parser};
 use super::text::Mark;
-use super::token::{Kind, Token, trouble};
+use super::token::{Token, TokenKind, trouble};
 use crate::document::Trouble;
 
 impl Parser<'_, '_> {
     /// The items of a list in brackets.
     pub(super) fn flow_items(&mut self) -> Result<(), Trouble> {
-        const ENDS: [Kind<'_>; 2] = [Kind::Comma, Kind::FlowSeqEnd];
+        const ENDS: [TokenKind<'_>; 2] = [TokenKind::Comma, TokenKind::FlowSeqEnd];
         let opened = self.scanner.next()?.start;
         let mut first = true;
         loop {
-            if !first && !self.is_next(&[Kind::FlowSeqEnd])? {
+            if !first && !self.is_next(&[TokenKind::FlowSeqEnd])? {
                 self.comma(']', opened)?;
             }
             first = false;
             let Token { kind, start, end } = self.scanner.peek()?.clone();
             match kind {
-                Kind::FlowSeqEnd => {
+                TokenKind::FlowSeqEnd => {
                     self.scanner.next()?;
                     return self.say(Event::SeqEnd, None, start, end);
                 }
                 // `[a: b]` is a list of a mapping.
-                Kind::Key => {
+                TokenKind::Key => {
                     self.scanner.next()?;
                     self.say(Event::Map { flow: true }, None, start, end)?;
-                    match self.is_next(&[Kind::Value, Kind::Comma, Kind::FlowSeqEnd])? {
+                    match self.is_next(&[
+                        TokenKind::Value,
+                        TokenKind::Comma,
+                        TokenKind::FlowSeqEnd,
+                    ])? {
                         true => {
                             let end = self.scanner.next()?.end;
                             self.nothing(end)?;
@@ -44,23 +48,27 @@ impl Parser<'_, '_> {
 
     /// The entries of a mapping in brackets.
     pub(super) fn flow_entries(&mut self) -> Result<(), Trouble> {
-        const ENDS: [Kind<'_>; 2] = [Kind::Comma, Kind::FlowMapEnd];
+        const ENDS: [TokenKind<'_>; 2] = [TokenKind::Comma, TokenKind::FlowMapEnd];
         let opened = self.scanner.next()?.start;
         let mut first = true;
         loop {
-            if !first && !self.is_next(&[Kind::FlowMapEnd])? {
+            if !first && !self.is_next(&[TokenKind::FlowMapEnd])? {
                 self.comma('}', opened)?;
             }
             first = false;
             let Token { kind, start, end } = self.scanner.peek()?.clone();
             match kind {
-                Kind::FlowMapEnd => {
+                TokenKind::FlowMapEnd => {
                     self.scanner.next()?;
                     return self.say(Event::MapEnd, None, start, end);
                 }
-                Kind::Key => {
+                TokenKind::Key => {
                     self.scanner.next()?;
-                    match self.is_next(&[Kind::Value, Kind::Comma, Kind::FlowMapEnd])? {
+                    match self.is_next(&[
+                        TokenKind::Value,
+                        TokenKind::Comma,
+                        TokenKind::FlowMapEnd,
+                    ])? {
                         true => self.nothing(end)?,
                         false => self.node(false, false)?,
                     }
@@ -75,9 +83,9 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn flow_value(&mut self, ends: &[Kind<'_>]) -> Result<(), Trouble> {
+    fn flow_value(&mut self, ends: &[TokenKind<'_>]) -> Result<(), Trouble> {
         let mut place = self.scanner.peek()?.start;
-        if self.is_next(&[Kind::Value])? {
+        if self.is_next(&[TokenKind::Value])? {
             place = self.scanner.next()?.end;
             if !self.is_next(ends)? {
                 return self.node(false, false);
@@ -87,14 +95,14 @@ impl Parser<'_, '_> {
     }
 
     fn flow_node(&mut self, close: char, opened: Mark) -> Result<(), Trouble> {
-        match self.is_next(&[Kind::End, Kind::DocumentEnd])? {
+        match self.is_next(&[TokenKind::End, TokenKind::DocumentEnd])? {
             true => Err(self.unclosed("a value", close, opened)),
             false => self.node(false, false),
         }
     }
 
     fn comma(&mut self, close: char, opened: Mark) -> Result<(), Trouble> {
-        if !self.is_next(&[Kind::Comma])? {
+        if !self.is_next(&[TokenKind::Comma])? {
             return Err(self.unclosed(&format!("',' or '{close}'"), close, opened));
         }
         self.scanner.next()?;
@@ -109,7 +117,7 @@ impl Parser<'_, '_> {
             Err(trouble) => return trouble,
         };
         let trouble = trouble(token.start, format!("expected {expected}"));
-        if !matches!(token.kind, Kind::End | Kind::DocumentEnd) {
+        if !matches!(token.kind, TokenKind::End | TokenKind::DocumentEnd) {
             return trouble;
         }
         let open = if close == ']' { '[' } else { '{' };

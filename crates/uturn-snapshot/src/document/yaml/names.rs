@@ -1,12 +1,12 @@
 //! Anchors and tags before values, and aliases.
 
 use super::scan::Scanner;
-use super::token::{Kind, Tag, trouble};
+use super::token::{Tag, TokenKind, trouble};
 use crate::document::Trouble;
 
 impl<'a> Scanner<'a> {
     /// `&name` or `*name`
-    pub(super) fn named(&mut self, kind: fn(&'a str) -> Kind<'a>) -> Result<(), Trouble> {
+    pub(super) fn named(&mut self, kind: fn(&'a str) -> TokenKind<'a>) -> Result<(), Trouble> {
         self.add_candidate()?;
         self.may_be_key = false;
         let start = self.text.mark;

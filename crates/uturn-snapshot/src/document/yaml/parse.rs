@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::scan::Scanner;
 use super::text::{Mark, Text};
-use super::token::{Kind, Style, Tag, Token, too_deep, trouble};
+use super::token::{Style, Tag, Token, TokenKind, too_deep, trouble};
 use crate::document::scalar::Tagged;
 use crate::document::{DEPTH, Trouble};
 
@@ -54,20 +54,20 @@ pub(crate) fn parse<'a>(
     check_characters(&text)?;
     let mut parser = Parser { scanner: Scanner::new(text), depth: 0, each };
     let first = parser.scanner.peek()?;
-    if first.kind != Kind::End {
+    if first.kind != TokenKind::End {
         parser.node(true, false)?;
     }
     // Only checks whether anything follows.
-    if parser.scanner.peek()?.kind == Kind::DocumentEnd {
+    if parser.scanner.peek()?.kind == TokenKind::DocumentEnd {
         parser.scanner.next()?;
         return Ok(match parser.scanner.peek() {
-            Ok(token) if token.kind == Kind::End => None,
+            Ok(token) if token.kind == TokenKind::End => None,
             Ok(token) => Some(token.start),
             Err(_) => Some(parser.scanner.text.mark),
         });
     }
     let rest = parser.scanner.peek()?;
-    Ok((rest.kind != Kind::End).then_some(rest.start))
+    Ok((rest.kind != TokenKind::End).then_some(rest.start))
 }
 
 /// Passes a line of `---`, on which nothing but a comment may stand.
@@ -138,7 +138,7 @@ struct Before<'a> {
 }
 
 impl<'a> Parser<'_, 'a> {
-    pub(super) fn is_next(&mut self, kinds: &[Kind<'_>]) -> Result<bool, Trouble> {
+    pub(super) fn is_next(&mut self, kinds: &[TokenKind<'_>]) -> Result<bool, Trouble> {
         let next = &self.scanner.peek()?.kind;
         Ok(kinds.contains(next))
     }
@@ -180,27 +180,27 @@ impl<'a> Parser<'_, 'a> {
     /// Reads a scalar or an alias, or the beginning of a collection and which one it is.
     fn open(&mut self, block: bool, level: bool) -> Result<Option<Opened>, Trouble> {
         let first = self.scanner.peek()?.clone();
-        if let Kind::Alias(name) = first.kind {
+        if let TokenKind::Alias(name) = first.kind {
             self.scanner.next()?;
             self.say(Event::Alias(name), None, first.start, first.end)?;
             return Ok(None);
         }
         let Before { anchor, tag, start: begins, any } = self.before()?;
         let Token { kind, start, end } = self.scanner.peek()?.clone();
-        if self.depth >= DEPTH && !matches!(kind, Kind::Scalar(..)) {
+        if self.depth >= DEPTH && !matches!(kind, TokenKind::Scalar(..)) {
             return Err(too_deep(start));
         }
         let (event, end, opened) = match kind {
-            Kind::Item if level => (Event::Seq { flow: false }, start, Opened::LevelItems),
-            Kind::Scalar(text, style) => {
+            TokenKind::Item if level => (Event::Seq { flow: false }, start, Opened::LevelItems),
+            TokenKind::Scalar(text, style) => {
                 self.scanner.next()?;
                 self.say(Event::Scalar { text, style, tag }, anchor, start, end)?;
                 return Ok(None);
             }
-            Kind::FlowSeq => (Event::Seq { flow: true }, end, Opened::FlowItems),
-            Kind::FlowMap => (Event::Map { flow: true }, end, Opened::FlowEntries),
-            Kind::BlockSeq if block => (Event::Seq { flow: false }, end, Opened::Items),
-            Kind::BlockMap if block => (Event::Map { flow: false }, end, Opened::Entries),
+            TokenKind::FlowSeq => (Event::Seq { flow: true }, end, Opened::FlowItems),
+            TokenKind::FlowMap => (Event::Map { flow: true }, end, Opened::FlowEntries),
+            TokenKind::BlockSeq if block => (Event::Seq { flow: false }, end, Opened::Items),
+            TokenKind::BlockMap if block => (Event::Map { flow: false }, end, Opened::Entries),
             _ if any => {
                 let event = Event::Scalar { text: "".into(), style: Style::Plain, tag };
                 self.say(event, anchor, begins, begins)?;
@@ -218,13 +218,13 @@ impl<'a> Parser<'_, 'a> {
         for _ in 0..2 {
             let token = self.scanner.peek()?.clone();
             match token.kind {
-                Kind::Anchor(name) if before.anchor.is_none() => before.anchor = Some(name),
-                Kind::Tag(_) if before.tag != Tagged::Not => break,
-                Kind::Tag(Tag::Undeclared) => {
+                TokenKind::Anchor(name) if before.anchor.is_none() => before.anchor = Some(name),
+                TokenKind::Tag(_) if before.tag != Tagged::Not => break,
+                TokenKind::Tag(Tag::Undeclared) => {
                     return Err(trouble(token.start, "a tag whose handle nothing declares"));
                 }
-                Kind::Tag(Tag::Core(suffix)) => before.tag = Tagged::Core(suffix),
-                Kind::Tag(Tag::Other) => before.tag = Tagged::Other,
+                TokenKind::Tag(Tag::Core(suffix)) => before.tag = Tagged::Core(suffix),
+                TokenKind::Tag(Tag::Other) => before.tag = Tagged::Other,
                 _ => break,
             }
             before.any = true;
@@ -239,14 +239,14 @@ impl<'a> Parser<'_, 'a> {
         loop {
             let Token { kind, start, end } = self.scanner.peek()?.clone();
             match kind {
-                Kind::Item => {
+                TokenKind::Item => {
                     self.scanner.next()?;
-                    match self.is_next(&[Kind::Item, Kind::BlockEnd])? {
+                    match self.is_next(&[TokenKind::Item, TokenKind::BlockEnd])? {
                         true => self.nothing(end)?,
                         false => self.node(true, false)?,
                     }
                 }
-                Kind::BlockEnd => {
+                TokenKind::BlockEnd => {
                     self.scanner.next()?;
                     return self.say(Event::SeqEnd, None, start, start);
                 }
@@ -257,9 +257,14 @@ impl<'a> Parser<'_, 'a> {
 
     /// The items of a list that is not indented against its key.
     fn level_items(&mut self) -> Result<(), Trouble> {
-        while self.is_next(&[Kind::Item])? {
+        while self.is_next(&[TokenKind::Item])? {
             let end = self.scanner.next()?.end;
-            match self.is_next(&[Kind::Item, Kind::Key, Kind::Value, Kind::BlockEnd])? {
+            match self.is_next(&[
+                TokenKind::Item,
+                TokenKind::Key,
+                TokenKind::Value,
+                TokenKind::BlockEnd,
+            ])? {
                 true => self.nothing(end)?,
                 false => self.node(true, false)?,
             }
@@ -270,12 +275,12 @@ impl<'a> Parser<'_, 'a> {
 
     /// The entries of a mapping.
     fn entries(&mut self) -> Result<(), Trouble> {
-        const ENDS: [Kind<'_>; 3] = [Kind::Key, Kind::Value, Kind::BlockEnd];
+        const ENDS: [TokenKind<'_>; 3] = [TokenKind::Key, TokenKind::Value, TokenKind::BlockEnd];
         self.scanner.next()?;
         loop {
             let Token { kind, start, end } = self.scanner.peek()?.clone();
             match kind {
-                Kind::Key => {
+                TokenKind::Key => {
                     self.scanner.next()?;
                     match self.is_next(&ENDS)? {
                         true => self.nothing(end)?,
@@ -283,7 +288,7 @@ impl<'a> Parser<'_, 'a> {
                     }
                     let mut place = self.scanner.peek()?.start;
                     let mut empty = true;
-                    if self.is_next(&[Kind::Value])? {
+                    if self.is_next(&[TokenKind::Value])? {
                         place = self.scanner.next()?.end;
                         empty = self.is_next(&ENDS)?;
                     }
@@ -292,7 +297,7 @@ impl<'a> Parser<'_, 'a> {
                         false => self.node(true, true)?,
                     }
                 }
-                Kind::BlockEnd => {
+                TokenKind::BlockEnd => {
                     self.scanner.next()?;
                     return self.say(Event::MapEnd, None, start, start);
                 }
@@ -306,24 +311,24 @@ fn misplaced(at: Mark) -> Trouble {
     trouble(at, "this line does not fit the indentation of what stands above it")
 }
 
-fn unexpected(kind: &Kind<'_>, at: Mark) -> Trouble {
+fn unexpected(kind: &TokenKind<'_>, at: Mark) -> Trouble {
     let what = match kind {
-        Kind::Item => "'-', which begins a list only on a line of its own",
-        Kind::Comma => "','",
-        Kind::FlowSeqEnd => "']'",
-        Kind::FlowMapEnd => "'}'",
-        Kind::Value => "':'",
-        Kind::Key => "'?' or a key",
-        Kind::Alias(_) => "an alias, which can have neither anchor nor tag",
-        Kind::Anchor(_) => "a second anchor",
-        Kind::Tag(_) => "a second tag",
-        Kind::End | Kind::DocumentEnd => "the end of the document",
-        Kind::BlockSeq | Kind::BlockMap | Kind::BlockEnd => return misplaced(at),
-        Kind::Directive => {
+        TokenKind::Item => "'-', which begins a list only on a line of its own",
+        TokenKind::Comma => "','",
+        TokenKind::FlowSeqEnd => "']'",
+        TokenKind::FlowMapEnd => "'}'",
+        TokenKind::Value => "':'",
+        TokenKind::Key => "'?' or a key",
+        TokenKind::Alias(_) => "an alias, which can have neither anchor nor tag",
+        TokenKind::Anchor(_) => "a second anchor",
+        TokenKind::Tag(_) => "a second tag",
+        TokenKind::End | TokenKind::DocumentEnd => "the end of the document",
+        TokenKind::BlockSeq | TokenKind::BlockMap | TokenKind::BlockEnd => return misplaced(at),
+        TokenKind::Directive => {
             let message = "expected a value, found a directive, which kubectl does not read";
             return trouble(at, message).with_hint("leave the line out");
         }
-        Kind::FlowSeq | Kind::FlowMap | Kind::Scalar(..) => "a value",
+        TokenKind::FlowSeq | TokenKind::FlowMap | TokenKind::Scalar(..) => "a value",
     };
     trouble(at, format!("expected a value, found {what}"))
 }

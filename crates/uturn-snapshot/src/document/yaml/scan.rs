@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::text::{Mark, Text};
-use super::token::{Kind, Style, Token, column, tab, too_deep, trouble};
+use super::token::{Style, Token, TokenKind, column, tab, too_deep, trouble};
 use crate::document::{DEPTH, Trouble};
 
 /// A token that will have been a key, if a colon follows it.
@@ -128,7 +128,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Begins a block where this column is further in; its token comes before number `before`.
-    fn indent_to(&mut self, mark: Mark, before: Option<usize>, kind: Kind<'a>) {
+    fn indent_to(&mut self, mark: Mark, before: Option<usize>, kind: TokenKind<'a>) {
         if self.is_flow() || self.indent >= column(mark) {
             return;
         }
@@ -147,18 +147,18 @@ impl<'a> Scanner<'a> {
             return;
         }
         while self.indent > column {
-            self.add(Kind::BlockEnd, self.text.mark);
+            self.add(TokenKind::BlockEnd, self.text.mark);
             self.indent = self.indents.pop().unwrap_or(-1);
         }
     }
 
     /// Adds a token from there to here.
-    pub(super) fn add(&mut self, kind: Kind<'a>, start: Mark) {
+    pub(super) fn add(&mut self, kind: TokenKind<'a>, start: Mark) {
         self.tokens.push_back(Token { kind, start, end: self.text.mark });
     }
 
     /// Adds a token of some characters.
-    fn add_mark(&mut self, kind: Kind<'a>, characters: usize) {
+    fn add_mark(&mut self, kind: TokenKind<'a>, characters: usize) {
         let start = self.text.mark;
         (0..characters).for_each(|_| self.text.skip());
         self.add(kind, start);
@@ -176,39 +176,39 @@ impl<'a> Scanner<'a> {
             self.drop_candidate()?;
             self.may_be_key = false;
             self.text.skip_to_break();
-            self.add(Kind::Directive, mark);
+            self.add(TokenKind::Directive, mark);
             return Ok(());
         }
         if self.text.is_document_mark() {
             self.outdent_to(-1);
             self.drop_candidate()?;
             self.may_be_key = false;
-            self.add_mark(Kind::DocumentEnd, 3);
+            self.add_mark(TokenKind::DocumentEnd, 3);
             return Ok(());
         }
         let flow = self.is_flow();
         let gap = self.text.is_gap(1);
         match self.text.peek() {
-            b'[' => self.open(Kind::FlowSeq),
-            b'{' => self.open(Kind::FlowMap),
-            b']' => self.close(Kind::FlowSeqEnd),
-            b'}' => self.close(Kind::FlowMapEnd),
+            b'[' => self.open(TokenKind::FlowSeq),
+            b'{' => self.open(TokenKind::FlowMap),
+            b']' => self.close(TokenKind::FlowSeqEnd),
+            b'}' => self.close(TokenKind::FlowMapEnd),
             b',' => {
                 self.drop_candidate()?;
                 self.may_be_key = true;
-                self.add_mark(Kind::Comma, 1);
+                self.add_mark(TokenKind::Comma, 1);
                 Ok(())
             }
             b'-' if gap => self.item(),
             b'?' if flow || gap => self.key(),
             b':' if flow || gap => self.value(),
-            b'*' => self.named(Kind::Alias),
-            b'&' => self.named(Kind::Anchor),
+            b'*' => self.named(TokenKind::Alias),
+            b'&' => self.named(TokenKind::Anchor),
             b'!' => {
                 self.add_candidate()?;
                 self.may_be_key = false;
                 let tag = self.tag()?;
-                self.add(Kind::Tag(tag), mark);
+                self.add(TokenKind::Tag(tag), mark);
                 Ok(())
             }
             b'|' if !flow => self.block_scalar(true),
@@ -217,7 +217,7 @@ impl<'a> Scanner<'a> {
                 self.add_candidate()?;
                 self.may_be_key = false;
                 let text = self.quoted(quote)?;
-                self.add(Kind::Scalar(text, Style::Quoted), mark);
+                self.add(TokenKind::Scalar(text, Style::Quoted), mark);
                 Ok(())
             }
             b'\t' => Err(tab(mark)),
@@ -259,11 +259,11 @@ impl<'a> Scanner<'a> {
         self.outdent_to(-1);
         self.drop_candidate()?;
         self.may_be_key = false;
-        self.add(Kind::End, self.text.mark);
+        self.add(TokenKind::End, self.text.mark);
         Ok(())
     }
 
-    fn open(&mut self, kind: Kind<'a>) -> Result<(), Trouble> {
+    fn open(&mut self, kind: TokenKind<'a>) -> Result<(), Trouble> {
         self.add_candidate()?;
         if self.candidates.len() > DEPTH {
             return Err(too_deep(self.text.mark));
@@ -274,7 +274,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn close(&mut self, kind: Kind<'a>) -> Result<(), Trouble> {
+    fn close(&mut self, kind: TokenKind<'a>) -> Result<(), Trouble> {
         self.drop_candidate()?;
         if self.is_flow() {
             self.candidates.pop();
@@ -293,11 +293,11 @@ impl<'a> Scanner<'a> {
                 return Err(trouble(mark, message)
                     .with_hint("if this is no list, the text that begins with - needs quotes"));
             }
-            self.indent_to(mark, None, Kind::BlockSeq);
+            self.indent_to(mark, None, TokenKind::BlockSeq);
         }
         self.drop_candidate()?;
         self.may_be_key = true;
-        self.add_mark(Kind::Item, 1);
+        self.add_mark(TokenKind::Item, 1);
         Ok(())
     }
 
@@ -308,11 +308,11 @@ impl<'a> Scanner<'a> {
             if !self.may_be_key {
                 return Err(trouble(mark, "a '?' where no key can begin"));
             }
-            self.indent_to(mark, None, Kind::BlockMap);
+            self.indent_to(mark, None, TokenKind::BlockMap);
         }
         self.drop_candidate()?;
         self.may_be_key = !self.is_flow();
-        self.add_mark(Kind::Key, 1);
+        self.add_mark(TokenKind::Key, 1);
         Ok(())
     }
 
@@ -323,9 +323,9 @@ impl<'a> Scanner<'a> {
         if self.is_valid(innermost)?
             && let Some(key) = self.candidates[innermost].take()
         {
-            let token = Token { kind: Kind::Key, start: key.mark, end: key.mark };
+            let token = Token { kind: TokenKind::Key, start: key.mark, end: key.mark };
             self.tokens.insert(key.number - self.taken, token);
-            self.indent_to(key.mark, Some(key.number), Kind::BlockMap);
+            self.indent_to(key.mark, Some(key.number), TokenKind::BlockMap);
             self.may_be_key = false;
         } else {
             if !self.is_flow() {
@@ -333,11 +333,11 @@ impl<'a> Scanner<'a> {
                     return Err(trouble(mark, "a ':' where no value can begin")
                         .with_hint("is the line indented too far, or does its text need quotes?"));
                 }
-                self.indent_to(mark, None, Kind::BlockMap);
+                self.indent_to(mark, None, TokenKind::BlockMap);
             }
             self.may_be_key = !self.is_flow();
         }
-        self.add_mark(Kind::Value, 1);
+        self.add_mark(TokenKind::Value, 1);
         Ok(())
     }
 
@@ -346,7 +346,7 @@ impl<'a> Scanner<'a> {
         self.may_be_key = true;
         let (text, start) = self.block(literal)?;
         let style = if literal { Style::Literal } else { Style::Folded };
-        self.add(Kind::Scalar(text, style), start);
+        self.add(TokenKind::Scalar(text, style), start);
         Ok(())
     }
 
@@ -355,7 +355,7 @@ impl<'a> Scanner<'a> {
         self.may_be_key = false;
         let start = self.text.mark;
         let (text, end) = self.plain()?;
-        self.tokens.push_back(Token { kind: Kind::Scalar(text, Style::Plain), start, end });
+        self.tokens.push_back(Token { kind: TokenKind::Scalar(text, Style::Plain), start, end });
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ pub(crate) enum Style {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind<'a> {
+pub(super) enum TokenKind<'a> {
     End,
     /// `...`
     DocumentEnd,
@@ -52,7 +52,7 @@ pub(super) enum Tag<'a> {
 
 #[derive(Clone, Debug)]
 pub(super) struct Token<'a> {
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: TokenKind<'a>,
     pub(super) start: Mark,
     pub(super) end: Mark,
 }

@@ -4,7 +4,7 @@
 //! cure's edits, its flows are those that failed, and its expected outcomes are what the cure
 //! promises. So it is measured like any other, here or in the small machine.
 
-use uturn_diagnose::cure::{self, Case as Trouble, Cure, Standing, Twin};
+use uturn_diagnose::cure::{self, Case as Trouble, CaseState, Cure, TrialBase};
 use uturn_model::{Flow, Outcome};
 use uturn_path::Engine;
 use uturn_snapshot::edit::{At, Change, Tree};
@@ -77,23 +77,23 @@ impl Cured {
     ) -> Result<Self, Failure> {
         let manifests = Manifests::of(vec![source.clone()]).with_case(&scenario.name, &case.label);
         let engine = Engine::new(&case.cluster)?;
-        let twin = Twin::new(&manifests, &engine);
+        let base = TrialBase::new(&manifests, &engine);
         let mut refused = Vec::new();
         let mut text: Option<Manifests> = None;
         let (mut flows, mut probes) = (Vec::new(), Vec::new());
         let mut note = |trouble: &Trouble<'_>, flows: &mut Vec<Tree>, probes: &mut Vec<Tree>| {
-            let all = cure::cures(&twin, trouble);
+            let all = cure::cures(&base, trouble);
             for cure in all.into_iter().filter(|cure| cure.name == wanted) {
                 match (&cure.refused, &cure.after) {
                     (Some(why), _) => refused.push(why.clone()),
                     // Only flows that the same edits cure: others are separate cases.
                     (None, Some(after)) if same(&mut text, &manifests, &cure) => match after {
-                        Standing::Flow { flow, outcomes, .. } => {
+                        CaseState::Flow { flow, outcomes, .. } => {
                             let shares =
                                 outcomes.iter().map(|(outcome, share)| (*outcome, share.get()));
                             flows.push(flow_tree(flow, &shares.collect::<Vec<_>>()));
                         }
-                        Standing::Probes { listener, .. } => {
+                        CaseState::Probes { listener, .. } => {
                             let alive = Tree::List(vec![Tree::map([("alive", Tree::text("all"))])]);
                             probes.push(Tree::map([
                                 ("listener", Tree::text(listener.to_string())),

@@ -1,5 +1,5 @@
-//! What can be seen without walking: written so that it cannot do what it is meant to, or
-//! waiting for a bad day.
+//! Findings that need no walk: objects that cannot do what they are written for, or that will fail
+//! in a situation that has not occurred yet.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,8 +9,8 @@ use uturn_model::lb::{Scope, TargetKind};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
-    Client, Cluster, Destination, Evidence, Flow, Kind, Mechanism, Name, NamespacedName, ObjectRef,
-    Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Unknown,
+    Client, Cluster, Destination, Evidence, Flow, Mechanism, Name, NamespacedName, ObjectKind,
+    ObjectRef, Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Unknown,
 };
 use uturn_path::{Engine, WalkError};
 
@@ -41,7 +41,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     Ok(all)
 }
 
-/// A finding about what is written.
+/// A finding about the text of an object.
 pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: String) -> Finding {
     let by = Evidence::object(subject.clone(), origin.clone());
     Finding {
@@ -326,7 +326,7 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
         return Ok(None);
     }
     let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
-    let subject = ObjectRef::namespaced(Kind::ConfigMap, &name);
+    let subject = ObjectRef::namespaced(ObjectKind::ConfigMap, &name);
     let what = format!("{host} has no address, as every name of a Service");
     let mut finding = about(Code::NameNotFound, subject, &corefile.origin, what);
     finding.clients = Clients::other(Clients::NAMES);

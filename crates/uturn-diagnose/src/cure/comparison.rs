@@ -1,18 +1,18 @@
-//! How everything stands: every flow of a cluster, to be held against the same of another.
+//! Compares the flows of a cluster before and after an edit.
 
 use std::collections::{HashMap, HashSet};
 
 use uturn_model::ingress::Backend;
 use uturn_model::{
-    Client, Cluster, Destination, Flow, Ingress, Kind, Name, NamespacedName, ObjectRef, Outcome,
-    Protocol, Share, Verdict,
+    Client, Cluster, Destination, Flow, Ingress, Name, NamespacedName, ObjectKind, ObjectRef,
+    Outcome, Protocol, Share, Verdict,
 };
 use uturn_path::{Engine, WalkError, what_if};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
-use super::Standing;
+use super::CaseState;
 
-/// How bad a flow is: the share that never gets what it came for, the share that is not
+/// How bad a flow is: the share that gets no answer, the share that is not
 /// answered at once, and the longest wait for an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Harm {
@@ -26,37 +26,40 @@ impl Harm {
         let share = |wanted: &dyn Fn(&Outcome) -> bool| {
             Share::sum(outcomes.iter().filter(|(end, _)| wanted(end)).map(|(_, share)| *share))
         };
-        let answered = outcomes.iter().filter(|(one, _)| one.is_answered());
-        let waits = answered.filter_map(|(one, _)| one.after()).map(|one| one.as_secs_f64());
+        let answered = outcomes.iter().filter(|(outcome, _)| outcome.is_answered());
+        let waits =
+            answered.filter_map(|(outcome, _)| outcome.after()).map(|wait| wait.as_secs_f64());
         Self {
-            lost: share(&|one| !one.is_answered()),
-            failing: share(&|one| !one.is_fine()),
+            lost: share(&|outcome| !outcome.is_answered()),
+            failing: share(&|outcome| !outcome.is_fine()),
             wait: waits.fold(0.0, f64::max),
         }
     }
 
     fn of_verdicts(verdicts: &[Verdict]) -> Self {
-        verdicts.iter().map(|one| Self::of(&one.outcomes)).fold(Self::default(), |a, b| Self {
-            lost: a.lost.larger(b.lost),
-            failing: a.failing.larger(b.failing),
-            wait: a.wait.max(b.wait),
+        verdicts.iter().map(|verdict| Self::of(&verdict.outcomes)).fold(Self::default(), |a, b| {
+            Self {
+                lost: a.lost.larger(b.lost),
+                failing: a.failing.larger(b.failing),
+                wait: a.wait.max(b.wait),
+            }
         })
     }
 
-    /// Whether any of it is more than in the other.
+    /// Whether a share or the wait is greater than in the other.
     pub(crate) fn is_worse_than(&self, other: &Self) -> bool {
         self.lost.is_more_than(other.lost)
             || self.failing.is_more_than(other.failing)
             || self.wait > other.wait && !other.lost.is_more_than(self.lost)
     }
 
-    /// Whether some of it is less, and none more.
+    /// Whether a share or the wait is less than in the other, and none is greater.
     pub(crate) fn is_better_than(&self, other: &Self) -> bool {
         !self.is_worse_than(other) && other.is_worse_than(self)
     }
 
-    /// As people say it.
-    pub(crate) fn said(&self) -> String {
+    /// In words: `fine`, `50 % not answered at once, up to 4 s`.
+    pub(crate) fn summary(&self) -> String {
         if self.failing.is_none() {
             return "fine".to_owned();
         }
@@ -70,7 +73,7 @@ impl Harm {
     }
 }
 
-impl Standing {
+impl CaseState {
     /// Whether it is better than it was.
     pub fn is_better_than(&self, before: &Self) -> bool {
         match (self, before) {
@@ -85,7 +88,7 @@ impl Standing {
     }
 
     /// In a line: `hangs (security-group)`, `0 of 3 targets answer`.
-    pub fn said(&self) -> String {
+    pub fn summary(&self) -> String {
         match self {
             Self::Flow { outcomes, mechanisms, .. } => {
                 let said: Vec<String> = outcomes
@@ -95,7 +98,8 @@ impl Standing {
                         false => format!("{:.0} % {outcome}", share.get() * 100.0),
                     })
                     .collect();
-                let why: Vec<&str> = mechanisms.iter().map(|one| one.as_str()).collect();
+                let why: Vec<&str> =
+                    mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
                 match why.as_slice() {
                     [] => said.join(", "),
                     some => format!("{} ({})", said.join(", "), some.join(", ")),
@@ -108,24 +112,27 @@ impl Standing {
     /// Whether nothing is wrong with it.
     pub fn is_fine(&self) -> bool {
         match self {
-            Self::Flow { outcomes, .. } => outcomes.iter().all(|(one, _)| one.is_fine()),
+            Self::Flow { outcomes, .. } => outcomes.iter().all(|(outcome, _)| outcome.is_fine()),
             Self::Probes { alive, of, .. } => alive == of && *of > 0,
         }
     }
 }
 
-/// Everything that can be called, with who calls it.
-pub(crate) struct Everything {
+/// Every flow of a cluster with its verdicts: the pods against every target, by target.
+pub(crate) struct AllFlows {
     pods: HashMap<(Destination, Protocol), Vec<ScanResult>>,
-    /// Clients that are no pods.
+    /// Clients that are not pods.
     others: HashMap<Flow, (ObjectRef, Harm)>,
 }
 
-/// So many flows of clients that are no pods are walked; of a cluster with more, none.
+/// Flows of clients that are not pods are walked if there are at most this many.
 const MOST: usize = 400;
 
-impl Everything {
-    /// One for each reading of what is not known, that which is taken for true first.
+impl AllFlows {
+    /// The flows of each reading of what is not known, those of the assumed reading first.
+    ///
+    /// # Errors
+    /// Returns an error if the rules of a node or a flow cannot be walked.
     pub(crate) fn of_readings(engine: &Engine<'_>) -> Result<Vec<Self>, WalkError> {
         let mut all = vec![Self::of(engine)?];
         for other in &what_if::others(engine.cluster()) {
@@ -139,8 +146,10 @@ impl Everything {
         let scanner = Scanner::new(engine);
         let targets = scanner.targets();
         let mut pods: HashMap<_, Vec<ScanResult>> = HashMap::new();
-        for one in scanner.scan(&targets)? {
-            pods.entry((one.target.to.clone(), one.target.protocol)).or_default().push(one);
+        for result in scanner.scan(&targets)? {
+            pods.entry((result.target.to.clone(), result.target.protocol))
+                .or_default()
+                .push(result);
         }
         let nodes = engine.cluster().nodes.keys().map(|name| Client::Node(name.clone()));
         let clients: Vec<Client> = nodes.chain([Client::Outside(None)]).collect();
@@ -164,14 +173,14 @@ impl Everything {
         Ok(Self { pods, others })
     }
 
-    /// A flow that was better before, with what became of it. What was not there before is
-    /// nobody's loss.
-    pub(crate) fn worse_than(&self, before: &Self, spared: Option<&Spared>) -> Option<String> {
+    /// Describes a flow that is worse than before. Returns `None` if there is none; flows that did
+    /// not exist before are not compared.
+    pub(crate) fn worse_than(&self, before: &Self, given_up: Option<&GivenUp>) -> Option<String> {
         let mut keys: Vec<_> = before.pods.keys().collect();
         keys.sort();
         for key in keys {
             let Some(now) = self.pods.get(key) else { continue };
-            if let Some(said) = worse_class(&before.pods[key], now, spared) {
+            if let Some(said) = worse_class(&before.pods[key], now, given_up) {
                 return Some(said);
             }
         }
@@ -179,37 +188,36 @@ impl Everything {
         flows.sort_by_key(|(flow, _)| (*flow).clone());
         flows.into_iter().find_map(|(flow, (object, old))| {
             let (_, now) = self.others.get(flow).filter(|(_, now)| now.is_worse_than(old))?;
-            if spared.is_some_and(|one| one.has_flow(flow, object)) {
+            if given_up.is_some_and(|given_up| given_up.has_flow(flow, object)) {
                 return None;
             }
-            Some(tell(&flow.from.to_string(), &flow.to, old, now))
+            Some(worse_off(&flow.from.to_string(), &flow.to, old, now))
         })
     }
 }
 
-/// Flows that a cure gives up, and says so: of a Service's own pods, and of processes on their
-/// nodes, to its load balancer.
-pub(crate) struct Spared {
+/// Flows that a cure gives up and names among its effects: calls of a Service's own pods, and of
+/// processes on their nodes, to the Service's load balancer.
+pub(crate) struct GivenUp {
     pods: HashSet<NamespacedName>,
     nodes: HashSet<Name>,
     owners: Vec<ObjectRef>,
 }
 
-impl Spared {
+impl GivenUp {
     pub(crate) fn of(cluster: &Cluster, service: &NamespacedName) -> Self {
         let endpoints = cluster.slices(service).iter().flat_map(|slice| &slice.endpoints);
+        let is_to = |backend: &Backend| matches!(backend, Backend::Service { name, .. } if *name == service.name);
         let leads = |ingress: &&Ingress| {
             let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
             ingress.name.namespace == service.namespace
-                && paths.chain(&ingress.default_backend).any(
-                    |one| matches!(one, Backend::Service { name, .. } if *name == service.name),
-                )
+                && paths.chain(&ingress.default_backend).any(is_to)
         };
         let ingresses = cluster.ingresses.values().filter(leads).map(Ingress::object);
-        let own = ObjectRef::namespaced(Kind::Service, service);
+        let own = ObjectRef::namespaced(ObjectKind::Service, service);
         Self {
-            pods: endpoints.clone().filter_map(|one| one.pod.clone()).collect(),
-            nodes: endpoints.filter_map(|one| one.node.clone()).collect(),
+            pods: endpoints.clone().filter_map(|endpoint| endpoint.pod.clone()).collect(),
+            nodes: endpoints.filter_map(|endpoint| endpoint.node.clone()).collect(),
             owners: ingresses.chain([own]).collect(),
         }
     }
@@ -220,7 +228,7 @@ impl Spared {
     }
 }
 
-impl Spared {
+impl GivenUp {
     fn has_flow(&self, flow: &Flow, object: &ObjectRef) -> bool {
         let on = matches!(&flow.from, Client::Node(name) if self.nodes.contains(name));
         on && !matches!(flow.to, Destination::Service(..)) && self.owners.contains(object)
@@ -230,39 +238,43 @@ impl Spared {
 fn worse_class(
     before: &[ScanResult],
     now: &[ScanResult],
-    spared: Option<&Spared>,
+    given_up: Option<&GivenUp>,
 ) -> Option<String> {
     let counts = |pod: &NamespacedName, met: &ScanResult| {
-        !spared.is_some_and(|one| one.has(pod, &met.target))
+        !given_up.is_some_and(|given_up| given_up.has(pod, &met.target))
     };
-    let alike = before.len() == now.len()
+    let same_classes = before.len() == now.len()
         && before.iter().zip(now).all(|(a, b)| {
             a.clients.first == b.clients.first && a.clients.pods.len() == b.clients.pods.len()
         });
-    let say = |who: &NamespacedName, old: &ScanResult, harm: (Harm, Harm)| {
-        tell(&format!("pod/{who}"), &old.target.to, &harm.0, &harm.1)
+    let worded = |who: &NamespacedName, old: &ScanResult, harm: (Harm, Harm)| {
+        worse_off(&format!("pod/{who}"), &old.target.to, &harm.0, &harm.1)
     };
-    if alike {
+    if same_classes {
         return before.iter().zip(now).find_map(|(old, new)| {
             let harm = (Harm::of_verdicts(&old.verdicts), Harm::of_verdicts(&new.verdicts));
             let pod = old.clients.pods.iter().filter(|pod| counts(pod, old)).min();
-            pod.filter(|_| harm.1.is_worse_than(&harm.0)).map(|pod| say(pod, old, harm))
+            pod.filter(|_| harm.1.is_worse_than(&harm.0)).map(|pod| worded(pod, old, harm))
         });
     }
     let mut by_pod: HashMap<&NamespacedName, Harm> = HashMap::new();
-    for one in now {
-        let harm = Harm::of_verdicts(&one.verdicts);
-        by_pod.extend(one.clients.pods.iter().map(|pod| (pod, harm)));
+    for result in now {
+        let harm = Harm::of_verdicts(&result.verdicts);
+        by_pod.extend(result.clients.pods.iter().map(|pod| (pod, harm)));
     }
     before.iter().find_map(|old| {
         let was = Harm::of_verdicts(&old.verdicts);
         let hurt =
-            |pod: &&NamespacedName| by_pod.get(pod).is_some_and(|one| one.is_worse_than(&was));
+            |pod: &&NamespacedName| by_pod.get(pod).is_some_and(|harm| harm.is_worse_than(&was));
         let pod = old.clients.pods.iter().filter(|pod| counts(pod, old)).filter(hurt).min()?;
-        Some(say(pod, old, (was, by_pod[pod])))
+        Some(worded(pod, old, (was, by_pod[pod])))
     })
 }
 
-fn tell(who: &str, to: &Destination, before: &Harm, now: &Harm) -> String {
-    format!("{who} to {to} would be worse off: {} before, {} after", before.said(), now.said())
+fn worse_off(who: &str, to: &Destination, before: &Harm, now: &Harm) -> String {
+    format!(
+        "{who} to {to} would be worse off: {} before, {} after",
+        before.summary(),
+        now.summary()
+    )
 }
