@@ -27,8 +27,8 @@ use crate::population::{Individuals, Population};
 use cluster_index::ClusterIndex;
 use walk::{ProbeCache, Walk};
 
-/// A cluster made ready for walking. What a node's kernel knows is worked out when a packet
-/// first comes to it, and kept.
+/// A cluster made ready for walking. Compiles what a node's kernel knows when a
+/// packet first reaches the node, and keeps it.
 ///
 /// It can be shared between threads: the state of a walk is in [`Walk`].
 pub struct Engine<'a> {
@@ -52,7 +52,7 @@ impl<'a> Engine<'a> {
     /// Makes a cluster ready.
     ///
     /// # Errors
-    /// Everything that keeps nodes from being walked, as far as it can be told beforehand.
+    /// Returns every fault that keeps a node from being walked and that can be found in advance.
     pub fn new(cluster: &'a Cluster) -> Result<Self, Vec<WalkError>> {
         let mut engine = Self::unchecked(cluster);
         engine.check()?;
@@ -132,7 +132,7 @@ impl<'a> Engine<'a> {
         Walk::new(self, options, population)
     }
 
-    /// Begins a walk in which each node, pod and target stands for itself.
+    /// Begins a walk in which each node, pod and target represents only itself.
     pub(crate) fn walk_whole(&self) -> Walk<'_, 'a> {
         self.walk(self.options, &Individuals)
     }
@@ -140,7 +140,7 @@ impl<'a> Engine<'a> {
     /// What a node's kernel knows.
     ///
     /// # Errors
-    /// Its rules cannot be compiled or read.
+    /// Returns an error if the node's rules cannot be compiled or read.
     pub fn runtime(&self, node: &Name) -> Result<&Arc<NodeRuntime>, WalkError> {
         let make = || NodeRuntime::new(self.cluster, &self.cluster.nodes[node]).map(Arc::new);
         self.runtimes[node].get_or_init(make).as_ref().map_err(Clone::clone)
@@ -203,7 +203,7 @@ impl<'a> Engine<'a> {
         find_listener(balancer, at.port(), protocol)
     }
 
-    /// The pod with a network of its own that has this address.
+    /// The pod outside its node's network that has this address.
     pub(crate) fn pod_at(&self, address: IpAddr) -> Option<&'a Pod> {
         self.index.pod_at(address)
     }
@@ -237,9 +237,13 @@ impl<'a> Engine<'a> {
     pub fn origin_of(&self, object: &ObjectRef) -> Origin {
         let cluster = self.cluster;
         let found = object.namespaced_name().and_then(|name| match object.kind {
-            uturn_model::ObjectKind::Service => cluster.services.get(&name).map(|one| &one.origin),
-            uturn_model::ObjectKind::Ingress => cluster.ingresses.get(&name).map(|one| &one.origin),
-            uturn_model::ObjectKind::Pod => cluster.pods.get(&name).map(|one| &one.origin),
+            uturn_model::ObjectKind::Service => {
+                cluster.services.get(&name).map(|service| &service.origin)
+            }
+            uturn_model::ObjectKind::Ingress => {
+                cluster.ingresses.get(&name).map(|ingress| &ingress.origin)
+            }
+            uturn_model::ObjectKind::Pod => cluster.pods.get(&name).map(|pod| &pod.origin),
             _ => None,
         });
         found.cloned().unwrap_or_else(|| Origin::object(object.clone()))

@@ -30,8 +30,8 @@ pub enum WalkError {
     /// Something is missing that uturn would need.
     #[error("{0}")]
     Later(String),
-    /// The flow depends on more than a [`Population`](crate::Population) that stands for others
-    /// can say: the whole cluster has to be walked.
+    /// The flow depends on more than a reduced [`Population`](crate::Population) knows: the whole
+    /// cluster has to be walked.
     #[error("only the whole cluster can tell")]
     NeedsWhole,
 }
@@ -41,7 +41,7 @@ impl WalkError {
         Self::Unknown(what.to_string())
     }
 
-    /// Whether both have the same cause, be it on different nodes.
+    /// Whether both have the same cause, even if on different nodes.
     pub(crate) fn has_same_cause(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Compile(_, a), Self::Compile(_, b)) => a == b,

@@ -29,28 +29,28 @@ impl<'a> Walk<'_, 'a> {
         &self,
         from: Peer<'a>,
         request: &Request,
-        trip: PacketState,
+        state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let asked = trip.packet.leg();
+        let asked = state.packet.leg();
         let mut ways = Vec::new();
-        for arrival in self.send(from, trip)? {
-            let Arrival { mut trip, stop } = arrival;
+        for arrival in self.send(from, state)? {
+            let Arrival { mut state, stop } = arrival;
             match stop {
-                Stop::Lost(mechanism) => ways.push(ended(trip, Outcome::Hangs, Some(mechanism))),
+                Stop::Lost(mechanism) => ways.push(ended(state, Outcome::Hangs, Some(mechanism))),
                 Stop::Unknown(mechanism) => {
-                    ways.push(ended(trip, Outcome::Unknown, Some(mechanism)));
+                    ways.push(ended(state, Outcome::Unknown, Some(mechanism)));
                 }
                 // The peer whose address is on a rejection is told of it. A client's own node
                 // tells it on the spot.
                 Stop::Refused(mechanism, by, outcome) if !is_on(from, by) => {
-                    let (answer, why) = (trip.answer(), Some(mechanism));
+                    let (answer, why) = (state.answer(), Some(mechanism));
                     ways.extend(self.bring_home(by, from, asked, answer, outcome, why)?);
                 }
                 Stop::Refused(mechanism, _, outcome) => {
-                    ways.push(ended(trip, outcome, Some(mechanism)));
+                    ways.push(ended(state, outcome, Some(mechanism)));
                 }
                 Stop::At(Peer::Balancer(balancer)) => {
-                    ways.extend(self.balance(balancer, from, asked, request, trip)?);
+                    ways.extend(self.balance(balancer, from, asked, request, state)?);
                 }
                 Stop::At(Peer::Outside) => {
                     let step = Step::new(
@@ -58,10 +58,10 @@ impl<'a> Walk<'_, 'a> {
                         "what is outside the cluster is supposed to answer",
                         self.engine.by(Peer::Outside),
                     );
-                    trip.note(Place::Outside, step);
-                    ways.push(ended(trip, Outcome::AT_ONCE, None));
+                    state.note(Place::Outside, step);
+                    ways.push(ended(state, Outcome::AT_ONCE, None));
                 }
-                Stop::At(at) => ways.extend(self.serve(from, asked, request, at, trip)?),
+                Stop::At(at) => ways.extend(self.serve(from, asked, request, at, state)?),
             }
         }
         Ok(self.merged(ways))
@@ -74,24 +74,25 @@ impl<'a> Walk<'_, 'a> {
         asked: Leg,
         request: &Request,
         at: Peer<'a>,
-        mut trip: PacketState,
+        mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let leg = trip.packet.leg();
-        let protocol = trip.packet.protocol();
+        let leg = state.packet.leg();
+        let protocol = state.packet.protocol();
         let place = self.engine.place(at);
         let listening = self.engine.listening(at, leg.dst, protocol);
         if matches!(at, Peer::Host(_, None))
             && !matches!(listening, Listening::Yes(_))
             && let Some(gap) = self.engine.gap_on_node(leg.dst)
         {
-            return Ok(vec![gap.exchange(place, trip)]);
+            return Ok(vec![gap.exchange(place, state)]);
         }
         let (kind, why, outcome, mechanism) = match listening {
             Listening::Unknown => {
                 let why =
                     format!("whether somebody listens on port {} is not given", leg.dst.port());
-                trip.note(place, Step::new(StepKind::Unknown, why, self.engine.by(at)).seeing(leg));
-                return Ok(vec![ended(trip, Outcome::Unknown, Some(Mechanism::NotGiven))]);
+                state
+                    .note(place, Step::new(StepKind::Unknown, why, self.engine.by(at)).seeing(leg));
+                return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
             }
             Listening::No => {
                 let why = format!("nobody listens on port {}", leg.dst.port());
@@ -113,8 +114,8 @@ impl<'a> Walk<'_, 'a> {
             }
             Listening::Yes(why) => (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None),
         };
-        trip.note(place, Step::new(kind, why, self.engine.by(at)).seeing(leg));
-        self.bring_home(at, from, asked, trip.answer(), outcome, mechanism)
+        state.note(place, Step::new(kind, why, self.engine.by(at)).seeing(leg));
+        self.bring_home(at, from, asked, state.answer(), outcome, mechanism)
     }
 
     /// Takes the answer to `asked` back to who asked. It counts only if it gets there with
@@ -132,23 +133,23 @@ impl<'a> Walk<'_, 'a> {
         let arrivals = self.send(at, answer)?;
         let ways = arrivals
             .into_iter()
-            .map(|Arrival { mut trip, stop }| match stop {
-                Stop::At(party) if party == home && trip.packet.leg() == expected => {
+            .map(|Arrival { mut state, stop }| match stop {
+                Stop::At(party) if party == home && state.packet.leg() == expected => {
                     // A load balancer's own getting is told where it goes on from it.
                     if !matches!(home, Peer::Balancer(_)) {
                         let step =
                             Step::new(StepKind::Deliver, "has its answer", self.engine.by(home));
-                        trip.note(self.engine.place(home), step.seeing(expected));
+                        state.note(self.engine.place(home), step.seeing(expected));
                     }
-                    ended(trip, outcome, mechanism)
+                    ended(state, outcome, mechanism)
                 }
                 Stop::At(party) => {
-                    self.engine.went_astray(&mut trip, party, home);
-                    ended(trip, Outcome::Hangs, Some(Mechanism::AsymmetricReturn))
+                    self.engine.went_astray(&mut state, party, home);
+                    ended(state, Outcome::Hangs, Some(Mechanism::AsymmetricReturn))
                 }
-                Stop::Lost(why) => ended(trip, Outcome::Hangs, Some(why)),
-                Stop::Unknown(why) => ended(trip, Outcome::Unknown, Some(why)),
-                Stop::Refused(why, ..) => ended(trip, Outcome::Hangs, Some(why)),
+                Stop::Lost(why) => ended(state, Outcome::Hangs, Some(why)),
+                Stop::Unknown(why) => ended(state, Outcome::Unknown, Some(why)),
+                Stop::Refused(why, ..) => ended(state, Outcome::Hangs, Some(why)),
             })
             .collect();
         Ok(ways)
@@ -166,16 +167,16 @@ impl<'a> Walk<'_, 'a> {
         for way in ways {
             let known = match is_long {
                 true => places.get(&(way.outcome, way.late, way.mechanisms.clone())).copied(),
-                false => kept.iter().position(|one| {
-                    (one.outcome, one.late) == (way.outcome, way.late)
-                        && one.mechanisms == way.mechanisms
+                false => kept.iter().position(|known| {
+                    (known.outcome, known.late) == (way.outcome, way.late)
+                        && known.mechanisms == way.mechanisms
                 }),
             };
             match known.and_then(|at| kept.get_mut(at)) {
-                Some(one) => {
-                    one.share += way.share;
-                    one.chance |= way.chance;
-                    add_new(&mut one.supposed, way.supposed);
+                Some(known) => {
+                    known.share += way.share;
+                    known.chance |= way.chance;
+                    add_new(&mut known.supposed, way.supposed);
                 }
                 None => {
                     if is_long {
@@ -195,8 +196,8 @@ impl<'a> Walk<'_, 'a> {
 
 impl<'a> Engine<'a> {
     /// The turn: an answer reached a peer that never asked with these addresses.
-    fn went_astray(&self, trip: &mut PacketState, party: Peer<'a>, home: Peer<'a>) {
-        let leg = trip.packet.leg();
+    fn went_astray(&self, state: &mut PacketState, party: Peer<'a>, home: Peer<'a>) {
+        let leg = state.packet.leg();
         let wanted = match home {
             Peer::Balancer(_) => "to the load balancer",
             _ => "to who asked, with the address that was asked",
@@ -204,21 +205,21 @@ impl<'a> Engine<'a> {
         if let Peer::Pod(pod) = party
             && let Some(node) = &pod.node
         {
-            let last = trip.hops.last().and_then(|hop| hop.steps.last());
+            let last = state.hops.last().and_then(|hop| hop.steps.last());
             let by = match last.filter(|step| is_unseen(&step.by)) {
                 Some(step) => step.by.clone(),
                 None => Evidence::kernel("routing: the destination is a pod of this node"),
             };
             let why = format!("goes straight to the pod, not {wanted}");
             let step = Step::new(StepKind::Turn, why, by);
-            trip.note(Place::Node(node.clone()), step.seeing(leg));
+            state.note(Place::Node(node.clone()), step.seeing(leg));
         }
         let step = Step::new(
             StepKind::Drop,
             format!("knows no connection with {}: resets it", leg.src),
             Evidence::kernel("TCP: no socket has these addresses"),
         );
-        trip.note(self.place(party), step.seeing(leg));
+        state.note(self.place(party), step.seeing(leg));
     }
 
     /// Whether what is called does not speak TLS: its port says so, or a load balancer ends
@@ -233,7 +234,7 @@ impl<'a> Engine<'a> {
 
     /// Whether a load balancer ends TLS at the address that was asked.
     fn ends_tls(&self, asked: Leg, protocol: IpProtocol) -> bool {
-        self.listener(asked.dst, protocol).is_some_and(|one| one.protocol.ends_tls())
+        self.listener(asked.dst, protocol).is_some_and(|listener| listener.protocol.ends_tls())
     }
 
     /// Where a party is.

@@ -30,25 +30,25 @@ impl<'a> Walk<'_, 'a> {
     pub(crate) fn send(
         &self,
         from: Peer<'a>,
-        mut trip: PacketState,
+        mut state: PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let leg = trip.packet.leg();
-        let way = trip.way;
+        let leg = state.packet.leg();
+        let way = state.way;
         let step = || Step::new(StepKind::Send, sends(way), self.engine.by(from)).seeing(leg);
         match from {
             // Its own address never leaves a pod.
             Peer::Pod(pod) if pod.ips.contains(&leg.dst.ip()) => {
-                trip.note_unless_brief(|| Place::Pod(pod.name.clone()), step);
-                Ok(vec![Arrival { trip, stop: Stop::At(from) }])
+                state.note_unless_brief(|| Place::Pod(pod.name.clone()), step);
+                Ok(vec![Arrival { state, stop: Stop::At(from) }])
             }
             Peer::Pod(pod) => {
-                trip.note_unless_brief(|| Place::Pod(pod.name.clone()), step);
+                state.note_unless_brief(|| Place::Pod(pod.name.clone()), step);
                 match pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name)) {
                     Some(node) => {
                         let link = self.engine.runtime(&node.name)?.pod_link(leg.src.ip());
-                        self.at_node(node, &Entry::Interface(link), trip)
+                        self.at_node(node, &Entry::Interface(link), state)
                     }
-                    None => Ok(vec![lost(trip, Mechanism::NoRoute)]),
+                    None => Ok(vec![lost(state, Mechanism::NoRoute)]),
                 }
             }
             Peer::Host(node, pod) => {
@@ -56,14 +56,14 @@ impl<'a> Walk<'_, 'a> {
                     Some(pod) => Place::Pod(pod.name.clone()),
                     None => Place::Node(node.name.clone()),
                 };
-                trip.note_unless_brief(place, step);
-                self.at_node(node, &Entry::Local, trip)
+                state.note_unless_brief(place, step);
+                self.at_node(node, &Entry::Local, state)
             }
             // What a load balancer does is noted where it decides.
-            Peer::Balancer(_) => self.at_fabric(None, trip),
+            Peer::Balancer(_) => self.at_fabric(None, state),
             Peer::Outside => {
-                trip.note_unless_brief(|| Place::Outside, step);
-                self.at_fabric(None, trip)
+                state.note_unless_brief(|| Place::Outside, step);
+                self.at_fabric(None, state)
             }
         }
     }
@@ -72,38 +72,40 @@ impl<'a> Walk<'_, 'a> {
         &self,
         node: &'a Node,
         entry: &Entry,
-        mut trip: PacketState,
+        mut state: PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        trip.passed += 1;
-        if trip.passed > MOST_NODES {
-            return Ok(vec![lost(trip, Mechanism::NoRoute)]);
+        state.passed += 1;
+        if state.passed > MOST_NODES {
+            return Ok(vec![lost(state, Mechanism::NoRoute)]);
         }
-        let known: Vec<Connection> = trip
+        let known: Vec<Connection> = state
             .nodes
             .iter()
             .filter(|(name, _)| *name == node.name)
             .map(|(_, connection)| connection.clone())
             .collect();
-        let leg = trip.packet.leg();
-        let astray = trip.way == Way::Back
-            && !known.iter().any(|one| one.original == leg || one.reply == leg);
+        let leg = state.packet.leg();
+        let astray = state.way == Way::Back
+            && !known
+                .iter()
+                .any(|connection| connection.original == leg || connection.reply == leg);
         let runtime = self.engine.runtime(&node.name)?;
-        let kernel = match self.engine.is_bridged(node, entry, &trip.packet)? {
-            true if !runtime.bridge_shows_rules(trip.packet.family()) => {
-                return Ok(self.engine.past_rules(node, trip));
+        let kernel = match self.engine.is_bridged(node, entry, &state.packet)? {
+            true if !runtime.bridge_shows_rules(state.packet.family()) => {
+                return Ok(self.engine.past_rules(node, state));
             }
             true => runtime.bridging(),
             false => &runtime.kernel,
         };
-        let mut ends = kernel.walk_assuming(&trip.packet, entry, &known, &self.assumed);
+        let mut ends = kernel.walk_assuming(&state.packet, entry, &known, &self.assumed);
         for (question, _) in ends.iter().flat_map(|end| &end.open_questions) {
             let mut open = self.open.borrow_mut();
-            if !open.iter().any(|one| one.is_same(question)) {
+            if !open.iter().any(|known| known.is_same(question)) {
                 open.push(question.clone());
             }
         }
         self.weigh(leg, &mut ends)?;
-        if trip.way == Way::Out {
+        if state.way == Way::Out {
             for to in
                 ends.iter().map(|end| end.packet.leg().dst).filter(|to| to.ip() != leg.dst.ip())
             {
@@ -112,7 +114,7 @@ impl<'a> Walk<'_, 'a> {
         }
         let stay =
             Stay { node, astray, sent_here: *entry == Entry::Local, came: (entry.clone(), leg) };
-        self.after_dice(&stay, ends, &trip)
+        self.after_dice(&stay, ends, &state)
     }
 
     /// Fails if a packet reached something that the population lacks.
@@ -134,13 +136,13 @@ impl<'a> Walk<'_, 'a> {
         whole_unless(self.population.is_whole() || !self.population.lacks_endpoint(ip))
     }
 
-    /// Fails if a packet came to a process that the population lacks.
+    /// Fails if a packet reached a process that the population lacks.
     fn check_process(&self, node: &'a Node, port: u16) -> Result<(), WalkError> {
         let is_known = self.population.is_whole() || self.engine.host_pod_on(node, port).is_some();
         whole_unless(is_known || !self.population.lacks_process(&node.name, port))
     }
 
-    /// Where endpoints stand for many, each is picked as often as all that it stands for.
+    /// Where endpoints represent many, rules pick each as often as all that it represents.
     /// Rules pick any endpoint as likely as any other.
     fn weigh(&self, before: Leg, ends: &mut [End]) -> Result<(), WalkError> {
         let weight = |end: &End| match end.packet.leg().dst {
@@ -170,66 +172,66 @@ impl<'a> Walk<'_, 'a> {
         &self,
         stay: &Stay<'a>,
         end: End,
-        mut trip: PacketState,
+        mut state: PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let node = stay.node;
-        trip.share *= end.share;
-        trip.chance |= end.share < 1.0;
-        trip.packet = end.packet;
-        add_new(&mut trip.supposed, end.supposed);
-        add_new(&mut trip.supposed, end.unknown.iter().map(|by| both_ways(node, by)).collect());
-        let untold = if trip.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
+        state.share *= end.share;
+        state.chance |= end.share < 1.0;
+        state.packet = end.packet;
+        add_new(&mut state.supposed, end.supposed);
+        add_new(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)).collect());
+        let untold = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
         for step in end.steps.into_iter().skip(untold) {
-            trip.note(Place::Node(node.name.clone()), step);
+            state.note(Place::Node(node.name.clone()), step);
         }
         if let Some(connection) = end.connection {
-            trip.remember(&node.name, connection);
+            state.remember(&node.name, connection);
         }
         let arrivals = match end.kind {
             EndKind::Local => {
-                let port = trip.packet.leg().dst.port();
+                let port = state.packet.leg().dst.port();
                 self.check_process(node, port)?;
                 let pod = self.engine.host_pod_on(node, port);
-                vec![Arrival { trip, stop: Stop::At(Peer::Host(node, pod)) }]
+                vec![Arrival { state, stop: Stop::At(Peer::Host(node, pod)) }]
             }
             EndKind::Forward
                 if self.engine.runtime(&node.name)?.leads_to_fabric(end.out.as_deref()) =>
             {
-                self.at_fabric(Some(node), trip)?
+                self.at_fabric(Some(node), state)?
             }
-            EndKind::Forward => match self.engine.pod_at(trip.packet.dst) {
-                Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, trip),
-                _ => self.leave_for_pods(node, trip)?,
+            EndKind::Forward => match self.engine.pod_at(state.packet.dst) {
+                Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, state),
+                _ => self.leave_for_pods(node, state)?,
             },
-            EndKind::Unsettled => vec![lost(trip, Mechanism::Firewall)],
+            EndKind::Unsettled => vec![lost(state, Mechanism::Firewall)],
             EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {
                 let why = match stay.astray {
                     true => Mechanism::AsymmetricReturn,
-                    false => self.why_stopped(node, &trip)?,
+                    false => self.why_stopped(node, &state)?,
                 };
-                vec![lost(trip, why)]
+                vec![lost(state, why)]
             }
             EndKind::Drop(reason) => {
                 let why = mechanism_of(&reason);
                 let outcome = match stay.sent_here {
                     true => refusal::of_unsent(&reason),
-                    false => refusal::of_drop(&reason, trip.packet.protocol()),
+                    false => refusal::of_drop(&reason, state.packet.protocol()),
                 };
                 let stop = match outcome {
                     Some(outcome) => Stop::Refused(why, Peer::Host(node, None), outcome),
                     None => Stop::Lost(why),
                 };
-                vec![Arrival { trip, stop }]
+                vec![Arrival { state, stop }]
             }
             EndKind::Reject(how) => {
-                let why = self.why_stopped(node, &trip)?;
+                let why = self.why_stopped(node, &state)?;
                 if how == RejectWith::TcpReset
-                    && self.engine.resets_in_vain(stay, trip.packet.leg())?
+                    && self.engine.resets_in_vain(stay, state.packet.leg())?
                 {
-                    return Ok(vec![reset_in_vain(stay, why, trip)]);
+                    return Ok(vec![reset_in_vain(stay, why, state)]);
                 }
-                let outcome = refusal::of_reject(how, trip.packet.protocol());
-                vec![Arrival { trip, stop: Stop::Refused(why, Peer::Host(node, None), outcome) }]
+                let outcome = refusal::of_reject(how, state.packet.protocol());
+                vec![Arrival { state, stop: Stop::Refused(why, Peer::Host(node, None), outcome) }]
             }
         };
         Ok(arrivals)

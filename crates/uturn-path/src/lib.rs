@@ -5,11 +5,12 @@
 //! (`uturn-lb`) do to it what they do, brings the reply home the same way, and adds the
 //! ways up to a [`Verdict`](uturn_model::Verdict).
 //!
-//! **Refuses** to have opinions of its own: what a node does is read from its capture or
+//! **Refuses** to decide what other crates decide: what a node does is read from its capture or
 //! from what `uturn-kubeproxy` would program there; which target a load balancer picks is
 //! decided by `uturn_lb::decide`; what CoreDNS answers is `uturn-dns`'s. It knows nothing of
-//! classes of clients: `uturn-scan` walks a few for all, and tells by a [`Population`] how many
-//! each target and endpoint stands for. It says nothing about cures: that is `uturn-diagnose`.
+//! classes of clients: `uturn-scan` walks a few for all, and states through a [`Population`] how
+//! many objects each target and endpoint represents. It says nothing about cures: that is
+//! `uturn-diagnose`.
 //!
 //! **Start reading** at `engine` (a cluster made ready, which walks share, and `walk`, the state
 //! of one) and `verdict` (from a flow to its verdict). Then, in the order of a packet:

@@ -60,13 +60,13 @@ pub(crate) enum Doubt {
     Unmodelled(String),
 }
 
-/// All who answer names in a cluster.
+/// Everything that answers names in a cluster.
 pub(crate) struct Names<'a> {
     cluster: &'a Cluster,
     servers: Servers<'a>,
 }
 
-/// What one question came to.
+/// The result of one question.
 struct QuestionResult {
     answer: Answer,
     steps: Vec<Step>,
@@ -96,16 +96,16 @@ impl<'a> Names<'a> {
             ),
         };
         let supposed = RefCell::new(Vec::new());
-        let mut told: HashMap<Question, QuestionResult> = HashMap::new();
+        let mut asked: HashMap<Question, QuestionResult> = HashMap::new();
         let mut order: Vec<Question> = Vec::new();
         let mut ask = |question: Question| {
-            if let Some(known) = told.get(&question) {
+            if let Some(known) = asked.get(&question) {
                 return known.answer.clone();
             }
-            let one = self.ask(&conf, asker, &question, &supposed);
-            let answer = one.answer.clone();
+            let result = self.ask(&conf, asker, &question, &supposed);
+            let answer = result.answer.clone();
             order.push(question.clone());
-            told.insert(question, one);
+            asked.insert(question, result);
             answer
         };
         let heard = resolve(Library::Glibc, &conf, host, &mut ask);
@@ -119,31 +119,32 @@ impl<'a> Names<'a> {
             balancer: None,
         };
         add_new(&mut found.supposed, libraries_differ(host, &heard, &musl));
-        let has_records = |one: &QuestionResult| match &one.answer {
+        let has_records = |result: &QuestionResult| match &result.answer {
             Answer::Reply(reply) => reply.rcode == Rcode::NoError && !reply.records.is_empty(),
             _ => false,
         };
         match heard {
             LookupResult::Addresses(ips) => {
                 found.addresses = ips;
-                let decided = order.iter().filter_map(|one| Some((one, told.get(one)?)));
-                for (question, one) in decided.filter(|(_, one)| has_records(one)) {
-                    // One family's way says it; the other's is the same.
+                let decided =
+                    order.iter().filter_map(|question| Some((question, asked.get(question)?)));
+                for (question, result) in decided.filter(|(_, result)| has_records(result)) {
+                    // Both families take the same way: show the steps of one.
                     if found.steps.is_empty() || question.kind == RecordType::A {
-                        found.steps.clone_from(&one.steps);
+                        found.steps.clone_from(&result.steps);
                     }
-                    found.through = one.by.or(found.through);
+                    found.through = result.by.or(found.through);
                 }
                 if found.addresses.is_empty() {
                     found.steps.push(nothing(host, "the records are those of another name"));
                 }
             }
             LookupResult::NoName | LookupResult::Fails(_) | LookupResult::Unknown(_) => {
-                // What each name that was tried came to.
-                for one in order.iter().filter(|one| one.kind == RecordType::A) {
-                    if let Some(one) = told.get(one) {
-                        found.steps.extend(one.steps.last().cloned());
-                        found.through = one.by.or(found.through);
+                // The result for each name that was tried.
+                for question in order.iter().filter(|question| question.kind == RecordType::A) {
+                    if let Some(result) = asked.get(question) {
+                        found.steps.extend(result.steps.last().cloned());
+                        found.through = result.by.or(found.through);
                     }
                 }
                 let why = match &heard {
@@ -252,8 +253,8 @@ fn nothing(host: &str, why: &str) -> Step {
 /// Most images have glibc; where musl would end elsewhere, that is said.
 fn libraries_differ(host: &str, glibc: &LookupResult, musl: &LookupResult) -> Vec<Supposition> {
     let same = match (glibc, musl) {
-        (LookupResult::Addresses(one), LookupResult::Addresses(other)) => {
-            one.iter().all(|ip| other.contains(ip)) && other.iter().all(|ip| one.contains(ip))
+        (LookupResult::Addresses(own), LookupResult::Addresses(other)) => {
+            own.iter().all(|ip| other.contains(ip)) && other.iter().all(|ip| own.contains(ip))
         }
         _ => glibc.is_address() == musl.is_address(),
     };

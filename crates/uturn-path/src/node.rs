@@ -31,7 +31,7 @@ pub struct NodeRuntime {
     pub kernel: Kernel,
     /// The interface that leads to the fabric.
     pub uplink: Text,
-    /// The one that leads there for pods, where they have one of their own.
+    /// The interface that leads to the fabric for pods, if it is not the node's.
     pub card: Option<Text>,
     /// The one that wraps packets to other nodes' pods, where no capture says which.
     tunnel: Option<Text>,
@@ -43,19 +43,25 @@ pub struct NodeRuntime {
 }
 
 impl NodeRuntime {
-    /// Makes a node's world: from its capture where there is one, else worked out. What a
-    /// capture lacks is worked out.
+    /// Compiles a node from its capture. Derives from the cluster what the capture lacks, or
+    /// everything if there is no capture.
+    ///
+    /// # Errors
+    /// Returns an error if the node's rules cannot be compiled or read.
     pub fn new(cluster: &Cluster, node: &Node) -> Result<Self, WalkError> {
         Self::of(cluster, node, cluster.captures.get(&node.name))
     }
 
-    /// The same as if it had not been captured.
+    /// Derives a node from the cluster and ignores its capture.
+    ///
+    /// # Errors
+    /// Returns an error if the node's rules cannot be compiled.
     pub fn without_capture(cluster: &Cluster, node: &Node) -> Result<Self, WalkError> {
         Self::of(cluster, node, None)
     }
 
     fn of(cluster: &Cluster, node: &Node, capture: Option<&Capture>) -> Result<Self, WalkError> {
-        let has = |file| capture.is_some_and(|one| one.files.contains_key(&file));
+        let has = |file| capture.is_some_and(|state| state.files.contains_key(&file));
         let mut state = match capture {
             Some(capture) => {
                 NodeState::from_capture(capture).map_err(|faults| unreadable(&faults))?
@@ -66,7 +72,7 @@ impl NodeRuntime {
             state.rules = usual_rules();
         }
         let mut sysctls = sysctls(node);
-        let has_rules = |family| capture.is_some_and(|one| one.has_rules(family));
+        let has_rules = |family| capture.is_some_and(|state| state.has_rules(family));
         let programmed = cluster.programmed_on(node);
         let mut bound = Vec::new();
         let knows_links = capture.is_some_and(Capture::has_links);
@@ -150,8 +156,8 @@ impl NodeRuntime {
         out.is_some_and(|out| *out == *self.uplink || self.card.as_deref() == Some(out))
     }
 
-    /// The interface that packets which another node did not send as they are come in through,
-    /// whatever their source: the one by which that node's pods are reached.
+    /// The interface that receives the encapsulated packets of another node, for any source
+    /// address: the interface that leads to that node's pods.
     pub(crate) fn tunnel_from(&self, cluster: &Cluster, peer: &Node, src: IpAddr) -> Text {
         if let Some(tunnel) = &self.tunnel {
             return tunnel.clone();
@@ -175,7 +181,7 @@ impl NodeRuntime {
     pub(crate) fn card_for(&self, address: IpAddr) -> Text {
         let is_own = || {
             let all = &self.kernel.state().interfaces;
-            all.iter().any(|one| one.addresses.iter().any(|(ip, _)| *ip == address))
+            all.iter().any(|interface| interface.addresses.iter().any(|(ip, _)| *ip == address))
         };
         let card = self.card.as_ref().filter(|_| !is_own());
         card.unwrap_or(&self.uplink).clone()

@@ -16,7 +16,7 @@ pub(crate) use pace::{Pace, Tries};
 /// A sender or receiver of packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Peer<'a> {
-    /// A pod with a network of its own.
+    /// A pod outside its node's network.
     Pod(&'a Pod),
     /// A process in a node's network; a hostNetwork pod where it is known which.
     Host(&'a Node, Option<&'a Pod>),
@@ -149,7 +149,7 @@ impl PacketState {
         let known = self
             .nodes
             .iter()
-            .any(|(name, one)| name == node && one.original == connection.original);
+            .any(|(name, known)| name == node && known.original == connection.original);
         if !known {
             self.nodes.push((node.clone(), connection));
         }
@@ -170,7 +170,7 @@ pub(crate) struct Stay<'a> {
 /// Where a packet ended.
 #[derive(Debug)]
 pub(crate) struct Arrival<'a> {
-    pub(crate) trip: PacketState,
+    pub(crate) state: PacketState,
     pub(crate) stop: Stop<'a>,
 }
 
@@ -188,18 +188,18 @@ pub(crate) enum Stop<'a> {
 }
 
 /// A packet reaches a pod, whose own kernel takes none that claims to come from itself.
-pub(crate) fn arrive<'a>(pod: &'a Pod, mut trip: PacketState) -> Vec<Arrival<'a>> {
-    let leg = trip.packet.leg();
+pub(crate) fn arrive<'a>(pod: &'a Pod, mut state: PacketState) -> Vec<Arrival<'a>> {
+    let leg = state.packet.leg();
     if !pod.ips.contains(&leg.src.ip()) {
-        return vec![Arrival { trip, stop: Stop::At(Peer::Pod(pod)) }];
+        return vec![Arrival { state, stop: Stop::At(Peer::Pod(pod)) }];
     }
     let why = "comes in with the pod's own address as its source: the pod's kernel drops it";
     let step = Step::new(StepKind::Drop, why, Evidence::kernel("routing: the source is local"));
-    trip.note(Place::Pod(pod.name.clone()), step.seeing(leg));
-    vec![lost(trip, Mechanism::LocalSourceDrop)]
+    state.note(Place::Pod(pod.name.clone()), step.seeing(leg));
+    vec![lost(state, Mechanism::LocalSourceDrop)]
 }
 
 /// The end of a packet that is lost.
-pub(crate) fn lost<'a>(trip: PacketState, mechanism: Mechanism) -> Arrival<'a> {
-    Arrival { trip, stop: Stop::Lost(mechanism) }
+pub(crate) fn lost<'a>(state: PacketState, mechanism: Mechanism) -> Arrival<'a> {
+    Arrival { state, stop: Stop::Lost(mechanism) }
 }

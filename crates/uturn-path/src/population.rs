@@ -1,8 +1,8 @@
-//! Who stands for how many: by default each node, pod and target for itself alone.
+//! How many objects a walked object represents: by default each node, pod and target only itself.
 //!
-//! A walk asks its [`Population`] how many a target or an endpoint stands for, and whether
-//! everything is there that a packet may reach. A reduced cluster answers otherwise than a
-//! whole one; how it was reduced is not known here.
+//! A walk asks its [`Population`] how many objects a target or an endpoint represents, and
+//! whether the cluster has everything that a packet may reach. A reduced cluster answers
+//! differently from a whole one; this module does not know how it was reduced.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -16,17 +16,17 @@ use crate::error::WalkError;
 use crate::options::Detail;
 use crate::packet::{Exchange, Waiting};
 
-/// Who stands for how many in the cluster that is walked, and what that cluster lacks.
+/// How many objects each object of the walked cluster represents, and what that cluster lacks.
 pub trait Population {
-    /// How many targets of a load balancer this one stands for. One that stands for none is
-    /// never asked.
+    /// How many targets of a load balancer this target represents. A target that represents
+    /// none is never asked.
     fn targets(&self, target: &Target) -> u32 {
         let _ = target;
         1
     }
 
-    /// How many endpoints the one at this address stands for, where rules pick one of them.
-    /// Returns `None` if it stands for itself.
+    /// How many endpoints the endpoint at this address represents, where rules pick one of
+    /// several. Returns `None` if it represents only itself.
     fn endpoints(&self, address: IpAddr) -> Option<f64> {
         let _ = address;
         None
@@ -74,7 +74,7 @@ pub struct KnownDestination {
     pub is_balancer: bool,
 }
 
-/// Each node, pod and target stands for itself, and all are there.
+/// Each node, pod and target represents only itself, and the cluster lacks none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Individuals;
 
@@ -83,14 +83,14 @@ impl Population for Individuals {}
 /// How asking each target ended, by its place in the rule; empty for one that was not asked.
 pub type Results = Rc<[Vec<Exchange>]>;
 
-/// How requests end that a load balancer takes from target to target, where targets stand for
+/// How requests end that a load balancer passes from target to target, where a target represents
 /// many.
 pub trait Failover {
     /// What asking each target gives, for a client and a listener as the load balancer sees
     /// them. `ask` asks them; where that was done before, it need not be called.
     ///
     /// # Errors
-    /// That of `ask`.
+    /// Returns the error of `ask`.
     fn results(
         &self,
         seen: Leg,
@@ -100,7 +100,7 @@ pub trait Failover {
     /// The ways in which a request ends after all its attempts.
     ///
     /// # Errors
-    /// [`WalkError::NeedsWhole`] if only asking every target can tell.
+    /// Returns [`WalkError::NeedsWhole`] if each target has to be asked.
     fn ways(
         &self,
         request: &FailoverRequest<'_>,

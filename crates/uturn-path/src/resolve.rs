@@ -122,7 +122,7 @@ impl<'a> Engine<'a> {
     /// Where a destination leads for a client outside the cluster.
     ///
     /// # Errors
-    /// There is no such destination, or it has no address.
+    /// Returns an error if there is no such destination, or if it has no address.
     pub fn resolve_outside(&self, to: &Destination) -> Result<ResolvedTarget, WalkError> {
         self.aim(Peer::Outside, to)
     }
@@ -162,10 +162,11 @@ impl<'a> Engine<'a> {
             }
             Destination::Service(name, port) => {
                 let service = cluster.services.get(name).ok_or_else(|| WalkError::unknown(to))?;
-                let wanted = |one: &&uturn_model::service::ServicePort| match port {
+                let wanted = |service_port: &&uturn_model::service::ServicePort| match port {
                     None => true,
                     Some(text) => {
-                        one.name.as_ref() == Some(text) || text.parse::<Port>() == Ok(one.port)
+                        service_port.name.as_ref() == Some(text)
+                            || text.parse::<Port>() == Ok(service_port.port)
                     }
                 };
                 let number = match (service.ports.iter().find(wanted), port) {
@@ -183,9 +184,10 @@ impl<'a> Engine<'a> {
             }
             Destination::Ingress { name, host, path } => {
                 let ingress = cluster.ingresses.get(name).ok_or_else(|| WalkError::unknown(to))?;
-                let vip = ingress.load_balancer.iter().find_map(|one| one.ip).ok_or_else(|| {
-                    WalkError::Later(format!("{} has no address yet", ingress.object()))
-                })?;
+                let vip =
+                    ingress.load_balancer.iter().find_map(|entry| entry.ip).ok_or_else(|| {
+                        WalkError::Later(format!("{} has no address yet", ingress.object()))
+                    })?;
                 let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
                 let http = (
                     call.host.map_or_else(|| vip.to_string(), |host| host.to_string()),

@@ -56,17 +56,17 @@ impl Gap {
     }
 
     /// The end of a flow that cannot be judged.
-    pub(crate) fn exchange(&self, place: Place, mut trip: PacketState) -> Exchange {
-        let leg = trip.packet.leg();
-        trip.note(place, self.step().seeing(leg));
-        ended(trip, uturn_model::Outcome::Unknown, Some(self.mechanism))
+    pub(crate) fn exchange(&self, place: Place, mut state: PacketState) -> Exchange {
+        let leg = state.packet.leg();
+        state.note(place, self.step().seeing(leg));
+        ended(state, uturn_model::Outcome::Unknown, Some(self.mechanism))
     }
 
     /// The end of a packet whose further way cannot be judged.
-    pub(crate) fn arrival<'a>(&self, mut trip: PacketState) -> Arrival<'a> {
-        let leg = trip.packet.leg();
-        trip.note(Place::Fabric, self.step().seeing(leg));
-        Arrival { trip, stop: Stop::Unknown(self.mechanism) }
+    pub(crate) fn arrival<'a>(&self, mut state: PacketState) -> Arrival<'a> {
+        let leg = state.packet.leg();
+        state.note(Place::Fabric, self.step().seeing(leg));
+        Arrival { state, stop: Stop::Unknown(self.mechanism) }
     }
 }
 
@@ -80,7 +80,8 @@ impl Engine<'_> {
     ) -> Option<Gap> {
         let is_outside = matches!(client, Peer::Outside);
         let is_node = self.node_at(to.ip()).is_some();
-        let mut open = self.cluster.services.values().filter(|one| !one.unjudged.is_empty());
+        let mut open =
+            self.cluster.services.values().filter(|service| !service.unjudged.is_empty());
         open.find_map(|service| {
             let gap = gap_of_endpoints(service)?;
             let is_asked =
@@ -99,7 +100,7 @@ impl Engine<'_> {
         })
     }
 
-    /// What keeps calls of a Service from being judged, wherever they come from.
+    /// Why calls of a Service cannot be judged, for any client.
     pub(crate) fn gap_of_service(&self, service: &NamespacedName) -> Option<Gap> {
         self.cluster.services.get(service).and_then(gap_of_endpoints)
     }
@@ -111,12 +112,14 @@ impl Engine<'_> {
         }
         let by = || Evidence::object(rule.owner.clone(), self.origin_of(&rule.owner));
         let ingress = self.ingress_of(rule);
-        if let Some(ingress) = ingress.filter(|one| one.unjudged.contains(&Unknown::Versions)) {
+        if let Some(ingress) =
+            ingress.filter(|ingress| ingress.unjudged.contains(&Unknown::Versions))
+        {
             return Some(Gap::of(&rule.owner, &ingress.origin, &Unknown::Versions));
         }
         let is_known = self.cluster.services.contains_key(&rule.service);
         match rule.targets.is_empty() {
-            true if ingress.is_some_and(|one| is_action(one, rule)) => Some(Gap {
+            true if ingress.is_some_and(|ingress| is_action(ingress, rule)) => Some(Gap {
                 by: by(),
                 why: "an annotation says what it leads to, and is not read".to_owned(),
                 mechanism: Mechanism::NotModelled,
@@ -159,9 +162,9 @@ impl Engine<'_> {
         let name = service_named(host, self.cluster.dns.domain(), &pod.name.namespace);
         let name = name.filter(|_| asks_cluster)?;
         let has_namespace = || {
-            let services = self.cluster.services.keys().map(|one| &one.namespace);
-            let pods = self.cluster.pods.keys().map(|one| &one.namespace);
-            services.chain(pods).any(|one| *one == name.namespace)
+            let services = self.cluster.services.keys().map(|object| &object.namespace);
+            let pods = self.cluster.pods.keys().map(|object| &object.namespace);
+            services.chain(pods).any(|namespace| *namespace == name.namespace)
         };
         // No name outside has the label svc.
         let is_sure = host.split('.').any(|label| label.eq_ignore_ascii_case("svc"));
@@ -182,9 +185,11 @@ impl Engine<'_> {
 
 /// Whether an Ingress names an action where a rule of it leads, which an annotation describes.
 fn is_action(ingress: &Ingress, rule: &Rule) -> bool {
-    let paths = ingress.rules.iter().flat_map(|one| &one.paths).map(|one| &one.backend);
-    let mut actions = paths.chain(&ingress.default_backend).filter(|one| one.is_action());
-    actions.any(|one| matches!(one, Backend::Service { name, .. } if *name == rule.service.name))
+    let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
+    let mut actions = paths.chain(&ingress.default_backend).filter(|backend| backend.is_action());
+    actions.any(
+        |backend| matches!(backend, Backend::Service { name, .. } if *name == rule.service.name),
+    )
 }
 
 fn gap_of_endpoints(service: &Service) -> Option<Gap> {

@@ -33,7 +33,7 @@ impl Unmodelled<'_> {
         }
         let written = self.service.and_then(|service| service.annotations.get(EXTERNAL_DNS));
         let mut written = written.into_iter().flat_map(|names| names.split(','));
-        let mut rules = self.ingress.into_iter().flat_map(|one| &one.rules);
+        let mut rules = self.ingress.into_iter().flat_map(|ingress| &ingress.rules);
         written.any(|name| is_for_host(name.trim(), host))
             || rules.any(|rule| rule.host.as_deref().is_some_and(|name| is_for_host(name, host)))
     }
@@ -41,26 +41,26 @@ impl Unmodelled<'_> {
 
 /// Everything whose load balancer is not modelled.
 pub(crate) fn unmodelled(cluster: &Cluster) -> impl Iterator<Item = Unmodelled<'_>> {
-    let services = cluster.services.values().filter_map(|one| {
-        let unknown = one.unjudged.iter().find(|unknown| unknown.is_of_balancer())?;
+    let services = cluster.services.values().filter_map(|service| {
+        let unknown = service.unjudged.iter().find(|unknown| unknown.is_of_balancer())?;
         Some(Unmodelled {
-            object: one.object(),
-            origin: &one.origin,
+            object: service.object(),
+            origin: &service.origin,
             unknown,
-            entries: &one.load_balancer,
-            service: Some(one),
+            entries: &service.load_balancer,
+            service: Some(service),
             ingress: None,
         })
     });
-    let ingresses = cluster.ingresses.values().filter_map(|one| {
-        let unknown = one.unjudged.iter().find(|unknown| unknown.is_of_balancer())?;
+    let ingresses = cluster.ingresses.values().filter_map(|ingress| {
+        let unknown = ingress.unjudged.iter().find(|unknown| unknown.is_of_balancer())?;
         Some(Unmodelled {
-            object: one.object(),
-            origin: &one.origin,
+            object: ingress.object(),
+            origin: &ingress.origin,
             unknown,
-            entries: &one.load_balancer,
+            entries: &ingress.load_balancer,
             service: None,
-            ingress: Some(one),
+            ingress: Some(ingress),
         })
     });
     services.chain(ingresses)

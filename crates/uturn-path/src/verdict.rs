@@ -20,7 +20,7 @@ impl Engine<'_> {
     /// taken for true.
     ///
     /// # Errors
-    /// The flow cannot be walked.
+    /// Returns an error if the flow cannot be walked.
     pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
         Ok(vec![self.walk_whole().verdict(flow)?])
     }
@@ -38,11 +38,11 @@ impl Engine<'_> {
         resolution: &Resolution,
         gap: &Gap,
     ) -> Exchange {
-        let mut trip = PacketState::nowhere(protocol);
+        let mut state = PacketState::nowhere(protocol);
         for step in &resolution.steps {
-            trip.note(Place::Dns, step.clone());
+            state.note(Place::Dns, step.clone());
         }
-        gap.exchange(self.place(client), trip)
+        gap.exchange(self.place(client), state)
     }
 }
 
@@ -71,7 +71,8 @@ impl<'a> Walk<'_, 'a> {
     /// What becomes of a flow whose destination is resolved already.
     ///
     /// # Errors
-    /// The flow cannot be walked, or the population cannot tell ([`WalkError::NeedsWhole`]).
+    /// Returns an error if the flow cannot be walked, and [`WalkError::NeedsWhole`] if the
+    /// population does not know enough to walk it.
     pub fn verdict_at(&self, flow: &Flow, target: &ResolvedTarget) -> Result<Verdict, WalkError> {
         let mut ways = Vec::new();
         for client in self.engine.clients(&flow.from)? {
@@ -134,16 +135,16 @@ impl<'a> Walk<'_, 'a> {
                 source.ok_or_else(|| WalkError::NoAddress(flow.from.to_string(), family))?;
             let packet = Packet::new(flow.protocol, source, *address);
             let pace = engine.pace(client);
-            let mut trip = PacketState::new(packet).briefly(self.options.is_brief()).paced(pace);
+            let mut state = PacketState::new(packet).briefly(self.options.is_brief()).paced(pace);
             if let Some(resolution) = &target.resolved {
-                trip.supposed.clone_from(&resolution.supposed);
+                state.supposed.clone_from(&resolution.supposed);
                 for step in &resolution.steps {
-                    trip.note(Place::Dns, step.clone());
+                    state.note(Place::Dns, step.clone());
                 }
             }
             let asked = match engine.gap_at(client, *address, flow.protocol) {
-                Some(gap) => vec![gap.exchange(engine.place(client), trip)],
-                None => self.call(client, &target.request, trip)?,
+                Some(gap) => vec![gap.exchange(engine.place(client), state)],
+                None => self.call(client, &target.request, state)?,
             };
             for mut way in asked {
                 way.share /= target.addresses.len() as f64;

@@ -3,9 +3,9 @@
 //! Two things are often missing and decide a lot: how kube-proxy runs (its mode, whether it is
 //! the cloud's own build, and whether it knows the pods' ranges, without which it keeps pods
 //! from a Service of policy Local), and where pods will run that do not exist yet. Each reading
-//! of them is a cluster of its own that the same engine walks. A third is what rules do that
-//! are not modelled (`rules`), a fourth what a name leads to (`names`). Readings with one verdict
-//! are one case, and what makes no difference is not said.
+//! of them is a separate cluster that the same engine walks. A third is what unmodelled rules do
+//! (`rules`), a fourth what a name leads to (`names`). Readings with equal verdicts are merged
+//! into one case, and a case names only what makes a difference.
 
 mod names;
 mod rules;
@@ -63,12 +63,16 @@ struct Table {
 }
 
 impl Engine<'_> {
-    /// What becomes of a flow: one verdict for each case of what is not known and matters.
+    /// Walks a flow once for each case of what is not known and matters. Returns one verdict for
+    /// each case.
+    ///
+    /// # Errors
+    /// Returns an error if the flow cannot be walked in one of the cases.
     pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-        let told = self.by_rules(flow)?;
+        let verdicts = self.by_rules(flow)?;
         match self.name_in_doubt(flow)? {
-            Some(doubt) => self.by_name(flow, &doubt, told),
-            None => Ok(told),
+            Some(doubt) => self.by_name(flow, &doubt, verdicts),
+            None => Ok(verdicts),
         }
     }
 
@@ -94,7 +98,8 @@ impl Engine<'_> {
             let mut try_one = |cluster: &Cluster| -> Result<(), WalkError> {
                 let (verdict, met) = self.verdict_of(cluster, flow, assumed)?;
                 row.push(verdict);
-                let new = met.into_iter().filter(|one| !open.contains(one)).collect::<Vec<_>>();
+                let new =
+                    met.into_iter().filter(|question| !open.contains(question)).collect::<Vec<_>>();
                 open.extend(new);
                 Ok(())
             };
@@ -148,7 +153,7 @@ pub fn others(cluster: &Cluster) -> Vec<Cluster> {
     if cluster.pods.len() > MOST_PODS {
         return Vec::new();
     }
-    runnings(cluster).into_iter().skip(1).map(|one| as_running(cluster, one)).collect()
+    runnings(cluster).into_iter().skip(1).map(|running| as_running(cluster, running)).collect()
 }
 
 /// What has to hold for some of the readings of a cluster: 0 is what it is taken for, the rest
@@ -159,7 +164,7 @@ pub fn conditions(cluster: &Cluster, places: &[usize]) -> Vec<Text> {
     if some.len() == all.len() { Vec::new() } else { vec![describe_running(&some, &all)] }
 }
 
-/// How kube-proxy may run, as far as nothing says it; what is taken for true is the first.
+/// How kube-proxy may run, for what the input does not state. The first is the assumed one.
 fn runnings(cluster: &Cluster) -> Vec<Running> {
     let proxy = &cluster.proxy;
     let is_captured = |name: &Name| cluster.captures.contains_key(name);
@@ -177,7 +182,7 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
     let may_tell = tells || !covering_each(&cluster.network.pod_cidrs.value).is_empty();
     let asks_for_pods = proxy.detector.is_supposed()
         && may_tell
-        && cluster.services.values().any(|one| one.external_policy == Policy::Local);
+        && cluster.services.values().any(|service| service.external_policy == Policy::Local);
     let mut runnings = Vec::new();
     for mode in modes {
         if mode == ProxyMode::Ipvs && proxy.variant.is_supposed() {
@@ -217,8 +222,11 @@ fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     let mut cluster = cluster.clone();
     let because = "one case of several";
     let mut say = |about: &str, taken: &str| {
-        for one in cluster.supposed.iter_mut().filter(|one| *one.about == *about) {
-            *one = Supposition { taken: taken.into(), because: because.into(), ..one.clone() };
+        for supposition in
+            cluster.supposed.iter_mut().filter(|supposition| *supposition.about == *about)
+        {
+            *supposition =
+                Supposition { taken: taken.into(), because: because.into(), ..supposition.clone() };
         }
     };
     if cluster.proxy.mode.is_supposed() {
@@ -260,7 +268,7 @@ fn movers(cluster: &Cluster, client: &Client) -> Vec<NamespacedName> {
     };
     let serves = |ip: &IpAddr| {
         let slices = cluster.endpoints.values().flatten();
-        slices.flat_map(|slice| &slice.endpoints).any(|one| one.address == *ip)
+        slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == *ip)
     };
     let moves = |pod: &&uturn_model::Pod| {
         pod.supposed && !pod.spec.host_network && !pod.ips.iter().any(serves)
@@ -284,7 +292,7 @@ fn grounds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<Ground> {
         }
         let has_endpoint = |slices: &[uturn_model::EndpointSlice]| {
             let mut all = slices.iter().flat_map(|slice| &slice.endpoints);
-            all.any(|one| one.node.as_ref() == Some(&node.name))
+            all.any(|endpoint| endpoint.node.as_ref() == Some(&node.name))
         };
         let serves: BTreeSet<NamespacedName> = cluster
             .endpoints
@@ -327,7 +335,7 @@ impl Table {
     fn is_one(&self) -> bool {
         let mut all = self.verdicts.iter().flatten();
         let Some(first) = all.next() else { return true };
-        all.all(|one| is_same(first, one))
+        all.all(|verdict| is_same(first, verdict))
     }
 
     /// A verdict for each block of the table that has the same one all over.
@@ -351,7 +359,7 @@ impl Table {
                 }
             }
         }
-        let told = found.into_iter().map(|(rows, columns, verdict)| {
+        let verdicts = found.into_iter().map(|(rows, columns, verdict)| {
             let mut verdict = verdict.clone();
             if rows.len() < self.runnings.len() {
                 let some: Vec<Running> = rows.iter().map(|at| self.runnings[*at]).collect();
@@ -362,7 +370,7 @@ impl Table {
             }
             verdict
         });
-        told.collect()
+        verdicts.collect()
     }
 
     /// `the client runs on a node with an endpoint of shop/web`.
@@ -371,7 +379,7 @@ impl Table {
         let (here, there): (Vec<usize>, Vec<usize>) =
             (0..self.grounds.len()).partition(|at| within(at));
         let all: BTreeSet<&NamespacedName> =
-            self.grounds.iter().flat_map(|one| &one.serves).collect();
+            self.grounds.iter().flat_map(|ground| &ground.serves).collect();
         for service in all {
             let serves = |at: &usize| self.grounds[*at].serves.contains(service);
             if here.iter().all(serves) && !there.iter().any(serves) {
@@ -390,55 +398,56 @@ impl Table {
 
 /// The verdicts of two cases: what comes out alike either way does not depend on it.
 fn either(yes: &[Verdict], no: &[Verdict], mark: impl Fn(&mut Verdict, bool)) -> Vec<Verdict> {
-    let alike =
-        |one: &Verdict, other: &Verdict| one.conditions == other.conditions && is_same(one, other);
-    let mut told: Vec<Verdict> = Vec::new();
+    let alike = |verdict: &Verdict, other: &Verdict| {
+        verdict.conditions == other.conditions && is_same(verdict, other)
+    };
+    let mut verdicts: Vec<Verdict> = Vec::new();
     for (holds, here, there) in [(true, yes, no), (false, no, yes)] {
         for verdict in here {
             let mut verdict = verdict.clone();
             if there.iter().any(|other| alike(&verdict, other)) {
                 if holds {
-                    told.push(verdict);
+                    verdicts.push(verdict);
                 }
                 continue;
             }
             mark(&mut verdict, holds);
-            told.push(verdict);
+            verdicts.push(verdict);
         }
     }
-    told
+    verdicts
 }
 
 /// Whether two verdicts say the same, however their ways came about.
-fn is_same(one: &Verdict, other: &Verdict) -> bool {
+fn is_same(verdict: &Verdict, other: &Verdict) -> bool {
     let close = |(a, b): (&(uturn_model::Outcome, Share), &(uturn_model::Outcome, Share))| {
         a.0 == b.0 && a.1.is_about(b.1)
     };
-    one.mechanisms == other.mechanisms
-        && one.outcomes.len() == other.outcomes.len()
-        && one.outcomes.iter().zip(&other.outcomes).all(close)
+    verdict.mechanisms == other.mechanisms
+        && verdict.outcomes.len() == other.outcomes.len()
+        && verdict.outcomes.iter().zip(&other.outcomes).all(close)
 }
 
 /// `kube-proxy mode is iptables, nftables or ipvs (upstream's build)`, `kube-proxy mode is
 /// iptables or nftables, without a cluster CIDR`, `kube-proxy has no cluster CIDR`.
 fn describe_running(some: &[Running], all: &[Running]) -> Text {
-    let how = |one: &Running| {
-        let ways = |list: &[Running]| list.iter().filter(|other| other.mode == one.mode).count();
-        (ways(some) < ways(all)).then(|| one.how()).flatten()
+    let how = |running: &Running| {
+        let ways =
+            |list: &[Running]| list.iter().filter(|other| other.mode == running.mode).count();
+        (ways(some) < ways(all)).then(|| running.how()).flatten()
     };
-    if all.iter().all(|one| one.mode == all[0].mode && one.tells_pods.is_some()) {
+    if all.iter().all(|running| running.mode == all[0].mode && running.tells_pods.is_some()) {
         let has = if some[0].tells_pods == Some(true) { "a" } else { "no" };
         return format!("kube-proxy has {has} cluster CIDR").into();
     }
-    let shared = some
-        .first()
-        .and_then(how)
-        .filter(|first| some.iter().all(|one| one.tells_pods.is_some() && how(one) == Some(first)));
+    let shared = some.first().and_then(how).filter(|first| {
+        some.iter().all(|running| running.tells_pods.is_some() && how(running) == Some(first))
+    });
     let mut words: Vec<String> = Vec::new();
-    for one in some {
-        let word = match how(one) {
-            Some(how) if shared.is_none() => format!("{} ({how})", one.mode),
-            _ => one.mode.to_string(),
+    for running in some {
+        let word = match how(running) {
+            Some(how) if shared.is_none() => format!("{} ({how})", running.mode),
+            _ => running.mode.to_string(),
         };
         if !words.contains(&word) {
             words.push(word);

@@ -1,5 +1,5 @@
-//! What nobody says and what decides: a verdict for each case, and none for what does not
-//! matter.
+//! What the input does not state and what decides: a verdict for each case, and none for what
+//! does not matter.
 
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
@@ -195,9 +195,9 @@ fn a_match_that_decides_nothing_is_no_case() {
 fn of_two_rules_the_second_is_asked_only_where_the_first_lets_it() {
     let rules = r"-A FORWARD -d 10.1.2.0/24 -m u32 --u32 0x0=0x1 -j DROP\n-A FORWARD -d 10.1.2.0/24 -m u32 --u32 0x0=0x2 -j REJECT\n";
     let all = told(&guarded(rules), "pod/shop/client", "pod/shop/web:8080");
-    let ends: Vec<&str> = all.iter().map(|one| one.rsplit_once(": ").unwrap().1).collect();
+    let ends: Vec<&str> = all.iter().map(|line| line.rsplit_once(": ").unwrap().1).collect();
     assert_eq!(ends, ["100 % hangs", "100 % refused", "100 % answered at once"], "{all:?}");
-    let conditions: Vec<usize> = all.iter().map(|one| one.matches("rule ").count()).collect();
+    let conditions: Vec<usize> = all.iter().map(|line| line.matches("rule ").count()).collect();
     assert_eq!(conditions, [1, 2, 2], "{all:?}");
 }
 
@@ -293,7 +293,8 @@ spec:
         let source = Source { name: "cluster.yaml".into(), text };
         let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
         let engine = Engine::new(&cluster).unwrap();
-        let all: Vec<String> = engine.supposed().iter().map(|one| one.about.to_string()).collect();
+        let all: Vec<String> =
+            engine.supposed().iter().map(|supposition| supposition.about.to_string()).collect();
         all.iter().any(|about| about == "Ingress shop/web by http")
     };
     assert!(said(ingress("")));

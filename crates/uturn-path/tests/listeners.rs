@@ -6,7 +6,7 @@ use uturn_model::Protocol;
 use uturn_path::Engine;
 use uturn_snapshot::{Source, read};
 
-/// Two Services share an address and a port, each with a transport of its own.
+/// Two Services share an address and a port, each with a different transport.
 const CLUSTER: &str = r#"
 apiVersion: uturn.dev/v1alpha1
 kind: Facts
@@ -34,7 +34,7 @@ fn a_listener_is_found_by_its_transport_too() {
     let engine = Engine::new(&cluster).unwrap();
     let to = "10.0.0.100:443".parse().unwrap();
     let behind =
-        |protocol| engine.balancer_behind(&to, protocol).map(|one| one.service.to_string());
+        |protocol| engine.balancer_behind(&to, protocol).map(|rule| rule.service.to_string());
     assert_eq!(behind(Protocol::Tcp).as_deref(), Some("shop/a-tcp"));
     assert_eq!(behind(Protocol::Udp).as_deref(), Some("shop/b-udp"));
     assert_eq!(behind(Protocol::Sctp), None);

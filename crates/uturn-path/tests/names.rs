@@ -162,7 +162,10 @@ fn a_name_that_nobody_knows_is_not_found_and_every_try_is_said() {
         said.contains("there is no Service svc/shopp") || said.contains("no Service"),
         "{said}"
     );
-    assert!(verdict.supposed.iter().any(|one| one.settle.contains("dns.outside")), "{verdict:?}");
+    assert!(
+        verdict.supposed.iter().any(|supposition| supposition.settle.contains("dns.outside")),
+        "{verdict:?}"
+    );
 }
 
 #[test]
@@ -243,7 +246,10 @@ fn an_answer_in_another_name_is_found_by_musl_only() {
     let rule = r"rewrite name regex (.*)\.example\.com\. {1}.shop.svc.cluster.local";
     let verdict = Case { rule, ..USUAL }.trace("http://web.example.com/");
     assert_eq!(outcome(&verdict), Outcome::NameNotFound);
-    assert!(verdict.supposed.iter().any(|one| one.because.contains("musl")), "{verdict:?}");
+    assert!(
+        verdict.supposed.iter().any(|supposition| supposition.because.contains("musl")),
+        "{verdict:?}"
+    );
     let rule = r"rewrite name regex (.*)\.example\.com\. {1}.shop.svc.cluster.local answer auto";
     let verdict = Case { rule, ..USUAL }.trace("http://web.example.com/");
     assert_eq!(outcome(&verdict), Outcome::AT_ONCE);

@@ -86,9 +86,9 @@ fn check(engine: &Engine<'_>, expected: &ExpectedFlow) -> Option<String> {
     };
     let [said] = verdicts.as_slice() else { return Some(format!("{} verdicts", verdicts.len())) };
     let mut wanted = expected.outcomes.clone();
-    wanted.sort_by_key(|one| one.0);
+    wanted.sort_by_key(|end| end.0);
     let mut found = said.outcomes.clone();
-    found.sort_by_key(|one| one.0);
+    found.sort_by_key(|end| end.0);
     let alike = wanted.len() == found.len()
         && wanted
             .iter()
@@ -112,16 +112,18 @@ fn check_probes(engine: &Engine<'_>, expected: &ExpectedProbes) -> Option<String
     if found.is_empty() {
         return Some("there are no targets".to_owned());
     }
-    let wanted = |one: &Health| match &expected.alive {
+    let wanted = |health: &Health| match &expected.alive {
         Alive::All => true,
         Alive::None => false,
-        Alive::Only(nodes) => one.node.as_ref().is_some_and(|node| nodes.contains(node)),
+        Alive::Only(nodes) => health.node.as_ref().is_some_and(|node| nodes.contains(node)),
     };
-    let wrong: Vec<&Health> = found.iter().filter(|one| one.alive != wanted(one)).collect();
+    let wrong: Vec<&Health> =
+        found.iter().filter(|health| health.alive != wanted(health)).collect();
     if !wrong.is_empty() {
         return Some(format!("{:?} expected, but {wrong:?}", expected.alive));
     }
-    let mut mechanisms: Vec<_> = found.iter().flat_map(|one| one.mechanisms.clone()).collect();
+    let mut mechanisms: Vec<_> =
+        found.iter().flat_map(|health| health.mechanisms.clone()).collect();
     mechanisms.sort_unstable();
     mechanisms.dedup();
     match &expected.mechanisms {

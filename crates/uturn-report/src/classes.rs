@@ -1,6 +1,5 @@
 //! `uturn scan --explain-classes`: which pods share a class of clients, and why.
 
-use serde_json::{Value, json};
 use uturn_model::Verdict;
 use uturn_model::node::RpFilter;
 use uturn_scan::{ClassExplanation, ClassTrait, Closeness, TargetExplanation};
@@ -50,7 +49,7 @@ fn nodes(many: usize) -> String {
     if many == 1 { "1 node".to_owned() } else { format!("{many} nodes") }
 }
 
-fn outcome(verdict: &Verdict) -> String {
+pub(crate) fn outcome(verdict: &Verdict) -> String {
     let outcomes = verdict.outcomes.iter().map(|(outcome, share)| match *share {
         whole if whole.is_all() => outcome.to_string(),
         part => format!("{:.0} % {outcome}", part.get() * 100.0),
@@ -67,7 +66,7 @@ fn list(title: &str, traits: &[ClassTrait]) -> String {
 }
 
 /// What a trait is called, and its value.
-fn parts(of: &ClassTrait) -> (&'static str, Option<String>) {
+pub(crate) fn parts(of: &ClassTrait) -> (&'static str, Option<String>) {
     let joined = |words: Vec<String>| Some(words.join(", "));
     match of {
         ClassTrait::HostNetwork => ("host-network", None),
@@ -115,43 +114,4 @@ fn words(of: &ClassTrait) -> String {
         (name, Some(value)) => format!("{} {value}", name.replace('-', " ")),
         (name, None) => name.replace('-', " "),
     }
-}
-
-/// As JSON.
-pub fn json(targets: &[TargetExplanation]) -> Value {
-    let list = |traits: &[ClassTrait]| -> Vec<Value> {
-        let as_object = |of: &ClassTrait| {
-            let (name, value) = parts(of);
-            json!({ "trait": name, "value": value })
-        };
-        traits.iter().map(as_object).collect()
-    };
-    let class = |class: &ClassExplanation| {
-        let clients = &class.result.clients;
-        let outcomes: Vec<String> = class.result.verdicts.iter().map(outcome).collect();
-        json!({
-            "first": format!("pod/{}", clients.first),
-            "pods": clients.pods.len(),
-            "nodes": clients.nodes,
-            "outcomes": outcomes,
-            "common": list(&class.common),
-            "not_in_next": list(&class.unlike_next[0]),
-            "only_in_next": list(&class.unlike_next[1]),
-        })
-    };
-    let target = |target: &TargetExplanation| {
-        json!({
-            "object": target.target.object.to_string(),
-            "label": target.target.label,
-            "to": target.target.to.to_string(),
-            "protocol": target.target.protocol.to_string(),
-            "closeness": match target.closeness {
-                Closeness::Classes => "classes",
-                Closeness::EveryNode => "every-node",
-                Closeness::EveryPod => "every-pod",
-            },
-            "classes": target.classes.iter().map(class).collect::<Vec<_>>(),
-        })
-    };
-    json!({ "targets": targets.iter().map(target).collect::<Vec<_>>() })
 }

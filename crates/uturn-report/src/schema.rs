@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod check;
 mod common;
 pub mod cure;
+pub mod explain_classes;
 pub mod lab;
 pub mod lab_fuzz;
 #[cfg(feature = "schema")]

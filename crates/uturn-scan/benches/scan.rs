@@ -38,7 +38,7 @@ fn main() {
         let ready = start.until_now();
         let met = scanner.scan(&targets).expect("verdicts");
         let scan = start.until_now();
-        let fine = met.iter().filter(|one| one.verdicts.iter().all(Verdict::is_fine));
+        let fine = met.iter().filter(|result| result.verdicts.iter().all(Verdict::is_fine));
         println!(
             "{file}: {} nodes, {} pods, {} targets; load {load} ({:.0} MB/s); scan {scan} \
              (ready after {ready}); {} classes, {} of {} flows fine; {} MB at most",
@@ -51,7 +51,8 @@ fn main() {
             met.iter().map(ScanResult::flows).sum::<usize>(),
             most_memory(),
         );
-        let ways = |one: &ScanResult| one.verdicts.iter().map(|verdict| verdict.routes.len()).sum();
+        let ways =
+            |result: &ScanResult| result.verdicts.iter().map(|verdict| verdict.routes.len()).sum();
         let all: Vec<usize> = met.iter().map(ways).collect();
         println!(
             "  {} ways in all, {} at most of one class",
@@ -94,7 +95,7 @@ impl Spent {
     }
 }
 
-/// Seconds that all threads of this process were on the processor, where the kernel says it:
+/// Seconds that all threads of this process were on the processor, where the kernel reports it:
 /// the fourteenth and fifteenth word of its line, in hundredths.
 fn busy() -> Option<f64> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
@@ -104,7 +105,7 @@ fn busy() -> Option<f64> {
     Some(ticks.sum::<Option<f64>>()? / 100.0)
 }
 
-/// The most memory this process has had, where the kernel says it.
+/// The most memory this process has had, where the kernel reports it.
 fn most_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -79,7 +79,7 @@ pub enum ClassTrait {
     NodeRpFilter(RpFilter),
     /// Their node is in these security groups.
     SecurityGroups(Vec<Text>),
-    /// Their node has rules of its own.
+    /// Their node has additional rules.
     NodeFirewall,
     /// Their node does not forward.
     NodeDoesNotForward,
@@ -92,19 +92,23 @@ pub enum ClassTrait {
 /// Reads what a target can tell of its clients.
 struct TraitReader<'r, 'a> {
     inventory: &'r Inventory<'a>,
-    marks: &'r Discriminators,
+    discriminators: &'r Discriminators,
     scope: &'r Scope<'a>,
     /// Whether endpoints of a Service in scope have hints for zones.
     heeds_zones: bool,
 }
 
 impl<'r, 'a> TraitReader<'r, 'a> {
-    fn new(inventory: &'r Inventory<'a>, marks: &'r Discriminators, scope: &'r Scope<'a>) -> Self {
+    fn new(
+        inventory: &'r Inventory<'a>,
+        discriminators: &'r Discriminators,
+        scope: &'r Scope<'a>,
+    ) -> Self {
         let slices =
             scope.services.iter().flat_map(|service| inventory.cluster.slices(&service.name));
         let mut endpoints = slices.flat_map(|slice| &slice.endpoints);
         let heeds_zones = endpoints.any(|endpoint| !endpoint.zone_hints.is_empty());
-        Self { inventory, marks, scope, heeds_zones }
+        Self { inventory, discriminators, scope, heeds_zones }
     }
 
     /// What all clients of a class have.
@@ -175,7 +179,8 @@ impl<'r, 'a> TraitReader<'r, 'a> {
         if !ranges.is_empty() {
             traits.push(ClassTrait::NodeIn(ranges));
         }
-        let wanted = self.marks.node_labels.iter().filter(|own| node.labels.contains_all(own));
+        let wanted =
+            self.discriminators.node_labels.iter().filter(|own| node.labels.contains_all(own));
         traits.extend(wanted.cloned().map(ClassTrait::NodeLabels));
         let zone = node.zone().filter(|_| self.heeds_zones);
         traits.extend(zone.map(|zone| ClassTrait::Zone(zone.into())));
@@ -187,7 +192,9 @@ impl<'r, 'a> TraitReader<'r, 'a> {
             (node.forwards == Some(false), ClassTrait::NodeDoesNotForward),
             (node.excluded_from_load_balancers(), ClassTrait::ExcludedNode),
         ];
-        traits.extend(flags.into_iter().filter_map(|(is_so, one)| is_so.then_some(one)));
+        traits.extend(
+            flags.into_iter().filter_map(|(is_so, class_trait)| is_so.then_some(class_trait)),
+        );
         if self.inventory.captured.iter().any(|(name, _)| **name == node.name) {
             traits.push(ClassTrait::CapturedNode(node.name.clone()));
         }
@@ -205,7 +212,7 @@ impl<'r, 'a> TraitReader<'r, 'a> {
 
     /// The ranges that rules name and that addresses are in.
     fn ranges(&self, addresses: &[IpAddr]) -> Vec<IpNet> {
-        let all = addresses.iter().flat_map(|ip| self.marks.ranges_with(*ip));
+        let all = addresses.iter().flat_map(|ip| self.discriminators.ranges_with(*ip));
         let mut ranges: Vec<IpNet> = all.collect();
         ranges.sort_unstable();
         ranges.dedup();
@@ -229,8 +236,8 @@ pub(crate) fn target<'a>(
         Care::EveryNode => Closeness::EveryNode,
         Care::EveryPod => Closeness::EveryPod,
     };
-    let Classifier { inventory, marks, .. } = &prepared.classifier;
-    let reader = TraitReader::new(inventory, marks, &scope);
+    let Classifier { inventory, discriminators, .. } = &prepared.classifier;
+    let reader = TraitReader::new(inventory, discriminators, &scope);
     let common: Vec<Vec<ClassTrait>> = classes.iter().map(|class| reader.common(class)).collect();
     let explained = classes.iter().enumerate().map(|(number, result)| ClassExplanation {
         result: result.clone(),
@@ -244,9 +251,9 @@ pub(crate) fn target<'a>(
 }
 
 /// What only one of two lists has, and what only the other has.
-fn differences(one: &[ClassTrait], other: &[ClassTrait]) -> [Vec<ClassTrait>; 2] {
+fn differences(own: &[ClassTrait], other: &[ClassTrait]) -> [Vec<ClassTrait>; 2] {
     let only = |these: &[ClassTrait], those: &[ClassTrait]| {
         these.iter().filter(|known| !those.contains(known)).cloned().collect()
     };
-    [only(one, other), only(other, one)]
+    [only(own, other), only(other, own)]
 }

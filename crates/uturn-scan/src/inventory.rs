@@ -37,7 +37,7 @@ pub(crate) struct Caller {
     pub(crate) at: u32,
 }
 
-/// All who are there.
+/// The nodes, pods and addresses of a cluster, counted by class.
 pub(crate) struct Inventory<'a> {
     pub(crate) cluster: &'a Cluster,
     /// Nodes in order of their names.
@@ -49,9 +49,9 @@ pub(crate) struct Inventory<'a> {
     pub(crate) clients: Vec<&'a Pod>,
     /// The node that each of them is on.
     pub(crate) homes: Vec<u32>,
-    /// Where a pod with a network of its own stands among the clients, by its number.
+    /// The place among the clients of each pod outside its node's network, by its number.
     client_places: Vec<Option<u32>>,
-    /// The pods with a network of their own that have an address.
+    /// The pods outside their nodes' networks that have an address.
     residents: PodAddresses<'a>,
     nodes_at: FastMap<IpAddr, Vec<u32>>,
     ranges: Ranges,
@@ -68,7 +68,7 @@ pub(crate) struct Inventory<'a> {
     pub(crate) captured: Vec<(&'a Name, Arc<NodeRuntime>)>,
 }
 
-/// A node; as if it had not been captured, where that comes to the same.
+/// A node. A capture that changes nothing is left out.
 pub(crate) struct Counted<'a> {
     pub(crate) node: Cow<'a, Node>,
     /// Its class regardless of zones, and with regard to them.
@@ -85,11 +85,11 @@ pub(crate) struct NodeClass {
     pub(crate) kinds: BTreeMap<u32, (Vec<u32>, IntervalSet)>,
 }
 
-/// Who has an address.
+/// What has an address.
 pub(crate) struct Holders<'a> {
     /// The node that packets to it are delivered to.
     pub(crate) towards: Option<u32>,
-    /// The pod with a network of its own that has it: the last one, if several do.
+    /// The pod outside its node's network that has it: the last one, if several do.
     pub(crate) pod: Option<&'a Pod>,
     /// Where it stands among the clients.
     pub(crate) client: Option<u32>,
@@ -99,7 +99,7 @@ pub(crate) struct Holders<'a> {
     pub(crate) is_plain: bool,
 }
 
-/// What rules see of a pod's address: its family, its marks, itself if something else has
+/// What rules see of a pod's address: its family, its discriminators, itself if something else has
 /// it too, and whether it is in a node's range.
 type Look = (Family, u32, Option<IpAddr>, bool);
 
@@ -112,7 +112,7 @@ impl<'a> Inventory<'a> {
         cluster: &'a Cluster,
         captured: Vec<(&'a Name, Arc<NodeRuntime>)>,
         mut plain: FastMap<&'a Name, Node>,
-        marks: &mut Discriminators,
+        discriminators: &mut Discriminators,
     ) -> Self {
         let nodes: Vec<&'a Node> = cluster.nodes.values().collect();
         let node_places: FastMap<&'a Name, u32> =
@@ -131,7 +131,7 @@ impl<'a> Inventory<'a> {
         let (services_at, services_on) = services(cluster);
         let mut ingresses_at: FastMap<IpAddr, Vec<&'a Ingress>> = FastMap::default();
         for ingress in cluster.ingresses.values() {
-            for ip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
+            for ip in ingress.load_balancer.iter().filter_map(|entry| entry.ip) {
                 ingresses_at.entry(ip).or_default().push(ingress);
             }
         }
@@ -151,7 +151,7 @@ impl<'a> Inventory<'a> {
         let mut not_plain: FastSet<IpAddr> = FastSet::default();
         for (ip, pods) in residents.iter() {
             there.clear();
-            there.extend(pods.iter().filter_map(|one| one.place));
+            there.extend(pods.iter().filter_map(|resident| resident.place));
             there.extend(nodes_at.get(&ip).into_iter().flatten());
             let holder = ranges.holder(ip);
             there.extend(holder);
@@ -169,7 +169,7 @@ impl<'a> Inventory<'a> {
         let everywhere = cluster
             .services
             .values()
-            .filter(|one| addresses::of_service(one).any(|ip| is_taken(&ip)))
+            .filter(|service| addresses::of_service(service).any(|ip| is_taken(&ip)))
             .collect();
         let mut counted: Vec<Counted<'a>> = Vec::with_capacity(nodes.len());
         let mut numbers = [Numbers::default(), Numbers::default()];
@@ -177,7 +177,7 @@ impl<'a> Inventory<'a> {
         for (place, node) in nodes.iter().enumerate() {
             let is_odd = odd.contains(&(place as u32));
             let node = plain.remove(&node.name).map_or(Cow::Borrowed(*node), Cow::Owned);
-            let key = NodeKey::of(&node, marks, is_odd || told_apart.contains(&node.name));
+            let key = NodeKey::of(&node, discriminators, is_odd || told_apart.contains(&node.name));
             let zoned = numbers[1].of((key.clone(), node.zone().map(str::to_owned)));
             let plain = numbers[0].of((key, None));
             counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });
@@ -186,8 +186,8 @@ impl<'a> Inventory<'a> {
             cluster,
             nodes: counted,
             node_places,
-            classes: numbers.map(|one: Numbers<_>| {
-                std::iter::repeat_with(NodeClass::default).take(one.len()).collect()
+            classes: numbers.map(|numbers: Numbers<_>| {
+                std::iter::repeat_with(NodeClass::default).take(numbers.len()).collect()
             }),
             clients: Vec::new(),
             homes: Vec::new(),
@@ -203,12 +203,12 @@ impl<'a> Inventory<'a> {
             behind: Vec::new(),
             captured,
         };
-        inventory.count_pods(&pods, &not_plain, marks);
+        inventory.count_pods(&pods, &not_plain, discriminators);
         inventory.fill_classes();
         inventory
     }
 
-    /// Whether some node has rules of its own, which may treat each Service differently.
+    /// Whether some node has additional rules, which may treat each Service differently.
     pub(crate) fn has_captures(&self) -> bool {
         !self.captured.is_empty()
     }
@@ -235,7 +235,7 @@ impl<'a> Inventory<'a> {
         self.ranges.holder(ip)
     }
 
-    /// The pods with a network of their own that have an address.
+    /// The pods outside their nodes' networks that have an address.
     pub(crate) fn pods_at(&self, ip: IpAddr) -> &[Resident<'a>] {
         self.residents.at(ip)
     }
@@ -245,7 +245,7 @@ impl<'a> Inventory<'a> {
         self.nodes_at.contains_key(&ip)
     }
 
-    /// Who has an address.
+    /// What has an address.
     pub(crate) fn holders(&self, ip: IpAddr) -> Holders<'a> {
         let nodes = self.nodes_at.get(&ip).map_or(&[][..], Vec::as_slice);
         let pods = self.pods_at(ip);
@@ -259,13 +259,13 @@ impl<'a> Inventory<'a> {
             && !self.services_at.contains_key(&ip)
             && range.is_none_or(|range| towards == Some(range));
         let clients = pods.iter().filter_map(|pod| self.client_places[pod.number as usize]);
-        let (pod, client) = (pods.last().map(|one| one.pod), clients.max());
+        let (pod, client) = (pods.last().map(|resident| resident.pod), clients.max());
         Holders { towards, pod, client, is_node: !nodes.is_empty(), is_plain }
     }
 
     /// Every node that has something to do with an address.
     pub(crate) fn related(&self, ip: IpAddr) -> Vec<u32> {
-        let of_pods = self.pods_at(ip).iter().filter_map(|one| one.place);
+        let of_pods = self.pods_at(ip).iter().filter_map(|resident| resident.place);
         let own = self.nodes_at.get(&ip).into_iter().flatten().copied();
         own.chain(of_pods).chain(self.ranges.holder(ip)).collect()
     }
@@ -274,10 +274,10 @@ impl<'a> Inventory<'a> {
         &mut self,
         pods: &[Resident<'a>],
         not_plain: &FastSet<IpAddr>,
-        marks: &mut Discriminators,
+        discriminators: &mut Discriminators,
     ) {
         let mut kinds: Numbers<Vec<Look>> = Numbers::default();
-        // No pod with a network of its own has no address at all and is in no node's range.
+        // For a pod in its node's network: no address, and in no node's range.
         let host = kinds.of(vec![(Family::V4, u32::MAX, None, false)]);
         debug_assert_eq!(host, HOST, "the first number");
         let mut clients: Vec<([u32; 4], u32, &'a Pod)> = Vec::with_capacity(pods.len());
@@ -298,7 +298,7 @@ impl<'a> Inventory<'a> {
                 for ip in &pod.ips {
                     let odd = not_plain.contains(ip).then_some(*ip);
                     let in_range = self.ranges.holder(*ip).is_some();
-                    looks.push((Family::of(*ip), marks.of(*ip), odd, in_range));
+                    looks.push((Family::of(*ip), discriminators.of(*ip), odd, in_range));
                 }
                 kind = kinds.of_list(&looks);
             }
@@ -352,8 +352,9 @@ type ByPort<'a> = FastMap<u16, Vec<&'a Service>>;
 fn services(cluster: &Cluster) -> (ByAddress<'_>, ByPort<'_>) {
     let mut at: ByAddress<'_> = FastMap::default();
     let mut on: ByPort<'_> = FastMap::default();
-    let same =
-        |one: Option<&&Service>, other: &Service| one.is_some_and(|one| one.name == other.name);
+    let same = |known: Option<&&Service>, other: &Service| {
+        known.is_some_and(|known| known.name == other.name)
+    };
     for service in cluster.services.values() {
         for ip in addresses::of_service(service) {
             let there = at.entry(ip).or_default();
@@ -361,7 +362,7 @@ fn services(cluster: &Cluster) -> (ByAddress<'_>, ByPort<'_>) {
                 there.push(service);
             }
         }
-        for port in service.ports.iter().filter_map(|one| one.node_port) {
+        for port in service.ports.iter().filter_map(|port| port.node_port) {
             let there = on.entry(port.number()).or_default();
             if !same(there.last(), service) {
                 there.push(service);

@@ -1,13 +1,13 @@
 //! Scans all flows of a cluster, by class.
 //!
-//! **Owns** the classes: which clients, nodes and endpoints the rules of a cluster cannot tell
-//! apart, a reduced cluster in which each part stands for many, and the arithmetic that makes
-//! verdicts for all of the verdicts of a few. [`Scanner::scan`] gives a verdict for every class
-//! of clients and every target; [`Scanner::explain`] tells one of them hop by hop, and
+//! **Owns** the equivalence classes: which clients, nodes and endpoints the rules of a cluster
+//! cannot distinguish, a reduced cluster in which each object represents many, and the arithmetic
+//! that turns the verdicts of a few into verdicts for all. [`Scanner::scan`] returns a verdict for
+//! every class of clients and every target; [`Scanner::explain`] shows one of them hop by hop, and
 //! [`Scanner::scan_exhaustively`] does without classes, to compare.
 //!
 //! **Refuses** to walk packets: that is `uturn-path`'s, which asks a
-//! [`Population`](uturn_path::Population) how many each target and endpoint stands for.
+//! [`Population`](uturn_path::Population) how many objects each target and endpoint represents.
 //!
 //! **Start reading** at `scan`; then `schedule` (targets one after the other, walks on all
 //! processors), `prepared` (what is worked out once), and the folders in the order of the work:
@@ -21,19 +21,19 @@
 //! target `partition::scope` finds the Services whose rules its packets can meet, and
 //! `partition::target_classes` puts nodes, endpoints and clients into classes and picks who
 //! represents each. Targets with equal signatures (`partition::signature`) share their verdicts;
-//! for the others `reduced` makes a small cluster in which each part stands for many, and the
-//! engine walks that, one client a class (`schedule::target_walk`). Numbers come in as shares,
-//! where rules or load balancers pick one of many. Where a load balancer asks one target after
-//! the other, the results of a few are put in line for all (`failover::retry_ring`), and
-//! arithmetic adds them up (`failover::failover_probability`); where they are certain, they are
-//! used again for other lines (`failover::outcome_reuse`). Classes are made one target after the
-//! other, walks are shared between processors, and the result does not depend on how many there
-//! are. `tests/classes.rs` compares all this with brute force.
+//! for the others `reduced` makes a small cluster in which each object represents many, and the
+//! engine walks that, one client of each class (`schedule::target_walk`). Numbers enter as shares,
+//! where rules or load balancers pick one of many. Where a load balancer asks one target after the
+//! other, the results of a few are put in line for all (`failover::retry_ring`), and arithmetic
+//! adds them up (`failover::failover_probability`); where they are certain, they are used again for
+//! other lines (`failover::outcome_reuse`). Classes are made one target after the other, walks are
+//! shared between processors, and the result does not depend on how many there are.
+//! `tests/classes.rs` compares all this with brute force.
 //!
-//! A captured node that is well has what would be worked out without the capture, and some
-//! rules of its own: `distinguish::redundant_capture` compares the two, and where they do the
-//! same the node is like others of its class. Any other captured node is like no other, and its
-//! rules may treat each Service differently: beside such nodes each target is walked for itself,
+//! A healthy captured node has what would be derived without the capture, and some additional
+//! rules: `distinguish::redundant_capture` compares the two, and if they do the same the node is
+//! like others of its class. Any other captured node is a class by itself, and its rules may treat
+//! each Service differently: beside such nodes each target is walked for itself,
 //! with all its endpoints, through the captured kernels as they are. Where a packet reaches an
 //! object that the reduced cluster omits, the whole cluster is walked.
 

@@ -42,7 +42,7 @@ pub(crate) fn side_by_side<Piece: Send, Done: Send>(
         done
     });
     done.sort_unstable_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, one)| one).collect()
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 fn do_all<Piece, Done>(

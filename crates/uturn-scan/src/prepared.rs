@@ -32,19 +32,19 @@ impl<'a> PreparedScan<'a> {
     pub(crate) fn new(engine: &Engine<'a>) -> Result<Self, WalkError> {
         let cluster = engine.cluster();
         let CapturedNodes { unlike, plain } = CapturedNodes::of(engine)?;
-        let mut marks = Discriminators::new(cluster, &unlike, &plain);
+        let mut discriminators = Discriminators::new(cluster, &unlike, &plain);
         let mut inventory = None;
         let listeners = side_by_side(
             |hand_out| {
                 hand_out(cluster);
-                inventory = Some(Inventory::new(cluster, unlike, plain, &mut marks));
+                inventory = Some(Inventory::new(cluster, unlike, plain, &mut discriminators));
             },
             |cluster| Listeners::new(&outline_of_listeners(cluster)),
         );
         let listeners = listeners.into_iter().next().expect("handed out above");
         let inventory = inventory.expect("made while it was handed out");
         let client_names = Arc::new(ClientNames::of(&inventory));
-        Ok(Self { classifier: Classifier::new(inventory, marks), listeners, client_names })
+        Ok(Self { classifier: Classifier::new(inventory, discriminators), listeners, client_names })
     }
 
     /// What packets towards a target can meet.
@@ -67,14 +67,15 @@ impl<'a> PreparedScan<'a> {
 
     /// How closely a target has to be looked at, as far as it can be told beforehand.
     pub(crate) fn care(&self, scope: &Scope<'a>) -> Care {
-        let (inventory, marks) = (&self.classifier.inventory, &self.classifier.marks);
+        let (inventory, discriminators) =
+            (&self.classifier.inventory, &self.classifier.discriminators);
         let proxy = &inventory.cluster.proxy;
         let scheduler = &*proxy.ipvs_scheduler;
         let is_even =
             proxy.mode.value != ProxyMode::Ipvs || scheduler.is_empty() || is_even(scheduler);
-        let is_told_apart = marks.are_blind
+        let is_told_apart = discriminators.are_blind
             || scope.is_tangled
-            || marks.are_uneven
+            || discriminators.are_uneven
             || !is_even
             || self.takes_any_source(scope.asked.to.ip());
         if scope.picks_by_client() || (is_told_apart && inventory.has_captures()) {

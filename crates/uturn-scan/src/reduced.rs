@@ -1,4 +1,4 @@
-//! The small cluster that stands for the whole one, and what it cannot say.
+//! The reduced cluster that represents the whole one, and what it lacks.
 
 pub(crate) mod reduced_cluster;
 pub(crate) mod representatives;

@@ -55,18 +55,18 @@ impl<'e, 'a> Scanner<'e, 'a> {
         let homes = &prepared.classifier.inventory.homes;
         let mut results = Vec::with_capacity(answers.iter().map(Vec::len).sum());
         for (target, mut answered) in targets.into_iter().zip(answers) {
-            answered.sort_by_key(|(callers, _)| {
-                let home = homes[callers.at as usize];
-                (home, callers.pod.spec.host_network, callers.itself)
+            answered.sort_by_key(|(client_set, _)| {
+                let home = homes[client_set.at as usize];
+                (home, client_set.pod.spec.host_network, client_set.itself)
             });
-            results.extend(answered.into_iter().map(|(callers, verdicts)| ScanResult {
+            results.extend(answered.into_iter().map(|(client_set, verdicts)| ScanResult {
                 clients: ClientClass {
-                    first: callers.pod.name.clone(),
-                    at: callers.at as usize,
-                    pods: Pods::new(callers.places, &prepared.client_names),
-                    nodes: callers.nodes,
-                    host_network: callers.pod.spec.host_network,
-                    itself: callers.itself,
+                    first: client_set.pod.name.clone(),
+                    at: client_set.at as usize,
+                    pods: Pods::new(client_set.places, &prepared.client_names),
+                    nodes: client_set.nodes,
+                    host_network: client_set.pod.spec.host_network,
+                    itself: client_set.itself,
                 },
                 target: Arc::clone(&target),
                 verdicts,

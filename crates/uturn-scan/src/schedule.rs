@@ -1,8 +1,8 @@
 //! All targets of a scan: classified one after the other, walked side by side.
 //!
-//! The first target of each shape is walked as soon as it is classified. Of the others of that
-//! shape is said what was found of the first, as far as it is the same however many equals
-//! there are; for the rest, targets of the same sizes are walked once.
+//! The first target of each shape is walked as soon as it is classified. The result
+//! also holds for the others of that shape, as far as it does not depend on how many nodes and
+//! pods are alike; for the rest, targets of the same sizes are walked once.
 
 pub(crate) mod target_walk;
 
@@ -84,7 +84,7 @@ fn job<'a>(
     Ok(TargetJob { target: Arc::clone(target), target_classes, care })
 }
 
-/// Walks a target in the whole cluster, where nothing stands for anything else.
+/// Walks a target in the whole cluster, where each object represents only itself.
 fn walk_whole<'a>(
     engine: &Engine<'a>,
     walker: &Walker<'a>,
@@ -152,18 +152,18 @@ impl<'a> TargetJobs<'a> {
         }
     }
 
-    /// Says of the others of each shape what is known, and walks the rest.
+    /// Answers the other jobs of each shape with what is known, and walks the rest.
     fn walk_others(&mut self, walker: &Walker<'a>) {
         let mut batches: Vec<(usize, Vec<Placed<'a>>)> = Vec::new();
-        for (number, one) in self.alike.iter_mut().enumerate() {
-            let others = std::mem::take(&mut one.others);
-            if one.needs_all {
+        for (number, shape) in self.alike.iter_mut().enumerate() {
+            let others = std::mem::take(&mut shape.others);
+            if shape.needs_all {
                 self.unsettled.extend(others);
                 continue;
             }
             let mut sized: FastMap<Vec<u64>, usize> = FastMap::default();
             for (at, job) in others {
-                if let Some(known) = one.known(&job) {
+                if let Some(known) = shape.known(&job) {
                     self.answers[at] = Some(Ok(job.answered(known)));
                     continue;
                 }
@@ -222,7 +222,7 @@ impl<'a> TargetJobs<'a> {
 impl<'a> AlikeTargets<'a> {
     /// What the first says of all others.
     fn learn(&mut self, first: &Walked<'a>) {
-        let all = || first.answered.iter().map(|(_, one)| Arc::clone(one)).collect();
+        let all = || first.answered.iter().map(|(_, verdict)| Arc::clone(verdict)).collect();
         self.common = first.is_common.then(all);
         self.sure.clone_from(&first.sure);
     }
@@ -256,9 +256,10 @@ impl<'a> Walker<'a> {
             if let Ok(Some(walked)) = &found
                 && walked.is_common
             {
-                common = Some(walked.answered.iter().map(|(_, one)| Arc::clone(one)).collect());
+                common =
+                    Some(walked.answered.iter().map(|(_, verdict)| Arc::clone(verdict)).collect());
             }
-            ((at, job), found.map(|walked| walked.map(|one| one.answered)))
+            ((at, job), found.map(|walked| walked.map(|walked| walked.answered)))
         };
         batch.into_iter().map(walk).collect()
     }

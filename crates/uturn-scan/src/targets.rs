@@ -32,7 +32,7 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                 push(to, port.protocol, format!(":{}", port.port));
             }
             if service.kind == ServiceKind::LoadBalancer {
-                for vip in service.load_balancer.iter().filter_map(|one| one.ip) {
+                for vip in service.load_balancer.iter().filter_map(|entry| entry.ip) {
                     let to = Destination::Address((vip, port.port.number()).into());
                     push(to, port.protocol, format!("{vip}:{}", port.port));
                 }
@@ -45,7 +45,7 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
     }
     for ingress in cluster.ingresses.values() {
         if !controller::is_served_by_cloud(cluster, ingress)
-            || ingress.load_balancer.iter().all(|one| one.ip.is_none())
+            || ingress.load_balancer.iter().all(|entry| entry.ip.is_none())
         {
             continue;
         }

@@ -24,18 +24,18 @@ fn cases() -> u32 {
     env::var("UTURN_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
 }
 
-/// How a verdict ends, in an order of its own.
+/// How a verdict ends, sorted.
 fn ends(verdict: &Verdict) -> (Vec<(Outcome, Share)>, Vec<Mechanism>) {
     let mut outcomes = verdict.outcomes.clone();
-    outcomes.sort_by_key(|one| one.0);
+    outcomes.sort_by_key(|end| end.0);
     (outcomes, verdict.mechanisms.clone())
 }
 
-fn same(one: &Verdict, other: &Verdict) -> bool {
-    let (one, other) = (ends(one), ends(other));
-    one.1 == other.1
-        && one.0.len() == other.0.len()
-        && one
+fn same(own: &Verdict, other: &Verdict) -> bool {
+    let (own, other) = (ends(own), ends(other));
+    own.1 == other.1
+        && own.0.len() == other.0.len()
+        && own
             .0
             .iter()
             .zip(&other.0)
@@ -57,20 +57,20 @@ fn check(cluster: &Cluster, text: &str) -> Result<(), TestCaseError> {
     let mut targets = scanner.targets();
     // Two rules of an Ingress may be for the same host and path.
     let mut known = BTreeSet::new();
-    targets.retain(|one| known.insert(format!("{} {}", one.object, one.label)));
+    targets.retain(|target| known.insert(format!("{} {}", target.object, target.label)));
     let met = scanner.scan(&targets).expect("verdicts");
     let mut said: BTreeMap<(String, &NamespacedName), &Verdict> = BTreeMap::new();
-    for one in &met {
-        prop_assert_eq!(one.verdicts.len(), 1);
-        prop_assert!(one.clients.pods.iter().any(|pod| *pod == one.clients.first));
-        prop_assert_eq!(one.clients.pods.nodes().len(), one.clients.nodes, "{}", text);
-        for pod in one.clients.pods.iter() {
-            let key = (format!("{} {}", one.target.object, one.target.label), pod);
-            let before = said.insert(key, &one.verdicts[0]);
-            prop_assert!(before.is_none(), "{} is in two classes of {}", pod, one.target.to);
+    for result in &met {
+        prop_assert_eq!(result.verdicts.len(), 1);
+        prop_assert!(result.clients.pods.iter().any(|pod| *pod == result.clients.first));
+        prop_assert_eq!(result.clients.pods.nodes().len(), result.clients.nodes, "{}", text);
+        for pod in result.clients.pods.iter() {
+            let key = (format!("{} {}", result.target.object, result.target.label), pod);
+            let before = said.insert(key, &result.verdicts[0]);
+            prop_assert!(before.is_none(), "{} is in two classes of {}", pod, result.target.to);
         }
     }
-    // An engine of its own: nothing of what the scan worked out.
+    // A separate engine: without anything that the scan has cached.
     let judge = Engine::new(cluster).expect("rules that can be walked");
     let mut seen = 0;
     let judge = Scanner::new(&judge);

@@ -160,7 +160,7 @@ proptest! {
         let engine = Engine::new(&cluster).unwrap();
         let scanner = Scanner::new(&engine);
         let targets = scanner.targets();
-        let ingress = targets.iter().filter(|one| one.object.kind == uturn_model::ObjectKind::Ingress);
+        let ingress = targets.iter().filter(|target| target.object.kind == uturn_model::ObjectKind::Ingress);
         for met in scanner.scan(&ingress.cloned().collect::<Vec<_>>()).unwrap() {
             prop_assert!(
                 !met.verdicts[0].mechanisms.contains(&uturn_model::Mechanism::AsymmetricReturn)
@@ -172,14 +172,15 @@ proptest! {
     fn iptables_and_nftables_mode_do_the_same(shape in shape()) {
         let iptables = cluster(&Shape { mode: "iptables", ..shape.clone() });
         let nftables = cluster(&Shape { mode: "nftables", ..shape });
-        let (one, other) = (Engine::new(&iptables).unwrap(), Engine::new(&nftables).unwrap());
-        let (one, other) = (Scanner::new(&one), Scanner::new(&other));
-        let (one, other) = (one.scan(&one.targets()).unwrap(), other.scan(&other.targets()).unwrap());
-        for (one, other) in one.iter().zip(&other) {
-            let (one, other) = (&one.verdicts[0], &other.verdicts[0]);
-            prop_assert_eq!(&one.mechanisms, &other.mechanisms);
-            prop_assert_eq!(one.outcomes.len(), other.outcomes.len());
-            for ((a, x), (b, y)) in one.outcomes.iter().zip(&other.outcomes) {
+        let (iptables, nftables) = (Engine::new(&iptables).unwrap(), Engine::new(&nftables).unwrap());
+        let (iptables, nftables) = (Scanner::new(&iptables), Scanner::new(&nftables));
+        let iptables = iptables.scan(&iptables.targets()).unwrap();
+        let nftables = nftables.scan(&nftables.targets()).unwrap();
+        for (iptables, nftables) in iptables.iter().zip(&nftables) {
+            let (iptables, nftables) = (&iptables.verdicts[0], &nftables.verdicts[0]);
+            prop_assert_eq!(&iptables.mechanisms, &nftables.mechanisms);
+            prop_assert_eq!(iptables.outcomes.len(), nftables.outcomes.len());
+            for ((a, x), (b, y)) in iptables.outcomes.iter().zip(&nftables.outcomes) {
                 prop_assert_eq!(a, b);
                 prop_assert!((x.get() - y.get()).abs() < 1e-6);
             }

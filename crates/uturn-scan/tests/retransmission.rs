@@ -99,23 +99,24 @@ fn told(case: &Case) -> Vec<(Option<u64>, f64)> {
         protocol: case.protocol,
     };
     let verdict = engine.verdicts(&flow).unwrap().remove(0);
-    // Whoever looks at classes of clients says the same.
+    // A scan by classes has the same result.
     let scanner = Scanner::new(&engine);
     let target = scanner
         .targets()
         .into_iter()
-        .find(|one| one.protocol == case.protocol && one.label == format!(":{port}"));
+        .find(|target| target.protocol == case.protocol && target.label == format!(":{port}"));
     let met = scanner.scan(&[target.unwrap()]).unwrap();
-    let mine =
-        met.iter().find(|one| one.clients.pods.iter().any(|pod| pod.name.as_str() == "client"));
+    let mine = met
+        .iter()
+        .find(|result| result.clients.pods.iter().any(|pod| pod.name.as_str() == "client"));
     let mut classes = mine.unwrap().verdicts[0].outcomes.clone();
     let mut alone = verdict.outcomes;
-    classes.sort_by_key(|one| one.0);
-    alone.sort_by_key(|one| one.0);
+    classes.sort_by_key(|end| end.0);
+    alone.sort_by_key(|end| end.0);
     assert_eq!(classes.len(), alone.len(), "{classes:?} {alone:?}");
-    for (one, other) in classes.iter().zip(&alone) {
+    for (own, other) in classes.iter().zip(&alone) {
         assert!(
-            one.0 == other.0 && (one.1.get() - other.1.get()).abs() < 1e-9,
+            own.0 == other.0 && (own.1.get() - other.1.get()).abs() < 1e-9,
             "{classes:?} {alone:?}"
         );
     }
@@ -131,9 +132,9 @@ fn half_hangs() -> Vec<(Option<u64>, f64)> {
 fn halved(seconds: &[u64]) -> Vec<(Option<u64>, f64)> {
     let mut left = 1.0;
     let mut all: Vec<(Option<u64>, f64)> = Vec::new();
-    for one in seconds {
+    for second in seconds {
         left /= 2.0;
-        all.push((Some(*one), left));
+        all.push((Some(*second), left));
     }
     all.push((None, left));
     all
@@ -180,15 +181,15 @@ fn classes_of_clients_meet_the_same_dice() {
                 for pod in met.clients.pods.iter() {
                     let from = uturn_model::Client::Pod(pod.clone());
                     let alone = engine.verdicts(&Flow { from, ..met.flow() }).unwrap().remove(0);
-                    let (mut one, mut other) =
+                    let (mut scanned, mut walked) =
                         (met.verdicts[0].outcomes.clone(), alone.outcomes.clone());
-                    one.sort_by_key(|end| end.0);
-                    other.sort_by_key(|end| end.0);
+                    scanned.sort_by_key(|end| end.0);
+                    walked.sort_by_key(|end| end.0);
                     let what = format!("{} {pod} {}", case.label, met.target.label);
-                    assert_eq!(one.len(), other.len(), "{what}: {one:?} {other:?}");
-                    for (a, b) in one.iter().zip(&other) {
+                    assert_eq!(scanned.len(), walked.len(), "{what}: {scanned:?} {walked:?}");
+                    for (a, b) in scanned.iter().zip(&walked) {
                         let same = a.0 == b.0 && (a.1.get() - b.1.get()).abs() < 1e-9;
-                        assert!(same, "{what}: {one:?} {other:?}");
+                        assert!(same, "{what}: {scanned:?} {walked:?}");
                         late += usize::from(a.0.after() == Some(Duration::from_secs(1)));
                     }
                 }

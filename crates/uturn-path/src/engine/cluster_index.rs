@@ -38,7 +38,7 @@ impl<'a> ClusterIndex<'a> {
         Self { cluster, pods, nodes, host_pods, node_endpoints: OnceLock::new() }
     }
 
-    /// The pod with a network of its own that has this address.
+    /// The pod outside its node's network that has this address.
     pub(crate) fn pod_at(&self, address: IpAddr) -> Option<&'a Pod> {
         self.pods.get(&address).and_then(|name| self.cluster.pods.get(*name))
     }

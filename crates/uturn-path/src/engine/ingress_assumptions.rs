@@ -10,14 +10,15 @@ use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text, Unk
 /// What is taken for true about Ingresses.
 pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
     let mut by_class: BTreeMap<Option<&Text>, Vec<&Ingress>> = BTreeMap::new();
-    let served = |one: &&Ingress| controller::is_served_by_cloud(cluster, one);
-    for one in cluster.ingresses.values().filter(|one| !served(one)) {
-        by_class.entry(one.class.as_ref()).or_default().push(one);
+    let served = |ingress: &&Ingress| controller::is_served_by_cloud(cluster, ingress);
+    for ingress in cluster.ingresses.values().filter(|ingress| !served(ingress)) {
+        by_class.entry(ingress.class.as_ref()).or_default().push(ingress);
     }
     // Who serves these is listed with what is not judged.
-    let is_listed = |one: &&Ingress| one.unjudged.iter().any(Unknown::is_of_balancer);
+    let is_listed = |ingress: &&Ingress| ingress.unjudged.iter().any(Unknown::is_of_balancer);
     let unlisted = by_class.iter().filter_map(|(class, all)| {
-        let rest: Vec<&Ingress> = all.iter().copied().filter(|one| !is_listed(one)).collect();
+        let rest: Vec<&Ingress> =
+            all.iter().copied().filter(|ingress| !is_listed(ingress)).collect();
         (!rest.is_empty()).then(|| unserved(cluster, *class, &rest))
     });
     let mut unserved: Vec<Supposition> = unlisted.collect();
@@ -28,9 +29,9 @@ pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
 /// Annotations that say where rules stand and cannot be read.
 fn unread(cluster: &Cluster) -> Vec<Supposition> {
     let all = cluster.ingresses.values();
-    let served = all.filter(|one| controller::is_served_by_cloud(cluster, one));
-    let each = served.flat_map(|one| {
-        controller::unreadable(cluster, one).into_iter().map(move |what| (one, what))
+    let served = all.filter(|ingress| controller::is_served_by_cloud(cluster, ingress));
+    let each = served.flat_map(|ingress| {
+        controller::unreadable(cluster, ingress).into_iter().map(move |what| (ingress, what))
     });
     each.map(|(ingress, (key, expected))| Supposition {
         about: format!("{key} of {}", ingress.object()).into(),
@@ -69,14 +70,14 @@ const ALWAYS: &str = "nginx.ingress.kubernetes.io/force-ssl-redirect";
 /// An nginx of the cluster's own sends clients of these Ingresses from HTTP to HTTPS, and
 /// uturn does not follow them there.
 fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Supposition> {
-    let known = cluster.ingress_classes.values().find(|one| one.name.as_str() == &**class);
+    let known = cluster.ingress_classes.values().find(|known| known.name.as_str() == &**class);
     let is_nginx = match known {
         Some(known) => &*known.controller == "k8s.io/ingress-nginx",
         None => &**class == "nginx",
     };
-    let redirects = |one: &&&Ingress| {
-        let usual = !one.tls.is_empty() && !one.annotations.is(REDIRECTS, "false");
-        usual || one.annotations.is(ALWAYS, "true")
+    let redirects = |ingress: &&&Ingress| {
+        let usual = !ingress.tls.is_empty() && !ingress.annotations.is(REDIRECTS, "false");
+        usual || ingress.annotations.is(ALWAYS, "true")
     };
     let mut redirected = all.iter().filter(redirects);
     let first = redirected.next().filter(|_| is_nginx)?.object();
@@ -104,7 +105,7 @@ fn contested(cluster: &Cluster) -> Vec<Supposition> {
         if !controller::is_served_by_cloud(cluster, ingress) {
             continue;
         }
-        for vip in ingress.load_balancer.iter().filter_map(|one| one.ip) {
+        for vip in ingress.load_balancer.iter().filter_map(|entry| entry.ip) {
             for rule in &ingress.rules {
                 for path in &rule.paths {
                     let is_exact = path.kind == PathKind::Exact;

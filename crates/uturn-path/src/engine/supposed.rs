@@ -31,7 +31,7 @@ pub(super) fn of(cluster: &Cluster) -> Vec<Supposition> {
     }
     let mut groups: Vec<&Text> = Vec::new();
     let nodes = cluster.nodes.values().filter_map(|node| node.security_groups.as_ref());
-    for name in nodes.chain(balancers.iter().map(|one| &one.security_groups)).flatten() {
+    for name in nodes.chain(balancers.iter().map(|balancer| &balancer.security_groups)).flatten() {
         if !cluster.security_groups.contains_key(name) && !groups.contains(&name) {
             groups.push(name);
             unjudged(format!("security group {name}"), "state its rules in Facts");

@@ -48,41 +48,41 @@ impl<'a> Walk<'_, 'a> {
         &self,
         client: Peer<'a>,
         request: &Request,
-        trip: PacketState,
+        state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let to = trip.packet.leg().dst;
-        let protocol = trip.packet.protocol();
+        let to = state.packet.leg().dst;
+        let protocol = state.packet.protocol();
         let Some(proxy) = self.cluster.proxy.replaced_by() else {
-            return self.exchange(client, request, trip);
+            return self.exchange(client, request, state);
         };
         match self.connected(proxy, client, to, protocol) {
-            Connected::AsIs => self.exchange(client, request, trip),
-            Connected::Unknown(gap) => Ok(vec![gap.exchange(self.engine.place(client), trip)]),
+            Connected::AsIs => self.exchange(client, request, state),
+            Connected::Unknown(gap) => Ok(vec![gap.exchange(self.engine.place(client), state)]),
             Connected::Nobody(service) => {
-                let mut trip = trip;
+                let mut state = state;
                 let why = format!("{proxy} has no endpoint for {to} and refuses to connect");
                 let step = Step::new(StepKind::Reject, why, by(service, proxy));
-                let leg = trip.packet.leg();
-                trip.note(self.engine.place(client), step.seeing(leg));
-                Ok(vec![ended(trip, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
+                let leg = state.packet.leg();
+                state.note(self.engine.place(client), step.seeing(leg));
+                Ok(vec![ended(state, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
             }
             Connected::One(service, endpoints) => {
                 let mut ways = Vec::new();
                 for (share, endpoint) in &endpoints {
-                    let mut trip = trip.clone();
-                    trip.share *= share;
-                    trip.chance |= endpoints.len() > 1;
-                    let before = trip.packet.leg();
+                    let mut state = state.clone();
+                    state.share *= share;
+                    state.chance |= endpoints.len() > 1;
+                    let before = state.packet.leg();
                     let after = Leg { src: before.src, dst: *endpoint };
                     let place = || self.engine.place(client);
-                    trip.note_unless_brief(place, || {
+                    state.note_unless_brief(place, || {
                         let why = format!("{proxy} connects to {endpoint}, not to {to}");
                         Step::new(StepKind::Translate, why, by(service, proxy))
                             .changing(before, after)
                     });
-                    trip.packet = trip.packet.with_leg(after);
+                    state.packet = state.packet.with_leg(after);
                     self.check_endpoint(endpoint.ip())?;
-                    ways.extend(self.exchange(client, request, trip)?);
+                    ways.extend(self.exchange(client, request, state)?);
                 }
                 Ok(self.merged(ways))
             }
@@ -138,13 +138,15 @@ impl<'a> Walk<'_, 'a> {
         let of = |is_it: &dyn Fn(&Endpoint) -> bool| {
             let mut found: Vec<SocketAddr> = Vec::new();
             for slice in self.cluster.slices(&service.name) {
-                let number = slice.ports.iter().find(|one| {
-                    slice.family == family && one.name == port.name && one.protocol == port.protocol
+                let number = slice.ports.iter().find(|number| {
+                    slice.family == family
+                        && number.name == port.name
+                        && number.protocol == port.protocol
                 });
                 let Some(number) = number else { continue };
-                for one in slice.endpoints.iter().filter(|one| is_it(one)) {
-                    let address = SocketAddr::new(one.address, number.port.number());
-                    let is_here = home.is_none_or(|home| one.node.as_ref() == Some(home));
+                for endpoint in slice.endpoints.iter().filter(|endpoint| is_it(endpoint)) {
+                    let address = SocketAddr::new(endpoint.address, number.port.number());
+                    let is_here = home.is_none_or(|home| endpoint.node.as_ref() == Some(home));
                     if is_here && !found.contains(&address) {
                         found.push(address);
                     }
@@ -152,9 +154,9 @@ impl<'a> Walk<'_, 'a> {
             }
             found
         };
-        let mut found = of(&|one| one.ready);
+        let mut found = of(&|endpoint| endpoint.ready);
         if found.is_empty() {
-            found = of(&|one| one.serving && one.terminating);
+            found = of(&|endpoint| endpoint.serving && endpoint.terminating);
         }
         let all: f64 = found.iter().map(|address| weight(*address)).sum();
         found.into_iter().map(|address| (weight(address) / all, address)).collect()
@@ -162,8 +164,8 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// What keeps a packet from being judged that comes to an address of a Service from the
-    /// network, where no kube-proxy serves it.
+    /// Why a packet from the network to an address of a Service cannot be judged, if no
+    /// kube-proxy serves the Service.
     pub(crate) fn gap_of_proxy(&self, to: SocketAddr, protocol: IpProtocol) -> Option<Gap> {
         let proxy = self.cluster.proxy.replaced_by()?;
         let (service, _, frontend) = self.frontend(to, protocol)?;

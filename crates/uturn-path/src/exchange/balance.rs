@@ -1,8 +1,8 @@
 //! The load balancer's part: an exchange within the exchange.
 //!
 //! On layer 4 a connection is passed on once, and nothing is tried again. On layer 7 the
-//! load balancer answers the client itself, asks a target, and asks the next one when the
-//! first does not answer. Whom it asks is decided by `uturn_lb::decide`, as on the wire.
+//! load balancer answers the client itself, asks a target, and asks the next target if the
+//! first does not answer. `uturn_lb::decide` picks the targets, as on the wire.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -31,31 +31,31 @@ impl<'a> Walk<'_, 'a> {
         client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        mut trip: PacketState,
+        mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let seen = trip.packet.leg();
+        let seen = state.packet.leg();
         let place = self.engine.place(Peer::Balancer(balancer));
         if let Some(step) =
-            self.engine.shut_out(&self.engine.balancers()[balancer].security_groups, &trip)
+            self.engine.shut_out(&self.engine.balancers()[balancer].security_groups, &state)
         {
-            trip.note(place, step);
-            return Ok(vec![ended(trip, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);
+            state.note(place, step);
+            return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);
         }
         let listener = find_listener(
             &self.engine.balancers()[balancer],
             seen.dst.port(),
-            trip.packet.protocol(),
+            state.packet.protocol(),
         );
         let Some(listener) = listener else {
             let why = format!("has no listener on port {}", seen.dst.port());
             let party = Peer::Balancer(balancer);
-            trip.note(place, Step::new(StepKind::Reject, why, self.engine.by(party)));
+            state.note(place, Step::new(StepKind::Reject, why, self.engine.by(party)));
             let mechanism = Some(Mechanism::WrongPort);
             return self.bring_home(
                 party,
                 client,
                 asked,
-                trip.answer(),
+                state.answer(),
                 Outcome::Refused,
                 mechanism,
             );
@@ -63,9 +63,9 @@ impl<'a> Walk<'_, 'a> {
         if let Some(outcome) = misspoken(listener, request) {
             let why = format!("speaks {} here", listener.protocol);
             let party = Peer::Balancer(balancer);
-            trip.note(place, Step::new(StepKind::Reject, why, self.engine.by(party)));
+            state.note(place, Step::new(StepKind::Reject, why, self.engine.by(party)));
             let mechanism = Some(Mechanism::WrongPort);
-            return self.bring_home(party, client, asked, trip.answer(), outcome, mechanism);
+            return self.bring_home(party, client, asked, state.answer(), outcome, mechanism);
         }
         let served = match listener.protocol.layer() {
             Layer::L4 => listener.rules.first(),
@@ -75,11 +75,11 @@ impl<'a> Walk<'_, 'a> {
             }
         };
         if let Some(gap) = served.and_then(|rule| self.engine.gap_behind(rule)) {
-            return Ok(vec![gap.exchange(place, trip)]);
+            return Ok(vec![gap.exchange(place, state)]);
         }
         match listener.protocol.layer() {
-            Layer::L4 => self.pass_on(balancer, listener, client, asked, request, &trip),
-            Layer::L7 => self.ask(balancer, listener, client, asked, request, trip),
+            Layer::L4 => self.pass_on(balancer, listener, client, asked, request, &state),
+            Layer::L7 => self.ask(balancer, listener, client, asked, request, state),
         }
     }
 
@@ -90,21 +90,21 @@ impl<'a> Walk<'_, 'a> {
         client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        trip: &PacketState,
+        state: &PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let seen = trip.packet.leg();
+        let seen = state.packet.leg();
         let place = self.engine.place(Peer::Balancer(balancer));
         // Who ends TLS has answered the client before it looks for a target, and can but cut
         // the connection when there is none.
         let ends_tls = listener.protocol.ends_tls();
         let turned_away = if ends_tls { Outcome::Reset } else { Outcome::Hangs };
         let home = |ways: Vec<Exchange>| match ends_tls {
-            true => self.answer_itself(balancer, client, asked, trip, ways, turned_away),
+            true => self.answer_itself(balancer, client, asked, state, ways, turned_away),
             false => Ok(ways),
         };
         let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
         let Some(rule) = rule else {
-            let ways = self.engine.without_target(trip.clone(), place, balancer, turned_away);
+            let ways = self.engine.without_target(state.clone(), place, balancer, turned_away);
             return home(ways);
         };
         // What is passed on as it came still speaks what the client spoke.
@@ -114,7 +114,7 @@ impl<'a> Walk<'_, 'a> {
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
         if shares.is_empty() {
-            let ways = self.engine.without_candidate(trip.clone(), place, balancer, turned_away);
+            let ways = self.engine.without_candidate(state.clone(), place, balancer, turned_away);
             return home(ways);
         }
         let picks_by_client = listener.profile.scheduler == Scheduler::SourceHash;
@@ -125,33 +125,33 @@ impl<'a> Walk<'_, 'a> {
         let by = self.engine.by_listener(listener, rule);
         let mut ways = Vec::new();
         for (target, share) in shares {
-            let mut there = trip.clone();
+            let mut there = state.clone();
             there.note(place.clone(), picks(listener, rule, target, seen, by.clone()));
             let to = &rule.targets[target];
-            for inner in self.ask_target(balancer, listener, to, seen.src, &passed, trip)? {
+            for inner in self.ask_target(balancer, listener, to, seen.src, &passed, state)? {
                 // Of what is passed on as it came, all that was sent again is in there.
-                let mut trip = if ends_tls { there.clone() } else { there.clone().on_time() };
-                trip.share *= share * inner.share;
-                trip.chance |= inner.chance;
-                trip.supposed = inner.supposed;
-                trip.hops.extend(inner.hops);
+                let mut state = if ends_tls { there.clone() } else { there.clone().on_time() };
+                state.share *= share * inner.share;
+                state.chance |= inner.chance;
+                state.supposed = inner.supposed;
+                state.hops.extend(inner.hops);
                 let outcome = match inner.outcome {
                     Outcome::Answered { .. } | Outcome::Hangs | Outcome::Unknown => inner.outcome,
                     _ if ends_tls => turned_away,
-                    told => told,
+                    other => other,
                 };
                 // A refusal comes back through the load balancer like any other answer.
                 if matches!(outcome, Outcome::Hangs | Outcome::Unknown) {
-                    trip.tries.why.extend(inner.mechanisms);
-                    ways.push(ended(trip, outcome, None));
+                    state.tries.why.extend(inner.mechanisms);
+                    ways.push(ended(state, outcome, None));
                     continue;
                 }
-                let is_last = |one: &&Mechanism| !inner.lost.contains(one);
+                let is_last = |mechanism: &&Mechanism| !inner.lost.contains(mechanism);
                 let last = inner.mechanisms.iter().find(is_last);
                 let mechanism = last.or(inner.mechanisms.first()).copied();
-                trip.tries.why.extend(inner.lost);
+                state.tries.why.extend(inner.lost);
                 let party = Peer::Balancer(balancer);
-                let mut answer = trip.answer();
+                let mut answer = state.answer();
                 answer.note(place.clone(), passes_back(seen, by.clone()));
                 let home = self.bring_home(party, client, asked, answer, outcome, mechanism)?;
                 let late = |way: Exchange| Exchange { late: way.late.max(inner.late), ..way };
@@ -168,27 +168,27 @@ impl<'a> Walk<'_, 'a> {
         client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        mut trip: PacketState,
+        mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let seen = trip.packet.leg();
+        let seen = state.packet.leg();
         let place = self.engine.place(Peer::Balancer(balancer));
         let (host, path) = asked_of(request, seen);
         let Some(rule) = rules::find(&listener.rules, &host, &path) else {
             let why = format!("no rule of the listener is for {host}{path}");
-            trip.note(
+            state.note(
                 place,
                 Step::new(StepKind::Reject, why, self.engine.by(Peer::Balancer(balancer))),
             );
             let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
-            let answer = trip.answer();
+            let answer = state.answer();
             let mechanism = Some(Mechanism::NoRuleForPath);
             let party = Peer::Balancer(balancer);
             return self.bring_home(party, client, asked, answer, outcome, mechanism);
         };
         if let Some(redirect) = &rule.redirect {
             let by = self.engine.by_listener(listener, rule);
-            let said = RedirectAnswer { redirect, host: &host, path: &path, by };
-            return self.sent_elsewhere(balancer, client, asked, request, &said, trip);
+            let redirection = RedirectAnswer { redirect, host: &host, path: &path, by };
+            return self.sent_elsewhere(balancer, client, asked, request, &redirection, state);
         }
         let alive = self.alive(balancer, listener, rule)?;
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
@@ -196,10 +196,10 @@ impl<'a> Walk<'_, 'a> {
         if shares.is_empty() {
             let outcome = Outcome::Status { code: 503, after: Duration::ZERO };
             let turned_away = match rule.targets.is_empty() {
-                true => self.engine.without_target(trip.clone(), place, balancer, outcome),
-                false => self.engine.without_candidate(trip.clone(), place, balancer, outcome),
+                true => self.engine.without_target(state.clone(), place, balancer, outcome),
+                false => self.engine.without_candidate(state.clone(), place, balancer, outcome),
             };
-            return self.answer_itself(balancer, client, asked, &trip, turned_away, outcome);
+            return self.answer_itself(balancer, client, asked, &state, turned_away, outcome);
         }
         let by = self.engine.by_listener(listener, rule);
         let failover = self.population.failover();
@@ -208,7 +208,7 @@ impl<'a> Walk<'_, 'a> {
             for target in choice.candidates() {
                 let (plain, target_there) = (Request::default(), &rule.targets[target]);
                 results[target] =
-                    self.ask_target(balancer, listener, target_there, seen.src, &plain, &trip)?;
+                    self.ask_target(balancer, listener, target_there, seen.src, &plain, &state)?;
             }
             Ok(results.into())
         };
@@ -218,10 +218,11 @@ impl<'a> Walk<'_, 'a> {
         };
         let is_open = |way: &&Exchange| way.outcome.is_unknown();
         if let Some(open) = results.iter().flatten().find(is_open) {
-            trip.note(place, Step::new(StepKind::Unknown, "cannot tell what a target answers", by));
-            return Ok(vec![ended(trip, Outcome::Unknown, open.mechanisms.first().copied())]);
+            state
+                .note(place, Step::new(StepKind::Unknown, "cannot tell what a target answers", by));
+            return Ok(vec![ended(state, Outcome::Unknown, open.mechanisms.first().copied())]);
         }
-        let begun = trip.tries.delay();
+        let begun = state.tries.delay();
         let mut attempts = Attempts {
             walk: self,
             choice,
@@ -237,7 +238,7 @@ impl<'a> Walk<'_, 'a> {
         };
         match failover {
             Some(failover) => {
-                let mut start = ended(trip.clone(), Outcome::AT_ONCE, None);
+                let mut start = ended(state.clone(), Outcome::AT_ONCE, None);
                 if self.options.is_brief() {
                     start.hops = Vec::new();
                 }
@@ -245,7 +246,7 @@ impl<'a> Walk<'_, 'a> {
             }
             None => {
                 for (target, share) in shares {
-                    let mut start = trip.clone();
+                    let mut start = state.clone();
                     start.share *= share;
                     attempts.follow(target, ended(start, Outcome::AT_ONCE, None));
                 }
@@ -253,14 +254,14 @@ impl<'a> Walk<'_, 'a> {
         }
         let (place, by) = (attempts.place.clone(), attempts.by.clone());
         let ways = self.merged(attempts.ways);
-        // Whatever the answer says, it takes the same ways home.
-        let mut answer = trip.answer().on_time();
+        // Every answer takes the same ways home, good or bad.
+        let mut answer = state.answer().on_time();
         answer.hops.clear();
         (answer.share, answer.chance) = (1.0, false);
         let party = Peer::Balancer(balancer);
         let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None)?;
         if let Some(failover) = failover {
-            failover.note_answers(trip.share, &arrivals);
+            failover.note_answers(state.share, &arrivals);
         }
         let mut home = Vec::with_capacity(ways.len() * arrivals.len());
         for way in ways {
@@ -270,8 +271,8 @@ impl<'a> Walk<'_, 'a> {
                 way.chance |= arrived.chance;
                 add_new(&mut way.supposed, arrived.supposed.clone());
                 if !self.options.is_brief() {
-                    let said = answers(way.outcome, asked, by.clone());
-                    way.hops.push(Hop { place: place.clone(), way: Way::Back, steps: vec![said] });
+                    let step = answers(way.outcome, asked, by.clone());
+                    way.hops.push(Hop { place: place.clone(), way: Way::Back, steps: vec![step] });
                     way.hops.extend(arrived.hops.iter().cloned());
                 }
                 way.mechanisms.extend(&arrived.mechanisms);
@@ -286,20 +287,20 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.merged(home))
     }
 
-    /// What a load balancer says of its own takes the way home like anything else.
+    /// An answer that the load balancer itself gives takes the same way home as a target's.
     fn answer_itself(
         &self,
         balancer: usize,
         client: Peer<'a>,
         asked: Leg,
-        trip: &PacketState,
-        said: Vec<Exchange>,
+        state: &PacketState,
+        answer_ways: Vec<Exchange>,
         outcome: Outcome,
     ) -> Result<Vec<Exchange>, WalkError> {
         let party = Peer::Balancer(balancer);
-        let answer = trip.answer().on_time();
+        let answer = state.answer().on_time();
         let home = self.bring_home(party, client, asked, answer, outcome, None)?;
-        Ok(if home.iter().all(|way| way.outcome == outcome) { said } else { home })
+        Ok(if home.iter().all(|way| way.outcome == outcome) { answer_ways } else { home })
     }
 
     /// The load balancer's own exchange with one target.
@@ -310,7 +311,7 @@ impl<'a> Walk<'_, 'a> {
         target: &Target,
         client: SocketAddr,
         request: &Request,
-        trip: &PacketState,
+        state: &PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let src = match &listener.profile.source {
             Source::Kept => client,
@@ -320,12 +321,12 @@ impl<'a> Walk<'_, 'a> {
             }
         };
         let leg = Leg { src, dst: target.address };
-        if let Some(lost) = self.engine.lacks_bandwidth(balancer, target, leg, trip) {
+        if let Some(lost) = self.engine.lacks_bandwidth(balancer, target, leg, state) {
             return Ok(vec![lost]);
         }
-        let packet = trip.packet.with_leg(leg);
-        let mut inner = trip.another(packet, Way::Out).sent_by(balancer);
-        // What it does not pass on as it came is a connection of its own.
+        let packet = state.packet.with_leg(leg);
+        let mut inner = state.another(packet, Way::Out).sent_by(balancer);
+        // On layer 7, and where it ends TLS, the load balancer opens a separate connection.
         if listener.protocol.layer() == Layer::L7 || listener.protocol.ends_tls() {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
         }
@@ -341,18 +342,18 @@ impl<'a> Engine<'a> {
         balancer: usize,
         target: &Target,
         leg: Leg,
-        trip: &PacketState,
+        state: &PacketState,
     ) -> Option<Exchange> {
         let node = target.kind.node().and_then(|name| self.cluster.nodes.get(name))?;
         let is_public = self.balancers()[balancer].scope == Scope::Public;
         if !is_public || node.public_bandwidth != Some(false) {
             return None;
         }
-        let mut trip = trip.another(trip.packet.with_leg(leg), Way::Out);
+        let mut state = state.another(state.packet.with_leg(leg), Way::Out);
         let why = format!("node {} has no bandwidth to the internet", node.name);
         let by = Evidence::object(node.object(), node.origin.clone());
-        trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-        Some(ended(trip, Outcome::Hangs, Some(Mechanism::NoBandwidth)))
+        state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+        Some(ended(state, Outcome::Hangs, Some(Mechanism::NoBandwidth)))
     }
 
     /// What a load balancer's doing rests on: the listener, and the object that asked for it.
@@ -367,37 +368,37 @@ impl<'a> Engine<'a> {
 
     fn without_target(
         &self,
-        trip: PacketState,
+        state: PacketState,
         place: Place,
         balancer: usize,
         outcome: Outcome,
     ) -> Vec<Exchange> {
         let why = "has no target: no node and no pod is registered";
-        self.turns_away(trip, place, balancer, outcome, why, Mechanism::NoEndpoint)
+        self.turns_away(state, place, balancer, outcome, why, Mechanism::NoEndpoint)
     }
 
     fn without_candidate(
         &self,
-        trip: PacketState,
+        state: PacketState,
         place: Place,
         balancer: usize,
         outcome: Outcome,
     ) -> Vec<Exchange> {
         let why = "has no target that it may pick: it avoids the client's own address";
-        self.turns_away(trip, place, balancer, outcome, why, Mechanism::NoCandidate)
+        self.turns_away(state, place, balancer, outcome, why, Mechanism::NoCandidate)
     }
 
     fn turns_away(
         &self,
-        mut trip: PacketState,
+        mut state: PacketState,
         place: Place,
         balancer: usize,
         outcome: Outcome,
         why: &str,
         mechanism: Mechanism,
     ) -> Vec<Exchange> {
-        trip.note(place, Step::new(StepKind::Drop, why, self.by(Peer::Balancer(balancer))));
-        vec![ended(trip, outcome, Some(mechanism))]
+        state.note(place, Step::new(StepKind::Drop, why, self.by(Peer::Balancer(balancer))));
+        vec![ended(state, outcome, Some(mechanism))]
     }
 }
 

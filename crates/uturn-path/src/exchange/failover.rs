@@ -55,7 +55,7 @@ impl Attempts<'_, '_> {
         while let Some(target) = tried.last() {
             let (mut left, answered) = self.attempt(waiting, *target);
             self.ways.extend(answered);
-            left.retain(|one| one.way.share >= least);
+            left.retain(|request| request.way.share >= least);
             waiting = left;
             match self.choice.next(&tried) {
                 Some(next) if !waiting.is_empty() => tried.push(next),
@@ -63,7 +63,7 @@ impl Attempts<'_, '_> {
             }
         }
         let mut ways = std::mem::take(&mut self.ways);
-        ways.extend(waiting.into_iter().map(|one| self.give_up(one)));
+        ways.extend(waiting.into_iter().map(|request| self.give_up(request)));
         self.ways = self.walk.merged(ways);
     }
 
@@ -74,15 +74,15 @@ impl Attempts<'_, '_> {
         let next = self.choice.next(tried);
         let (left, answered) = self.attempt(vec![so_far], target);
         self.ways.extend(answered);
-        for one in left {
+        for request in left {
             match next {
                 Some(next) => {
                     tried.push(next);
-                    self.follow_each(tried, one);
+                    self.follow_each(tried, request);
                     tried.pop();
                 }
                 None => {
-                    let given_up = self.give_up(one);
+                    let given_up = self.give_up(request);
                     self.ways.push(given_up);
                 }
             }
@@ -92,7 +92,7 @@ impl Attempts<'_, '_> {
     /// Leaves it to `failover` how the request ends after all its attempts.
     ///
     /// # Errors
-    /// [`WalkError::NeedsWhole`] if only asking every target can tell.
+    /// Returns [`WalkError::NeedsWhole`] if each target has to be asked.
     pub(crate) fn count(
         &mut self,
         failover: &dyn Failover,
@@ -125,15 +125,16 @@ impl TriesTargets for Attempts<'_, '_> {
         let (mut waits, mut ends) = (FastMap::default(), FastMap::default());
         let are_merged = !self.walk.options.every_way;
         let results = &self.results[target];
-        for mut one in waiting {
+        for mut request in waiting {
             for (at, result) in results.iter().enumerate() {
-                let share = one.way.share * result.share;
-                let chance = one.way.chance || result.chance;
-                let why = ReasonSet::of(&one.way.mechanisms).and(ReasonSet::of(&result.mechanisms));
+                let share = request.way.share * result.share;
+                let chance = request.way.chance || result.chance;
+                let why =
+                    ReasonSet::of(&request.way.mechanisms).and(ReasonSet::of(&result.mechanisms));
                 let timed_out = matches!(result.outcome, Outcome::Hangs);
-                let timeouts = one.timeouts + u32::from(timed_out);
-                let late = one.late + result.late;
-                let waited = self.waited(&one);
+                let timeouts = request.timeouts + u32::from(timed_out);
+                let late = request.late + result.late;
+                let waited = self.waited(&request);
                 let known: Option<&mut Exchange> = match result.outcome {
                     Outcome::Answered { after } => {
                         let at = *ends.entry((waited + after, why)).or_insert(answered.len());
@@ -148,16 +149,16 @@ impl TriesTargets for Attempts<'_, '_> {
                 if let Some(known) = known.filter(|_| are_merged) {
                     known.share += share;
                     known.chance |= chance;
-                    add_new(&mut known.supposed, one.way.supposed.clone());
+                    add_new(&mut known.supposed, request.way.supposed.clone());
                     add_new(&mut known.supposed, result.supposed.clone());
                     continue;
                 }
                 // Ways are long: the last takes what the others copy.
-                let hops = std::mem::take(&mut one.way.hops);
+                let hops = std::mem::take(&mut request.way.hops);
                 let mechanisms = why.mechanisms();
-                let mut way = Exchange { share, mechanisms, chance, ..one.way.clone() };
+                let mut way = Exchange { share, mechanisms, chance, ..request.way.clone() };
                 if at + 1 < results.len() {
-                    one.way.hops.clone_from(&hops);
+                    request.way.hops.clone_from(&hops);
                 }
                 way.hops = hops;
                 add_new(&mut way.supposed, result.supposed.clone());
@@ -190,8 +191,8 @@ impl TriesTargets for Attempts<'_, '_> {
 
 impl Attempts<'_, '_> {
     /// How long the client has waited by now.
-    fn waited(&self, one: &Waiting) -> Duration {
-        self.begun + self.listener.profile.connect_timeout * one.timeouts + one.late
+    fn waited(&self, request: &Waiting) -> Duration {
+        self.begun + self.listener.profile.connect_timeout * request.timeouts + request.late
     }
 
     fn note(&self, way: &mut Exchange, step: Step) {

@@ -40,7 +40,7 @@ impl Engine<'_> {
     /// listens there.
     ///
     /// # Errors
-    /// A probe meets a node whose rules cannot be walked.
+    /// Returns an error if a probe reaches a node whose rules cannot be walked.
     pub fn health(
         &self,
         listener: SocketAddr,
@@ -59,7 +59,7 @@ impl<'a> Walk<'_, 'a> {
         rule: &Rule,
     ) -> Result<Vec<bool>, WalkError> {
         let all = self.health_of(balancer, listener, rule)?;
-        Ok(all.into_iter().map(|one| one.alive).collect())
+        Ok(all.into_iter().map(|health| health.alive).collect())
     }
 
     fn health(
@@ -67,7 +67,8 @@ impl<'a> Walk<'_, 'a> {
         listener: SocketAddr,
         protocol: Protocol,
     ) -> Result<Option<Vec<Health>>, WalkError> {
-        let balancer = self.engine.balancers().iter().position(|one| one.vip == listener.ip());
+        let balancer =
+            self.engine.balancers().iter().position(|balancer| balancer.vip == listener.ip());
         let Some(balancer) = balancer else { return Ok(None) };
         let protocol = IpProtocol::from(protocol);
         let here = find_listener(&self.engine.balancers()[balancer], listener.port(), protocol);
@@ -81,12 +82,12 @@ impl<'a> Walk<'_, 'a> {
             });
         let there: Vec<&Listener> = there.collect();
         let all_rules = [here].into_iter().chain(there);
-        for (listener, rule) in
-            all_rules.flat_map(|one| one.rules.iter().map(move |rule| (one, rule)))
+        for (listener, rule) in all_rules
+            .flat_map(|of_listener| of_listener.rules.iter().map(move |rule| (of_listener, rule)))
         {
-            for one in self.health_of(balancer, listener, rule)? {
-                if !all.contains(&one) {
-                    all.push(one);
+            for health in self.health_of(balancer, listener, rule)? {
+                if !all.contains(&health) {
+                    all.push(health);
                 }
             }
         }

@@ -1,9 +1,9 @@
-//! What listens on a port, as far as anything says it.
+//! What listens on a port, as far as the cluster states it.
 //!
-//! To declare a port is voluntary: a program listens where it wants. So whatever a pod is
-//! called at, it is supposed to listen there, unless it is stated that containers listen on
-//! nothing but what they declare ([`uturn_model::Extent::listeners`]). On a node it is the
-//! endpoints of Services, and hostNetwork pods, that tell what listens.
+//! Containers need not declare the ports on which they listen. A pod is therefore supposed to
+//! listen on any port at which it is called, unless the input states that containers listen only
+//! on what they declare ([`uturn_model::Extent::listeners`]). On a node, the endpoints of Services
+//! and hostNetwork pods tell what listens.
 
 use std::net::SocketAddr;
 
@@ -20,11 +20,11 @@ const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 /// Whether a program listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listening {
-    /// One does, or has to be taken to.
+    /// A program does, or is assumed to.
     Yes(&'static str),
     /// None does.
     No,
-    /// Nothing says it.
+    /// The cluster does not state it.
     Unknown,
 }
 
@@ -35,7 +35,7 @@ pub enum Tls {
     Spoken,
     /// Its name or its number is that of plain HTTP.
     Plain,
-    /// Nothing says it.
+    /// The cluster does not state it.
     Unknown,
 }
 
@@ -66,8 +66,8 @@ impl<'a> Engine<'a> {
             _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => SOMEBODY,
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
                 let mut ports = pod.spec.ports().peekable();
-                let same = |one: &ContainerPort| {
-                    one.port.number() == to.port() && IpProtocol::from(one.protocol) == protocol
+                let same = |port: &ContainerPort| {
+                    port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
                 };
                 // What answers the kubelet there listens there.
                 let is_probed = pod.ready
@@ -96,17 +96,18 @@ impl<'a> Engine<'a> {
     fn may_be_a_program(&self, node: &Node, to: SocketAddr) -> bool {
         let is_given_out = |port: u16| {
             let services = self.cluster.services.values();
-            let mut ports = services.flat_map(|one| &one.ports).filter_map(|one| one.node_port);
-            NODE_PORTS.contains(&port) || ports.any(|one| one.number() == port)
+            let mut ports =
+                services.flat_map(|service| &service.ports).filter_map(|port| port.node_port);
+            NODE_PORTS.contains(&port) || ports.any(|node_port| node_port.number() == port)
         };
         node.has_address(to.ip()) && !is_given_out(to.port())
     }
 
-    /// Whether what listens there speaks TLS; nothing where only the caller's word says it.
+    /// Whether what listens there speaks TLS.
     pub(crate) fn speaks_tls(&self, at: Peer<'a>, port: u16) -> Tls {
         match at {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
-                let name = declared(pod, port).and_then(|one| one.name.as_deref());
+                let name = declared(pod, port).and_then(|declared| declared.name.as_deref());
                 match tls_of(name, port) {
                     Tls::Unknown if self.cluster.extent.listeners => Tls::Plain,
                     tls => tls,
@@ -119,7 +120,7 @@ impl<'a> Engine<'a> {
 
 fn declared(pod: &Pod, port: u16) -> Option<&ContainerPort> {
     let mut ports = pod.spec.ports();
-    ports.find(|one| one.port.number() == port && one.protocol == Protocol::Tcp)
+    ports.find(|declared| declared.port.number() == port && declared.protocol == Protocol::Tcp)
 }
 
 #[cfg(test)]

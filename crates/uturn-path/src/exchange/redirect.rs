@@ -32,19 +32,22 @@ impl<'a> Walk<'_, 'a> {
         client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        said: &RedirectAnswer<'_>,
-        mut trip: PacketState,
+        redirection: &RedirectAnswer<'_>,
+        mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let party = Peer::Balancer(balancer);
-        let url = said.redirect.location(said.host, said.path);
-        let code = said.redirect.code;
+        let url = redirection.redirect.location(redirection.host, redirection.path);
+        let code = redirection.redirect.code;
         let why = match request.followed < MOST {
             true => format!("answers {code}: ask {url}"),
             false => format!("answers {code}: ask {url}; clients follow no further"),
         };
-        trip.note(self.engine.place(party), Step::new(StepKind::Answer, why, said.by.clone()));
-        let late = trip.tries.delay();
-        let answer = trip.answer();
+        state.note(
+            self.engine.place(party),
+            Step::new(StepKind::Answer, why, redirection.by.clone()),
+        );
+        let late = state.tries.delay();
+        let answer = state.answer();
         let outcome = Outcome::Status { code, after: std::time::Duration::ZERO };
         let home = self.bring_home(party, client, asked, answer, outcome, None)?;
         if request.followed >= MOST {
@@ -56,7 +59,7 @@ impl<'a> Walk<'_, 'a> {
                 ways.push(way);
                 continue;
             }
-            for next in self.goes_on(client, asked, request, said, &way)? {
+            for next in self.goes_on(client, asked, request, redirection, &way)? {
                 let outcome = next.outcome.later(late);
                 ways.push(Exchange { outcome, ..next });
             }
@@ -70,17 +73,17 @@ impl<'a> Walk<'_, 'a> {
         client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        said: &RedirectAnswer<'_>,
-        told: &Exchange,
+        redirection: &RedirectAnswer<'_>,
+        first_call: &Exchange,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let (host, path) = said.redirect.aim(said.host, said.path);
+        let (host, path) = redirection.redirect.aim(redirection.host, redirection.path);
         let next = Request {
             http: Some((host.to_owned(), path.to_owned())),
-            tls: Some(said.redirect.tls),
+            tls: Some(redirection.redirect.tls),
             followed: request.followed + 1,
         };
-        let port = said.redirect.port;
-        let is_same = said.redirect.host.is_none();
+        let port = redirection.redirect.port;
+        let is_same = redirection.redirect.host.is_none();
         let target = self.engine.aim_at_host(client, host, port, next);
         let addresses = match is_same {
             // It goes on with the address that it has.
@@ -90,7 +93,7 @@ impl<'a> Walk<'_, 'a> {
         let failed = |outcome, mechanism| Exchange {
             outcome,
             mechanisms: Some(mechanism).into_iter().collect(),
-            ..told.clone()
+            ..first_call.clone()
         };
         if addresses.is_empty() {
             return Ok(vec![failed(Outcome::NameNotFound, uturn_model::Mechanism::NameUnresolved)]);
@@ -102,20 +105,20 @@ impl<'a> Walk<'_, 'a> {
                 continue;
             };
             let packet = Packet::new(Protocol::Tcp, source, *address);
-            let mut trip = PacketState::new(packet)
+            let mut state = PacketState::new(packet)
                 .briefly(self.options.is_brief())
                 .paced(self.engine.pace(client));
-            trip.share = told.share / addresses.len() as f64;
-            trip.chance = told.chance;
-            trip.supposed.clone_from(&told.supposed);
-            trip.hops.clone_from(&told.hops);
+            state.share = first_call.share / addresses.len() as f64;
+            state.chance = first_call.chance;
+            state.supposed.clone_from(&first_call.supposed);
+            state.hops.clone_from(&first_call.hops);
             if let Some(resolution) = target.resolved.as_ref().filter(|_| !is_same) {
                 for step in &resolution.steps {
-                    trip.note(Place::Dns, step.clone());
+                    state.note(Place::Dns, step.clone());
                 }
             }
-            for mut way in self.call(client, &target.request, trip)? {
-                for mechanism in &told.mechanisms {
+            for mut way in self.call(client, &target.request, state)? {
+                for mechanism in &first_call.mechanisms {
                     if !way.mechanisms.contains(mechanism) {
                         way.mechanisms.push(*mechanism);
                     }

@@ -1,7 +1,7 @@
 //! What is special about packets that come over a bridge of pods.
 //!
 //! Frames that a bridge passes from pod to pod meet the node's rules only where br_netfilter
-//! shows them; and a reset for any packet that came over a bridge leaves as a frame of its own.
+//! shows them; and a reset for any packet that came over a bridge leaves as a separate frame.
 
 use uturn_model::network::NetworkMode;
 use uturn_model::route::{Leg, Place, Step, StepKind};
@@ -17,7 +17,7 @@ impl<'a> Engine<'a> {
     /// Whether some node is known to have a bridge that shows its frames to no rule.
     ///
     /// # Errors
-    /// The rules of a captured node cannot be read.
+    /// Returns an error if the rules of a captured node cannot be read.
     pub fn has_blind_bridges(&self) -> Result<bool, WalkError> {
         let is_blind = |node: &Node| -> Result<bool, WalkError> {
             if node.bridge_rules == Some(false) {
@@ -56,18 +56,18 @@ impl<'a> Engine<'a> {
     }
 
     /// The bridge takes a frame from pod to pod, and no rule sees it.
-    pub(crate) fn past_rules(&self, node: &'a Node, mut trip: PacketState) -> Vec<Arrival<'a>> {
-        let Some(pod) = self.pod_at(trip.packet.dst) else {
-            return vec![lost(trip, Mechanism::NoEndpoint)];
+    pub(crate) fn past_rules(&self, node: &'a Node, mut state: PacketState) -> Vec<Arrival<'a>> {
+        let Some(pod) = self.pod_at(state.packet.dst) else {
+            return vec![lost(state, Mechanism::NoEndpoint)];
         };
-        let leg = trip.packet.leg();
+        let leg = state.packet.leg();
         let step = || {
             let by = unseen(Family::of(leg.dst.ip()));
             let why = "the bridge takes it from pod to pod, past all rules";
             Step::new(StepKind::Route, why, by).seeing(leg)
         };
-        trip.note_unless_brief(|| Place::Node(node.name.clone()), step);
-        arrive(pod, trip)
+        state.note_unless_brief(|| Place::Node(node.name.clone()), step);
+        arrive(pod, state)
     }
 
     /// Whether a pod cannot know the reset that a rule sends it. One for a packet that came over
@@ -92,15 +92,15 @@ fn unseen(family: Family) -> Evidence {
 pub(crate) fn reset_in_vain<'a>(
     stay: &Stay<'a>,
     why: Mechanism,
-    mut trip: PacketState,
+    mut state: PacketState,
 ) -> Arrival<'a> {
-    let Leg { src, dst } = trip.packet.leg();
+    let Leg { src, dst } = state.packet.leg();
     let asked = stay.came.1.dst;
     let step = Step::new(
         StepKind::Drop,
         format!("the reset comes from {dst}, and the pod, which called {asked}, ignores it"),
         Evidence::kernel("br_netfilter: such a reset passes neither OUTPUT nor POSTROUTING"),
     );
-    trip.note(Place::Node(stay.node.name.clone()), step.seeing(Leg { src: dst, dst: src }));
-    lost(trip, why)
+    state.note(Place::Node(stay.node.name.clone()), step.seeing(Leg { src: dst, dst: src }));
+    lost(state, why)
 }

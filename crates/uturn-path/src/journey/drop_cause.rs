@@ -17,14 +17,14 @@ impl<'a> Walk<'_, 'a> {
     pub(crate) fn why_stopped(
         &self,
         node: &'a Node,
-        trip: &PacketState,
+        state: &PacketState,
     ) -> Result<Mechanism, WalkError> {
-        let last = trip.hops.last().and_then(|hop| hop.steps.last());
+        let last = state.hops.last().and_then(|hop| hop.steps.last());
         // A rule of iptables that is in none of kube-proxy's chains.
         let is_another = last.is_some_and(|step| {
             matches!(&step.by, Evidence::Iptables { chain, .. } if !chain.starts_with("KUBE-"))
         });
-        let (to, protocol) = (trip.packet.leg().dst, trip.packet.protocol());
+        let (to, protocol) = (state.packet.leg().dst, state.packet.protocol());
         self.check_destination(to)?;
         Ok(if is_another {
             Mechanism::Firewall
@@ -64,10 +64,12 @@ impl<'a> Engine<'a> {
                 .cluster
                 .slices(&service.name)
                 .iter()
-                .filter(|slice| slice.ports.iter().any(|one| one.name == port.name))
+                .filter(|slice| slice.ports.iter().any(|slice_port| slice_port.name == port.name))
                 .flat_map(|slice| &slice.endpoints)
-                .filter(|one| one.ready);
-            !serving.any(|one| policy == Policy::Cluster || one.node.as_ref() == Some(&node.name))
+                .filter(|endpoint| endpoint.ready);
+            !serving.any(|endpoint| {
+                policy == Policy::Cluster || endpoint.node.as_ref() == Some(&node.name)
+            })
         })
     }
 }

@@ -22,50 +22,54 @@ impl<'a> Walk<'_, 'a> {
     pub(crate) fn at_fabric(
         &self,
         out_of: Option<&'a Node>,
-        mut trip: PacketState,
+        mut state: PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let leg = trip.packet.leg();
+        let leg = state.packet.leg();
         let groups = out_of.and_then(|node| node.security_groups.as_deref());
-        if let Some(step) = groups.and_then(|groups| self.engine.shut_in(groups, &trip)) {
-            trip.note(Place::Fabric, step);
-            return Ok(vec![lost(trip, Mechanism::SecurityGroup)]);
+        if let Some(step) = groups.and_then(|groups| self.engine.shut_in(groups, &state)) {
+            state.note(Place::Fabric, step);
+            return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
         }
         if let Some((balancer, _)) =
-            trip.legs.iter().find(|(_, sent)| sent.src == leg.dst && sent.dst == leg.src)
+            state.legs.iter().find(|(_, sent)| sent.src == leg.dst && sent.dst == leg.src)
         {
             let balancer = *balancer;
-            return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Balancer(balancer)) }]);
+            return Ok(vec![Arrival { state, stop: Stop::At(Peer::Balancer(balancer)) }]);
         }
-        if let Some(back) = trip.fabric.iter().find(|one| one.reply == leg).cloned() {
+        if let Some(back) =
+            state.fabric.iter().find(|translation| translation.reply == leg).cloned()
+        {
             let home = Leg { src: back.original.dst, dst: back.original.src };
             let step = Step::new(
                 StepKind::Untranslate,
                 "the public address becomes the node's own again",
                 Evidence::fabric(FabricPart::Translation),
             );
-            trip.note(Place::Fabric, step.changing(leg, home));
-            trip.packet = trip.packet.with_leg(home);
+            state.note(Place::Fabric, step.changing(leg, home));
+            state.packet = state.packet.with_leg(home);
         }
-        let dst = trip.packet.dst;
-        self.check_destination(trip.packet.leg().dst)?;
-        if let Some(balancer) = self.engine.balancers().iter().position(|one| one.vip == dst) {
+        let dst = state.packet.dst;
+        self.check_destination(state.packet.leg().dst)?;
+        if let Some(balancer) =
+            self.engine.balancers().iter().position(|balancer| balancer.vip == dst)
+        {
             if self.engine.balancers()[balancer].scope == Scope::Public {
                 if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
-                    trip.note(Place::Fabric, step);
-                    return Ok(vec![lost(trip, Mechanism::NoBandwidth)]);
+                    state.note(Place::Fabric, step);
+                    return Ok(vec![lost(state, Mechanism::NoBandwidth)]);
                 }
-                self.engine.go_public(&mut trip);
+                self.engine.go_public(&mut state);
             }
-            return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Balancer(balancer)) }]);
+            return Ok(vec![Arrival { state, stop: Stop::At(Peer::Balancer(balancer)) }]);
         }
         if let Some(gap) = self.engine.gap_of_balancer(dst) {
-            return Ok(vec![gap.arrival(trip)]);
+            return Ok(vec![gap.arrival(state)]);
         }
-        if trip.way == Way::Out
+        if state.way == Way::Out
             && let Some(gap) =
-                self.engine.gap_of_proxy(trip.packet.leg().dst, trip.packet.protocol())
+                self.engine.gap_of_proxy(state.packet.leg().dst, state.packet.protocol())
         {
-            return Ok(vec![gap.arrival(trip)]);
+            return Ok(vec![gap.arrival(state)]);
         }
         let arrivals = match self.engine.node_towards(dst) {
             Some(node) if node.routed == Some(false) && self.engine.needs_route(node, dst) => {
@@ -74,34 +78,34 @@ impl<'a> Walk<'_, 'a> {
                     part: FabricPart::Routes,
                     origin: Some(node.origin.clone()),
                 };
-                trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-                vec![lost(trip, Mechanism::CrossNode)]
+                state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+                vec![lost(state, Mechanism::CrossNode)]
             }
             Some(node) if self.engine.is_hidden(node, dst) => {
                 let why = "the network around the nodes is not told of pods' addresses";
                 let by = Evidence::fabric(FabricPart::PodNetwork);
                 if let Basis::Stated(_) = self.cluster.network.transport.basis {
-                    trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-                    return Ok(vec![lost(trip, Mechanism::NoRoute)]);
+                    state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+                    return Ok(vec![lost(state, Mechanism::NoRoute)]);
                 }
-                trip.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
-                vec![Arrival { trip, stop: Stop::Unknown(Mechanism::NotModelled) }]
+                state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]
             }
             Some(node) => {
                 let groups = node.security_groups.as_deref();
-                match groups.and_then(|groups| self.engine.shut_out(groups, &trip)) {
+                match groups.and_then(|groups| self.engine.shut_out(groups, &state)) {
                     Some(step) => {
-                        trip.note(Place::Fabric, step);
-                        vec![lost(trip, Mechanism::SecurityGroup)]
+                        state.note(Place::Fabric, step);
+                        vec![lost(state, Mechanism::SecurityGroup)]
                     }
                     None => {
                         let card = self.engine.runtime(&node.name)?.card_for(dst);
-                        self.at_node(node, &Entry::Interface(card), trip)?
+                        self.at_node(node, &Entry::Interface(card), state)?
                     }
                 }
             }
             None if self.engine.is_cluster_address(dst) => {
-                let has_port = self.engine.has_port(leg.dst, trip.packet.protocol());
+                let has_port = self.engine.has_port(leg.dst, state.packet.protocol());
                 let (why, mechanism) = match (has_port, out_of) {
                     (true, Some(_)) => ("only rules on a node know it", Mechanism::RuleMissing),
                     (true, None) => {
@@ -114,44 +118,44 @@ impl<'a> Walk<'_, 'a> {
                     format!("{} is a Service's address: {why}", leg.dst),
                     Evidence::fabric(FabricPart::Routes),
                 );
-                trip.note(Place::Fabric, step);
-                vec![lost(trip, mechanism)]
+                state.note(Place::Fabric, step);
+                vec![lost(state, mechanism)]
             }
             None if self.engine.is_inside(dst) && !self.engine.is_endpoint(dst) => {
                 let (why, by) = self.engine.nobody_at(dst);
                 if !self.engine.is_surely_nobodys(dst) {
                     let why = format!("{why} that is given: who has it is not known");
-                    trip.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
-                    return Ok(vec![Arrival { trip, stop: Stop::Unknown(Mechanism::NotGiven) }]);
+                    state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                    return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
                 }
-                trip.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-                vec![lost(trip, Mechanism::NoRoute)]
+                state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+                vec![lost(state, Mechanism::NoRoute)]
             }
             None => {
                 if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
-                    trip.note(Place::Fabric, step);
-                    return Ok(vec![lost(trip, Mechanism::NoBandwidth)]);
+                    state.note(Place::Fabric, step);
+                    return Ok(vec![lost(state, Mechanism::NoBandwidth)]);
                 }
                 let step = Step::new(
                     StepKind::Route,
                     "leaves the cluster's network",
                     Evidence::fabric(FabricPart::Routes),
                 );
-                trip.note(Place::Fabric, step.seeing(trip.packet.leg()));
-                vec![Arrival { trip, stop: Stop::At(Peer::Outside) }]
+                state.note(Place::Fabric, step.seeing(state.packet.leg()));
+                vec![Arrival { state, stop: Stop::At(Peer::Outside) }]
             }
         };
         Ok(arrivals)
     }
 
-    /// A packet leaves a node by an interface that leads neither to a pod of its own nor to the
+    /// A packet leaves a node by an interface that leads neither to one of its pods nor to the
     /// fabric: for another node's pod it is a tunnel, which carries it there as it is.
     pub(crate) fn leave_for_pods(
         &self,
         from: &'a Node,
-        mut trip: PacketState,
+        mut state: PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let leg = trip.packet.leg();
+        let leg = state.packet.leg();
         self.check_destination(leg.dst)?;
         let target = self.engine.node_towards(leg.dst.ip()).filter(|node| node.name != from.name);
         if let Some(node) = target {
@@ -160,34 +164,34 @@ impl<'a> Walk<'_, 'a> {
                 Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::PodNetwork))
             };
             if let Some(step) = self.engine.shut_tunnel(from, node, leg) {
-                trip.note(Place::Fabric, step);
-                return Ok(vec![lost(trip, Mechanism::SecurityGroup)]);
+                state.note(Place::Fabric, step);
+                return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
             }
-            trip.note_unless_brief(|| Place::Fabric, || step().seeing(leg));
+            state.note_unless_brief(|| Place::Fabric, || step().seeing(leg));
             let runtime = self.engine.runtime(&node.name)?;
             let link = runtime.tunnel_from(self.cluster, from, leg.src.ip());
-            return self.at_node(node, &Entry::Interface(link), trip);
+            return self.at_node(node, &Entry::Interface(link), state);
         }
         if self.engine.is_endpoint(leg.dst.ip()) {
-            return Ok(vec![Arrival { trip, stop: Stop::At(Peer::Outside) }]);
+            return Ok(vec![Arrival { state, stop: Stop::At(Peer::Outside) }]);
         }
         let is_given = self.cluster.extent.pods;
         let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
         let why = format!("no pod that is given has the address {}", leg.dst.ip());
         let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };
         let by = Evidence::fabric(FabricPart::PodNetwork);
-        trip.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
+        state.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
         Ok(match is_given {
-            true => vec![lost(trip, mechanism)],
-            false => vec![Arrival { trip, stop: Stop::Unknown(mechanism) }],
+            true => vec![lost(state, mechanism)],
+            false => vec![Arrival { state, stop: Stop::Unknown(mechanism) }],
         })
     }
 }
 
 impl<'a> Engine<'a> {
     /// On its way to a public address, a packet of a node gets the node's public address.
-    fn go_public(&self, trip: &mut PacketState) {
-        let leg = trip.packet.leg();
+    fn go_public(&self, state: &mut PacketState) {
+        let leg = state.packet.leg();
         let Some(node) = self.node_towards(leg.src.ip()) else { return };
         let stated = node
             .external_ips
@@ -205,15 +209,15 @@ impl<'a> Engine<'a> {
             "leaves the VPC with the node's public address",
             Evidence::object(node.object(), node.origin.clone()),
         );
-        trip.note(Place::Fabric, step.changing(leg, outside));
-        trip.fabric.push(Connection {
-            protocol: trip.packet.protocol(),
+        state.note(Place::Fabric, step.changing(leg, outside));
+        state.fabric.push(Connection {
+            protocol: state.packet.protocol(),
             original: leg,
             reply: Leg { src: outside.dst, dst: outside.src },
             mark: 0,
             scheduled: None,
         });
-        trip.packet = trip.packet.with_leg(outside);
+        state.packet = state.packet.with_leg(outside);
     }
 
     /// The node that packets to this address are delivered to.
@@ -266,12 +270,13 @@ impl<'a> Engine<'a> {
     fn is_cluster_address(&self, address: IpAddr) -> bool {
         let network = &self.cluster.network;
         network.service_cidrs.value.iter().any(|net| net.contains(&address))
-            || self.cluster.services.values().any(|one| one.cluster_ips.contains(&address))
+            || self.cluster.services.values().any(|service| service.cluster_ips.contains(&address))
     }
 
     /// Why nothing answers at an address of the VPC.
     fn nobody_at(&self, address: IpAddr) -> (String, Evidence) {
-        let has = |one: &&Ingress| one.load_balancer.iter().any(|at| at.ip == Some(address));
+        let has =
+            |ingress: &&Ingress| ingress.load_balancer.iter().any(|at| at.ip == Some(address));
         match self.cluster.ingresses.values().find(has) {
             Some(ingress) => {
                 let object = ingress.object();

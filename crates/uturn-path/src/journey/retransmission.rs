@@ -26,24 +26,24 @@ impl<'a> Walk<'_, 'a> {
         &self,
         stay: &Stay<'a>,
         ends: Vec<End>,
-        trip: &PacketState,
+        state: &PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let is_open = |end: &End| trip.way == Way::Out && is_sent_again(end, stay);
+        let is_open = |end: &End| state.way == Way::Out && is_sent_again(end, stay);
         let lost: f64 = ends.iter().filter(|end| is_open(end)).map(|end| end.share).sum();
-        let go = |ends: Vec<End>, trip: &PacketState| -> Result<Vec<Arrival<'a>>, WalkError> {
+        let go = |ends: Vec<End>, state: &PacketState| -> Result<Vec<Arrival<'a>>, WalkError> {
             let mut arrivals = Vec::new();
             for end in ends {
-                arrivals.extend(self.after_node(stay, end, trip.clone())?);
+                arrivals.extend(self.after_node(stay, end, state.clone())?);
             }
             Ok(arrivals)
         };
-        let left = trip.tries.left();
+        let left = state.tries.left();
         if !(NONE..=1.0 - NONE).contains(&lost) || left < 2 {
-            return go(ends, trip);
+            return go(ends, state);
         }
         let (open, kept): (Vec<End>, Vec<End>) = ends.into_iter().partition(is_open);
-        let said = open.iter().find_map(|end| end.steps.last()).map(|step| step.by.clone());
-        let mut hopeless = trip.clone();
+        let evidence = open.iter().find_map(|end| end.steps.last()).map(|step| step.by.clone());
+        let mut hopeless = state.clone();
         hopeless.share *= lost.powf((left - 1) as f64);
         hopeless.tries.lost += left - 1;
         let hopeless = go(open, &hopeless)?;
@@ -52,16 +52,17 @@ impl<'a> Walk<'_, 'a> {
         why.dedup();
         let mut arrivals = Vec::new();
         for more in 0..left {
-            let mut later = trip.clone();
+            let mut later = state.clone();
             later.share *= lost.powf(more as f64);
             if more > 0 {
                 later.tries.lost += more;
-                let new = why.iter().filter(|one| !trip.tries.why.contains(one));
+                let new = why.iter().filter(|mechanism| !state.tries.why.contains(mechanism));
                 later.tries.why.extend(new);
                 later.tries.why.sort_unstable();
-                let by = said.clone().unwrap_or_else(|| Evidence::kernel("connection tracking"));
+                let by =
+                    evidence.clone().unwrap_or_else(|| Evidence::kernel("connection tracking"));
                 let why = dropped_before(more, later.tries.delay());
-                let step = Step::new(StepKind::Timeout, why, by).seeing(trip.packet.leg());
+                let step = Step::new(StepKind::Timeout, why, by).seeing(state.packet.leg());
                 later.note(Place::Node(stay.node.name.clone()), step);
             }
             arrivals.extend(go(kept.clone(), &later)?);

@@ -20,12 +20,12 @@ fn is_prober(address: IpAddr) -> bool {
 
 impl<'a> Engine<'a> {
     /// Why security groups keep a packet out, if they do.
-    pub(crate) fn shut_out(&self, groups: &[Text], trip: &PacketState) -> Option<Step> {
-        let leg = trip.packet.leg();
+    pub(crate) fn shut_out(&self, groups: &[Text], state: &PacketState) -> Option<Step> {
+        let leg = state.packet.leg();
         if is_prober(leg.src.ip()) {
             return None;
         }
-        let asked = asked(trip)?;
+        let asked = asked(state)?;
         let stop = self.judge(groups, asked, |group| &group.inbound, leg.src.ip())?;
         let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
         Some(stop.step(what, leg))
@@ -33,9 +33,9 @@ impl<'a> Engine<'a> {
 
     /// Why security groups keep a packet from leaving, if they do. Groups that say nothing of
     /// what goes out let everything go.
-    pub(super) fn shut_in(&self, groups: &[Text], trip: &PacketState) -> Option<Step> {
-        let leg = trip.packet.leg();
-        let asked = asked(trip)?;
+    pub(super) fn shut_in(&self, groups: &[Text], state: &PacketState) -> Option<Step> {
+        let leg = state.packet.leg();
+        let asked = asked(state)?;
         let stop = self.judge_outbound(groups, asked, leg.dst.ip())?;
         let what = format!("{} to {}", stop.what, leg.dst);
         Some(stop.step(what, leg))
@@ -82,7 +82,7 @@ impl<'a> Engine<'a> {
     ) -> Option<Stopped> {
         let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
             .into_iter()
-            .find(|one| IpProtocol::from(*one) == number);
+            .find(|protocol| IpProtocol::from(*protocol) == number);
         let known: Vec<_> =
             groups.iter().filter_map(|name| self.cluster.security_groups.get(name)).collect();
         // A group of which nothing is known is supposed to let everything through.
@@ -97,7 +97,7 @@ impl<'a> Engine<'a> {
             None => ("has no rule that accepts", &last.origin),
         };
         let names = groups.join(", ");
-        let spoken = protocol.map_or_else(|| number.to_string(), |one| one.to_string());
+        let spoken = protocol.map_or_else(|| number.to_string(), |protocol| protocol.to_string());
         Some(Stopped {
             what: format!("security group {names} {why} {spoken}"),
             by: Evidence::SecurityGroups { names: groups.into(), origin: origin.clone() },
@@ -107,9 +107,9 @@ impl<'a> Engine<'a> {
 
 /// What security groups judge of a packet. They are stateful: an answer passes wherever its
 /// request did.
-fn asked(trip: &PacketState) -> Option<(IpProtocol, u16)> {
-    let is_judged = trip.way != Way::Back;
-    is_judged.then(|| (trip.packet.protocol(), trip.packet.leg().dst.port()))
+fn asked(state: &PacketState) -> Option<(IpProtocol, u16)> {
+    let is_judged = state.way != Way::Back;
+    is_judged.then(|| (state.packet.protocol(), state.packet.leg().dst.port()))
 }
 
 /// What a security group says to a packet that it stops.

@@ -35,7 +35,8 @@ pub(super) fn answer(
             None,
         );
     }
-    if unmodelled(cluster).any(|one| one.is_called(name) || one.serves_by_name(name)) {
+    if unmodelled(cluster).any(|balancer| balancer.is_called(name) || balancer.serves_by_name(name))
+    {
         let unknown = Unknown { why: format!("{BALANCER}{name}"), settle: SETTLE.into() };
         return (Answer::Unknown(unknown), None, None);
     }
@@ -43,14 +44,14 @@ pub(super) fn answer(
     let fits = |host: &str| is_for_host(host, name);
     let addressed = |ingress: &&uturn_model::Ingress| {
         ingress.rules.iter().any(|rule| rule.host.as_deref().is_some_and(fits))
-            && ingress.load_balancer.iter().any(|one| one.ip.is_some())
+            && ingress.load_balancer.iter().any(|entry| entry.ip.is_some())
     };
     let all: Vec<_> = cluster.ingresses.values().filter(addressed).collect();
-    let exact = |one: &&&uturn_model::Ingress| {
-        one.rules.iter().any(|rule| rule.host.as_deref().is_some_and(is))
+    let exact = |ingress: &&&uturn_model::Ingress| {
+        ingress.rules.iter().any(|rule| rule.host.as_deref().is_some_and(is))
     };
     if let Some(ingress) = all.iter().find(exact).or(all.first()) {
-        let ips: Vec<IpAddr> = ingress.load_balancer.iter().filter_map(|one| one.ip).collect();
+        let ips: Vec<IpAddr> = ingress.load_balancer.iter().filter_map(|entry| entry.ip).collect();
         let first = ips.first().map(ToString::to_string).unwrap_or_default();
         let by = Evidence::object(ingress.object(), ingress.origin.clone());
         let why = format!("{name} → {first}: supposed to lead to the Ingress that serves it");

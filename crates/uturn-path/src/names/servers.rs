@@ -119,7 +119,7 @@ impl<'a> Servers<'a> {
     fn is_coredns(&self, server: IpAddr) -> bool {
         let endpoint = || {
             let slices = self.cluster.dns.service.iter().flat_map(|name| self.cluster.slices(name));
-            slices.flat_map(|slice| &slice.endpoints).any(|one| one.address == server)
+            slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == server)
         };
         self.service.contains(&server) || self.of_pods.contains(&server) || endpoint()
     }
@@ -178,27 +178,29 @@ impl Chain<'_> {
             Err(faults) => {
                 let fault = faults.first();
                 let why = fault.map_or_else(String::new, ToString::to_string);
-                let origin = fault
-                    .map_or_else(|| Origin::Derived(DerivedFrom::Dns), |one| one.origin.clone());
+                let origin = fault.map_or_else(
+                    || Origin::Derived(DerivedFrom::Dns),
+                    |config| config.origin.clone(),
+                );
                 let by = Evidence::Corefile { plugin: "Corefile".into(), origin };
-                let said = format!("CoreDNS's Corefile cannot be read: {why}");
-                let step = Step::new(StepKind::Unknown, said.clone(), by);
+                let why = format!("CoreDNS's Corefile cannot be read: {why}");
+                let step = Step::new(StepKind::Unknown, why.clone(), by);
                 let settle = "mend the Corefile".to_owned();
-                (Answer::Unknown(Unknown { why: said, settle }), vec![step])
+                (Answer::Unknown(Unknown { why, settle }), vec![step])
             }
         }
     }
 
     fn outside(&self, question: &Question) -> (Answer, Vec<Step>) {
         let (answer, step, supposed) = outside::answer(self.servers.cluster, question);
-        supposed.into_iter().for_each(|one| self.suppose(one));
+        supposed.into_iter().for_each(|supposition| self.suppose(supposition));
         (answer, step.into_iter().collect())
     }
 
-    fn suppose(&self, one: Supposition) {
+    fn suppose(&self, supposition: Supposition) {
         let mut supposed = self.supposed.borrow_mut();
-        if !supposed.contains(&one) {
-            supposed.push(one);
+        if !supposed.contains(&supposition) {
+            supposed.push(supposition);
         }
     }
 }
@@ -214,7 +216,7 @@ impl UpstreamServers for Chain<'_> {
                 (Answer::Unknown(Unknown { why, settle }), Vec::new())
             }
             Some(Upstream::Address(address)) => self.at(Some(address.ip()), None, question),
-            // The cache asks CoreDNS by a Service of its own.
+            // The cache reaches CoreDNS through a separate Service.
             Some(Upstream::Pillar(pillar)) if pillar.contains("CLUSTER__DNS") => {
                 self.coredns(None, question)
             }

@@ -33,7 +33,7 @@ pub struct Exchange {
 pub struct Request {
     /// Host and path of an HTTP request.
     pub http: Option<(String, String)>,
-    /// Whether the client speaks TLS; none when it speaks whatever is spoken there.
+    /// Whether the client speaks TLS. `None` if it speaks what the listener speaks.
     pub tls: Option<bool>,
     /// How often the client was sent elsewhere before.
     pub followed: u8,
@@ -41,24 +41,24 @@ pub struct Request {
 
 /// The end of one way.
 pub(crate) fn ended(
-    mut trip: PacketState,
+    mut state: PacketState,
     outcome: Outcome,
     mechanism: Option<Mechanism>,
 ) -> Exchange {
     let mut mechanisms = mechanism.into_iter().collect();
-    owe(&mut trip, &mut mechanisms);
+    owe(&mut state, &mut mechanisms);
     let is_said =
         matches!(outcome, Outcome::Answered { .. } | Outcome::Status { .. } | Outcome::Hangs);
-    let late = if is_said { Duration::ZERO } else { trip.tries.delay() };
+    let late = if is_said { Duration::ZERO } else { state.tries.delay() };
     Exchange {
-        share: trip.share,
-        outcome: outcome.later(trip.tries.delay()),
+        share: state.share,
+        outcome: outcome.later(state.tries.delay()),
         mechanisms,
-        chance: trip.chance,
-        lost: trip.tries.why,
+        chance: state.chance,
+        lost: state.tries.why,
         late,
-        supposed: trip.supposed,
-        hops: trip.hops,
+        supposed: state.supposed,
+        hops: state.hops,
     }
 }
 

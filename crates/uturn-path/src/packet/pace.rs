@@ -26,7 +26,7 @@ impl Pace {
     /// Of a sender that waits at most this long.
     pub(crate) fn within(limit: Duration) -> Self {
         let is_late = |seconds: &&u64| Duration::from_secs(**seconds) >= limit;
-        let end = DOUBLING.iter().position(|one| is_late(&one)).unwrap_or(DOUBLING.len());
+        let end = DOUBLING.iter().position(|packet| is_late(&packet)).unwrap_or(DOUBLING.len());
         Self { seconds: &DOUBLING[..end.max(1)], supposed: None }
     }
 
@@ -61,7 +61,7 @@ impl Pace {
     }
 }
 
-/// How often a trip's packet was sent, and why not once.
+/// How often a state's packet was sent, and why not once.
 #[derive(Clone, Debug)]
 pub(crate) struct Tries {
     pace: Pace,
@@ -98,11 +98,11 @@ impl Tries {
 }
 
 /// Adds what a late answer owes to packets that were lost before.
-pub(crate) fn owe(trip: &mut PacketState, mechanisms: &mut Vec<Mechanism>) {
-    mechanisms.extend(&trip.tries.why);
+pub(crate) fn owe(state: &mut PacketState, mechanisms: &mut Vec<Mechanism>) {
+    mechanisms.extend(&state.tries.why);
     mechanisms.sort_unstable();
     mechanisms.dedup();
-    add_new(&mut trip.supposed, trip.tries.supposed());
+    add_new(&mut state.supposed, state.tries.supposed());
 }
 
 #[cfg(test)]

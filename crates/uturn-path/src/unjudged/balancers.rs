@@ -10,8 +10,8 @@ use crate::engine::Engine;
 use crate::unmodelled::{Unmodelled, unmodelled};
 
 impl<'a> Engine<'a> {
-    /// The load balancer of an address, where it is not known how it behaves. What comes to a
-    /// node's own address is the node's to decide.
+    /// Why calls of this address cannot be judged, if an unmodelled load balancer has it. Returns
+    /// `None` for the address of a node: the node's rules decide there.
     pub(crate) fn gap_of_balancer(&self, at: IpAddr) -> Option<Gap> {
         if self.node_at(at).is_some() {
             return None;
@@ -20,7 +20,7 @@ impl<'a> Engine<'a> {
             let names = self.cluster.dns.outside.iter().filter(|(_, ip)| *ip == at);
             names.map(|(name, _)| name).find_map(|name| self.gap_of_host(name))
         };
-        self.find_balancer(|one| one.entries.iter().any(|entry| entry.ip == Some(at)))
+        self.find_balancer(|balancer| balancer.entries.iter().any(|entry| entry.ip == Some(at)))
             .or_else(by_name)
     }
 
@@ -32,12 +32,12 @@ impl<'a> Engine<'a> {
             Unknown::LoadBalancers(kind) => **kind == *recognised::K3S.cloud.name(),
             _ => false,
         };
-        self.find_balancer(|one| match one.service {
+        self.find_balancer(|balancer| match balancer.service {
             Some(service) => {
-                is_k3s(one.unknown)
+                is_k3s(balancer.unknown)
                     && service.ports.iter().any(|port| port.port.number() == at.port())
             }
-            None => is_web && one.entries.iter().any(|entry| entry.ip == Some(at.ip())),
+            None => is_web && balancer.entries.iter().any(|entry| entry.ip == Some(at.ip())),
         })
     }
 
@@ -45,7 +45,7 @@ impl<'a> Engine<'a> {
     pub(crate) fn gap_of_name(&self, to: &Destination) -> Option<Gap> {
         match to {
             Destination::Url { host, .. } | Destination::Host(host, _) => {
-                self.find_balancer(|one| one.is_called(host))
+                self.find_balancer(|balancer| balancer.is_called(host))
             }
             Destination::Ingress { name, .. } => {
                 let ingress = self.cluster.ingresses.get(name)?;
@@ -59,12 +59,12 @@ impl<'a> Engine<'a> {
     /// The load balancer behind a host, where it is not modelled and has no address that is
     /// known: it is the balancer's own name, or that of something that it serves.
     pub(crate) fn gap_of_host(&self, host: &str) -> Option<Gap> {
-        self.find_balancer(|one| one.is_called(host) || one.serves_by_name(host))
+        self.find_balancer(|balancer| balancer.is_called(host) || balancer.serves_by_name(host))
     }
 
     /// The first load balancer that is not modelled and of which something holds.
     fn find_balancer(&self, is_it: impl Fn(&Unmodelled<'a>) -> bool) -> Option<Gap> {
-        let found = unmodelled(self.cluster).find(|one| is_it(one))?;
+        let found = unmodelled(self.cluster).find(|balancer| is_it(balancer))?;
         Some(Gap::of(&found.object, found.origin, found.unknown))
     }
 }

@@ -31,7 +31,7 @@ impl Engine<'_> {
                 continue;
             }
             let resolved = self.aim(client, &flow.to)?.resolved;
-            if let Some(why) = resolved.and_then(|one| one.doubt) {
+            if let Some(why) = resolved.and_then(|resolution| resolution.doubt) {
                 return Ok(Some(NameInDoubt { host: host.clone(), why }));
             }
         }

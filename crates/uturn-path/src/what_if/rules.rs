@@ -26,7 +26,7 @@ impl Engine<'_> {
         more: usize,
     ) -> Result<Vec<Verdict>, WalkError> {
         let (verdicts, open) = self.by_cluster(flow, assumed)?;
-        let unasked = |one: &&Question| assumed.answer(one).is_none();
+        let unasked = |question: &&Question| assumed.answer(question).is_none();
         let Some(question) = open.iter().find(unasked).filter(|_| more > 0) else {
             return Ok(verdicts);
         };

@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
-use super::{baseline, check, cure, lab, lab_fuzz, scan, trace, walk};
+use super::{baseline, check, cure, explain_classes, lab, lab_fuzz, scan, trace, walk};
 
 /// The name of each schema, and the schema.
 pub fn published() -> Vec<(&'static str, Schema)> {
@@ -11,6 +11,7 @@ pub fn published() -> Vec<(&'static str, Schema)> {
         ("baseline", schema::<baseline::BaselineFile>()),
         ("check", schema::<check::Checks<'_>>()),
         ("cure", schema::<cure::Cures<'_>>()),
+        ("explain-classes", schema::<explain_classes::Classes<'_>>()),
         ("lab-fuzz", schema::<lab_fuzz::Fuzz<'_>>()),
         ("lab-list", schema::<lab::List<'_>>()),
         ("lab-verify", schema::<lab::Lab<'_>>()),

@@ -6,6 +6,10 @@ use serde::Serialize;
 use uturn_model as model;
 use uturn_model::network;
 
+mod group;
+
+pub use group::{CureScope, Group, GroupCure};
+
 use super::common::{By, Outcome, Severity, Supposition};
 use crate::scan::ScanReport;
 use crate::words;
@@ -17,6 +21,8 @@ use uturn_diagnose::analysis::{Suppressed, Suppression};
 pub struct Scan<'a> {
     /// What was found, the worst first.
     pub findings: Vec<Finding<'a>>,
+    /// The findings grouped by cause, the worst group first. Each finding is in one group.
+    pub groups: Vec<Group<'a>>,
     /// What was found and an annotation ignores.
     pub ignored: Vec<Ignored<'a>>,
     /// What was found and the baseline knows.
@@ -48,6 +54,7 @@ impl<'a> From<&'a ScanReport> for Scan<'a> {
         };
         Self {
             findings: report.findings.iter().enumerate().map(finding).collect(),
+            groups: report.groups.iter().map(|group| Group::new(group, &report.findings)).collect(),
             ignored: report.aside.iter().filter_map(Ignored::new).collect(),
             known: report.aside.iter().filter_map(Known::new).collect(),
             flows: report.flows,

@@ -98,7 +98,7 @@ impl Captured {
         }
         let slices = cluster.endpoints.values().flatten();
         let endpoints: FastSet<IpAddr> =
-            slices.flat_map(|slice| &slice.endpoints).map(|one| one.address).collect();
+            slices.flat_map(|slice| &slice.endpoints).map(|endpoint| endpoint.address).collect();
         for (name, world) in worlds {
             let state = world.kernel.state();
             let rules = rules_of(state);
@@ -107,7 +107,7 @@ impl Captured {
                 captured.read_policy(name, number, rule, words);
             }
             captured.read_routes(world, &rules);
-            words.is_uneven |= !state.ipvs.0.iter().all(|one| is_even(&one.scheduler));
+            words.is_uneven |= !state.ipvs.0.iter().all(|server| is_even(&server.scheduler));
         }
         captured
     }
@@ -137,7 +137,7 @@ impl Captured {
                 is_proxys_table || line.starts_with("-A KUBE-") || line.starts_with("add KUBE-");
             for ip in words.read_line(line) {
                 if !(is_proxys && endpoints.contains(&ip)) {
-                    // Each has a number of its own.
+                    // Each has a different number.
                     let number = self.marks.of(MarkKey::Named(ip));
                     self.singles.insert(ip, vec![number]);
                 }
@@ -233,7 +233,7 @@ impl<'w> Links<'w> {
     fn new(world: &'w NodeRuntime, rules: &'w str) -> Self {
         let words = || rules.split([' ', '\n', '"', ',', '{', '}']).filter(|word| !word.is_empty());
         let interfaces = &world.kernel.state().interfaces;
-        let known: FastSet<&str> = interfaces.iter().map(|one| &*one.name).collect();
+        let known: FastSet<&str> = interfaces.iter().map(|interface| &*interface.name).collect();
         let beginnings = words().filter_map(|word| word.strip_suffix(['+', '*']));
         let mut beginnings: Vec<&str> = beginnings.collect();
         beginnings.sort_unstable();
@@ -243,7 +243,7 @@ impl<'w> Links<'w> {
 
     fn key(&self, dev: &str) -> LinkKey {
         let NodeState { sysctls, interfaces, .. } = self.world.kernel.state();
-        let own = interfaces.iter().find(|one| *one.name == *dev);
+        let own = interfaces.iter().find(|interface| *interface.name == *dev);
         LinkKey {
             leads_to_fabric: self.world.leads_to_fabric(Some(dev)),
             name: self.named.get(dev).map(|name| (*name).to_owned()),
@@ -253,7 +253,7 @@ impl<'w> Links<'w> {
             accept_local: sysctls.accept_local(dev),
             route_localnet: sysctls.route_localnet(dev),
             src_valid_mark: sysctls.src_valid_mark(dev),
-            own: own.map(|one| (one.up, one.addresses.clone())),
+            own: own.map(|interface| (interface.up, interface.addresses.clone())),
         }
     }
 }

@@ -65,7 +65,7 @@ impl Discriminators {
             .nodes
             .values()
             .chain(plain.values())
-            .filter_map(|node| node.firewall.as_ref().map(|one| &one.text))
+            .filter_map(|node| node.firewall.as_ref().map(|firewall| &firewall.text))
             .collect();
         for line in own.iter().flat_map(|text| text.lines()) {
             let singles = words.read_line(line);

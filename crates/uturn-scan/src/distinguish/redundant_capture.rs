@@ -1,10 +1,9 @@
-//! Captures that say what would be worked out without them.
+//! Captures that equal what would be derived without them.
 //!
-//! A node that is well has the rules that kube-proxy writes, maybe some of its own beside them,
-//! and routes that lead where those of every node lead. Where a capture comes to just that for
-//! every address that anybody here has, a scan takes the node for one without a capture, with
-//! what it has of its own as the node's firewall: it is then like others of its class, and its
-//! rules need not be walked for each Service anew.
+//! A healthy node has the rules that kube-proxy writes, perhaps some additional rules, and routes
+//! that lead where those of every node lead. If a capture has just that for every address of the
+//! cluster, a scan ignores the capture and keeps the additional rules as the node's firewall: the
+//! node is then like others of its class, and its rules need not be walked for each Service.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -48,14 +47,14 @@ impl Addresses {
         called.extend(cluster.pods.values().flat_map(|pod| &pod.ips));
         called.extend(cluster.services.values().flat_map(addresses::of_service));
         let slices = cluster.endpoints.values().flatten();
-        called.extend(slices.flat_map(|slice| &slice.endpoints).map(|one| one.address));
-        let ingresses = cluster.ingresses.values().flat_map(|one| &one.load_balancer);
-        called.extend(ingresses.filter_map(|one| one.ip));
-        called.extend(cluster.load_balancers.iter().map(|one| one.vip));
+        called.extend(slices.flat_map(|slice| &slice.endpoints).map(|endpoint| endpoint.address));
+        let ingresses = cluster.ingresses.values().flat_map(|ingress| &ingress.load_balancer);
+        called.extend(ingresses.filter_map(|entry| entry.ip));
+        called.extend(cluster.load_balancers.iter().map(|balancer| balancer.vip));
         called.extend(cluster.dns.outside.iter().map(|(_, ip)| *ip));
         let families: BTreeSet<Family> =
             nodes().flat_map(|node| &node.internal_ips).map(|ip| Family::of(*ip)).collect();
-        let others = OTHERS.iter().filter_map(|one| one.parse().ok());
+        let others = OTHERS.iter().filter_map(|address| address.parse().ok());
         let mut all: BTreeSet<IpAddr> =
             others.filter(|ip| families.contains(&Family::of(*ip))).collect();
         for net in nodes().flat_map(|node| &node.pod_cidrs) {
@@ -67,7 +66,7 @@ impl Addresses {
     }
 }
 
-/// A captured node as it is without its capture, if that comes to the same.
+/// A captured node without its capture. Returns `None` if the capture makes a difference.
 pub(crate) fn without_capture(
     cluster: &Cluster,
     node: &Node,
@@ -91,7 +90,7 @@ pub(crate) fn without_capture(
             worked_out = NodeRuntime::without_capture(cluster, &plain).ok()?;
         }
     }
-    // Nothing of a family comes to a node that has none of its addresses.
+    // A node without addresses of a family receives no packets of that family.
     let has = |family: &Family| {
         let is_of = |net: &IpNet| Family::of(net.addr()) == *family;
         node.address(*family).is_some() || node.pod_cidrs.iter().any(is_of)
@@ -179,16 +178,16 @@ fn lines(chain: &str, rules: &[Rule]) -> Vec<String> {
     lines
 }
 
-/// A rule's line without what is said of it and what it counts.
+/// A rule's line without its comments and counters.
 fn bare_line(chain: &str, rule: &Rule) -> String {
-    let asks = |one: &&Match| !matches!(one, Match::Comment(_) | Match::Nfacct(_));
+    let asks = |matched: &&Match| !matches!(matched, Match::Comment(_) | Match::Nfacct(_));
     let matches: Vec<Match> = rule.matches.iter().filter(asks).cloned().collect();
     Rule { matches: matches.into(), ..rule.clone() }.line(chain).to_string()
 }
 
 /// Whether two kernels have rules, sets, servers and switches that do the same to packets of
 /// these families.
-fn are_alike(families: &[Family], known: &Addresses, one: &NodeState, other: &NodeState) -> bool {
+fn are_alike(families: &[Family], known: &Addresses, own: &NodeState, other: &NodeState) -> bool {
     let policies = |state: &NodeState| {
         let mut all: Vec<String> = state.rules.iter().map(policy).collect();
         all.sort();
@@ -211,21 +210,21 @@ fn are_alike(families: &[Family], known: &Addresses, one: &NodeState, other: &No
         )
     };
     let has_same_rules = |family: &Family| match family {
-        Family::V4 => chains(&one.iptables) == chains(&other.iptables),
-        Family::V6 => chains(&one.ip6tables) == chains(&other.ip6tables),
+        Family::V4 => chains(&own.iptables) == chains(&other.iptables),
+        Family::V6 => chains(&own.ip6tables) == chains(&other.ip6tables),
     };
     families.iter().all(has_same_rules)
-        && blocks(families, one) == blocks(families, other)
-        && lines(one.sets.to_string()) == lines(other.sets.to_string())
-        && servers(known, one) == servers(known, other)
-        && policies(one) == policies(other)
-        && switches(one) == switches(other)
+        && blocks(families, own) == blocks(families, other)
+        && lines(own.sets.to_string()) == lines(other.sets.to_string())
+        && servers(known, own) == servers(known, other)
+        && policies(own) == policies(other)
+        && switches(own) == switches(other)
 }
 
 /// The virtual servers that may be called. A node has those of node ports at each of its
 /// addresses, and the cluster does not know them all.
 fn servers(known: &Addresses, state: &NodeState) -> Vec<String> {
-    let is_called = |one: &&VirtualServer| match one.at {
+    let is_called = |server: &&VirtualServer| match server.at {
         VirtualAddress::Address { address, .. } => known.called.contains(&address.ip()),
         VirtualAddress::Mark { .. } => true,
     };
@@ -290,18 +289,24 @@ fn one_space(text: &str) -> String {
 }
 
 /// Whether pods and the fabric are at the same links, and these are alike.
-fn has_same_links(cluster: &Cluster, node: &Node, one: &NodeRuntime, other: &NodeRuntime) -> bool {
+fn has_same_links(
+    cluster: &Cluster,
+    node: &Node,
+    runtime: &NodeRuntime,
+    other: &NodeRuntime,
+) -> bool {
     let pods = cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
     let pods: Vec<IpAddr> = pods.flat_map(|pod| pod.ips.iter().copied()).collect();
     let link = |world: &NodeRuntime, pod: &IpAddr| {
         let link = world.pod_link(*pod);
         (world.is_bridge(&link, *pod), link)
     };
-    let own = pods.first().map(|pod| link(one, pod).1);
-    let mut links = [Some(&one.uplink), one.card.as_ref(), own.as_ref()].into_iter().flatten();
-    let (state, others) = (one.kernel.state(), other.kernel.state());
-    (&one.uplink, &one.card) == (&other.uplink, &other.card)
-        && pods.iter().all(|pod| link(one, pod) == link(other, pod))
+    let own = pods.first().map(|pod| link(runtime, pod).1);
+    let mut links =
+        [Some(&runtime.uplink), runtime.card.as_ref(), own.as_ref()].into_iter().flatten();
+    let (state, others) = (runtime.kernel.state(), other.kernel.state());
+    (&runtime.uplink, &runtime.card) == (&other.uplink, &other.card)
+        && pods.iter().all(|pod| link(runtime, pod) == link(other, pod))
         && links.all(|link| {
             let look = looks(state, link);
             look.is_some() && look == looks(others, link)
@@ -309,10 +314,10 @@ fn has_same_links(cluster: &Cluster, node: &Node, one: &NodeRuntime, other: &Nod
 }
 
 /// Whether packets from and to all these addresses are led alike.
-fn leads_alike(one: &NodeRuntime, other: &NodeRuntime, known: &Addresses) -> bool {
+fn leads_alike(runtime: &NodeRuntime, other: &NodeRuntime, known: &Addresses) -> bool {
     let usual: Vec<String> = PolicyRule::defaults().iter().map(policy).collect();
     let is_usual = |rule: &PolicyRule| usual.contains(&policy(rule));
-    let (own, worked_out) = (one.kernel.state(), other.kernel.state());
+    let (own, worked_out) = (runtime.kernel.state(), other.kernel.state());
     if !own.rules.iter().all(is_usual) {
         return false;
     }
@@ -328,7 +333,7 @@ fn leads_alike(one: &NodeRuntime, other: &NodeRuntime, known: &Addresses) -> boo
 /// it has several.
 fn looks(state: &NodeState, link: &str) -> Option<(Vec<bool>, u8, Vec<IpAddr>)> {
     let all = &state.sysctls;
-    let interface = state.interfaces.iter().find(|one| *one.name == *link)?;
+    let interface = state.interfaces.iter().find(|interface| *interface.name == *link)?;
     let is_own = |ip: &IpAddr| !matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
     let mut own: Vec<IpAddr> =
         interface.addresses.iter().map(|(ip, _)| *ip).filter(is_own).collect();
@@ -376,7 +381,8 @@ impl<'s> Ways<'s> {
             let lengths = table.entry(std::cmp::Reverse(route.dst.prefix_len())).or_default();
             lengths.entry(route.dst.network()).or_default().push(route);
         }
-        let own = state.interfaces.iter().flat_map(|one| &one.addresses).map(|(ip, _)| *ip);
+        let own =
+            state.interfaces.iter().flat_map(|interface| &interface.addresses).map(|(ip, _)| *ip);
         Self { state, own: own.collect(), tables }
     }
 
@@ -410,7 +416,7 @@ impl<'s> Ways<'s> {
     fn source(&self, route: &RouteEntry) -> Option<IpAddr> {
         let family = Family::of(route.dst.addr());
         let dev: &Text = route.dev.as_ref()?;
-        let link = self.state.interfaces.iter().find(|one| one.name == *dev)?;
+        let link = self.state.interfaces.iter().find(|interface| interface.name == *dev)?;
         let mut all = link.addresses.iter().map(|(ip, _)| *ip);
         all.find(|ip| Family::of(*ip) == family)
     }
@@ -539,9 +545,9 @@ mod tests {
             let nft = nft::parse("x", &text).unwrap();
             blocks(&Family::BOTH, &NodeState { nft, ..NodeState::default() })
         };
-        let one = of("10.0.0.1 : goto a, 10.0.0.2 : goto b");
-        assert_eq!(one, of("10.0.0.2 : goto b,\n\t\t\t     10.0.0.1 : goto a"));
-        assert_ne!(one, of("10.0.0.1 : goto b, 10.0.0.2 : goto a"));
+        let map = of("10.0.0.1 : goto a, 10.0.0.2 : goto b");
+        assert_eq!(map, of("10.0.0.2 : goto b,\n\t\t\t     10.0.0.1 : goto a"));
+        assert_ne!(map, of("10.0.0.1 : goto b, 10.0.0.2 : goto a"));
     }
 
     #[test]

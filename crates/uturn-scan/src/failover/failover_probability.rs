@@ -1,14 +1,14 @@
 //! How a request ends that is tried again and again: arithmetic over a ring of targets.
 //!
-//! A load balancer asks one target, and where that fails the next in line, until each was
-//! asked once. What becomes of a request that begins at a target is what becomes of it
-//! there, and where that fails, what becomes of one that begins at the next. So one pass
-//! backwards over the ring says it for every beginning. Targets in a row that are alike are
-//! a run, of which sums are known without going through it.
+//! A load balancer asks one target and, if that fails, the next in line, until it has asked each
+//! target once. The outcome of a request that begins at a target is the outcome there and, if the
+//! target fails, the outcome of a request that begins at the next one. One pass backwards over
+//! the ring therefore computes the outcome for every first target. Equal targets in a row are a
+//! run, whose sum is known in closed form.
 //!
-//! Who comes round to where it began has to stop there. With `P` the odds that all targets
-//! fail and `X` what becomes of requests that go on for two rounds, that is `X` of the first
-//! round less `P` times `X` of the second.
+//! A request that has passed all targets has to stop where it began. With `P` the probability
+//! that all targets fail and `X` the outcomes of requests that go on for two rounds, its outcomes
+//! are `X` of the first round less `P` times `X` of the second.
 
 use std::time::Duration;
 use uturn_path::{NEGLIGIBLE, ReasonSet};
@@ -38,15 +38,15 @@ type End = (Option<bool>, Duration, f64);
 
 impl TargetOutcome {
     pub(crate) fn fails(&self) -> f64 {
-        self.failures.iter().map(|one| one.share).sum()
+        self.failures.iter().map(|failure| failure.share).sum()
     }
 
-    /// Whether asking it ends alike, whyever.
+    /// Whether asking it ends alike, for any reason.
     pub(crate) fn ends_like(&self, other: &Self) -> bool {
         let (own, others) = (self.ends(), other.ends());
         let share = |all: &[End], end: &End| {
-            let same = all.iter().filter(|one| (one.0, one.1) == (end.0, end.1));
-            same.map(|one| one.2).sum::<f64>()
+            let same = all.iter().filter(|known| (known.0, known.1) == (end.0, end.1));
+            same.map(|known| known.2).sum::<f64>()
         };
         let is_as_often = |end: &End| near(share(&own, end), share(&others, end));
         near(self.weight, other.weight) && own.iter().chain(&others).all(is_as_often)
@@ -54,8 +54,10 @@ impl TargetOutcome {
 
     fn ends(&self) -> Vec<End> {
         let answers = self.answers.iter().map(|(why, share)| (None, why.late(), *share));
-        let failures =
-            self.failures.iter().map(|one| (Some(one.is_timeout), one.why.late(), one.share));
+        let failures = self
+            .failures
+            .iter()
+            .map(|failure| (Some(failure.is_timeout), failure.why.late(), failure.share));
         answers.chain(failures).collect()
     }
 
@@ -76,8 +78,8 @@ impl TargetOutcome {
     }
 }
 
-fn near(one: f64, other: f64) -> bool {
-    (one - other).abs() < 1e-9
+fn near(value: f64, other: f64) -> bool {
+    (value - other).abs() < 1e-9
 }
 
 /// Targets of one kind in a row.
@@ -130,8 +132,9 @@ impl FailoverProbability {
                 odds.give_up(kinds, ring, &counts);
             }
         }
-        let can_wait =
-            |(kind, _): &(&TargetOutcome, &u64)| kind.failures.iter().any(|one| one.is_timeout);
+        let can_wait = |(kind, _): &(&TargetOutcome, &u64)| {
+            kind.failures.iter().any(|failure| failure.is_timeout)
+        };
         let most: u64 = kinds.iter().zip(&counts).filter(can_wait).map(|(_, count)| *count).sum();
         for (_, row) in &mut odds.answered.0 {
             row.shares.truncate((most as usize + 1).saturating_sub(row.from));
@@ -187,8 +190,13 @@ impl TargetOutcome {
                 let mut here = next.clone();
                 for _ in 0..length {
                     let behind = std::mem::replace(&mut here, self.answered());
-                    for one in failures {
-                        here.add(&behind, one.why, usize::from(one.is_timeout), one.share);
+                    for failure in failures {
+                        here.add(
+                            &behind,
+                            failure.why,
+                            usize::from(failure.is_timeout),
+                            failure.share,
+                        );
                     }
                     here.trim();
                     sum.add(&here, ReasonSet::default(), 0, self.weight);
@@ -297,9 +305,9 @@ fn all_fail(kinds: &[TargetOutcome], counts: &[u64], left_out: Option<usize>) ->
                 failing.row(only.why).add(timeouts, &[power(only.share, count)], 1.0);
             }
             several => {
-                for one in several {
-                    let timeouts = usize::from(one.is_timeout);
-                    failing.row(one.why).add(timeouts, &[one.share], 1.0);
+                for failure in several {
+                    let timeouts = usize::from(failure.is_timeout);
+                    failing.row(failure.why).add(timeouts, &[failure.share], 1.0);
                 }
                 failing = failing.power(count);
             }
@@ -341,11 +349,12 @@ mod tests {
                     for (more, part) in &kind.answers {
                         *ends.entry((0, why.and(*more), timeouts)).or_default() += share * part;
                     }
-                    for one in &kind.failures {
-                        let end = if one.is_timeout { 1 } else { 2 };
-                        let timeouts = timeouts + u32::from(one.is_timeout);
-                        let left = waiting.entry((end, why.and(one.why), timeouts)).or_default();
-                        *left += share * one.share;
+                    for failure in &kind.failures {
+                        let end = if failure.is_timeout { 1 } else { 2 };
+                        let timeouts = timeouts + u32::from(failure.is_timeout);
+                        let left =
+                            waiting.entry((end, why.and(failure.why), timeouts)).or_default();
+                        *left += share * failure.share;
                     }
                 }
             }
@@ -362,9 +371,10 @@ mod tests {
         (prop_oneof![Just(0u32), 1u32..20], prop::collection::vec(failure, 0..3), 1u32..4, 0u32..2)
             .prop_map(|(answers, mut failures, weight, why)| {
                 failures.sort_unstable();
-                failures.dedup_by_key(|one| (one.0, one.1));
+                failures.dedup_by_key(|failure| (failure.0, failure.1));
                 let answers = if failures.is_empty() { 1 } else { answers };
-                let all = f64::from(answers + failures.iter().map(|one| one.2).sum::<u32>());
+                let all =
+                    f64::from(answers + failures.iter().map(|failure| failure.2).sum::<u32>());
                 let share = |part: u32| f64::from(part) / all;
                 let failures = failures.into_iter().map(|(is_timeout, why, part)| Failure {
                     is_timeout,
@@ -405,7 +415,7 @@ mod tests {
             let odds = FailoverProbability::new(&kinds, &runs);
             let mut found = Ends::new();
             for (end, spread) in [(0, &odds.answered), (1, &odds.timed_out), (2, &odds.refused)] {
-                for (why, timeouts, share) in spread.iter().filter(|one| one.2 >= 1e-9) {
+                for (why, timeouts, share) in spread.iter().filter(|cell| cell.2 >= 1e-9) {
                     *found.entry((end, why, timeouts)).or_default() += share;
                 }
             }

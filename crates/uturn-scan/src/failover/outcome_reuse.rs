@@ -1,8 +1,8 @@
-//! What a client found of a load balancer's targets, said again of another line of targets.
+//! Reuses the results of a load balancer's targets for another line of targets.
 //!
-//! Lines of one shape differ in who stands where, and in how many there are. Where asking a
-//! target ends in one way only, whichever target it is, it ends so however many there are; and so
-//! do probes that are all good or all bad. Then no target has to be asked again.
+//! Lines of one shape differ in the order and in the number of their targets. If every target of
+//! a kind has a single outcome, that outcome does not depend on their number; neither do probes
+//! that are all good or all bad. Then no target has to be asked again.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -54,12 +54,12 @@ impl ReusableOutcome {
         }
         let are_nodes = round.ring.are_nodes();
         let mut kinds: FastMap<_, Option<TargetOutcome>> = FastMap::default();
-        for one in &round.asked {
-            let kind = &one.2;
+        for target in &round.asked {
+            let kind = &target.2;
             if kind.as_ref().is_some_and(|kind| kind.answers.len() + kind.failures.len() != 1) {
                 return None;
             }
-            let key = (line.alike(&one.0, are_nodes)?, Distance::of(one, line.walked.get()));
+            let key = (line.alike(&target.0, are_nodes)?, Distance::of(target, line.walked.get()));
             let known = kinds.entry(key).or_insert_with(|| kind.clone());
             let is_same = match (&*known, kind) {
                 (Some(known), Some(kind)) => known.is_like(kind),
@@ -72,17 +72,17 @@ impl ReusableOutcome {
         Some(Self { kinds, are_nodes, timeout: round.timeout, chance: round.chance })
     }
 
-    /// What a client of the same class meets in another line; nothing where that cannot be
-    /// said.
+    /// The results of a client of the same class for another line. Returns `None` if they are not
+    /// known.
     pub(crate) fn round(&self, line: &TargetList, walked: Caller) -> Option<Round> {
         let (spots, standing) = line.standing(self.are_nodes)?;
         let mut asked: Vec<Asked> = Vec::with_capacity(standing.len());
         for spot in standing {
-            let mut one = (spot, 0, None);
-            let key = (line.alike(&spot, self.are_nodes)?, Distance::of(&one, walked));
+            let mut target = (spot, 0, None);
+            let key = (line.alike(&spot, self.are_nodes)?, Distance::of(&target, walked));
             if let Some(kind) = self.kinds.get(&key) {
-                one.2.clone_from(kind);
-                asked.push(one);
+                target.2.clone_from(kind);
+                asked.push(target);
             }
         }
         let ring = RetryRing::new(spots, walked, &asked);

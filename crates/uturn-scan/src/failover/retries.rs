@@ -1,8 +1,9 @@
-//! Requests that are tried again and again, where targets stand for many.
+//! Requests that a load balancer retries at one target after the other, where a target represents
+//! many.
 //!
-//! Each target of the reduced cluster is asked once; what that gives is put in line
-//! (`retry_ring`) and added up (`failover_probability`). No request is followed from one target
-//! to the next, except for the likeliest ways where they are to be told step by step.
+//! Each target of the reduced cluster is asked once; the results are put in line (`retry_ring`)
+//! and added up (`failover_probability`). No request is followed from one target to the next,
+//! except on the likeliest ways, if the steps are to be shown.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -22,20 +23,20 @@ use super::failover_probability::{Failure, TargetOutcome};
 use super::retry_ring::{Asked, RetryRing};
 use super::target_list::{Round, TargetList};
 
-/// So many ways are told step by step, the likeliest first.
+/// The steps of at most so many ways are shown, of the likeliest first.
 const TOLD_WAYS: usize = 16;
 /// So many attempts are looked at to find those ways.
 const SOUGHT: usize = 200_000;
 
-/// The targets of load balancers in a reduced cluster: how many each stands for, and their list
-/// where one is tried after the other.
+/// The targets of load balancers in a reduced cluster: how many each represents, and their list
+/// if the load balancer tries one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
     pub(crate) counts: TargetCounts,
     pub(crate) list: Option<TargetList>,
 }
 
-/// How many targets each one stands for, by node, and by address for endpoints.
+/// How many targets each target represents, by node, and by address for endpoints.
 #[derive(Debug, Default)]
 pub(crate) struct TargetCounts {
     pub(crate) nodes: FastMap<Name, u32>,
@@ -43,7 +44,7 @@ pub(crate) struct TargetCounts {
 }
 
 impl TargetCounts {
-    /// How many targets this one stands for: one, if it is not known.
+    /// How many targets this target represents: one, if it is not known.
     pub(crate) fn of(&self, target: &Target) -> u32 {
         let known = match &target.kind {
             uturn_model::lb::TargetKind::NodePort(node) => self.nodes.get(node),
@@ -155,7 +156,7 @@ fn ask_one(request: &FailoverRequest<'_>, tries: &dyn TriesTargets) -> Vec<Excha
     ways
 }
 
-/// Ways of a request whose ends are known, being told step by step.
+/// Adds steps to the ways of a request whose ends are known.
 struct Telling<'t> {
     request: &'t FailoverRequest<'t>,
     tries: &'t dyn TriesTargets,
@@ -165,8 +166,8 @@ struct Telling<'t> {
 }
 
 impl Telling<'_> {
-    /// Tells the likeliest ways. `line` has the kinds of targets in the order in which they are
-    /// asked.
+    /// Adds steps to the likeliest ways. `line` has the kinds of targets in the order in which
+    /// they are asked.
     fn describe(&mut self, line: &[usize]) {
         let mut untold = self.likeliest();
         let mut sought = 0;
@@ -192,7 +193,7 @@ impl Telling<'_> {
         self.tell_first_timeout(line, &untold);
     }
 
-    /// The places of the ways to be told.
+    /// The places of the ways that lack steps.
     fn likeliest(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.ways.len()).collect();
         order.sort_by(|a, b| self.ways[*b].share.total_cmp(&self.ways[*a].share));
@@ -216,9 +217,9 @@ impl Telling<'_> {
             }
             let (left, more) = self.tries.attempt(waiting, self.ring.examples[kind]);
             ends.extend(more);
-            waiting = left.into_iter().filter(|one| one.way.share >= NEGLIGIBLE).collect();
+            waiting = left.into_iter().filter(|request| request.way.share >= NEGLIGIBLE).collect();
         }
-        ends.extend(waiting.into_iter().map(|one| self.tries.give_up(one)));
+        ends.extend(waiting.into_iter().map(|request| self.tries.give_up(request)));
         ends
     }
 
@@ -232,7 +233,7 @@ impl Telling<'_> {
         };
         let way = Exchange { share: 1.0, ..self.start.clone() };
         let (left, _) = self.tries.attempt(vec![Waiting::new(way)], self.ring.examples[*kind]);
-        let Some(first) = left.into_iter().find(|one| one.timed_out) else { return };
+        let Some(first) = left.into_iter().find(|request| request.timed_out) else { return };
         for at in untold {
             self.ways[*at].hops.clone_from(&first.way.hops);
         }
@@ -278,7 +279,7 @@ impl Telling<'_> {
     }
 }
 
-/// By what ways are told apart.
+/// What distinguishes ways.
 fn end_of(way: &Exchange) -> (Outcome, ReasonSet) {
     (way.outcome, ReasonSet::of(&way.mechanisms))
 }

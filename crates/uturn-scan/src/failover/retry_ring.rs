@@ -1,10 +1,11 @@
-//! The targets of a load balancer as they stand in line, where a few were asked for all.
+//! The targets of a load balancer in the order in which it asks them, where a few were asked for
+//! all.
 //!
-//! What a small cluster's targets say is said of all that are like them: of those on other
-//! nodes, and of those on the client's own, which are asked by themselves. So every target
-//! in line has a kind, but for the few at the client's own place. Clients of which these few
-//! and what surrounds them are the same end alike: the same outcomes as often, and all in all
-//! for the same reasons. How often each reason leads to each outcome is said of one of them.
+//! The results of the reduced cluster's targets hold for all equal targets: for those on other
+//! nodes, and separately for those on the client's node. So every target in line has a kind,
+//! except the few on the client's node. Clients for which these few and their neighbours are
+//! equal end alike: with the same outcomes, equally often, and for the same set of reasons. How
+//! often each reason leads to each outcome is known only for the client that was walked.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -16,8 +17,8 @@ use crate::failover::failover_probability::{FailoverProbability, Run, TargetOutc
 use crate::inventory::Caller;
 
 /// No target is asked there.
-const NOBODY: u32 = u32::MAX;
-/// Parts of what a client is told apart by.
+const NO_KIND: u32 = u32::MAX;
+/// Separates the parts of what distinguishes a client.
 const PART: u32 = u32::MAX - 1;
 /// A target with so many runs around it is like no other.
 const MANY: usize = 64;
@@ -87,7 +88,7 @@ impl TargetSlots {
 }
 
 fn likes_of(all: &[TargetSlot]) -> usize {
-    all.iter().map(|one| one.like as usize + 1).max().unwrap_or(0)
+    all.iter().map(|target| target.like as usize + 1).max().unwrap_or(0)
 }
 
 fn rows_of(all: &[TargetSlot]) -> Vec<(Range<u32>, u32)> {
@@ -117,7 +118,7 @@ pub(crate) struct RetryRing {
     pub(crate) kinds: Vec<TargetOutcome>,
     /// One that was asked of each kind, by its place in the rule.
     pub(crate) examples: Vec<usize>,
-    /// The first kind that ends like each, whyever.
+    /// The first kind that ends like each, for any reason.
     looks: Vec<u32>,
     /// How often asking each fails.
     fails: Vec<f64>,
@@ -143,19 +144,19 @@ struct Stretch {
     kind: u32,
 }
 
-/// Who was asked: one in line, its place in the rule, and how asking it ended; nothing if it
-/// is not to be asked.
+/// A target that was asked: its slot, its place in the rule, and how asking it ended. `None` if
+/// it must not be asked.
 pub(crate) type Asked = (TargetSlot, usize, Option<TargetOutcome>);
 
 impl RetryRing {
-    /// From what the client of a small cluster found of those who stand for all.
+    /// Builds the ring from the results of the reduced cluster's targets, which represent all.
     pub(crate) fn new(spots: &Rc<TargetSlots>, walked: Caller, asked: &[Asked]) -> Self {
         let (mut kinds, mut examples): (Vec<TargetOutcome>, Vec<usize>) = (Vec::new(), Vec::new());
-        let (mut near, mut itself) = (FastMap::default(), NOBODY);
+        let (mut near, mut itself) = (FastMap::default(), NO_KIND);
         let mut far: Vec<Option<u32>> = vec![None; spots.likes];
         for (spot, target, kind) in asked {
-            let number = kind.as_ref().map_or(NOBODY, |kind| {
-                let known = kinds.iter().position(|one| one.is_like(kind));
+            let number = kind.as_ref().map_or(NO_KIND, |kind| {
+                let known = kinds.iter().position(|known| known.is_like(kind));
                 let at = known.unwrap_or_else(|| {
                     kinds.push(kind.clone());
                     examples.push(*target);
@@ -176,15 +177,16 @@ impl RetryRing {
         for (range, like) in &spots.rows {
             let usual = far[*like as usize];
             let is_asked =
-                usual != Some(NOBODY) || near.get(like).is_some_and(|kind| *kind != NOBODY);
+                usual != Some(NO_KIND) || near.get(like).is_some_and(|kind| *kind != NO_KIND);
             if is_asked {
                 let at = end..end + range.len() as u32;
                 end = at.end;
-                let kind = usual.unwrap_or(NOBODY);
+                let kind = usual.unwrap_or(NO_KIND);
                 stretches.push(Stretch { first: range.start, at, kind });
             }
         }
-        let first_like = |kind: &TargetOutcome| kinds.iter().position(|one| one.ends_like(kind));
+        let first_like =
+            |kind: &TargetOutcome| kinds.iter().position(|known| known.ends_like(kind));
         let looks = kinds.iter().map(|kind| first_like(kind).unwrap_or_default() as u32).collect();
         let is_hopeless = kinds.iter().all(TargetOutcome::is_hopeless);
         let fails = kinds.iter().map(TargetOutcome::fails).collect();
@@ -199,13 +201,13 @@ impl RetryRing {
 
     /// The kind of one of those asked to clients elsewhere.
     fn usual(&self, at: u32) -> u32 {
-        let stretch = self.stretches.partition_point(|one| one.at.end <= at);
-        self.stretches.get(stretch).map_or(NOBODY, |one| one.kind)
+        let stretch = self.stretches.partition_point(|stretch| stretch.at.end <= at);
+        self.stretches.get(stretch).map_or(NO_KIND, |stretch| stretch.kind)
     }
 
     /// The place of one in line among those asked.
     fn place(&self, spot: u32) -> Option<u32> {
-        let behind = self.stretches.partition_point(|one| one.first <= spot);
+        let behind = self.stretches.partition_point(|stretch| stretch.first <= spot);
         let stretch = self.stretches.get(behind.checked_sub(1)?)?;
         let at = stretch.at.start + (spot - stretch.first);
         stretch.at.contains(&at).then_some(at)
@@ -215,7 +217,7 @@ impl RetryRing {
     fn own(&self, spot: &TargetSlot, caller: Caller) -> u32 {
         match spot.is(caller) {
             true => self.itself,
-            false => self.near.get(&spot.like).copied().unwrap_or(NOBODY),
+            false => self.near.get(&spot.like).copied().unwrap_or(NO_KIND),
         }
     }
 
@@ -241,7 +243,7 @@ impl RetryRing {
     fn runs(&self, caller: Caller) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::with_capacity(self.stretches.len() + 2);
         let mut add = |kind: u32, length: u32| match runs.last_mut() {
-            _ if kind == NOBODY || length == 0 => {}
+            _ if kind == NO_KIND || length == 0 => {}
             Some(last) if last.kind == kind as usize => last.length += length,
             _ => runs.push(Run { kind: kind as usize, length }),
         };
@@ -260,14 +262,14 @@ impl RetryRing {
 
     /// What a kind looks like to who does not ask why.
     fn look(&self, kind: u32) -> u32 {
-        self.looks.get(kind as usize).copied().unwrap_or(NOBODY)
+        self.looks.get(kind as usize).copied().unwrap_or(NO_KIND)
     }
 
     /// Whether it makes no difference where in line a client's own targets are, nor how the
     /// others stand.
     pub(crate) fn is_even(&self) -> bool {
-        let looks = self.stretches.iter().map(|one| self.look(one.kind));
-        let mut usual = looks.filter(|one| *one != NOBODY);
+        let looks = self.stretches.iter().map(|stretch| self.look(stretch.kind));
+        let mut usual = looks.filter(|look| *look != NO_KIND);
         let first = usual.next();
         usual.all(|look| Some(look) == first)
             && (self.spots.is_one_a_node()
@@ -280,34 +282,34 @@ impl RetryRing {
 
     /// Adds all that sets a client apart from others of its class: its own targets that are
     /// not as usual, and the targets that requests meet shortly before and after them.
-    pub(crate) fn add_differences(&self, caller: Caller, told: &mut Vec<u32>) {
-        told.push(PART);
+    pub(crate) fn add_differences(&self, caller: Caller, differences: &mut Vec<u32>) {
+        differences.push(PART);
         let is_unusual = |(at, own): &(u32, u32)| *own != self.usual(*at);
         let unusual: Vec<(u32, u32)> = self.owns(caller).filter(is_unusual).collect();
         let is_seen = |(at, own): &&(u32, u32)| self.look(*own) != self.look(self.usual(*at));
         let seen: Vec<(u32, u32)> = unusual.iter().filter(is_seen).copied().collect();
-        for one in &unusual {
-            told.extend([PART, one.1, self.usual(one.0)]);
-            if seen.contains(one) {
-                self.add_side(one.0, &seen, -1, told);
-                self.add_side(one.0, &seen, 1, told);
+        for spot in &unusual {
+            differences.extend([PART, spot.1, self.usual(spot.0)]);
+            if seen.contains(spot) {
+                self.add_side(spot.0, &seen, -1, differences);
+                self.add_side(spot.0, &seen, 1, differences);
             }
         }
     }
 
-    fn add_side(&self, at: u32, unusual: &[(u32, u32)], step: i64, told: &mut Vec<u32>) {
-        told.push(PART);
-        let most = told.len() + 2 * MANY;
-        let count = self.stretches.last().map_or(0, |one| i64::from(one.at.end));
+    fn add_side(&self, at: u32, unusual: &[(u32, u32)], step: i64, differences: &mut Vec<u32>) {
+        differences.push(PART);
+        let most = differences.len() + 2 * MANY;
+        let count = self.stretches.last().map_or(0, |stretch| i64::from(stretch.at.end));
         let mut share = 1.0;
         for away in 1..count {
             let next = (i64::from(at) + step * away).rem_euclid(count) as u32;
             if unusual.iter().any(|(other, _)| *other == next) {
-                told.push(PART);
+                differences.push(PART);
                 return;
             }
             let kind = self.look(self.usual(next));
-            if kind == NOBODY {
+            if kind == NO_KIND {
                 continue;
             }
             let failing = self.fails[kind as usize];
@@ -315,17 +317,17 @@ impl RetryRing {
             if failing == 0.0 && step < 0 {
                 return;
             }
-            let is_like_nobody = told.len() > most;
-            match told.as_mut_slice() {
+            let is_unique = differences.len() > most;
+            match differences.as_mut_slice() {
                 [.., last, many] if *last == kind && *many < PART => *many += 1,
-                _ if is_like_nobody => {
-                    told.extend([PART, at]);
+                _ if is_unique => {
+                    differences.extend([PART, at]);
                     return;
                 }
-                _ => told.extend([kind, 1]),
+                _ => differences.extend([kind, 1]),
             }
             share *= failing;
-            // Where all fail, it matters only who is asked last: the one before the first.
+            // If all fail, only the last target matters: the one before the first.
             if share < NEGLIGIBLE || self.is_hopeless {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Clients of a class that meet targets in an order of their own.
+//! Splits a class of clients that meet targets in different orders.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -8,39 +8,39 @@ use uturn_netfilter::hash::FastMap;
 use super::target_list::Round;
 use crate::inventory::interval_set::IntervalSet;
 use crate::inventory::{Caller, Inventory};
-use crate::partition::target_classes::Callers;
+use crate::partition::target_classes::ClientSet;
 
-/// Parts of them that meet targets in an order of their own, each with one of it. Who is
-/// walked is in the first.
+/// Splits clients into parts that meet targets in the same order. Returns each part with one of
+/// its clients; the walked client is in the first part.
 pub(crate) fn split_by_targets<'a>(
-    callers: &Callers<'a>,
+    client_set: &ClientSet<'a>,
     inventory: &Inventory<'a>,
     rounds: &[Rc<Round>],
-) -> Vec<(Caller, Callers<'a>)> {
-    let tell = |caller: Caller, told: &mut Vec<u32>| {
-        told.clear();
-        rounds.iter().for_each(|one| one.ring.add_differences(caller, told));
+) -> Vec<(Caller, ClientSet<'a>)> {
+    let add_differences = |caller: Caller, differences: &mut Vec<u32>| {
+        differences.clear();
+        rounds.iter().for_each(|round| round.ring.add_differences(caller, differences));
     };
-    let walked = callers.caller(inventory);
-    let mut told = Vec::new();
-    tell(walked, &mut told);
-    let mut numbers = FastMap::from_iter([(told.clone(), 0)]);
+    let walked = client_set.walked(inventory);
+    let mut differences = Vec::new();
+    add_differences(walked, &mut differences);
+    let mut numbers = FastMap::from_iter([(differences.clone(), 0)]);
     let mut parts: Vec<(Caller, Vec<Range<u32>>, Vec<u32>)> =
         vec![(walked, Vec::new(), Vec::new())];
-    for range in callers.places.ranges() {
+    for range in client_set.places.ranges() {
         let mut at = range.start;
         while at < range.end {
             let place = inventory.homes[at as usize];
             // Pods of a node stand together. Of endpoints each is by itself.
-            let many = match callers.itself {
+            let many = match client_set.itself {
                 true => 1,
                 false => inventory.run_at(place, at).min(range.end) - at,
             };
             let caller = Caller { place, at };
-            tell(caller, &mut told);
-            let number = numbers.get(&told).copied().unwrap_or(parts.len());
+            add_differences(caller, &mut differences);
+            let number = numbers.get(&differences).copied().unwrap_or(parts.len());
             if number == parts.len() {
-                numbers.insert(told.clone(), number);
+                numbers.insert(differences.clone(), number);
                 parts.push((caller, Vec::new(), Vec::new()));
             }
             let (_, ranges, nodes) = &mut parts[number];
@@ -57,7 +57,10 @@ pub(crate) fn split_by_targets<'a>(
         nodes.dedup();
         let pod = inventory.clients[first.at as usize];
         let places = IntervalSet::new(ranges);
-        (first, Callers { pod, at: first.at, places, nodes: nodes.len(), itself: callers.itself })
+        (
+            first,
+            ClientSet { pod, at: first.at, places, nodes: nodes.len(), itself: client_set.itself },
+        )
     });
     parts.collect()
 }

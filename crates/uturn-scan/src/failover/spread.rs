@@ -53,7 +53,7 @@ impl Spread {
     }
 
     pub(crate) fn row(&mut self, why: ReasonSet) -> &mut Row {
-        let at = match self.0.iter().position(|(one, _)| *one == why) {
+        let at = match self.0.iter().position(|(known, _)| *known == why) {
             Some(at) => at,
             None => {
                 self.0.push((why, Row::default()));
@@ -72,7 +72,9 @@ impl Spread {
     pub(crate) fn times(&self, other: &Self) -> Self {
         let mut product = Self::default();
         for (why, row) in &other.0 {
-            for (timeouts, share) in row.shares.iter().enumerate().filter(|(_, one)| **one != 0.0) {
+            for (timeouts, share) in
+                row.shares.iter().enumerate().filter(|(_, share)| **share != 0.0)
+            {
                 product.add(self, *why, row.from + timeouts, *share);
             }
         }

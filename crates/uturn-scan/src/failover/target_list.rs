@@ -1,5 +1,5 @@
-//! All targets of a load balancer in the order in which it asks them, beside a small cluster
-//! in which a few stand for all.
+//! All targets of a load balancer in the order in which it asks them, where a reduced cluster
+//! has a few that represent all.
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -35,7 +35,7 @@ pub(crate) struct TargetList {
     pub(crate) met: RefCell<Vec<Rc<Round>>>,
 }
 
-/// What targets are like, said alike for all targets of a shape.
+/// What targets are like, in terms that are equal for all targets of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Alike {
     /// The class of a node.
@@ -102,31 +102,42 @@ impl TargetList {
         let untouched: Vec<u32> = (0..classes.len() as u32)
             .map(|class| partition.untouched.get(&class).copied().unwrap_or_default())
             .collect();
-        let mut class_of: Vec<u32> =
-            inventory.nodes.iter().map(|one| untouched[one.class[partition.of] as usize]).collect();
+        let mut class_of: Vec<u32> = inventory
+            .nodes
+            .iter()
+            .map(|node| untouched[node.class[partition.of] as usize])
+            .collect();
         for (place, class) in &partition.touched {
             class_of[*place as usize] = *class;
         }
-        let nodes_here =
-            partition.representatives.iter().filter(|one| one.targets > 0).map(|one| {
-                let (place, like) = (Some(one.place), class_of[one.place as usize]);
-                let name = inventory.nodes[one.place as usize].node.name.clone();
+        let nodes_here = partition
+            .representatives
+            .iter()
+            .filter(|representative| representative.targets > 0)
+            .map(|representative| {
+                let (place, like) =
+                    (Some(representative.place), class_of[representative.place as usize]);
+                let name = inventory.nodes[representative.place as usize].node.name.clone();
                 (name, TargetSlot { place, like, client: None })
             });
         let nodes_here = nodes_here.collect();
-        let bundles: FastMap<IpAddr, (u32, Option<u32>)> =
-            partition.bundles.iter().map(|one| (one.ip, (one.number, one.client))).collect();
+        let bundles: FastMap<IpAddr, (u32, Option<u32>)> = partition
+            .bundles
+            .iter()
+            .map(|bundle| (bundle.ip, (bundle.number, bundle.client)))
+            .collect();
         let family = Family::of(target_classes.scope.asked.to.ip());
         let slices =
-            inventory.cluster.slices(&behind.name).iter().filter(|one| one.family == family);
+            inventory.cluster.slices(&behind.name).iter().filter(|slice| slice.family == family);
         let mut likes: FastMap<(Option<u32>, IpAddr, u32), u32> = FastMap::default();
         let mut endpoints_like = Vec::new();
         let mut endpoints: Vec<TargetSlot> = Vec::new();
         let mut endpoints_here = FastMap::default();
         let mut is_doubtful = false;
         let nobody = IpAddr::from([0, 0, 0, 0]);
-        for one in slices.flat_map(|slice| &slice.endpoints).filter(|one| one.ready) {
-            let ip = one.address;
+        for endpoint in slices.flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.ready)
+        {
+            let ip = endpoint.address;
             let Some((number, client)) = bundles.get(&ip).copied() else { continue };
             let place = inventory.node_towards(ip);
             // Endpoints on no known node are like no other.
@@ -179,11 +190,12 @@ impl TargetList {
         let nodes = self.nodes_here.values().copied();
         if are_nodes {
             let mut standing: Vec<TargetSlot> = nodes.collect();
-            standing.sort_unstable_by_key(|one| one.place);
+            standing.sort_unstable_by_key(|target| target.place);
             return Some((&self.nodes, standing));
         }
-        let places: FastSet<Option<u32>> = nodes.map(|one| one.place).collect();
-        let standing = self.endpoints.iter().filter(|one| places.contains(&one.place)).copied();
+        let places: FastSet<Option<u32>> = nodes.map(|target| target.place).collect();
+        let standing =
+            self.endpoints.iter().filter(|target| places.contains(&target.place)).copied();
         (!self.is_doubtful).then(|| (&self.endpoints, standing.collect()))
     }
 

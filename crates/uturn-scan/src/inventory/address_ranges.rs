@@ -30,7 +30,8 @@ impl Ranges {
         let ranges = Self { by_length: by_length.into_iter().rev().collect() };
         for (place, node) in nodes.iter().enumerate() {
             for net in &node.pod_cidrs {
-                for holder in ranges.holders(net.network()).filter(|one| *one != place as u32) {
+                for holder in ranges.holders(net.network()).filter(|holder| *holder != place as u32)
+                {
                     odd.extend([holder, place as u32]);
                 }
             }

@@ -1,4 +1,4 @@
-//! Many pods, said shortly: as ranges of places in one list.
+//! A large set of pods, as ranges of places in one list.
 //!
 //! The list (`inventory`) has pods that are alike next to each other, so that "all of them but
 //! those on three nodes" is four ranges, however many pods there are.
@@ -13,13 +13,13 @@ pub(crate) struct IntervalSet(Arc<[Range<u32>]>);
 impl IntervalSet {
     /// From ranges in any order, which may overlap.
     pub(crate) fn new(mut ranges: Vec<Range<u32>>) -> Self {
-        ranges.retain(|one| one.start < one.end);
-        ranges.sort_unstable_by_key(|one| one.start);
+        ranges.retain(|range| range.start < range.end);
+        ranges.sort_unstable_by_key(|range| range.start);
         let mut kept: Vec<Range<u32>> = Vec::with_capacity(ranges.len());
-        for one in ranges {
+        for range in ranges {
             match kept.last_mut() {
-                Some(last) if one.start <= last.end => last.end = last.end.max(one.end),
-                _ => kept.push(one),
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => kept.push(range),
             }
         }
         Self(kept.into())
@@ -34,26 +34,26 @@ impl IntervalSet {
     pub(crate) fn without(&self, those: &Self) -> Self {
         let mut kept = Vec::with_capacity(self.0.len() + those.0.len());
         let mut holes = those.0.iter().peekable();
-        for one in self.0.iter() {
-            let mut start = one.start;
+        for range in self.0.iter() {
+            let mut start = range.start;
             while let Some(hole) = holes.peek() {
                 if hole.end <= start {
                     holes.next();
                     continue;
                 }
-                if hole.start >= one.end {
+                if hole.start >= range.end {
                     break;
                 }
                 if hole.start > start {
                     kept.push(start..hole.start);
                 }
                 start = hole.end;
-                if start >= one.end {
+                if start >= range.end {
                     break;
                 }
             }
-            if start < one.end {
-                kept.push(start..one.end);
+            if start < range.end {
+                kept.push(start..range.end);
             }
         }
         Self(kept.into())
@@ -71,7 +71,7 @@ impl IntervalSet {
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.0.iter().map(|one| one.len()).sum()
+        self.0.iter().map(|range| range.len()).sum()
     }
 
     /// Whether there is none.
@@ -86,8 +86,8 @@ impl IntervalSet {
 
     /// Whether a place is among them.
     pub(crate) fn contains(&self, place: usize) -> bool {
-        let at = self.0.partition_point(|one| (one.end as usize) <= place);
-        self.0.get(at).is_some_and(|one| one.start as usize <= place)
+        let at = self.0.partition_point(|range| (range.end as usize) <= place);
+        self.0.get(at).is_some_and(|range| range.start as usize <= place)
     }
 }
 
@@ -109,9 +109,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_interval_set_is_a_set(one in ranges(), other in ranges()) {
-            let (a, b) = (IntervalSet::new(one.clone()), IntervalSet::new(other.clone()));
-            let (x, y) = (set(&one), set(&other));
+        fn an_interval_set_is_a_set(first in ranges(), other in ranges()) {
+            let (a, b) = (IntervalSet::new(first.clone()), IntervalSet::new(other.clone()));
+            let (x, y) = (set(&first), set(&other));
             prop_assert_eq!(&a.iter().collect::<BTreeSet<_>>(), &x);
             prop_assert_eq!(a.len(), x.len());
             prop_assert_eq!(a.is_empty(), x.is_empty());

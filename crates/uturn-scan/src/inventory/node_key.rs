@@ -33,7 +33,7 @@ pub(super) struct NodeKey {
 type AddressKey = (Family, u32);
 
 impl NodeKey {
-    pub(super) fn of(node: &Node, marks: &mut Discriminators, is_unique: bool) -> Self {
+    pub(super) fn of(node: &Node, discriminators: &mut Discriminators, is_unique: bool) -> Self {
         let Node {
             name,
             labels,
@@ -60,7 +60,7 @@ impl NodeKey {
             supposed: _,
             origin: _,
         } = node;
-        let mut seen = |ip: &IpAddr| (Family::of(*ip), marks.of(*ip));
+        let mut seen = |ip: &IpAddr| (Family::of(*ip), discriminators.of(*ip));
         Self {
             internal_ips: internal_ips.iter().map(&mut seen).collect(),
             external_ips: external_ips.iter().map(&mut seen).collect(),
@@ -78,7 +78,11 @@ impl NodeKey {
             routed: *routed,
             firewall: firewall.as_ref().map(|own| own.text.clone()),
             is_excluded: node.excluded_from_load_balancers(),
-            labels: marks.node_labels.iter().map(|wanted| labels.contains_all(wanted)).collect(),
+            labels: discriminators
+                .node_labels
+                .iter()
+                .map(|wanted| labels.contains_all(wanted))
+                .collect(),
             unique: is_unique.then(|| name.clone()),
         }
     }

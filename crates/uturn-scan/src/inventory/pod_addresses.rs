@@ -1,4 +1,4 @@
-//! Who has which address: pods with a network of their own.
+//! Addresses of the pods that are outside their nodes' networks.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -20,9 +20,9 @@ pub(crate) struct Resident<'a> {
     pub(crate) place: Option<u32>,
 }
 
-/// Those with a network of their own, by their addresses.
+/// The pods outside their nodes' networks, by address.
 pub(crate) struct PodAddresses<'a> {
-    /// Who has the same address stands together.
+    /// Pods that share an address are next to each other.
     all: Vec<Resident<'a>>,
     at: FastMap<IpAddr, Range<u32>>,
 }
@@ -30,16 +30,16 @@ pub(crate) struct PodAddresses<'a> {
 impl<'a> PodAddresses<'a> {
     /// Of pods that share an address, their order stays.
     pub(crate) fn new(pods: &[Resident<'a>]) -> Self {
-        let own = pods.iter().filter(|one| !one.pod.spec.host_network);
+        let own = pods.iter().filter(|resident| !resident.pod.spec.host_network);
         let mut found: Vec<(IpAddr, Resident<'a>)> =
-            own.flat_map(|one| one.pod.ips.iter().map(|ip| (*ip, *one))).collect();
+            own.flat_map(|resident| resident.pod.ips.iter().map(|ip| (*ip, *resident))).collect();
         found.sort_by_key(|(ip, _)| *ip);
         let mut at: FastMap<IpAddr, Range<u32>> = FastMap::default();
         at.reserve(found.len());
         for (place, (ip, _)) in (0..).zip(&found) {
             at.entry(*ip).or_insert(place..place).end = place + 1;
         }
-        Self { all: found.into_iter().map(|(_, one)| one).collect(), at }
+        Self { all: found.into_iter().map(|(_, resident)| resident).collect(), at }
     }
 
     pub(crate) fn has(&self, ip: IpAddr) -> bool {

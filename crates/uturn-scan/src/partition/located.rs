@@ -51,22 +51,25 @@ impl<'a> Classifier<'a> {
             });
             let key = SliceKey { family: slice.family, ports: ports.collect() };
             let slice_look = u64::from(self.slices.of(key));
-            for one in &slice.endpoints {
+            for endpoint in &slice.endpoints {
                 let inventory = &self.inventory;
-                let ip = one.address;
+                let ip = endpoint.address;
                 let holders = inventory.holders(ip);
                 let (place, pod, client) = (holders.towards, holders.pod, holders.client);
                 // Mostly what is written says the same as the address.
                 let is_there =
                     |place: &u32, name: &Name| inventory.nodes[*place as usize].node.name == *name;
-                let written = one.node.as_ref().map(|name| {
+                let written = endpoint.node.as_ref().map(|name| {
                     place.filter(|at| is_there(at, name)).or_else(|| inventory.place_of(name))
                 });
-                let names: Vec<u32> =
-                    one.node_hints.iter().filter_map(|name| inventory.place_of(name)).collect();
+                let names: Vec<u32> = endpoint
+                    .node_hints
+                    .iter()
+                    .filter_map(|name| inventory.place_of(name))
+                    .collect();
                 let is_plain = (holders.is_plain || holders.is_node)
                     && written.is_none_or(|written| written == place)
-                    && one.node_hints.len() == names.len()
+                    && endpoint.node_hints.len() == names.len()
                     && names.iter().all(|hint| Some(*hint) == place)
                     && Family::of(ip) == slice.family;
                 let mut odd = Vec::new();
@@ -78,18 +81,23 @@ impl<'a> Classifier<'a> {
                 let alone = match is_plain {
                     true => 0,
                     false => {
-                        let key = UnlikeKey { ip, node: one.node.as_ref(), hints: &one.node_hints };
+                        let key = UnlikeKey {
+                            ip,
+                            node: endpoint.node.as_ref(),
+                            hints: &endpoint.node_hints,
+                        };
                         1 + u64::from(self.unlike.of(key))
                     }
                 };
-                let flags = [one.ready, one.serving, one.terminating, written.is_some()]
-                    .into_iter()
-                    .chain([!names.is_empty(), holders.is_node])
-                    .fold(0, |flags, flag| flags << 1 | u64::from(flag));
-                let mark = u64::from(self.marks.of(ip));
-                let zones = match one.zone_hints.is_empty() {
+                let flags =
+                    [endpoint.ready, endpoint.serving, endpoint.terminating, written.is_some()]
+                        .into_iter()
+                        .chain([!names.is_empty(), holders.is_node])
+                        .fold(0, |flags, flag| flags << 1 | u64::from(flag));
+                let mark = u64::from(self.discriminators.of(ip));
+                let zones = match endpoint.zone_hints.is_empty() {
                     true => 0,
-                    false => 1 + u64::from(self.zones.of(&one.zone_hints)),
+                    false => 1 + u64::from(self.zones.of(&endpoint.zone_hints)),
                 };
                 let profile = match pod {
                     None => 0,
@@ -97,7 +105,7 @@ impl<'a> Classifier<'a> {
                         let mut seen = profile(pod);
                         // As a client it may call from another of its addresses.
                         let others = pod.ips.iter().filter(|other| **other != ip);
-                        seen.extend(others.map(|other| u64::from(self.marks.of(*other))));
+                        seen.extend(others.map(|other| u64::from(self.discriminators.of(*other))));
                         1 + u64::from(self.profiles.of(seen))
                     }
                 };
@@ -107,7 +115,7 @@ impl<'a> Classifier<'a> {
                     client,
                     look: [slice_look << 8 | flags, mark << 32 | zones, profile, alone],
                     odd,
-                    has_zones: !one.zone_hints.is_empty(),
+                    has_zones: !endpoint.zone_hints.is_empty(),
                 });
             }
         }
@@ -122,9 +130,9 @@ pub(crate) fn profile(pod: &Pod) -> Vec<u64> {
     let mut ports: Vec<u64> = pod
         .spec
         .ports()
-        .map(|one| {
-            let tls = tls_of(one.name.as_deref(), one.port.number());
-            u64::from(one.port.number()) << 8 | (one.protocol as u64) << 2 | tls as u64
+        .map(|port| {
+            let tls = tls_of(port.name.as_deref(), port.port.number());
+            u64::from(port.port.number()) << 8 | (port.protocol as u64) << 2 | tls as u64
         })
         .collect();
     let families = pod.ips.iter().fold(1, |all, ip| all << 1 | u64::from(ip.is_ipv6()));

@@ -1,4 +1,4 @@
-//! Nodes put into classes for one target, and who stands for each class.
+//! Partitions nodes into classes for one target and picks a representative of each class.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use uturn_netfilter::hash::{FastMap, FastSet};
 use super::PART;
 use crate::inventory::interval_set::IntervalSet;
 use crate::inventory::{HOST, Inventory, NodeClass};
-use crate::partition::target_classes::{Bundle, Callers, Care, Representative, Touched};
+use crate::partition::target_classes::{Bundle, Care, ClientSet, Representative, Touched};
 
 /// Nodes being put into classes.
 pub(crate) struct PartitionBuilder<'s, 'a> {
@@ -22,7 +22,7 @@ pub(crate) struct PartitionBuilder<'s, 'a> {
     pub(crate) shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) representatives: Vec<Representative>,
-    pub(crate) callers: Vec<Callers<'a>>,
+    pub(crate) client_sets: Vec<ClientSet<'a>>,
     /// As `TargetClasses::untouched` and `TargetClasses::touched`.
     pub(crate) untouched_classes: FastMap<u32, u32>,
     pub(crate) touched_classes: FastMap<u32, u32>,
@@ -57,8 +57,10 @@ impl<'a> PartitionBuilder<'_, 'a> {
         let mut gone: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (place, touched) in self.touched {
             let class = self.inventory.nodes[*place as usize].class[self.of];
-            let mut key: Vec<u64> =
-                self.bundles[touched.bundles.clone()].iter().map(|one| one.number.into()).collect();
+            let mut key: Vec<u64> = self.bundles[touched.bundles.clone()]
+                .iter()
+                .map(|bundle| bundle.number.into())
+                .collect();
             key.sort_unstable();
             key.extend(&touched.more);
             groups.entry((class, key)).or_default().push(*place);
@@ -99,7 +101,7 @@ impl<'a> PartitionBuilder<'_, 'a> {
             let mut with_kind = nodes.len();
             for place in gone {
                 let kinds = &self.inventory.nodes[*place as usize].kinds;
-                if let Some((_, range)) = kinds.iter().find(|(one, _)| one == kind) {
+                if let Some((_, range)) = kinds.iter().find(|(known, _)| known == kind) {
                     holes.push(range.clone());
                     with_kind -= 1;
                 }
@@ -118,7 +120,8 @@ impl<'a> PartitionBuilder<'_, 'a> {
             let on: Vec<u32> = on.collect();
             alike.kinds.insert(*kind, ClientKind { on, nodes: with_kind, places });
         }
-        let homes: Vec<u32> = alike.kinds.values().flat_map(|one| one.on.clone()).collect();
+        let homes: Vec<u32> =
+            alike.kinds.values().flat_map(|client_kind| client_kind.on.clone()).collect();
         for home in homes {
             if !alike.members.contains(&home) {
                 alike.members.push(home);
@@ -133,8 +136,10 @@ impl<'a> PartitionBuilder<'_, 'a> {
         let mut itself: BTreeMap<u32, Vec<Range<u32>>> = BTreeMap::new();
         for place in &members {
             let bundles = &self.bundles[self.touched[place].bundles.clone()];
-            let own: Vec<Range<u32>> =
-                bundles.iter().filter_map(|one| Some(one.client?..one.client? + 1)).collect();
+            let own: Vec<Range<u32>> = bundles
+                .iter()
+                .filter_map(|bundle| Some(bundle.client?..bundle.client? + 1))
+                .collect();
             for (kind, range) in &self.inventory.nodes[*place as usize].kinds {
                 let others = match *kind == HOST || own.is_empty() {
                     true => IntervalSet::new(vec![range.clone()]),
@@ -147,9 +152,9 @@ impl<'a> PartitionBuilder<'_, 'a> {
                     ranges.extend(others.ranges());
                 }
             }
-            for one in bundles {
-                let Some(client) = one.client else { continue };
-                itself.entry(one.number).or_default().push(client..client + 1);
+            for bundle in bundles {
+                let Some(client) = bundle.client else { continue };
+                itself.entry(bundle.number).or_default().push(client..client + 1);
             }
         }
         let first = self.first_node().filter(|place| members.binary_search(place).is_ok());
@@ -175,7 +180,7 @@ impl<'a> PartitionBuilder<'_, 'a> {
         self.inventory.place_of(pod.node.as_ref()?)
     }
 
-    /// Picks who stands for a class, and adds its clients.
+    /// Picks the representatives of a class, and adds its clients.
     fn add(&mut self, class: u32, key: &[u64], alike: &AlikeNodes) {
         let Some(first) = alike.members.first().copied() else { return };
         let mut homes = vec![first];
@@ -211,10 +216,11 @@ impl<'a> PartitionBuilder<'_, 'a> {
             }
         }
         self.shape.extend([homes.len() as u64, representatives.len() as u64]);
-        for (kind, one) in &alike.kinds {
-            let home = homes.iter().position(|home| one.on.contains(home)).unwrap_or_default();
+        for (kind, client_kind) in &alike.kinds {
+            let home =
+                homes.iter().position(|home| client_kind.on.contains(home)).unwrap_or_default();
             self.shape.extend([u64::from(*kind), home as u64]);
-            self.call(homes[home], *kind, &one.places, Some(one.nodes));
+            self.call(homes[home], *kind, &client_kind.places, Some(client_kind.nodes));
         }
         self.shape.push(PART);
         for (number, places) in &alike.itself {
@@ -233,19 +239,20 @@ impl<'a> PartitionBuilder<'_, 'a> {
         // captured rules may know one and not the other.
         let is_told_apart = self.care == Care::EveryNode || self.inventory.has_captures();
         if self.care == Care::EveryPod || (is_told_apart && itself) {
-            let each = places.iter().map(|at| Callers {
+            let each = places.iter().map(|at| ClientSet {
                 pod: clients[at],
                 at: at as u32,
                 places: IntervalSet::one(at as u32),
                 nodes: 1,
                 itself,
             });
-            self.callers.extend(each);
+            self.client_sets.extend(each);
             return;
         }
         let wanted = self.first.filter(|at| places.contains(*at as usize));
         let of_kind = self.inventory.nodes[home as usize].kinds.iter();
-        let here = of_kind.filter(|(one, _)| itself || *one == kind).flat_map(|(_, at)| at.clone());
+        let here =
+            of_kind.filter(|(known, _)| itself || *known == kind).flat_map(|(_, at)| at.clone());
         let at = wanted.or_else(|| here.into_iter().find(|at| places.contains(*at as usize)));
         let Some((at, pod)) = at.and_then(|at| Some((at, *clients.get(at as usize)?))) else {
             return;
@@ -256,7 +263,7 @@ impl<'a> PartitionBuilder<'_, 'a> {
             on.dedup();
             on.len()
         });
-        self.callers.push(Callers { pod, at, places: places.clone(), nodes, itself });
+        self.client_sets.push(ClientSet { pod, at, places: places.clone(), nodes, itself });
     }
 }
 

@@ -60,7 +60,7 @@ impl Listeners {
     /// Of a cluster's outline with all Services and Ingresses, and no node.
     pub(crate) fn new(outline: &Cluster) -> Self {
         let all = controller::load_balancers(outline);
-        Self(all.into_iter().map(|one| (one.vip, Arc::new(one))).collect())
+        Self(all.into_iter().map(|balancer| (balancer.vip, Arc::new(balancer))).collect())
     }
 }
 
@@ -68,9 +68,9 @@ impl<'a> Scope<'a> {
     pub(crate) fn new(inventory: &Inventory<'a>, listeners: &Listeners, asked: Asked) -> Self {
         let balancer = listeners.0.get(&asked.to.ip()).cloned();
         let listener = balancer.as_ref().and_then(|balancer| {
-            let place = balancer.listeners.iter().position(|one| {
-                one.port.number() == asked.to.port()
-                    && IpProtocol::from(one.protocol.transport()) == asked.protocol
+            let place = balancer.listeners.iter().position(|listener| {
+                listener.port.number() == asked.to.port()
+                    && IpProtocol::from(listener.protocol.transport()) == asked.protocol
             })?;
             Some((place, rule_for(&balancer.listeners[place], &asked)))
         });
@@ -90,7 +90,7 @@ impl<'a> Scope<'a> {
 
     /// Whether the load balancer picks by the client's address.
     pub(crate) fn picks_by_client(&self) -> bool {
-        let listener = self.listener().map(|(one, _)| one.profile.scheduler);
+        let listener = self.listener().map(|(listener, _)| listener.profile.scheduler);
         listener == Some(Scheduler::SourceHash)
     }
 
@@ -99,7 +99,7 @@ impl<'a> Scope<'a> {
         let (listener, rule) = self.listener()?;
         let name = &rule?.service;
         let is_tried = listener.protocol.layer() == Layer::L7;
-        self.services.iter().copied().find(|one| is_tried && one.name == *name)
+        self.services.iter().copied().find(|service| is_tried && service.name == *name)
     }
 
     /// The listener that is asked, and the rule for the request.
@@ -127,16 +127,17 @@ impl<'a> Scope<'a> {
                 if found.insert(&service.name, service).is_some() {
                     continue;
                 }
-                ports.extend(service.ports.iter().filter_map(|one| Some(one.node_port?.number())));
+                ports
+                    .extend(service.ports.iter().filter_map(|port| Some(port.node_port?.number())));
                 for slice in cluster.slices(&service.name) {
-                    if slice.endpoints.iter().any(|one| inventory.is_node(one.address)) {
-                        host_ports.extend(slice.ports.iter().map(|one| one.port.number()));
+                    if slice.endpoints.iter().any(|endpoint| inventory.is_node(endpoint.address)) {
+                        host_ports.extend(slice.ports.iter().map(|port| port.port.number()));
                     }
                 }
             }
             let asked = ports.iter().chain(&host_ports);
             let on = asked.filter_map(|port| inventory.services_on.get(port)).flatten();
-            new.extend(on.filter(|one| !found.contains_key(&one.name)));
+            new.extend(on.filter(|service| !found.contains_key(&service.name)));
             if new.is_empty() {
                 break;
             }
@@ -151,23 +152,25 @@ impl<'a> Scope<'a> {
     /// listen there says how, and another may own the rule.
     fn find_ingresses(&mut self, inventory: &Inventory<'a>) {
         let at = inventory.ingresses_at.get(&self.asked.to.ip());
-        let served = |one: &&&Ingress| controller::is_served_by_cloud(inventory.cluster, one);
-        let listens = |one: &&&Ingress| {
-            let mut ports = controller::ingress_ports(inventory.cluster, one).into_iter();
+        let served =
+            |ingress: &&&Ingress| controller::is_served_by_cloud(inventory.cluster, ingress);
+        let listens = |ingress: &&&Ingress| {
+            let mut ports = controller::ingress_ports(inventory.cluster, ingress).into_iter();
             ports.any(|port| port.number() == self.asked.to.port())
         };
         let all = || at.into_iter().flatten().filter(served);
         let rule = self.listener().and_then(|(_, rule)| rule);
-        let owns = |one: &Ingress| rule.is_some_and(|rule| rule.owner == one.object());
-        let owner = all().find(|one| owns(one));
+        let owns = |ingress: &Ingress| rule.is_some_and(|rule| rule.owner == ingress.object());
+        let owner = all().find(|ingress| owns(ingress));
         let mut wanted: Vec<&Ingress> = Vec::new();
-        for one in all().next().into_iter().chain(all().find(listens)).chain(owner) {
-            if wanted.iter().all(|known| known.name != one.name) {
-                wanted.push(one);
+        for ingress in all().next().into_iter().chain(all().find(listens)).chain(owner) {
+            if wanted.iter().all(|known| known.name != ingress.name) {
+                wanted.push(ingress);
             }
         }
         wanted.sort_by(|a, b| a.name.cmp(&b.name));
-        let stripped = wanted.into_iter().map(|one| with_only(one, rule.filter(|_| owns(one))));
+        let stripped =
+            wanted.into_iter().map(|ingress| with_only(ingress, rule.filter(|_| owns(ingress))));
         self.ingresses = stripped.collect();
     }
 }
@@ -188,9 +191,9 @@ fn with_only(ingress: &Ingress, rule: Option<&Rule>) -> Ingress {
     let mut ingress = ingress.clone();
     let wanted = rule.map(|rule| (&rule.host, rule.path.as_ref(), &rule.service));
     let mut met = false;
-    for one in &mut ingress.rules {
-        let host = one.host.clone();
-        one.paths.retain(|path| {
+    for host_rule in &mut ingress.rules {
+        let host = host_rule.host.clone();
+        host_rule.paths.retain(|path| {
             let uturn_model::ingress::Backend::Service { name, .. } = &path.backend else {
                 return false;
             };
@@ -204,7 +207,7 @@ fn with_only(ingress: &Ingress, rule: Option<&Rule>) -> Ingress {
             same && !std::mem::replace(&mut met, true)
         });
     }
-    ingress.rules.retain(|one| !one.paths.is_empty());
+    ingress.rules.retain(|host_rule| !host_rule.paths.is_empty());
     if wanted.is_none_or(|(host, path, _)| host.is_some() || path.is_some()) {
         ingress.default_backend = None;
     }

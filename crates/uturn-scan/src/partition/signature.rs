@@ -71,13 +71,13 @@ impl<'a> SignatureNumbers<'a> {
     pub(crate) fn add_signature(
         &mut self,
         inventory: &Inventory<'a>,
-        marks: &mut Discriminators,
+        discriminators: &mut Discriminators,
         scope: &Scope<'a>,
         shape: &mut Vec<u64>,
     ) {
         let (addresses, ports) = (Vec::new(), Vec::new());
         let mut writer =
-            SignatureWriter { numbers: self, inventory, marks, addresses, ports, shape };
+            SignatureWriter { numbers: self, inventory, discriminators, addresses, ports, shape };
         writer.shape.push(PART);
         writer.request(scope);
         for service in &scope.services {
@@ -98,7 +98,7 @@ impl<'a> SignatureNumbers<'a> {
 struct SignatureWriter<'s, 'a> {
     numbers: &'s mut SignatureNumbers<'a>,
     inventory: &'s Inventory<'a>,
-    marks: &'s mut Discriminators,
+    discriminators: &'s mut Discriminators,
     addresses: Vec<IpAddr>,
     ports: Vec<u16>,
     shape: &'s mut Vec<u64>,
@@ -110,13 +110,13 @@ impl<'a> SignatureWriter<'_, 'a> {
         let family = u64::from(Family::of(ip) == Family::V6);
         // An address that belongs to a node or pod too is like no other.
         let holder = self.inventory.node_towards(ip).map_or(0, |place| 1 + u64::from(place));
-        let mark = u64::from(self.marks.of(ip));
+        let mark = u64::from(self.discriminators.of(ip));
         self.shape.extend([at as u64, family << 32 | mark, holder]);
     }
 
     fn port(&mut self, port: u16) {
         let at = place_of(&mut self.ports, port);
-        let mark = self.marks.of_port(port);
+        let mark = self.discriminators.of_port(port);
         self.shape.extend([at as u64, u64::from(mark)]);
     }
 
@@ -172,8 +172,9 @@ impl<'a> SignatureWriter<'_, 'a> {
         let paths = rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
         let backends = paths.chain(default_backend).map(|backend| {
             let Backend::Service { name: service, port } = backend else { return None };
-            let is_it =
-                |one: &&Service| one.name.name == *service && one.name.namespace == name.namespace;
+            let is_it = |known: &&Service| {
+                known.name.name == *service && known.name.namespace == name.namespace
+            };
             Some((services.iter().position(is_it), port.clone()))
         });
         let key = IngressKey { backends: backends.collect(), unjudged: unjudged.clone() };
@@ -196,7 +197,7 @@ impl<'a> SignatureWriter<'_, 'a> {
 
 /// The place of something in a list, to which it is added if it is new.
 fn place_of<T: PartialEq>(known: &mut Vec<T>, wanted: T) -> usize {
-    known.iter().position(|one| *one == wanted).unwrap_or_else(|| {
+    known.iter().position(|value| *value == wanted).unwrap_or_else(|| {
         known.push(wanted);
         known.len() - 1
     })
@@ -249,10 +250,11 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
 
     /// The shapes of the Services' load balancers, where they are made like this.
     fn shapes(cluster: &Cluster, make: fn(&Cluster) -> Vec<LoadBalancer>) -> Vec<Vec<u64>> {
-        let mut marks = Discriminators::new(cluster, &[], &FastMap::default());
-        let inventory = Inventory::new(cluster, Vec::new(), FastMap::default(), &mut marks);
+        let mut discriminators = Discriminators::new(cluster, &[], &FastMap::default());
+        let inventory =
+            Inventory::new(cluster, Vec::new(), FastMap::default(), &mut discriminators);
         let listeners = Listeners::new(&outline_of_listeners(cluster));
-        let mut classifier = Classifier::new(inventory, marks);
+        let mut classifier = Classifier::new(inventory, discriminators);
         classifier.signatures.sample.make = make;
         let shape = |service: &Service| {
             let to = (service.load_balancer[0].ip.unwrap(), 80).into();
@@ -264,11 +266,11 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
         cluster.services.values().map(shape).collect()
     }
 
-    /// A cloud whose load balancers pick by the client's address where an annotation of its own
-    /// asks for it.
+    /// A cloud whose load balancers pick by the client's address where one of the cloud's
+    /// annotations asks for it.
     fn of_another_cloud(cluster: &Cluster) -> Vec<LoadBalancer> {
         let mut made = controller::load_balancers(cluster);
-        for listener in made.iter_mut().flat_map(|one| &mut one.listeners) {
+        for listener in made.iter_mut().flat_map(|balancer| &mut balancer.listeners) {
             let service = &cluster.services[&listener.rules[0].service];
             if service.annotations.is("cloud.example/picks-by", "client") {
                 listener.profile.scheduler = Scheduler::SourceHash;

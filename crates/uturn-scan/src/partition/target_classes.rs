@@ -1,18 +1,18 @@
 //! A target in outline: which nodes and pods are alike for it, how many there are of each,
-//! and who stands for them.
+//! and which nodes represent them.
 //!
 //! Nodes are alike if they are of one class (`inventory`) and have endpoints alike, of each
-//! Service in scope. Of nodes that are alike, at most three stand for all:
+//! Service in scope. Of nodes that are alike, at most three represent all:
 //!
-//! | node | stands for | as a load balancer's target | as a home of endpoints |
+//! | node | represents | as a load balancer's target | as a home of endpoints |
 //! | --- | --- | --- | --- |
 //! | first | the client's own | 1 | 1 |
 //! | second | another that a load balancer picks | all but the first | 1 |
 //! | third | those beside both | 0 | all the rest |
 //!
 //! The third is needed since a node that a load balancer picked treats its own endpoints
-//! unlike those of its equals. Where no single node has a client of every kind, several
-//! stand first.
+//! unlike those of its equals. Where no single node has a client of every kind, there are
+//! several first nodes.
 //!
 //! [`TargetClasses::shape`] says all that a walk can depend on but for names, addresses and
 //! numbers of equals, which are in [`TargetClasses::sizes`]: targets of one shape and the same
@@ -59,23 +59,23 @@ pub(crate) struct Partition<'a> {
     pub(crate) bundles: Vec<Bundle>,
     /// Endpoints on no known node.
     pub(crate) loose: Vec<IpAddr>,
-    pub(crate) callers: Vec<Callers<'a>>,
+    pub(crate) client_sets: Vec<ClientSet<'a>>,
 }
 
-/// A node that stands for others.
+/// A node that represents others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Representative {
     pub(crate) place: u32,
-    /// For so many, as a load balancer's target.
+    /// How many nodes it represents as a load balancer's target.
     pub(crate) targets: u32,
-    /// For so many, as a home of endpoints.
+    /// How many nodes it represents as a home of endpoints.
     pub(crate) homes: u32,
 }
 
 /// Clients that are alike for a target.
 #[derive(Clone, Debug)]
-pub(crate) struct Callers<'a> {
-    /// Who is walked for all, and where it stands among the clients.
+pub(crate) struct ClientSet<'a> {
+    /// The client that is walked for all, and its place among the clients.
     pub(crate) pod: &'a Pod,
     pub(crate) at: u32,
     pub(crate) places: IntervalSet,
@@ -85,19 +85,19 @@ pub(crate) struct Callers<'a> {
     pub(crate) itself: bool,
 }
 
-impl<'a> Callers<'a> {
-    /// Who is walked for all.
-    pub(crate) fn caller(&self, inventory: &Inventory<'a>) -> Caller {
+impl<'a> ClientSet<'a> {
+    /// The client that is walked for all.
+    pub(crate) fn walked(&self, inventory: &Inventory<'a>) -> Caller {
         Caller { place: inventory.homes[self.at as usize], at: self.at }
     }
 
-    /// All of a class, said by the first of these.
+    /// Merges parts of a class; the client of the first part represents all.
     pub(crate) fn together(inventory: &Inventory<'a>, mut parts: Vec<Self>) -> Option<Self> {
         if parts.len() == 1 {
             return parts.pop();
         }
-        let ranges = parts.iter().flat_map(|one| one.places.ranges()).collect();
-        let mut nodes = parts.iter().map(|one| one.nodes).sum();
+        let ranges = parts.iter().flat_map(|part| part.places.ranges()).collect();
+        let mut nodes = parts.iter().map(|part| part.nodes).sum();
         let first = parts.into_iter().next()?;
         let places = IntervalSet::new(ranges);
         // Only endpoints of one node can be in several parts.
@@ -125,8 +125,8 @@ pub(crate) enum Care {
 /// Makes classes, and remembers what several need.
 pub(crate) struct Classifier<'a> {
     pub(crate) inventory: Arc<Inventory<'a>>,
-    /// What addresses and ports are told apart by.
-    pub(crate) marks: Discriminators,
+    /// What distinguishes addresses and ports.
+    pub(crate) discriminators: Discriminators,
     pub(crate) slices: Numbers<SliceKey<'a>>,
     pub(crate) unlike: Numbers<UnlikeKey<'a>>,
     pub(crate) zones: Numbers<&'a [Text]>,
@@ -143,7 +143,7 @@ pub(crate) struct Classifier<'a> {
 /// An endpoint's node and address, the number of its Service, and where it is found there.
 type Place = (Option<u32>, IpAddr, usize, usize);
 
-/// An address with all that is said of it as an endpoint.
+/// An address with all that is known of it as an endpoint.
 pub(crate) struct Bundle {
     pub(crate) number: u32,
     pub(crate) ip: IpAddr,
@@ -158,11 +158,11 @@ pub(crate) struct Touched {
 }
 
 impl<'a> Classifier<'a> {
-    pub(crate) fn new(inventory: Inventory<'a>, marks: Discriminators) -> Self {
-        let signatures = SignatureNumbers::new(inventory.cluster, &marks.node_labels);
+    pub(crate) fn new(inventory: Inventory<'a>, discriminators: Discriminators) -> Self {
+        let signatures = SignatureNumbers::new(inventory.cluster, &discriminators.node_labels);
         Self {
             inventory: Arc::new(inventory),
-            marks,
+            discriminators,
             slices: Numbers::default(),
             unlike: Numbers::default(),
             zones: Numbers::default(),
@@ -175,7 +175,8 @@ impl<'a> Classifier<'a> {
         }
     }
 
-    /// The target_classes of a target; `first` is a client that is to stand for those like it.
+    /// Classifies nodes, endpoints and clients for a target. `first` is a client that has to
+    /// represent its class.
     pub(crate) fn classify(
         &mut self,
         scope: Scope<'a>,
@@ -183,7 +184,7 @@ impl<'a> Classifier<'a> {
         first: Option<u32>,
     ) -> TargetClasses<'a> {
         let partition = if care == Care::Classes && first.is_none() {
-            let services = scope.services.iter().map(|one| std::ptr::from_ref(*one).addr());
+            let services = scope.services.iter().map(|service| std::ptr::from_ref(*service).addr());
             let key = (services.collect(), scope.ports.iter().copied().collect());
             match self.partition.get(&key) {
                 Some(partition) => Arc::clone(partition),
@@ -196,7 +197,12 @@ impl<'a> Classifier<'a> {
             Arc::new(self.partition(&scope, care, first))
         };
         let mut shape = partition.shape.clone();
-        self.signatures.add_signature(&self.inventory, &mut self.marks, &scope, &mut shape);
+        self.signatures.add_signature(
+            &self.inventory,
+            &mut self.discriminators,
+            &scope,
+            &mut shape,
+        );
         if self.inventory.has_captures() {
             // Captured rules may treat each Service differently.
             self.classified += 1;
@@ -205,7 +211,7 @@ impl<'a> Classifier<'a> {
         TargetClasses { scope, shape, partition }
     }
 
-    /// Forgets what targets had in common, but for what each is told apart by.
+    /// Forgets what targets had in common, except what distinguishes each of them.
     pub(crate) fn forget(&mut self) {
         self.partition = FastMap::default();
     }
@@ -217,10 +223,10 @@ impl<'a> Classifier<'a> {
         let mut odd: Vec<u32> = Vec::new();
         for (number, service) in scope.services.iter().enumerate() {
             let located = self.locate(service);
-            for (at, one) in located.iter().enumerate() {
-                heeds_zones |= one.has_zones;
-                odd.extend(&one.odd);
-                all.push((one.place, one.ip, number, at));
+            for (at, endpoint) in located.iter().enumerate() {
+                heeds_zones |= endpoint.has_zones;
+                odd.extend(&endpoint.odd);
+                all.push((endpoint.place, endpoint.ip, number, at));
             }
             found.push(located);
         }
@@ -233,15 +239,15 @@ impl<'a> Classifier<'a> {
         let mut rest = all.as_slice();
         let mut look = Vec::new();
         while let [(place, ip, number, at), ..] = rest {
-            let many = rest.iter().take_while(|one| one.0 == *place && one.1 == *ip).count();
+            let many = rest.iter().take_while(|known| known.0 == *place && known.1 == *ip).count();
             look.clear();
             for (_, _, number, at) in &rest[..many] {
                 look.push(*number as u64);
                 look.extend(found[*number][*at].look);
             }
-            let one = &found[*number][*at];
+            let endpoint = &found[*number][*at];
             let number = self.bundles.of_list(&look);
-            bundles.push(Bundle { number, ip: *ip, client: one.client });
+            bundles.push(Bundle { number, ip: *ip, client: endpoint.client });
             let range = match place {
                 Some(place) => &mut touched.entry(*place).or_default().bundles,
                 None => &mut loose,
@@ -263,18 +269,28 @@ impl<'a> Classifier<'a> {
             shape: Vec::new(),
             sizes: Vec::new(),
             representatives: Vec::new(),
-            callers: Vec::new(),
+            client_sets: Vec::new(),
             untouched_classes: FastMap::default(),
             touched_classes: FastMap::default(),
         };
         builder.build();
-        let PartitionBuilder { mut shape, sizes, representatives, callers, of, .. } = builder;
+        let PartitionBuilder { mut shape, sizes, representatives, client_sets, of, .. } = builder;
         let (untouched, touched) = (builder.untouched_classes, builder.touched_classes);
         let alone = &bundles[loose];
         shape.push(PART);
-        shape.extend(alone.iter().map(|one| u64::from(one.number)));
-        let loose = alone.iter().map(|one| one.ip).collect();
-        Partition { shape, sizes, representatives, untouched, touched, of, bundles, loose, callers }
+        shape.extend(alone.iter().map(|bundle| u64::from(bundle.number)));
+        let loose = alone.iter().map(|bundle| bundle.ip).collect();
+        Partition {
+            shape,
+            sizes,
+            representatives,
+            untouched,
+            touched,
+            of,
+            bundles,
+            loose,
+            client_sets,
+        }
     }
 
     fn touch(
@@ -295,7 +311,7 @@ impl<'a> Classifier<'a> {
         for place in &inventory.behind {
             let node = &inventory.nodes[*place as usize].node;
             let lacks = |service: &&Service| node.unprogrammed.contains(&service.name);
-            let lacking = scope.services.iter().enumerate().filter(|(_, one)| lacks(one));
+            let lacking = scope.services.iter().enumerate().filter(|(_, service)| lacks(service));
             let lacking: Vec<u64> = lacking.map(|(number, _)| number as u64).collect();
             if !lacking.is_empty() {
                 let more = &mut touched.entry(*place).or_default().more;

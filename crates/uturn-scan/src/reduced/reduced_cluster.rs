@@ -1,5 +1,6 @@
-//! A small cluster in which a target meets what it would meet in the whole one: of nodes and
-//! endpoints that are alike, only those that stand for them, each with how many it stands for.
+//! A small cluster in which packets of a target meet what they would meet in the whole one: of
+//! nodes and endpoints that are alike it has only representatives, each with how many it
+//! represents.
 
 use std::net::IpAddr;
 
@@ -13,7 +14,7 @@ use crate::failover::target_list::TargetList;
 use crate::inventory::Inventory;
 use crate::partition::target_classes::TargetClasses;
 
-/// How many each node and endpoint of a reduced cluster stands for.
+/// How many nodes and endpoints each of a reduced cluster represents.
 #[derive(Debug, Default)]
 pub(crate) struct Weights {
     /// As endpoints that rules pick from, by address.
@@ -38,8 +39,8 @@ pub(crate) fn reduced_cluster(
         homes.insert(stand.place, (stand.homes, stand.targets));
     }
     let mut add = |pod: &Pod| drop(cluster.pods.insert(pod.name.clone(), pod.clone()));
-    for callers in &partition.callers {
-        add(callers.pod);
+    for client_set in &partition.client_sets {
+        add(client_set.pod);
     }
     for port in &scope.ports {
         for (place, pod) in inventory.host_ports.get(port).into_iter().flatten() {
@@ -53,17 +54,18 @@ pub(crate) fn reduced_cluster(
         let mut slices = Vec::new();
         for slice in inventory.cluster.slices(&service.name) {
             let mut endpoints = Vec::new();
-            for one in &slice.endpoints {
-                let home = inventory.node_towards(one.address).and_then(|place| homes.get(&place));
+            for endpoint in &slice.endpoints {
+                let home =
+                    inventory.node_towards(endpoint.address).and_then(|place| homes.get(&place));
                 let Some((many, targets)) =
-                    home.copied().or_else(|| loose.contains(&one.address).then_some((1, 1)))
+                    home.copied().or_else(|| loose.contains(&endpoint.address).then_some((1, 1)))
                 else {
                     continue;
                 };
-                weights.endpoints.insert(one.address, f64::from(many));
-                weights.retries.counts.endpoints.insert(one.address, targets);
-                inventory.pods_at(one.address).iter().for_each(|one| add(one.pod));
-                endpoints.push(one.clone());
+                weights.endpoints.insert(endpoint.address, f64::from(many));
+                weights.retries.counts.endpoints.insert(endpoint.address, targets);
+                inventory.pods_at(endpoint.address).iter().for_each(|resident| add(resident.pod));
+                endpoints.push(endpoint.clone());
             }
             if !endpoints.is_empty() || slice.endpoints.is_empty() {
                 slices.push(EndpointSlice { endpoints, ports: slice.ports.clone(), ..head(slice) });
@@ -79,8 +81,9 @@ pub(crate) fn reduced_cluster(
     for ingress in &scope.ingresses {
         cluster.ingresses.insert(ingress.name.clone(), ingress.clone());
     }
-    let owners = scope.services.iter().map(|one| (&one.name, &one.annotations));
-    let owners = owners.chain(scope.ingresses.iter().map(|one| (&one.name, &one.annotations)));
+    let owners = scope.services.iter().map(|service| (&service.name, &service.annotations));
+    let owners =
+        owners.chain(scope.ingresses.iter().map(|ingress| (&ingress.name, &ingress.annotations)));
     for (owner, annotations) in owners {
         let configs = configs_of(inventory.cluster, owner, annotations);
         let configs = configs.map(|config| (config.name.clone(), config.clone()));
@@ -97,7 +100,7 @@ pub(crate) fn reduced_cluster(
         .map(|ip| inventory.pods_at(*ip))
         .filter(|pods| pods.len() > 1)
         .flatten()
-        .map(|one| one.pod)
+        .map(|resident| resident.pod)
         .collect();
     for pod in shared {
         cluster.pods.insert(pod.name.clone(), pod.clone());

@@ -1,4 +1,4 @@
-//! Who stands for how many in a reduced cluster, and what that cluster lacks beside the whole.
+//! How many objects each object of a reduced cluster represents, and what that cluster lacks.
 //!
 //! Rules of captured nodes may lead to objects that the reduced cluster does not have. Where a
 //! packet gets to such an object, the whole cluster has to be walked.
@@ -18,7 +18,7 @@ use super::reduced_cluster::Weights;
 pub(crate) struct Representatives<'r, 'a> {
     inventory: &'r Inventory<'a>,
     cluster: &'r Cluster,
-    /// How many each stands for; `None` if each stands for itself.
+    /// How many each represents; `None` if each represents only itself.
     weights: Option<Weights>,
 }
 

@@ -12,13 +12,13 @@ use crate::failover::outcome_reuse::ReusableOutcome;
 use crate::failover::split_by_targets::split_by_targets;
 use crate::failover::target_list::TargetList;
 use crate::inventory::Inventory;
-use crate::partition::target_classes::{Callers, Care, TargetClasses};
+use crate::partition::target_classes::{Care, ClientSet, TargetClasses};
 use crate::reduced::reduced_cluster::reduced_cluster;
 use crate::reduced::representatives::Representatives;
 use crate::targets::ScanTarget;
 
 /// Classes of clients, each with its verdicts.
-pub(crate) type Answered<'a> = Vec<(Callers<'a>, Arc<[Verdict]>)>;
+pub(crate) type Answered<'a> = Vec<(ClientSet<'a>, Arc<[Verdict]>)>;
 
 /// What is known of a class of clients however many equals there are.
 #[derive(Clone, Debug)]
@@ -50,26 +50,26 @@ pub(crate) struct TargetJob<'a> {
 impl<'a> TargetJob<'a> {
     /// Each class of its clients with its verdicts.
     pub(crate) fn answered(&self, verdicts: Vec<Arc<[Verdict]>>) -> Answered<'a> {
-        self.target_classes.partition.callers.iter().cloned().zip(verdicts).collect()
+        self.target_classes.partition.client_sets.iter().cloned().zip(verdicts).collect()
     }
 }
 
-/// Walks jobs; many do at a time.
+/// Walks jobs. Several threads share it.
 pub(crate) struct Walker<'a> {
     pub(crate) inventory: Arc<Inventory<'a>>,
     pub(crate) options: Options,
 }
 
 impl<'a> Walker<'a> {
-    /// Walks a client of each class of which nothing is sure yet, in a small cluster; nothing
-    /// where that does not settle it.
+    /// Walks a client of each class whose verdict is not known yet, in a reduced cluster. Returns
+    /// `None` if the reduced cluster is not enough.
     pub(crate) fn walk(
         &self,
         job: &TargetJob<'a>,
         sure: &[KnownAnswer],
     ) -> Result<Option<Walked<'a>>, WalkError> {
-        if let Some(said) = self.known_answers(job, sure) {
-            return Ok(Some(said));
+        if let Some(walked) = self.known_answers(job, sure) {
+            return Ok(Some(walked));
         }
         let (cluster, weights) = reduced_cluster(&self.inventory, &job.target_classes);
         let weights = (job.care == Care::Classes).then_some(weights);
@@ -89,20 +89,20 @@ impl<'a> Walker<'a> {
     ) -> Result<Option<Walked<'a>>, WalkError> {
         let TargetJob { target, target_classes, .. } = job;
         let asked = target_classes.scope.asked.target();
-        let mut answered = Vec::with_capacity(target_classes.partition.callers.len());
-        let mut sure = Sure::with_capacity(target_classes.partition.callers.len());
+        let mut answered = Vec::with_capacity(target_classes.partition.client_sets.len());
+        let mut sure = Sure::with_capacity(target_classes.partition.client_sets.len());
         let mut is_common = true;
-        for (at, callers) in target_classes.partition.callers.iter().enumerate() {
+        for (at, client_set) in target_classes.partition.client_sets.iter().enumerate() {
             if let Some(known) = known.get(at)
-                && let Some((said, is_said_of_all)) = self.known_answer(callers, line, known)
+                && let Some((answers, is_of_all)) = self.known_answer(client_set, line, known)
             {
-                answered.extend(said);
-                is_common &= is_said_of_all;
+                answered.extend(answers);
+                is_common &= is_of_all;
                 sure.push(known.clone());
                 continue;
             }
             let flow = Flow {
-                from: Client::Pod(callers.pod.name.clone()),
+                from: Client::Pod(client_set.pod.name.clone()),
                 to: target.to.clone(),
                 protocol: target.protocol,
             };
@@ -116,24 +116,25 @@ impl<'a> Walker<'a> {
                 Ok(Some([verdict].into()))
             };
             if let Some(line) = line {
-                line.begin(callers.caller(&self.inventory));
+                line.begin(client_set.walked(&self.inventory));
             }
             let Some(verdicts) = walk_client()? else { return Ok(None) };
             let rounds = line.map(|line| line.met.take()).unwrap_or_default();
             let is_sure = verdicts.iter().all(regardless_of_numbers);
             let lesson = || line.and_then(|line| ReusableOutcome::of(walk, line, &rounds));
-            let Some(line) = line.filter(|_| !rounds.iter().all(|one| one.ring.is_even())) else {
+            let Some(line) = line.filter(|_| !rounds.iter().all(|round| round.ring.is_even()))
+            else {
                 sure.push(match is_sure {
                     true => KnownAnswer::Verdicts(Arc::clone(&verdicts)),
                     false => KnownAnswer::learned(lesson()),
                 });
-                answered.push((callers.clone(), verdicts));
+                answered.push((client_set.clone(), verdicts));
                 continue;
             };
             is_common = false;
             sure.push(KnownAnswer::learned(lesson()));
             let mut parts = Vec::new();
-            for (first, part) in split_by_targets(callers, &self.inventory, &rounds) {
+            for (first, part) in split_by_targets(client_set, &self.inventory, &rounds) {
                 let verdicts = match rounds.as_slice() {
                     _ if first == line.walked.get() => Arc::clone(&verdicts),
                     [round] if round.is_all.get() => [round.verdict(first)].into(),
@@ -152,20 +153,20 @@ impl<'a> Walker<'a> {
 
     /// What is known of all classes, if no client has to be walked.
     fn known_answers(&self, job: &TargetJob<'a>, known: &[KnownAnswer]) -> Option<Walked<'a>> {
-        let callers = &job.target_classes.partition.callers;
-        let is_known = |one: &KnownAnswer| !matches!(one, KnownAnswer::Nothing);
-        if known.len() != callers.len() || !known.iter().all(is_known) {
+        let client_sets = &job.target_classes.partition.client_sets;
+        let is_known = |answer: &KnownAnswer| !matches!(answer, KnownAnswer::Nothing);
+        if known.len() != client_sets.len() || !known.iter().all(is_known) {
             return None;
         }
         let behind = job.target_classes.scope.tries_again();
         let line =
             behind.map(|behind| TargetList::new(&self.inventory, &job.target_classes, behind));
-        let mut answered = Vec::with_capacity(callers.len());
+        let mut answered = Vec::with_capacity(client_sets.len());
         let mut is_common = true;
-        for (callers, known) in callers.iter().zip(known) {
-            let (said, is_said_of_all) = self.known_answer(callers, line.as_ref(), known)?;
-            answered.extend(said);
-            is_common &= is_said_of_all;
+        for (client_set, known) in client_sets.iter().zip(known) {
+            let (answers, is_of_all) = self.known_answer(client_set, line.as_ref(), known)?;
+            answered.extend(answers);
+            is_common &= is_of_all;
         }
         Some(Walked { answered, sure: known.to_vec(), is_common })
     }
@@ -173,24 +174,24 @@ impl<'a> Walker<'a> {
     /// What is known of a class, and whether it is known of all that are alike.
     fn known_answer(
         &self,
-        callers: &Callers<'a>,
+        client_set: &ClientSet<'a>,
         line: Option<&TargetList>,
         known: &KnownAnswer,
     ) -> Option<(Answered<'a>, bool)> {
         let lesson = match known {
             KnownAnswer::Nothing => return None,
             KnownAnswer::Verdicts(verdicts) => {
-                return Some((vec![(callers.clone(), Arc::clone(verdicts))], true));
+                return Some((vec![(client_set.clone(), Arc::clone(verdicts))], true));
             }
             KnownAnswer::Reusable(lesson) => lesson,
         };
-        let caller = callers.caller(&self.inventory);
+        let caller = client_set.walked(&self.inventory);
         let round = lesson.round(line?, caller)?;
         if round.ring.is_even() {
-            return Some((vec![(callers.clone(), [round.verdict(caller)].into())], true));
+            return Some((vec![(client_set.clone(), [round.verdict(caller)].into())], true));
         }
         let rounds = [Rc::new(round)];
-        let parts = split_by_targets(callers, &self.inventory, &rounds).into_iter();
+        let parts = split_by_targets(client_set, &self.inventory, &rounds).into_iter();
         let parts = parts.map(|(first, part)| (part, [rounds[0].verdict(first)].into()));
         Some((together(&self.inventory, parts.collect()), false))
     }
@@ -202,17 +203,17 @@ impl KnownAnswer {
     }
 }
 
-/// Clients with equal verdicts are one class, wherever they stand in line.
+/// Clients with equal verdicts are one class, whatever their order.
 fn together<'a>(inventory: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> {
     let mut places: FastMap<_, usize> = FastMap::default();
-    let mut kept: Vec<(Vec<Callers<'a>>, Arc<[Verdict]>)> = Vec::new();
+    let mut kept: Vec<(Vec<ClientSet<'a>>, Arc<[Verdict]>)> = Vec::new();
     for (part, verdicts) in parts {
-        let all = verdicts.iter().map(|one| {
+        let all = verdicts.iter().map(|verdict| {
             let rounded =
                 |(end, share): &(Outcome, Share)| (*end, (share.get() * 1e10).round() as u64);
-            let mut outcomes: Vec<_> = one.outcomes.iter().map(rounded).collect();
+            let mut outcomes: Vec<_> = verdict.outcomes.iter().map(rounded).collect();
             outcomes.sort_unstable();
-            (outcomes, one.mechanisms.clone())
+            (outcomes, verdict.mechanisms.clone())
         });
         let at = *places.entry(all.collect::<Vec<_>>()).or_insert(kept.len());
         match kept.get_mut(at) {
@@ -221,7 +222,7 @@ fn together<'a>(inventory: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> 
         }
     }
     let all = kept.into_iter();
-    all.filter_map(|(parts, verdicts)| Some((Callers::together(inventory, parts)?, verdicts)))
+    all.filter_map(|(parts, verdicts)| Some((ClientSet::together(inventory, parts)?, verdicts)))
         .collect()
 }
 

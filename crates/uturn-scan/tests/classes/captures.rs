@@ -104,7 +104,7 @@ fn capture(cluster: &Cluster, node: &Node, dice: &mut Dice) -> Capture {
     Capture { node: node.name.clone(), files: files.map(file).collect() }
 }
 
-/// The address of some pod or node, or none that anybody has.
+/// The address of some pod or node, or an address that none has.
 fn some_client(cluster: &Cluster, family: Family, dice: &mut Dice) -> IpAddr {
     let pods = cluster.pods.values().flat_map(|pod| &pod.ips);
     let nodes = cluster.nodes.values().flat_map(|node| &node.internal_ips);
@@ -195,7 +195,7 @@ fn routed(
         let all = bound.iter().map(|ip| whole(*ip)).collect();
         links.push(("kube-ipvs0".to_owned(), all));
     }
-    for other in cluster.nodes.values().filter(|one| one.name != node.name) {
+    for other in cluster.nodes.values().filter(|other| other.name != node.name) {
         for net in &other.pod_cidrs {
             let _ = match dice.below(9) {
                 0 | 1 if is_well => Ok(()),

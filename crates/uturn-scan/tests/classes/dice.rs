@@ -1,5 +1,5 @@
-//! Random clusters, small and mean: whatever may make two pods or two nodes unlike each
-//! other happens now and then.
+//! Small random clusters: everything that can distinguish two pods or two nodes occurs now and
+//! then.
 
 use std::fmt::Write as _;
 
@@ -513,7 +513,7 @@ fn ingress(
     }
     let mut rules = Vec::new();
     for host in 0..=dice.below(2) {
-        let one = &services[dice.below(services.len())];
+        let service = &services[dice.below(services.len())];
         let other = &services[dice.below(services.len())];
         let host = dice
             .one_of(
@@ -528,7 +528,7 @@ fn ingress(
             .to_owned();
         rules.push(format!(
             "  - {{{host}http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: {}, port: {{number: {}}}}}}}}}, {{path: /a, pathType: Exact, backend: {{service: {{name: {}, port: {{number: {}}}}}}}}}]}}}}",
-            one.name, one.ports, other.name, other.ports
+            service.name, service.ports, other.name, other.ports
         ));
     }
     let _ = writeln!(

@@ -5,6 +5,7 @@ use uturn_diagnose::{Severity, analyze};
 use uturn_model::{Cluster, Name};
 use uturn_path::Engine;
 use uturn_report::scan::Listing;
+use uturn_report::schema::explain_classes::Classes as ClassesJson;
 use uturn_report::schema::scan::Scan as ScanJson;
 use uturn_report::{ScanReport, classes, html, junit, sarif, scan};
 use uturn_scan::Scanner;
@@ -65,7 +66,7 @@ fn explain_classes(cluster: &Cluster, args: &Scan, printer: &Printer) -> Result<
     }
     let explained = scanner.explain_classes(&scanner.scan(&targets)?)?;
     let text = |style| classes::text(&explained, style);
-    print(printer, output, text, || classes::json(&explained));
+    print(printer, output, text, || ClassesJson::from(&*explained));
     Ok(Status::Clean)
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::common::{Folder, root, run, uturn};
+use super::schema::assert_conforms;
 use insta::assert_snapshot;
 use serde_json::Value;
 
@@ -74,6 +75,7 @@ fn scan_explains_its_classes() {
 #[test]
 fn explained_classes_as_json() {
     let told = json(&["scan", "--explain-classes", "-f", "examples/shop", "-o", "json"]);
+    assert_conforms("explain-classes", &told);
     let targets = told["targets"].as_array().unwrap();
     let ingress = targets.iter().find(|one| one["object"] == "Ingress shop/front").unwrap();
     assert_eq!(ingress["closeness"], "classes");

@@ -3,8 +3,10 @@
 use std::fs;
 
 use insta::assert_snapshot;
+use serde_json::Value;
 
 use super::common::{Folder, root, run};
+use super::schema::assert_conforms;
 
 /// The shop with this many more Ingresses, all of which loop; they lead to its two Services in
 /// turn.
@@ -69,4 +71,43 @@ fn a_short_list_is_the_same_either_way() {
     let short = run(&["scan", "-f", "examples/shop"]);
     assert_eq!(short, run(&["scan", "-f", "examples/shop", "--all"]));
     assert!(short.starts_with("exit 1\n--- stdout\nFAILING "), "{short}");
+}
+
+#[test]
+fn json_has_the_groups() {
+    let folder = shop_with("groups-json", 24);
+    let told = folder.run(&["scan", "-q", "-f", ".", "-o", "json"]);
+    let scan: Value = serde_json::from_str(told.split_once("--- stdout\n").unwrap().1).unwrap();
+    assert_conforms("scan", &scan);
+    let findings = scan["findings"].as_array().unwrap();
+    let groups = scan["groups"].as_array().unwrap();
+    assert!(groups.len() * 4 < findings.len(), "{groups:#?}");
+    // Each finding is in one group, that of its cause.
+    let mut grouped: Vec<u64> = Vec::new();
+    for group in groups {
+        let members = group["findings"].as_array().unwrap();
+        for member in members.iter().map(|member| member.as_u64().unwrap()) {
+            let finding = &findings[member as usize];
+            for field in ["code", "mechanism"] {
+                assert_eq!(finding[field], group[field], "{finding:#}");
+            }
+            assert_eq!(finding["subject"]["kind"], group["kind"]);
+            grouped.push(member);
+        }
+        assert_eq!(findings[members[0].as_u64().unwrap() as usize]["severity"], group["severity"]);
+        assert!(group["objects"].as_u64().unwrap() <= members.len() as u64);
+        assert!(group["targets"].as_u64().unwrap() >= group["objects"].as_u64().unwrap());
+    }
+    grouped.sort_unstable();
+    assert_eq!(grouped, (0..findings.len() as u64).collect::<Vec<_>>());
+    // The text of the same scan begins with the same group.
+    let loops = &groups[0];
+    assert_eq!(
+        (&loops["code"], &loops["mechanism"]),
+        (&"UT101".into(), &"asymmetric-return".into())
+    );
+    let text = folder.run(&["scan", "-q", "-f", "."]);
+    let cure = loops["cure"]["text"].as_str().unwrap();
+    assert_eq!(loops["cure"]["scope"], "each");
+    assert!(text.contains(&format!("one each; for the worst: {cure}")), "{cure}\n{text}");
 }

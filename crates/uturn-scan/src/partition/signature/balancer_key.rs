@@ -74,8 +74,10 @@ impl Sample {
         let mut homes = Vec::new();
         let none = Labels::new();
         let names = (0u32..).filter_map(|number| Name::new(format!("sample-{number}")).ok());
-        let kinds =
-            [&none].into_iter().chain(node_labels).flat_map(|one| [(one, true), (one, false)]);
+        let kinds = [&none]
+            .into_iter()
+            .chain(node_labels)
+            .flat_map(|labels| [(labels, true), (labels, false)]);
         for (name, (labels, is_home)) in names.zip(kinds) {
             let mut node = Node::new(name.clone(), Origin::file("sample"));
             node.labels = labels.clone();
@@ -96,7 +98,9 @@ impl Sample {
         facts: &[LoadBalancerFact],
     ) -> Vec<(IpAddr, BalancerKey)> {
         let services = &scope.services;
-        if scope.ingresses.is_empty() && services.iter().all(|one| one.load_balancer.is_empty()) {
+        if scope.ingresses.is_empty()
+            && services.iter().all(|service| service.load_balancer.is_empty())
+        {
             return Vec::new();
         }
         let asked = scope.asked.to.ip();
@@ -115,12 +119,12 @@ impl Sample {
         self.cluster.endpoints.clear();
         self.cluster.ingresses.clear();
         self.cluster.load_balancers.clear();
-        let owner = |one: &LoadBalancer| {
-            let rule = one.listeners.iter().flat_map(|listener| &listener.rules).next()?;
+        let owner = |balancer: &LoadBalancer| {
+            let rule = balancer.listeners.iter().flat_map(|listener| &listener.rules).next()?;
             place(services, &rule.service)
         };
-        made.sort_by_key(|one| (Reverse(one.vip == asked), owner(one)));
-        made.iter().map(|one| (one.vip, self.key(one, services))).collect()
+        made.sort_by_key(|balancer| (Reverse(balancer.vip == asked), owner(balancer)));
+        made.iter().map(|balancer| (balancer.vip, self.key(balancer, services))).collect()
     }
 
     /// An endpoint of a Service on each of its homes. The place of each of the Service's ports
@@ -183,7 +187,7 @@ impl Sample {
             let (is_pod, port) = match kind {
                 TargetKind::NodePort(_) => {
                     let is_it = |port: Port| port.number() == address.port();
-                    (false, ports.iter().position(|one| one.node_port.is_some_and(is_it)))
+                    (false, ports.iter().position(|port| port.node_port.is_some_and(is_it)))
                 }
                 TargetKind::Pod { .. } => (true, usize::from(address.port()).checked_sub(1)),
             };

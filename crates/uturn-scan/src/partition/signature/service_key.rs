@@ -60,7 +60,7 @@ impl<'a> ServiceKey<'a> {
             load_balancer,
             unjudged,
             // Read by kube-proxy through `Switches` and the binding, and by the cloud's controller,
-            // whose load balancers are keys of their own.
+            // whose load balancers have separate keys.
             labels: _,
             annotations,
             // The signature has them by their order.
