@@ -1,7 +1,7 @@
 //! Compares uturn with the real thing: kube-proxy with a real API server, and the kernel.
 //!
 //! **Owns** the conformance stage: it makes clusters ([`case`], [`generate`]), gives them to a
-//! real API server ([`control`]), runs kube-proxy as each node of them ([`node`]), and judges
+//! real API server ([`control_plane`]), runs kube-proxy as each node of them ([`node`]), and judges
 //! twice: what kube-proxy left in the kernel against what `uturn_kubeproxy` writes ([`rules`]),
 //! and where packets and their answers end in that kernel against `uturn_netfilter`'s walk over
 //! the same dump ([`packets`]). [`mode`] has the differences between modes of kube-proxy; IPVS

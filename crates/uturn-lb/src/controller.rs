@@ -2,7 +2,7 @@
 //!
 //! Services of type LoadBalancer and the Ingresses that the cloud serves become listeners; both
 //! may share an address. Which listeners, and with which targets, is up to the
-//! [`CloudModel`](crate::cloud::CloudModel) of the cluster's cloud. What Facts state of a load
+//! [`CloudModel`] of the cluster's cloud. What Facts state of a load
 //! balancer wins over what was worked out.
 
 use std::collections::BTreeMap;
