@@ -47,6 +47,7 @@ pub mod service;
 pub mod share;
 pub mod unjudged;
 pub mod version;
+pub mod wording;
 pub mod workload;
 
 pub use addr::{Family, Port, Protocol};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use uturn_diagnose::{Clients, Observation};
+pub use uturn_model::wording::{count, some_of};
 use uturn_model::{Evidence, NamespacedName, Outcome, Share, Text, Verdict};
 
 /// `always`, `1 in 3`, `2 in 3`, `17 %`.
@@ -102,21 +103,6 @@ pub fn first_of(all: &[impl std::fmt::Display]) -> String {
         [only] => only.to_string(),
         [first, rest @ ..] => format!("{first}, or {} more", rest.len()),
     }
-}
-
-/// A few of many: `a, b, c and 4 more`.
-pub fn some_of(all: &[String]) -> String {
-    const SHOWN: usize = 3;
-    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    match all.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
-}
-
-/// `1 pod`, `3 pods`.
-pub fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// Where something was observed: `node/n1`, or nothing for what is written.

@@ -188,20 +188,6 @@ impl Suppositions {
     }
 }
 
-/// `1 node`, `3 nodes`.
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
-}
-
-/// A few of many, for a message: `a, b, c and 4 more`.
-fn some_of<T: ToString>(all: &[T]) -> String {
-    let shown: Vec<String> = all.iter().take(3).map(ToString::to_string).collect();
-    match all.len().saturating_sub(shown.len()) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
-}
-
 /// Ranges for a message.
 fn joined<T: ToString>(all: &[T]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

@@ -2,6 +2,7 @@
 //! says nothing of the node.
 
 use uturn_model::capture::CaptureFile;
+use uturn_model::wording::some_of;
 use uturn_model::{Capture, Cluster, Family, Name, Node, ProxyMode, Supposition};
 
 /// What is supposed of one kind of file.
@@ -107,13 +108,4 @@ pub(crate) fn supposed(cluster: &Cluster) -> Vec<Supposition> {
         });
     }
     all
-}
-
-/// A few of many: `n1, n2, n3 and 4 more`.
-fn some_of(all: &[&Name]) -> String {
-    let shown: Vec<&str> = all.iter().take(3).map(|name| name.as_str()).collect();
-    match all.len() - shown.len() {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
 }

@@ -8,10 +8,11 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
 use uturn_model::pod::Phase;
+use uturn_model::wording::{count, some_of};
 use uturn_model::{Family, Service};
 
+use super::Suppositions;
 use super::ranges::Ranges;
-use super::{Suppositions, count, some_of};
 use crate::decode::objects::Objects;
 
 /// The ranges of nodes and of pods; each node has a /64 of the latter.

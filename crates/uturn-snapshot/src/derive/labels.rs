@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use uturn_model::wording::{count, some_of};
 use uturn_model::{NamespacedName, ObjectRef, Pod, Text, Workload, WorkloadKind};
 
-use super::{Suppositions, count, some_of};
+use super::Suppositions;
 use crate::decode::objects::Objects;
 
 /// Labels whose values only the running cluster knows.

@@ -6,10 +6,11 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::Firewall;
+use uturn_model::wording::{count, some_of};
 use uturn_model::{Family, Name, Node};
 
 use super::ranges::{self, Ranges};
-use super::{Suppositions, count, nowhere, some_of};
+use super::{Suppositions, nowhere};
 use crate::decode::facts::{Fact, NodeFacts};
 use crate::decode::objects::Objects;
 

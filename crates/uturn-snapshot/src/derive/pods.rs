@@ -7,12 +7,13 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
 use uturn_model::pod::Phase;
+use uturn_model::wording::{count, some_of};
 use uturn_model::{
     Name, NamespacedName, Node, ObjectKind, ObjectRef, Pod, Selector, Workload, WorkloadKind,
 };
 
 use super::ranges::Ranges;
-use super::{Suppositions, count, labels, owners, some_of};
+use super::{Suppositions, labels, owners};
 use crate::decode::objects::Objects;
 
 /// How many pods of one workload are made up at most.

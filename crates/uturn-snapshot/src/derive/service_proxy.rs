@@ -4,10 +4,11 @@
 
 use uturn_model::pod::PodSpec;
 use uturn_model::proxy::Translates;
+use uturn_model::wording::count;
 use uturn_model::{Basis, Known, Labels, ServiceProxy, WorkloadKind};
 
 use super::unjudged::Gaps;
-use super::{Suppositions, count, daemon_sets, proxy};
+use super::{Suppositions, daemon_sets, proxy};
 use crate::decode::objects::Objects;
 
 /// What Facts state, else what configurations and running programs say.

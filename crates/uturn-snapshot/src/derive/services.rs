@@ -5,10 +5,11 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use uturn_model::service::ServiceKind;
+use uturn_model::wording::{count, some_of};
 use uturn_model::{Family, Port, Service};
 
+use super::Suppositions;
 use super::ranges::Ranges;
-use super::{Suppositions, count, some_of};
 use crate::decode::objects::Objects;
 
 /// The ports that Kubernetes gives out.
