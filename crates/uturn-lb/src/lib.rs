@@ -23,4 +23,5 @@ pub mod http;
 pub mod l7;
 pub mod profile;
 pub mod rules;
+pub mod schedule;
 pub mod targets;
