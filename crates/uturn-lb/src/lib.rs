@@ -15,6 +15,7 @@
 //! **Start reading** at [`decide`], then at [`cloud`].
 
 pub mod cloud;
+pub mod config;
 pub mod controller;
 pub mod decide;
 pub mod health;
