@@ -79,7 +79,12 @@ impl Stamina {
 
     /// Whether it is left alone.
     pub fn rests(&self, now: Instant) -> bool {
-        self.rests_until.is_some_and(|until| now < until)
+        self.rest_ends(now).is_some()
+    }
+
+    /// When its rest ends. Returns `None` if it does not rest.
+    pub fn rest_ends(&self, now: Instant) -> Option<Instant> {
+        self.rests_until.filter(|until| now < *until)
     }
 }
 
