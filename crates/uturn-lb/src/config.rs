@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use uturn_model::lb::{Listener, Source};
 use uturn_model::network::SecurityGroup;
 use uturn_model::{IpNet, LoadBalancer, Text};
 
@@ -20,6 +21,25 @@ pub struct Config {
     pub load_balancers: Vec<Served>,
     /// The security groups that load balancers name.
     pub security_groups: Vec<SecurityGroup>,
+}
+
+impl Config {
+    /// Load balancers of which nothing but their decisions is configured. Where the client's
+    /// address is kept, each request has a connection to its target for itself.
+    pub fn plain(load_balancers: Vec<LoadBalancer>) -> Self {
+        let settings = |listener: &Listener| {
+            let mut settings = ListenerSettings::default();
+            if listener.profile.source == Source::Kept {
+                settings.keepalive.connections = 0;
+            }
+            settings
+        };
+        let load_balancers = load_balancers.into_iter().map(|load_balancer| Served {
+            listeners: load_balancer.listeners.iter().map(settings).collect(),
+            load_balancer,
+        });
+        Self { load_balancers: load_balancers.collect(), ..Self::default() }
+    }
 }
 
 /// A load balancer with the settings of its listeners.

@@ -26,7 +26,7 @@ pub fn position(rules: &[Rule], host: &str, path: &str) -> Option<usize> {
             let path_rank =
                 path_rank(rule.path.as_ref().map(|(path, kind)| (&**path, *kind)), path)?;
             // The first of equals wins.
-            Some(((host_rank, path_rank, std::cmp::Reverse(i)), i))
+            Some(((host_rank, path_rank, Reverse(i)), i))
         })
         .max()
         .map(|(_, i)| i)

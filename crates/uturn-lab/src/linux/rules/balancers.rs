@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
-use uturn_lb::l7::{replaced_source, steer};
 use uturn_lb::profile::prober;
+use uturn_lb::source::replaced_source;
+use uturn_lb::steer;
 use uturn_model::lb::{Scope, Source};
 use uturn_model::{Cluster, Family, LoadBalancer};
 

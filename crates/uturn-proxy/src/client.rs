@@ -1,0 +1,10 @@
+//! Connections from clients.
+
+mod accept;
+mod phase;
+mod prefixed;
+mod stream;
+mod watched;
+
+pub(crate) use accept::Accepted;
+pub(crate) use phase::{ExchangeGuard, Phase};
