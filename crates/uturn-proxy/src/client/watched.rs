@@ -9,6 +9,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::phase::Phase;
 
+/// Pieces that are shorter than this together are written as one.
+const SHORT: usize = 4096;
+
 /// A client's stream.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
@@ -57,7 +60,19 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let result = if length <= SHORT {
+            // One piece costs the kernel less than several.
+            let mut whole = [0; SHORT];
+            let mut end = 0;
+            for part in parts {
+                whole[end..end + part.len()].copy_from_slice(part);
+                end += part.len();
+            }
+            Pin::new(&mut self.stream).poll_write(cx, &whole[..end])
+        } else {
+            Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+        };
         self.phase.wrote(result.is_pending());
         result
     }

@@ -1,6 +1,6 @@
 //! What a proxy removes from headers and adds to them.
 
-use http::header::{CONNECTION, Entry, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, Entry, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
@@ -9,6 +9,19 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+
+/// Headers on which a message's end or origin depends.
+const DECISIVE: [&str; 9] = [
+    "connection",
+    "content-length",
+    "host",
+    "transfer-encoding",
+    "upgrade",
+    "x-forwarded-for",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
 
 /// What targets are told of a client. The same for all requests of a connection.
 #[derive(Clone, Debug)]
@@ -43,6 +56,10 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
     if headers.contains_key(CONNECTION) {
         remove_nominated(headers);
     }
+    if headers.contains_key(TRANSFER_ENCODING) {
+        // It decides alone; a length beside it is at best superfluous (RFC 9112, section 6.3).
+        headers.remove(CONTENT_LENGTH);
+    }
     for name in [KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE] {
         // Most requests have none of them: a look-up is cheaper than a removal.
         if headers.contains_key(&name) {
@@ -60,15 +77,29 @@ fn remove_nominated(headers: &mut HeaderMap) {
     for value in &values {
         for token in tokens(value) {
             let Ok(name) = HeaderName::from_bytes(token.as_bytes()) else { continue };
-            if name != HOST && name != http::header::CONTENT_LENGTH {
+            if name != HOST && name != CONTENT_LENGTH {
                 headers.remove(name);
             }
         }
     }
 }
 
+/// Removes headers that a target which reads underscores as dashes, as CGI does, would take for
+/// those that say where a request ends or where it comes from.
+fn remove_look_alikes(headers: &mut HeaderMap) {
+    let is_look_alike = |name: &&HeaderName| {
+        let name = name.as_str();
+        name.contains('_') && DECISIVE.contains(&&*name.replace('_', "-"))
+    };
+    let found: Vec<HeaderName> = headers.keys().filter(is_look_alike).cloned().collect();
+    for name in found {
+        headers.remove(name);
+    }
+}
+
 /// Tells a target who asked, and how.
 pub(super) fn add_forwarded(headers: &mut HeaderMap, forwarded: &Forwarded) {
+    remove_look_alikes(headers);
     match headers.entry(FORWARDED_FOR) {
         Entry::Vacant(entry) => {
             entry.insert(forwarded.client.clone());
@@ -136,6 +167,18 @@ mod tests {
         let found = remove_hop_by_hop(&mut map);
         assert_eq!(names(&map), ["host", "content-length"]);
         assert_eq!(found, HopByHop { upgrade: None, takes_trailers: true });
+    }
+
+    #[test]
+    fn look_alikes_do_not_pass() {
+        let mut map = headers(&[
+            ("transfer_encoding", "chunked"),
+            ("x_forwarded_for", "6.6.6.6"),
+            ("my_header", "1"),
+            ("x-real_ip", "6.6.6.6"),
+        ]);
+        remove_look_alikes(&mut map);
+        assert_eq!(names(&map), ["my_header"]);
     }
 
     #[test]

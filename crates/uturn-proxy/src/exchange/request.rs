@@ -20,22 +20,21 @@ pub(super) fn check<B>(request: &Request<B>, listener: &Listener) -> Result<(), 
         return Err(OwnAnswer::closing(StatusCode::METHOD_NOT_ALLOWED, why));
     }
     let mut hosts = request.headers().get_all(HOST).iter();
-    match (hosts.next(), hosts.next(), request.version()) {
-        (_, Some(_), _) => return bad("more than one Host"),
-        (None, _, Version::HTTP_11) => return bad("no Host"),
-        (Some(host), None, _) if !host.is_empty() && !is_authority(host) => {
-            return bad("Host is no host");
-        }
-        (Some(host), None, Version::HTTP_2) if differs(request.uri(), host) => {
-            return bad("Host and :authority differ");
+    match (hosts.next(), hosts.next()) {
+        (_, Some(_)) => return bad("more than one Host"),
+        (None, _) if request.version() == Version::HTTP_11 => return bad("no Host"),
+        (Some(host), None) if !is_authority(host) => return bad("Host is no host"),
+        (Some(host), None) if differs(request.uri(), host) => {
+            return bad("Host is not the host of the request's target");
         }
         _ => {}
     }
-    if request.uri().authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        return bad("a host with user information");
+    if !is_target(request) {
+        return bad("the request's target is no path");
     }
-    if let Some(coding) = request.headers().get(TRANSFER_ENCODING)
-        && !coding.as_bytes().eq_ignore_ascii_case(b"chunked")
+    let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
+    if let Some(coding) = codings.next()
+        && (codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
     {
         let why = "a transfer coding other than chunked";
         return Err(OwnAnswer::closing(StatusCode::NOT_IMPLEMENTED, why));
@@ -91,6 +90,20 @@ pub(super) fn to_http2_form<B>(request: &mut Request<B>) -> Result<(), OwnAnswer
     request.headers_mut().remove(HOST);
     *request.version_mut() = Version::HTTP_2;
     Ok(())
+}
+
+/// Whether the target of a request is one that an origin server has: a path, an URL with a host, or
+/// a star for `OPTIONS`.
+fn is_target<B>(request: &Request<B>) -> bool {
+    let uri = request.uri();
+    match (uri.scheme(), uri.authority()) {
+        (Some(_), Some(authority)) => !authority.as_str().contains('@'),
+        (None, None) => {
+            uri.path().starts_with('/')
+                || (uri.path() == "*" && request.method() == Method::OPTIONS)
+        }
+        _ => false,
+    }
 }
 
 fn content_length(headers: &HeaderMap) -> Option<u64> {

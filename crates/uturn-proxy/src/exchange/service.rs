@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, EXPECT, TE, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -112,18 +112,12 @@ pub(crate) async fn serve(
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
     let exchange = client.phase.begin();
-    let is_ambiguous = request.headers().contains_key(TRANSFER_ENCODING);
     let listener = client.slot.current();
     let answered = match admit(&client, &listener, request) {
         Ok(admitted) => forward(&client, &listener, admitted).await,
         Err(own) => Err(own),
     };
     let mut response = answered.unwrap_or_else(|own| answer_alone(&client, own));
-    if is_ambiguous {
-        // A length beside the transfer coding is not seen here, and must not be trusted (RFC 9112,
-        // section 6.3): what follows may be meant as a part of this request.
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
     response.body_mut().hold(exchange);
     Ok(response)
 }
@@ -157,7 +151,7 @@ fn admit(
     }
     let headers = request.headers_mut();
     // The client's side is told to go on when its body is asked for.
-    headers.remove(http::header::EXPECT);
+    headers.remove(EXPECT);
     add_forwarded(headers, &client.forwarded);
     let upgrade = hop_by_hop.upgrade.filter(|_| may_upgrade);
     let is_upgrade = upgrade.is_some();

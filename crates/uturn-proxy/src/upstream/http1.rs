@@ -56,7 +56,9 @@ impl Http1 {
             if self.is_alive {
                 self.is_alive = Pin::new(&mut self.connection).poll(cx).is_pending();
             }
-            answer.as_mut().poll(cx)
+            // The answer comes out of the connection that was polled just now: nothing else will
+            // have to wake this task for it.
+            answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         })
         .await
         .map_err(|mut failed| SendError {
