@@ -21,6 +21,7 @@ pub mod decide;
 pub mod event;
 pub mod health;
 pub mod profile;
+pub mod proxy_header;
 pub mod rules;
 pub mod schedule;
 pub mod source;
