@@ -89,13 +89,13 @@ impl<'a> Walk<'_, 'a> {
         let (kind, why, outcome, mechanism) = match listening {
             Listening::Unknown => {
                 let why =
-                    format!("whether somebody listens on port {} is not given", leg.dst.port());
+                    format!("whether a process listens on port {} is not given", leg.dst.port());
                 state
                     .note(place, Step::new(StepKind::Unknown, why, self.engine.by(at)).seeing(leg));
                 return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
             }
             Listening::No => {
-                let why = format!("nobody listens on port {}", leg.dst.port());
+                let why = format!("no process listens on port {}", leg.dst.port());
                 let mechanism = match self.engine.lacks_rules(at, leg.dst, protocol) {
                     true => Mechanism::RuleMissing,
                     false => Mechanism::WrongPort,
@@ -109,7 +109,7 @@ impl<'a> Walk<'_, 'a> {
                     true => Mechanism::TlsBypassed,
                     false => Mechanism::WrongPort,
                 };
-                let why = "somebody listens here, and does not speak TLS".to_owned();
+                let why = "a process listens on this port, and does not speak TLS".to_owned();
                 (StepKind::Deliver, why, Outcome::TlsError, Some(mechanism))
             }
             Listening::Yes(why) => (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None),
@@ -200,7 +200,7 @@ impl<'a> Engine<'a> {
         let leg = state.packet.leg();
         let wanted = match home {
             Peer::Balancer(_) => "to the load balancer",
-            _ => "to who asked, with the address that was asked",
+            _ => "to the caller, from the address that it called",
         };
         if let Peer::Pod(pod) = party
             && let Some(node) = &pod.node

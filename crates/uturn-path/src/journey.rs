@@ -250,7 +250,7 @@ impl<'a> Engine<'a> {
                 name: self.balancers()[i].name.clone(),
                 origin: self.balancer_origin(i),
             },
-            Peer::Outside => Evidence::Outside { what: "somebody outside".into() },
+            Peer::Outside => Evidence::Outside { what: "a host outside the cluster".into() },
         }
     }
 }

@@ -59,7 +59,7 @@ fn version(engine: &Engine<'_>, node: &Node) -> Check {
     if let Some(other) = proxy.replaced_by() {
         let said = format!("{other} serves Services, and kube-proxy does not run");
         return Check::ok(
-            "who serves Services is known",
+            "what serves Services is known",
             format!("{said} ({})", proxy.served_by.basis),
         );
     }
@@ -158,7 +158,7 @@ fn rp_filter(engine: &Engine<'_>, node: &Node) -> Check {
 /// Rules of the node's own, and above all those that stop health checks.
 fn firewall(cluster: &Cluster, node: &Node) -> Check {
     let probes = cloud::words(cluster).probes;
-    let what = format!("no firewall of its own stops {probes} or NodePorts");
+    let what = format!("no firewall on the node stops {probes} or NodePorts");
     let Some(firewall) = &node.firewall else {
         return Check::unknown(what, "no rules beside kube-proxy's are stated")
             .next(format!("on {}: iptables-save | grep -v KUBE-", node.name));

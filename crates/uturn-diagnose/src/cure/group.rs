@@ -138,7 +138,7 @@ impl Rule {
                     "{}security group {group}: let {said} in, before any rule that drops it",
                     cloud::at_place(case.cluster())
                 ))
-                .costs(format!("{so}: everybody in that range does"))
+                .costs(format!("{so}: every client in that range does"))
                 .trial(),
         )
     }

@@ -124,7 +124,7 @@ impl<'a> Walk<'_, 'a> {
             None if self.engine.is_inside(dst) && !self.engine.is_endpoint(dst) => {
                 let (why, by) = self.engine.nobody_at(dst);
                 if !self.engine.is_surely_nobodys(dst) {
-                    let why = format!("{why} that is given: who has it is not known");
+                    let why = format!("{why} that is given: which host has it is not known");
                     state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                     return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
                 }

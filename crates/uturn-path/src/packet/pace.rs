@@ -49,8 +49,9 @@ impl Pace {
         let suppose = || Supposition {
             about: "when the client sends the first packet of a connection again".into(),
             taken: "after 1, 3, 7 and more seconds".into(),
-            because: "nobody says which kernel it has: since Linux 6.5 it is after 1, 2, 3, 4"
-                .into(),
+            because:
+                "the version of its kernel is not stated: since Linux 6.5 it is after 1, 2, 3, 4"
+                    .into(),
             settle: "kubectl get nodes -o wide".into(),
         };
         Self { seconds, supposed: version.is_none().then(suppose) }

@@ -117,7 +117,7 @@ pub(super) fn suppose(proxy: &Known<ServiceProxy>, suppositions: &mut Suppositio
     };
     let taken = format!("{} in place of kube-proxy, {how}", proxy.value);
     let settle = "state spec.kubeProxy.replacedBy in Facts";
-    suppositions.suppose("who serves Services", taken, trace(proxy), settle);
+    suppositions.suppose("what serves Services", taken, trace(proxy), settle);
 }
 
 /// Lists the Services of which no call is judged: those of programs that are not modelled.

@@ -29,7 +29,7 @@ fn check_of_names() {
 #[test]
 fn check_of_nodes() {
     let told = run(&["check", "-f", "scenarios/probe-firewall.yaml", "nodes"]);
-    assert!(told.contains("failed  no firewall of its own stops health checks"), "{told}");
+    assert!(told.contains("failed  no firewall on the node stops health checks"), "{told}");
     assert_snapshot!("nodes_wide", run(&["check", "-f", SHOP, "nodes", "-o", "wide"]));
 }
 

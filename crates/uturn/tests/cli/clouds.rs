@@ -262,7 +262,7 @@ fn cilium_in_place_of_kube_proxy_connects_to_endpoints() {
     let folder = folder("clouds-cilium", &parts);
     let scan = folder.run(&["scan", "-f", "."]);
     assert_begins(&scan, "exit 0\n--- stdout\nnothing found; 4 of 4 flows fine");
-    assert_has(&scan, &["supposed: who serves Services: Cilium in place of kube-proxy"]);
+    assert_has(&scan, &["supposed: what serves Services: Cilium in place of kube-proxy"]);
     assert_lacks(&scan, &["kube-proxy mode", "kube-proxy version", "cluster CIDR"]);
     for to in ["svc/shop/web:80", "http://20.1.2.3/", "10.224.0.1:30080"] {
         let told = trace(&folder, "pod/shop/client", to);

@@ -226,7 +226,7 @@ spec:
 #[test]
 fn a_seed_draws_the_same_scenarios_again() {
     let folder = Folder::new("fuzz-drawn");
-    let args = ["lab", "fuzz", "--seed", "5", "--first", "3", "--count", "2", "--draw-only"];
+    let args = ["lab", "fuzz", "--seed", "5", "--first", "3", "--count", "2", "--generate-only"];
     let told = folder.run(&args);
     assert!(told.contains("exit 0") && told.contains("uturn-fuzz-5-4.yaml"), "{told}");
     let text = || fs::read_to_string(folder.0.join("uturn-fuzz-5-3.yaml")).unwrap();

@@ -143,7 +143,7 @@ impl Names {
                     (Resolver::of_node(&settings), families(&cluster.nodes[node].internal_ips))
                 }
                 Client::Workload(..) | Client::Outside(_) => {
-                    return Err(LabError::Plan(format!("{client} asks nobody in the cluster")));
+                    return Err(LabError::Plan(format!("{client} does not ask the cluster's DNS")));
                 }
             };
             let found = space.run(|| resolver.resolve(&name, &families)).during(&during)?;

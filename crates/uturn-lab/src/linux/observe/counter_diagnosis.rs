@@ -125,7 +125,7 @@ impl Observations<'_> {
         let because = |what: &str| format!("{place} gets {packet} and {says} by itself: {what}");
         Some(match self.is_node_port(packet.dst) {
             true => (Mechanism::RuleMissing, because("a node port that no rule takes")),
-            false => (Mechanism::WrongPort, because("nobody listens there")),
+            false => (Mechanism::WrongPort, because("no process listens there")),
         })
     }
 

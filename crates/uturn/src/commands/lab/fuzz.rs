@@ -49,7 +49,7 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
         let generated = random_scenario::scenario(seed, number, &modes);
         trials.push(Trial::new(generated.name, generated.document).map_err(Failure::input)?);
     }
-    if args.draw_only {
+    if args.generate_only {
         return save_all(args, &trials, printer);
     }
     sweep(printer)?;

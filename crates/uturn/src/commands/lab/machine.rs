@@ -146,7 +146,7 @@ impl Ear<'_, '_> {
             return;
         }
         let Some(next) = self.cases.get(self.told) else {
-            self.failed = Some(format!("an answer nobody asked for: {line}"));
+            self.failed = Some(format!("an answer to no request: {line}"));
             return;
         };
         match MachineAnswer::read(line, &flows(next.case)) {

@@ -351,7 +351,7 @@ fn namespace_list(namespaces: &[LabNamespace]) -> String {
         namespaces.iter().map(|namespace| namespace.namespace.len()).max().unwrap_or_default();
     for namespace in namespaces {
         let listens = match &namespace.listens[..] {
-            [] => "nobody listens".into(),
+            [] => "no process listens".into(),
             all => format!("listens: {}", all.join(", ")),
         };
         text += &format!(
