@@ -311,14 +311,14 @@ impl Writer {
         for (part, ends) in ends.chunks(100).enumerate() {
             let ends: Vec<String> = ends
                 .iter()
-                .map(|one| {
+                .map(|endpoint| {
                     format!(
                         r#"{{"addresses":["{}"],"conditions":{{"ready":{ready},"serving":{ready},"terminating":false}},"nodeName":"{}","targetRef":{{"kind":"Pod","name":"{}","namespace":"{namespace}"}},"zone":"10000{}"}}"#,
-                        one.ip,
-                        node_name(one.node),
-                        one.pod,
-                        one.node % 3,
-                        ready = one.ready,
+                        endpoint.ip,
+                        node_name(endpoint.node),
+                        endpoint.pod,
+                        endpoint.node % 3,
+                        ready = endpoint.ready,
                     )
                 })
                 .collect();

@@ -91,8 +91,8 @@ impl Finding {
             _ => of_route,
         };
         // Of very many ways not all are told.
-        let told = bad.into_iter().chain(fine()).map(of).find(|all| !all.is_empty());
-        let mut all = told.unwrap_or_default();
+        let found = bad.into_iter().chain(fine()).map(of).find(|all| !all.is_empty());
+        let mut all = found.unwrap_or_default();
         all.extend(self.written.iter().cloned());
         Ok(all)
     }

@@ -175,12 +175,12 @@ pub enum Unavailable {
     #[error("{}", .0.why_needed())]
     Part(KernelPart),
     /// The kernel lacks something.
-    #[error("this kernel cannot carry a lab: {tried}: {said}")]
+    #[error("this kernel cannot carry a lab: {tried}: {reason}")]
     Kernel {
         /// What was tried.
         tried: String,
         /// What it said.
-        said: String,
+        reason: String,
     },
 }
 
@@ -202,12 +202,12 @@ pub enum LabError {
         source: io::Error,
     },
     /// A program that was started failed.
-    #[error("cannot {doing}: {}", said.trim_end())]
+    #[error("cannot {doing}: {}", reason.trim_end())]
     Program {
         /// What was being done.
         doing: String,
         /// What the program said.
-        said: String,
+        reason: String,
     },
     /// The user interrupted the run. Everything is taken down.
     #[error("interrupted; the lab is taken down")]

@@ -180,8 +180,8 @@ impl<'a> Walk<'_, 'a> {
         state.packet = end.packet;
         add_new(&mut state.supposed, end.supposed);
         add_new(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)).collect());
-        let untold = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
-        for step in end.steps.into_iter().skip(untold) {
+        let skipped = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
+        for step in end.steps.into_iter().skip(skipped) {
             state.note(Place::Node(node.name.clone()), step);
         }
         if let Some(connection) = end.connection {

@@ -179,7 +179,7 @@ impl<'a> Names<'a> {
 
     /// An address that a host leads to, for any client: as servers outside resolve it,
     /// else as a pod does.
-    pub(crate) fn anyone(&self, host: &str) -> Option<IpAddr> {
+    pub(crate) fn address_for_any_client(&self, host: &str) -> Option<IpAddr> {
         let outside = self.resolve(Asker::Elsewhere, host).addresses;
         let pod = || {
             let pod = self.cluster.pods.values().find(|pod| !pod.spec.host_network)?;

@@ -221,7 +221,7 @@ fn is_possible(cluster: &Cluster, running: Running) -> bool {
 fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     let mut cluster = cluster.clone();
     let because = "one case of several";
-    let mut say = |about: &str, taken: &str| {
+    let mut add = |about: &str, taken: &str| {
         for supposition in
             cluster.supposed.iter_mut().filter(|supposition| *supposition.about == *about)
         {
@@ -230,16 +230,16 @@ fn as_running(cluster: &Cluster, running: Running) -> Cluster {
         }
     };
     if cluster.proxy.mode.is_supposed() {
-        say(MODE, &running.mode.to_string());
+        add(MODE, &running.mode.to_string());
         cluster.proxy.mode = Known::supposed(running.mode, because);
     }
     if running.tells_pods == Some(true) && cluster.proxy.detector.value == LocalDetector::None {
         let ranges = covering_each(&cluster.network.pod_cidrs.value);
-        say(CLUSTER_CIDR, "one that has all pods");
+        add(CLUSTER_CIDR, "one that has all pods");
         cluster.proxy.detector = Known::supposed(LocalDetector::ClusterCidr(ranges), because);
     }
     if running.tells_pods == Some(false) {
-        say(CLUSTER_CIDR, "none");
+        add(CLUSTER_CIDR, "none");
         cluster.proxy.detector = Known::supposed(LocalDetector::None, because);
     }
     if let Some(build) = running.build {

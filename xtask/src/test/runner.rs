@@ -124,7 +124,7 @@ pub(super) fn slowest(times: &str, count: usize) -> Vec<(f64, &str)> {
         .filter_map(|line| line.split_once(' '))
         .filter_map(|(seconds, name)| Some((seconds.parse().ok()?, name)))
         .collect();
-    all.sort_by(|(a, one), (b, other)| b.total_cmp(a).then(one.cmp(other)));
+    all.sort_by(|(a, first), (b, second)| b.total_cmp(a).then(first.cmp(second)));
     all.truncate(count);
     all
 }

@@ -79,7 +79,7 @@ fn lb_group(engine: &Engine<'_>, ingress: &Ingress) -> Check {
     if groups.len() < balancer.security_groups.len() {
         return Check::unknown(what, "the rules of its group are not stated");
     }
-    let peer = super::nodes::anyone();
+    let peer = super::nodes::any_client();
     let rule = groups
         .iter()
         .flat_map(|group| &group.inbound)

@@ -300,11 +300,11 @@ pub(crate) fn start_victim() -> (Child, String) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(child.stdout.as_mut().unwrap());
+    let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
     let mut line = String::new();
     while !line.starts_with("measuring") {
         line.clear();
-        assert_ne!(said.read_line(&mut line).unwrap(), 0, "the victim ended by itself");
+        assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "the victim ended by itself");
     }
     let run = names("/run/uturn-lab")
         .into_iter()

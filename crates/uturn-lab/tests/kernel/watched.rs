@@ -134,9 +134,9 @@ fn full_disk() {
         .arg(program)
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("No space left on device"), "{said}");
-    assert!(!said.contains("left: "), "{said}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("No space left on device"), "{stdout}");
+    assert!(!stdout.contains("left: "), "{stdout}");
 }
 
 fn explain(set: &Set, to: &str) -> Explanation {

@@ -76,7 +76,7 @@ fn shell(script: &str) -> Job {
 /// What a job says and how it ends.
 fn run(machine: &Machine, job: &Job) -> Result<(String, String, Ended), MachineError> {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let ended = machine.run(job, &mut |said| match said {
+    let ended = machine.run(job, &mut |output| match output {
         JobOutput::Out(bytes) => out.extend(bytes),
         JobOutput::Err(bytes) => err.extend(bytes),
     })?;
@@ -170,8 +170,8 @@ fn much_is_heard_whole_by_a_slow_ear(machine: &Machine) {
     let (ear, mouth) = io::pipe().unwrap();
     let slow = std::thread::spawn(move || BufReader::with_capacity(512, ear).lines().count());
     let mut mouth = mouth;
-    let ended = machine.run(&shell("seq 1 300000"), &mut |said| {
-        let JobOutput::Out(bytes) = said else { return };
+    let ended = machine.run(&shell("seq 1 300000"), &mut |output| {
+        let JobOutput::Out(bytes) = output else { return };
         heard.extend(bytes);
         mouth.write_all(bytes).unwrap();
     });
@@ -193,7 +193,7 @@ fn a_job_without_an_end_is_ended(machine: &Machine) {
     let limit = Duration::from_secs(4);
     let ran = run(&machine.clone().with_limit(limit), &shell("while :; do sleep 1000; done"));
     drop(kept);
-    assert!(matches!(ran, Err(MachineError::Limit(said)) if said == limit), "{ran:?}");
+    assert!(matches!(ran, Err(MachineError::Limit(after)) if after == limit), "{ran:?}");
     assert!(closes(&gone), "something of the machine is left");
 }
 
@@ -241,19 +241,19 @@ fn nobody_gets_one_too() {
     println!("nobody_gets_one_too …");
     let script = "id -u; iptables -A INPUT -j DROP; iptables-save -t filter | grep -c DROP; exit 9";
     let output = as_nobody(&own).arg(ASKS).arg(script).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("cannot carry the small machine") {
-        return uturn_testing::skip(uturn_testing::Requirement::Unprivileged, what, said);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("cannot carry the small machine") {
+        return uturn_testing::skip(uturn_testing::Requirement::Unprivileged, what, stderr);
     }
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n1\n", "{said}");
-    assert_eq!(output.status.code(), Some(9), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n1\n", "{stderr}");
+    assert_eq!(output.status.code(), Some(9), "{stderr}");
 }
 
 /// Runs a script in a machine, passes on what it says, and its code.
 fn ask() {
     let script = env::args().nth(2).unwrap();
     let machine = Machine::find().unwrap_or_else(|why| panic!("{why}"));
-    let ended = machine.run(&shell(&script), &mut |said| match said {
+    let ended = machine.run(&shell(&script), &mut |output| match output {
         JobOutput::Out(bytes) => {
             io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()).unwrap();
         }

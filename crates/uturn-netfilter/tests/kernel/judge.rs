@@ -14,7 +14,7 @@ use crate::around::OWN;
 use crate::bytes::Mine;
 use crate::case::{Case, Probe};
 use crate::node::{Node, Refused, has_route};
-use crate::wire::{Fate, PORTS, Seen, Told};
+use crate::wire::{Fate, PORTS, Seen, SendError};
 
 /// An end with a smaller share need not occur.
 const SMALLEST_SHARE: f64 = 0.04;
@@ -121,13 +121,13 @@ impl Judge<'_> {
         if !asks || special || self.zones {
             return Ok(());
         }
-        let untold = match probe.packet.transport {
+        let is_unseen = match probe.packet.transport {
             // A new number and a reply to an unknown association: packets do not show these.
             Transport::Icmp { .. } => !self.source_ports,
             Transport::Sctp { .. } => ends.iter().any(|end| end.connection.is_none()),
             _ => false,
         };
-        if untold {
+        if is_unseen {
             return Ok(());
         }
         let packet = probe.packet.with_leg(leg).reply();
@@ -248,7 +248,7 @@ impl Judge<'_> {
             (EndKind::Reject(with), Seen::Error(3, code)) => code_of(*with) == Some(*code),
             // An error without a route back is not sent, nor is one about a broadcast; and rules
             // and routes can drop it.
-            (EndKind::Reject(with), Seen::Nothing | Seen::Told(_)) => {
+            (EndKind::Reject(with), Seen::Nothing | Seen::SendError(_)) => {
                 !can_be_told(probe, end) || self.is_stopped(*with, end)
             }
             (EndKind::Drop(reason), seen) => dropped(reason, seen),
@@ -266,8 +266,8 @@ impl Judge<'_> {
             }
             _ => Transport::Icmp { kind: 3, code: code_of(with).unwrap_or(0) },
         };
-        let says = Packet { src: refused.dst, dst: refused.src, transport, mark: 0 };
-        let ends = self.node.kernel.walk(&says, &Entry::Local, &[]);
+        let answer = Packet { src: refused.dst, dst: refused.src, transport, mark: 0 };
+        let ends = self.node.kernel.walk(&answer, &Entry::Local, &[]);
         ends.iter().any(|end| !matches!(end.kind, EndKind::Local | EndKind::Forward))
     }
 
@@ -352,8 +352,8 @@ fn dropped(reason: &DropReason, seen: &Seen) -> bool {
             | R::Invalid
     );
     match seen {
-        Seen::Nothing | Seen::Told(Told::NotPermitted) => true,
-        Seen::Told(Told::Unroutable) => unroutable,
+        Seen::Nothing | Seen::SendError(SendError::NotPermitted) => true,
+        Seen::SendError(SendError::Unroutable) => unroutable,
         Seen::Error(3, 0 | 1) => matches!(reason, R::NoRoute | R::Unreachable),
         Seen::Error(3, 13) => matches!(reason, R::Prohibited),
         _ => false,
@@ -378,7 +378,7 @@ fn way(seen: &Seen) -> &'static str {
         Seen::Out { .. } => "sent on",
         Seen::Local { .. } => "handed over",
         Seen::Reset | Seen::Error(..) => "refused",
-        Seen::Told(_) => "the sender was told",
+        Seen::SendError(_) => "the sender was told",
         Seen::Nothing => "dropped",
     }
 }

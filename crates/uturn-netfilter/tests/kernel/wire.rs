@@ -54,13 +54,13 @@ pub(crate) enum Seen {
     Reset,
     Error(u8, u8),
     /// An ICMP error or reset reached the sender.
-    Told(Told),
+    SendError(SendError),
     /// Nothing.
     Nothing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Told {
+pub(crate) enum SendError {
     NotPermitted,
     Unroutable,
 }
@@ -131,23 +131,23 @@ impl Wire {
     /// Sends a packet from a local process.
     pub(crate) fn send(&mut self, packet: &Packet, mine: Mine) -> io::Result<Fate> {
         self.collect(mine, &mut Vec::new())?;
-        let told = match send_raw(packet, mine) {
+        let error = match send_raw(packet, mine) {
             Ok(()) => None,
             Err(why)
                 if why.kind() == ErrorKind::PermissionDenied && why.raw_os_error() == Some(1) =>
             {
-                Some(Told::NotPermitted)
+                Some(SendError::NotPermitted)
             }
             // No route, an unreachable or prohibit route, or an invalid source.
             Err(why) if matches!(why.raw_os_error(), Some(13 | 22 | 101 | 113)) => {
-                Some(Told::Unroutable)
+                Some(SendError::Unroutable)
             }
             Err(why) => return Err(why),
         };
-        self.fate(mine, told)
+        self.fate(mine, error)
     }
 
-    fn fate(&mut self, mine: Mine, told: Option<Told>) -> io::Result<Fate> {
+    fn fate(&mut self, mine: Mine, error: Option<SendError>) -> io::Result<Fate> {
         let mut seen = Vec::new();
         // A packet over lo may cause another one over lo.
         for _ in 0..3 {
@@ -162,7 +162,7 @@ impl Wire {
         let itself = first(|kin| *kin == Kin::Itself);
         let back = || first(|kin| matches!(kin, Kin::Reset | Kin::Error(..)));
         Ok(Fate {
-            packet: itself.or_else(back).or(told.map(Seen::Told)).unwrap_or(Seen::Nothing),
+            packet: itself.or_else(back).or(error.map(Seen::SendError)).unwrap_or(Seen::Nothing),
             answer: first(|kin| *kin == Kin::Answer).unwrap_or(Seen::Nothing),
         })
     }

@@ -296,7 +296,7 @@ fn all_fail(kinds: &[TargetOutcome], counts: &[u64], left_out: Option<usize>) ->
     if likely < NEGLIGIBLE {
         return None;
     }
-    let mut all = Spread::one();
+    let mut all = Spread::unit();
     for (kind, count) in with_counts() {
         let mut failing = Spread::default();
         match kind.failures.as_slice() {

@@ -242,7 +242,7 @@ impl<'a> PartitionBuilder<'_, 'a> {
             let each = places.iter().map(|at| ClientSet {
                 pod: clients[at],
                 at: at as u32,
-                places: IntervalSet::one(at as u32),
+                places: IntervalSet::single(at as u32),
                 nodes: 1,
                 itself,
             });

@@ -30,10 +30,10 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
         None => Entry::Local,
         Some(interface) => {
             let known = interfaces(&state);
-            let says = [CaptureFile::Addresses, CaptureFile::Routes]
+            let is_stated = [CaptureFile::Addresses, CaptureFile::Routes]
                 .iter()
                 .any(|file| capture.files.contains_key(file));
-            if says && !known.is_empty() && !known.contains(interface.as_str()) {
+            if is_stated && !known.is_empty() && !known.contains(interface.as_str()) {
                 let known: Vec<&str> = known.into_iter().collect();
                 return Err(Failure::usage(format!(
                     "the node has no interface {interface:?}: it has {}",

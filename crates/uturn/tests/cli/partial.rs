@@ -140,8 +140,8 @@ fn sets_that_nobody_captured_hold_anything() {
     assert_snapshot!("partial_sets", nobody.run(&to));
     // With the file, a set that is not in it is a fault.
     nobody.file("node/ipset.save", "create other hash:ip family inet\n");
-    let said = nobody.run(&to);
-    assert!(said.starts_with("exit 2") && said.contains("the set blocked"), "{said}");
+    let printed = nobody.run(&to);
+    assert!(printed.starts_with("exit 2") && printed.contains("the set blocked"), "{printed}");
 }
 
 #[test]
@@ -179,12 +179,12 @@ fn a_bundle_says_what_its_captures_lack() {
     let rules = String::from_utf8(rules.stdout).unwrap();
     folder.file("bundle/nodes/n1/iptables.save", &rules);
     let flow = ["--from", "pod/shop/web-0", "--to", "svc/shop/front:80"];
-    let told = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
-    assert!(told.starts_with("exit 0\n"), "{told}");
+    let printed = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
+    assert!(printed.starts_with("exit 0\n"), "{printed}");
     for about in ["addresses and routes of n1", "rules that pick tables of routes of n1"] {
-        assert!(told.contains(&format!("supposed: {about}: ")), "{about}: {told}");
+        assert!(printed.contains(&format!("supposed: {about}: ")), "{about}: {printed}");
     }
-    assert!(told.contains("supposed: forwarding of n1: on"), "{told}");
+    assert!(printed.contains("supposed: forwarding of n1: on"), "{printed}");
     let scan = folder.run(&["scan", "--bundle", "bundle", "-o", "json"]);
     assert!(scan.contains("forwarding of n1: on"), "{scan}");
     // A set that nobody captured holds anything: neither refused nor taken for empty.
@@ -195,9 +195,9 @@ fn a_bundle_says_what_its_captures_lack() {
     );
     let other = other.replace("-I FORWARD 1", "-A FORWARD");
     folder.file("bundle/nodes/n1/iptables.save", &other);
-    let told = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
-    assert!(!told.starts_with("exit 2") && !told.starts_with("exit 3"), "{told}");
-    assert!(told.contains("sets that rules name of n1"), "{told}");
+    let printed = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
+    assert!(!printed.starts_with("exit 2") && !printed.starts_with("exit 3"), "{printed}");
+    assert!(printed.contains("sets that rules name of n1"), "{printed}");
 }
 
 /// What is for somebody else does not leave through the loopback, whatever the routes are.

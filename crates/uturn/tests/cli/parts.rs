@@ -62,11 +62,11 @@ fn codes(folder: &Folder, more: &[&str]) -> Vec<String> {
     let value = folder.run(&[&["scan", "-q", "-f", ".", "-o", "json"], more].concat());
     let (_, text) = value.split_once("--- stdout\n").unwrap();
     let value: serde_json::Value = serde_json::from_str(text).unwrap();
-    let one = |finding: &serde_json::Value| {
+    let code_and_severity = |finding: &serde_json::Value| {
         let word = |key: &str| finding[key].as_str().unwrap().to_owned();
         format!("{} {}", word("code"), word("severity"))
     };
-    value["findings"].as_array().unwrap().iter().map(one).collect()
+    value["findings"].as_array().unwrap().iter().map(code_and_severity).collect()
 }
 
 #[test]

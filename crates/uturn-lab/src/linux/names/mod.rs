@@ -92,7 +92,10 @@ fn is_bare(cluster: &Cluster) -> bool {
 pub(crate) fn serves(cluster: &Cluster, pod: &Pod) -> bool {
     let Some((name, _)) = dns_service(cluster) else { return false };
     let slices = cluster.slices(name);
-    slices.iter().flat_map(|slice| &slice.endpoints).any(|one| pod.ips.contains(&one.address))
+    slices
+        .iter()
+        .flat_map(|slice| &slice.endpoints)
+        .any(|endpoint| pod.ips.contains(&endpoint.address))
 }
 
 impl Names {
@@ -150,9 +153,12 @@ impl Names {
             Ok(((client, name), found))
         };
         thread::scope(|scope| {
-            let all: Vec<_> = asked(plan).into_iter().map(|one| scope.spawn(|| ask(one))).collect();
+            let all: Vec<_> =
+                asked(plan).into_iter().map(|question| scope.spawn(|| ask(question))).collect();
             all.into_iter()
-                .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .map(|thread| {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
                 .collect()
         })
     }

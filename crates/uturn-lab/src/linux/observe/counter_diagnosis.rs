@@ -118,11 +118,12 @@ impl Observations<'_> {
             comes && self.is_refused(frame) && has_grown()
         })?;
         let (packet, place) = (&refused.packet, &self.places[refused.place]);
-        let says = match packet.body {
+        let reaction = match packet.body {
             Body::Udp(_) => "says that the port is unreachable",
             _ => "resets it",
         };
-        let because = |what: &str| format!("{place} gets {packet} and {says} by itself: {what}");
+        let because =
+            |what: &str| format!("{place} gets {packet} and {reaction} by itself: {what}");
         Some(match self.is_node_port(packet.dst) {
             true => (Mechanism::RuleMissing, because("a node port that no rule takes")),
             false => (Mechanism::WrongPort, because("no process listens there")),

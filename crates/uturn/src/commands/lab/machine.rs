@@ -74,11 +74,11 @@ pub(super) fn measure(
             .map_err(|why| Failure::usage(format!("--pcap {}: {why}", folder.display())))?;
     }
     let machine = machine.clone().with_limit(START + EACH * cases.len() as u32);
-    let mut ear = Ear { cases, done, told: 0, failed: None };
+    let mut ear = Ear { cases, done, answered: 0, failed: None };
     let (mut answers, mut details) = (Lines::default(), Lines::default());
     let mut complaints = Vec::new();
     let ended = machine
-        .run(&job(&request, printer)?, &mut |said| match said {
+        .run(&job(&request, printer)?, &mut |output| match output {
             JobOutput::Out(bytes) => answers.add(bytes, &mut |line| ear.understand(line)),
             JobOutput::Err(bytes) => {
                 details.add(bytes, &mut |line| printer.detail(line));
@@ -90,11 +90,11 @@ pub(super) fn measure(
     if let Some(why) = ear.failed {
         return Err(in_it(&why));
     }
-    if ended == Ended::Exit(0) && ear.told == cases.len() {
+    if ended == Ended::Exit(0) && ear.answered == cases.len() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&complaints);
-    Err(in_it(&format!("uturn ended early ({ended:?}): {}", said.trim())))
+    let stderr = String::from_utf8_lossy(&complaints);
+    Err(in_it(&format!("uturn ended early ({ended:?}): {}", stderr.trim())))
 }
 
 fn job(request: &MachineRequest, printer: &Printer) -> Result<Job, Failure> {
@@ -136,7 +136,7 @@ impl Lines {
 struct Ear<'a, 'b> {
     cases: &'a [Named<'a>],
     done: &'b mut dyn FnMut(usize, Result<Watched, String>, f64),
-    told: usize,
+    answered: usize,
     failed: Option<String>,
 }
 
@@ -145,19 +145,19 @@ impl Ear<'_, '_> {
         if self.failed.is_some() {
             return;
         }
-        let Some(next) = self.cases.get(self.told) else {
+        let Some(next) = self.cases.get(self.answered) else {
             self.failed = Some(format!("an answer to no request: {line}"));
             return;
         };
         match MachineAnswer::read(line, &flows(next.case)) {
             Some(MachineAnswer::Measured { watched, seconds }) => {
-                (self.done)(self.told, Ok(watched), seconds);
+                (self.done)(self.answered, Ok(watched), seconds);
             }
-            Some(MachineAnswer::NotRun(why)) => (self.done)(self.told, Err(why), 0.0),
+            Some(MachineAnswer::NotRun(why)) => (self.done)(self.answered, Err(why), 0.0),
             Some(MachineAnswer::Failed(why)) => self.failed = Some(why),
             None => self.failed = Some(format!("an answer that cannot be read: {line}")),
         }
-        self.told += 1;
+        self.answered += 1;
     }
 }
 
@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn lines_are_whole_however_they_come() {
-        let (mut lines, mut told) = (Lines::default(), Vec::new());
+        let (mut lines, mut found) = (Lines::default(), Vec::new());
         for part in ["a", "b\n\nc", "d", "\n", "e"] {
-            lines.add(part.as_bytes(), &mut |line| told.push(line.to_owned()));
+            lines.add(part.as_bytes(), &mut |line| found.push(line.to_owned()));
         }
-        assert_eq!(told, ["ab", "", "cd"]);
+        assert_eq!(found, ["ab", "", "cd"]);
     }
 }
