@@ -1,5 +1,5 @@
-//! `fuzz`: the targets of `fuzz/` under libFuzzer. Who has no nightly toolchain or no
-//! cargo-fuzz loses little: `cargo xtask test` runs the same functions over the same seeds
+//! `fuzz`: the targets of `fuzz/` under libFuzzer. Without a nightly toolchain or
+//! cargo-fuzz little is lost: `cargo xtask test` runs the same functions over the same seeds
 //! and a fixed count of mutants (crates/uturn-fuzz).
 //!
 //! `fuzz --growth`: whether what a target does grows with its input and no faster, which

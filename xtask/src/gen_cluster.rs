@@ -253,7 +253,7 @@ impl Writer {
     ) -> io::Result<()> {
         let (namespace, name) = (namespace(number), format!("app-{number}"));
         let listens = [8080, 8080, 8080, 80, 3000, 9090][self.draw.below(6) as usize];
-        // A few Services send to a port where nobody listens.
+        // A few Services send to a port on which no process listens.
         let target = if self.draw.percent(1) { listens + 1 } else { listens };
         let mut ends = Vec::new();
         for replica in 0..replicas {

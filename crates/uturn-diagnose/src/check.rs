@@ -210,8 +210,8 @@ fn outcomes_and_reasons(verdicts: &[Verdict]) -> String {
     all.collect::<Vec<_>>().join("; ")
 }
 
-/// One pod of each node, with a network of its own, who could be a client; one that asks the
-/// cluster's DNS where there is such a one.
+/// A pod of each node that may be a client and is not on the host network; preferably one that
+/// asks the cluster's DNS.
 fn a_pod_on_each<'a>(engine: &Engine<'a>) -> Vec<&'a Pod> {
     let pods = engine.cluster().pods.values();
     let pods = pods.filter(|pod| pod.is_alive() && !pod.spec.host_network && !pod.ips.is_empty());

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_less_sees_less() {
+    fn a_shorter_wait_sees_fewer_outcomes() {
         let after = |seconds| Outcome::Answered { after: Duration::from_secs(seconds) };
         let all = [(after(0), 0.5), (after(1), 0.25), (after(3), 0.125), (Outcome::Hangs, 0.125)];
         let seen = outcomes_within(&all, Duration::from_millis(2500));

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_too_often_rests() {
+    fn a_target_that_fails_too_often_is_ejected() {
         let check = PassiveCheck { failures: 3, rest: Duration::from_secs(10) };
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);

@@ -157,7 +157,7 @@ fn target(until: &'static str, answer: &'static str) -> (SocketAddr, Receiver<St
     (address, read)
 }
 
-/// An address where nobody listens.
+/// An address where no process listens.
 fn unused_address() -> SocketAddr {
     "127.0.0.1:1".parse().unwrap()
 }
@@ -269,7 +269,10 @@ fn https_is_http_under_tls() {
     let not_found = balancer.send_tls("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").unwrap();
     assert!(not_found.starts_with("HTTP/1.1 404 "), "{not_found}");
     let plain = balancer.send("GET /x HTTP/1.1\r\nHost: a.example.com\r\n\r\n");
-    assert!(plain.starts_with("HTTP/1.1 400 "), "who does not speak TLS is told so: {plain}");
+    assert!(
+        plain.starts_with("HTTP/1.1 400 "),
+        "a client that does not speak TLS gets an answer: {plain}"
+    );
 }
 
 #[test]
@@ -284,11 +287,11 @@ fn bytes_under_tls_are_passed_on() {
     stream.write_all(b"any question?").unwrap();
     assert!(stream.read(&mut [0; 64]).is_err(), "who does not speak TLS is cut off");
     let balancer = Balancer::with(&[unused_address(), address], ListenerProtocol::TcpSsl, None);
-    assert!(balancer.send_tls("any question?").is_err(), "nobody is tried after the first");
+    assert!(balancer.send_tls("any question?").is_err(), "no second target is tried");
 }
 
 #[test]
-fn who_does_not_answer_probes_is_not_picked() {
+fn a_target_that_does_not_answer_probes_is_not_picked() {
     let (good, _read) = target("\r\n\r\n", OK);
     let check = HealthCheck {
         source: ProbeSource::Vip,
@@ -320,7 +323,7 @@ fn who_does_not_answer_probes_is_not_picked() {
 }
 
 #[test]
-fn who_fails_too_often_is_left_alone() {
+fn a_target_that_fails_too_often_is_not_picked() {
     let (good, _read) = target("\r\n\r\n", OK);
     let check = PassiveCheck { failures: 2, rest: Duration::from_secs(3600) };
     let balancer =

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_no_process_has_no_user_and_no_group() {
+    fn what_no_process_sends_has_no_user_and_no_group() {
         let none = known(&[(PacketFact::exactly(FactSubject::Socket, 1), false)]);
         for subject in
             [FactSubject::User, FactSubject::Group, FactSubject::AnyGroup, FactSubject::Socket]

@@ -118,7 +118,7 @@ impl<'a> Walk<'_, 'a> {
         self.bring_home(at, from, asked, state.answer(), outcome, mechanism)
     }
 
-    /// Takes the answer to `asked` back to who asked. It counts only if it gets there with
+    /// Takes the answer to `asked` back to the caller. It counts only if it gets there with
     /// the addresses that were asked.
     pub(crate) fn bring_home(
         &self,

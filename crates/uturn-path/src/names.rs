@@ -1,7 +1,7 @@
 //! From a host to addresses, as the client resolves it: its own hosts file, then the name
 //! servers of its `resolv.conf`, which in a pod are mostly CoreDNS.
 //!
-//! `uturn-dns` knows how CoreDNS answers and how libraries ask. Here is who answers at which
+//! `uturn-dns` knows how CoreDNS answers and how libraries ask. This module knows which server answers at which
 //! address: CoreDNS, the cache on the node, or the world outside, of which only Facts and
 //! the hosts of Ingresses are known.
 
@@ -228,7 +228,7 @@ impl Resolution {
         let of = |family: Family| {
             self.addresses.iter().copied().filter(move |ip| Family::of(*ip) == family).collect()
         };
-        // A node without IPv6 is no exception: who states IPv6 addresses only has IPv6.
+        // A cluster that states only IPv6 addresses has IPv6 on every node.
         let order = match asker {
             Asker::Pod(_) => [Family::V6, Family::V4],
             Asker::Elsewhere => Family::BOTH,

@@ -1,4 +1,4 @@
-//! Who is there, counted once: nodes and pods in classes that no rule of the cluster can
+//! What the cluster has, counted once: nodes and pods in classes that no rule of the cluster can
 //! tell apart, and what leads from an address or a port to them.
 //!
 //! Rules tell addresses apart by ranges (security groups, `loadBalancerSourceRanges`,

@@ -154,7 +154,7 @@ fn what_was_kept_goes_the_same_way() {
     // On the other node: the client's has passed it on, and remembers where to.
     assert_eq!(waits(&Case { facts: THERE, ..USUAL }), half_hangs());
     assert_eq!(waits(&Case { facts: THERE, mode: "nftables", ..USUAL }), half_hangs());
-    // Who keeps its endpoint keeps it at once.
+    // A client with session affinity keeps its endpoint.
     assert_eq!(waits(&Case { affinity: "ClientIP", ..USUAL }), half_hangs());
     assert_eq!(waits(&Case { affinity: "ClientIP", mode: "nftables", ..USUAL }), half_hangs());
 }

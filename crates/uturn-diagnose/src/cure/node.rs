@@ -122,7 +122,7 @@ fn some(names: &[&str]) -> String {
     }
 }
 
-/// Let pass what a rule of the node's own stops.
+/// Lets packets pass that a rule of the node drops.
 fn firewall(case: &Case<'_>) -> Vec<Proposal> {
     let mut all: Vec<Proposal> = Vec::new();
     let mut seen: Vec<(Vec<At>, usize)> = Vec::new();

@@ -160,7 +160,7 @@ impl<'p> PortWriter<'p> {
             }
             begin(&mut self.chains, kind, &names.base);
             if is_internal {
-                self.masquerade_strangers(port);
+                self.masquerade_from_outside(port);
             }
             if port.affinity_seconds.is_some() {
                 for (_, suffix) in chosen.clone() {
@@ -228,7 +228,7 @@ impl<'p> PortWriter<'p> {
 
     /// Traffic from outside the cluster to a cluster IP is masqueraded, so that replies pass this
     /// node.
-    fn masquerade_strangers(&mut self, port: &PortPlan<'_>) {
+    fn masquerade_from_outside(&mut self, port: &PortPlan<'_>) {
         if self.style.generation.marks_in_services() {
             return;
         }

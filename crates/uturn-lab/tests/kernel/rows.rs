@@ -68,7 +68,7 @@ fn all(only: &str) {
         ("l4-not-on-the-node", l4_not_on_the_node),
         ("cluster-ip", cluster_ip),
         ("node-port", node_port),
-        ("nobody-listens", nobody_listens),
+        ("no-process-listens", no_process_listens),
         ("ipv6", ipv6),
         ("terminated", terminated),
         ("killed", killed),
@@ -201,7 +201,7 @@ fn node_port() {
     }
 }
 
-fn nobody_listens() {
+fn no_process_listens() {
     let flows = ["pod/shop/web-1".into(), "node/n2".into()];
     for to in ["pod/shop/front:81", "10.0.0.11:81"] {
         for measured in measure(&mut quick(2), &flows, to) {

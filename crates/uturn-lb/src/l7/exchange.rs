@@ -130,7 +130,7 @@ impl Exchange<'_> {
         thread::scope(|scope| {
             let served = thread::Builder::new().spawn_scoped(scope, move || self.answer(&ours))?;
             let passed = tls::pass(tls, client, &theirs);
-            // Whoever still waits for the client waits in vain.
+            // The client sends nothing more: this ends the other thread's reads.
             let _ = theirs.shutdown(Shutdown::Both);
             let served = served.join().unwrap_or(Ok(()));
             passed.and(served)

@@ -29,7 +29,10 @@ const CHECKS: [Check; 9] = [
         the_hosts_files_stay_as_they_are_unless_they_are_shared,
     ),
     ("much_is_heard_whole_by_a_slow_ear", much_is_heard_whole_by_a_slow_ear),
-    ("whom_the_job_leaves_behind_holds_nobody_up", whom_the_job_leaves_behind_holds_nobody_up),
+    (
+        "processes_that_the_job_leaves_behind_do_not_block",
+        processes_that_the_job_leaves_behind_do_not_block,
+    ),
     ("a_job_without_an_end_is_ended", a_job_without_an_end_is_ended),
     ("nothing_outlives_who_asked", nothing_outlives_who_asked),
 ];
@@ -57,8 +60,8 @@ pub(super) fn main() {
         println!("{name} …");
         check(&machine);
     }
-    if wanted("nobody_gets_one_too") {
-        nobody_gets_one_too();
+    if wanted("the_user_nobody_gets_one_too") {
+        the_user_nobody_gets_one_too();
     }
 }
 
@@ -183,7 +186,7 @@ fn much_is_heard_whole_by_a_slow_ear(machine: &Machine) {
     assert_eq!(slow.join().unwrap(), 300_000);
 }
 
-fn whom_the_job_leaves_behind_holds_nobody_up(machine: &Machine) {
+fn processes_that_the_job_leaves_behind_do_not_block(machine: &Machine) {
     let (out, _, ended) = run(machine, &shell("echo begun; sleep 1000 & exit 3")).unwrap();
     assert_eq!((out.as_str(), ended), ("begun\n", Ended::Exit(3)));
 }
@@ -215,7 +218,7 @@ fn nothing_outlives_who_asked(_: &Machine) {
 }
 
 /// An ordinary user, that is.
-fn nobody_gets_one_too() {
+fn the_user_nobody_gets_one_too() {
     let what = "the small machine of an ordinary user";
     if !rustix::process::geteuid().is_root() {
         // Then all the others have shown it.
@@ -238,7 +241,7 @@ fn nobody_gets_one_too() {
             );
         }
     }
-    println!("nobody_gets_one_too …");
+    println!("the_user_nobody_gets_one_too …");
     let script = "id -u; iptables -A INPUT -j DROP; iptables-save -t filter | grep -c DROP; exit 9";
     let output = as_nobody(&own).arg(ASKS).arg(script).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -335,8 +335,8 @@ fn can_be_told(probe: &Probe, end: &End) -> bool {
     // To its source after translation.
     let SocketAddr::V4(src) = end.packet.leg().src else { return true };
     let dst = probe.packet.dst;
-    let everybody = matches!(dst, IpAddr::V4(ip) if ip.octets()[3] == 255 || ip.is_multicast());
-    !everybody && (src.ip().is_unspecified() || has_route(&src.ip().to_string()))
+    let is_broadcast = matches!(dst, IpAddr::V4(ip) if ip.octets()[3] == 255 || ip.is_multicast());
+    !is_broadcast && (src.ip().is_unspecified() || has_route(&src.ip().to_string()))
 }
 
 fn dropped(reason: &DropReason, seen: &Seen) -> bool {

@@ -94,8 +94,8 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = state.packet.leg();
         let place = self.engine.place(Peer::Balancer(balancer));
-        // Who ends TLS has answered the client before it looks for a target, and can but cut
-        // the connection when there is none.
+        // A listener that ends TLS has answered the client before it picks a target. If there is
+        // none, all it can do is close the connection.
         let ends_tls = listener.protocol.ends_tls();
         let turned_away = if ends_tls { Outcome::Reset } else { Outcome::Hangs };
         let home = |ways: Vec<Exchange>| match ends_tls {

@@ -25,7 +25,7 @@ pub(crate) struct RedirectAnswer<'s> {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// Brings the answer to the client, who follows it.
+    /// Takes the redirect to the client, which follows it.
     pub(crate) fn sent_elsewhere(
         &self,
         balancer: usize,

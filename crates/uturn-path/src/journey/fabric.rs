@@ -122,7 +122,7 @@ impl<'a> Walk<'_, 'a> {
                 vec![lost(state, mechanism)]
             }
             None if self.engine.is_inside(dst) && !self.engine.is_endpoint(dst) => {
-                let (why, by) = self.engine.nobody_at(dst);
+                let (why, by) = self.engine.nothing_at(dst);
                 if !self.engine.is_surely_nobodys(dst) {
                     let why = format!("{why} that is given: which host has it is not known");
                     state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
@@ -274,7 +274,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Why nothing answers at an address of the VPC.
-    fn nobody_at(&self, address: IpAddr) -> (String, Evidence) {
+    fn nothing_at(&self, address: IpAddr) -> (String, Evidence) {
         let has =
             |ingress: &&Ingress| ingress.load_balancer.iter().any(|at| at.ip == Some(address));
         match self.cluster.ingresses.values().find(has) {

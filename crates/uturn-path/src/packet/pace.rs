@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_less_sends_less() {
+    fn a_shorter_wait_sends_fewer_packets() {
         let sent = |limit| Pace::within(Duration::from_millis(limit)).seconds.len();
         assert_eq!([400, 2000, 3000, 4000, 127_000].map(sent), [1, 2, 2, 3, 7]);
     }

@@ -148,7 +148,7 @@ impl Words {
     }
 }
 
-/// Whether a scheduler of IPVS picks by turns or by load, and not by who calls.
+/// Whether a scheduler of IPVS picks by turns or by load, and not by the client's address.
 pub(crate) fn is_even(scheduler: &str) -> bool {
     matches!(scheduler, "rr" | "wrr" | "lc" | "wlc")
 }

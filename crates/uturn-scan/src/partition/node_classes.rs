@@ -235,8 +235,8 @@ impl<'a> PartitionBuilder<'_, 'a> {
     fn call(&mut self, home: u32, kind: u32, places: &IntervalSet, nodes: Option<usize>) {
         let itself = nodes.is_none();
         let clients = &self.inventory.clients;
-        // Where targets are tried in turns, it matters who of a node's endpoints one is; and
-        // captured rules may know one and not the other.
+        // Where targets are tried in turns, the endpoints of a node differ by their position; and
+        // captured rules may name some of them and not others.
         let is_told_apart = self.care == Care::EveryNode || self.inventory.has_captures();
         if self.care == Care::EveryPod || (is_told_apart && itself) {
             let each = places.iter().map(|at| ClientSet {

@@ -109,7 +109,7 @@ fn joined<T: ToString>(faults: &[T]) -> Failure {
     Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
-/// What is stated of who sends the packet.
+/// The stated facts about the packet's sender.
 fn sender(args: &Walk) -> Assumptions {
     let stated = [(FactSubject::User, args.uid), (FactSubject::Group, args.gid)];
     let stated = stated.into_iter().filter_map(|(subject, owner)| Some((subject, owner?.0)));

@@ -9,8 +9,8 @@ use super::common::{Folder, transcript, uturn};
 use super::schema::assert_conforms;
 use serde_json::Value;
 
-/// Runs a command of the lab. `None`, with the reason noted for whoever runs the tests,
-/// when there can be no lab here.
+/// Runs a command of the lab. Returns `None` if no lab can be built here, and
+/// notes the reason in the test's output.
 fn lab(args: &[&str]) -> Option<Output> {
     let output = uturn(&[&["lab"], args].concat()).output().unwrap();
     if output.status.code() != Some(3) {
@@ -61,7 +61,7 @@ fn captures_are_loaded_and_walked() {
     assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
 }
 
-/// A lab that is kept says how to look inside, and goes when somebody presses Enter.
+/// A lab that is kept says how to look inside, and is taken down when Enter is pressed.
 #[test]
 fn a_lab_is_kept_until_enter() {
     let args = ["lab", "run", "l7-host-one-node", "--connects", "1", "--keep"];
@@ -135,7 +135,7 @@ fn a_dead_target_s_health_check_is_followed() {
     }
 }
 
-/// Who does not say how to speak, speaks TLS where a listener ends it, and in the clear where
+/// A flow without a scheme uses TLS where a listener ends it, and plain text where
 /// the node short-cuts the listener.
 #[test]
 fn tls_is_spoken_where_it_is_spoken() {
@@ -157,7 +157,7 @@ apiVersion: uturn.dev/v1alpha1
 kind: Scenario
 metadata: {name: own-tls}
 spec:
-  shows: Who does not say how to speak speaks TLS where that is spoken.
+  shows: A flow without a scheme uses TLS where the listener ends it.
   nodes: [2]
   shape: {network: global-router, backends: last, clients: first}
   facts:

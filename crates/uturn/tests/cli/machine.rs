@@ -160,7 +160,7 @@ fn counters_say_where_a_packet_ended() {
 }
 
 #[test]
-fn who_is_not_root_gets_it_unasked() {
+fn users_other_than_root_get_it_unasked() {
     let what = "lab of an ordinary user";
     let root = Path::new("/proc/self")
         .metadata()

@@ -62,7 +62,7 @@ fn rules_alone_leave_both_ways_open() {
     assert_snapshot!("partial_rules_alone", call(&node, "ens5", &[]));
     let json = call(&node, "ens5", &["-o", "json"]);
     assert!(json.contains("\"supposed\"") && json.contains("forwarding of IPv4: on"), "{json}");
-    // Of 127.0.0.0/8 nobody has to say that it is the node itself.
+    // That 127.0.0.0/8 is the node itself need not be stated.
     let own = node.run(&[
         "walk",
         "--capture",
@@ -136,11 +136,11 @@ fn sets_that_nobody_captured_hold_anything() {
         [("iptables.save", rules), ("addr", ADDRESSES), ("route", ROUTES), ("sysctl", SWITCHES)];
     let from = ["walk", "--capture", "node", "--in", "ens5", "--src", "192.0.2.1:4000"];
     let to = [&from[..], &["--dst", "10.88.0.7:80"]].concat();
-    let nobody = node("partial-sets", &files);
-    assert_snapshot!("partial_sets", nobody.run(&to));
+    let folder = node("partial-sets", &files);
+    assert_snapshot!("partial_sets", folder.run(&to));
     // With the file, a set that is not in it is a fault.
-    nobody.file("node/ipset.save", "create other hash:ip family inet\n");
-    let printed = nobody.run(&to);
+    folder.file("node/ipset.save", "create other hash:ip family inet\n");
+    let printed = folder.run(&to);
     assert!(printed.starts_with("exit 2") && printed.contains("the set blocked"), "{printed}");
 }
 
@@ -187,7 +187,7 @@ fn a_bundle_says_what_its_captures_lack() {
     assert!(printed.contains("supposed: forwarding of n1: on"), "{printed}");
     let scan = folder.run(&["scan", "--bundle", "bundle", "-o", "json"]);
     assert!(scan.contains("forwarding of n1: on"), "{scan}");
-    // A set that nobody captured holds anything: neither refused nor taken for empty.
+    // A set that is not captured may hold anything: neither refused nor taken for empty.
     let other = rules.replacen(
         "COMMIT",
         "-I FORWARD 1 -m set --match-set blocked src -j DROP\nCOMMIT",
@@ -200,7 +200,7 @@ fn a_bundle_says_what_its_captures_lack() {
     assert!(printed.contains("sets that rules name of n1"), "{printed}");
 }
 
-/// What is for somebody else does not leave through the loopback, whatever the routes are.
+/// A packet for another host does not leave through the loopback, whatever the routes are.
 #[test]
 fn the_loopback_leads_to_nobody_else() {
     let rules = "\

@@ -118,14 +118,14 @@ fn two_rules_that_ask_for_one_user_are_one_question() {
     assert_eq!(walk(&["--uid", "1337"]), proxy);
     let open = walk(&["--uid", "root"]);
     assert!(open.contains("end 2 of 2") && open.contains("if the sender's group is not 1337"));
-    // Nobody on the node sends what comes in.
+    // No process of the node sends an incoming packet.
     assert_snapshot!("walk_owner_bad", walk(&["--uid", "somebody", "--gid", "7"]));
     assert!(walk(&["--in", "eth0", "--uid", "0"]).starts_with("exit 2"));
 }
 
 #[test]
 fn ends_that_cannot_be_told_apart_are_one() {
-    // Whoever sends it: it goes out, and who sends it does not matter.
+    // It leaves the node whichever process sends it.
     let rules = "*filter\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -m owner --uid-owner 0 -j RETURN\n\
                  -A OUTPUT -m string --string a --algo bm -j RETURN\nCOMMIT\n";
     let node = node("walk-merged", &[("iptables.save", rules)]);

@@ -181,8 +181,7 @@ impl Drop for Api {
     }
 }
 
-/// Every visitor has a thread, which ends with its connection: who ends the server ends
-/// CoreDNS first.
+/// Each connection has a thread, which ends with it: CoreDNS must be ended before the server.
 fn serve(listener: &TcpListener, end: &PipeReader, lists: &Arc<Lists>) {
     loop {
         let mut waiting = [PollFd::new(end, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
@@ -194,7 +193,7 @@ fn serve(listener: &TcpListener, end: &PipeReader, lists: &Arc<Lists>) {
         }
         while let Ok((stream, _)) = listener.accept() {
             let lists = Arc::clone(lists);
-            // Who cannot be served is not: CoreDNS asks again.
+            // If no thread can be started, the connection is closed: CoreDNS asks again.
             let _ = thread::Builder::new().name("api".into()).spawn(move || {
                 let _ = stream.set_nonblocking(false).and_then(|()| answer(stream, &lists));
             });

@@ -104,7 +104,7 @@ impl Observations<'_> {
     }
 
     /// The place that a packet reaches has no socket for it.
-    pub(super) fn nobody_listens(&self) -> Option<Diagnosis> {
+    pub(super) fn no_process_listens(&self) -> Option<Diagnosis> {
         let refused = self.frames.iter().find(|frame| {
             let by = match frame.packet.body {
                 Body::Udp(_) => Counted::NoPorts,

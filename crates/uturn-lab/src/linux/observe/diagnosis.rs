@@ -52,7 +52,7 @@ impl Observations<'_> {
             .or_else(|| self.lost_in_tunnel())
             .or_else(|| self.own_source())
             .or_else(|| self.by_counter())
-            .or_else(|| self.nobody_listens())
+            .or_else(|| self.no_process_listens())
             .or_else(|| self.without_server())
             .or_else(|| self.never_sent())
             .or_else(|| self.bypassed())
@@ -234,7 +234,7 @@ impl Observations<'_> {
             let mechanism = match rule.split(' ').nth(1).unwrap_or_default() {
                 chain if chain.starts_with("SG-") => Mechanism::SecurityGroup,
                 "NO-BANDWIDTH" => Mechanism::NoBandwidth,
-                "LB-NOBODY" => Mechanism::NoCandidate,
+                "LB-NO-TARGET" => Mechanism::NoCandidate,
                 // The chain for bound addresses on ports without a virtual server.
                 "KUBE-IPVS-FILTER" => self.kind_of_unserved(self.called_at(place)),
                 _ if rule.contains("endpoints\"") => Mechanism::NoEndpoint,

@@ -148,7 +148,7 @@ fn keep(args: &LabFuzz, trial: &Trial, differences: Vec<String>) -> Result<Found
     text.push_str(&trial.text);
     fs::write(&path, text)
         .map_err(|why| Failure::not_here(format!("cannot save {}: {why}", path.display())))?;
-    Ok(Found { name: trial.name.clone(), file: path, differences: differences, run })
+    Ok(Found { name: trial.name.clone(), file: path, differences, run })
 }
 
 /// The result of a scenario.
