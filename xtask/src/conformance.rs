@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn all_versions_unless_some_are_said() {
+    fn all_versions_unless_some_are_given() {
         let (all, others) = of("--count 1").unwrap();
         assert!(all.len() >= 3, "{all:?}");
         assert_eq!(others, ["--count", "1"]);

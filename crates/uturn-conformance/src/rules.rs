@@ -117,7 +117,7 @@ mod tests {
         -A KUBE-SERVICES -m comment --comment \"this must be the last rule\" -j C\nCOMMIT\n";
 
     #[test]
-    fn every_difference_is_said_with_its_chain() {
+    fn every_difference_names_its_chain() {
         let other = SAVED.replace("-d 2 -j B", "-d 2 -j X").replace(":INPUT", ":OUTPUT");
         let found = differences("n1", &iptables(&other), &iptables(SAVED));
         let text = found.join("\n");

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_nobody_predicted_is_a_difference() {
+    fn an_unpredicted_outcome_is_a_difference() {
         let always = [(Outcome::AT_ONCE, 1.0)];
         let measured = [(Outcome::AT_ONCE, 11), (Outcome::Hangs, 1)];
         for exact in [true, false] {

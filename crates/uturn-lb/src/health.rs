@@ -57,12 +57,12 @@ impl Health {
 
 /// What requests have done to a target so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stamina {
+pub struct PassiveHealth {
     failed: u32,
     rests_until: Option<Instant>,
 }
 
-impl Stamina {
+impl PassiveHealth {
     /// Takes in how a request ended; whether the target rests from now on.
     pub fn record(&mut self, good: bool, check: &PassiveCheck, now: Instant) -> bool {
         if good {
@@ -126,7 +126,7 @@ mod tests {
         let check = PassiveCheck { failures: 3, rest: Duration::from_secs(10) };
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
-        let mut stamina = Stamina::default();
+        let mut stamina = PassiveHealth::default();
         let ends = [false, false, true, false, false, false];
         let rests = ends.map(|good| stamina.record(good, &check, at(0)));
         assert_eq!(rests, [false, false, false, false, false, true]);

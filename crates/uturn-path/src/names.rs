@@ -43,7 +43,7 @@ pub(crate) struct Resolution {
     /// The address of the cluster's DNS Service that had to answer, where it did.
     pub(crate) through: Option<IpAddr>,
     /// Why it is not known what it leads to.
-    pub(crate) doubt: Option<Doubt>,
+    pub(crate) doubt: Option<UnresolvedReason>,
     /// Where it leads to a load balancer whose addresses are not known: its name, or one that
     /// it serves.
     pub(crate) balancer: Option<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Resolution {
 
 /// Why it is not known what a name leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Doubt {
+pub(crate) enum UnresolvedReason {
     /// A Corefile cannot be read.
     Unread,
     /// The world outside answers, and nothing says what.
@@ -156,9 +156,9 @@ impl<'a> Names<'a> {
                         let balancer = unknown.why.strip_prefix(outside::BALANCER);
                         found.balancer = balancer.map(str::to_owned);
                         let doubt = match () {
-                            () if unknown.settle == outside::SETTLE => Doubt::Outside,
-                            () if self.servers.are_unread() => Doubt::Unread,
-                            () => Doubt::Unmodelled(unknown.why.clone()),
+                            () if unknown.settle == outside::SETTLE => UnresolvedReason::Outside,
+                            () if self.servers.are_unread() => UnresolvedReason::Unread,
+                            () => UnresolvedReason::Unmodelled(unknown.why.clone()),
                         };
                         found.doubt = Some(doubt).filter(|_| balancer.is_none());
                         found.supposed.push(Supposition {

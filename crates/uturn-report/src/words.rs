@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_said_as_people_say_them() {
+    fn shares_are_written_as_fractions() {
         for (number, text) in [
             (1.0, "always"),
             (1.0 / 3.0, "1 in 3"),

@@ -86,7 +86,7 @@ pub(crate) struct NodeClass {
 }
 
 /// What has an address.
-pub(crate) struct Holders<'a> {
+pub(crate) struct AddressOwners<'a> {
     /// The node that packets to it are delivered to.
     pub(crate) towards: Option<u32>,
     /// The pod outside its node's network that has it: the last one, if several do.
@@ -246,7 +246,7 @@ impl<'a> Inventory<'a> {
     }
 
     /// What has an address.
-    pub(crate) fn holders(&self, ip: IpAddr) -> Holders<'a> {
+    pub(crate) fn holders(&self, ip: IpAddr) -> AddressOwners<'a> {
         let nodes = self.nodes_at.get(&ip).map_or(&[][..], Vec::as_slice);
         let pods = self.pods_at(ip);
         let range = self.ranges.holder(ip);
@@ -260,7 +260,7 @@ impl<'a> Inventory<'a> {
             && range.is_none_or(|range| towards == Some(range));
         let clients = pods.iter().filter_map(|pod| self.client_places[pod.number as usize]);
         let (pod, client) = (pods.last().map(|resident| resident.pod), clients.max());
-        Holders { towards, pod, client, is_node: !nodes.is_empty(), is_plain }
+        AddressOwners { towards, pod, client, is_node: !nodes.is_empty(), is_plain }
     }
 
     /// Every node that has something to do with an address.

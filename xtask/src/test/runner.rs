@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_with_their_own_harness_are_told_by_the_manifest() {
+    fn programs_with_their_own_harness_are_found_in_the_manifest() {
         let manifest = "[package]\nname = \"a\"\n\n[[test]]\nname = \"kernel\"\npath = \"x.rs\"\n\
                         harness = false\n\n[[test]]\nname = \"other\"\n\n[[bench]]\n\
                         name = \"speed\"\nharness = false\n";

@@ -66,7 +66,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
             name: "rp-filter",
             title: "source validation off on",
             command: "on node {}: sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.eth0.rp_filter=0",
-            cost: "the node takes packets whose source is somewhere else",
+            cost: "the node accepts packets that arrive by another interface than the route to their source",
         }));
     }
     all

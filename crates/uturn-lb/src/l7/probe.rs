@@ -165,7 +165,7 @@ fn echo(source: IpAddr, target: IpAddr, until: Instant) -> io::Result<bool> {
         socket.set_read_timeout(Some(left))?;
         let count = match (&socket).read(&mut heard) {
             Ok(count) => count,
-            Err(error) if is_patience_over(&error) => return Ok(false),
+            Err(error) if is_timeout(&error) => return Ok(false),
             Err(error) => return Err(error),
         };
         // An IPv4 socket of this kind hears the packet's head too.
@@ -193,7 +193,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-fn is_patience_over(error: &io::Error) -> bool {
+fn is_timeout(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted

@@ -62,7 +62,7 @@ impl TargetOutcome {
     }
 
     /// Whether it never answers.
-    pub(crate) fn is_hopeless(&self) -> bool {
+    pub(crate) fn never_answers(&self) -> bool {
         self.answers.is_empty()
     }
 

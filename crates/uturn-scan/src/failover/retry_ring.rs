@@ -123,7 +123,7 @@ pub(crate) struct RetryRing {
     /// How often asking each fails.
     fails: Vec<f64>,
     /// Whether no target ever answers.
-    is_hopeless: bool,
+    never_answers: bool,
     spots: Rc<TargetSlots>,
     /// Targets in line that may be asked.
     stretches: Vec<Stretch>,
@@ -188,10 +188,10 @@ impl RetryRing {
         let first_like =
             |kind: &TargetOutcome| kinds.iter().position(|known| known.ends_like(kind));
         let looks = kinds.iter().map(|kind| first_like(kind).unwrap_or_default() as u32).collect();
-        let is_hopeless = kinds.iter().all(TargetOutcome::is_hopeless);
+        let never_answers = kinds.iter().all(TargetOutcome::never_answers);
         let fails = kinds.iter().map(TargetOutcome::fails).collect();
         let spots = Rc::clone(spots);
-        Self { kinds, examples, looks, fails, is_hopeless, spots, stretches, near, itself }
+        Self { kinds, examples, looks, fails, never_answers, spots, stretches, near, itself }
     }
 
     /// Whether the targets are nodes.
@@ -328,7 +328,7 @@ impl RetryRing {
             }
             share *= failing;
             // If all fail, only the last target matters: the one before the first.
-            if share < NEGLIGIBLE || self.is_hopeless {
+            if share < NEGLIGIBLE || self.never_answers {
                 return;
             }
         }

@@ -288,7 +288,7 @@ apiVersion: uturn.dev/v1alpha1
 kind: Scenario
 metadata: {name: own-nginx}
 spec:
-  shows: An nginx of one's own routes by host and path.
+  shows: An nginx in the cluster routes by host and path.
   nodes: [2]
   shape: {network: global-router, backends: last, clients: first}
   facts:

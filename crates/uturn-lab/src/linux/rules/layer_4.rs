@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_candidate_nobody_answers() {
+    fn without_a_candidate_no_target_answers() {
         let text = rules_of(&balancer(&[10]));
         let drop =
             "-A LB-NO-TARGET -s 10.0.0.11 -d 10.0.0.200 -p tcp -m tcp --dport 80 -j DROP\nCOMMIT\n";

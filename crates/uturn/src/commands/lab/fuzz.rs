@@ -72,7 +72,7 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
         }
     }
     for trial in suspects {
-        suspect(args, trial, &mut lab, &mut summary, printer)?;
+        retry_disagreement(args, trial, &mut lab, &mut summary, printer)?;
     }
     printer.progress_done();
     summary.seconds = began.elapsed().as_secs_f64();
@@ -94,7 +94,7 @@ fn save_all(args: &LabFuzz, trials: &[Trial], printer: &Printer) -> Result<Statu
 }
 
 /// Finds out whether a disagreement persists, and shrinks its scenario.
-fn suspect(
+fn retry_disagreement(
     args: &LabFuzz,
     trial: &Trial,
     lab: &mut Lab,

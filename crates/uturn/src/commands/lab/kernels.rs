@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_is_said_in_short() {
+    fn a_release_is_shortened() {
         for (release, text) in [
             ("6.18.5-1-amd64", "6.18"),
             ("6.1.176", "6.1"),

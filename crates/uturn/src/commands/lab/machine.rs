@@ -74,12 +74,12 @@ pub(super) fn measure(
             .map_err(|why| Failure::usage(format!("--pcap {}: {why}", folder.display())))?;
     }
     let machine = machine.clone().with_limit(START + EACH * cases.len() as u32);
-    let mut ear = Ear { cases, done, answered: 0, failed: None };
+    let mut reader = OutputReader { cases, done, answered: 0, failed: None };
     let (mut answers, mut details) = (Lines::default(), Lines::default());
     let mut complaints = Vec::new();
     let ended = machine
         .run(&job(&request, printer)?, &mut |output| match output {
-            JobOutput::Out(bytes) => answers.add(bytes, &mut |line| ear.understand(line)),
+            JobOutput::Out(bytes) => answers.add(bytes, &mut |line| reader.read_line(line)),
             JobOutput::Err(bytes) => {
                 details.add(bytes, &mut |line| printer.detail(line));
                 complaints.extend(bytes);
@@ -87,10 +87,10 @@ pub(super) fn measure(
         })
         .map_err(|why| Failure::not_here(why.to_string()))?;
     let in_it = |what: &str| Failure::not_here(format!("in the small machine: {what}"));
-    if let Some(why) = ear.failed {
+    if let Some(why) = reader.failed {
         return Err(in_it(&why));
     }
-    if ended == Ended::Exit(0) && ear.answered == cases.len() {
+    if ended == Ended::Exit(0) && reader.answered == cases.len() {
         return Ok(());
     }
     let stderr = String::from_utf8_lossy(&complaints);
@@ -133,15 +133,15 @@ impl Lines {
 }
 
 /// Reads the output of the machine.
-struct Ear<'a, 'b> {
+struct OutputReader<'a, 'b> {
     cases: &'a [Named<'a>],
     done: &'b mut dyn FnMut(usize, Result<Watched, String>, f64),
     answered: usize,
     failed: Option<String>,
 }
 
-impl Ear<'_, '_> {
-    fn understand(&mut self, line: &str) {
+impl OutputReader<'_, '_> {
+    fn read_line(&mut self, line: &str) {
         if self.failed.is_some() {
             return;
         }
