@@ -46,7 +46,7 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
     Ok(no_ipvs.map_or(Done::Whole, |why| Done::LeftOut(format!("IPVS mode: {why}"))))
 }
 
-/// Which versions of kube-proxy are wanted, all if none is said, and the other words.
+/// The requested versions of kube-proxy (all by default), and the other arguments.
 fn versions<'w>(
     modules: &Path,
     words: &'w [String],

@@ -2,7 +2,7 @@
 //!
 //! Each line is one question with its answer (ok, failed, or not known from here), what the
 //! answer rests on, and what to ask next. What can be walked is walked; what is written is read;
-//! the rest is said to be unknown, with how to find out.
+//! the rest is unknown, with how to find out.
 
 mod cross_node;
 mod dns;

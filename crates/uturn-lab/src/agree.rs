@@ -116,7 +116,7 @@ pub fn agrees(predicted: &[(Outcome, f64)], measured: &[(Outcome, u64)], exact: 
     if differences.is_empty() { Agreement::Agrees } else { Agreement::Differs(differences) }
 }
 
-/// Whether `count` hits of `of` tries at odds of `share` lie between the bounds that cut off
+/// Whether `count` hits of `of` tries with probability `share` lie between the bounds that cut off
 /// half of `error` on each side.
 fn is_likely(count: u64, of: u64, share: f64, error: f64) -> bool {
     if share <= 0.0 {

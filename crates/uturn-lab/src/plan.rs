@@ -179,7 +179,7 @@ pub enum Unavailable {
     Kernel {
         /// What was tried.
         tried: String,
-        /// What it said.
+        /// The error.
         reason: String,
     },
 }
@@ -198,7 +198,7 @@ pub enum LabError {
     System {
         /// What was being done.
         doing: String,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
     /// A program that was started failed.
@@ -206,7 +206,7 @@ pub enum LabError {
     Program {
         /// What was being done.
         doing: String,
-        /// What the program said.
+        /// The program's error output.
         reason: String,
     },
     /// The user interrupted the run. Everything is taken down.

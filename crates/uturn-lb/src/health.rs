@@ -4,9 +4,8 @@
 //! - Nothing is decided before `rise` good probes or `fall` bad ones in a row.
 //! - A decision changes only after as many contrary probes in a row; a probe that agrees with
 //!   it begins the count anew.
-//!
-//! - A target that fails requests so many times in a row rests as long as its check says,
-//!   and then begins with a clean sheet.
+//! - A target that fails `failures` requests in a row is not picked for as long as its check
+//!   says; then its failures are counted from zero.
 //!
 //! # Assumptions
 //! - Until something is decided a target counts as alive: a load balancer that was just set
@@ -55,7 +54,7 @@ impl Health {
     }
 }
 
-/// What requests have done to a target so far.
+/// A target's health by the results of requests: too many failures in a row eject it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassiveHealth {
     failed: u32,
@@ -63,7 +62,7 @@ pub struct PassiveHealth {
 }
 
 impl PassiveHealth {
-    /// Takes in how a request ended; whether the target rests from now on.
+    /// Records how a request ended. Returns whether the target is ejected from now on.
     pub fn record(&mut self, good: bool, check: &PassiveCheck, now: Instant) -> bool {
         if good {
             self.failed = 0;

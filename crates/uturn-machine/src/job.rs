@@ -76,7 +76,7 @@ pub enum Unavailable {
     Host {
         /// What was tried.
         tried: String,
-        /// What it said.
+        /// The error.
         reason: String,
     },
 }
@@ -92,7 +92,7 @@ pub enum MachineError {
     System {
         /// What was being done.
         doing: String,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
     /// The job could not be started in the machine.

@@ -40,8 +40,8 @@ impl<'a> Walk<'_, 'a> {
                 Stop::Unknown(mechanism) => {
                     ways.push(ended(state, Outcome::Unknown, Some(mechanism)));
                 }
-                // The peer whose address is on a rejection is told of it. A client's own node
-                // tells it on the spot.
+                // A rejection goes to the peer that has its destination address. A client's own node
+                // rejects at once, without a packet.
                 Stop::Refused(mechanism, by, outcome) if !is_on(from, by) => {
                     let (answer, why) = (state.answer(), Some(mechanism));
                     ways.extend(self.bring_home(by, from, asked, answer, outcome, why)?);
@@ -135,7 +135,7 @@ impl<'a> Walk<'_, 'a> {
             .into_iter()
             .map(|Arrival { mut state, stop }| match stop {
                 Stop::At(party) if party == home && state.packet.leg() == expected => {
-                    // A load balancer's own getting is told where it goes on from it.
+                    // A load balancer's next step shows that it has the answer.
                     if !matches!(home, Peer::Balancer(_)) {
                         let step =
                             Step::new(StepKind::Deliver, "has its answer", self.engine.by(home));

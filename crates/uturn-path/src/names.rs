@@ -250,7 +250,7 @@ fn nothing(host: &str, why: &str) -> Step {
     Step::new(StepKind::Resolve, format!("{host} has no address: {why}"), by)
 }
 
-/// Most images have glibc; where musl would end elsewhere, that is said.
+/// Most images have glibc; where musl would end elsewhere, a step notes it.
 fn libraries_differ(host: &str, glibc: &LookupResult, musl: &LookupResult) -> Vec<Supposition> {
     let same = match (glibc, musl) {
         (LookupResult::Addresses(own), LookupResult::Addresses(other)) => {

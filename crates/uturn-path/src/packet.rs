@@ -110,7 +110,7 @@ impl PacketState {
         Self { packet, way, share: 1.0, hops: Vec::new(), passed: 0, chance: false, ..self.clone() }
     }
 
-    /// The same, where what came before this packet is told already.
+    /// The same, where the hops before this packet are recorded already.
     pub(crate) fn on_time(mut self) -> Self {
         self.tries = self.tries.forgotten();
         self

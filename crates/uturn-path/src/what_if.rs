@@ -280,7 +280,7 @@ fn movers(cluster: &Cluster, client: &Client) -> Vec<NamespacedName> {
     }
 }
 
-/// The kinds of nodes that pods may run on: told apart by the Services that have endpoints
+/// The kinds of nodes that pods may run on: distinguished by the Services that have endpoints
 /// there. Those that a selector rules out are none.
 fn grounds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<Ground> {
     let wanted = movers.first().and_then(|name| cluster.pods.get(name));
@@ -458,7 +458,7 @@ fn describe_running(some: &[Running], all: &[Running]) -> Text {
 }
 
 impl Running {
-    /// What tells it from the others of its mode.
+    /// What distinguishes it from the others of its mode.
     fn how(&self) -> Option<&'static str> {
         match (self.build, self.tells_pods) {
             (Some(build), _) => {

@@ -73,7 +73,7 @@ fn outcomes(manifests: &str, from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_makes_no_difference_is_not_said() {
+fn what_makes_no_difference_is_not_reported() {
     assert_eq!(
         outcomes(PULL_REQUEST, "deploy/shop/client", "svc/shop/web"),
         [": 100 % answered at once"]
@@ -274,7 +274,7 @@ fn a_plugin_that_nobody_models_is_two_cases() {
 }
 
 #[test]
-fn redirects_of_an_nginx_of_the_clusters_own_are_said() {
+fn redirects_of_an_nginx_in_the_cluster_are_reported() {
     let ingress = |more: &str| {
         format!(
             r#"{}---

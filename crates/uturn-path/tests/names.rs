@@ -153,7 +153,7 @@ fn a_rewrite_to_a_service_without_the_port_is_refused_where_kube_proxy_refuses()
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_not_found_and_every_try_is_said() {
+fn an_unknown_name_is_not_found_and_every_try_is_listed() {
     let verdict = USUAL.trace("http://web.shopp/");
     assert_eq!(outcome(&verdict), Outcome::NameNotFound);
     assert_eq!(verdict.mechanisms, [Mechanism::NameUnresolved]);
@@ -207,7 +207,7 @@ fn a_question_that_reaches_nobody_finds_no_name() {
 }
 
 #[test]
-fn a_corefile_that_does_not_parse_is_said() {
+fn a_corefile_that_does_not_parse_is_reported() {
     let verdict = Case { rule: "rewrite name", ..USUAL }.trace("http://web/");
     assert_eq!(outcome(&verdict), Outcome::NameNotFound);
     let steps = resolution(&verdict).join("\n");

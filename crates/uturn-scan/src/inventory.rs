@@ -173,11 +173,11 @@ impl<'a> Inventory<'a> {
             .collect();
         let mut counted: Vec<Counted<'a>> = Vec::with_capacity(nodes.len());
         let mut numbers = [Numbers::default(), Numbers::default()];
-        let told_apart: FastSet<&Name> = captured.iter().map(|(name, _)| *name).collect();
+        let separate: FastSet<&Name> = captured.iter().map(|(name, _)| *name).collect();
         for (place, node) in nodes.iter().enumerate() {
             let is_odd = odd.contains(&(place as u32));
             let node = plain.remove(&node.name).map_or(Cow::Borrowed(*node), Cow::Owned);
-            let key = NodeKey::of(&node, discriminators, is_odd || told_apart.contains(&node.name));
+            let key = NodeKey::of(&node, discriminators, is_odd || separate.contains(&node.name));
             let zoned = numbers[1].of((key.clone(), node.zone().map(str::to_owned)));
             let plain = numbers[0].of((key, None));
             counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });

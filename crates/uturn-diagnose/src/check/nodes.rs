@@ -10,7 +10,7 @@ use uturn_path::Engine;
 use super::{Check, Checklist, State};
 use crate::{Code, cloud};
 
-/// The ports that NodePorts are taken from, as the cloud's firewall is told.
+/// The range of NodePorts that the cloud's documentation opens in firewalls.
 pub(super) fn node_ports(cluster: &Cluster) -> (u16, u16) {
     (30_000, cloud::last_node_port(cluster))
 }

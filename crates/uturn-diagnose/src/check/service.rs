@@ -288,7 +288,7 @@ fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
     }
 }
 
-/// Whether nothing tells which endpoints it has.
+/// Whether the input does not determine the Service's endpoints.
 pub(super) fn lacks_endpoints(service: &Service) -> bool {
     service.unjudged.contains(&Unknown::Endpoints)
 }

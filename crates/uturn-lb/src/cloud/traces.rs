@@ -58,7 +58,7 @@ impl Traces {
     };
 }
 
-/// The cloud that a providerID is of, with the part of it that tells.
+/// The cloud that a providerID is of, with the part of it that shows this.
 pub fn by_provider_id(id: &str) -> Option<(&str, Cloud)> {
     ALL.iter().find_map(|entry| {
         let begins = entry.traces.provider_ids.iter().find(|begins| id.starts_with(**begins));

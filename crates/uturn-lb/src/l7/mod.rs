@@ -102,7 +102,7 @@ pub fn run(
         for probe in &probes {
             let spawned = thread::Builder::new().spawn_scoped(scope, || probe.run(&**report, stop));
             if let Err(source) = spawned {
-                // The others must not be waited for in vain.
+                // Ends the other threads, which would be waited for forever.
                 stop.store(true, Ordering::Relaxed);
                 return Err(StartError { doing: format!("probe {}", probe.target), source });
             }

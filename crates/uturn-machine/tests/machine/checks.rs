@@ -21,8 +21,8 @@ type Check = (&'static str, fn(&Machine));
 
 const CHECKS: [Check; 9] = [
     ("a_job_is_heard_and_its_code_comes_back", a_job_is_heard_and_its_code_comes_back),
-    ("a_signal_is_told", a_signal_is_told),
-    ("what_cannot_start_is_said", what_cannot_start_is_said),
+    ("a_signal_is_reported", a_signal_is_reported),
+    ("what_cannot_start_is_reported", what_cannot_start_is_reported),
     ("rules_sets_and_virtual_servers_load", rules_sets_and_virtual_servers_load),
     (
         "the_hosts_files_stay_as_they_are_unless_they_are_shared",
@@ -101,12 +101,12 @@ fn a_job_is_heard_and_its_code_comes_back(machine: &Machine) {
     assert_eq!(ended, Ended::Exit(7));
 }
 
-fn a_signal_is_told(machine: &Machine) {
+fn a_signal_is_reported(machine: &Machine) {
     let (_, _, ended) = run(machine, &shell("kill -USR1 $$")).unwrap();
     assert_eq!(ended, Ended::Signal(10));
 }
 
-fn what_cannot_start_is_said(machine: &Machine) {
+fn what_cannot_start_is_reported(machine: &Machine) {
     let job = Job { program: "/no/such/program".into(), ..shell("") };
     let Err(MachineError::Inside(why)) = run(machine, &job) else { panic!("it cannot start") };
     assert!(why.contains("/no/such/program"), "{why}");

@@ -249,7 +249,7 @@ impl Judge<'_> {
             // An error without a route back is not sent, nor is one about a broadcast; and rules
             // and routes can drop it.
             (EndKind::Reject(with), Seen::Nothing | Seen::SendError(_)) => {
-                !can_be_told(probe, end) || self.is_stopped(*with, end)
+                !can_be_observed(probe, end) || self.is_stopped(*with, end)
             }
             (EndKind::Drop(reason), seen) => dropped(reason, seen),
             _ => false,
@@ -326,7 +326,7 @@ fn is_own(ip: IpAddr) -> bool {
     OWN.iter().any(|own| own.parse() == Ok(ip)) || ip.is_loopback()
 }
 
-fn can_be_told(probe: &Probe, end: &End) -> bool {
+fn can_be_observed(probe: &Probe, end: &End) -> bool {
     // Nor is one sent from an address that is local only by a policy rule, or from 127.0.0.1.
     let foreign = end.steps.iter().any(|step| step.why.contains("is an address of this node"));
     if foreign && (!is_own(end.packet.dst) || end.packet.dst.is_loopback()) {
@@ -378,7 +378,7 @@ fn way(seen: &Seen) -> &'static str {
         Seen::Out { .. } => "sent on",
         Seen::Local { .. } => "handed over",
         Seen::Reset | Seen::Error(..) => "refused",
-        Seen::SendError(_) => "the sender was told",
+        Seen::SendError(_) => "the sender got an error",
         Seen::Nothing => "dropped",
     }
 }

@@ -18,7 +18,7 @@ use crate::assumed::add_new;
 use crate::engine::walk::Walk;
 use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
-use crate::exchange::failover::{Attempts, TOLD, TOLD_REDUCED, picks};
+use crate::exchange::failover::{Attempts, MAX_HOPS, MAX_HOPS_REDUCED, picks};
 use crate::exchange::redirect::RedirectAnswer;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
 use crate::population::Results;
@@ -233,7 +233,7 @@ impl<'a> Walk<'_, 'a> {
             by,
             begun,
             results,
-            most_told: if failover.is_some() { TOLD_REDUCED } else { TOLD },
+            max_hops: if failover.is_some() { MAX_HOPS_REDUCED } else { MAX_HOPS },
             ways: Vec::new(),
         };
         match failover {

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_tell_of_tls() {
+    fn names_and_numbers_indicate_tls() {
         assert_eq!(tls_of(Some("https"), 9443), Tls::Spoken);
         assert_eq!(tls_of(Some("webhook-https"), 9443), Tls::Spoken);
         assert_eq!(tls_of(None, 8443), Tls::Spoken);

@@ -67,7 +67,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.merged(ways))
     }
 
-    /// The call that a client makes when it was told to.
+    /// The call that a client makes when it follows a redirect.
     fn goes_on(
         &self,
         client: Peer<'a>,

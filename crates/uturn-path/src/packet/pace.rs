@@ -77,7 +77,7 @@ impl Tries {
         Self { pace, lost: 0, why: Vec::new() }
     }
 
-    /// As if this were the first: what came before is told elsewhere.
+    /// As if this were the first: the packets before are accounted for elsewhere.
     pub(crate) fn forgotten(&self) -> Self {
         Self::first(self.pace.clone())
     }

@@ -13,7 +13,7 @@ use crate::names::UnresolvedReason;
 /// An address outside the cluster, from a range for documentation.
 const ELSEWHERE: [u8; 4] = [203, 0, 113, 80];
 
-/// A name in doubt.
+/// A name whose addresses are not known.
 pub(super) struct UnresolvedName {
     host: Text,
     why: UnresolvedReason,
@@ -57,7 +57,7 @@ impl Engine<'_> {
         }
         let engine = Engine::new(&cluster).map_err(|mut faults| faults.remove(0))?;
         let engine = engine.with_options(self.options());
-        // Where it is in doubt still, nothing is won.
+        // If the name is still unresolved, the case adds nothing.
         if engine.unresolved_name(flow)?.is_some_and(|still| still.why == doubt.why) {
             return Ok(nowhere);
         }

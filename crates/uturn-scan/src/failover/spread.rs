@@ -5,7 +5,7 @@ use uturn_path::{NEGLIGIBLE, ReasonSet};
 /// Numbers less than this are taken for nothing.
 pub(crate) const NOTHING: f64 = 1e-18;
 
-/// Shares by why and by how many targets said nothing.
+/// Shares by reasons and by the number of targets that timed out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spread(pub(crate) Vec<(ReasonSet, Row)>);
 

@@ -75,7 +75,7 @@ impl Round {
         ends
     }
 
-    /// What becomes of a client that is told from the others by its place only.
+    /// The outcomes of a client that differs from the others by its place only.
     pub(crate) fn verdict(&self, caller: Caller) -> Verdict {
         let ends = self.ends(caller);
         let chance = self.chance && ends.len() > 1;

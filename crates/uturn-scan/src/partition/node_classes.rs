@@ -237,8 +237,8 @@ impl<'a> PartitionBuilder<'_, 'a> {
         let clients = &self.inventory.clients;
         // Where targets are tried in turns, the endpoints of a node differ by their position; and
         // captured rules may name some of them and not others.
-        let is_told_apart = self.care == Care::EveryNode || self.inventory.has_captures();
-        if self.care == Care::EveryPod || (is_told_apart && itself) {
+        let are_distinguished = self.care == Care::EveryNode || self.inventory.has_captures();
+        if self.care == Care::EveryPod || (are_distinguished && itself) {
             let each = places.iter().map(|at| ClientSet {
                 pod: clients[at],
                 at: at as u32,

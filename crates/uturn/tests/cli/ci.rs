@@ -106,7 +106,7 @@ fn only_what_is_new_fails() {
 }
 
 #[test]
-fn what_is_ignored_is_said() {
+fn what_is_ignored_is_reported() {
     let folder = shop("ignored", "uturn.dev/ignore: 'UT101: we call it by name, UT105: never'");
     let printed = folder.run(&["scan", "-f", "."]);
     assert!(printed.starts_with("exit 0\n"), "{printed}");

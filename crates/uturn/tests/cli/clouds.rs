@@ -369,7 +369,7 @@ data:
 }
 
 #[test]
-fn the_sidecars_of_a_mesh_are_told() {
+fn the_sidecars_of_a_mesh_are_reported() {
     let sidecar = ", {name: istio-proxy, image: proxyv2}";
     let plain = pod("web", 2, "");
     let parts = [

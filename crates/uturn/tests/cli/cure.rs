@@ -105,7 +105,7 @@ fn a_captured_cluster_is_cured() {
 }
 
 #[test]
-fn what_cannot_be_cured_is_said() {
+fn what_cannot_be_cured_is_reported() {
     assert_snapshot!("no_such_code", on_shop(&["UT999", "shop/front"]));
     assert_snapshot!("no_such_finding", on_shop(&["UT102", "shop/front"]));
     assert_snapshot!("no_such_cure", on_shop(&["UT101", "shop/front", "--cure", "prayer"]));

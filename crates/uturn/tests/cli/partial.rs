@@ -97,7 +97,7 @@ fn routes_name_addresses() {
 }
 
 #[test]
-fn nothing_is_supposed_of_what_is_said() {
+fn nothing_is_supposed_of_what_is_stated() {
     let mut files = vec![("iptables.save", RULES), ("addr", ADDRESSES), ("route", ROUTES)];
     files.extend([("rule", USUAL), ("sysctl", SWITCHES), ("ipset.save", ""), ("ipvs.save", "")]);
     let text = call(&node("partial-none", &files), "ens5", &[]);
@@ -110,7 +110,7 @@ fn nothing_is_supposed_of_what_is_said() {
 }
 
 #[test]
-fn sources_that_a_strict_check_would_refuse_are_said() {
+fn sources_that_a_strict_check_would_refuse_are_reported() {
     let files = [
         ("iptables.save", RULES),
         ("addr", ADDRESSES),

@@ -25,9 +25,9 @@ impl Observations<'_> {
         }
         let arrived = self.frames.iter().find(|frame| {
             let is_own = self.kernel_states[frame.place].own.contains(&frame.packet.src.ip());
-            let is_told = frame.reason().is_some_and(|reason| !NO_REASON.contains(&reason));
+            let has_reason = frame.reason().is_some_and(|reason| !NO_REASON.contains(&reason));
             let comes = !frame.leaves && frame.link != LOOPBACK && frame.begins();
-            comes && is_own && !is_told && !self.passes(frame) && !self.is_refused(frame)
+            comes && is_own && !has_reason && !self.passes(frame) && !self.is_refused(frame)
         })?;
         let filtered = |what: &Counted| matches!(what, Counted::Rule(_) | Counted::ReversePath);
         if self
