@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use uturn_lb::config::RuleSettings;
-use uturn_lb::health::Stamina;
+use uturn_lb::health::PassiveHealth;
 use uturn_lb::schedule::Schedule;
 use uturn_model::lb::{self, Profile, Scheduler};
 
@@ -39,7 +39,7 @@ pub(crate) struct Target {
     /// Whether its health checks are answered.
     is_alive: AtomicBool,
     /// What requests have done to it.
-    stamina: Mutex<Stamina>,
+    passive_health: Mutex<PassiveHealth>,
     /// Whether requests have failed since the latest that did not.
     has_failed: AtomicBool,
     /// Requests and connections under way.
@@ -123,7 +123,7 @@ impl Rule {
             return false;
         }
         state.has_failed.store(!is_good, Ordering::Relaxed);
-        let rests = locked(&state.stamina).record(is_good, check, Instant::now());
+        let rests = locked(&state.passive_health).record(is_good, check, Instant::now());
         if rests {
             self.make_schedule();
         }
@@ -144,7 +144,7 @@ impl Rule {
         let mut ends = NEVER;
         let mut may_be_picked = Vec::with_capacity(self.targets.len());
         for target in &self.targets {
-            let rest = locked(&target.stamina).rest_ends(now);
+            let rest = locked(&target.passive_health).rest_ends(now);
             if let Some(until) = rest {
                 // Rounded up, so that the rest is over when the schedule is made.
                 ends = ends.min(millis(until.duration_since(self.began)) + 1);
@@ -162,7 +162,7 @@ impl Target {
         Self {
             address,
             is_alive: AtomicBool::new(true),
-            stamina: Mutex::default(),
+            passive_health: Mutex::default(),
             has_failed: AtomicBool::new(false),
             open: AtomicU64::new(0),
         }
