@@ -3,6 +3,7 @@
 mod accept;
 mod phase;
 mod prefixed;
+mod serve;
 mod stream;
 mod watched;
 

@@ -14,6 +14,8 @@ use tokio::sync::mpsc;
 use uturn_lb::config::{Config, ListenerSettings, Served};
 use uturn_lb::event::Event;
 use uturn_model::lb::{self, ListenerProtocol};
+use uturn_model::network::SecurityRule;
+use uturn_model::{LoadBalancer, Text};
 
 use crate::probe::{self, Probed, Prober};
 use crate::process::{Observer, Process};
@@ -92,10 +94,12 @@ impl Server {
             let settings = listeners.iter().chain(std::iter::repeat(&default));
             for (listener, settings) in load_balancer.listeners.iter().zip(settings) {
                 let address = SocketAddr::new(load_balancer.vip, listener.port.number());
-                let change = self.change(address, listener, settings).map_err(|source| {
-                    let doing = format!("listen on {address} of {}", load_balancer.name);
-                    StartError { doing, source }
-                })?;
+                let security = security_rules(config, load_balancer);
+                let change =
+                    self.change(address, listener, settings, security).map_err(|source| {
+                        let doing = format!("listen on {address} of {}", load_balancer.name);
+                        StartError { doing, source }
+                    })?;
                 probe::check_source(address, listener)?;
                 probes.push((address, listener.clone(), settings.clone()));
                 changes.extend(change);
@@ -126,6 +130,7 @@ impl Server {
         address: SocketAddr,
         listener: &lb::Listener,
         settings: &ListenerSettings,
+        security: Option<Vec<SecurityRule>>,
     ) -> io::Result<Option<Change>> {
         if is_in_kernel(listener.protocol) {
             return Ok(None);
@@ -139,7 +144,7 @@ impl Server {
             Some(_) => Ok(Vec::new()),
             None => self.workers.iter().map(|_| listen(address)).collect(),
         }?;
-        let listener = Listener::new(address, listener, settings, tls, known.as_deref());
+        let listener = Listener::new(address, listener, settings, tls, security, known.as_deref());
         Ok(Some(Change { address, listener, sockets }))
     }
 
@@ -205,6 +210,15 @@ impl Thread {
 /// Whether the kernel forwards a listener's packets, instead of this process its connections.
 fn is_in_kernel(protocol: ListenerProtocol) -> bool {
     matches!(protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp)
+}
+
+/// The rules of all groups of a load balancer, as they stand. `None` where it has no group that the
+/// configuration knows.
+fn security_rules(config: &Config, load_balancer: &LoadBalancer) -> Option<Vec<SecurityRule>> {
+    let group = |name: &Text| config.security_groups.iter().find(|group| group.name == *name);
+    let groups: Vec<_> = load_balancer.security_groups.iter().filter_map(group).collect();
+    let rules = || groups.iter().flat_map(|group| group.inbound.iter().cloned()).collect();
+    (!groups.is_empty()).then(rules)
 }
 
 fn cores() -> usize {

@@ -1,5 +1,6 @@
 //! What workers share: listeners, their rules, and what is known of each target.
 
+mod gate;
 mod listener;
 mod rule;
 

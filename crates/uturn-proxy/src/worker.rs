@@ -131,7 +131,7 @@ impl Worker {
             worker: Rc::clone(self),
             slot: Arc::clone(slot),
             stream,
-            address,
+            peer: address,
             connection: admission.number,
         };
         let worker = Rc::clone(self);

@@ -14,8 +14,11 @@ use std::task::Context;
 
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use uturn_lb::config::Forward;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use uturn_lb::config::{Forward, Keepalive, ProxyVersion};
 use uturn_lb::event::Event;
+use uturn_lb::proxy_header;
 use uturn_lb::source::replaced_source;
 use uturn_model::lb;
 
@@ -45,7 +48,7 @@ pub(super) struct Reached {
     worker: Rc<Worker>,
     key: Key,
     connection: Option<Connection>,
-    keepalive: uturn_lb::config::Keepalive,
+    keepalive: Keepalive,
 }
 
 #[derive(Debug)]
@@ -162,6 +165,10 @@ impl Attempt<'_> {
     /// A connection that waits for requests.
     fn kept(&self, key: &Key) -> Option<Connection> {
         let pool = &self.client.worker.pool;
+        if self.listener.settings.proxy_to.is_some() {
+            // A connection was announced as another client's.
+            return None;
+        }
         match self.rule.settings.forward {
             Forward::Http1 if self.may_reuse => pool.take(key).map(Connection::Http1),
             Forward::Http1 => None,
@@ -188,6 +195,7 @@ impl Attempt<'_> {
                 return Err(OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {why}")));
             }
         };
+        let stream = self.announce(stream, target).await?;
         let broken = |error: hyper::Error| {
             OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {error}"))
         };
@@ -195,10 +203,29 @@ impl Attempt<'_> {
             Forward::Http1 => Http1::new(stream).await.map(Connection::Http1).map_err(broken),
             Forward::H2c => {
                 let connection = Http2::new(stream).await.map_err(broken)?;
-                self.client.worker.pool.share(*key, connection.clone());
+                if self.listener.settings.proxy_to.is_none() {
+                    self.client.worker.pool.share(*key, connection.clone());
+                }
                 Ok(Connection::Http2(connection))
             }
         }
+    }
+
+    /// Tells the target whose connection it is, where the listener is to do that.
+    async fn announce(
+        &self,
+        mut stream: TcpStream,
+        target: SocketAddr,
+    ) -> Result<TcpStream, OwnAnswer> {
+        let Client { address, listener, .. } = self.client;
+        let header = match self.listener.settings.proxy_to {
+            None => return Ok(stream),
+            Some(ProxyVersion::V1) => proxy_header::v1(*address, listener.address),
+            Some(ProxyVersion::V2) => proxy_header::v2(*address, listener.address),
+        };
+        let broken = |error| OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {error}"));
+        stream.write_all(&header).await.map_err(broken)?;
+        Ok(stream)
     }
 
     fn reached(&self, target: usize) -> Reached {
@@ -212,7 +239,13 @@ impl Attempt<'_> {
             worker: Rc::clone(&client.worker),
             key: Key { target: self.address(target), source },
             connection: None,
-            keepalive: self.listener.settings.keepalive.clone(),
+            keepalive: Keepalive {
+                connections: match self.listener.settings.proxy_to {
+                    Some(_) => 0,
+                    None => self.listener.settings.keepalive.connections,
+                },
+                ..self.listener.settings.keepalive.clone()
+            },
         }
     }
 

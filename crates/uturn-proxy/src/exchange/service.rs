@@ -129,6 +129,10 @@ fn admit(
     request: Request<Incoming>,
 ) -> Result<Admitted, OwnAnswer> {
     request::check(&request, listener)?;
+    if !client.slot.gate.takes_request(&listener.settings.limits) {
+        let why = "more requests a second than the listener takes";
+        return Err(OwnAnswer::new(StatusCode::TOO_MANY_REQUESTS, why));
+    }
     let rule = route(listener, &request)?;
     let may_upgrade =
         request.version() == Version::HTTP_11 && rule.settings.forward == Forward::Http1;

@@ -1,34 +1,41 @@
 //! A listener with its rules.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use uturn_lb::config::{ListenerSettings, RuleSettings};
 use uturn_lb::rules::Router;
+use uturn_model::Protocol;
 use uturn_model::lb::{self, ListenerProtocol, Profile};
+use uturn_model::network::SecurityRule;
 
+use super::gate::Gate;
 use super::rule::Rule;
 
 /// A listener as it is now. A reload puts another in its place; connections stay open, and their
 /// next request is served as the new one says.
 #[derive(Debug)]
-pub(crate) struct Slot(ArcSwap<Listener>);
+pub(crate) struct Slot {
+    listener: ArcSwap<Listener>,
+    /// What it has taken in.
+    pub(crate) gate: Arc<Gate>,
+}
 
 impl Slot {
     pub(crate) fn new(listener: Listener) -> Self {
-        Self(ArcSwap::from_pointee(listener))
+        Self { listener: ArcSwap::from_pointee(listener), gate: Arc::new(Gate::new()) }
     }
 
     /// The listener as it is now.
     pub(crate) fn current(&self) -> Arc<Listener> {
-        self.0.load_full()
+        self.listener.load_full()
     }
 
     /// Replaces the listener.
     pub(crate) fn replace(&self, listener: Listener) {
-        self.0.store(Arc::new(listener));
+        self.listener.store(Arc::new(listener));
     }
 }
 
@@ -43,6 +50,8 @@ pub(crate) struct Listener {
     pub(crate) router: Router,
     /// Where it terminates TLS.
     pub(crate) tls: Option<Arc<ServerConfig>>,
+    /// The rules of its security groups; `None` where it has no group.
+    security: Option<Vec<SecurityRule>>,
 }
 
 impl Listener {
@@ -52,6 +61,7 @@ impl Listener {
         config: &lb::Listener,
         settings: &ListenerSettings,
         tls: Option<Arc<ServerConfig>>,
+        security: Option<Vec<SecurityRule>>,
         previous: Option<&Self>,
     ) -> Self {
         let profile = &config.profile;
@@ -72,6 +82,16 @@ impl Listener {
             rules: rules.collect(),
             router: Router::new(&config.rules),
             tls,
+            security,
         }
+    }
+
+    /// Whether security groups let a client in: the first rule that is for it decides.
+    pub(crate) fn admits(&self, client: IpAddr) -> bool {
+        let port = self.address.port();
+        self.security.as_ref().is_none_or(|rules| {
+            let rule = rules.iter().find(|rule| rule.matches(client, Some(Protocol::Tcp), port));
+            rule.is_some_and(|rule| rule.accept)
+        })
     }
 }
