@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustls::ServerConfig;
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -40,8 +39,6 @@ pub struct Server {
     workers: Vec<Thread>,
     prober: Prober,
     listeners: HashMap<SocketAddr, Arc<Slot>>,
-    /// For listeners without certificates, with and without HTTP/2.
-    self_signed: HashMap<bool, Arc<ServerConfig>>,
 }
 
 #[derive(Debug)]
@@ -66,12 +63,7 @@ impl Server {
     pub fn start(config: &Config, observer: Option<Observer>) -> Result<Self, StartError> {
         let process = Arc::new(Process::new(observer, config.process.connections));
         let prober = Prober::start(Arc::clone(&process))?;
-        let mut server = Self {
-            workers: Vec::new(),
-            prober,
-            listeners: HashMap::new(),
-            self_signed: HashMap::new(),
-        };
+        let mut server = Self { workers: Vec::new(), prober, listeners: HashMap::new() };
         let count = config.process.workers.unwrap_or_else(cores);
         for number in 0..count {
             server.workers.push(Thread::start(number, Arc::clone(&process))?);
@@ -126,7 +118,7 @@ impl Server {
     }
 
     fn change(
-        &mut self,
+        &self,
         address: SocketAddr,
         listener: &lb::Listener,
         settings: &ListenerSettings,
@@ -135,8 +127,9 @@ impl Server {
         if is_in_kernel(listener.protocol) {
             return Ok(None);
         }
+        let speaks_http2 = settings.http2 && listener.protocol == ListenerProtocol::Https;
         let tls = match listener.protocol.ends_tls() {
-            true => Some(self.tls(listener.protocol, settings)?),
+            true => Some(tls::server(&settings.certificates, speaks_http2)?),
             false => None,
         };
         let known = self.listeners.get(&address).map(|slot| slot.current());
@@ -146,20 +139,6 @@ impl Server {
         }?;
         let listener = Listener::new(address, listener, settings, tls, security, known.as_deref());
         Ok(Some(Change { address, listener, sockets }))
-    }
-
-    fn tls(
-        &mut self,
-        protocol: ListenerProtocol,
-        settings: &ListenerSettings,
-    ) -> io::Result<Arc<ServerConfig>> {
-        let speaks_http2 = settings.http2 && protocol == ListenerProtocol::Https;
-        if let Some(known) = self.self_signed.get(&speaks_http2) {
-            return Ok(Arc::clone(known));
-        }
-        let made = tls::self_signed(speaks_http2)?;
-        self.self_signed.insert(speaks_http2, Arc::clone(&made));
-        Ok(made)
     }
 
     fn apply(&mut self, changes: Vec<Change>) {
