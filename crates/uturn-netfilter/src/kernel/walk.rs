@@ -9,7 +9,7 @@ use super::compile::Hook;
 use super::incomplete_capture::CaptureAssumptions;
 use super::ipvs::IpvsState;
 use super::step_log::StepLog;
-use super::unknown_condition::AnswerScope;
+use super::unknown_condition::{AnswerScope, ConditionId};
 use crate::capture_gaps::UNKNOWN_INTERFACE;
 use crate::connection::Connection;
 use crate::end::{DropReason, End, EndKind};
@@ -59,7 +59,7 @@ pub(super) struct Walk {
     /// Facts about the packet and its sender, known or assumed.
     pub(super) facts: Facts,
     /// Answers that this branch gives to unknown iptables conditions.
-    pub(super) answers: Vec<(u32, AnswerScope, bool)>,
+    pub(super) answers: Vec<(ConditionId, AnswerScope, bool)>,
     /// Answers that this branch gives to unknown nftables conditions and actions.
     pub(super) nft_answers: Vec<(u32, Leg, Hook, bool)>,
     /// Policy routing rules that are assumed to match or not, by index.
