@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_model::route::Leg;
-use uturn_model::{Evidence, Step, StepKind, Supposition, Text};
+use uturn_model::{Evidence, Share, Step, StepKind, Supposition, Text};
 
 use super::compile::Hook;
 use super::incomplete_capture::CaptureAssumptions;
@@ -23,7 +23,7 @@ pub(super) type OpenBranches = Vec<Box<Walk>>;
 /// One branch of a walk, and how far it has come. Copied only by [`Walk::fork`].
 #[derive(Debug)]
 pub(super) struct Walk {
-    pub(super) share: f64,
+    pub(super) share: Share,
     pub(super) packet: Packet,
     pub(super) hook: Hook,
     /// The index of the hook's next stage.
@@ -155,7 +155,7 @@ impl Walk {
         // A mark does not leave a node, but a local process can set one.
         let packet = Packet { mark: if from_here { packet.mark } else { 0 }, ..*packet };
         Self {
-            share: 1.0,
+            share: Share::ALL,
             packet,
             hook,
             stage: 0,

@@ -10,8 +10,8 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use uturn_model::Share;
 use uturn_netfilter::hash::FastMap;
-use uturn_path::NEGLIGIBLE;
 
 use crate::failover::failover_probability::{FailoverProbability, Run, TargetOutcome};
 use crate::inventory::Caller;
@@ -121,7 +121,7 @@ pub(crate) struct RetryRing {
     /// The first kind that ends like each, for any reason.
     looks: Vec<u32>,
     /// How often asking each fails.
-    fails: Vec<f64>,
+    fails: Vec<Share>,
     /// Whether no target ever answers.
     is_hopeless: bool,
     spots: Rc<TargetSlots>,
@@ -301,7 +301,7 @@ impl RetryRing {
         differences.push(PART);
         let most = differences.len() + 2 * MANY;
         let count = self.stretches.last().map_or(0, |stretch| i64::from(stretch.at.end));
-        let mut share = 1.0;
+        let mut share = Share::ALL;
         for away in 1..count {
             let next = (i64::from(at) + step * away).rem_euclid(count) as u32;
             if unusual.iter().any(|(other, _)| *other == next) {
@@ -314,7 +314,7 @@ impl RetryRing {
             }
             let failing = self.fails[kind as usize];
             // No request passes a target that always answers.
-            if failing == 0.0 && step < 0 {
+            if failing == Share::NONE && step < 0 {
                 return;
             }
             let is_unique = differences.len() > most;
@@ -328,7 +328,7 @@ impl RetryRing {
             }
             share *= failing;
             // If all fail, only the last target matters: the one before the first.
-            if share < NEGLIGIBLE || self.is_hopeless {
+            if share.is_negligible() || self.is_hopeless {
                 return;
             }
         }

@@ -60,13 +60,13 @@ pub(crate) struct Round {
 
 impl Round {
     /// How requests of a client end.
-    pub(crate) fn ends(&self, caller: Caller) -> Vec<(Outcome, ReasonSet, f64)> {
+    pub(crate) fn ends(&self, caller: Caller) -> Vec<(Outcome, ReasonSet, Share)> {
         let odds = self.ring.odds(caller);
         let after = |timeouts: u32| self.timeout * timeouts;
         let answered = odds.answered.iter().map(|(why, timeouts, share)| {
             (Outcome::Answered { after: after(timeouts) + why.late() }, why, share)
         });
-        let mut ends: Vec<(Outcome, ReasonSet, f64)> = answered.collect();
+        let mut ends: Vec<(Outcome, ReasonSet, Share)> = answered.collect();
         for (code, failed) in [(504, &odds.timed_out), (502, &odds.refused)] {
             ends.extend(failed.iter().map(|(why, timeouts, share)| {
                 (Outcome::Status { code, after: after(timeouts) + why.late() }, why, share)
@@ -80,7 +80,7 @@ impl Round {
         let ends = self.ends(caller);
         let chance = self.chance && ends.len() > 1;
         let routes = ends.into_iter().map(|(outcome, why, share)| Route {
-            share: Share::new(share),
+            share,
             outcome,
             late: Duration::ZERO,
             mechanisms: why.mechanisms(),
