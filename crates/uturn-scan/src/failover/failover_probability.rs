@@ -85,10 +85,24 @@ impl TargetOutcome {
     }
 }
 
+/// Which of the kinds of targets in a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct KindIndex(u32);
+
+impl KindIndex {
+    pub(crate) fn new(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Targets of one kind in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Run {
-    pub(crate) kind: usize,
+    pub(crate) kind: KindIndex,
     pub(crate) length: u32,
 }
 
@@ -107,7 +121,7 @@ impl FailoverProbability {
     pub(crate) fn new(kinds: &[TargetOutcome], ring: &[Run]) -> Self {
         let mut counts = vec![0u64; kinds.len()];
         for run in ring {
-            counts[run.kind] += u64::from(run.length);
+            counts[run.kind.index()] += u64::from(run.length);
         }
         let weight: f64 =
             kinds.iter().zip(&counts).map(|(kind, count)| kind.weight * *count as f64).sum();
@@ -118,17 +132,18 @@ impl FailoverProbability {
         let sum = &mut odds.answered;
         let mut next = Spread::default();
         // No request goes further than to a target that always answers: begin the ring there.
-        if let Some(sure) = ring.iter().rposition(|run| kinds[run.kind].failures.is_empty()) {
+        if let Some(sure) = ring.iter().rposition(|run| kinds[run.kind.index()].failures.is_empty())
+        {
             for run in ring[..=sure].iter().rev().chain(ring[sure + 1..].iter().rev()) {
-                next = kinds[run.kind].back(run.length, &next, sum);
+                next = kinds[run.kind.index()].back(run.length, &next, sum);
             }
         } else {
             let mut second = Spread::default();
             for run in ring.iter().rev() {
-                next = kinds[run.kind].back(run.length, &next, &mut second);
+                next = kinds[run.kind.index()].back(run.length, &next, &mut second);
             }
             for run in ring.iter().rev() {
-                next = kinds[run.kind].back(run.length, &next, sum);
+                next = kinds[run.kind.index()].back(run.length, &next, sum);
             }
             if let Some(all_fail) = all_fail(kinds, &counts, None) {
                 sum.add(&second.times(&all_fail), ReasonSet::default(), 0, -1.0);
@@ -152,8 +167,9 @@ impl FailoverProbability {
     fn give_up(&mut self, kinds: &[TargetOutcome], ring: &[Run], counts: &[u64]) {
         let mut last = vec![0.0; kinds.len()];
         for (at, run) in ring.iter().enumerate() {
-            let first_of_next = kinds[ring[(at + 1) % ring.len()].kind].weight;
-            last[run.kind] += f64::from(run.length - 1) * kinds[run.kind].weight + first_of_next;
+            let first_of_next = kinds[ring[(at + 1) % ring.len()].kind.index()].weight;
+            last[run.kind.index()] +=
+                f64::from(run.length - 1) * kinds[run.kind.index()].weight + first_of_next;
         }
         for (at, weight) in last.into_iter().enumerate().filter(|(_, weight)| *weight > 0.0) {
             let Some(before) = all_fail(kinds, counts, Some(at)) else { continue };
@@ -405,11 +421,11 @@ mod tests {
         ) {
             let runs: Vec<Run> = runs
                 .into_iter()
-                .map(|(kind, length)| Run { kind: kind % kinds.len(), length })
+                .map(|(kind, length)| Run { kind: KindIndex::new(kind % kinds.len()), length })
                 .collect();
             let flat: Vec<usize> = runs
                 .iter()
-                .flat_map(|run| std::iter::repeat_n(run.kind, run.length as usize))
+                .flat_map(|run| std::iter::repeat_n(run.kind.index(), run.length as usize))
                 .collect();
             let wanted = followed(&kinds, &flat);
             let odds = FailoverProbability::new(&kinds, &runs);

@@ -19,7 +19,7 @@ use uturn_path::{
     WalkError,
 };
 
-use super::failover_probability::{Failure, TargetOutcome};
+use super::failover_probability::{Failure, KindIndex, TargetOutcome};
 use super::retry_ring::{Asked, RetryRing};
 use super::target_list::{Round, TargetList};
 
@@ -168,7 +168,7 @@ struct Telling<'t> {
 impl Telling<'_> {
     /// Adds steps to the likeliest ways. `line` has the kinds of targets in the order in which
     /// they are asked.
-    fn describe(&mut self, line: &[usize]) {
+    fn describe(&mut self, line: &[KindIndex]) {
         let mut untold = self.likeliest();
         let mut sought = 0;
         for first in 0..line.len() {
@@ -207,7 +207,7 @@ impl Telling<'_> {
     }
 
     /// All ends of a request that asks one target of each of these kinds.
-    fn follow(&self, kinds: impl Iterator<Item = usize>) -> Vec<Exchange> {
+    fn follow(&self, kinds: impl Iterator<Item = KindIndex>) -> Vec<Exchange> {
         let way = Exchange { share: Share::ALL, ..self.start.clone() };
         let mut waiting = vec![Waiting::new(way)];
         let mut ends = Vec::new();
@@ -215,7 +215,7 @@ impl Telling<'_> {
             if waiting.is_empty() {
                 break;
             }
-            let (left, more) = self.tries.attempt(waiting, self.ring.examples[kind]);
+            let (left, more) = self.tries.attempt(waiting, self.ring.examples[kind.index()]);
             ends.extend(more);
             waiting =
                 left.into_iter().filter(|request| !request.way.share.is_negligible()).collect();
@@ -225,15 +225,16 @@ impl Telling<'_> {
     }
 
     /// Tells ways of thousands of attempts by the first that times out.
-    fn tell_first_timeout(&mut self, line: &[usize], untold: &[usize]) {
-        let times_out = |kind: &&usize| {
-            self.ring.kinds[**kind].failures.iter().any(|failure| failure.is_timeout)
+    fn tell_first_timeout(&mut self, line: &[KindIndex], untold: &[usize]) {
+        let times_out = |kind: &&KindIndex| {
+            self.ring.kinds[kind.index()].failures.iter().any(|failure| failure.is_timeout)
         };
         let Some(kind) = line.iter().find(times_out).filter(|_| !untold.is_empty()) else {
             return;
         };
         let way = Exchange { share: Share::ALL, ..self.start.clone() };
-        let (left, _) = self.tries.attempt(vec![Waiting::new(way)], self.ring.examples[*kind]);
+        let (left, _) =
+            self.tries.attempt(vec![Waiting::new(way)], self.ring.examples[kind.index()]);
         let Some(first) = left.into_iter().find(|request| request.timed_out) else { return };
         for at in untold {
             self.ways[*at].hops.clone_from(&first.way.hops);
@@ -243,7 +244,7 @@ impl Telling<'_> {
     /// The ends that requests meet which ask targets of such kinds.
     fn ends_met(
         &self,
-        asked: impl Iterator<Item = usize>,
+        asked: impl Iterator<Item = KindIndex>,
         sought: &mut usize,
     ) -> HashSet<(Outcome, ReasonSet)> {
         let after =
@@ -253,7 +254,7 @@ impl Telling<'_> {
             HashSet::from([(0, false, ReasonSet::default())]);
         let mut share = Share::ALL;
         for kind in asked {
-            let kind = &self.ring.kinds[kind];
+            let kind = &self.ring.kinds[kind.index()];
             *sought += waiting.len();
             for (timeouts, _, reasons) in std::mem::take(&mut waiting) {
                 for (more, _) in &kind.answers {
