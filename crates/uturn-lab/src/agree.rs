@@ -121,7 +121,7 @@ pub fn agrees(
     if differences.is_empty() { Agreement::Agrees } else { Agreement::Differs(differences) }
 }
 
-/// Whether `count` hits of `of` tries at odds of `share` lie between the bounds that cut off
+/// Whether `count` hits of `of` tries with probability `share` lie between the bounds that cut off
 /// half of `error` on each side.
 fn is_likely(count: u64, of: u64, share: Share, error: f64) -> bool {
     if share == Share::NONE {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_nobody_predicted_is_a_difference() {
+    fn an_unpredicted_outcome_is_a_difference() {
         let always = [(Outcome::AT_ONCE, Share::ALL)];
         let measured = [(Outcome::AT_ONCE, 11), (Outcome::Hangs, 1)];
         for exact in [true, false] {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_less_sees_less() {
+    fn a_shorter_wait_sees_fewer_outcomes() {
         let after = |seconds| Outcome::Answered { after: Duration::from_secs(seconds) };
         let [half, quarter, eighth] = [2, 4, 8].map(|whole| Share::of(1, whole));
         let all =

@@ -222,7 +222,7 @@ impl Verdict {
             routes.iter().map(|route| (route.outcome, Share::ratio(route.share.get(), total)));
         let mut ends: Vec<(Outcome, Share)> = ends.collect();
         // Shares of one outcome are added up in the order of the routes.
-        ends.sort_by_key(|one| one.0);
+        ends.sort_by_key(|end| end.0);
         let mut outcomes: Vec<(Outcome, Share)> = Vec::with_capacity(ends.len().min(8));
         for (outcome, share) in ends {
             match outcomes.last_mut() {

@@ -1,4 +1,4 @@
-//! The reasons by which ways of requests differ.
+//! The reasons that distinguish ways of requests.
 
 use std::time::Duration;
 

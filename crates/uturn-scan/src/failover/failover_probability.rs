@@ -65,7 +65,7 @@ impl TargetOutcome {
     }
 
     /// Whether it never answers.
-    pub(crate) fn is_hopeless(&self) -> bool {
+    pub(crate) fn never_answers(&self) -> bool {
         self.answers.is_empty()
     }
 
@@ -313,7 +313,7 @@ fn all_fail(kinds: &[TargetOutcome], counts: &[u64], left_out: Option<usize>) ->
     if all_fail.fold(Share::ALL, Share::mul).is_negligible() {
         return None;
     }
-    let mut all = Spread::one();
+    let mut all = Spread::unit();
     for (kind, count) in with_counts() {
         let mut failing = Spread::default();
         match kind.failures.as_slice() {

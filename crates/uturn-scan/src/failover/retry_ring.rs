@@ -24,7 +24,7 @@ const MANY: usize = 64;
 pub(crate) struct TargetSlot {
     /// The node that it is on, where that is known.
     pub(crate) place: Option<u32>,
-    /// What those have in common that are alike.
+    /// Its class: targets that are alike have the same.
     pub(crate) like: AlikeId,
     /// Where it stands among the clients, if it can be one.
     pub(crate) client: Option<u32>,
@@ -48,9 +48,9 @@ impl AlikeId {
 #[derive(Debug)]
 pub(crate) struct TargetSlots {
     all: Vec<TargetSlot>,
-    /// One more than the largest [`AlikeId`].
+    /// The number of classes: one more than the largest [`AlikeId`].
     likes: usize,
-    /// Those next to each other in line who are alike, and what they are like.
+    /// Runs of adjacent targets that are alike, with their class.
     rows: Vec<(Range<u32>, AlikeId)>,
     /// Those on each node; none where they are the nodes themselves, in their order.
     on_node: Option<FastMap<u32, Vec<u32>>>,
@@ -133,7 +133,7 @@ pub(crate) struct RetryRing {
     /// How often asking each fails.
     fails: Vec<Share>,
     /// Whether no target ever answers.
-    is_hopeless: bool,
+    never_answers: bool,
     spots: Rc<TargetSlots>,
     /// Targets in line that may be asked.
     stretches: Vec<Stretch>,
@@ -143,7 +143,7 @@ pub(crate) struct RetryRing {
     itself: Option<KindIndex>,
 }
 
-/// Some next to each other in line who are alike.
+/// A run of adjacent targets that are alike.
 #[derive(Clone, Debug)]
 struct Stretch {
     /// The first of them among all in line.
@@ -253,10 +253,10 @@ impl RetryRing {
             |kind: &TargetOutcome| kinds.iter().position(|known| known.ends_like(kind));
         let look = |kind| KindIndex::new(first_like(kind).unwrap_or_default());
         let looks = kinds.iter().map(look).collect();
-        let is_hopeless = kinds.iter().all(TargetOutcome::is_hopeless);
+        let never_answers = kinds.iter().all(TargetOutcome::never_answers);
         let fails = kinds.iter().map(TargetOutcome::fails).collect();
         let spots = Rc::clone(spots);
-        Self { kinds, examples, looks, fails, is_hopeless, spots, stretches, near, itself }
+        Self { kinds, examples, looks, fails, never_answers, spots, stretches, near, itself }
     }
 
     /// Whether the targets are nodes.
@@ -327,7 +327,8 @@ impl RetryRing {
         runs
     }
 
-    /// What a kind looks like to who does not ask why.
+    /// The kind that stands for this one if reasons are ignored: kinds with the same outcomes
+    /// have the same.
     fn look(&self, kind: Option<KindIndex>) -> Option<KindIndex> {
         Some(self.looks[kind?.index()])
     }
@@ -393,7 +394,7 @@ impl RetryRing {
             }
             share *= failing;
             // If all fail, only the last target matters: the one before the first.
-            if share.is_negligible() || self.is_hopeless {
+            if share.is_negligible() || self.never_answers {
                 return;
             }
         }

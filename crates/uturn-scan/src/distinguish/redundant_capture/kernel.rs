@@ -24,8 +24,9 @@ pub(super) fn are_alike(
     let counts = |line: &&str| families.contains(&Family::V6) || !line.contains(" KUBE-6-");
     let lines = |text: String| {
         // How large a set is made says nothing.
-        let said = |line: &str| line.split(" hashsize ").next().unwrap_or_default().to_owned();
-        let mut lines: Vec<String> = text.lines().filter(counts).map(said).collect();
+        let without_sizes =
+            |line: &str| line.split(" hashsize ").next().unwrap_or_default().to_owned();
+        let mut lines: Vec<String> = text.lines().filter(counts).map(without_sizes).collect();
         lines.sort();
         lines
     };
