@@ -56,8 +56,8 @@ mod options;
 mod outline;
 mod packet;
 mod population;
+mod reason_set;
 mod resolve;
-mod share;
 mod unjudged;
 mod unmodelled;
 mod verdict;
@@ -76,5 +76,5 @@ pub use packet::{Exchange, Request, Waiting};
 pub use population::{
     Failover, FailoverRequest, Individuals, KnownDestination, Population, Results, TriesTargets,
 };
+pub use reason_set::ReasonSet;
 pub use resolve::ResolvedTarget;
-pub use share::{NEGLIGIBLE, ReasonSet};

@@ -35,11 +35,7 @@ fn same(own: &Verdict, other: &Verdict) -> bool {
     let (own, other) = (ends(own), ends(other));
     own.1 == other.1
         && own.0.len() == other.0.len()
-        && own
-            .0
-            .iter()
-            .zip(&other.0)
-            .all(|(a, b)| a.0 == b.0 && (a.1.get() - b.1.get()).abs() < 1e-9)
+        && own.0.iter().zip(&other.0).all(|(a, b)| a.0 == b.0 && a.1.is_rounded_from(b.1))
 }
 
 /// A cluster as its text says.

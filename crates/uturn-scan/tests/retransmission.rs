@@ -115,10 +115,7 @@ fn waits(case: &Case) -> Vec<(Option<u64>, f64)> {
     alone.sort_by_key(|end| end.0);
     assert_eq!(classes.len(), alone.len(), "{classes:?} {alone:?}");
     for (own, other) in classes.iter().zip(&alone) {
-        assert!(
-            own.0 == other.0 && (own.1.get() - other.1.get()).abs() < 1e-9,
-            "{classes:?} {alone:?}"
-        );
+        assert!(own.0 == other.0 && own.1.is_rounded_from(other.1), "{classes:?} {alone:?}");
     }
     let seconds = |outcome: &Outcome| outcome.after().map(|after: Duration| after.as_secs());
     alone.iter().map(|(outcome, share)| (seconds(outcome), share.get())).collect()
@@ -188,7 +185,7 @@ fn classes_of_clients_meet_the_same_dice() {
                     let what = format!("{} {pod} {}", case.label, met.target.label);
                     assert_eq!(scanned.len(), walked.len(), "{what}: {scanned:?} {walked:?}");
                     for (a, b) in scanned.iter().zip(&walked) {
-                        let same = a.0 == b.0 && (a.1.get() - b.1.get()).abs() < 1e-9;
+                        let same = a.0 == b.0 && a.1.is_rounded_from(b.1);
                         assert!(same, "{what}: {scanned:?} {walked:?}");
                         late += usize::from(a.0.after() == Some(Duration::from_secs(1)));
                     }

@@ -24,7 +24,7 @@ pub(crate) struct Harm {
 impl Harm {
     pub(crate) fn of(outcomes: &[(Outcome, Share)]) -> Self {
         let share = |wanted: &dyn Fn(&Outcome) -> bool| {
-            Share::sum(outcomes.iter().filter(|(end, _)| wanted(end)).map(|(_, share)| *share))
+            outcomes.iter().filter(|(end, _)| wanted(end)).map(|(_, share)| *share).sum::<Share>()
         };
         let answered = outcomes.iter().filter(|(outcome, _)| outcome.is_answered());
         let waits =

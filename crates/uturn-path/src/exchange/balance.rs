@@ -12,7 +12,7 @@ use uturn_lb::decide::Choice;
 use uturn_lb::rules;
 use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target};
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Hop, Mechanism, Outcome};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome, Share};
 
 use crate::assumed::add_new;
 use crate::engine::walk::Walk;
@@ -257,7 +257,7 @@ impl<'a> Walk<'_, 'a> {
         // Every answer takes the same ways home, good or bad.
         let mut answer = state.answer().on_time();
         answer.hops.clear();
-        (answer.share, answer.chance) = (1.0, false);
+        (answer.share, answer.chance) = (Share::ALL, false);
         let party = Peer::Balancer(balancer);
         let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None)?;
         if let Some(failover) = failover {
