@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::ptr;
 use std::sync::Arc;
 
-use uturn_model::{Cluster, Flow, Name, Verdict};
+use uturn_model::{Cluster, Flow, LoadBalancer, Name, Verdict};
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{Detail, Engine, NodeRuntime, Options, ProbeCache, WalkError};
 
@@ -23,7 +23,7 @@ use crate::reduced::reduced_cluster::reduced_cluster;
 use crate::reduced::representatives::Representatives;
 
 /// So many classes of clients are made ready before they are walked.
-const READY: usize = 128;
+const READY: usize = 1024;
 
 /// A client and its target in outline, ready to be walked in a reduced cluster.
 pub(crate) struct HopJob<'a> {
@@ -66,6 +66,7 @@ struct LastWalk {
     /// How many endpoints each endpoint of the cluster represents.
     endpoints: Option<FastMap<IpAddr, f64>>,
     runtimes: Vec<(Name, Arc<NodeRuntime>)>,
+    probers: Vec<LoadBalancer>,
     probes: ProbeCache,
 }
 
@@ -87,7 +88,7 @@ impl<'e, 'a> HopWalker<'e, 'a> {
         let (cluster, weights) = reduced_cluster(self.inventory, &job.target_classes);
         let weights = (job.care == Care::Classes).then_some(weights);
         let endpoints = weights.as_ref().map(|weights| weights.endpoints.clone());
-        let (verdict, runtimes, probes) = {
+        let (verdict, left) = {
             let representatives = Representatives::new(self.inventory, &cluster, weights);
             let mut engine = representatives.engine();
             if let Some(last) = &self.last {
@@ -101,9 +102,18 @@ impl<'e, 'a> HopWalker<'e, 'a> {
             let verdict = walk.verdict_at(&job.flow, &job.target_classes.scope.asked.target());
             let runtimes = engine.runtimes();
             let runtimes = runtimes.map(|(name, runtime)| (name.clone(), Arc::clone(runtime)));
-            (verdict, runtimes.collect(), engine.probes())
+            let runtimes = runtimes.collect();
+            (verdict, (runtimes, probers(&engine), engine.probes()))
         };
-        self.last = Some(LastWalk { cluster, endpoints, runtimes, probes });
+        let (runtimes, probers, probes) = left;
+        // Captured rules may lead to any pod, and each cluster has other pods.
+        self.last = (!self.inventory.has_captures()).then_some(LastWalk {
+            cluster,
+            endpoints,
+            runtimes,
+            probers,
+            probes,
+        });
         let mut verdict = verdict?;
         verdict.supposed.splice(0..0, self.engine.supposed().iter().cloned());
         let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
@@ -128,16 +138,19 @@ impl LastWalk {
                 engine.adopt(name, runtime);
             }
         }
-        // The clients, which may be others, have no part in probes.
-        let is_same = self.endpoints.as_ref() == endpoints
-            && known.nodes.keys().eq(new.nodes.keys())
-            && known.ingresses == new.ingresses
-            && known.load_balancers == new.load_balancers
-            && known.listener_overrides == new.listener_overrides;
-        if is_same {
+        // Clients, and nodes without endpoints, have no part in how another node answers probes.
+        if self.endpoints.as_ref() == endpoints && self.probers == probers(engine) {
             engine.adopt_probes(&self.probes);
         }
     }
+}
+
+/// The load balancers of an engine as far as their probes depend on them: without rules.
+fn probers(engine: &Engine<'_>) -> Vec<LoadBalancer> {
+    let mut balancers = engine.balancers().to_vec();
+    let listeners = balancers.iter_mut().flat_map(|balancer| &mut balancer.listeners);
+    listeners.for_each(|listener| listener.rules.clear());
+    balancers
 }
 
 /// Walks the clients of all results on all processors. Returns what `of` makes of the verdicts of

@@ -89,10 +89,7 @@ impl Beside {
     /// The shorter time of each.
     #[must_use]
     pub fn shortest(self, other: Self) -> Self {
-        Self {
-            work: self.work.min(other.work),
-            yardstick: self.yardstick.min(other.yardstick),
-        }
+        Self { work: self.work.min(other.work), yardstick: self.yardstick.min(other.yardstick) }
     }
 
     /// How many times as long as the yardstick the work takes.
