@@ -243,3 +243,70 @@ impl<'a> Scopes<'a> {
         Self { scopes, lists }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use uturn_snapshot::{Source, read};
+
+    use super::*;
+    use crate::Scanner;
+
+    /// So many nodes, each with a pod of one Service, which an Ingress leads to.
+    fn cluster(nodes: usize) -> Cluster {
+        let mut text = "apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  provider: tke
+  kubeProxy: {mode: iptables, version: v1.34.4}
+  network: {mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {type: NodePort, clusterIP: 172.16.0.10, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop, namespace: shop, annotations: {kubernetes.io/ingress.subnetId: subnet}}
+spec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]}
+status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}
+"
+        .to_owned();
+        for node in 1..=nodes {
+            text.push_str(&format!(
+                "---
+{{apiVersion: v1, kind: Node, metadata: {{name: n{node}}}, spec: {{podCIDR: 10.1.{node}.0/24}}, status: {{addresses: [{{type: InternalIP, address: 10.0.0.{node}}}]}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{name: web-{node}, namespace: shop, labels: {{app: web}}}}, spec: {{nodeName: n{node}, containers: [{{name: c, image: c}}]}}, status: {{phase: Running, podIP: 10.1.{node}.10, conditions: [{{type: Ready, status: \"True\"}}]}}}}
+"
+            ));
+        }
+        let source = Source { name: "made.yaml".into(), text };
+        read(vec![source]).expect("manifests").cluster
+    }
+
+    /// Reduced clusters of clients on different nodes have different endpoints: what one leaves
+    /// must not be used in the other.
+    #[test]
+    fn each_client_of_a_class_is_explained_as_if_it_were_alone() {
+        let cluster = cluster(7);
+        let engine = Engine::new(&cluster).unwrap();
+        let scanner = Scanner::new(&engine);
+        let scanned = scanner.scan(&scanner.targets()).unwrap();
+        let of_each_client = scanned.iter().flat_map(|result| {
+            let clients = result.clients.pods.places().zip(result.clients.pods.iter());
+            clients.map(|(at, name)| {
+                let mut result = result.clone();
+                (result.clients.at, result.clients.first) = (at, name.clone());
+                result
+            })
+        });
+        let results: Vec<ScanResult> = of_each_client.collect();
+        assert!(results.len() > scanned.len());
+        let explain = |results: &[&ScanResult]| -> Vec<Vec<Verdict>> {
+            let explained = scanner.explain_each_worst(results, |_, verdicts| verdicts.to_vec());
+            explained.into_iter().map(|verdicts| verdicts.unwrap()).collect()
+        };
+        let all: Vec<&ScanResult> = results.iter().collect();
+        for (result, explained) in all.iter().zip(explain(&all)) {
+            assert_eq!(explained, explain(&[*result])[0], "{:?}", result.flow());
+        }
+    }
+}
