@@ -110,8 +110,8 @@ fn parse<T: Display>(
         beside = beside.shortest(took);
         drop(read);
     }
-    let said = format!("parse {what}");
-    print!("  {said:<20}{:9.1} ms  {:6.0} MB/s of {size:.1} MB", seconds * 1e3, size / seconds);
+    let label = format!("parse {what}");
+    print!("  {label:<20}{:9.1} ms  {:6.0} MB/s of {size:.1} MB", seconds * 1e3, size / seconds);
     // On a busy machine, much of the elapsed time is waiting.
     println!(
         "; by time of the processor, {:.0} MB/s, {:.1} times as long as splitting into words",
@@ -119,8 +119,8 @@ fn parse<T: Display>(
         beside.ratio()
     );
     let seconds = best(runs, 1, || drop(black_box(printed.to_string())));
-    let said = format!("print {what}");
-    println!("  {said:<20}{:9.1} ms  {:6.0} MB/s", seconds * 1e3, size / seconds);
+    let label = format!("print {what}");
+    println!("  {label:<20}{:9.1} ms  {:6.0} MB/s", seconds * 1e3, size / seconds);
 }
 
 fn walk(what: &str, kernel: &Kernel, linear: Option<&Linear<'_>>, packet: &Packet, runs: u32) {
