@@ -64,7 +64,7 @@ mod verdict;
 pub mod what_if;
 
 pub use engine::Engine;
-pub use engine::walk::Walk;
+pub use engine::walk::{ProbeCache, Walk};
 pub use error::WalkError;
 pub use exchange::health::Health;
 pub use exchange::listening::{Tls, tls_of};

@@ -61,9 +61,9 @@ pub(crate) type Probed = (IpAddr, SocketAddr, Protocol);
 /// How often a target answers probes, and why not always.
 pub(crate) type ProbeResult = (Share, Vec<Mechanism>);
 
-/// What probes found so far.
+/// What probes found so far. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct ProbeCache(Arc<Mutex<FastMap<Probed, ProbeResult>>>);
+pub struct ProbeCache(Arc<Mutex<FastMap<Probed, ProbeResult>>>);
 
 impl ProbeCache {
     pub(crate) fn get(&self, probed: &Probed) -> Option<ProbeResult> {
