@@ -490,7 +490,7 @@ spec:
     );
     let config = &cluster.listener_overrides[&name("shop/front-auto-ingress-config")];
     let [l4, l7] = config.listeners.as_slice() else { panic!("{config:?}") };
-    assert_eq!(l4.probe_source, Some(uturn_model::lb::ProbeSource::Reserved));
+    assert_eq!(l4.probe_source, Some(uturn_model::lb::StatedProbeSource::Reserved));
     assert_eq!((l7.keepalive, l7.health_check), (Some(true), Some(false)));
     assert_eq!(l7.scheduler, Some(uturn_model::lb::Scheduler::SourceHash));
 }

@@ -34,16 +34,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
-use uturn_model::lb::{Listener, ListenerProtocol, ProbeSource};
-use uturn_model::{Family, LoadBalancer};
+use uturn_model::LoadBalancer;
+use uturn_model::lb::{Listener, ListenerProtocol};
 
 pub use connect::replaced_source;
 pub use event::Event;
 use exchange::{Exchange, Service};
 use probe::Probe;
 pub use probe::ProbeResult;
-
-use crate::profile::prober;
 
 /// How soon a wish to stop is noticed.
 const ATTENTION: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -149,10 +147,7 @@ fn probes_of(
 ) -> Result<Vec<Probe>, StartError> {
     let Some(check) = &listener.profile.health_check else { return Ok(Vec::new()) };
     let transport = listener.protocol.transport();
-    let source = match check.source {
-        ProbeSource::Vip => address.ip(),
-        ProbeSource::Reserved => prober(Family::of(address.ip())),
-    };
+    let source = check.source.address(address.ip());
     let rules = listener.rules.iter().zip(alive).enumerate();
     let probes: Vec<Probe> = rules
         .flat_map(|(rule, (own, alive))| {

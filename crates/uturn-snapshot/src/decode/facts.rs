@@ -34,7 +34,7 @@
 //!   - vip: 10.0.0.100
 //!     name: lb-1
 //!     scope: private                       # or public
-//!     probeSource: vip                     # or reserved: 100.64.0.0/10
+//!     probeSource: vip                     # or reserved: a range of the cloud
 //!     securityGroups: []
 //!     listeners:
 //!     - {port: 80, protocol: HTTP, snat: false, scheduler: WRR}

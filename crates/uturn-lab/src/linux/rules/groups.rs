@@ -26,7 +26,7 @@ pub(super) fn of_nodes(cluster: &Cluster, family: Family) -> String {
             text +=
                 &format!("-A POSTROUTING -o {link} -m conntrack --ctstate NEW -j SG-IN-{number}\n");
         }
-        for prober in probers(family) {
+        for prober in probers(cluster, family) {
             text += &format!("-A SG-IN-{number} -s {prober} -j RETURN\n");
         }
         text += &chain(&format!("SG-IN-{number}"), &groups.inbound, Way::In, family);

@@ -2,7 +2,7 @@
 
 use uturn_lb::cloud::{self, CloudEntry};
 use uturn_model::cluster::Provider;
-use uturn_model::lb::{ListenerProtocol, ProbeSource, Scheduler, Scope};
+use uturn_model::lb::{ListenerProtocol, Scheduler, Scope, StatedProbeSource};
 use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::node::RpFilter;
 use uturn_model::{ProxyMode, ServiceProxy, Variant, Version};
@@ -39,7 +39,7 @@ words!(
         "nftables" => Self::Nftables,
     ],
     Scope: "private or public" ["private" => Self::Private, "public" => Self::Public],
-    ProbeSource: "vip or reserved" ["vip" => Self::Vip, "reserved" => Self::Reserved],
+    StatedProbeSource: "vip or reserved" ["vip" => Self::Vip, "reserved" => Self::Reserved],
     ListenerProtocol: "TCP, UDP, TCP_SSL, HTTP or HTTPS" [
         "TCP" => Self::Tcp,
         "UDP" => Self::Udp,
