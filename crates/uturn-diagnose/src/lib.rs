@@ -29,6 +29,7 @@ pub mod group;
 mod hints;
 mod not_scanned;
 mod object_faults;
+mod outcomes;
 pub mod pages;
 mod typos;
 

@@ -11,6 +11,7 @@ use uturn_path::{Engine, WalkError, what_if};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use super::CaseState;
+use crate::outcomes::outcomes_and_reasons;
 
 /// How bad a flow is: the share that gets no answer, the share that is not
 /// answered at once, and the longest wait for an answer.
@@ -90,21 +91,7 @@ impl CaseState {
     /// In a line: `hangs (security-group)`, `0 of 3 targets answer`.
     pub fn summary(&self) -> String {
         match self {
-            Self::Flow { outcomes, mechanisms, .. } => {
-                let said: Vec<String> = outcomes
-                    .iter()
-                    .map(|(outcome, share)| match share.is_all() {
-                        true => outcome.to_string(),
-                        false => format!("{:.0} % {outcome}", share.get() * 100.0),
-                    })
-                    .collect();
-                let why: Vec<&str> =
-                    mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
-                match why.as_slice() {
-                    [] => said.join(", "),
-                    some => format!("{} ({})", said.join(", "), some.join(", ")),
-                }
-            }
+            Self::Flow { outcomes, mechanisms, .. } => outcomes_and_reasons(outcomes, mechanisms),
             Self::Probes { alive, of, .. } => format!("{alive} of {of} targets answer"),
         }
     }
