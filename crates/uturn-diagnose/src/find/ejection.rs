@@ -8,9 +8,10 @@ use uturn_model::{Evidence, Mechanism, ObjectRef, Outcome, Share};
 use uturn_path::Engine;
 use uturn_scan::ScanResult;
 
+use super::not_scanned;
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Observation, not_scanned};
+use crate::{Code, Observation};
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     let cluster = engine.cluster();

@@ -7,9 +7,10 @@ use uturn_model::{Destination, Evidence, Flow, Mechanism, ObjectKind, Outcome};
 use uturn_path::{Engine, WalkError};
 use uturn_scan::ScanResult;
 
+use super::not_scanned;
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Observation, not_scanned};
+use crate::{Code, Observation};
 
 /// At most this many classes of clients are walked.
 const MOST: usize = 300;

@@ -14,9 +14,10 @@ use uturn_model::{
 };
 use uturn_path::{Engine, WalkError};
 
+use super::{hints, not_scanned};
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Observation, hints, not_scanned};
+use crate::{Code, Observation};
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let mut all = Vec::new();

@@ -10,7 +10,7 @@ use uturn_model::{
 };
 use uturn_path::{Engine, Health, WalkError};
 
-use crate::cause;
+use super::cause;
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
 use crate::finding::Finding;
