@@ -25,6 +25,9 @@ use crate::clients::Example;
 use crate::evidence::worst;
 use crate::finding::Finding;
 
+/// At most this many nodes times Services, or nodes times listeners, are walked pair by pair.
+const MOST_PAIRS: usize = 20_000;
+
 /// Turns what a scan found, and what can be seen without one, into findings, the worst first.
 ///
 /// # Errors
