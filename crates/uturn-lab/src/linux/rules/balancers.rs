@@ -11,9 +11,9 @@ use uturn_model::{Cluster, Family, LoadBalancer};
 
 use super::{edge, groups, layer_4, restore_more};
 use crate::LabError;
-use crate::linux::build::everything;
 use crate::linux::call_counters::{self, Call};
 use crate::linux::health::TargetHealths;
+use crate::linux::links::everything;
 use crate::linux::namespace::Namespace;
 use crate::linux::netlink::{Index, Netlink};
 use crate::linux::system::During;

@@ -7,8 +7,8 @@ use uturn_lb::l7::replaced_source;
 use uturn_model::lb::{Scope, Source};
 use uturn_model::{Cluster, Family, LoadBalancer, Node};
 
-use crate::linux::build::links_of;
 use crate::linux::edge::{FROM_EDGE, TO_EDGE};
+use crate::linux::links::links_of;
 use crate::linux::public::{address_of, probers, source_address};
 
 /// Rules for the fabric: SNAT to the node's public address towards the edge, DNAT from a node's

@@ -9,7 +9,7 @@
 use uturn_model::network::SecurityRule;
 use uturn_model::{Cluster, Family, LoadBalancer, Protocol, Text};
 
-use crate::linux::build::links_of;
+use crate::linux::links::links_of;
 use crate::linux::public::probers;
 
 /// Rules of the mangle table for the nodes' groups.
