@@ -64,7 +64,7 @@ pub static ALL: [&CloudEntry; 20] = [
 pub const EXPECTED: Expected = tke::EXPECTED;
 
 /// The ranges that probes come from where nothing says which cloud's they are.
-pub const USUAL_PROBE_RANGES: ProbeRanges = tke::profile::PROBE_RANGES;
+pub const USUAL_PROBE_RANGES: ProbeRanges = tke::PROBE_RANGES;
 
 /// The entry of a cloud. Returns `None` if no folder and no row describes it.
 pub fn entry(cloud: Cloud) -> Option<&'static CloudEntry> {

@@ -31,6 +31,7 @@ use super::{
     WantedListener,
 };
 
+pub use profile::PROBE_RANGES;
 pub use words::EXPECTED;
 
 /// Tencent Cloud, by the word of its Kubernetes Engine.
