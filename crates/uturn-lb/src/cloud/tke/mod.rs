@@ -116,7 +116,7 @@ impl CloudModel for Tke {
     }
 
     fn probe_ranges(&self) -> ProbeRanges {
-        profile::PROBE_RANGES
+        PROBE_RANGES
     }
 
     fn overrides_place(&self, owner: Owner<'_>) -> OverridesPlace {
