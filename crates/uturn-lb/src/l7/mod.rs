@@ -8,7 +8,7 @@
 //!
 //! # Caveats
 //! - VIPs, the address of a replaced source ([`replaced_source`]) and the one that probes
-//!   come from ([`prober`]) must be bound where it runs; for a kept
+//!   come from ([`ProbeSource::address`](uturn_model::lb::ProbeSource::address)) must be bound where it runs; for a kept
 //!   source [`steer`] has the settings that the kernel needs.
 //! - One request a connection.
 //! - Whoever ends TLS shows a certificate of its own making.

@@ -28,19 +28,6 @@ use crate::ipvs::Forwarding;
 use crate::packet::{IpProtocol, Transport};
 use crate::state::RouteKind;
 
-/// How far IPVS has processed a packet.
-#[derive(Clone, Debug, Default)]
-pub(super) struct IpvsState {
-    /// IPVS has handled the packet: no further IPVS hook considers it.
-    pub(super) done: bool,
-    /// The real server that this branch of the walk picks.
-    pick: Option<usize>,
-    /// The scheduled request.
-    pub(super) request: Option<Rc<Scheduled>>,
-    /// The connection that only IPVS records, and conntrack does not.
-    pub(super) untracked: Option<Rc<Connection>>,
-}
-
 impl Kernel {
     /// Rewrites the source of a real server's reply to the virtual address.
     pub(super) fn answer_virtual(

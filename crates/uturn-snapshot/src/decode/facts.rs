@@ -66,7 +66,6 @@ use uturn_model::{Name, NamespacedName, Origin, ProxyMode, ServiceProxy, Text, V
 
 use self::load_balancer::load_balancer;
 use self::security_group::security_group;
-use super::objects::Objects;
 use super::{Doc, FromNode};
 use crate::document::{Node, Value};
 
@@ -115,13 +114,13 @@ pub(crate) struct NodeFacts {
 }
 
 /// Reads a Facts document.
-pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
+pub(crate) fn read(doc: &Doc<'_>, facts: &mut Facts) {
     doc.only(doc.root, &["apiVersion", "kind", "metadata", "spec"]);
     if doc.root.get("spec").is_none() {
         doc.missing(doc.root, "spec", "what is to be stated");
     }
     if let Some(spec) = doc.map(doc.root, "spec") {
-        read_spec(doc, spec, &mut objects.facts);
+        read_spec(doc, spec, facts);
     }
 }
 
