@@ -90,9 +90,9 @@ impl Finding {
             Some(Mechanism::AsymmetricReturn) => of_turn,
             _ => of_route,
         };
-        // Of very many ways not all are told.
-        let told = bad.into_iter().chain(fine()).map(of).find(|all| !all.is_empty());
-        let mut all = told.unwrap_or_default();
+        // Of very many routes, not all have their hops.
+        let found = bad.into_iter().chain(fine()).map(of).find(|all| !all.is_empty());
+        let mut all = found.unwrap_or_default();
         all.extend(self.written.iter().cloned());
         Ok(all)
     }

@@ -97,7 +97,7 @@ fn every_row_has_its_finding_and_its_cure() {
         let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
         let found = if codes.is_empty() { "nothing".to_owned() } else { codes.join(", ") };
         let _ = writeln!(text, "{}: a scan finds {found}", scenario.name);
-        let mut told: BTreeSet<String> = BTreeSet::new();
+        let mut seen: BTreeSet<String> = BTreeSet::new();
         for wrong in all.values() {
             assert!(!wrong.codes.is_empty(), "{}: {} has no finding", scenario.name, wrong.what);
             let key = format!("{}: {}", scenario.name, wrong.what);
@@ -117,7 +117,7 @@ fn every_row_has_its_finding_and_its_cure() {
             let codes: Vec<&str> = wrong.codes.iter().map(String::as_str).collect();
             // What several clients have in common is said of the first.
             let line = format!("{} | {cure}", codes.join(" "));
-            if told.insert(line.clone()) {
+            if seen.insert(line.clone()) {
                 let _ = writeln!(text, "  {} | {line}", wrong.what);
             }
         }

@@ -116,7 +116,7 @@ pub fn agrees(predicted: &[(Outcome, f64)], measured: &[(Outcome, u64)], exact: 
     if differences.is_empty() { Agreement::Agrees } else { Agreement::Differs(differences) }
 }
 
-/// Whether `count` hits of `of` tries at odds of `share` lie between the bounds that cut off
+/// Whether `count` hits of `of` tries with probability `share` lie between the bounds that cut off
 /// half of `error` on each side.
 fn is_likely(count: u64, of: u64, share: f64, error: f64) -> bool {
     if share <= 0.0 {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_nobody_predicted_is_a_difference() {
+    fn an_unpredicted_outcome_is_a_difference() {
         let always = [(Outcome::AT_ONCE, 1.0)];
         let measured = [(Outcome::AT_ONCE, 11), (Outcome::Hangs, 1)];
         for exact in [true, false] {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_less_sees_less() {
+    fn a_shorter_wait_sees_fewer_outcomes() {
         let after = |seconds| Outcome::Answered { after: Duration::from_secs(seconds) };
         let all = [(after(0), 0.5), (after(1), 0.25), (after(3), 0.125), (Outcome::Hangs, 0.125)];
         let seen = outcomes_within(&all, Duration::from_millis(2500));

@@ -221,7 +221,7 @@ impl Verdict {
         let ends = routes.iter().map(|route| (route.outcome, route.share.get() / total));
         let mut ends: Vec<(Outcome, f64)> = ends.collect();
         // Shares of one outcome are added up in the order of the routes.
-        ends.sort_by_key(|one| one.0);
+        ends.sort_by_key(|end| end.0);
         let mut sums: Vec<(Outcome, f64)> = Vec::with_capacity(ends.len().min(8));
         for (outcome, share) in ends {
             match sums.last_mut() {

@@ -340,7 +340,7 @@ fn only_the_first_packet_of_a_connection_is_scheduled() {
     assert_eq!(
         ends(&kernel, packet, &from("cbr0")),
         ["1.000 10.1.0.9:1000 > 203.0.113.1:80 local"],
-        "the middle of a connection that nobody knows: the node answers with a reset"
+        "the middle of an unknown connection: the node answers with a reset"
     );
     let unrelated = Connection::untranslated(&tcp("10.1.0.9:9", "10.9.9.9:9"));
     assert_eq!(

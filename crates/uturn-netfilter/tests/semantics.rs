@@ -202,7 +202,7 @@ fn what_nobody_models_is_walked_both_ways_and_named() {
 }
 
 #[test]
-fn a_target_that_nobody_models_is_walked_both_ways() {
+fn a_target_that_is_not_modelled_is_walked_both_ways() {
     let shown = forwarded("-A FORWARD -j NFQUEUE --queue-num 1\n");
     assert_eq!(
         shown,

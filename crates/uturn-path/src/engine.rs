@@ -183,9 +183,10 @@ impl<'a> Engine<'a> {
     ) -> Option<&uturn_model::lb::Rule> {
         let (address, port) = match to {
             Destination::Address(address) => (address.ip(), address.port()),
-            Destination::Url { host, port, .. } | Destination::Host(host, port) => {
-                (host.parse().ok().or_else(|| self.names().anyone(host))?, port.number())
-            }
+            Destination::Url { host, port, .. } | Destination::Host(host, port) => (
+                host.parse().ok().or_else(|| self.names().address_for_any_client(host))?,
+                port.number(),
+            ),
             Destination::Service(..) | Destination::Ingress { .. } | Destination::Pod(..) => {
                 return None;
             }

@@ -180,8 +180,8 @@ impl<'a> Walk<'_, 'a> {
         state.packet = end.packet;
         add_new(&mut state.supposed, end.supposed);
         add_new(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)).collect());
-        let untold = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
-        for step in end.steps.into_iter().skip(untold) {
+        let skipped = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
+        for step in end.steps.into_iter().skip(skipped) {
             state.note(Place::Node(node.name.clone()), step);
         }
         if let Some(connection) = end.connection {
@@ -239,7 +239,7 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// What a party's own doing rests on.
+    /// The evidence for what a peer does by itself.
     pub(crate) fn by(&self, party: Peer<'_>) -> Evidence {
         match party {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
@@ -250,7 +250,7 @@ impl<'a> Engine<'a> {
                 name: self.balancers()[i].name.clone(),
                 origin: self.balancer_origin(i),
             },
-            Peer::Outside => Evidence::Outside { what: "somebody outside".into() },
+            Peer::Outside => Evidence::Outside { what: "a host outside the cluster".into() },
         }
     }
 }

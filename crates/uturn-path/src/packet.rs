@@ -1,4 +1,4 @@
-//! A packet on its way, who sends and gets it, and how a request ends.
+//! A packet on its way, the peers that send and receive it, and how a request ends.
 
 mod exchange;
 mod pace;
@@ -110,7 +110,7 @@ impl PacketState {
         Self { packet, way, share: 1.0, hops: Vec::new(), passed: 0, chance: false, ..self.clone() }
     }
 
-    /// The same, where what came before this packet is told already.
+    /// The same, where the hops before this packet are recorded already.
     pub(crate) fn on_time(mut self) -> Self {
         self.tries = self.tries.forgotten();
         self
@@ -181,7 +181,7 @@ pub(crate) enum Stop<'a> {
     At(Peer<'a>),
     /// It is lost: no answer will come.
     Lost(Mechanism),
-    /// A peer on the way refused it, and tells the sender, who sees it as this.
+    /// A peer on the way refused it and notified the sender, which sees this outcome.
     Refused(Mechanism, Peer<'a>, Outcome),
     /// What becomes of it cannot be judged.
     Unknown(Mechanism),

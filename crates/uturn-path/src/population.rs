@@ -128,7 +128,7 @@ pub struct FailoverRequest<'r> {
     pub timeout: Duration,
     /// Whether the next target is asked when one fails.
     pub next_target: bool,
-    /// Which ways are told hop by hop.
+    /// Which routes are recorded hop by hop.
     pub detail: Detail,
 }
 

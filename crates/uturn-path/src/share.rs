@@ -1,4 +1,4 @@
-//! Shares of requests, and the reasons by which they are told apart.
+//! Shares of requests, and the reasons that distinguish them.
 
 use std::time::Duration;
 

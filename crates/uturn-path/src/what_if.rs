@@ -31,7 +31,7 @@ impl Engine<'_> {
     /// Returns an error if the flow cannot be walked in one of the cases.
     pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
         let verdicts = self.by_rules(flow)?;
-        match self.name_in_doubt(flow)? {
+        match self.unresolved_name(flow)? {
             Some(doubt) => self.by_name(flow, &doubt, verdicts),
             None => Ok(verdicts),
         }

@@ -95,7 +95,7 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
     places.sort_unstable();
     places.dedup();
     // A place that all cases share is printed once, below.
-    let says_where = places.len() > 1 || style.wide;
+    let shows_place = places.len() > 1 || style.wide;
     let mut rows = Vec::new();
     let mut notes = String::new();
     for case in cases {
@@ -109,7 +109,7 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
             } else {
                 [""; 3]
             };
-            let names = names[..if says_where { 3 } else { 2 }].iter().map(ToString::to_string);
+            let names = names[..if shows_place { 3 } else { 2 }].iter().map(ToString::to_string);
             row.splice(0..0, names);
             let agrees = differences.is_empty();
             row.push(if agrees { style.green("agrees") } else { style.red("DIFFERS") });
@@ -146,7 +146,7 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
         }
     }
     let mut heading = vec!["SCENARIO", "CASE", "FROM", "TO"];
-    if says_where {
+    if shows_place {
         heading.insert(2, "WHERE");
     }
     if verifies {

@@ -85,7 +85,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
     }
 
     /// Why clients share a class: what the clients of each class of a scan have in common, and
-    /// what tells them from the next class of the same target.
+    /// what distinguishes them from the next class of the same target.
     ///
     /// # Errors
     /// A target does not exist.
@@ -117,7 +117,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
     }
 
     /// The same where only the likeliest ways that fail are asked for: of many ways, the
-    /// others are not told step by step.
+    /// others are not recorded step by step.
     ///
     /// # Errors
     /// The flow cannot be walked.

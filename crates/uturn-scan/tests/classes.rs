@@ -59,14 +59,14 @@ fn check(cluster: &Cluster, text: &str) -> Result<(), TestCaseError> {
     let mut known = BTreeSet::new();
     targets.retain(|target| known.insert(format!("{} {}", target.object, target.label)));
     let met = scanner.scan(&targets).expect("verdicts");
-    let mut said: BTreeMap<(String, &NamespacedName), &Verdict> = BTreeMap::new();
+    let mut predicted: BTreeMap<(String, &NamespacedName), &Verdict> = BTreeMap::new();
     for result in &met {
         prop_assert_eq!(result.verdicts.len(), 1);
         prop_assert!(result.clients.pods.iter().any(|pod| *pod == result.clients.first));
         prop_assert_eq!(result.clients.pods.nodes().len(), result.clients.nodes, "{}", text);
         for pod in result.clients.pods.iter() {
             let key = (format!("{} {}", result.target.object, result.target.label), pod);
-            let before = said.insert(key, &result.verdicts[0]);
+            let before = predicted.insert(key, &result.verdicts[0]);
             prop_assert!(before.is_none(), "{} is in two classes of {}", pod, result.target.to);
         }
     }
@@ -78,23 +78,23 @@ fn check(cluster: &Cluster, text: &str) -> Result<(), TestCaseError> {
         let (target, found) = (&result.target, &result.verdicts);
         for pod in result.clients.pods.iter() {
             let key = (format!("{} {}", target.object, target.label), pod);
-            let Some(said) = said.get(&key) else {
+            let Some(predicted) = predicted.get(&key) else {
                 return Err(TestCaseError::fail(format!("{pod} is in no class\n{text}")));
             };
             prop_assert!(
-                same(said, &found[0]),
+                same(predicted, &found[0]),
                 "{} to {} {}:\nclasses     {:?}\nbrute force {:?}\n{}",
                 pod,
                 target.to,
                 target.label,
-                ends(said),
+                ends(predicted),
                 ends(&found[0]),
                 text
             );
             seen += 1;
         }
     }
-    prop_assert_eq!(seen, said.len());
+    prop_assert_eq!(seen, predicted.len());
     prop_assert_eq!(seen, judge.flows(targets.len()));
     Ok(())
 }

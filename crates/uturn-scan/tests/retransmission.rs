@@ -71,7 +71,7 @@ const USUAL: Case = Case {
 };
 
 /// The outcomes, by how late: seconds, or nothing where it hangs.
-fn told(case: &Case) -> Vec<(Option<u64>, f64)> {
+fn waits(case: &Case) -> Vec<(Option<u64>, f64)> {
     let kube_proxy =
         format!("kubeProxy: {{mode: {}, version: v1.34.4, variant: upstream}}", case.mode);
     let nodes = format!("nodes: {{{}}}", case.facts);
@@ -131,25 +131,25 @@ fn halved(seconds: &[u64]) -> Vec<(Option<u64>, f64)> {
 #[test]
 fn what_was_dropped_before_it_was_kept_is_thrown_again() {
     let old = halved(&[0, 1, 3, 7, 15, 31, 63]);
-    assert_eq!(told(&USUAL), old);
-    assert_eq!(told(&Case { mode: "nftables", ..USUAL }), old);
+    assert_eq!(waits(&USUAL), old);
+    assert_eq!(waits(&Case { mode: "nftables", ..USUAL }), old);
     let new = halved(&[0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67]);
-    assert_eq!(told(&Case { kernel: "6.8.0-45-generic", ..USUAL }), new);
+    assert_eq!(waits(&Case { kernel: "6.8.0-45-generic", ..USUAL }), new);
 }
 
 #[test]
 fn what_was_kept_goes_the_same_way() {
     // On the other node: the client's has passed it on, and remembers where to.
-    assert_eq!(told(&Case { facts: THERE, ..USUAL }), half_hangs());
-    assert_eq!(told(&Case { facts: THERE, mode: "nftables", ..USUAL }), half_hangs());
-    // Who keeps its endpoint keeps it at once.
-    assert_eq!(told(&Case { affinity: "ClientIP", ..USUAL }), half_hangs());
-    assert_eq!(told(&Case { affinity: "ClientIP", mode: "nftables", ..USUAL }), half_hangs());
+    assert_eq!(waits(&Case { facts: THERE, ..USUAL }), half_hangs());
+    assert_eq!(waits(&Case { facts: THERE, mode: "nftables", ..USUAL }), half_hangs());
+    // A client with session affinity keeps its endpoint.
+    assert_eq!(waits(&Case { affinity: "ClientIP", ..USUAL }), half_hangs());
+    assert_eq!(waits(&Case { affinity: "ClientIP", mode: "nftables", ..USUAL }), half_hangs());
 }
 
 #[test]
 fn a_datagram_is_sent_once() {
-    assert_eq!(told(&Case { protocol: Protocol::Udp, ..USUAL }), half_hangs());
+    assert_eq!(waits(&Case { protocol: Protocol::Udp, ..USUAL }), half_hangs());
 }
 
 #[test]

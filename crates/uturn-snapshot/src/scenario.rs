@@ -31,7 +31,7 @@
 //! | --- | --- |
 //! | `network` | `global-router`: pods of node i have 10.1.i.0/24. `vpc-cni`: 10.0.i.0/24, out of the VPC |
 //! | `backends` | pods `web-1` … (label `app: web`, port `http` 8080): on the `last` node, the `first`, `each`, or `none` |
-//! | `clients` | who `clients` means in a flow: `each` or `first`: pods `client-i` on those nodes; `host`: the nodes themselves; `none` |
+//! | `clients` | what `clients` means in a flow: `each` or `first`: pods `client-i` on those nodes; `host`: the nodes themselves; `none` |
 //!
 //! The VPC is 10.0.0.0/16, Services have 172.16.0.0/16, unless **facts** say otherwise; the
 //! fields of **facts** are those of a Facts document's `spec`.

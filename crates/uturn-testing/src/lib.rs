@@ -86,7 +86,7 @@ impl Display for Requirement {
     }
 }
 
-/// Says that a test, or a part of one, cannot run on this machine, and why. The test then
+/// Notes that a test, or a part of one, cannot run on this machine, and why. The test then
 /// returns: cargo counts it as passed, `cargo xtask test` lists it as skipped.
 ///
 /// # Panics

@@ -1,4 +1,4 @@
-//! What is typed.
+//! The command line: commands, their options and the texts of `--help`.
 
 mod lab;
 mod lb;
@@ -21,7 +21,7 @@ use crate::packet::{Carried, Owner, Place};
 #[command(name = "uturn", bin_name = "uturn", version, propagate_version = true)]
 #[command(after_help = "\
 Exit status: 0 nothing found or all agrees, 1 something found, 2 wrong usage or bad input,
-3 it could not be done here.
+3 cannot run here (no manifests, no root for the lab).
 
 Begin with: uturn scan -f examples/shop")]
 pub(crate) struct Cli {
@@ -31,7 +31,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Where they stand in the help.
+/// The heading of the global options in `--help`.
 const EVERYWHERE: &str = "Options of every command";
 
 /// Flags of every command.
@@ -57,7 +57,7 @@ pub(crate) enum ColorChoice {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Find flows that fail: every class of client against every target
+    /// Find the flows that fail, from every client to every target
     #[command(after_help = "Examples:
   uturn scan -f deploy/
   uturn scan -f deploy/ -f facts.yaml -o sarif > uturn.sarif
@@ -67,9 +67,9 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   uturn trace -f examples/shop --from pod/shop/web-0 --to http://shop.example.com/
   uturn trace -f deploy/ --from deploy/shop/web --to svc/shop/api:80
-  uturn trace -f deploy/ --from outside --to ingress/shop/front -o svg > way.svg")]
+  uturn trace -f deploy/ --from outside --to ingress/shop/front -o svg > trace.svg")]
     Trace(Trace),
-    /// Go through a checklist: each line ok, failed or unknown, with what to ask next
+    /// Go through a checklist: lines are ok, failed or unknown, with what to look at next
     #[command(after_help = "Examples:
   uturn check service shop/front -f deploy/
   uturn check dns -f deploy/")]
@@ -99,7 +99,7 @@ pub(crate) enum Command {
     /// Build scenarios on a real kernel and measure them
     #[command(subcommand)]
     Lab(Lab),
-    /// Run a load balancer that does what the cloud's does (the lab uses it)
+    /// Run a load balancer that behaves as the cloud's does (the lab uses it)
     #[command(subcommand)]
     Lb(Lb),
     /// Print a completion script
@@ -142,10 +142,10 @@ pub(crate) struct Scan {
     /// List every finding; without it, a long list is grouped by cause
     #[arg(long)]
     pub(crate) all: bool,
-    /// Walk every pod against every target, without classes (small clusters)
+    /// Walk every pod to every target, without equivalence classes (for small clusters)
     #[arg(long)]
     pub(crate) exhaustive: bool,
-    /// Print which pods share a class of clients and why, and no findings
+    /// Print which pods share an equivalence class and why, instead of findings
     #[arg(long, conflicts_with_all = ["exhaustive", "baseline", "write_baseline"])]
     pub(crate) explain_classes: bool,
     /// Output format
@@ -263,16 +263,16 @@ pub(crate) struct Explain {
 pub(crate) struct Rules {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
-    /// The node
+    /// The node whose rules to print
     #[arg(long, value_name = "NODE")]
     pub(crate) node: String,
-    /// kube-proxy's mode, instead of what the cluster says
+    /// kube-proxy's mode, instead of the one that the input states
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<ProxyMode>,
-    /// kube-proxy's version, instead of what the cluster says
+    /// kube-proxy's version, instead of the one that the input states
     #[arg(long, value_name = "VERSION")]
     pub(crate) kube_proxy_version: Option<Version>,
-    /// Which rules; nft in nftables mode and iptables in the others, when not given
+    /// Which rules to print; by default nft in nftables mode, else iptables
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<RulesFormat>,
 }
@@ -294,30 +294,30 @@ pub(crate) enum RulesFormat {
 #[derive(Args, Debug)]
 pub(crate) struct Walk {
     /// The capture: a folder with iptables.save, nft.txt, ipset.save, ipvs.save, addr,
-    /// route, rule, sysctl (those that there are)
+    /// route, rule, sysctl (any of them may be missing)
     #[arg(long, value_name = "DIR")]
     pub(crate) capture: PathBuf,
     /// Rules to load onto the captured ones first, as `iptables-restore --noflush` would
     /// (`ip6tables-restore` for an IPv6 packet); `-` is standard input
     #[arg(long, value_name = "PATH")]
     pub(crate) noflush: Vec<PathBuf>,
-    /// The interface that the packet comes in by; without it, the node itself sends it
+    /// The interface on which the packet arrives; without it, the node itself sends the packet
     #[arg(long = "in", value_name = "IFACE")]
     pub(crate) interface: Option<String>,
-    /// Where it comes from; for icmp an address alone
+    /// The packet's source; for icmp an address without a port
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) src: Place,
-    /// Where it goes; for icmp an address alone
+    /// The packet's destination; for icmp an address without a port
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) dst: Place,
     /// Protocol: tcp, udp, sctp, or icmp (an echo request)
     #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
     pub(crate) proto: Carried,
-    /// The user whose process sends it, for rules that ask (`-m owner`, `meta skuid`,
-    /// `uidrange`): a number, root, istio-proxy, …
+    /// The user whose process sends the packet, for rules that match it (`-m owner`,
+    /// `meta skuid`, `uidrange`): a number, root, istio-proxy, …
     #[arg(long, value_name = "UID", conflicts_with = "interface")]
     pub(crate) uid: Option<Owner>,
-    /// The group of that process, likewise
+    /// The group of that process: a number or a name
     #[arg(long, value_name = "GID", conflicts_with = "interface")]
     pub(crate) gid: Option<Owner>,
     /// Output format

@@ -99,16 +99,16 @@ fn parse<T: Display>(
         worked = worked.min(work.unwrap_or(f64::MAX));
         drop(read);
     }
-    let said = format!("parse {what}");
-    print!("  {said:<20}{:9.1} ms  {:6.0} MB/s of {size:.1} MB", seconds * 1e3, size / seconds);
+    let label = format!("parse {what}");
+    print!("  {label:<20}{:9.1} ms  {:6.0} MB/s of {size:.1} MB", seconds * 1e3, size / seconds);
     // On a busy machine, much of the elapsed time is waiting.
     match worked < f64::MAX {
         true => println!("; by time of the processor, {:.0} MB/s", size / worked),
         false => println!(),
     }
     let seconds = best(runs, 1, || drop(black_box(printed.to_string())));
-    let said = format!("print {what}");
-    println!("  {said:<20}{:9.1} ms  {:6.0} MB/s", seconds * 1e3, size / seconds);
+    let label = format!("print {what}");
+    println!("  {label:<20}{:9.1} ms  {:6.0} MB/s", seconds * 1e3, size / seconds);
 }
 
 fn walk(what: &str, kernel: &Kernel, linear: Option<&Linear<'_>>, packet: &Packet, runs: u32) {

@@ -55,7 +55,7 @@ impl<'e, 'a> Walk<'e, 'a> {
     }
 }
 
-/// Who probes, what, and by which protocol.
+/// A health check: its source, its target and its protocol.
 pub(crate) type Probed = (IpAddr, SocketAddr, Protocol);
 
 /// How often a target answers probes, and why not always.

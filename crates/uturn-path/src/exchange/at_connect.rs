@@ -34,10 +34,10 @@ enum Frontend {
 enum Connected<'a> {
     /// It is called as it is.
     AsIs,
-    /// It becomes one of these, each with its share.
-    One(&'a Service, Vec<(f64, SocketAddr)>),
-    /// There is none that it could become.
-    Nobody(&'a Service),
+    /// It is translated to one of these endpoints, each with its share.
+    Endpoints(&'a Service, Vec<(f64, SocketAddr)>),
+    /// The Service has no endpoint.
+    NoEndpoint(&'a Service),
     /// It is not known.
     Unknown(Gap),
 }
@@ -58,7 +58,7 @@ impl<'a> Walk<'_, 'a> {
         match self.connected(proxy, client, to, protocol) {
             Connected::AsIs => self.exchange(client, request, state),
             Connected::Unknown(gap) => Ok(vec![gap.exchange(self.engine.place(client), state)]),
-            Connected::Nobody(service) => {
+            Connected::NoEndpoint(service) => {
                 let mut state = state;
                 let why = format!("{proxy} has no endpoint for {to} and refuses to connect");
                 let step = Step::new(StepKind::Reject, why, by(service, proxy));
@@ -66,7 +66,7 @@ impl<'a> Walk<'_, 'a> {
                 state.note(self.engine.place(client), step.seeing(leg));
                 Ok(vec![ended(state, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
             }
-            Connected::One(service, endpoints) => {
+            Connected::Endpoints(service, endpoints) => {
                 let mut ways = Vec::new();
                 for (share, endpoint) in &endpoints {
                     let mut state = state.clone();
@@ -120,8 +120,8 @@ impl<'a> Walk<'_, 'a> {
         let home = node.filter(|_| is_local);
         let endpoints = self.endpoints_for(service, port, Family::of(to.ip()), home);
         match endpoints.is_empty() {
-            true => Connected::Nobody(service),
-            false => Connected::One(service, endpoints),
+            true => Connected::NoEndpoint(service),
+            false => Connected::Endpoints(service, endpoints),
         }
     }
 

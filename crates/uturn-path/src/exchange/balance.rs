@@ -18,7 +18,7 @@ use crate::assumed::add_new;
 use crate::engine::walk::Walk;
 use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
-use crate::exchange::failover::{Attempts, TOLD, TOLD_REDUCED, picks};
+use crate::exchange::failover::{Attempts, MAX_HOPS, MAX_HOPS_REDUCED, picks};
 use crate::exchange::redirect::RedirectAnswer;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
 use crate::population::Results;
@@ -94,8 +94,8 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = state.packet.leg();
         let place = self.engine.place(Peer::Balancer(balancer));
-        // Who ends TLS has answered the client before it looks for a target, and can but cut
-        // the connection when there is none.
+        // A listener that ends TLS has answered the client before it picks a target. If there is
+        // none, all it can do is close the connection.
         let ends_tls = listener.protocol.ends_tls();
         let turned_away = if ends_tls { Outcome::Reset } else { Outcome::Hangs };
         let home = |ways: Vec<Exchange>| match ends_tls {
@@ -244,7 +244,7 @@ impl<'a> Walk<'_, 'a> {
             by,
             begun,
             results,
-            most_told: if failover.is_some() { TOLD_REDUCED } else { TOLD },
+            max_hops: if failover.is_some() { MAX_HOPS_REDUCED } else { MAX_HOPS },
             ways: Vec::new(),
         };
         match failover {

@@ -88,11 +88,11 @@ impl<'a> Engine<'a> {
 fn is_sent_again(end: &End, stay: &Stay<'_>) -> bool {
     let EndKind::Drop(reason) = &end.kind else { return false };
     let protocol = end.packet.protocol();
-    let is_told = match stay.sent_here {
+    let is_answered = match stay.sent_here {
         true => refusal::of_unsent(reason).is_some(),
         false => refusal::of_drop(reason, protocol).is_some(),
     };
-    end.redrawn_on_retry && protocol == IpProtocol::TCP && !is_told
+    end.redrawn_on_retry && protocol == IpProtocol::TCP && !is_answered
 }
 
 fn why_lost(arrival: &Arrival<'_>) -> Option<Mechanism> {

@@ -47,9 +47,9 @@ pub(crate) fn ended(
 ) -> Exchange {
     let mut mechanisms = mechanism.into_iter().collect();
     owe(&mut state, &mut mechanisms);
-    let is_said =
+    let has_time =
         matches!(outcome, Outcome::Answered { .. } | Outcome::Status { .. } | Outcome::Hangs);
-    let late = if is_said { Duration::ZERO } else { state.tries.delay() };
+    let late = if has_time { Duration::ZERO } else { state.tries.delay() };
     Exchange {
         share: state.share,
         outcome: outcome.later(state.tries.delay()),

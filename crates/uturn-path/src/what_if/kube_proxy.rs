@@ -103,7 +103,7 @@ fn is_possible(cluster: &Cluster, running: Running) -> bool {
 pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     let mut cluster = cluster.clone();
     let because = "one case of several";
-    let mut say = |about: &str, taken: &str| {
+    let mut add = |about: &str, taken: &str| {
         for supposition in
             cluster.supposed.iter_mut().filter(|supposition| *supposition.about == *about)
         {
@@ -112,16 +112,16 @@ pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
         }
     };
     if cluster.proxy.mode.is_supposed() {
-        say(MODE, &running.mode.to_string());
+        add(MODE, &running.mode.to_string());
         cluster.proxy.mode = Known::supposed(running.mode, because);
     }
     if running.tells_pods == Some(true) && cluster.proxy.detector.value == LocalDetector::None {
         let ranges = covering_each(&cluster.network.pod_cidrs.value);
-        say(CLUSTER_CIDR, "one that has all pods");
+        add(CLUSTER_CIDR, "one that has all pods");
         cluster.proxy.detector = Known::supposed(LocalDetector::ClusterCidr(ranges), because);
     }
     if running.tells_pods == Some(false) {
-        say(CLUSTER_CIDR, "none");
+        add(CLUSTER_CIDR, "none");
         cluster.proxy.detector = Known::supposed(LocalDetector::None, because);
     }
     if let Some(build) = running.build {
@@ -161,7 +161,7 @@ pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
 }
 
 impl Running {
-    /// What tells it from the others of its mode.
+    /// What distinguishes it from the others of its mode.
     fn how(&self) -> Option<&'static str> {
         match (self.build, self.tells_pods) {
             (Some(build), _) => {

@@ -46,7 +46,7 @@ pub(super) fn movers(cluster: &Cluster, client: &Client) -> Vec<NamespacedName> 
     }
 }
 
-/// The kinds of nodes that pods may run on: told apart by the Services that have endpoints
+/// The kinds of nodes that pods may run on: distinguished by the Services that have endpoints
 /// there. Those that a selector rules out are none.
 pub(super) fn grounds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<Ground> {
     let wanted = movers.first().and_then(|name| cluster.pods.get(name));

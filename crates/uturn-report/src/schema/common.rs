@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uturn_model as model;
 use uturn_model::route;
 
-/// Who calls what.
+/// The flow: its client and its destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Flow {

@@ -196,8 +196,9 @@ fn are_alike(families: &[Family], known: &Addresses, own: &NodeState, other: &No
     let counts = |line: &&str| families.contains(&Family::V6) || !line.contains(" KUBE-6-");
     let lines = |text: String| {
         // How large a set is made says nothing.
-        let said = |line: &str| line.split(" hashsize ").next().unwrap_or_default().to_owned();
-        let mut lines: Vec<String> = text.lines().filter(counts).map(said).collect();
+        let without_sizes =
+            |line: &str| line.split(" hashsize ").next().unwrap_or_default().to_owned();
+        let mut lines: Vec<String> = text.lines().filter(counts).map(without_sizes).collect();
         lines.sort();
         lines
     };

@@ -62,7 +62,7 @@ impl TargetOutcome {
     }
 
     /// Whether it never answers.
-    pub(crate) fn is_hopeless(&self) -> bool {
+    pub(crate) fn never_answers(&self) -> bool {
         self.answers.is_empty()
     }
 
@@ -296,7 +296,7 @@ fn all_fail(kinds: &[TargetOutcome], counts: &[u64], left_out: Option<usize>) ->
     if likely < NEGLIGIBLE {
         return None;
     }
-    let mut all = Spread::one();
+    let mut all = Spread::unit();
     for (kind, count) in with_counts() {
         let mut failing = Spread::default();
         match kind.failures.as_slice() {

@@ -24,7 +24,7 @@ use super::retry_ring::{Asked, RetryRing};
 use super::target_list::{Round, TargetList};
 
 /// The steps of at most so many ways are shown, of the likeliest first.
-const TOLD_WAYS: usize = 16;
+const DESCRIBED_WAYS: usize = 16;
 /// So many attempts are looked at to find those ways.
 const SOUGHT: usize = 200_000;
 
@@ -103,7 +103,7 @@ impl Failover for Retries {
             is_all: Cell::new(false),
         });
         // There may be thousands of ways.
-        let untold = match request.detail {
+        let template = match request.detail {
             Detail::Worst => Exchange { hops: Vec::new(), ..start.clone() },
             Detail::Full | Detail::Brief => start.clone(),
         };
@@ -112,7 +112,7 @@ impl Failover for Retries {
             share: start.share * share,
             outcome: outcome.later(request.begun),
             mechanisms: reasons.mechanisms(),
-            ..untold.clone()
+            ..template.clone()
         };
         let mut ways: Vec<Exchange> = round.ends(caller).into_iter().map(way).collect();
         if let Some(first) = ways.first_mut() {
@@ -122,9 +122,9 @@ impl Failover for Retries {
         }
         if request.detail != Detail::Brief {
             let kinds = round.ring.line(caller);
-            let mut telling =
-                Telling { request, tries, start: &start, ring: &round.ring, ways: &mut ways };
-            telling.describe(&kinds);
+            let mut path_writer =
+                PathWriter { request, tries, start: &start, ring: &round.ring, ways: &mut ways };
+            path_writer.describe(&kinds);
         }
         list.met.borrow_mut().push(round);
         Ok(ways)
@@ -157,7 +157,7 @@ fn ask_one(request: &FailoverRequest<'_>, tries: &dyn TriesTargets) -> Vec<Excha
 }
 
 /// Adds steps to the ways of a request whose ends are known.
-struct Telling<'t> {
+struct PathWriter<'t> {
     request: &'t FailoverRequest<'t>,
     tries: &'t dyn TriesTargets,
     start: &'t Exchange,
@@ -165,32 +165,32 @@ struct Telling<'t> {
     ways: &'t mut Vec<Exchange>,
 }
 
-impl Telling<'_> {
+impl PathWriter<'_> {
     /// Adds steps to the likeliest ways. `line` has the kinds of targets in the order in which
     /// they are asked.
     fn describe(&mut self, line: &[usize]) {
-        let mut untold = self.likeliest();
+        let mut remaining = self.likeliest();
         let mut sought = 0;
         for first in 0..line.len() {
-            if untold.is_empty() || sought > SOUGHT {
+            if remaining.is_empty() || sought > SOUGHT {
                 break;
             }
             let asked = || (0..line.len()).map(|more| line[(first + more) % line.len()]);
             let found = self.ends_met(asked(), &mut sought);
             let is_met = |at: &usize| found.contains(&end_of(&self.ways[*at]));
-            if !untold.iter().any(is_met) {
+            if !remaining.iter().any(is_met) {
                 continue;
             }
             let ends = self.follow(asked());
-            untold.retain(|at| {
+            remaining.retain(|at| {
                 let end = end_of(&self.ways[*at]);
-                let Some(told) = ends.iter().find(|way| end_of(way) == end) else { return true };
-                self.ways[*at].hops.clone_from(&told.hops);
+                let Some(found) = ends.iter().find(|way| end_of(way) == end) else { return true };
+                self.ways[*at].hops.clone_from(&found.hops);
                 false
             });
         }
-        untold.retain(|at| !self.ways[*at].outcome.is_fine());
-        self.tell_first_timeout(line, &untold);
+        remaining.retain(|at| !self.ways[*at].outcome.is_fine());
+        self.describe_by_first_timeout(line, &remaining);
     }
 
     /// The places of the ways that lack steps.
@@ -202,7 +202,7 @@ impl Telling<'_> {
             let most = order.first().map_or(0.0, |at| self.ways[*at].share);
             order.retain(|at| self.ways[*at].share > most - NEGLIGIBLE);
         }
-        order.truncate(TOLD_WAYS);
+        order.truncate(DESCRIBED_WAYS);
         order
     }
 
@@ -223,18 +223,18 @@ impl Telling<'_> {
         ends
     }
 
-    /// Tells ways of thousands of attempts by the first that times out.
-    fn tell_first_timeout(&mut self, line: &[usize], untold: &[usize]) {
+    /// Gives ways of thousands of attempts the steps of the first that times out.
+    fn describe_by_first_timeout(&mut self, line: &[usize], remaining: &[usize]) {
         let times_out = |kind: &&usize| {
             self.ring.kinds[**kind].failures.iter().any(|failure| failure.is_timeout)
         };
-        let Some(kind) = line.iter().find(times_out).filter(|_| !untold.is_empty()) else {
+        let Some(kind) = line.iter().find(times_out).filter(|_| !remaining.is_empty()) else {
             return;
         };
         let way = Exchange { share: 1.0, ..self.start.clone() };
         let (left, _) = self.tries.attempt(vec![Waiting::new(way)], self.ring.examples[*kind]);
         let Some(first) = left.into_iter().find(|request| request.timed_out) else { return };
-        for at in untold {
+        for at in remaining {
             self.ways[*at].hops.clone_from(&first.way.hops);
         }
     }

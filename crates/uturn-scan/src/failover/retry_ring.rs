@@ -28,7 +28,7 @@ const MANY: usize = 64;
 pub(crate) struct TargetSlot {
     /// The node that it is on, where that is known.
     pub(crate) place: Option<u32>,
-    /// A number that those have in common who are alike.
+    /// The number of its class: targets that are alike have the same.
     pub(crate) like: u32,
     /// Where it stands among the clients, if it can be one.
     pub(crate) client: Option<u32>,
@@ -38,9 +38,9 @@ pub(crate) struct TargetSlot {
 #[derive(Debug)]
 pub(crate) struct TargetSlots {
     all: Vec<TargetSlot>,
-    /// One more than the largest number that says who is alike.
+    /// The number of classes: one more than the largest `like`.
     likes: usize,
-    /// Those next to each other in line who are alike, and what they are like.
+    /// Runs of adjacent targets that are alike, with their class.
     rows: Vec<(Range<u32>, u32)>,
     /// Those on each node; none where they are the nodes themselves, in their order.
     on_node: Option<FastMap<u32, Vec<u32>>>,
@@ -123,7 +123,7 @@ pub(crate) struct RetryRing {
     /// How often asking each fails.
     fails: Vec<f64>,
     /// Whether no target ever answers.
-    is_hopeless: bool,
+    never_answers: bool,
     spots: Rc<TargetSlots>,
     /// Targets in line that may be asked.
     stretches: Vec<Stretch>,
@@ -133,7 +133,7 @@ pub(crate) struct RetryRing {
     itself: u32,
 }
 
-/// Some next to each other in line who are alike.
+/// A run of adjacent targets that are alike.
 #[derive(Clone, Debug)]
 struct Stretch {
     /// The first of them among all in line.
@@ -188,10 +188,10 @@ impl RetryRing {
         let first_like =
             |kind: &TargetOutcome| kinds.iter().position(|known| known.ends_like(kind));
         let looks = kinds.iter().map(|kind| first_like(kind).unwrap_or_default() as u32).collect();
-        let is_hopeless = kinds.iter().all(TargetOutcome::is_hopeless);
+        let never_answers = kinds.iter().all(TargetOutcome::never_answers);
         let fails = kinds.iter().map(TargetOutcome::fails).collect();
         let spots = Rc::clone(spots);
-        Self { kinds, examples, looks, fails, is_hopeless, spots, stretches, near, itself }
+        Self { kinds, examples, looks, fails, never_answers, spots, stretches, near, itself }
     }
 
     /// Whether the targets are nodes.
@@ -260,7 +260,7 @@ impl RetryRing {
         runs
     }
 
-    /// What a kind looks like to who does not ask why.
+    /// A kind's number if reasons are ignored: kinds with the same outcomes have the same.
     fn look(&self, kind: u32) -> u32 {
         self.looks.get(kind as usize).copied().unwrap_or(NO_KIND)
     }
@@ -328,7 +328,7 @@ impl RetryRing {
             }
             share *= failing;
             // If all fail, only the last target matters: the one before the first.
-            if share < NEGLIGIBLE || self.is_hopeless {
+            if share < NEGLIGIBLE || self.never_answers {
                 return;
             }
         }

@@ -5,7 +5,7 @@ use uturn_path::{NEGLIGIBLE, ReasonSet};
 /// Numbers less than this are taken for nothing.
 pub(crate) const NOTHING: f64 = 1e-18;
 
-/// Shares by why and by how many targets said nothing.
+/// Shares by reasons and by the number of targets that timed out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spread(pub(crate) Vec<(ReasonSet, Row)>);
 
@@ -48,7 +48,7 @@ impl Row {
 }
 
 impl Spread {
-    pub(crate) fn one() -> Self {
+    pub(crate) fn unit() -> Self {
         Self(vec![(ReasonSet::default(), Row { from: 0, shares: vec![1.0] })])
     }
 
@@ -83,7 +83,7 @@ impl Spread {
     }
 
     pub(crate) fn power(&self, mut times: u64) -> Self {
-        let (mut product, mut square) = (Self::one(), self.clone());
+        let (mut product, mut square) = (Self::unit(), self.clone());
         while times > 0 {
             if times & 1 == 1 {
                 product = product.times(&square);

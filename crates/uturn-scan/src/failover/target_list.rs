@@ -22,7 +22,7 @@ pub(crate) struct TargetList {
     endpoints: Rc<TargetSlots>,
     nodes_here: FastMap<Name, TargetSlot>,
     endpoints_here: FastMap<IpAddr, TargetSlot>,
-    /// What endpoints are like, by the numbers that say who is alike.
+    /// What endpoints of a class have in common, by [`TargetSlot::like`].
     endpoints_like: Vec<Option<Alike>>,
     /// Whether an address is an endpoint more than once.
     is_doubtful: bool,
@@ -48,7 +48,7 @@ pub(crate) enum Alike {
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) ring: RetryRing,
-    /// Who was asked, and how that ended.
+    /// The targets that were asked, and how that ended.
     pub(crate) asked: Vec<Asked>,
     /// How long a target is waited for.
     pub(crate) timeout: Duration,
@@ -75,7 +75,7 @@ impl Round {
         ends
     }
 
-    /// What becomes of a client that is told from the others by its place only.
+    /// The outcomes of a client that differs from the others by its place only.
     pub(crate) fn verdict(&self, caller: Caller) -> Verdict {
         let ends = self.ends(caller);
         let chance = self.chance && ends.len() > 1;
@@ -134,7 +134,7 @@ impl TargetList {
         let mut endpoints: Vec<TargetSlot> = Vec::new();
         let mut endpoints_here = FastMap::default();
         let mut is_doubtful = false;
-        let nobody = IpAddr::from([0, 0, 0, 0]);
+        let unspecified = IpAddr::from([0, 0, 0, 0]);
         for endpoint in slices.flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.ready)
         {
             let ip = endpoint.address;
@@ -142,7 +142,7 @@ impl TargetList {
             let place = inventory.node_towards(ip);
             // Endpoints on no known node are like no other.
             let alike = match place {
-                Some(place) => (Some(class_of[place as usize]), nobody, number),
+                Some(place) => (Some(class_of[place as usize]), unspecified, number),
                 None => (None, ip, number),
             };
             let next = likes.len() as u32;
@@ -184,8 +184,8 @@ impl TargetList {
         }
     }
 
-    /// All in line, and those of them who stand for all, in their order; nothing where that is
-    /// not known.
+    /// All targets, and those that represent all of them, in their order. Returns `None` if that
+    /// is not known.
     pub(crate) fn standing(&self, are_nodes: bool) -> Option<(&Rc<TargetSlots>, Vec<TargetSlot>)> {
         let nodes = self.nodes_here.values().copied();
         if are_nodes {

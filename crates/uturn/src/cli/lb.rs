@@ -1,4 +1,4 @@
-//! What is typed for `uturn lb`.
+//! The options of `uturn lb`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 pub(crate) enum Lb {
     /// Run the load balancers of a file until stopped
     Run(LbRun),
-    /// Check such a file
+    /// Check a file of load balancers without running them
     Check(LbCheck),
 }
 

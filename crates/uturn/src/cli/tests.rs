@@ -9,7 +9,7 @@ fn the_command_line_is_sound() {
     Cli::command().debug_assert();
 }
 
-/// So is what the help of a command gives as examples.
+/// So are the examples in the help of each command.
 #[test]
 fn every_example_parses() {
     let command = Cli::command();
@@ -26,7 +26,7 @@ fn every_example_parses() {
     assert!(parsed > 10, "{parsed}");
 }
 
-/// What a page says to type is a command that there is.
+/// The commands that a page tells readers to type exist.
 #[test]
 fn every_command_of_a_page_parses() {
     let mut parsed = 0;
@@ -38,7 +38,7 @@ fn every_command_of_a_page_parses() {
         for command in
             lines.filter(|line| text.contains(&format!("    uturn {line}"))).chain(inline)
         {
-            // What the reader has to fill in, filled in.
+            // Replace the placeholders that the reader fills in.
             let command = command.split(['|', '#']).next().unwrap();
             let words =
                 command.replace("--from …", "--from outside").replace("--to …", "--to svc/a/b");
@@ -56,7 +56,7 @@ fn every_command_of_a_page_parses() {
     assert!(parsed > 20, "{parsed}");
 }
 
-/// The same of README.md and docs/: the lines of every block.
+/// The commands in every code block of README.md and docs/ exist.
 #[test]
 fn every_command_of_the_docs_parses() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -227,12 +227,12 @@ impl Rounds<'_> {
     ) -> Result<(), Failure> {
         let Some(found) = self.kernels.found().filter(|_| !which.is_empty()) else { return Ok(()) };
         let there: Vec<Named<'_>> = which.iter().map(|at| cases[*at]).collect();
-        let tell = |at: usize| {
+        let show_progress = |at: usize| {
             if let Some(next) = there.get(at) {
                 self.printer.progress(&format!("{next} in a small machine …"));
             }
         };
-        tell(0);
+        show_progress(0);
         let mut judged = Ok(());
         machine::measure(
             found,
@@ -247,7 +247,7 @@ impl Rounds<'_> {
                     Ok(made) => reports[which[at]] = Some(made),
                     Err(why) => judged = Err(why),
                 }
-                tell(at + 1);
+                show_progress(at + 1);
             },
         )?;
         judged
@@ -384,10 +384,11 @@ fn unlike(expected: &ExpectedFlow, verdict: &Verdict) -> Vec<String> {
             continue;
         }
         seen.push(outcome);
-        let (wanted, said) = (share_in(&expected.outcomes, outcome), share_in(&predicted, outcome));
-        if (wanted - said).abs() > Share::EPSILON {
+        let (wanted, share) =
+            (share_in(&expected.outcomes, outcome), share_in(&predicted, outcome));
+        if (wanted - share).abs() > Share::EPSILON {
             differences
-                .push(format!("{outcome}: a share of {wanted:.4} expected, {said:.4} predicted"));
+                .push(format!("{outcome}: a share of {wanted:.4} expected, {share:.4} predicted"));
         }
     }
     if let Some(wanted) = &expected.mechanisms {

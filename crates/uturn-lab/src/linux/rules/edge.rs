@@ -104,7 +104,7 @@ pub(super) fn own_sources(all: &[LoadBalancer]) -> Vec<IpAddr> {
 
 /// Rules for the edge: public load balancers use other source addresses than private ones
 /// ([`source_address`]).
-pub(super) fn stand_ins(all: &[LoadBalancer], family: Family) -> String {
+pub(super) fn source_replacements(all: &[LoadBalancer], family: Family) -> String {
     let mut sources = own_sources(all);
     sources.retain(|ip| Family::of(*ip) == family);
     sources.sort_unstable();
