@@ -21,6 +21,5 @@ pub mod health;
 pub mod http;
 #[cfg(target_os = "linux")]
 pub mod l7;
-pub mod profile;
 pub mod rules;
 pub mod targets;
