@@ -76,6 +76,11 @@ impl Finding {
                 return Ok(dead.chain(self.written.iter().cloned()).collect());
             }
         };
+        Ok(self.observations(&verdicts))
+    }
+
+    /// What the finding rests on, if these are the verdicts on its example.
+    pub(crate) fn observations(&self, verdicts: &[Verdict]) -> Vec<Observation> {
         let mut bad: Vec<&Route> = verdicts
             .iter()
             .flat_map(|verdict| &verdict.routes)
@@ -94,7 +99,7 @@ impl Finding {
         let found = bad.into_iter().chain(fine()).map(of).find(|all| !all.is_empty());
         let mut all = found.unwrap_or_default();
         all.extend(self.written.iter().cloned());
-        Ok(all)
+        all
     }
 }
 

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use common::{case_of, case_state, scenarios};
 use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::diagnose;
-use uturn_model::Outcome;
+use uturn_model::{Outcome, Share};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 
@@ -75,7 +75,7 @@ fn every_row_has_its_finding_and_its_cure() {
             let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
             codes.extend(found.iter().map(|finding| finding.code.to_string()));
             let base = TrialBase::new(&manifests, &engine);
-            let is_fine = |outcome: &(Outcome, f64)| outcome.0.is_fine();
+            let is_fine = |outcome: &(Outcome, Share)| outcome.0.is_fine();
             let failing =
                 case.flows.iter().filter(|expected| !expected.outcomes.iter().all(is_fine));
             let flows = failing.map(|expected| {

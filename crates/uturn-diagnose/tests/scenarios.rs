@@ -12,7 +12,7 @@ use std::path::Path;
 use common::{case_of, case_state, scenarios};
 use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Severity, cases, check, diagnose};
-use uturn_model::{Cluster, NamespacedName, ObjectKind, Outcome, Pod};
+use uturn_model::{Cluster, NamespacedName, ObjectKind, Outcome, Pod, Share};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
@@ -32,7 +32,7 @@ fn every_failing_flow_has_its_cures() {
             let base = TrialBase::new(&manifests, &engine);
             let (mut all, mut seen) = (String::new(), Vec::new());
             for expected in &case.flows {
-                let is_fine = |outcome: &(Outcome, f64)| outcome.0.is_fine();
+                let is_fine = |outcome: &(Outcome, Share)| outcome.0.is_fine();
                 if expected.outcomes.iter().all(is_fine) {
                     continue;
                 }

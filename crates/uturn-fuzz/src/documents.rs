@@ -1,5 +1,6 @@
 //! Manifests, Facts and Scenarios, YAML and JSON.
 
+use uturn_model::Share;
 use uturn_snapshot::scenario::{self, Scenario};
 use uturn_snapshot::{Fault, Source, read, read_load_balancers, write_load_balancers};
 
@@ -76,9 +77,9 @@ fn scenarios_of(text: &str) -> Option<Vec<Scenario>> {
         }
     };
     for flow in read.iter().flat_map(|scenario| &scenario.cases).flat_map(|case| &case.flows) {
-        let sum: f64 = flow.outcomes.iter().map(|(_, share)| share).sum();
-        let adds_up = flow.outcomes.is_empty() || (sum - 1.0).abs() < 1e-6;
-        assert!(adds_up, "{} adds up to {sum}", flow.origin);
+        let adds_up = flow.outcomes.is_empty()
+            || Share::add_up_to_all(flow.outcomes.iter().map(|(_, share)| *share));
+        assert!(adds_up, "{} adds up to another sum: {:?}", flow.origin, flow.outcomes);
     }
     Some(read)
 }

@@ -20,7 +20,6 @@ pub mod controller;
 pub mod decide;
 pub mod event;
 pub mod health;
-pub mod profile;
 pub mod proxy_header;
 pub mod rules;
 pub mod schedule;

@@ -2,10 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::lb::ProbeSource;
-use uturn_model::{Family, IpNet};
-
-use crate::profile::prober;
+use uturn_model::IpNet;
 
 /// The address that a replaced source gets: the range's first after the network's own. It has to
 /// be bound where the load balancer runs.
@@ -16,14 +13,6 @@ pub fn replaced_source(range: IpNet) -> IpAddr {
         IpNet::V6(range) => range.hosts().nth(1).map(IpAddr::V6),
     };
     first.unwrap_or_else(|| range.network())
-}
-
-/// The address that health checks of a listener at `vip` come from.
-pub fn probe_source(source: &ProbeSource, vip: IpAddr) -> IpAddr {
-    match source {
-        ProbeSource::Vip => vip,
-        ProbeSource::Reserved => prober(Family::of(vip)),
-    }
 }
 
 #[cfg(test)]

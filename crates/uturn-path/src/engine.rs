@@ -154,6 +154,21 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// The nodes whose kernels are ready, with these.
+    pub fn runtimes(&self) -> impl Iterator<Item = (&'a Name, &Arc<NodeRuntime>)> {
+        self.runtimes.iter().filter_map(|(name, cell)| Some((*name, cell.get()?.as_ref().ok()?)))
+    }
+
+    /// What probes found so far.
+    pub fn probes(&self) -> ProbeCache {
+        self.probes.clone()
+    }
+
+    /// Shares what probes find with another engine, in whose cluster they find the same.
+    pub fn adopt_probes(&mut self, probes: &ProbeCache) {
+        self.probes = probes.clone();
+    }
+
     pub(crate) fn names(&self) -> &Names<'a> {
         self.names.get_or_init(|| Names::new(self.cluster))
     }

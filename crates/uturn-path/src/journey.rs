@@ -9,7 +9,7 @@ mod security_groups;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Mechanism, Node, Supposition};
+use uturn_model::{Evidence, Mechanism, Node, Share, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
 
 use crate::assumed::add_new;
@@ -150,8 +150,8 @@ impl<'a> Walk<'_, 'a> {
             to => self.population.endpoints(to.ip()),
         };
         let picked = || ends.iter().filter_map(|end| Some((end.share, weight(end)?)));
-        let plain: f64 = picked().map(|(share, _)| share).sum();
-        let weighed: f64 = picked().map(|(share, weight)| share * weight).sum();
+        let plain: f64 = picked().map(|(share, _)| share.get()).sum();
+        let weighed: f64 = picked().map(|(share, weight)| share.get() * weight).sum();
         if picked().count() < 2 || weighed <= 0.0 {
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl<'a> Walk<'_, 'a> {
         let scale = plain / weighed;
         for end in ends.iter_mut() {
             if let Some(weight) = weight(end) {
-                end.share *= weight * scale;
+                end.share = end.share.scaled(weight * scale);
             }
         }
         Ok(())
@@ -176,7 +176,7 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let node = stay.node;
         state.share *= end.share;
-        state.chance |= end.share < 1.0;
+        state.chance |= end.share < Share::ALL;
         state.packet = end.packet;
         add_new(&mut state.supposed, end.supposed);
         add_new(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)).collect());

@@ -6,7 +6,9 @@ mod pace;
 use std::net::SocketAddr;
 
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
+use uturn_model::{
+    Evidence, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Share, Supposition,
+};
 use uturn_netfilter::{Connection, Entry, Packet};
 
 pub(crate) use exchange::ended;
@@ -42,7 +44,7 @@ impl PartialEq for Peer<'_> {
 /// A packet on its way, with what it has seen and what it left behind.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketState {
-    pub(crate) share: f64,
+    pub(crate) share: Share,
     pub(crate) packet: Packet,
     pub(crate) way: Way,
     pub(crate) hops: Vec<Hop>,
@@ -67,7 +69,7 @@ pub(crate) struct PacketState {
 impl PacketState {
     pub(crate) fn new(packet: Packet) -> Self {
         Self {
-            share: 1.0,
+            share: Share::ALL,
             packet,
             way: Way::Out,
             hops: Vec::new(),
@@ -107,7 +109,15 @@ impl PacketState {
 
     /// Another packet in the same world, with the same memory and no hops yet.
     pub(crate) fn another(&self, packet: Packet, way: Way) -> Self {
-        Self { packet, way, share: 1.0, hops: Vec::new(), passed: 0, chance: false, ..self.clone() }
+        Self {
+            packet,
+            way,
+            share: Share::ALL,
+            hops: Vec::new(),
+            passed: 0,
+            chance: false,
+            ..self.clone()
+        }
     }
 
     /// The same, where the hops before this packet are recorded already.

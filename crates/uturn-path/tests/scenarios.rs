@@ -92,10 +92,7 @@ fn check(engine: &Engine<'_>, expected: &ExpectedFlow) -> Option<String> {
     let mut found = verdict.outcomes.clone();
     found.sort_by_key(|end| end.0);
     let alike = wanted.len() == found.len()
-        && wanted
-            .iter()
-            .zip(&found)
-            .all(|(a, b)| a.0 == b.0 && (a.1 - b.1.get()).abs() < uturn_model::Share::EPSILON);
+        && wanted.iter().zip(&found).all(|(a, b)| a.0 == b.0 && a.1.is_about(b.1));
     if !alike {
         return Some(format!(
             "{wanted:?} expected, {found:?} predicted ({:?})",

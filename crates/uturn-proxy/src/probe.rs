@@ -20,7 +20,6 @@ use tokio::time::{Instant, sleep_until};
 use uturn_lb::config::{ListenerSettings, Probe, RuleSettings};
 use uturn_lb::event::{Event, ProbeResult};
 use uturn_lb::health::Health;
-use uturn_lb::source::probe_source;
 use uturn_model::Protocol;
 use uturn_model::lb::{HealthCheck, Listener};
 
@@ -114,7 +113,7 @@ pub(crate) fn check_source(address: SocketAddr, listener: &Listener) -> Result<(
     if listener.rules.iter().all(|rule| rule.targets.is_empty()) {
         return Ok(());
     }
-    let source = probe_source(&check.source, address.ip());
+    let source = check.source.address(address.ip());
     ask::can_ask_from(source, listener.protocol.transport()).map_err(|error| StartError {
         doing: format!("send the health checks of {address} from {source}"),
         source: error,
@@ -137,7 +136,7 @@ fn targets(process: &Arc<Process>, probed: &Probed) -> Vec<Target> {
                 address: target.address,
                 check: check.clone(),
                 probe: probe.clone(),
-                source: probe_source(&check.source, address.ip()),
+                source: check.source.address(address.ip()),
                 slot: slot.clone(),
             });
         }

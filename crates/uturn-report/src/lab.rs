@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use uturn_model::{Flow, Mechanism, Outcome, Protocol};
+use uturn_model::{Flow, Mechanism, Outcome, Protocol, Share};
 
 use crate::style::Style;
 use crate::{table, words};
@@ -34,7 +34,7 @@ pub struct FlowReport {
     /// The flow.
     pub flow: Flow,
     /// What the scenario says.
-    pub expected: Vec<(Outcome, f64)>,
+    pub expected: Vec<(Outcome, Share)>,
     /// What the engine says, where it was asked.
     pub predicted: Option<Predicted>,
     /// What the kernel did.
@@ -60,7 +60,7 @@ pub struct ProbeReport {
 #[derive(Clone, Debug)]
 pub struct Predicted {
     /// Outcomes with their shares.
-    pub outcomes: Vec<(Outcome, f64)>,
+    pub outcomes: Vec<(Outcome, Share)>,
     /// Why.
     pub mechanisms: Vec<Mechanism>,
 }
@@ -197,12 +197,10 @@ fn alike(flows: &[FlowReport]) -> Vec<(&FlowReport, usize)> {
     rows
 }
 
-fn shares(outcomes: &[(Outcome, f64)]) -> String {
+fn shares(outcomes: &[(Outcome, Share)]) -> String {
     let parts: Vec<String> = outcomes
         .iter()
-        .map(|(outcome, share)| {
-            format!("{} {outcome}", words::share(uturn_model::Share::new(*share)))
-        })
+        .map(|(outcome, share)| format!("{} {outcome}", words::share(*share)))
         .collect();
     parts.join(", ")
 }

@@ -43,6 +43,7 @@ mod distinguish;
 mod exhaustive;
 mod explain;
 mod failover;
+mod hop_by_hop;
 mod inventory;
 mod numbers;
 mod parallel;

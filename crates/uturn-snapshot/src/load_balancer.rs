@@ -19,6 +19,7 @@
 //!       nextTarget: true          # on layer 7
 //!       scheduler: WRR            # LEAST_CONN, IP_HASH
 //!       allDeadAllAlive: true
+//!       # source: vip, or reserved with the two ranges, which may be left out
 //!       healthCheck: {source: reserved, interval: 5s, timeout: 2s, rise: 3, fall: 3}
 //!       passiveCheck: {failures: 3, rest: 10s}
 //!     rules:
@@ -41,12 +42,12 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use uturn_lb::cloud;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
-    self, HealthCheck, Layer, Listener, ListenerProtocol, PassiveCheck, Profile, Redirect, Rule,
-    Scheduler, Target, TargetKind,
+    self, HealthCheck, Layer, Listener, ListenerProtocol, PassiveCheck, ProbeRanges, Profile,
+    Redirect, Rule, Scheduler, StatedProbeSource, Target, TargetKind,
 };
 use uturn_model::{LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Port, Text};
 
@@ -148,14 +149,19 @@ fn set<T>(place: &mut T, value: Option<T>) {
 }
 
 fn health_check<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<HealthCheck> {
-    doc.only(node, &["source", "interval", "timeout", "rise", "fall"]);
-    let source = doc.need(node, "source");
+    doc.only(node, &["source", "ranges", "interval", "timeout", "rise", "fall"]);
+    let source = doc.need::<StatedProbeSource>(node, "source");
+    let ranges = doc.map(node, "ranges").map_or(Some(cloud::USUAL_PROBE_RANGES), |item| {
+        doc.only(item, &["v4", "v6"]);
+        let (v4, v6) = (doc.need(item, "v4"), doc.need(item, "v6"));
+        Some(ProbeRanges { v4: v4?, v6: v6? })
+    });
     let interval = doc.need(node, "interval");
     let timeout = doc.need(node, "timeout");
     let rise = doc.need(node, "rise");
     let fall = doc.need(node, "fall");
     Some(HealthCheck {
-        source: source?,
+        source: source?.with_ranges(ranges?),
         interval: interval?,
         timeout: timeout?,
         rise: rise?,
@@ -253,6 +259,24 @@ impl FromNode for lb::Source {
             Some(text) => text.parse::<IpNet>().map(Self::Replaced).map_err(|_| String::new()),
             None => Err(String::new()),
         }
+    }
+}
+
+impl FromNode for Ipv4Net {
+    const EXPECTED: &'static str = "a range such as 10.0.0.0/16";
+    const IS_TEXT: bool = true;
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        node.as_str().and_then(|text| text.parse().ok()).ok_or_else(String::new)
+    }
+}
+
+impl FromNode for Ipv6Net {
+    const EXPECTED: &'static str = "a range such as fd00::/64";
+    const IS_TEXT: bool = true;
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        node.as_str().and_then(|text| text.parse().ok()).ok_or_else(String::new)
     }
 }
 

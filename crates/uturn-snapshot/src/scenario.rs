@@ -88,7 +88,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use uturn_model::{
-    Cluster, Flow, IpNet, Mechanism, Name, Origin, Outcome, Protocol, ProxyMode, Text,
+    Cluster, Flow, IpNet, Mechanism, Name, Origin, Outcome, Protocol, ProxyMode, Share, Text,
 };
 
 use crate::decode::facts::{self, Fact};
@@ -139,7 +139,7 @@ pub struct ExpectedFlow {
     /// The flow.
     pub flow: Flow,
     /// The outcomes with their shares, which add up to 1. Empty if nothing is expected.
-    pub outcomes: Vec<(Outcome, f64)>,
+    pub outcomes: Vec<(Outcome, Share)>,
     /// The stated mechanisms of failure, sorted.
     pub mechanisms: Option<Vec<Mechanism>>,
     /// Where it was written.

@@ -119,7 +119,7 @@ impl Kernel {
             (&mut *walk, true, "as if it were one of this node"),
             (&mut *other, false, "as if it were another's"),
         ] {
-            way.share /= 2.0;
+            way.share = way.share.split(2);
             way.capture_assumptions.own.push((ip, own));
             let by = Evidence::not_captured(format!("the address {ip}"));
             way.note_branch(
@@ -196,7 +196,7 @@ impl Walk {
     pub(super) fn branch_by_out(&mut self, names: NameRange, interfaces: &str) -> Box<Self> {
         let mut other = self.fork();
         for (way, leaves) in [(&mut *self, true), (&mut *other, false)] {
-            way.share /= 2.0;
+            way.share = way.share.split(2);
             way.capture_assumptions.out.push((names, leaves));
             let not = if leaves { "" } else { "not " };
             let why = format!("no route says where it leaves: as if {not}through {interfaces}");

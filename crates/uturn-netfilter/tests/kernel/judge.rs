@@ -83,7 +83,7 @@ impl Judge<'_> {
                 return Ok(());
             }
             if tries == 1 {
-                let must = |end: &&End| end.share >= SMALLEST_SHARE && end.unknown.is_empty();
+                let must = |end: &&End| end.share.get() >= SMALLEST_SHARE && end.unknown.is_empty();
                 missing = ends.iter().filter(must).filter(|_| self.all_ways).cloned().collect();
                 let fitting = fitting.into_iter().cloned().collect::<Vec<_>>();
                 self.answer(&probe, mine, &fate, &fitting)?;

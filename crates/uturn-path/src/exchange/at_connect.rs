@@ -11,7 +11,8 @@ use uturn_model::proxy::Translates;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
-    Endpoint, Evidence, Family, Mechanism, Name, Outcome, Protocol, Service, ServiceProxy, Unknown,
+    Endpoint, Evidence, Family, Mechanism, Name, Outcome, Protocol, Service, ServiceProxy, Share,
+    Unknown,
 };
 use uturn_netfilter::IpProtocol;
 
@@ -35,7 +36,7 @@ enum Connected<'a> {
     /// It is called as it is.
     AsIs,
     /// It is translated to one of these endpoints, each with its share.
-    Endpoints(&'a Service, Vec<(f64, SocketAddr)>),
+    Endpoints(&'a Service, Vec<(Share, SocketAddr)>),
     /// The Service has no endpoint.
     NoEndpoint(&'a Service),
     /// It is not known.
@@ -70,7 +71,7 @@ impl<'a> Walk<'_, 'a> {
                 let mut ways = Vec::new();
                 for (share, endpoint) in &endpoints {
                     let mut state = state.clone();
-                    state.share *= share;
+                    state.share *= *share;
                     state.chance |= endpoints.len() > 1;
                     let before = state.packet.leg();
                     let after = Leg { src: before.src, dst: *endpoint };
@@ -133,7 +134,7 @@ impl<'a> Walk<'_, 'a> {
         port: &ServicePort,
         family: Family,
         home: Option<&Name>,
-    ) -> Vec<(f64, SocketAddr)> {
+    ) -> Vec<(Share, SocketAddr)> {
         let weight = |address: SocketAddr| self.population.endpoints(address.ip()).unwrap_or(1.0);
         let of = |is_it: &dyn Fn(&Endpoint) -> bool| {
             let mut found: Vec<SocketAddr> = Vec::new();
@@ -159,7 +160,7 @@ impl<'a> Walk<'_, 'a> {
             found = of(&|endpoint| endpoint.serving && endpoint.terminating);
         }
         let all: f64 = found.iter().map(|address| weight(*address)).sum();
-        found.into_iter().map(|address| (weight(address) / all, address)).collect()
+        found.into_iter().map(|address| (Share::ratio(weight(address), all), address)).collect()
     }
 }
 

@@ -16,7 +16,7 @@ use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, Waiting};
 use crate::population::{Failover, FailoverRequest, Results, TriesTargets};
-use crate::share::{NEGLIGIBLE, ReasonSet};
+use crate::reason_set::ReasonSet;
 
 /// After this many hops of a route, its end is computed and its hops are no longer recorded: in a
 /// whole cluster, and in a reduced one.
@@ -50,12 +50,12 @@ impl Attempts<'_, '_> {
         if self.walk.options.every_way {
             return self.follow_each(&mut tried, Waiting::new(start));
         }
-        let least = start.share * NEGLIGIBLE;
+        let all = start.share;
         let mut waiting = vec![Waiting::new(start)];
         while let Some(target) = tried.last() {
             let (mut left, answered) = self.attempt(waiting, *target);
             self.ways.extend(answered);
-            left.retain(|request| request.way.share >= least);
+            left.retain(|request| !request.way.share.is_negligible_in(all));
             waiting = left;
             match self.choice.next(&tried) {
                 Some(next) if !waiting.is_empty() => tried.push(next),

@@ -108,7 +108,7 @@ impl<'a> Walk<'_, 'a> {
             let mut state = PacketState::new(packet)
                 .briefly(self.options.is_brief())
                 .paced(self.engine.pace(client));
-            state.share = first_call.share / addresses.len() as f64;
+            state.share = first_call.share.split(addresses.len());
             state.chance = first_call.chance;
             state.supposed.clone_from(&first_call.supposed);
             state.hops.clone_from(&first_call.hops);

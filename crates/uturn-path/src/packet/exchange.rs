@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use uturn_model::{Hop, Mechanism, Outcome, Supposition};
+use uturn_model::{Hop, Mechanism, Outcome, Share, Supposition};
 
 use super::PacketState;
 use super::pace::owe;
@@ -11,7 +11,7 @@ use super::pace::owe;
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// How many of all requests go this way.
-    pub share: f64,
+    pub share: Share,
     /// How it ends.
     pub outcome: Outcome,
     /// Why, unless it ends well.

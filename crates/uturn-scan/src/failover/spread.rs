@@ -1,6 +1,10 @@
 //! Shares of what many requests meet: for which reasons, and after how many timeouts.
+//!
+//! The numbers are no [`Share`]s until [`Spread::iter`] returns them: sums of shares times
+//! weights are more than 1 before they are scaled, and a sum that is subtracted is less than 0.
 
-use uturn_path::{NEGLIGIBLE, ReasonSet};
+use uturn_model::Share;
+use uturn_path::ReasonSet;
 
 /// Numbers less than this are taken for nothing.
 pub(crate) const NOTHING: f64 = 1e-18;
@@ -117,13 +121,13 @@ impl Spread {
     }
 
     /// Each share that counts, with why and after how many timeouts.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (ReasonSet, u32, f64)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ReasonSet, u32, Share)> + '_ {
         self.0
             .iter()
             .flat_map(|(why, row)| {
                 let shares = row.shares.iter().enumerate();
-                shares.map(move |(at, share)| (*why, (row.from + at) as u32, *share))
+                shares.map(move |(at, share)| (*why, (row.from + at) as u32, Share::new(*share)))
             })
-            .filter(|(_, _, share)| *share >= NEGLIGIBLE)
+            .filter(|(_, _, share)| !share.is_negligible())
     }
 }

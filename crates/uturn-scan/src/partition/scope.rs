@@ -36,6 +36,7 @@ impl Asked {
 }
 
 /// What a target's packets can meet.
+#[derive(Clone)]
 pub(crate) struct Scope<'a> {
     pub(crate) asked: Asked,
     /// By name.

@@ -174,6 +174,8 @@ impl<'a> From<&'a lb::Profile> for Profile<'a> {
 #[derive(Serialize)]
 struct HealthCheck {
     source: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ranges: Option<ProbeRanges>,
     interval: String,
     timeout: String,
     rise: u32,
@@ -186,7 +188,13 @@ impl From<&lb::HealthCheck> for HealthCheck {
         Self {
             source: match source {
                 lb::ProbeSource::Vip => "vip",
-                lb::ProbeSource::Reserved => "reserved",
+                lb::ProbeSource::Reserved(_) => "reserved",
+            },
+            ranges: match source {
+                lb::ProbeSource::Vip => None,
+                lb::ProbeSource::Reserved(lb::ProbeRanges { v4, v6 }) => {
+                    Some(ProbeRanges { v4: v4.to_string(), v6: v6.to_string() })
+                }
             },
             interval: duration(*interval),
             timeout: duration(*timeout),
@@ -194,6 +202,12 @@ impl From<&lb::HealthCheck> for HealthCheck {
             fall: *fall,
         }
     }
+}
+
+#[derive(Serialize)]
+struct ProbeRanges {
+    v4: String,
+    v6: String,
 }
 
 #[derive(Serialize)]

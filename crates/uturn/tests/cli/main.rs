@@ -21,5 +21,6 @@ mod partial;
 mod parts;
 mod ports;
 mod schema;
+mod shop;
 mod unjudged;
 mod walk;

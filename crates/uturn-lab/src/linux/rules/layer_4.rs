@@ -139,12 +139,7 @@ fn separate_clients(
 /// as its share predicts.
 pub(crate) fn turns(choice: &Choice<'_>) -> u64 {
     let shares = choice.shares();
-    let is_whole = |turns: &u64| {
-        shares.iter().all(|(_, share)| {
-            let met = share * *turns as f64;
-            (met - met.round()).abs() < 1e-6
-        })
-    };
+    let is_whole = |turns: &u64| shares.iter().all(|(_, share)| share.is_whole_number_of(*turns));
     // Weights are at most a few hundred each; no share needs more turns than their sum.
     (1..100_000).find(is_whole).unwrap_or(1)
 }

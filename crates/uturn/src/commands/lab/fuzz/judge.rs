@@ -114,7 +114,7 @@ fn word(outcome: Outcome) -> String {
 
 /// Whether a target answers some of its probes only.
 fn is_intermittent(health: &Health) -> bool {
-    health.answered > 1e-9 && health.answered < 1.0 - 1e-9
+    health.answered.is_partial()
 }
 
 /// The predicted health of the targets of the listener that a flow calls.

@@ -7,16 +7,17 @@ use uturn_model::{Destination, Evidence, Flow, Mechanism, ObjectKind, Outcome};
 use uturn_path::{Engine, WalkError};
 use uturn_scan::ScanResult;
 
+use super::MOST_PAIRS;
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Observation, not_scanned};
+use crate::{Code, Observation};
 
 /// At most this many classes of clients are walked.
 const MOST: usize = 300;
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
     let cluster = engine.cluster();
-    if cluster.nodes.len() * cluster.services.len() > not_scanned::MOST {
+    if cluster.nodes.len() * cluster.services.len() > MOST_PAIRS {
         return Ok(Vec::new());
     }
     let mut all = Vec::new();

@@ -5,9 +5,9 @@ use uturn_model::service::{ServicePort, TargetPort};
 use uturn_model::{Cluster, Name, NamespacedName, ObjectRef, Origin, Pod, Port, Service, Unknown};
 use uturn_path::Engine;
 
+use super::object_faults::{PodsByNamespace, about};
+use super::typos::{are_names_alike, are_ports_alike, are_spelt_alike};
 use crate::finding::Finding;
-use crate::object_faults::{PodsByNamespace, about};
-use crate::typos::{are_names_alike, are_ports_alike, are_spelt_alike};
 use crate::{Code, Severity};
 
 pub(crate) fn find(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {

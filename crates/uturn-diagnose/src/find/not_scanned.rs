@@ -10,7 +10,7 @@ use uturn_model::{
 };
 use uturn_path::{Engine, Health, WalkError};
 
-use crate::cause;
+use super::{MOST_PAIRS, cause};
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
 use crate::finding::Finding;
@@ -19,21 +19,18 @@ use crate::{Code, Observation};
 /// A finding, and the object that causes it if that is not its subject.
 type Caused = (Finding, Option<ObjectRef>);
 
-/// At most this many nodes times Services, or nodes times listeners, are walked one by one.
-pub(crate) const MOST: usize = 20_000;
-
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     let cluster = engine.cluster();
     let size = cluster.nodes.len() * cluster.services.len();
     // Without load balancers in the status of any object, none is derived and none left out.
     let listeners =
         |all: &[LoadBalancer]| all.iter().map(|balancer| balancer.listeners.len()).sum::<usize>();
-    if size > MOST {
+    if size > MOST_PAIRS {
         let has_any = cluster.services.values().any(|service| !service.load_balancer.is_empty())
             || cluster.ingresses.values().any(|ingress| !ingress.load_balancer.is_empty());
         return Ok(if has_any { vec![(not_looked_at(engine), None)] } else { Vec::new() });
     }
-    if listeners(engine.balancers()) * cluster.nodes.len() > MOST {
+    if listeners(engine.balancers()) * cluster.nodes.len() > MOST_PAIRS {
         return Ok(vec![(not_looked_at(engine), None)]);
     }
     let mut all = Vec::new();
