@@ -23,9 +23,9 @@ use uturn_lb::source::replaced_source;
 use uturn_model::lb;
 
 use super::answer::OwnAnswer;
-use super::body::{BodyError, RequestBody};
 use super::service::Client;
 use crate::deadline::Deadline;
+use crate::request_body::{BodyError, RequestBody};
 use crate::state::{Listener, OpenGuard, Rule};
 use crate::upstream::{ConnectError, Http1, Http2, Key, SendError, Source, connect};
 use crate::worker::Worker;

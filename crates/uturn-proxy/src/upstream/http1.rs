@@ -16,7 +16,7 @@ use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::exchange::RequestBody;
+use crate::request_body::RequestBody;
 
 /// A connection, idle or in use.
 #[derive(Debug)]
