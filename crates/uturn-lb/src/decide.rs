@@ -58,14 +58,19 @@ impl<'a> Choice<'a> {
 
     /// The target of the connection with this number. Returns `None` if there is no candidate.
     pub fn pick(&self, turn: u64) -> Option<usize> {
-        let candidates = self.candidates();
-        let ring = self.ring(&candidates);
-        let at = match self.profile.scheduler {
+        let ring = self.ring(&self.candidates());
+        self.ring_place(turn, ring.len()).map(|at| ring[at])
+    }
+
+    /// The place in a ring of this length that the connection with this number gets. Returns
+    /// `None` if the ring is empty.
+    pub(crate) fn ring_place(&self, turn: u64, length: usize) -> Option<usize> {
+        let number = match self.profile.scheduler {
             // Without a count of open connections, fewest means in turns.
             Scheduler::WeightedRoundRobin | Scheduler::LeastConnections => turn,
             Scheduler::SourceHash => hash(self.client),
         };
-        (!ring.is_empty()).then(|| ring[(at % ring.len() as u64) as usize])
+        number.checked_rem(length as u64).map(|at| at as usize)
     }
 
     /// The target to try after all of `tried`, in that order, have failed. Returns `None` if
@@ -97,12 +102,16 @@ impl<'a> Choice<'a> {
     }
 
     /// A turn of the scheduler: each candidate as often as its weight says, evenly mixed.
-    fn ring(&self, candidates: &[usize]) -> Vec<usize> {
+    pub(crate) fn ring(&self, candidates: &[usize]) -> Vec<usize> {
         let weights: Vec<u64> =
             candidates.iter().map(|i| u64::from(self.targets[*i].weight)).collect();
         let divisor = weights.iter().copied().fold(0, gcd);
         let total: u64 = weights.iter().sum();
         let Some(length) = total.checked_div(divisor) else { return Vec::new() };
+        if weights.iter().all(|weight| *weight == divisor) {
+            // What the credits below come to, without a step for each pair of targets.
+            return candidates.to_vec();
+        }
         let mut credit = vec![0i64; candidates.len()];
         (0..length)
             .filter_map(|_| {

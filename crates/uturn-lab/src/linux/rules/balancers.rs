@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
-use uturn_lb::l7::steer;
+use uturn_lb::steer;
 use uturn_model::lb::Scope;
 use uturn_model::{Cluster, Family, LoadBalancer};
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use uturn_lb::l7::replaced_source;
+use uturn_lb::source::replaced_source;
 use uturn_model::lb::{Scope, Source};
 use uturn_model::{Cluster, Family, LoadBalancer, Node};
 

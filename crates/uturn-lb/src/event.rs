@@ -1,10 +1,37 @@
 //! What the load balancer reports of its work: each event is a line of JSON.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::ProbeResult;
+/// What became of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProbeResult {
+    /// The target answered.
+    Answered,
+    /// Nothing came back in time.
+    TimedOut,
+    /// The port is closed, or a router on the way refused the probe.
+    Refused,
+    /// There is no way to it.
+    Unreachable,
+    /// The target answered, and not as a healthy one does.
+    Unexpected,
+}
+
+impl fmt::Display for ProbeResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Answered => "answered",
+            Self::TimedOut => "timed out",
+            Self::Refused => "refused",
+            Self::Unreachable => "unreachable",
+            Self::Unexpected => "unexpected answer",
+        })
+    }
+}
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

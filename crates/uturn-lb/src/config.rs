@@ -1,0 +1,288 @@
+//! What `uturn lb run` serves: load balancers, and the settings that only a data plane needs.
+//!
+//! A prediction knows a load balancer as [`LoadBalancer`]: addresses, listeners, rules, targets
+//! and how it decides. Certificates, limits and time-outs of connections change nothing about
+//! that, so they stand beside it, a [`ListenerSettings`] for each listener.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use uturn_model::lb::{Listener, Source};
+use uturn_model::network::SecurityGroup;
+use uturn_model::{IpNet, LoadBalancer, Text};
+
+/// Everything that one process serves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// The settings of the process.
+    pub process: ProcessSettings,
+    /// The load balancers.
+    pub load_balancers: Vec<Served>,
+    /// The security groups that load balancers name.
+    pub security_groups: Vec<SecurityGroup>,
+}
+
+impl Config {
+    /// Load balancers of which nothing but their decisions is configured. Where the client's
+    /// address is kept, each request has a connection to its target for itself.
+    pub fn plain(load_balancers: Vec<LoadBalancer>) -> Self {
+        let settings = |listener: &Listener| {
+            let mut settings = ListenerSettings::default();
+            if listener.profile.source == Source::Kept {
+                settings.keepalive.connections = 0;
+            }
+            settings
+        };
+        let load_balancers = load_balancers.into_iter().map(|load_balancer| Served {
+            listeners: load_balancer.listeners.iter().map(settings).collect(),
+            load_balancer,
+        });
+        Self { load_balancers: load_balancers.collect(), ..Self::default() }
+    }
+}
+
+/// A load balancer with the settings of its listeners.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Served {
+    /// The load balancer.
+    pub load_balancer: LoadBalancer,
+    /// The settings of each of its listeners, in the same order.
+    pub listeners: Vec<ListenerSettings>,
+}
+
+/// The settings of the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessSettings {
+    /// The number of threads that serve; `None` for one a core.
+    pub workers: Option<usize>,
+    /// Where metrics, the state of targets and the process's own health are served.
+    pub admin: Option<SocketAddr>,
+    /// Where the access log goes.
+    pub access_log: AccessLog,
+    /// How long connections may take to end when a listener or the process stops.
+    pub drain: Duration,
+    /// The most connections from clients at a time, over all listeners.
+    pub connections: usize,
+}
+
+impl Default for ProcessSettings {
+    fn default() -> Self {
+        Self {
+            workers: None,
+            admin: None,
+            access_log: AccessLog::Off,
+            drain: Duration::from_secs(30),
+            connections: 20_000,
+        }
+    }
+}
+
+/// Where the access log goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// To standard output.
+    Stdout,
+    /// To this file, which is appended to.
+    File(PathBuf),
+}
+
+/// The settings of a listener that decisions do not depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerSettings {
+    /// The certificates that TLS ends with, chosen by the name that a client asks for (SNI). The
+    /// first is for clients that name none of theirs. Without any, the process makes one.
+    pub certificates: Vec<CertificateFiles>,
+    /// Clients whose connections begin with a PROXY header, version 1 or 2.
+    pub proxy_from: Vec<IpNet>,
+    /// The PROXY header that connections to targets begin with.
+    pub proxy_to: Option<ProxyVersion>,
+    /// What connections and requests may take.
+    pub limits: Limits,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// Connections to targets that are kept open for further requests; layer 7 only.
+    pub keepalive: Keepalive,
+    /// Whether clients may speak HTTP/2; layer 7 only.
+    pub http2: bool,
+    /// The host whose rules serve requests for a host that no rule is for; layer 7 only.
+    pub default_host: Option<Text>,
+    /// How each rule forwards, in the order of the listener's rules.
+    pub rules: Vec<RuleSettings>,
+}
+
+impl Default for ListenerSettings {
+    fn default() -> Self {
+        Self {
+            certificates: Vec::new(),
+            proxy_from: Vec::new(),
+            proxy_to: None,
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            keepalive: Keepalive::default(),
+            http2: true,
+            default_host: None,
+            rules: Vec::new(),
+        }
+    }
+}
+
+/// How a rule forwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleSettings {
+    /// The protocol towards its targets; layer 7 only.
+    pub forward: Forward,
+    /// Whether, and how, a client stays with its target.
+    pub stickiness: Option<Stickiness>,
+    /// What a health check asks; `None` for what the listener's transport has: a connection, or
+    /// for UDP an echo request.
+    pub probe: Option<Probe>,
+}
+
+/// The protocol towards targets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Forward {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2 without TLS and without an upgrade, as gRPC servers take it.
+    H2c,
+}
+
+/// How a client stays with its target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stickiness {
+    /// By its address, for so long after its latest connection.
+    Source(Duration),
+    /// By a cookie of this name, which the load balancer sets; layer 7 only.
+    Cookie {
+        /// The cookie's name.
+        name: Text,
+        /// Its age at most; `None` for the client's session.
+        max_age: Option<Duration>,
+    },
+}
+
+/// What a health check asks of a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// A request.
+    Http {
+        /// `GET` or `HEAD`.
+        method: HttpMethod,
+        /// The path.
+        path: Text,
+        /// The host; `None` for the target's address.
+        host: Option<Text>,
+        /// The classes of status codes that count as healthy, such as 2 for 200 to 299.
+        classes: Vec<u8>,
+    },
+    /// Bytes that are sent, and bytes that the answer begins with.
+    Exchange {
+        /// What is sent; may be empty for protocols in which the server speaks first.
+        send: Vec<u8>,
+        /// What the answer begins with; may be empty over TCP, where a connection is enough.
+        expect: Vec<u8>,
+    },
+}
+
+/// The method of a health check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HttpMethod {
+    /// Asks for the head alone.
+    #[default]
+    Head,
+    /// Asks for the body too.
+    Get,
+}
+
+/// The files of a certificate, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CertificateFiles {
+    /// The certificate, followed by those that lead to its authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// A version of the PROXY header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProxyVersion {
+    /// A line of text.
+    V1,
+    /// Binary.
+    V2,
+}
+
+/// What connections and requests may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most connections at a time.
+    pub connections: Option<usize>,
+    /// The most connections at a time from one address.
+    pub connections_per_client: Option<usize>,
+    /// The most new connections a second.
+    pub connections_per_second: Option<u32>,
+    /// The most requests a second; layer 7 only.
+    pub requests_per_second: Option<u32>,
+    /// The most bytes that a request's line and headers may have; layer 7 only.
+    pub header_bytes: usize,
+    /// The most headers of a request; layer 7 only.
+    pub headers: usize,
+    /// The most bytes that a request's body may have; layer 7 only.
+    pub body_bytes: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: None,
+            connections_per_client: None,
+            connections_per_second: None,
+            requests_per_second: None,
+            header_bytes: 32 * 1024,
+            headers: 100,
+            body_bytes: None,
+        }
+    }
+}
+
+/// How long things may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until a request's headers are complete, from the connection's or the request's first byte.
+    pub header: Duration,
+    /// Between two parts of a body or an answer, on either side.
+    pub read: Duration,
+    /// A client's connection without a request, or without a packet on layer 4.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            header: Duration::from_secs(30),
+            read: Duration::from_secs(60),
+            idle: Duration::from_secs(75),
+        }
+    }
+}
+
+/// Connections to targets that are kept open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// How many idle ones a worker keeps to a target, and where the source is kept, to a target
+    /// for a client. None are kept with 0.
+    pub connections: usize,
+    /// How long one is kept idle.
+    pub idle: Duration,
+}
+
+impl Default for Keepalive {
+    fn default() -> Self {
+        Self { connections: 64, idle: Duration::from_secs(50) }
+    }
+}

@@ -1,0 +1,9 @@
+//! Connections from clients.
+
+mod accept;
+mod prefixed;
+mod serve;
+mod stream;
+mod watched;
+
+pub(crate) use accept::Accepted;

@@ -1,0 +1,128 @@
+//! The body of an answer on its way to a client.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use super::attempt::Reached;
+use crate::deadline::Deadline;
+use crate::phase::ExchangeGuard;
+use crate::request_body::BodyError;
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) struct AnswerBody {
+    source: AnswerSource,
+    /// The exchange lasts as long as its body.
+    exchange: Option<ExchangeGuard>,
+}
+
+#[derive(Debug)]
+enum AnswerSource {
+    /// The load balancer's own.
+    Own(Option<Bytes>),
+    /// A target's.
+    Target(Box<TargetBody>),
+}
+
+#[derive(Debug)]
+struct TargetBody {
+    incoming: Incoming,
+    reached: Reached,
+    deadline: Rc<Deadline>,
+    silence: Duration,
+}
+
+impl AnswerBody {
+    /// A body of the load balancer's own.
+    pub(super) fn own(text: impl Into<Bytes>) -> Self {
+        let text = text.into();
+        let source = AnswerSource::Own((!text.is_empty()).then_some(text));
+        Self { source, exchange: None }
+    }
+
+    /// What a target sends.
+    pub(super) fn of_target(
+        incoming: Incoming,
+        reached: Reached,
+        deadline: Rc<Deadline>,
+        silence: Duration,
+    ) -> Self {
+        let body = TargetBody { incoming, reached, deadline, silence };
+        Self { source: AnswerSource::Target(Box::new(body)), exchange: None }
+    }
+
+    /// Lets the exchange last until this body is sent.
+    pub(super) fn hold(&mut self, exchange: ExchangeGuard) {
+        self.exchange = Some(exchange);
+    }
+}
+
+impl TargetBody {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let mut polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        if polled.is_pending() {
+            self.reached.poll(cx);
+            polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        }
+        match polled {
+            Poll::Pending => {
+                if self.deadline.poll(cx).is_ready() {
+                    return Poll::Ready(Some(Err(BodyError::Silent)));
+                }
+                if !self.deadline.is_set() {
+                    self.deadline.set(self.silence);
+                }
+                Poll::Pending
+            }
+            Poll::Ready(frame) => {
+                self.deadline.clear();
+                Poll::Ready(frame.map(|frame| frame.map_err(|_| BodyError::Broken)))
+            }
+        }
+    }
+}
+
+impl Drop for TargetBody {
+    fn drop(&mut self) {
+        if self.incoming.is_end_stream() {
+            self.reached.give_back();
+        }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.source {
+            AnswerSource::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            AnswerSource::Target(body) => body.poll(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            AnswerSource::Own(text) => text.is_none(),
+            AnswerSource::Target(body) => body.incoming.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            AnswerSource::Own(text) => {
+                SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
+            }
+            AnswerSource::Target(body) => body.incoming.size_hint(),
+        }
+    }
+}

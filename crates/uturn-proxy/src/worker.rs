@@ -1,0 +1,69 @@
+//! What the tasks of a worker share with each other, and with no other worker.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::{Notify, watch};
+
+use crate::deadline::Deadlines;
+use crate::process::Process;
+use crate::upstream::Pool;
+
+/// What the tasks of a worker share.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) process: Arc<Process>,
+    pub(crate) pool: Pool,
+    pub(crate) deadlines: Rc<Deadlines>,
+    drain: watch::Sender<bool>,
+    open: Cell<usize>,
+    closed: Notify,
+}
+
+impl Worker {
+    pub(crate) fn new(process: Arc<Process>) -> Self {
+        Self {
+            process,
+            pool: Pool::default(),
+            deadlines: Rc::default(),
+            drain: watch::Sender::new(false),
+            open: Cell::new(0),
+            closed: Notify::new(),
+        }
+    }
+
+    /// Ready when connections are to end after the request that they are at.
+    pub(crate) fn drained(&self) -> impl Future<Output = ()> + 'static {
+        let mut drain = self.drain.subscribe();
+        async move {
+            // The sender lives as long as the worker.
+            let _ = drain.wait_for(|is_draining| *is_draining).await;
+        }
+    }
+
+    /// Lets connections end after the request that they are at, and waits until all have.
+    pub(crate) async fn end_connections(&self) {
+        self.drain.send_replace(true);
+        while self.open.get() > 0 {
+            self.closed.notified().await;
+        }
+    }
+
+    /// Counts a connection as open until the guard is dropped.
+    pub(crate) fn open(self: &Rc<Self>) -> OpenConnection {
+        self.open.set(self.open.get() + 1);
+        OpenConnection(Rc::clone(self))
+    }
+}
+
+/// A client's connection that is open.
+#[derive(Debug)]
+pub(crate) struct OpenConnection(Rc<Worker>);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.open.set(self.0.open.get() - 1);
+        self.0.closed.notify_one();
+    }
+}
