@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use uturn_model::lb::ListenerProtocol;
 use uturn_model::network::SecurityGroup;
 use uturn_model::{IpNet, LoadBalancer, Text};
 
@@ -29,6 +30,20 @@ pub struct Served {
     pub load_balancer: LoadBalancer,
     /// The settings of each of its listeners, in the same order.
     pub listeners: Vec<ListenerSettings>,
+    /// Whether a program derived it from a cluster, as the lab does. It was then not checked for
+    /// what only people get wrong, and may name security groups that are not here.
+    pub derived: bool,
+}
+
+impl Served {
+    /// A load balancer whose listeners have the settings of their protocol.
+    pub fn with_defaults(load_balancer: LoadBalancer) -> Self {
+        let listeners = load_balancer.listeners.iter().map(|listener| {
+            let rules = vec![RuleSettings::default(); listener.rules.len()];
+            ListenerSettings { rules, ..ListenerSettings::of(listener.protocol) }
+        });
+        Self { listeners: listeners.collect(), load_balancer, derived: false }
+    }
 }
 
 /// The settings of the process.
@@ -61,7 +76,7 @@ impl Default for ProcessSettings {
 /// Where the access log goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AccessLog {
-    /// Nowhere.
+    /// Not written.
     #[default]
     Off,
     /// To standard output.
@@ -92,6 +107,13 @@ pub struct ListenerSettings {
     pub default_host: Option<Text>,
     /// How each rule forwards, in the order of the listener's rules.
     pub rules: Vec<RuleSettings>,
+}
+
+impl ListenerSettings {
+    /// The settings of a listener of this protocol of which nothing is stated.
+    pub fn of(protocol: ListenerProtocol) -> Self {
+        Self { timeouts: Timeouts::of(protocol), ..Self::default() }
+    }
 }
 
 impl Default for ListenerSettings {
@@ -160,7 +182,7 @@ pub enum Probe {
         /// The classes of status codes that count as healthy, such as 2 for 200 to 299.
         classes: Vec<u8>,
     },
-    /// Bytes that are sent, and bytes that the answer begins with.
+    /// Bytes that are sent in one piece, and bytes that the answer begins with.
     Exchange {
         /// What is sent; may be empty for protocols in which the server speaks first.
         send: Vec<u8>,
@@ -239,6 +261,19 @@ pub struct Timeouts {
     pub read: Duration,
     /// A client's connection without a request, or without a packet on layer 4.
     pub idle: Duration,
+}
+
+impl Timeouts {
+    /// Those of a listener of this protocol of which nothing is stated. A connection of layer 4
+    /// may well be idle for minutes.
+    pub fn of(protocol: ListenerProtocol) -> Self {
+        let idle = match protocol {
+            ListenerProtocol::Tcp | ListenerProtocol::TcpSsl => 900,
+            ListenerProtocol::Udp => 300,
+            ListenerProtocol::Http | ListenerProtocol::Https => 75,
+        };
+        Self { idle: Duration::from_secs(idle), ..Self::default() }
+    }
 }
 
 impl Default for Timeouts {

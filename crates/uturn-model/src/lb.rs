@@ -128,8 +128,9 @@ pub struct Profile {
     pub next_target: bool,
     /// How it selects a target.
     pub scheduler: Scheduler,
-    /// Whether it treats all targets as healthy if none is.
-    pub all_dead_all_alive: bool,
+    /// The percentage of alive targets at or below which all count as alive: with 0, if none is
+    /// alive. `None`: dead targets are never picked.
+    pub panic_threshold: Option<u8>,
     /// Its active health check.
     pub health_check: Option<HealthCheck>,
     /// Its passive health check; layer 7 only.
@@ -189,6 +190,8 @@ pub enum ProbeSource {
     Vip,
     /// The range that the cloud reserves for probes: 100.64.0.0/10.
     Reserved,
+    /// An address out of this range.
+    Range(IpNet),
 }
 
 /// A forwarding rule of a listener.

@@ -8,15 +8,12 @@ use socket2::{Domain, Protocol, Socket, Type};
 use uturn_model::IpNet;
 use uturn_model::lb::Source;
 
+use crate::profile::first_address;
+
 /// The address that a replaced source gets: the range's first after the network's own. It
 /// has to be bound where the load balancer runs.
 pub fn replaced_source(range: IpNet) -> IpAddr {
-    let first = match range {
-        IpNet::V4(range) => range.hosts().next().map(IpAddr::V4),
-        // The network's own address is every router's.
-        IpNet::V6(range) => range.hosts().nth(1).map(IpAddr::V6),
-    };
-    first.unwrap_or_else(|| range.network())
+    first_address(range)
 }
 
 /// How a connection to a target failed.

@@ -8,7 +8,7 @@
 //!
 //! # Caveats
 //! - VIPs, the address of a replaced source ([`replaced_source`]) and the one that probes
-//!   come from ([`prober`]) must be bound where it runs; for a kept
+//!   come from ([`probe_address`]) must be bound where it runs; for a kept
 //!   source [`steer`] has the settings that the kernel needs.
 //! - One request a connection.
 //! - Whoever ends TLS shows a certificate of its own making.
@@ -34,8 +34,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
-use uturn_model::lb::{Listener, ListenerProtocol, ProbeSource};
-use uturn_model::{Family, LoadBalancer};
+use uturn_model::LoadBalancer;
+use uturn_model::lb::{Listener, ListenerProtocol};
 
 pub use connect::replaced_source;
 pub use event::Event;
@@ -43,7 +43,7 @@ use exchange::{Exchange, Service};
 use probe::Probe;
 pub use probe::ProbeResult;
 
-use crate::profile::prober;
+use crate::profile::probe_address;
 
 /// How soon a wish to stop is noticed.
 const ATTENTION: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -149,10 +149,7 @@ fn probes_of(
 ) -> Result<Vec<Probe>, StartError> {
     let Some(check) = &listener.profile.health_check else { return Ok(Vec::new()) };
     let transport = listener.protocol.transport();
-    let source = match check.source {
-        ProbeSource::Vip => address.ip(),
-        ProbeSource::Reserved => prober(Family::of(address.ip())),
-    };
+    let source = probe_address(check.source, address.ip());
     let rules = listener.rules.iter().zip(alive).enumerate();
     let probes: Vec<Probe> = rules
         .flat_map(|(rule, (own, alive))| {

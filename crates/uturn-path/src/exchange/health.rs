@@ -7,7 +7,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_lb::profile;
-use uturn_model::lb::{Listener, ProbeSource, Rule, Target, TargetKind};
+use uturn_model::lb::{Listener, Rule, Target, TargetKind};
 use uturn_model::{Family, Mechanism, Name, Outcome, Protocol};
 use uturn_netfilter::{IpProtocol, Packet, Transport};
 
@@ -113,10 +113,7 @@ impl<'a> Walk<'_, 'a> {
             return Ok(rule.targets.iter().map(healthy).collect());
         };
         let vip = self.engine.balancers()[balancer].vip;
-        let prober = match check.source {
-            ProbeSource::Vip => vip,
-            ProbeSource::Reserved => profile::prober(Family::of(vip)),
-        };
+        let prober = profile::probe_address(check.source, vip);
         // What serves node ports in place of kube-proxy is not modelled.
         let is_unknown = |target: &Target| {
             matches!(target.kind, TargetKind::NodePort(_))
