@@ -498,13 +498,13 @@ pub(crate) struct LabFuzz {
 pub(crate) enum Lb {
     /// Run the load balancers of a file until stopped
     Run(LbRun),
-    /// Check such a file
+    /// Check such a file: what it serves, or what is wrong with it
     Check(LbCheck),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct LbRun {
-    /// LoadBalancer documents; - for standard input
+    /// A file as docs/lb.md describes it, or a folder of such files; - for standard input
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) file: PathBuf,
     /// Run inside this network namespace (as `ip netns` names it)
@@ -517,9 +517,12 @@ pub(crate) struct LbRun {
 
 #[derive(Args, Debug)]
 pub(crate) struct LbCheck {
-    /// LoadBalancer documents; - for standard input
+    /// The file to check, or a folder of such files; - for standard input
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) file: PathBuf,
+    /// Output format; json and yaml print the file with every default in its place
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Output,
 }
 
 #[derive(Args, Debug)]

@@ -310,7 +310,7 @@ fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<ListenerFact> {
     })
 }
 
-fn security_group<'d>(doc: &Doc<'d>, name: &str, node: &'d Node<'d>) -> SecurityGroup {
+pub(crate) fn security_group<'d>(doc: &Doc<'d>, name: &str, node: &'d Node<'d>) -> SecurityGroup {
     doc.only(node, &["inbound", "outbound"]);
     let rules = |key| doc.maps(node, key).filter_map(|item| security_rule(doc, item)).collect();
     SecurityGroup {

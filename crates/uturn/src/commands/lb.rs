@@ -1,8 +1,11 @@
 //! `uturn lb`: the load balancer itself.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use uturn_model::LoadBalancer;
+use uturn_lb::config::Config;
+use uturn_report::lb;
+use uturn_snapshot::LbFile;
 
 use crate::cli::{Lb, LbCheck, LbRun};
 use crate::printer::Printer;
@@ -16,20 +19,44 @@ pub(super) fn run(args: &Lb, printer: &Printer) -> Result<Status, Failure> {
 }
 
 fn check(args: &LbCheck, printer: &Printer) -> Result<Status, Failure> {
-    let balancers = read(&args.file)?;
-    for balancer in &balancers {
-        printer.result(&format!(
-            "load balancer {}: {} ({}), {}\n",
-            balancer.name,
-            balancer.vip,
-            balancer.scope,
-            uturn_report::words::count(balancer.listeners.len(), "listener")
-        ));
+    let config = read(&args.file)?;
+    if config.load_balancers.is_empty() {
+        let message = format!("{}: no LoadBalancer document", args.file.display());
+        return Err(Failure::usage(message));
     }
+    let missing = unreadable_certificates(&config);
+    if !missing.is_empty() {
+        return Err(Failure::input(missing));
+    }
+    super::print(printer, args.output, |style| lb::text(&config, style), || LbFile::from(&config));
     Ok(Status::Clean)
 }
 
-fn read(file: &Path) -> Result<Vec<LoadBalancer>, Failure> {
+/// Messages for certificates and keys that cannot be opened.
+fn unreadable_certificates(config: &Config) -> Vec<String> {
+    let mut messages = Vec::new();
+    for served in &config.load_balancers {
+        let balancer = &served.load_balancer;
+        for (listener, settings) in balancer.listeners.iter().zip(&served.listeners) {
+            let files = settings.certificates.iter();
+            for file in files.flat_map(|files| [&files.certificate, &files.key]) {
+                if let Err(error) = File::open(file) {
+                    messages.push(format!(
+                        "{} {}:{}: cannot open {}: {error}",
+                        balancer.name,
+                        listener.protocol,
+                        listener.port,
+                        file.display()
+                    ));
+                }
+            }
+        }
+    }
+    messages
+}
+
+/// Reads what is to be served.
+fn read(file: &Path) -> Result<Config, Failure> {
     let faulty = |faults: Vec<uturn_snapshot::Fault>| {
         Failure::input(faults.iter().map(ToString::to_string).collect())
     };
@@ -37,11 +64,7 @@ fn read(file: &Path) -> Result<Vec<LoadBalancer>, Failure> {
     if !faults.is_empty() {
         return Err(faulty(faults));
     }
-    let mut balancers = Vec::new();
-    for source in sources {
-        balancers.extend(uturn_snapshot::read_load_balancers(source).map_err(faulty)?);
-    }
-    Ok(balancers)
+    uturn_snapshot::read_lb_config(sources).map_err(faulty)
 }
 
 #[cfg(target_os = "linux")]
@@ -51,7 +74,9 @@ fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
 
     use uturn_lb::l7::{self, Event};
 
-    let balancers = read(&args.file)?;
+    let config = read(&args.file)?;
+    let balancers: Vec<_> =
+        config.load_balancers.into_iter().map(|served| served.load_balancer).collect();
     if let Some(namespace) = &args.netns {
         l7::enter(namespace).map_err(|why| Failure::not_here(why.to_string()))?;
     }
