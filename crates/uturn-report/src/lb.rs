@@ -59,7 +59,7 @@ fn rows(served: &Served, style: Style) -> Vec<Vec<String>> {
 
 fn protocol(protocol: ListenerProtocol, settings: &ListenerSettings) -> String {
     match settings.certificates.len() {
-        0 if protocol.ends_tls() => format!("{protocol}, own certificate"),
+        0 if protocol.ends_tls() => format!("{protocol}, self-made certificate"),
         0 | 1 => protocol.to_string(),
         more => format!("{protocol}, {more} certificates"),
     }

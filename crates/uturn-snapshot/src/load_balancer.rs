@@ -30,6 +30,8 @@ mod profile;
 mod rule;
 mod settings;
 mod target;
+#[cfg(test)]
+mod tests;
 mod values;
 mod wire;
 mod write;

@@ -187,12 +187,11 @@ fn node_sg() {
     for node in set.0.nodes.values_mut() {
         node.security_groups = Some(vec!["sg-nodes".into()]);
     }
-    for source in [ProbeSource::Vip, ProbeSource::Reserved] {
+    for (source, alive, latest) in [
+        (ProbeSource::Vip, false, ProbeEnd::TimedOut),
+        (ProbeSource::Reserved, true, ProbeEnd::Answered),
+    ] {
         set_probe_source(&mut set, source);
-        let (alive, latest) = match source {
-            ProbeSource::Vip => (false, ProbeEnd::TimedOut),
-            ProbeSource::Reserved => (true, ProbeEnd::Answered),
-        };
         let late = Outcome::Status { code: 504, after: TIMEOUT * 2 };
         let measured = hold(
             &set,

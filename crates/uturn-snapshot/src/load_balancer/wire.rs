@@ -37,7 +37,7 @@ macro_rules! word {
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[cfg_attr(feature = "schema", schemars(inline))]
         pub(super) enum $name {
-            /// The only value.
+            #[doc = concat!("`", $word, "`.")]
             #[serde(rename = $word)]
             It,
         }

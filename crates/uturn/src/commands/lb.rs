@@ -1,6 +1,7 @@
 //! `uturn lb`: the load balancer itself.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use uturn_lb::config::Config;
@@ -41,8 +42,12 @@ fn unreadable_certificates(config: &Config) -> Vec<String> {
             let files = settings.certificates.iter();
             for file in files.flat_map(|files| [&files.certificate, &files.key]) {
                 if let Err(error) = File::open(file) {
+                    let why = match error.kind() {
+                        io::ErrorKind::NotFound => "no such file".to_owned(),
+                        _ => error.to_string(),
+                    };
                     messages.push(format!(
-                        "{} {}:{}: cannot open {}: {error}",
+                        "{} {}:{}: cannot open {}: {why}",
                         balancer.name,
                         listener.protocol,
                         listener.port,

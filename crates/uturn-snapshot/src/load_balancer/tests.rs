@@ -1,9 +1,12 @@
 //! The file of `uturn lb run`: what people write, every fault with its place, and back.
 
-#![allow(clippy::unwrap_used, reason = "a helper of a test may fail like the test")]
-
-use std::path::PathBuf;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use jsonschema::Validator;
+use serde_json::Value as Json;
 
 use uturn_lb::config::{
     AccessLog, CertificateFiles, Config, Forward, HttpMethod, ListenerSettings, Probe,
@@ -12,7 +15,11 @@ use uturn_lb::config::{
 use uturn_model::Origin;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{ProbeSource, Source as Sees};
-use uturn_snapshot::{Source, read_lb_config, write_lb_config};
+
+use super::{read_lb_config, write_lb_config};
+use crate::document::{self, Keep};
+use crate::json_equivalence::as_json;
+use crate::source::Source;
 
 fn read(text: &str) -> Result<Config, String> {
     let source = Source { name: "lb.yaml".into(), text: text.to_owned() };
@@ -244,19 +251,22 @@ fn faults_of_a_listener() {
     let http = "port: 80, protocol: HTTP";
     let one = "targets: ['10.0.0.11:80']";
     let rules = |rules: &str| format!("{{{http}, rules: [{rules}]}}");
-    let cases: Vec<(String, &[&str])> = vec![
-        (format!("{{{http}}}"), &["rules: missing: expected rules, or targets"]),
-        (format!("{{{http}, rules: []}}"), &["rules: expected at least one rule"]),
+    let cases: Vec<(String, bool, &[&str])> = vec![
+        (format!("{{{http}}}"), false, &["rules: missing: expected rules, or targets"]),
+        (format!("{{{http}, rules: []}}"), false, &["rules: expected at least one rule"]),
         (
             format!("{{{http}, {one}, rules: [{{{one}}}]}}"),
+            false,
             &["targets: a listener has targets or rules, not both"],
         ),
         (
             format!("{{{http}, {one}, certificates: [{{certificate: a, key: b}}]}}"),
+            false,
             &["certificates: only TCP_SSL and HTTPS listeners end TLS, and this one is HTTP"],
         ),
         (
             format!("{{port: 80, protocol: TCP, {one}, http2: true, limits: {{headers: 5}}}}"),
+            false,
             &[
                 "http2: only HTTP and HTTPS listeners have it, and this one is TCP",
                 "limits.headers: only HTTP and HTTPS listeners have it, and this one is TCP",
@@ -264,14 +274,17 @@ fn faults_of_a_listener() {
         ),
         (
             format!("{{port: 80, protocol: TCP, rules: [{{host: a, {one}}}]}}"),
+            false,
             &["rules[0].host: only rules of HTTP and HTTPS listeners have it, and this one is TCP"],
         ),
         (
             format!("{{port: 80, protocol: TCP, rules: [{{{one}}}, {{{one}}}]}}"),
+            false,
             &["rules[1]: expected a single rule: on layer 4 nothing tells requests apart"],
         ),
         (
             format!("{{port: 80, protocol: UDP, nextTarget: true, proxyTo: v1, {one}}}"),
+            false,
             &[
                 "nextTarget: only TCP_SSL, HTTP and HTTPS listeners connect to targets \
                  themselves, and this one is UDP",
@@ -281,10 +294,12 @@ fn faults_of_a_listener() {
         ),
         (
             format!("{{{http}, {one}, healthCheck: {{interval: 1s, timeout: 1s}}}}"),
+            false,
             &["healthCheck.timeout: expected less than the interval, which is 1s"],
         ),
         (
             format!("{{{http}, {one}, healthCheck: {{rise: 0, interval: 5}}}}"),
+            true,
             &[
                 "healthCheck.rise: expected a number from 1 to 100, found the number 0",
                 "healthCheck.interval: expected a time from 100ms to 5m, found the number 5",
@@ -292,6 +307,7 @@ fn faults_of_a_listener() {
         ),
         (
             format!("{{{http}, {one}, healthCheck: {{probe: {{http: {{path: x, codes: [6]}}}}}}}}"),
+            true,
             &[
                 "healthCheck.probe.http.path: expected a path that begins with /, found \"x\"",
                 "healthCheck.probe.http.codes[0]: expected a class of status codes from 1 to 5, \
@@ -300,6 +316,7 @@ fn faults_of_a_listener() {
         ),
         (
             format!("{{{http}, {one}, healthCheck: {{probe: udp}}}}"),
+            false,
             &["healthCheck.probe: the targets of this listener speak TCP: expected tcp, \
                  {http: …} or {exchange: …}"],
         ),
@@ -307,24 +324,29 @@ fn faults_of_a_listener() {
             format!(
                 "{{port: 53, protocol: UDP, {one}, healthCheck: {{probe: {{exchange: {{send: a}}}}}}}}"
             ),
+            false,
             &["healthCheck.probe.exchange.expect: missing: expected what a target answers, \
                  because UDP has no connections"],
         ),
         (
             format!("{{{http}, {one}, allDeadAllAlive: false, panicThreshold: 20}}"),
+            false,
             &["panicThreshold: allDeadAllAlive is false, so no share of dead targets makes all \
                  alive"],
         ),
         (
             format!("{{{http}, {one}, panicThreshold: 100}}"),
+            true,
             &["panicThreshold: expected a percentage from 0 to 99, found the number 100"],
         ),
         (
             format!("{{{http}, {one}, source: kept, profile: {{source: kept}}}}"),
+            false,
             &["profile.source: source stands on the listener already"],
         ),
         (
             format!("{{{http}, {one}, limits: {{headerBytes: 0, headers: 0, connections: 0}}}}"),
+            true,
             &[
                 "limits.headerBytes: expected a size from 256 to 1Mi bytes, found the number 0",
                 "limits.headers: expected a number from 1 to 1000, found the number 0",
@@ -335,6 +357,7 @@ fn faults_of_a_listener() {
             format!(
                 "{{{http}, defaultHost: b.example.com, rules: [{{host: a.example.com, {one}}}]}}"
             ),
+            false,
             &[
                 "defaultHost: no rule is for b.example.com; expected the host of a rule: a.example.com",
             ],
@@ -343,6 +366,7 @@ fn faults_of_a_listener() {
             format!(
                 "{{{http}, targets: [{{address: '10.0.0.11:80', weight: 101}}, '10.0.0.11:80']}}"
             ),
+            true,
             &[
                 "targets[0].weight: expected a weight from 0 to 100, found the number 101",
                 "targets[1]: 10.0.0.11:80 is there twice: first at line 7",
@@ -350,6 +374,7 @@ fn faults_of_a_listener() {
         ),
         (
             format!("{{{http}, targets: ['10.0.0.100:80', '[fd00::1]:80', '10.0.0.11:0']}}"),
+            false,
             &[
                 "targets[0]: this is the listener's own address: it would call itself",
                 "targets[1]: the target is IPv6: the client's address is kept, and the VIP is IPv4",
@@ -358,29 +383,39 @@ fn faults_of_a_listener() {
         ),
         (
             format!("{{{http}, source: 'fd00:1::/64', targets: ['[fd00::1]:80']}}"),
+            false,
             &["targets[0]: the target is IPv6: its health checks come from IPv4; set their source"],
         ),
-        (rules("{host: a}"), &["rules[0].targets: missing: expected targets, or a redirect"]),
+        (
+            rules("{host: a}"),
+            false,
+            &["rules[0].targets: missing: expected targets, or a redirect"],
+        ),
         (
             rules(&format!("{{{one}, redirect: {{tls: true}}}}")),
+            false,
             &["rules[0].redirect: a rule has targets or a redirect"],
         ),
         (
             rules("{redirect: {port: 80}}"),
+            false,
             &["rules[0].redirect: clients that follow this redirect come to this rule again"],
         ),
         (
             rules("{redirect: {tls: true, status: 200}}"),
+            true,
             &["rules[0].redirect.status: expected 301, 302, 307 or 308, found the number 200"],
         ),
         (
             rules(&format!(
                 "{{host: A.example.com, {one}}}, {{host: a.example.com, path: /, {one}}}"
             )),
+            false,
             &["rules[1]: the rule at line 7 has this host and path already"],
         ),
         (
             rules(&format!("{{host: 'a:80', path: 'a b', {one}}}")),
+            true,
             &[
                 "rules[0].host: expected a host such as shop.example.com or *.example.com, \
                  without a port, found \"a:80\"",
@@ -389,20 +424,125 @@ fn faults_of_a_listener() {
         ),
         (
             format!("{{port: 80, protocol: TCP, rules: [{{{one}, stickiness: {{cookie: a}}}}]}}"),
+            false,
             &["rules[0].stickiness.cookie: only HTTP and HTTPS have cookies: expected source"],
         ),
         (
             rules(&format!("{{{one}, stickiness: {{source: 1m, maxAge: 1m}}}}")),
+            true,
             &["rules[0].stickiness.maxAge: only a cookie has a maxAge; source has its time \
                  itself"],
         ),
         (
             format!("{{{http}, healthCheck: none, rules: [{{{one}, probe: tcp}}]}}"),
+            false,
             &["rules[0].probe: the listener has no health checks: its healthCheck is none"],
         ),
     ];
-    for (listener, expected) in cases {
+    let (schema, mut otherwise) = (schema(), Vec::new());
+    for (listener, schema_refuses, expected) in cases {
         assert_eq!(faults(&listener), expected, "{listener}");
+        let violations = violations(&schema, &balancer(&format!("  - {listener}\n")));
+        if violations.is_empty() == schema_refuses {
+            otherwise.push(format!("{listener}: {violations:?}"));
+        }
+    }
+    assert_eq!(otherwise, [""; 0], "the schema");
+}
+
+/// The schema that is published; a test of whole commands holds it against the types.
+fn schema() -> Validator {
+    let file = root().join("docs/schema/lb.json");
+    let schema: Json = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    jsonschema::options().should_validate_formats(true).build(&schema).unwrap()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Where documents do not conform to the schema.
+fn violations(schema: &Validator, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    document::read(text, Keep::All, &mut |document| {
+        let json = as_json(&document.unwrap());
+        let errors = schema.iter_errors(&json);
+        found.extend(errors.map(|error| format!("{}: {error}", error.instance_path())));
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+/// The documents of the tree are read without a fault, and conform to the schema.
+#[test]
+fn documents_conform_to_the_schema() {
+    let schema = schema();
+    let page = fs::read_to_string(root().join("docs/lb.md")).unwrap();
+    let blocks = page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let mut texts: Vec<String> = blocks.map(str::to_owned).collect();
+    assert!(texts.len() >= 4, "{}", texts.len());
+    texts.push(fs::read_to_string(root().join("examples/lb/lb.yaml")).unwrap());
+    texts.push(EVERYTHING.to_owned());
+    for text in texts {
+        let config = read(&text).unwrap_or_else(|faults| panic!("{text}\n{faults}"));
+        assert_eq!(violations(&schema, &text), [""; 0], "{text}");
+        let written = write_lb_config(&config);
+        assert_eq!(violations(&schema, &written), [""; 0], "{written}");
+    }
+}
+
+/// Each value that is wrong by itself is refused by the schema too.
+#[test]
+fn what_is_misspelt_is_refused_by_both() {
+    let schema = schema();
+    let spoils = [
+        ("workers: 2", "workers: 0"),
+        ("workers: 2", "worker: 2"),
+        ("admin: 127.0.0.1:9900", "admin: localhost"),
+        ("drain: 1m", "drain: 60"),
+        ("action: drop", "action: refuse"),
+        ("protocol: tcp", "protocol: icmp"),
+        ("ports: 80-443", "ports: http"),
+        ("name: sg-web}", "title: sg-web}"),
+        ("vip: 10.0.0.100", "vip: example.com"),
+        ("scope: public", "scope: open"),
+        ("securityGroups: [sg-web]", "securityGroups: sg-web"),
+        ("port: 443\n", "port: 70000\n"),
+        ("protocol: HTTPS", "protocol: https"),
+        ("source: 100.127.0.0/16", "source: any"),
+        ("avoidsClient: false", "avoidsClient: 0"),
+        ("scheduler: LEAST_CONN", "scheduler: LEAST"),
+        ("panicThreshold: 30", "panicThreshold: 100"),
+        ("interval: 1s", "interval: often"),
+        ("rise: 1\n", "rise: 0\n"),
+        ("method: GET", "method: POST"),
+        ("path: /healthz", "path: healthz"),
+        ("codes: [2, 3xx]", "codes: [200]"),
+        ("passiveCheck: none", "passiveCheck: no"),
+        ("key: /etc/tls/shop.key}", "keys: /etc/tls/shop.key}"),
+        ("proxyFrom: [192.168.0.0/16]", "proxyFrom: [all]"),
+        ("proxyTo: v2", "proxyTo: 2"),
+        ("connections: 10\n", "connections: 0\n"),
+        ("headerBytes: 8Ki", "headerBytes: 8KB"),
+        ("headers: 50", "headers: 0"),
+        ("idle: 30s", "idle: -1s"),
+        ("http2: false", "http2: never"),
+        ("host: shop.example.com\n", "host: shop example com\n"),
+        ("weight: 0", "weight: 101"),
+        ("forward: h2c", "forward: h3"),
+        ("cookie: shop", "cookie: 'a b'"),
+        ("type: Exact", "type: exact"),
+        ("service: shop/api", "service: api"),
+        ("probe: tcp", "probe: icmp"),
+        ("status: 308", "status: 303"),
+        ("hex: \"00ff\"", "hex: \"0ff\""),
+        ("kind: DataPlane", "kind: Dataplane"),
+    ];
+    for (right, wrong) in spoils {
+        assert!(EVERYTHING.contains(right), "{right}");
+        let text = EVERYTHING.replacen(right, wrong, 1);
+        assert!(read(&text).is_err(), "the reader takes {wrong}");
+        assert!(!violations(&schema, &text).is_empty(), "the schema takes {wrong}");
     }
 }
 
