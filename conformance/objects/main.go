@@ -52,7 +52,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: objects ready|replace|add|relabel|synced URL...|key")
 		os.Exit(2)
 	}
-	// The server makes a certificate of its own at each start; there is nobody between.
+	// The server makes a certificate of its own at each start; the connection is local.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	s := server{os.Getenv("SERVER"), os.Getenv("TOKEN"), http.Client{Transport: transport, Timeout: 10 * time.Second}}
 	if err := s.run(os.Args[1], os.Args[2:]); err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // synced waits until every kube-proxy says that it has programmed the rules at least once
-// and that it did so after the last time somebody asked it to.
+// and that it did so after the last request to do so.
 func synced(urls []string) error {
 	for _, url := range urls {
 		var last error

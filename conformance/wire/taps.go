@@ -125,7 +125,7 @@ func (taps *Taps) send(probe Probe, tag uint32) (*Fate, error) {
 	return fate, taps.sendBack(fate, &mine)
 }
 
-// sendBack lets whoever the probe arrived at answer, and adds what became of that.
+// sendBack lets the place that the probe reached answer, and adds what became of the answer.
 func (taps *Taps) sendBack(fate *Fate, mine *Mine) error {
 	var arrived *Seen
 	byKernel, seen := []Seen{}, []Seen{}
@@ -145,7 +145,7 @@ func (taps *Taps) sendBack(fate *Fate, mine *Mine) error {
 		return nil
 	}
 	if arrived.How == "local" && mine.proto == "tcp" {
-		// The kernel has answered by itself: somebody listens, or nobody does.
+		// The kernel has answered by itself, whether or not a process listens.
 		for _, one := range byKernel {
 			one.How = "out"
 			if one.Dev == "" {

@@ -46,7 +46,7 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
     Ok(no_ipvs.map_or(Done::Whole, |why| Done::LeftOut(format!("IPVS mode: {why}"))))
 }
 
-/// Which versions of kube-proxy are wanted, all if none is said, and the other words.
+/// The requested versions of kube-proxy (all by default), and the other arguments.
 fn versions<'w>(
     modules: &Path,
     words: &'w [String],
@@ -58,11 +58,11 @@ fn versions<'w>(
     }
     known.sort();
     let at = words.iter().position(|word| word == "--versions");
-    let Some(said) = at.and_then(|at| words.get(at + 1)) else {
+    let Some(list) = at.and_then(|at| words.get(at + 1)) else {
         return Ok((known, words.iter().collect()));
     };
-    let wanted: Vec<String> = said.split(',').map(str::to_owned).collect();
-    if let Some(other) = wanted.iter().find(|one| !known.contains(one)) {
+    let wanted: Vec<String> = list.split(',').map(str::to_owned).collect();
+    if let Some(other) = wanted.iter().find(|version| !known.contains(version)) {
         let known = known.join(", ");
         return Err(Failure(format!("--versions {other}: expected one or more of {known}")));
     }
@@ -91,7 +91,8 @@ fn left_out() -> Option<String> {
 /// Where cargo puts the stage.
 fn built() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.map_or_else(|| shell::root().join("target"), |one| shell::root().join(one));
+    let target =
+        target.map_or_else(|| shell::root().join("target"), |path| shell::root().join(path));
     target.join("debug").join("uturn-conformance")
 }
 
@@ -107,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn all_versions_unless_some_are_said() {
+    fn all_versions_unless_some_are_given() {
         let (all, others) = of("--count 1").unwrap();
         assert!(all.len() >= 3, "{all:?}");
         assert_eq!(others, ["--count", "1"]);
-        let (one, others) = of(&format!("--count 1 --versions {} --seed 2", all[0])).unwrap();
-        assert_eq!(one, all[..1]);
+        let (first, others) = of(&format!("--count 1 --versions {} --seed 2", all[0])).unwrap();
+        assert_eq!(first, all[..1]);
         assert_eq!(others, ["--count", "1", "--seed", "2"]);
     }
 

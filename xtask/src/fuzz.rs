@@ -1,5 +1,5 @@
-//! `fuzz`: the targets of `fuzz/` under libFuzzer. Who has no nightly toolchain or no
-//! cargo-fuzz loses little: `cargo xtask test` runs the same functions over the same seeds
+//! `fuzz`: the targets of `fuzz/` under libFuzzer. Without a nightly toolchain or
+//! cargo-fuzz little is lost: `cargo xtask test` runs the same functions over the same seeds
 //! and a fixed count of mutants (crates/uturn-fuzz).
 //!
 //! `fuzz --growth`: whether what a target does grows with its input and no faster, which
@@ -55,7 +55,7 @@ pub(crate) fn run(much: Much) -> Result<Done, Failure> {
     let targets: Vec<&str> = list.lines().map(str::trim).filter(|name| !name.is_empty()).collect();
     let commands = targets
         .iter()
-        .map(|name| campaign(cargo_fuzz(), name, much))
+        .map(|name| configure_run(cargo_fuzz(), name, much))
         .collect::<Result<Vec<_>, _>>()?;
     shell::run_each(commands)?;
     Ok(Done::Whole)
@@ -63,7 +63,7 @@ pub(crate) fn run(much: Much) -> Result<Done, Failure> {
 
 /// What is found goes beside the seeds, not among them. There is no unsafe code here for a
 /// sanitizer to watch, and without one several times as many inputs are tried.
-fn campaign(mut command: Command, target: &str, much: Much) -> Result<Command, Failure> {
+fn configure_run(mut command: Command, target: &str, much: Much) -> Result<Command, Failure> {
     let fuzz = shell::root().join("fuzz");
     let found = fuzz.join("corpus-found").join(target);
     fs::create_dir_all(&found)

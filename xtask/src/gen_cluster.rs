@@ -253,7 +253,7 @@ impl Writer {
     ) -> io::Result<()> {
         let (namespace, name) = (namespace(number), format!("app-{number}"));
         let listens = [8080, 8080, 8080, 80, 3000, 9090][self.draw.below(6) as usize];
-        // A few Services send to a port where nobody listens.
+        // A few Services send to a port on which no process listens.
         let target = if self.draw.percent(1) { listens + 1 } else { listens };
         let mut ends = Vec::new();
         for replica in 0..replicas {
@@ -311,14 +311,14 @@ impl Writer {
         for (part, ends) in ends.chunks(100).enumerate() {
             let ends: Vec<String> = ends
                 .iter()
-                .map(|one| {
+                .map(|endpoint| {
                     format!(
                         r#"{{"addresses":["{}"],"conditions":{{"ready":{ready},"serving":{ready},"terminating":false}},"nodeName":"{}","targetRef":{{"kind":"Pod","name":"{}","namespace":"{namespace}"}},"zone":"10000{}"}}"#,
-                        one.ip,
-                        node_name(one.node),
-                        one.pod,
-                        one.node % 3,
-                        ready = one.ready,
+                        endpoint.ip,
+                        node_name(endpoint.node),
+                        endpoint.pod,
+                        endpoint.node % 3,
+                        ready = endpoint.ready,
                     )
                 })
                 .collect();

@@ -21,8 +21,8 @@ pub(crate) fn build(module: &Path, folder: &Path, programs: &[&str]) -> Result<(
     into.push("/");
     build.arg("build").arg("-o").arg(into).args(programs);
     build.current_dir(module);
-    // The module's own checksums say what is right. Debug information is a fifth of the
-    // compiler's work, and nobody debugs these programs.
+    // go.sum verifies the modules. Debug information would be a fifth of the compiler's work,
+    // and these programs are not debugged.
     build.env("GOFLAGS", "-mod=readonly -gcflags=all=-dwarf=false -ldflags=-w");
     build.env("CGO_ENABLED", "0");
     shell::run(&mut build)?;

@@ -55,5 +55,5 @@ fn built() -> PathBuf {
 
 fn target() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    target.map_or_else(|| shell::root().join("target"), |one| shell::root().join(one))
+    target.map_or_else(|| shell::root().join("target"), |path| shell::root().join(path))
 }

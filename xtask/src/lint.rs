@@ -1,6 +1,5 @@
 //! `lint`: formatting, clippy, documentation, and what the structure has to keep. Warnings are
-//! errors here, and only here: whoever is in the middle of a change should not be stopped by
-//! them.
+//! errors here and nowhere else, so that they do not interrupt work on a change.
 
 mod circles;
 mod source;

@@ -64,15 +64,16 @@ pub(crate) fn install_for_ipvs() -> Result<(), String> {
 }
 
 fn install(needed: &[Needed]) -> Result<(), String> {
-    let missing: Vec<&Needed> = needed.iter().filter(|one| find(one.program).is_none()).collect();
+    let missing: Vec<&Needed> =
+        needed.iter().filter(|needed| find(needed.program).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     if !cfg!(target_os = "linux") {
         return Err("the lab needs Linux".to_owned());
     }
-    let packages: Vec<&str> = missing.iter().map(|one| one.package).collect();
-    let programs: Vec<&str> = missing.iter().map(|one| one.program).collect();
+    let packages: Vec<&str> = missing.iter().map(|needed| needed.package).collect();
+    let programs: Vec<&str> = missing.iter().map(|needed| needed.program).collect();
     let programs = programs.join(", ");
     if find("apt-get").is_none() {
         return Err(format!("{programs} not found; install them as your system does it"));

@@ -105,7 +105,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs every task even after one failed: one run tells all.
+/// Runs every task even after one failed, so that one run lists all failures.
 fn run_all(tasks: &[Task]) -> ExitCode {
     let mut failed = false;
     let mut lines = Vec::new();

@@ -22,7 +22,8 @@ const CRATES: [&str; 10] = [
 ];
 
 pub(crate) fn run() -> Result<Done, Failure> {
-    let (here, missing): (Vec<&str>, Vec<&str>) = TARGETS.into_iter().partition(|one| have(one));
+    let (here, missing): (Vec<&str>, Vec<&str>) =
+        TARGETS.into_iter().partition(|target| have(target));
     shell::run_each(here.into_iter().map(check))?;
     if missing.is_empty() {
         return Ok(Done::Whole);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_sets_and_maps_of_nft_are_told_apart() {
+    fn chains_sets_and_maps_of_nft_are_distinguished() {
         let text = "table ip kube-proxy {\n\tcomment \"c\"\n\n\tset a {\n\t\ttype x\n\t\telements = { 1,\n\
             \t\t\t     2 }\n\t}\n\n\tchain b {\n\t\taccept\n\t}\n}\n";
         let blocks = nft(text);

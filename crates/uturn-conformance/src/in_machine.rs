@@ -38,9 +38,9 @@ pub(crate) fn run(arguments: &Arguments, control: &ControlPlane<'_>) -> Outcome<
     };
     println!("\nIPVS mode, in {}", machine.kernel());
     let start = Instant::now();
-    let ended = machine.run(&job(arguments)?, &mut |said| {
+    let ended = machine.run(&job(arguments)?, &mut |output| {
         // Output that cannot be written is lost; the exit status still shows the result.
-        let _ = match said {
+        let _ = match output {
             JobOutput::Out(bytes) => io::stdout().write_all(bytes),
             JobOutput::Err(bytes) => io::stderr().write_all(bytes),
         };

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_kube_proxy_is_told_that_it_may() {
+    fn an_old_kube_proxy_needs_its_feature_gate() {
         let gate = |mode: Mode, text| {
             let mut config = json!({"iptables": {}, "nftables": {}});
             mode.configure(version(text), &mut config);

@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_nobody_saw_is_lost() {
+    fn an_answer_that_no_tap_saw_is_lost() {
         let result = ProbeResult { port: 1024, seen: Vec::new(), back: Vec::new() };
         assert_eq!(ReplyEnd::seen(&result), ReplyEnd::Lost);
         assert_eq!(PacketEnd::seen(&result, &probe()), PacketEnd::Dropped);
     }
 
     #[test]
-    fn errors_are_told_apart() {
+    fn errors_are_distinguished() {
         assert_eq!(icmp(Family::V4, 3, 1), PacketEnd::Unroutable);
         assert_eq!(icmp(Family::V4, 3, 3), PacketEnd::Refused("icmp-port-unreachable".into()));
         assert_eq!(icmp(Family::V6, 1, 4), PacketEnd::Refused("icmp6-port-unreachable".into()));

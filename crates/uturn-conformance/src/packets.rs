@@ -167,7 +167,7 @@ fn predicted(
         let expected = predicted
             .entry(PacketEnd::predicted(end, probe))
             .or_insert_with(|| Expected { must: false, back: Some(BTreeSet::new()) });
-        expected.must |= end.unknown.is_empty() && end.share > 1e-9;
+        expected.must |= end.unknown.is_empty() && !end.share.is_none();
         match (&mut expected.back, back) {
             (Some(all), Some(more)) => all.extend(more),
             (all, _) => *all = None,

@@ -45,7 +45,7 @@ pub(crate) fn compare(mode: Mode, cluster: &Cluster, node: &str, dump: &Dump) ->
 
 fn differences(place: &str, ours: &Blocks, theirs: &Blocks) -> Vec<String> {
     let names: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
-    let said = names.into_iter().filter_map(|name| {
+    let faults = names.into_iter().filter_map(|name| {
         let title = |what: &str| format!("{place} {name}: {what}");
         match (ours.get(name), theirs.get(name)) {
             (Some(ours), Some(theirs)) if ours == theirs => None,
@@ -63,7 +63,7 @@ fn differences(place: &str, ours: &Blocks, theirs: &Blocks) -> Vec<String> {
             }
         }
     });
-    said.collect()
+    faults.collect()
 }
 
 /// Lines of the first with `-`, of the second with `+`, common ones with a blank.
@@ -117,11 +117,11 @@ mod tests {
         -A KUBE-SERVICES -m comment --comment \"this must be the last rule\" -j C\nCOMMIT\n";
 
     #[test]
-    fn every_difference_is_said_with_its_chain() {
+    fn every_difference_names_its_chain() {
         let other = SAVED.replace("-d 2 -j B", "-d 2 -j X").replace(":INPUT", ":OUTPUT");
-        let said = differences("n1", &iptables(&other), &iptables(SAVED));
-        let text = said.join("\n");
-        assert_eq!(said.len(), 3, "{text}");
+        let found = differences("n1", &iptables(&other), &iptables(SAVED));
+        let text = found.join("\n");
+        assert_eq!(found.len(), 3, "{text}");
         assert!(text.contains("nat INPUT: only kube-proxy"), "{text}");
         assert!(text.contains("nat OUTPUT: only uturn"), "{text}");
         assert!(text.contains("  - -A KUBE-SERVICES -d 2 -j B"), "{text}");

@@ -79,15 +79,15 @@ impl fmt::Display for Summary {
                  compared: {differences} differences"
             )?;
         }
-        let mut said = "";
+        let mut shown = "";
         for ((heading, word), count) in &self.end_counts {
-            let before = if said == *heading { ", " } else { heading };
-            let blank = if said == *heading { "" } else { ": " };
-            if !said.is_empty() && said != *heading {
+            let before = if shown == *heading { ", " } else { heading };
+            let blank = if shown == *heading { "" } else { ": " };
+            if !shown.is_empty() && shown != *heading {
                 writeln!(f)?;
             }
             write!(f, "{before}{blank}{count} {word}")?;
-            said = heading;
+            shown = heading;
         }
         Ok(())
     }

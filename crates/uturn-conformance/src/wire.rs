@@ -103,7 +103,7 @@ impl Wire {
         devices: &[&str],
     ) -> Outcome<Self> {
         let mut command = workspace.program(namespace, "wire");
-        let mut running = Running::talking(command.args(devices), "wire")?;
+        let mut running = Running::with_pipes(command.args(devices), "wire")?;
         let input = running.child.stdin.take().expect("it is piped");
         let output = BufReader::new(running.child.stdout.take().expect("it is piped"));
         let mut wire = Self { input, output, _running: running };

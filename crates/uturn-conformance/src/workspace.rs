@@ -146,7 +146,7 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts a process with pipes for input and output.
-    pub(crate) fn talking(command: &mut Command, what: &str) -> Outcome<Self> {
+    pub(crate) fn with_pipes(command: &mut Command, what: &str) -> Outcome<Self> {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().during(what)?;
         Ok(Self { child, log: None })
     }

@@ -17,7 +17,7 @@ mod ignore;
 mod input;
 mod notes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::iter;
 
@@ -331,7 +331,11 @@ fn evidence(
     };
     match detail {
         Detail::Findings => Ok(Vec::new()),
-        Detail::Evidence => (0..findings.len()).map(of).collect(),
+        Detail::Evidence => {
+            let mut walked = walked_together(scanners, findings);
+            let mut of = |index| walked.remove(&index).unwrap_or_else(|| of(index));
+            (0..findings.len()).map(&mut of).collect()
+        }
         Detail::InFull => {
             let mut all = vec![Vec::new(); findings.len()];
             for index in in_full {
@@ -340,6 +344,27 @@ fn evidence(
             Ok(all)
         }
     }
+}
+
+/// What the findings rest on whose examples a scan of a large cluster found, by their indices.
+fn walked_together(
+    scanners: &[Scanner<'_, '_>],
+    findings: &[(usize, Finding)],
+) -> HashMap<usize, Result<Vec<Observation>, WalkError>> {
+    let mut all = HashMap::new();
+    for (number, scanner) in scanners.iter().enumerate().filter(|(_, scanner)| scanner.is_large()) {
+        let scanned = findings.iter().enumerate().filter_map(|(index, (reading, finding))| {
+            match &finding.example {
+                Example::Scanned(result) if *reading == number => Some((index, &**result)),
+                _ => None,
+            }
+        });
+        let (indices, results): (Vec<usize>, Vec<&ScanResult>) = scanned.unzip();
+        let of = |at: usize, verdicts: &[Verdict]| findings[indices[at]].1.observations(verdicts);
+        let observed = scanner.explain_each_worst(&results, of);
+        all.extend(indices.iter().copied().zip(observed));
+    }
+    all
 }
 
 fn flows_in_full(

@@ -32,18 +32,18 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Findin
                 && listener.rules.iter().any(|rule| rule.owner == result.target.object)
         };
         let Some(listener) = balancer.listeners.iter().find(same) else { continue };
-        let doings = doings(balancer, listener);
-        if doings.is_empty() || walked >= MOST {
+        let effects_of = effects_of(balancer, listener);
+        if effects_of.is_empty() || walked >= MOST {
             continue;
         }
         walked += 1;
-        all.extend(judge(engine, result, listener, &doings)?);
+        all.extend(judge(engine, result, listener, &effects_of)?);
     }
     Ok(all)
 }
 
 /// What a load balancer does to calls on the way.
-fn doings(balancer: &LoadBalancer, listener: &Listener) -> Vec<String> {
+fn effects_of(balancer: &LoadBalancer, listener: &Listener) -> Vec<String> {
     let mut all = Vec::new();
     if listener.protocol.ends_tls() {
         all.push("ends TLS".to_owned());
@@ -62,7 +62,7 @@ fn judge(
     engine: &Engine<'_>,
     met: &ScanResult,
     listener: &Listener,
-    doings: &[String],
+    effects_of: &[String],
 ) -> Result<Option<Finding>, WalkError> {
     let Destination::Address(address) = met.target.to else { return Ok(None) };
     let tls = listener.protocol.ends_tls();
@@ -92,7 +92,7 @@ fn judge(
         place: None,
         what: format!(
             "the node answers for {address} itself; the load balancer, which {}, sees nothing of it",
-            doings.join(", and ")
+            effects_of.join(", and ")
         )
         .into(),
         by: Evidence::object(object.clone(), engine.origin_of(object)),

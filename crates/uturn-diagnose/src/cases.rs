@@ -22,14 +22,14 @@ pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Findin
             }
         }
     }
-    let told = found.into_iter().map(|(places, mut finding)| {
+    let findings = found.into_iter().map(|(places, mut finding)| {
         finding.conditions.splice(0..0, conditions(cluster, &places));
         if places[0] > 0 {
             finding.severity = finding.severity.min(Severity::Warning);
         }
         (places[0], finding)
     });
-    told.collect()
+    findings.collect()
 }
 
 /// Whether two findings are the same.

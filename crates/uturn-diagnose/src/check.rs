@@ -2,7 +2,7 @@
 //!
 //! Each line is one question with its answer (ok, failed, or not known from here), what the
 //! answer rests on, and what to ask next. What can be walked is walked; what is written is read;
-//! the rest is said to be unknown, with how to find out.
+//! the rest is unknown, with how to find out.
 
 mod cross_node;
 mod dns;
@@ -210,8 +210,8 @@ fn outcomes_and_reasons(verdicts: &[Verdict]) -> String {
     all.collect::<Vec<_>>().join("; ")
 }
 
-/// One pod of each node, with a network of its own, who could be a client; one that asks the
-/// cluster's DNS where there is such a one.
+/// A pod of each node that may be a client and is not on the host network; preferably one that
+/// asks the cluster's DNS.
 fn a_pod_on_each<'a>(engine: &Engine<'a>) -> Vec<&'a Pod> {
     let pods = engine.cluster().pods.values();
     let pods = pods.filter(|pod| pod.is_alive() && !pod.spec.host_network && !pod.ips.is_empty());

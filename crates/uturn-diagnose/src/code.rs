@@ -206,7 +206,7 @@ impl FromStr for Code {
 #[error("not a code of a finding")]
 pub struct UnknownCode;
 
-/// How much harm is done.
+/// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Worth knowing.

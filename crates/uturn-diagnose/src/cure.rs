@@ -77,7 +77,7 @@ pub struct Condition {
     pub what: String,
     /// Whether it does.
     pub answer: Answer,
-    /// Where that is known from, or who knows it.
+    /// The source of the answer, or where to find it.
     pub because: String,
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
             .iter()
             .any(|verdict| verdict.mechanisms.contains(&Mechanism::AsymmetricReturn))
     };
-    let mut told: BTreeSet<&ObjectRef> = BTreeSet::new();
+    let mut reported: BTreeSet<&ObjectRef> = BTreeSet::new();
     let mut all = Vec::new();
     for result in met.iter().filter(loops) {
         let object = &result.target.object;
@@ -31,7 +31,7 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
         // Ejection harms other clients only if the target answers some of them.
         let has_others = listener.rules.iter().any(|rule| rule.targets.len() > 1)
             || met.iter().any(|other| other.target == result.target && !loops(&other));
-        if has_others && told.insert(object) {
+        if has_others && reported.insert(object) {
             all.push(finding(engine, result, check));
         }
     }

@@ -76,6 +76,11 @@ impl Finding {
                 return Ok(dead.chain(self.written.iter().cloned()).collect());
             }
         };
+        Ok(self.observations(&verdicts))
+    }
+
+    /// What the finding rests on, if these are the verdicts on its example.
+    pub(crate) fn observations(&self, verdicts: &[Verdict]) -> Vec<Observation> {
         let mut bad: Vec<&Route> = verdicts
             .iter()
             .flat_map(|verdict| &verdict.routes)
@@ -90,11 +95,11 @@ impl Finding {
             Some(Mechanism::AsymmetricReturn) => of_turn,
             _ => of_route,
         };
-        // Of very many ways not all are told.
-        let told = bad.into_iter().chain(fine()).map(of).find(|all| !all.is_empty());
-        let mut all = told.unwrap_or_default();
+        // Of very many routes, not all have their hops.
+        let found = bad.into_iter().chain(fine()).map(of).find(|all| !all.is_empty());
+        let mut all = found.unwrap_or_default();
         all.extend(self.written.iter().cloned());
-        Ok(all)
+        all
     }
 }
 

@@ -88,7 +88,7 @@ pub fn group<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<Group> 
     let mut groups: Vec<(u64, Group)> = by_cause
         .into_iter()
         .map(|(cause, mut members)| {
-            members.sort_by_cached_key(|index| Badness::of(findings[*index]));
+            members.sort_by_cached_key(|index| FindingRank::of(findings[*index]));
             let harm = members.iter().map(|index| harm(findings[*index])).sum();
             (harm, Group::of(cause, members, &findings))
         })
@@ -165,7 +165,7 @@ fn targets_of(finding: &Finding) -> impl Iterator<Item = (&ObjectRef, &str)> {
 
 /// How bad a finding is; the worst sorts first. The rest makes the order total.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Badness {
+struct FindingRank {
     severity: Reverse<Severity>,
     share: Reverse<u64>,
     lateness: Reverse<(bool, Duration)>,
@@ -173,7 +173,7 @@ struct Badness {
     identity: (Code, ObjectRef, Vec<String>, Vec<Text>, Outcome, Vec<&'static str>),
 }
 
-impl Badness {
+impl FindingRank {
     fn of(finding: &Finding) -> Self {
         let (outcome, subject) = (finding.outcome, finding.subject.clone());
         let after = outcome.after().unwrap_or(Duration::MAX);

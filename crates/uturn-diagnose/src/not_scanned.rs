@@ -25,7 +25,7 @@ pub(crate) const MOST: usize = 20_000;
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     let cluster = engine.cluster();
     let size = cluster.nodes.len() * cluster.services.len();
-    // Whose load balancers are not even made has none that are left out.
+    // Without load balancers in the status of any object, none is derived and none left out.
     let listeners =
         |all: &[LoadBalancer]| all.iter().map(|balancer| balancer.listeners.len()).sum::<usize>();
     if size > MOST {

@@ -18,11 +18,11 @@ pub(crate) fn are_ports_alike(left: Port, right: Port) -> bool {
     let (low, high) = (left.number().min(right.number()), left.number().max(right.number()));
     let (short, long) = (low.to_string(), high.to_string());
     let is_raised = low < 1024 && high >= 1024 && long.ends_with(&short);
-    is_raised || is_slip(short.as_bytes(), long.as_bytes())
+    is_raised || is_typo(short.as_bytes(), long.as_bytes())
 }
 
 /// Two neighbours swapped, or one left out of three or more.
-fn is_slip(short: &[u8], long: &[u8]) -> bool {
+fn is_typo(short: &[u8], long: &[u8]) -> bool {
     if short.len() == long.len() {
         return is_swap(short, long);
     }

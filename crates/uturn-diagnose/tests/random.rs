@@ -73,7 +73,7 @@ data:
 ";
 
 #[test]
-fn every_cure_that_is_offered_helps_and_hurts_nobody() {
+fn every_cure_that_is_offered_helps_and_harms_no_other_call() {
     let stated = std::env::var("UTURN_CURE_CLUSTERS").ok();
     let count: u64 = stated.as_deref().map_or(40, |text| text.parse().unwrap());
     let mut sum: BTreeMap<&'static str, [usize; 2]> = BTreeMap::new();

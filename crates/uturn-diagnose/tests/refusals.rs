@@ -9,7 +9,7 @@ mod common;
 use common::{case_of, scenarios};
 use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Code, diagnose};
-use uturn_model::{Client, Flow, Outcome, Protocol};
+use uturn_model::{Client, Flow, Outcome, Protocol, Share};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
@@ -234,7 +234,7 @@ fn no_false_alarms() {
     let mut judged = 0;
     for (source, scenario) in scenarios() {
         for case in &scenario.cases {
-            let is_fine = |outcome: &(Outcome, f64)| outcome.0.is_fine();
+            let is_fine = |outcome: &(Outcome, Share)| outcome.0.is_fine();
             let flows: Vec<_> = case
                 .flows
                 .iter()

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use common::{case_of, case_state, scenarios};
 use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::diagnose;
-use uturn_model::Outcome;
+use uturn_model::{Outcome, Share};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 
@@ -75,7 +75,7 @@ fn every_row_has_its_finding_and_its_cure() {
             let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
             codes.extend(found.iter().map(|finding| finding.code.to_string()));
             let base = TrialBase::new(&manifests, &engine);
-            let is_fine = |outcome: &(Outcome, f64)| outcome.0.is_fine();
+            let is_fine = |outcome: &(Outcome, Share)| outcome.0.is_fine();
             let failing =
                 case.flows.iter().filter(|expected| !expected.outcomes.iter().all(is_fine));
             let flows = failing.map(|expected| {
@@ -97,7 +97,7 @@ fn every_row_has_its_finding_and_its_cure() {
         let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
         let found = if codes.is_empty() { "nothing".to_owned() } else { codes.join(", ") };
         let _ = writeln!(text, "{}: a scan finds {found}", scenario.name);
-        let mut told: BTreeSet<String> = BTreeSet::new();
+        let mut seen: BTreeSet<String> = BTreeSet::new();
         for wrong in all.values() {
             assert!(!wrong.codes.is_empty(), "{}: {} has no finding", scenario.name, wrong.what);
             let key = format!("{}: {}", scenario.name, wrong.what);
@@ -117,7 +117,7 @@ fn every_row_has_its_finding_and_its_cure() {
             let codes: Vec<&str> = wrong.codes.iter().map(String::as_str).collect();
             // What several clients have in common is said of the first.
             let line = format!("{} | {cure}", codes.join(" "));
-            if told.insert(line.clone()) {
+            if seen.insert(line.clone()) {
                 let _ = writeln!(text, "  {} | {line}", wrong.what);
             }
         }

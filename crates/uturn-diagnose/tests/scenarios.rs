@@ -12,7 +12,7 @@ use std::path::Path;
 use common::{case_of, case_state, scenarios};
 use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Severity, cases, check, diagnose};
-use uturn_model::{Cluster, NamespacedName, ObjectKind, Outcome, Pod};
+use uturn_model::{Cluster, NamespacedName, ObjectKind, Outcome, Pod, Share};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
@@ -30,25 +30,25 @@ fn every_failing_flow_has_its_cures() {
             let cluster = manifests.cluster().unwrap();
             let engine = Engine::new(&cluster).unwrap();
             let base = TrialBase::new(&manifests, &engine);
-            let (mut all, mut said) = (String::new(), Vec::new());
+            let (mut all, mut seen) = (String::new(), Vec::new());
             for expected in &case.flows {
-                let is_fine = |outcome: &(Outcome, f64)| outcome.0.is_fine();
+                let is_fine = |outcome: &(Outcome, Share)| outcome.0.is_fine();
                 if expected.outcomes.iter().all(is_fine) {
                     continue;
                 }
                 let case = Case::flow(&manifests, &engine, expected.flow.clone()).unwrap();
                 let code = case.codes().into_iter().next().unwrap();
-                let told = format!(
+                let line = format!(
                     "  {} → {}: {code} {}\n{}",
                     expected.flow.from,
                     expected.flow.to,
                     case_state(&case.before),
                     cures(&cure::cures(&base, &case))
                 );
-                let same = told.split_once(": ").unwrap().1.to_owned();
-                if !said.contains(&same) {
-                    said.push(same);
-                    all.push_str(&told);
+                let same = line.split_once(": ").unwrap().1.to_owned();
+                if !seen.contains(&same) {
+                    seen.push(same);
+                    all.push_str(&line);
                 }
             }
             for probes in &case.probes {
@@ -57,13 +57,13 @@ fn every_failing_flow_has_its_cures() {
                 if case.before.is_fine() {
                     continue;
                 }
-                let told = format!(
+                let line = format!(
                     "  probes of {}: {}\n{}",
                     probes.listener,
                     case_state(&case.before),
                     cures(&cure::cures(&base, &case))
                 );
-                all.push_str(&told);
+                all.push_str(&line);
             }
             // What modes have in common is said once.
             if !all.is_empty() && !before.contains(&all) {
@@ -101,7 +101,7 @@ fn every_scenario_is_diagnosed() {
             let engine = Engine::new(&cluster).unwrap();
             let scanner = Scanner::new(&engine);
             let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-            let mut told = String::new();
+            let mut lines = String::new();
             for finding in &found {
                 assert!(
                     !finding.evidence(&scanner).unwrap().is_empty(),
@@ -112,7 +112,7 @@ fn every_scenario_is_diagnosed() {
                 let others = finding.clients.others().iter().map(ToString::to_string);
                 let who: Vec<String> = who.into_iter().chain(others).collect();
                 let _ = writeln!(
-                    told,
+                    lines,
                     "  {} {} {} [{}] {}: {:.0} % {}",
                     finding.code,
                     finding.severity,
@@ -123,9 +123,9 @@ fn every_scenario_is_diagnosed() {
                     finding.outcome
                 );
             }
-            if !before.contains(&told) {
-                let _ = write!(text, "{}, {}\n{told}", scenario.name, case.label);
-                before.push(told);
+            if !before.contains(&lines) {
+                let _ = write!(text, "{}, {}\n{lines}", scenario.name, case.label);
+                before.push(lines);
             }
         }
     }
@@ -217,8 +217,9 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
         let engine = Engine::new(&cluster).unwrap();
         let scanner = Scanner::new(&engine);
         let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-        let told = cases::together(&cluster, vec![found]).into_iter();
-        told.filter(|(_, finding)| finding.subject.kind == ObjectKind::Ingress)
+        let findings = cases::together(&cluster, vec![found]).into_iter();
+        findings
+            .filter(|(_, finding)| finding.subject.kind == ObjectKind::Ingress)
             .map(|(_, finding)| finding.severity)
             .collect::<Vec<_>>()
     };
@@ -259,8 +260,9 @@ spec: {kubeProxy: {mode: iptables, version: v1.34.4}}
         let engine = Engine::new(cluster).unwrap();
         let scanner = Scanner::new(&engine);
         let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-        let told = cases::together(cluster, vec![found]).into_iter();
-        told.map(|(_, finding)| format!("{} {:?}", finding.code, finding.conditions))
+        let findings = cases::together(cluster, vec![found]).into_iter();
+        findings
+            .map(|(_, finding)| format!("{} {:?}", finding.code, finding.conditions))
             .collect::<Vec<_>>()
     };
     let of_check = |cluster: &Cluster| {

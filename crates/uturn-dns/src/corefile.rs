@@ -66,8 +66,12 @@ pub(crate) struct Entry {
 }
 
 impl Corefile {
-    /// Reads a Corefile. Faults are those that CoreDNS would not start with, as far as
-    /// plugins go that have to do with addresses, and what cannot be known from here.
+    /// Reads a Corefile, which error messages call `called`.
+    ///
+    /// # Errors
+    /// Returns all faults with which CoreDNS would not start, as far as they concern plugins that
+    /// affect addresses, and all settings whose effect the input does not determine, such as
+    /// environment variables.
     pub fn read(called: &str, corefile: &dns::Corefile) -> Result<Self, Vec<Fault>> {
         let files = Files::new(corefile);
         let blocks = blocks::read(&files).map_err(|fault| vec![fault])?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use uturn_model::capture::CapturedText;
-use uturn_model::{Capture, CaptureFile, Name};
+use uturn_model::{Capture, CaptureFile, Name, Share};
 use uturn_netfilter::{Entry, Kernel, NodeState, Packet, Transport};
 
 use crate::text;
@@ -73,7 +73,7 @@ fn walk(kernel: &Kernel) {
         let transport = Transport::Tcp { src_port: 40000, dst_port: port, syn: true, ack: false };
         let packet = Packet { src, dst, transport, mark: 0 };
         let ends = kernel.walk(&packet, &entry, &[]);
-        let sum: f64 = ends.iter().map(|end| end.share).sum();
-        assert!((sum - 1.0).abs() < 1e-6, "{} ends of {packet:?} add up to {sum}", ends.len());
+        let shares = ends.iter().map(|end| end.share);
+        assert!(Share::add_up_to_all(shares), "{} ends of {packet:?}: {ends:?}", ends.len());
     }
 }

@@ -1,7 +1,7 @@
 //! Manifests, Facts and Scenarios, YAML and JSON.
 
 use uturn_lb::config::Config;
-use uturn_model::Origin;
+use uturn_model::{Origin, Share};
 use uturn_snapshot::scenario::{self, Scenario};
 use uturn_snapshot::{
     Fault, Source, read, read_lb_config, read_load_balancers, write_lb_config, write_load_balancers,
@@ -119,9 +119,9 @@ fn scenarios_of(text: &str) -> Option<Vec<Scenario>> {
         }
     };
     for flow in read.iter().flat_map(|scenario| &scenario.cases).flat_map(|case| &case.flows) {
-        let sum: f64 = flow.outcomes.iter().map(|(_, share)| share).sum();
-        let adds_up = flow.outcomes.is_empty() || (sum - 1.0).abs() < 1e-6;
-        assert!(adds_up, "{} adds up to {sum}", flow.origin);
+        let adds_up = flow.outcomes.is_empty()
+            || Share::add_up_to_all(flow.outcomes.iter().map(|(_, share)| *share));
+        assert!(adds_up, "{} adds up to another sum: {:?}", flow.origin, flow.outcomes);
     }
     Some(read)
 }

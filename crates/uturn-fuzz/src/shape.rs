@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_grows_as_it_is_told() {
+    fn every_shape_grows_as_specified() {
         for seed in ["", "a", "*nat\n:A - [0:0]\nCOMMIT\n", "[{\"a\": [1, 2]}, {\"b\": null}]"] {
             for shape in shapes("s", seed) {
                 let (small, large) = (shape.text(1000).len(), shape.text(8000).len());

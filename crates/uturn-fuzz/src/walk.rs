@@ -1,6 +1,6 @@
 //! Arbitrary rules, walked: walks end, and shares sum to 1.
 
-use uturn_model::Family;
+use uturn_model::{Family, Share};
 use uturn_netfilter::{Entry, Kernel, NodeState, Packet, Transport, addr, iptables, routes};
 
 use crate::text;
@@ -45,8 +45,8 @@ pub fn walk(data: &[u8]) -> bool {
         let transport = Transport::Tcp { src_port: 40000, dst_port: port, syn: true, ack: false };
         let packet = Packet { src: src.into(), dst: dst.into(), transport, mark: 0 };
         let ends = kernel.walk(&packet, &entry, &[]);
-        let sum: f64 = ends.iter().map(|end| end.share).sum();
-        assert!((sum - 1.0).abs() < 1e-6, "{} ends of {packet:?} add up to {sum}", ends.len());
+        let shares = ends.iter().map(|end| end.share);
+        assert!(Share::add_up_to_all(shares), "{} ends of {packet:?}: {ends:?}", ends.len());
     }
     true
 }

@@ -77,7 +77,7 @@ pub(crate) struct Iptables {
     pub(crate) node_ports_without_address: bool,
     /// IPv6's localhost takes no NodePorts.
     pub(crate) spares_v6_localhost: bool,
-    /// INVALID packets pass where connection tracking is told to be liberal.
+    /// INVALID packets pass where connection tracking is set to be liberal.
     pub(crate) heeds_liberal: bool,
     /// One rule lets replies pass; before, there were two that did the same.
     pub(crate) one_reply_rule: bool,

@@ -18,7 +18,7 @@ pub(crate) const INPUT_JUMP: &str = "-A INPUT -j KUBE-FIREWALL\n";
 /// See [`INPUT_JUMP`].
 pub(crate) const OUTPUT_JUMP: &str = "-A OUTPUT -j KUBE-FIREWALL\n";
 
-/// `iptablesDropBit` is 15 unless kubelet is told otherwise.
+/// `iptablesDropBit` is 15 unless kubelet is configured otherwise.
 const MARK: Mark = Mark(0x8000, 0x8000);
 
 /// Marks in one table and drops in the other.

@@ -1,4 +1,4 @@
-//! IPVS mode: which virtual servers there are, what is bound, and who is let through.
+//! IPVS mode: which virtual servers there are, what is bound, and which clients may connect.
 
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 

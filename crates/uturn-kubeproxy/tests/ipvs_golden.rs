@@ -1,6 +1,6 @@
 //! What kube-proxy v1.34.4 left in the kernels of two nodes in IPVS mode.
 //!
-//! `golden/objects.yaml` is what it was given. Each node was a machine of its own, with the
+//! `golden/objects.yaml` is what it was given. Each node was a separate machine, with the
 //! same two addresses.
 
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]

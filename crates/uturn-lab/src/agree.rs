@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use uturn_model::{Outcome, Verdict};
+use uturn_model::{Outcome, Route, Share, Verdict};
 
 /// How often a right prediction may be rejected.
 const ERROR_RATE: f64 = 1e-6;
@@ -34,7 +34,7 @@ pub struct Difference {
     /// The outcome.
     pub outcome: Outcome,
     /// The predicted share; zero if the outcome was not predicted.
-    pub predicted: f64,
+    pub predicted: Share,
     /// How often it occurred.
     pub measured: u64,
     /// Out of how many.
@@ -47,8 +47,8 @@ impl Difference {
     pub fn describe(&self, whose: &str) -> String {
         let Self { outcome, predicted, measured, of } = self;
         let should = match *predicted {
-            0.0 => "none".to_owned(),
-            share => format!("{:.1}", share * *of as f64),
+            Share::NONE => "none".to_owned(),
+            share => format!("{:.1}", share.count(*of)),
         };
         format!("{outcome}: {measured} of {of} measured, {should} {whose}")
     }
@@ -62,22 +62,23 @@ impl fmt::Display for Difference {
 
 /// The outcomes of a verdict as a client sees them that gives up after `limit`, with their
 /// shares.
-pub fn within(verdict: &Verdict, limit: Duration) -> Vec<(Outcome, f64)> {
+pub fn within(verdict: &Verdict, limit: Duration) -> Vec<(Outcome, Share)> {
     let all: f64 = verdict.routes.iter().map(|route| route.share.get()).sum();
+    let share = |route: &Route| Share::ratio(route.share.get(), all);
     let routes = verdict.routes.iter();
-    seen(routes.map(|route| (route.outcome, route.late, route.share.get() / all)), limit)
+    seen(routes.map(|route| (route.outcome, route.late, share(route))), limit)
 }
 
 /// Like [`within`], for outcomes whose delay is part of the outcome.
-pub fn outcomes_within(outcomes: &[(Outcome, f64)], limit: Duration) -> Vec<(Outcome, f64)> {
+pub fn outcomes_within(outcomes: &[(Outcome, Share)], limit: Duration) -> Vec<(Outcome, Share)> {
     seen(outcomes.iter().map(|(outcome, share)| (*outcome, Duration::ZERO, *share)), limit)
 }
 
 fn seen(
-    ways: impl Iterator<Item = (Outcome, Duration, f64)>,
+    ways: impl Iterator<Item = (Outcome, Duration, Share)>,
     limit: Duration,
-) -> Vec<(Outcome, f64)> {
-    let mut seen: Vec<(Outcome, f64)> = Vec::new();
+) -> Vec<(Outcome, Share)> {
+    let mut seen: Vec<(Outcome, Share)> = Vec::new();
     for (outcome, late, share) in ways {
         let is_late = outcome.after().is_some_and(|after| after + late >= limit);
         let outcome = if is_late { Outcome::Hangs } else { outcome };
@@ -90,7 +91,11 @@ fn seen(
 }
 
 /// Compares shares with counts, which must match exactly if `exact` is set.
-pub fn agrees(predicted: &[(Outcome, f64)], measured: &[(Outcome, u64)], exact: bool) -> Agreement {
+pub fn agrees(
+    predicted: &[(Outcome, Share)],
+    measured: &[(Outcome, u64)],
+    exact: bool,
+) -> Agreement {
     let of: u64 = measured.iter().map(|(_, count)| count).sum();
     let mut outcomes: Vec<Outcome> =
         predicted.iter().map(|entry| entry.0).chain(measured.iter().map(|entry| entry.0)).collect();
@@ -100,12 +105,12 @@ pub fn agrees(predicted: &[(Outcome, f64)], measured: &[(Outcome, u64)], exact: 
     let differences: Vec<Difference> = outcomes
         .into_iter()
         .filter_map(|outcome| {
-            let share: f64 =
+            let share: Share =
                 predicted.iter().filter(|entry| entry.0 == outcome).map(|entry| entry.1).sum();
             let count: u64 =
                 measured.iter().filter(|entry| entry.0 == outcome).map(|entry| entry.1).sum();
             let fits = if exact {
-                (share * of as f64 - count as f64).abs() < 1e-6 * (of as f64).max(1.0)
+                share.is_about(Share::ratio(count as f64, of.max(1) as f64))
             } else {
                 is_likely(count, of, share, ERROR_RATE / tests)
             };
@@ -116,15 +121,16 @@ pub fn agrees(predicted: &[(Outcome, f64)], measured: &[(Outcome, u64)], exact: 
     if differences.is_empty() { Agreement::Agrees } else { Agreement::Differs(differences) }
 }
 
-/// Whether `count` hits of `of` tries at odds of `share` lie between the bounds that cut off
+/// Whether `count` hits of `of` tries with probability `share` lie between the bounds that cut off
 /// half of `error` on each side.
-fn is_likely(count: u64, of: u64, share: f64, error: f64) -> bool {
-    if share <= 0.0 {
+fn is_likely(count: u64, of: u64, share: Share, error: f64) -> bool {
+    if share == Share::NONE {
         return count == 0;
     }
-    if share >= 1.0 {
+    if share == Share::ALL {
         return count == of;
     }
+    let share = share.get();
     let at_most: f64 = (0..=count).map(|k| binomial(k, of, share)).sum();
     let at_least: f64 = (count..=of).map(|k| binomial(k, of, share)).sum();
     at_most > error / 2.0 && at_least > error / 2.0
@@ -145,7 +151,7 @@ mod tests {
 
     #[test]
     fn exact_means_exact() {
-        let third = [(Outcome::AT_ONCE, 2.0 / 3.0), (LATE, 1.0 / 3.0)];
+        let third = [(Outcome::AT_ONCE, Share::of(2, 3)), (LATE, Share::of(1, 3))];
         assert!(agrees(&third, &[(Outcome::AT_ONCE, 8), (LATE, 4)], true).holds());
         let verdict = agrees(&third, &[(Outcome::AT_ONCE, 9), (LATE, 3)], true);
         let Agreement::Differs(differences) = verdict else { panic!("they differ") };
@@ -156,37 +162,37 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_nobody_predicted_is_a_difference() {
-        let always = [(Outcome::AT_ONCE, 1.0)];
+    fn an_unpredicted_outcome_is_a_difference() {
+        let always = [(Outcome::AT_ONCE, Share::ALL)];
         let measured = [(Outcome::AT_ONCE, 11), (Outcome::Hangs, 1)];
         for exact in [true, false] {
             let Agreement::Differs(all) = agrees(&always, &measured, exact) else {
                 panic!("they differ")
             };
-            assert!(
-                all.iter().any(|difference| difference.outcome == Outcome::Hangs
-                    && difference.predicted == 0.0)
-            );
+            assert!(all.iter().any(|difference| difference.outcome == Outcome::Hangs
+                && difference.predicted == Share::NONE));
         }
     }
 
     #[test]
-    fn who_waits_for_less_sees_less() {
+    fn a_shorter_wait_sees_fewer_outcomes() {
         let after = |seconds| Outcome::Answered { after: Duration::from_secs(seconds) };
-        let all = [(after(0), 0.5), (after(1), 0.25), (after(3), 0.125), (Outcome::Hangs, 0.125)];
+        let [half, quarter, eighth] = [2, 4, 8].map(|whole| Share::of(1, whole));
+        let all =
+            [(after(0), half), (after(1), quarter), (after(3), eighth), (Outcome::Hangs, eighth)];
         let seen = outcomes_within(&all, Duration::from_millis(2500));
-        assert_eq!(seen, [(after(0), 0.5), (after(1), 0.25), (Outcome::Hangs, 0.25)]);
+        assert_eq!(seen, [(after(0), half), (after(1), quarter), (Outcome::Hangs, quarter)]);
     }
 
     #[test]
     fn nothing_measured_agrees_with_nothing() {
-        assert!(!agrees(&[(Outcome::AT_ONCE, 1.0)], &[], true).holds());
-        assert!(!agrees(&[(Outcome::AT_ONCE, 1.0)], &[], false).holds());
+        assert!(!agrees(&[(Outcome::AT_ONCE, Share::ALL)], &[], true).holds());
+        assert!(!agrees(&[(Outcome::AT_ONCE, Share::ALL)], &[], false).holds());
     }
 
     #[test]
     fn chance_has_room_but_not_too_much() {
-        let half = [(Outcome::AT_ONCE, 0.5), (Outcome::Hangs, 0.5)];
+        let half = [(Outcome::AT_ONCE, Share::HALF), (Outcome::Hangs, Share::HALF)];
         let measured = |hangs| [(Outcome::AT_ONCE, 40 - hangs), (Outcome::Hangs, hangs)];
         for (hangs, fits) in [(20, true), (10, true), (5, true), (3, false), (0, false)] {
             assert_eq!(agrees(&half, &measured(hangs), false).holds(), fits, "{hangs}");
@@ -202,7 +208,7 @@ mod tests {
 
         #[test]
         fn the_expected_count_is_always_likely(n in 1u64..400, p in 0.001f64..0.999) {
-            prop_assert!(is_likely((n as f64 * p).round() as u64, n, p, ERROR_RATE));
+            prop_assert!(is_likely((n as f64 * p).round() as u64, n, Share::new(p), ERROR_RATE));
         }
     }
 }

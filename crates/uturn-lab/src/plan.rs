@@ -175,12 +175,12 @@ pub enum Unavailable {
     #[error("{}", .0.why_needed())]
     Part(KernelPart),
     /// The kernel lacks something.
-    #[error("this kernel cannot carry a lab: {tried}: {said}")]
+    #[error("this kernel cannot carry a lab: {tried}: {reason}")]
     Kernel {
         /// What was tried.
         tried: String,
-        /// What it said.
-        said: String,
+        /// The error.
+        reason: String,
     },
 }
 
@@ -198,16 +198,16 @@ pub enum LabError {
     System {
         /// What was being done.
         doing: String,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
     /// A program that was started failed.
-    #[error("cannot {doing}: {}", said.trim_end())]
+    #[error("cannot {doing}: {}", reason.trim_end())]
     Program {
         /// What was being done.
         doing: String,
-        /// What the program said.
-        said: String,
+        /// The program's error output.
+        reason: String,
     },
     /// The user interrupted the run. Everything is taken down.
     #[error("interrupted; the lab is taken down")]

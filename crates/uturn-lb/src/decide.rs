@@ -14,6 +14,7 @@
 
 use std::net::IpAddr;
 
+use uturn_model::Share;
 use uturn_model::lb::{Profile, Scheduler, Target};
 
 /// Everything that a decision depends on.
@@ -92,14 +93,16 @@ impl<'a> Choice<'a> {
     }
 
     /// Each target that can be picked first, with the share of connections that meet it.
-    pub fn shares(&self) -> Vec<(usize, f64)> {
+    pub fn shares(&self) -> Vec<(usize, Share)> {
         let candidates = self.candidates();
         match self.profile.scheduler {
-            Scheduler::SourceHash => self.pick(0).map(|only| (only, 1.0)).into_iter().collect(),
+            Scheduler::SourceHash => {
+                self.pick(0).map(|only| (only, Share::ALL)).into_iter().collect()
+            }
             Scheduler::WeightedRoundRobin | Scheduler::LeastConnections => {
                 let weight = |i: usize| f64::from(self.targets[i].weight);
                 let total: f64 = candidates.iter().map(|i| weight(*i)).sum();
-                candidates.into_iter().map(|i| (i, weight(i) / total)).collect()
+                candidates.into_iter().map(|i| (i, Share::ratio(weight(i), total))).collect()
             }
         }
     }
@@ -232,7 +235,7 @@ mod tests {
                 met[choice.pick(turn).unwrap()] += 1;
             }
             for (i, share) in choice.shares() {
-                prop_assert!((met[i] as f64 / total as f64 - share).abs() < 1e-9);
+                prop_assert!(share.is_about(Share::ratio(met[i] as f64, total as f64)));
             }
             prop_assert_eq!(choice.shares().is_empty(), choice.pick(0).is_none());
         }

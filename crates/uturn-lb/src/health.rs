@@ -4,9 +4,8 @@
 //! - Nothing is decided before `rise` good probes or `fall` bad ones in a row.
 //! - A decision changes only after as many contrary probes in a row; a probe that agrees with
 //!   it begins the count anew.
-//!
-//! - A target that fails requests so many times in a row rests as long as its check says,
-//!   and then begins with a clean sheet.
+//! - A target that fails `failures` requests in a row is not picked for as long as its check
+//!   says; then its failures are counted from zero.
 //!
 //! # Assumptions
 //! - Until something is decided a target counts as alive: a load balancer that was just set
@@ -55,15 +54,15 @@ impl Health {
     }
 }
 
-/// What requests have done to a target so far.
+/// A target's health by the results of requests: too many failures in a row eject it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stamina {
+pub struct PassiveHealth {
     failed: u32,
     rests_until: Option<Instant>,
 }
 
-impl Stamina {
-    /// Takes in how a request ended; whether the target rests from now on.
+impl PassiveHealth {
+    /// Records how a request ended. Returns whether the target is ejected from now on.
     pub fn record(&mut self, good: bool, check: &PassiveCheck, now: Instant) -> bool {
         if good {
             self.failed = 0;
@@ -122,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_too_often_rests() {
+    fn a_target_that_fails_too_often_is_ejected() {
         let check = PassiveCheck { failures: 3, rest: Duration::from_secs(10) };
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
-        let mut stamina = Stamina::default();
+        let mut stamina = PassiveHealth::default();
         let ends = [false, false, true, false, false, false];
         let rests = ends.map(|good| stamina.record(good, &check, at(0)));
         assert_eq!(rests, [false, false, false, false, false, true]);

@@ -23,7 +23,7 @@ pub enum BadHead {
     Nothing,
     /// It is not HTTP/1.1.
     Malformed(&'static str),
-    /// It is longer than anybody needs.
+    /// It exceeds the limit.
     TooLong,
     /// The connection failed.
     Io(io::Error),

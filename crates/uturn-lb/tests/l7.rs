@@ -87,7 +87,7 @@ impl Balancer {
     }
 
     /// Sends bytes; all that comes back until the load balancer closes.
-    fn say(&self, bytes: &str) -> String {
+    fn send(&self, bytes: &str) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.write_all(bytes.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -96,7 +96,7 @@ impl Balancer {
     }
 
     /// The same under TLS; what comes back is whole, or an error.
-    fn whisper(&self, bytes: &str) -> io::Result<String> {
+    fn send_tls(&self, bytes: &str) -> io::Result<String> {
         let mut stream = tls_client::connect(TcpStream::connect(self.address).unwrap());
         stream.write_all(bytes.as_bytes())?;
         let mut answer = String::new();
@@ -105,7 +105,7 @@ impl Balancer {
     }
 
     fn get(&self, path: &str) -> String {
-        self.say(&format!("GET {path} HTTP/1.1\r\nHost: a.example.com\r\n\r\n"))
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: a.example.com\r\n\r\n"))
     }
 }
 
@@ -157,8 +157,8 @@ fn target(until: &'static str, answer: &'static str) -> (SocketAddr, Receiver<St
     (address, read)
 }
 
-/// An address where nobody listens.
-fn nobody() -> SocketAddr {
+/// An address where no process listens.
+fn unused_address() -> SocketAddr {
     "127.0.0.1:1".parse().unwrap()
 }
 
@@ -187,7 +187,7 @@ fn bodies_are_passed_on_whole() {
         let (address, read) = target(end, answer);
         let balancer = Balancer::start(&[address]);
         let request = format!("POST / HTTP/1.1\r\nHost: a.example.com\r\n{framing}\r\n\r\n{body}");
-        let heard = balancer.say(&request);
+        let heard = balancer.send(&request);
         assert!(heard.ends_with("\r\n\r\n2\r\nhi\r\n0\r\n\r\n"), "{heard}");
         assert!(read.recv().unwrap().ends_with(&format!("\r\n\r\n{body}")), "{framing}");
     }
@@ -197,7 +197,7 @@ fn bodies_are_passed_on_whole() {
 fn answers_without_a_body_end_with_their_head() {
     let (address, _read) = target("\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
     let balancer = Balancer::start(&[address]);
-    let heard = balancer.say("HEAD / HTTP/1.1\r\nHost: a.example.com\r\n\r\n");
+    let heard = balancer.send("HEAD / HTTP/1.1\r\nHost: a.example.com\r\n\r\n");
     assert_eq!(heard, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\n");
 }
 
@@ -206,7 +206,7 @@ fn a_word_in_between_is_passed_on() {
     let answer = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\n\r\ndone";
     let (address, _read) = target("\r\n\r\nhi", answer);
     let balancer = Balancer::start(&[address]);
-    let heard = balancer.say(
+    let heard = balancer.send(
         "PUT / HTTP/1.1\r\nHost: a.example.com\r\nContent-Length: 2\r\n\
          Expect: 100-continue\r\n\r\nhi",
     );
@@ -217,7 +217,7 @@ fn a_word_in_between_is_passed_on() {
 #[test]
 fn the_next_target_is_tried_and_turns_go_on() {
     let (good, _read) = target("\r\n\r\n", OK);
-    let balancer = Balancer::start(&[nobody(), good]);
+    let balancer = Balancer::start(&[unused_address(), good]);
     for turn in 0..4 {
         assert!(balancer.get("/").starts_with("HTTP/1.1 200 "), "turn {turn}");
     }
@@ -230,7 +230,11 @@ fn the_next_target_is_tried_and_turns_go_on() {
 fn what_cannot_be_served_has_a_status() {
     let (silent, _read) = target("\r\n\r\n", "");
     for (targets, request, status) in [
-        (vec![nobody(), nobody()], "GET / HTTP/1.1\r\nHost: a.example.com\r\n\r\n", "502"),
+        (
+            vec![unused_address(), unused_address()],
+            "GET / HTTP/1.1\r\nHost: a.example.com\r\n\r\n",
+            "502",
+        ),
         (vec![silent], "GET / HTTP/1.1\r\nHost: a.example.com\r\n\r\n", "502"),
         (vec![], "GET /none HTTP/1.1\r\nHost: a.example.com\r\n\r\n", "503"),
         (vec![], "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n", "404"),
@@ -239,7 +243,7 @@ fn what_cannot_be_served_has_a_status() {
         (vec![], "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", "400"),
     ] {
         let balancer = Balancer::start(&targets);
-        let heard = balancer.say(request);
+        let heard = balancer.send(request);
         assert!(heard.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {heard}");
         let events: Vec<Event> = balancer
             .events
@@ -249,7 +253,7 @@ fn what_cannot_be_served_has_a_status() {
         assert!(events.iter().all(|event| !matches!(event, Event::Answered { .. })));
     }
     let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(70_000));
-    assert!(Balancer::start(&[]).say(&long).starts_with("HTTP/1.1 431 "));
+    assert!(Balancer::start(&[]).send(&long).starts_with("HTTP/1.1 431 "));
 }
 
 #[test]
@@ -258,14 +262,17 @@ fn https_is_http_under_tls() {
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{big}", big.len());
     let (address, read) = target("\r\n\r\n", answer.leak());
     let balancer = Balancer::with(&[address], ListenerProtocol::Https, None);
-    let answer = balancer.whisper("GET /x HTTP/1.1\r\nHost: a.example.com\r\n\r\n").unwrap();
+    let answer = balancer.send_tls("GET /x HTTP/1.1\r\nHost: a.example.com\r\n\r\n").unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer:.100}");
     assert!(answer.ends_with(&format!("\r\n\r\n{big}")), "{}", answer.len());
     assert!(read.recv().unwrap().contains("\r\nX-Forwarded-For: 127."));
-    let not_found = balancer.whisper("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").unwrap();
+    let not_found = balancer.send_tls("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").unwrap();
     assert!(not_found.starts_with("HTTP/1.1 404 "), "{not_found}");
-    let plain = balancer.say("GET /x HTTP/1.1\r\nHost: a.example.com\r\n\r\n");
-    assert!(plain.starts_with("HTTP/1.1 400 "), "who does not speak TLS is told so: {plain}");
+    let plain = balancer.send("GET /x HTTP/1.1\r\nHost: a.example.com\r\n\r\n");
+    assert!(
+        plain.starts_with("HTTP/1.1 400 "),
+        "a client that does not speak TLS gets an answer: {plain}"
+    );
 }
 
 #[test]
@@ -273,18 +280,18 @@ fn bytes_under_tls_are_passed_on() {
     let (address, read) = target("?", "some answer");
     let balancer = Balancer::with(&[address, address], ListenerProtocol::TcpSsl, None);
     for _ in 0..2 {
-        assert_eq!(balancer.whisper("any question?").unwrap(), "some answer");
+        assert_eq!(balancer.send_tls("any question?").unwrap(), "some answer");
         assert_eq!(read.recv().unwrap(), "any question?");
     }
     let mut stream = TcpStream::connect(balancer.address).unwrap();
     stream.write_all(b"any question?").unwrap();
     assert!(stream.read(&mut [0; 64]).is_err(), "who does not speak TLS is cut off");
-    let balancer = Balancer::with(&[nobody(), address], ListenerProtocol::TcpSsl, None);
-    assert!(balancer.whisper("any question?").is_err(), "nobody is tried after the first");
+    let balancer = Balancer::with(&[unused_address(), address], ListenerProtocol::TcpSsl, None);
+    assert!(balancer.send_tls("any question?").is_err(), "no second target is tried");
 }
 
 #[test]
-fn who_does_not_answer_probes_is_not_picked() {
+fn a_target_that_does_not_answer_probes_is_not_picked() {
     let (good, _read) = target("\r\n\r\n", OK);
     let check = HealthCheck {
         source: ProbeSource::Vip,
@@ -293,7 +300,7 @@ fn who_does_not_answer_probes_is_not_picked() {
         rise: 2,
         fall: 2,
     };
-    let balancer = Balancer::with(&[nobody(), good], ListenerProtocol::Http, Some(check));
+    let balancer = Balancer::with(&[unused_address(), good], ListenerProtocol::Http, Some(check));
     let mut states: Vec<_> = balancer
         .events
         .iter()
@@ -306,7 +313,7 @@ fn who_does_not_answer_probes_is_not_picked() {
     states.sort_by_key(|(_, alive, _)| *alive);
     assert_eq!(
         states,
-        [(nobody(), false, ProbeResult::Refused), (good, true, ProbeResult::Answered)]
+        [(unused_address(), false, ProbeResult::Refused), (good, true, ProbeResult::Answered)]
     );
     for _ in 0..4 {
         assert!(balancer.get("/").starts_with("HTTP/1.1 200 "));
@@ -316,18 +323,18 @@ fn who_does_not_answer_probes_is_not_picked() {
 }
 
 #[test]
-fn who_fails_too_often_is_left_alone() {
+fn a_target_that_fails_too_often_is_not_picked() {
     let (good, _read) = target("\r\n\r\n", OK);
     let check = PassiveCheck { failures: 2, rest: Duration::from_secs(3600) };
     let balancer =
-        Balancer::with_checks(&[nobody(), good], ListenerProtocol::Http, None, Some(check));
+        Balancer::with_checks(&[unused_address(), good], ListenerProtocol::Http, None, Some(check));
     for _ in 0..12 {
         assert!(balancer.get("/").starts_with("HTTP/1.1 200 "));
     }
     let events: Vec<Event> = balancer.events.try_iter().collect();
     let refused = events.iter().filter(|event| matches!(event, Event::Refused { .. })).count();
     assert_eq!(refused, 2, "{events:?}");
-    let rests = Event::Resting { listener: balancer.address, target: nobody() };
+    let rests = Event::Resting { listener: balancer.address, target: unused_address() };
     assert_eq!(events.iter().filter(|event| **event == rests).count(), 1, "{events:?}");
 }
 

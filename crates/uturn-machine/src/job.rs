@@ -72,12 +72,12 @@ pub enum Unavailable {
         folder: PathBuf,
     },
     /// The host does not allow what the machine needs.
-    #[error("this host cannot carry the small machine: {tried}: {said}")]
+    #[error("this host cannot carry the small machine: {tried}: {reason}")]
     Host {
         /// What was tried.
         tried: String,
-        /// What it said.
-        said: String,
+        /// The error.
+        reason: String,
     },
 }
 
@@ -92,7 +92,7 @@ pub enum MachineError {
     System {
         /// What was being done.
         doing: String,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
     /// The job could not be started in the machine.
@@ -105,10 +105,10 @@ pub enum MachineError {
     #[error("the small machine was stopped")]
     Stopped,
     /// The machine ended before its job did.
-    #[error("the small machine ended before its job did{}", died(said))]
+    #[error("the small machine ended before its job did{}", died(console))]
     Died {
         /// The last lines of its console.
-        said: String,
+        console: String,
     },
 }
 

@@ -15,8 +15,8 @@
 //! `linux/channel.rs`, through which the two sides communicate.
 //!
 //! ```text
-//!  uturn ── memory without a name ── [User Mode Linux: uturn as init ── job]
-//!        ── line: wakes the reader; once it is cut, the machine goes
+//!  uturn ── anonymous memory (memfd) ── [User Mode Linux: uturn as init ── job]
+//!        ── socket: wakes the reader; once it is closed, the machine ends
 //! ```
 
 mod job;

@@ -23,7 +23,7 @@ pub struct LoadBalancer {
     pub listeners: Vec<Listener>,
 }
 
-/// Who can reach a load balancer.
+/// Which clients can reach a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Clients within the VPC.

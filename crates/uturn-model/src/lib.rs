@@ -2,12 +2,12 @@
 //!
 //! **Owns** the vocabulary that every other crate speaks: [`Cluster`] and all that is in
 //! it (nodes, pods, Services, endpoints, Ingresses, load balancers, the VPC, names,
-//! kube-proxy settings, captures), and what is said about it ([`Flow`], [`Route`],
+//! kube-proxy settings, captures), and the results about it ([`Flow`], [`Route`],
 //! [`Outcome`], [`Mechanism`], [`Verdict`]).
 //!
 //! **Refuses** I/O, Kubernetes wire types, serialisation and policy. A value of these
 //! types is already valid: a [`Port`] is not zero, a [`Name`] is a name, a
-//! [`Verdict`]'s shares add up. What could not be known is said with [`Known`] and
+//! [`Verdict`]'s shares add up. What could not be known is expressed with [`Known`] and
 //! [`Supposition`] instead of being left out.
 //!
 //! **Start reading** at [`cluster`], then [`service`] and [`lb`]; the other half of the

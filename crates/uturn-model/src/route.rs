@@ -218,19 +218,18 @@ impl Verdict {
     pub fn of(routes: Vec<Route>, conditions: Vec<Text>, supposed: Vec<Supposition>) -> Self {
         let total: f64 = routes.iter().map(|route| route.share.get()).sum();
         let mut mechanisms = Vec::new();
-        let ends = routes.iter().map(|route| (route.outcome, route.share.get() / total));
-        let mut ends: Vec<(Outcome, f64)> = ends.collect();
+        let ends =
+            routes.iter().map(|route| (route.outcome, Share::ratio(route.share.get(), total)));
+        let mut ends: Vec<(Outcome, Share)> = ends.collect();
         // Shares of one outcome are added up in the order of the routes.
-        ends.sort_by_key(|one| one.0);
-        let mut sums: Vec<(Outcome, f64)> = Vec::with_capacity(ends.len().min(8));
+        ends.sort_by_key(|end| end.0);
+        let mut outcomes: Vec<(Outcome, Share)> = Vec::with_capacity(ends.len().min(8));
         for (outcome, share) in ends {
-            match sums.last_mut() {
+            match outcomes.last_mut() {
                 Some((last, sum)) if *last == outcome => *sum += share,
-                _ => sums.push((outcome, share)),
+                _ => outcomes.push((outcome, share)),
             }
         }
-        let shares = sums.into_iter().map(|(outcome, sum)| (outcome, Share::new(sum)));
-        let mut outcomes: Vec<(Outcome, Share)> = shares.collect();
         for route in &routes {
             for mechanism in &route.mechanisms {
                 if !mechanisms.contains(mechanism) {
@@ -245,9 +244,12 @@ impl Verdict {
 
     /// The share of all that is known and not answered at once.
     pub fn share_failing(&self) -> Share {
-        let good = Share::sum(
-            self.outcomes.iter().filter(|(outcome, _)| !outcome.is_bad()).map(|(_, share)| *share),
-        );
+        let good: Share = self
+            .outcomes
+            .iter()
+            .filter(|(outcome, _)| !outcome.is_bad())
+            .map(|(_, share)| *share)
+            .sum();
         // Thirds do not add up to one exactly.
         if good.is_all() { Share::NONE } else { good.complement() }
     }

@@ -2,13 +2,18 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Mul, MulAssign};
 
 /// A number from 0 to 1: how much of a whole something is.
+///
+/// `*` is the share of a share, `+` adds shares that exclude each other.
 ///
 /// Shares are products and sums of fractions such as thirds, so two that mean the same differ
 /// in their last digits: [`Share::is_about`] and its like allow for [`Share::EPSILON`], while
 /// `==` and `<` compare all digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+#[repr(transparent)]
 pub struct Share(f64);
 
 impl Share {
@@ -16,22 +21,39 @@ impl Share {
     /// anything that is reported, and more than what rounding and leaving out rare ways add up
     /// to.
     pub const EPSILON: f64 = 1e-6;
+    /// What two shares that are computed in the same way differ by at most, because rules print
+    /// probabilities with few digits. One in a thousand and one in a thousand and one differ by
+    /// less than [`Share::EPSILON`], and by more than this.
+    pub const ROUNDING: f64 = 1e-9;
+    /// Ways with a share less than this are left out. It is so much less than
+    /// [`Share::EPSILON`] because millions of ways can be left out.
+    pub const NEGLIGIBLE: f64 = 1e-14;
     /// None of it.
     pub const NONE: Self = Self(0.0);
+    /// Half of it.
+    pub const HALF: Self = Self(0.5);
     /// All of it.
     pub const ALL: Self = Self(1.0);
 
     /// A share from a number. What rounding put outside of 0 to 1 is moved to the nearer end.
+    #[inline]
     pub fn new(number: f64) -> Self {
         Self(number.clamp(0.0, 1.0))
     }
 
     /// So many of so many; none of nothing.
     pub fn of(part: usize, whole: usize) -> Self {
-        Self::new(part as f64 / whole.max(1) as f64)
+        Self::ratio(part as f64, whole.max(1) as f64)
+    }
+
+    /// This weight out of the sum of all weights.
+    #[inline]
+    pub fn ratio(weight: f64, all: f64) -> Self {
+        Self::new(weight / all)
     }
 
     /// The number.
+    #[inline]
     pub fn get(self) -> f64 {
         self.0
     }
@@ -42,21 +64,37 @@ impl Share {
         Self::new(1.0 - self.0)
     }
 
-    /// This share of a share.
+    /// What each of so many gets of this share if all get the same.
+    #[inline]
     #[must_use]
-    pub fn times(self, other: Self) -> Self {
-        Self(self.0 * other.0)
+    pub fn split(self, count: usize) -> Self {
+        Self(self.0 / count.max(1) as f64)
     }
 
-    /// This and another that excludes it.
+    /// This share times a factor.
+    #[inline]
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self::new(self.0 + other.0)
+    pub fn scaled(self, factor: f64) -> Self {
+        Self::new(self.0 * factor)
     }
 
-    /// Shares that exclude each other, added up.
-    pub fn sum(shares: impl IntoIterator<Item = Self>) -> Self {
-        Self::new(shares.into_iter().map(Self::get).sum())
+    /// The share of a share of a share, and so on: this share so many times.
+    #[inline]
+    #[must_use]
+    pub fn power(self, times: u64) -> Self {
+        Self(self.0.powf(times as f64))
+    }
+
+    /// How many of so many that is; a share of a few need not be a whole number.
+    #[inline]
+    pub fn count(self, of: u64) -> f64 {
+        self.0 * of as f64
+    }
+
+    /// Whether it is a whole number of so many, but for rounding.
+    pub fn is_whole_number_of(self, of: u64) -> bool {
+        let count = self.count(of);
+        (count - count.round()).abs() < Self::EPSILON
     }
 
     /// Scales shares so that they add up to 1. Leaves them alone if they add up to 0.
@@ -68,25 +106,58 @@ impl Share {
         }
     }
 
+    /// Whether shares that exclude each other add up to 1, but for rounding: whether none is
+    /// missing or there twice.
+    pub fn add_up_to_all(shares: impl IntoIterator<Item = Self>) -> bool {
+        let total: f64 = shares.into_iter().map(Self::get).sum();
+        (total - 1.0).abs() < Self::EPSILON
+    }
+
     /// The larger of two.
     #[must_use]
     pub fn larger(self, other: Self) -> Self {
         if other.0 > self.0 { other } else { self }
     }
 
+    /// Whether it is too little to go on with.
+    #[inline]
+    pub fn is_negligible(self) -> bool {
+        self.0 < Self::NEGLIGIBLE
+    }
+
+    /// Whether it is too little of another to go on with.
+    #[inline]
+    pub fn is_negligible_in(self, whole: Self) -> bool {
+        self.0 < whole.0 * Self::NEGLIGIBLE
+    }
+
     /// Whether it is 0, but for rounding.
+    #[inline]
     pub fn is_none(self) -> bool {
         self.is_about(Self::NONE)
     }
 
     /// Whether it is 1, but for rounding.
+    #[inline]
     pub fn is_all(self) -> bool {
         self.is_about(Self::ALL)
     }
 
     /// Whether it is the same as another, but for rounding.
+    #[inline]
     pub fn is_about(self, other: Self) -> bool {
         (self.0 - other.0).abs() < Self::EPSILON
+    }
+
+    /// Whether it is the same as another, but for the rounding of rules' probabilities.
+    #[inline]
+    pub fn is_rounded_from(self, other: Self) -> bool {
+        (self.0 - other.0).abs() < Self::ROUNDING
+    }
+
+    /// Whether it is neither 0 nor 1, and not by rounding: whether chance decides.
+    pub fn is_partial(self) -> bool {
+        !self.is_none() && !self.is_all()
     }
 
     /// Whether it is more than another, and not by rounding.
@@ -112,6 +183,45 @@ impl Share {
     }
 }
 
+impl Mul for Share {
+    type Output = Self;
+
+    #[inline]
+    fn mul(self, other: Self) -> Self {
+        Self(self.0 * other.0)
+    }
+}
+
+impl MulAssign for Share {
+    #[inline]
+    fn mul_assign(&mut self, other: Self) {
+        self.0 *= other.0;
+    }
+}
+
+impl Add for Share {
+    type Output = Self;
+
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        Self((self.0 + other.0).min(1.0))
+    }
+}
+
+impl AddAssign for Share {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// Adds shares that exclude each other.
+impl Sum for Share {
+    fn sum<I: Iterator<Item = Self>>(shares: I) -> Self {
+        Self::new(shares.fold(0.0, |sum, share| sum + share.0))
+    }
+}
+
 impl From<Share> for f64 {
     fn from(share: Share) -> Self {
         share.0
@@ -131,13 +241,57 @@ mod tests {
     #[test]
     fn what_rounding_leaves_is_nothing() {
         let third = Share::new(1.0 / 3.0);
-        let all = Share::sum([third; 3]);
-        assert!(all.is_all() && all.complement().is_none());
-        assert!(Share::new(0.1).plus(Share::new(0.2)).is_about(Share::new(0.3)));
-        assert!(!Share::new(1e-5).is_none());
+        let all: Share = [third; 3].into_iter().sum();
+        assert!(all.is_all() && all.complement().is_none() && !all.is_partial());
+        assert!((Share::new(0.1) + Share::new(0.2)).is_about(Share::new(0.3)));
+        assert!(Share::new(1e-5).is_partial());
         assert_eq!(Share::new(1.0 + 1e-12).get(), 1.0);
-        assert_eq!(Share::of(1, 4).times(Share::of(1, 2)).get(), 0.125);
         assert!(Share::of(0, 0).is_none());
+    }
+
+    #[test]
+    fn parts_of_parts() {
+        let (quarter, half) = (Share::of(1, 4), Share::HALF);
+        let mut share = quarter * half;
+        assert_eq!(share.get(), 0.125);
+        share *= half;
+        assert_eq!(share, Share::ratio(3.0, 48.0));
+        assert_eq!(Share::ALL.split(3).get(), 1.0 / 3.0);
+        assert_eq!(half.power(3).get(), 0.125);
+        assert_eq!(half.power(0), Share::ALL);
+        assert_eq!(quarter.scaled(2.0), half);
+        assert_eq!(quarter.count(12), 3.0);
+        assert!(quarter.is_whole_number_of(12) && !quarter.is_whole_number_of(6));
+        assert!(Share::of(1, 3).is_whole_number_of(99_999));
+    }
+
+    #[test]
+    fn what_adds_up_to_all_lacks_nothing_and_has_nothing_twice() {
+        let third = Share::of(1, 3);
+        assert!(Share::add_up_to_all([third; 3]));
+        assert!(!Share::add_up_to_all([third; 2]) && !Share::add_up_to_all([third; 4]));
+    }
+
+    #[test]
+    fn sums_stay_within_a_whole() {
+        let mut sum = Share::new(0.7);
+        sum += Share::new(0.3000001);
+        assert_eq!(sum, Share::ALL);
+        assert_eq!(Share::HALF + Share::HALF, Share::ALL);
+        let none: Share = std::iter::empty().sum();
+        assert_eq!(none.get().to_bits(), 0f64.to_bits(), "not minus zero");
+    }
+
+    #[test]
+    fn rounded_and_negligible() {
+        let (thousandth, next) = (Share::of(1, 1000), Share::of(1, 1001));
+        assert!(thousandth.is_about(next) && !thousandth.is_rounded_from(next));
+        // As rules print one third.
+        assert!(Share::of(1, 3).is_rounded_from(Share::new(0.333_333_333_49)));
+        let rare = Share::new(1e-13);
+        assert!(!rare.is_negligible() && (rare * thousandth).is_negligible());
+        assert!(rare.is_negligible_in(Share::ALL) == rare.is_negligible());
+        assert!(!rare.is_negligible_in(thousandth));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use uturn_model::{Evidence, Family, Step, Supposition, Text};
+use uturn_model::{Evidence, Family, Share, Step, Supposition, Text};
 
 use crate::connection::Connection;
 use crate::packet::Packet;
@@ -13,7 +13,7 @@ use crate::question::Question;
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
     /// The probability of this end; the shares of all ends of a walk sum to 1.
-    pub share: f64,
+    pub share: Share,
     /// How it ends.
     pub kind: EndKind,
     /// The packet as it leaves, is delivered or is dropped.

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_no_process_has_no_user_and_no_group() {
+    fn what_no_process_sends_has_no_user_and_no_group() {
         let none = known(&[(PacketFact::exactly(FactSubject::Socket, 1), false)]);
         for subject in
             [FactSubject::User, FactSubject::Group, FactSubject::AnyGroup, FactSubject::Socket]
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_is_said_in_words() {
+    fn what_holds_is_described_in_words() {
         assert_eq!(users(1337, 1337).describe(true), "the sender's user is 1337");
         assert_eq!(users(0, 999).describe(false), "the sender's user is not at most 999");
         assert_eq!(users(1000, 1999).to_string(), "the sender's user is one from 1000 to 1999");

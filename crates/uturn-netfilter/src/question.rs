@@ -1,4 +1,4 @@
-//! Questions that a walk cannot answer, and the answers that it is told to assume.
+//! Questions that a walk cannot answer, and the answers that a caller lets it assume.
 
 use std::rc::Rc;
 

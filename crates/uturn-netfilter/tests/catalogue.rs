@@ -201,8 +201,9 @@ fn every_target_of_the_catalogue_is_walked_as_it_says() {
             }
             Treatment::BothWays(reason) => {
                 assert!(all.len() == 2 && all.iter().all(|end| end.unknown.len() == 1), "{name}");
-                let said = |end: &End| end.steps.iter().any(|step| step.why.contains(reason));
-                assert!(all.iter().all(said), "{name}");
+                let gives_reason =
+                    |end: &End| end.steps.iter().any(|step| step.why.contains(reason));
+                assert!(all.iter().all(gives_reason), "{name}");
             }
             Treatment::Partly(_) => unreachable!("no target is modelled in part"),
         }

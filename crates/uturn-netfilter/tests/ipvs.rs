@@ -6,7 +6,7 @@ mod common;
 
 use common::{ends, from, later, read, small_state, tcp};
 use uturn_model::capture::CapturedText;
-use uturn_model::{Capture, CaptureFile, StepKind};
+use uturn_model::{Capture, CaptureFile, Share, StepKind};
 use uturn_netfilter::ipvs::{self, Forwarding};
 use uturn_netfilter::{
     Connection, EndKind, Entry, Interface, Kernel, NodeState, Packet, Transport, routes,
@@ -422,8 +422,8 @@ fn shares_follow_the_scheduler() {
             .iter()
             .find(|end| end.packet.dst == "10.1.0.7".parse::<std::net::IpAddr>().unwrap());
         let first = first.unwrap();
-        assert!((first.share - share).abs() < 1e-9, "{scheduler}: {}", first.share);
-        assert!((all.iter().map(|end| end.share).sum::<f64>() - 1.0).abs() < 1e-9);
+        assert!(first.share.is_about(Share::new(share)), "{scheduler}: {}", first.share);
+        assert!(Share::add_up_to_all(all.iter().map(|end| end.share)));
         assert!(
             all.iter().all(|end| end.packet.dst != "10.1.0.9".parse::<std::net::IpAddr>().unwrap())
         );
@@ -527,7 +527,7 @@ fn only_the_first_packet_of_a_connection_is_scheduled() {
     assert_eq!(
         ends(&kernel, packet, &from("cbr0")),
         ["1.000 10.1.0.9:1000 > 203.0.113.1:80 local"],
-        "the middle of a connection that nobody knows: the node answers with a reset"
+        "the middle of an unknown connection: the node answers with a reset"
     );
     let unrelated = Connection::untranslated(&tcp("10.1.0.9:9", "10.9.9.9:9"));
     assert_eq!(

@@ -192,12 +192,12 @@ fn iptables_and_nftables_of_one_cluster_agree() {
                         continue;
                     }
                 }
-                let said = |kernel: &Kernel| -> Vec<String> {
+                let ends_of = |kernel: &Kernel| -> Vec<String> {
                     let own = own_address(kernel);
                     let all = ends(kernel, packet, &entry);
                     all.iter().map(|end| end.replace(&own, "own")).collect()
                 };
-                assert_eq!(said(&nftables), said(&iptables), "n{n} {entry:?} {packet:?}");
+                assert_eq!(ends_of(&nftables), ends_of(&iptables), "n{n} {entry:?} {packet:?}");
                 seen += 1;
             }
         }

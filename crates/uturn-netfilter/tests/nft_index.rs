@@ -78,7 +78,7 @@ const DOES: Words = &[
 fn rule() -> impl Strategy<Value = String> {
     let words = |words: Words| prop::sample::select(words.to_vec());
     (prop::collection::vec(words(TELLS), 0..3), words(DOES))
-        .prop_map(|(tells, does)| format!("{} {does}", tells.join(" ")))
+        .prop_map(|(matches, does)| format!("{} {does}", matches.join(" ")))
 }
 
 /// The rules, split into chains that run one after the other. No rule returns, and `accept`

@@ -298,7 +298,7 @@ fn what_iptables_keeps_in_nftables_counts_once() {
 
 #[test]
 fn only_a_chain_that_routes_makes_a_mark_count_for_the_route() {
-    let said = |kind: &str| {
+    let ends_of = |kind: &str| {
         let mut state =
             with(&table(&[(&format!("{kind} hook output priority -150"), "meta mark set 0x1")]));
         let more = "default via 10.1.0.9 dev cbr0 table 100\n";
@@ -308,8 +308,8 @@ fn only_a_chain_that_routes_makes_a_mark_count_for_the_route() {
         let kernel = Kernel::new(state).unwrap();
         ends(&kernel, tcp("0.0.0.0:40000", "192.0.2.1:80"), &Entry::Local)
     };
-    assert_eq!(said("filter"), ["1.000 10.0.0.2:40000 > 192.0.2.1:80 out eth0 via 10.0.0.1"]);
-    assert_eq!(said("route"), ["1.000 10.0.0.2:40000 > 192.0.2.1:80 out cbr0 via 10.1.0.9"]);
+    assert_eq!(ends_of("filter"), ["1.000 10.0.0.2:40000 > 192.0.2.1:80 out eth0 via 10.0.0.1"]);
+    assert_eq!(ends_of("route"), ["1.000 10.0.0.2:40000 > 192.0.2.1:80 out cbr0 via 10.1.0.9"]);
 }
 
 #[test]
@@ -347,10 +347,10 @@ fn the_other_family_has_rules_of_its_own() {
     );
     state.sysctls.set("net.ipv6.conf.all.forwarding", "1");
     let kernel = Kernel::new(state).unwrap();
-    let said = |to: &str| ends(&kernel, tcp("[fd00:1::9]:40000", to), &from("cbr0"));
-    assert_eq!(said("[fd00:9::1]:80"), ["1.000 [fd00:1::9]:40000 > [fd00:2::7]:8080 out eth0"]);
+    let ends_at = |to: &str| ends(&kernel, tcp("[fd00:1::9]:40000", to), &from("cbr0"));
+    assert_eq!(ends_at("[fd00:9::1]:80"), ["1.000 [fd00:1::9]:40000 > [fd00:2::7]:8080 out eth0"]);
     assert_eq!(
-        said("[fd00:9::2]:80"),
+        ends_at("[fd00:9::2]:80"),
         ["1.000 [fd00:1::9]:40000 > [fd00:9::2]:80 reject icmp6-port-unreachable"]
     );
 }

@@ -135,7 +135,7 @@ fn what_the_real_program_refuses_is_refused() {
 }
 
 #[test]
-fn what_something_else_printed_is_said_in_one_line() {
+fn what_something_else_printed_is_refused_in_one_line() {
     let list = "Chain INPUT (policy ACCEPT 5 packets, 300 bytes)\n pkts bytes target     prot opt \
                 in     out     source               destination         \n    5   300 ACCEPT     \
                 tcp  --  *      *       0.0.0.0/0            0.0.0.0/0            tcp dpt:22\n";

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use common::{from, read, small_state, tcp};
 use proptest::prelude::*;
-use uturn_model::Family;
+use uturn_model::{Family, Share};
 use uturn_netfilter::{EndKind, Kernel, addr, conntrack, ipset, ipvs, policy_rules, routes};
 
 fn ip(family: Family) -> BoxedStrategy<String> {
@@ -165,8 +165,7 @@ proptest! {
             let mut state = small_state(&rules);
             state.sets = sets.clone();
             let ends = Kernel::new(state).unwrap().walk(&tcp("10.1.0.9:1", "10.9.9.9:80"), &from("cbr0"), &[]);
-            let sum: f64 = ends.iter().map(|end| end.share).sum();
-            prop_assert!((sum - 1.0).abs() < 1e-9);
+            prop_assert!(Share::add_up_to_all(ends.iter().map(|end| end.share)));
         }
     }
 
@@ -225,13 +224,13 @@ proptest! {
         let kernel = Kernel::new(state).unwrap();
         for (src, entry) in [("10.1.0.9:1", from("cbr0")), ("0.0.0.0:1", uturn_netfilter::Entry::Local)] {
             for end in kernel.walk(&tcp(src, &vip.to_string()), &entry, &[]) {
-                prop_assert!(end.share > 0.0);
+                prop_assert!(end.share > Share::NONE);
                 let Some(connection) = end.connection.clone() else { continue };
                 let back = kernel.walk(&end.packet.reply(), &from("eth0"), &[connection]);
-                prop_assert!((back.iter().map(|end| end.share).sum::<f64>() - 1.0).abs() < 1e-9);
+                prop_assert!(Share::add_up_to_all(back.iter().map(|end| end.share)));
             }
-            let sum: f64 = kernel.walk(&tcp(src, &vip.to_string()), &entry, &[]).iter().map(|end| end.share).sum();
-            prop_assert!((sum - 1.0).abs() < 1e-9);
+            let ends = kernel.walk(&tcp(src, &vip.to_string()), &entry, &[]);
+            prop_assert!(Share::add_up_to_all(ends.iter().map(|end| end.share)));
         }
     }
 

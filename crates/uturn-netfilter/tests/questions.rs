@@ -5,6 +5,7 @@
 mod common;
 
 use common::{from, small, small_state, tcp};
+use uturn_model::Share;
 use uturn_netfilter::{Assumptions, End, EndKind, Entry, FactSubject, Kernel, PacketFact, nft};
 
 /// The ends with their answers, sorted: `the sender's user is 1337: drop`.
@@ -14,8 +15,7 @@ fn cases(kernel: &Kernel, entry: &Entry, assumed: &Assumptions) -> Vec<String> {
         Entry::Interface(_) => tcp("10.1.0.9:1000", "10.9.9.9:80"),
     };
     let ends = kernel.walk_assuming(&packet, entry, &[], assumed);
-    let total: f64 = ends.iter().map(|end| end.share).sum();
-    assert!((total - 1.0).abs() < 1e-9, "{total}");
+    assert!(Share::add_up_to_all(ends.iter().map(|end| end.share)), "{ends:?}");
     let mut all: Vec<String> = ends.iter().map(shown).collect();
     all.sort();
     all

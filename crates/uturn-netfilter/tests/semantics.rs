@@ -4,7 +4,7 @@
 mod common;
 
 use common::{ends, from, later, rules_of, show, small, small_state, tcp};
-use uturn_model::{Family, StepKind};
+use uturn_model::{Family, Share, StepKind};
 use uturn_netfilter::{
     EndKind, Entry, Kernel, NodeState, Packet, Transport, addr, iptables, policy_rules, routes,
 };
@@ -202,7 +202,7 @@ fn what_nobody_models_is_walked_both_ways_and_named() {
 }
 
 #[test]
-fn a_target_that_nobody_models_is_walked_both_ways() {
+fn a_target_that_is_not_modelled_is_walked_both_ways() {
     let shown = forwarded("-A FORWARD -j NFQUEUE --queue-num 1\n");
     assert_eq!(
         shown,
@@ -230,7 +230,7 @@ fn too_many_open_questions_end_unsettled() {
     let all = small(&text).walk(&tcp("10.1.0.9:1000", "10.9.9.9:80"), &from("cbr0"), &[]);
     assert!(all.len() < 10_000);
     assert!(all.iter().any(|end| end.kind == EndKind::Unsettled));
-    assert!((all.iter().map(|end| end.share).sum::<f64>() - 1.0).abs() < 1e-6);
+    assert!(Share::add_up_to_all(all.iter().map(|end| end.share)));
 }
 
 #[test]

@@ -232,7 +232,7 @@ fn a_rule_that_names_a_missing_set_is_not_loaded() {
 }
 
 #[test]
-fn a_rule_that_changes_a_set_is_walked_on_and_said() {
+fn a_rule_that_changes_a_set_is_walked_on_and_reported() {
     let text =
         "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j SET --add-set ip src --exist\nCOMMIT\n";
     let mut state = small_state(text);

@@ -1,4 +1,4 @@
-//! What had to be taken for true, each said once.
+//! The assumptions of a walk, each listed once.
 
 use uturn_model::Supposition;
 

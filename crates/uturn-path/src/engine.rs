@@ -154,6 +154,21 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// The nodes whose kernels are ready, with these.
+    pub fn runtimes(&self) -> impl Iterator<Item = (&'a Name, &Arc<NodeRuntime>)> {
+        self.runtimes.iter().filter_map(|(name, cell)| Some((*name, cell.get()?.as_ref().ok()?)))
+    }
+
+    /// What probes found so far.
+    pub fn probes(&self) -> ProbeCache {
+        self.probes.clone()
+    }
+
+    /// Shares what probes find with another engine, in whose cluster they find the same.
+    pub fn adopt_probes(&mut self, probes: &ProbeCache) {
+        self.probes = probes.clone();
+    }
+
     pub(crate) fn names(&self) -> &Names<'a> {
         self.names.get_or_init(|| Names::new(self.cluster))
     }
@@ -183,9 +198,10 @@ impl<'a> Engine<'a> {
     ) -> Option<&uturn_model::lb::Rule> {
         let (address, port) = match to {
             Destination::Address(address) => (address.ip(), address.port()),
-            Destination::Url { host, port, .. } | Destination::Host(host, port) => {
-                (host.parse().ok().or_else(|| self.names().anyone(host))?, port.number())
-            }
+            Destination::Url { host, port, .. } | Destination::Host(host, port) => (
+                host.parse().ok().or_else(|| self.names().address_for_any_client(host))?,
+                port.number(),
+            ),
             Destination::Service(..) | Destination::Ingress { .. } | Destination::Pod(..) => {
                 return None;
             }

@@ -40,8 +40,8 @@ impl<'a> Walk<'_, 'a> {
                 Stop::Unknown(mechanism) => {
                     ways.push(ended(state, Outcome::Unknown, Some(mechanism)));
                 }
-                // The peer whose address is on a rejection is told of it. A client's own node
-                // tells it on the spot.
+                // A rejection goes to the peer that has its destination address. A client's own node
+                // rejects at once, without a packet.
                 Stop::Refused(mechanism, by, outcome) if !is_on(from, by) => {
                     let (answer, why) = (state.answer(), Some(mechanism));
                     ways.extend(self.bring_home(by, from, asked, answer, outcome, why)?);
@@ -89,13 +89,13 @@ impl<'a> Walk<'_, 'a> {
         let (kind, why, outcome, mechanism) = match listening {
             Listening::Unknown => {
                 let why =
-                    format!("whether somebody listens on port {} is not given", leg.dst.port());
+                    format!("whether a process listens on port {} is not given", leg.dst.port());
                 state
                     .note(place, Step::new(StepKind::Unknown, why, self.engine.by(at)).seeing(leg));
                 return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
             }
             Listening::No => {
-                let why = format!("nobody listens on port {}", leg.dst.port());
+                let why = format!("no process listens on port {}", leg.dst.port());
                 let mechanism = match self.engine.lacks_rules(at, leg.dst, protocol) {
                     true => Mechanism::RuleMissing,
                     false => Mechanism::WrongPort,
@@ -109,7 +109,7 @@ impl<'a> Walk<'_, 'a> {
                     true => Mechanism::TlsBypassed,
                     false => Mechanism::WrongPort,
                 };
-                let why = "somebody listens here, and does not speak TLS".to_owned();
+                let why = "a process listens on this port, and does not speak TLS".to_owned();
                 (StepKind::Deliver, why, Outcome::TlsError, Some(mechanism))
             }
             Listening::Yes(why) => (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None),
@@ -118,7 +118,7 @@ impl<'a> Walk<'_, 'a> {
         self.bring_home(at, from, asked, state.answer(), outcome, mechanism)
     }
 
-    /// Takes the answer to `asked` back to who asked. It counts only if it gets there with
+    /// Takes the answer to `asked` back to the caller. It counts only if it gets there with
     /// the addresses that were asked.
     pub(crate) fn bring_home(
         &self,
@@ -135,7 +135,7 @@ impl<'a> Walk<'_, 'a> {
             .into_iter()
             .map(|Arrival { mut state, stop }| match stop {
                 Stop::At(party) if party == home && state.packet.leg() == expected => {
-                    // A load balancer's own getting is told where it goes on from it.
+                    // A load balancer's next step shows that it has the answer.
                     if !matches!(home, Peer::Balancer(_)) {
                         let step =
                             Step::new(StepKind::Deliver, "has its answer", self.engine.by(home));
@@ -200,7 +200,7 @@ impl<'a> Engine<'a> {
         let leg = state.packet.leg();
         let wanted = match home {
             Peer::Balancer(_) => "to the load balancer",
-            _ => "to who asked, with the address that was asked",
+            _ => "to the caller, from the address that it called",
         };
         if let Peer::Pod(pod) = party
             && let Some(node) = &pod.node

@@ -9,7 +9,7 @@ mod security_groups;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Mechanism, Node, Supposition};
+use uturn_model::{Evidence, Mechanism, Node, Share, Supposition};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
 
 use crate::assumed::add_new;
@@ -150,8 +150,8 @@ impl<'a> Walk<'_, 'a> {
             to => self.population.endpoints(to.ip()),
         };
         let picked = || ends.iter().filter_map(|end| Some((end.share, weight(end)?)));
-        let plain: f64 = picked().map(|(share, _)| share).sum();
-        let weighed: f64 = picked().map(|(share, weight)| share * weight).sum();
+        let plain: f64 = picked().map(|(share, _)| share.get()).sum();
+        let weighed: f64 = picked().map(|(share, weight)| share.get() * weight).sum();
         if picked().count() < 2 || weighed <= 0.0 {
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl<'a> Walk<'_, 'a> {
         let scale = plain / weighed;
         for end in ends.iter_mut() {
             if let Some(weight) = weight(end) {
-                end.share *= weight * scale;
+                end.share = end.share.scaled(weight * scale);
             }
         }
         Ok(())
@@ -176,12 +176,12 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let node = stay.node;
         state.share *= end.share;
-        state.chance |= end.share < 1.0;
+        state.chance |= end.share < Share::ALL;
         state.packet = end.packet;
         add_new(&mut state.supposed, end.supposed);
         add_new(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)).collect());
-        let untold = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
-        for step in end.steps.into_iter().skip(untold) {
+        let skipped = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
+        for step in end.steps.into_iter().skip(skipped) {
             state.note(Place::Node(node.name.clone()), step);
         }
         if let Some(connection) = end.connection {
@@ -239,7 +239,7 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// What a party's own doing rests on.
+    /// The evidence for what a peer does by itself.
     pub(crate) fn by(&self, party: Peer<'_>) -> Evidence {
         match party {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
@@ -250,7 +250,7 @@ impl<'a> Engine<'a> {
                 name: self.balancers()[i].name.clone(),
                 origin: self.balancer_origin(i),
             },
-            Peer::Outside => Evidence::Outside { what: "somebody outside".into() },
+            Peer::Outside => Evidence::Outside { what: "a host outside the cluster".into() },
         }
     }
 }

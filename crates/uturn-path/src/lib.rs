@@ -56,15 +56,15 @@ mod options;
 mod outline;
 mod packet;
 mod population;
+mod reason_set;
 mod resolve;
-mod share;
 mod unjudged;
 mod unmodelled;
 mod verdict;
 pub mod what_if;
 
 pub use engine::Engine;
-pub use engine::walk::Walk;
+pub use engine::walk::{ProbeCache, Walk};
 pub use error::WalkError;
 pub use exchange::health::Health;
 pub use exchange::listening::{Tls, tls_of};
@@ -76,5 +76,5 @@ pub use packet::{Exchange, Request, Waiting};
 pub use population::{
     Failover, FailoverRequest, Individuals, KnownDestination, Population, Results, TriesTargets,
 };
+pub use reason_set::ReasonSet;
 pub use resolve::ResolvedTarget;
-pub use share::{NEGLIGIBLE, ReasonSet};

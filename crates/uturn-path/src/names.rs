@@ -1,7 +1,7 @@
 //! From a host to addresses, as the client resolves it: its own hosts file, then the name
 //! servers of its `resolv.conf`, which in a pod are mostly CoreDNS.
 //!
-//! `uturn-dns` knows how CoreDNS answers and how libraries ask. Here is who answers at which
+//! `uturn-dns` knows how CoreDNS answers and how libraries ask. This module knows which server answers at which
 //! address: CoreDNS, the cache on the node, or the world outside, of which only Facts and
 //! the hosts of Ingresses are known.
 
@@ -43,7 +43,7 @@ pub(crate) struct Resolution {
     /// The address of the cluster's DNS Service that had to answer, where it did.
     pub(crate) through: Option<IpAddr>,
     /// Why it is not known what it leads to.
-    pub(crate) doubt: Option<Doubt>,
+    pub(crate) doubt: Option<UnresolvedReason>,
     /// Where it leads to a load balancer whose addresses are not known: its name, or one that
     /// it serves.
     pub(crate) balancer: Option<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Resolution {
 
 /// Why it is not known what a name leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Doubt {
+pub(crate) enum UnresolvedReason {
     /// A Corefile cannot be read.
     Unread,
     /// The world outside answers, and nothing says what.
@@ -156,9 +156,9 @@ impl<'a> Names<'a> {
                         let balancer = unknown.why.strip_prefix(outside::BALANCER);
                         found.balancer = balancer.map(str::to_owned);
                         let doubt = match () {
-                            () if unknown.settle == outside::SETTLE => Doubt::Outside,
-                            () if self.servers.are_unread() => Doubt::Unread,
-                            () => Doubt::Unmodelled(unknown.why.clone()),
+                            () if unknown.settle == outside::SETTLE => UnresolvedReason::Outside,
+                            () if self.servers.are_unread() => UnresolvedReason::Unread,
+                            () => UnresolvedReason::Unmodelled(unknown.why.clone()),
                         };
                         found.doubt = Some(doubt).filter(|_| balancer.is_none());
                         found.supposed.push(Supposition {
@@ -179,7 +179,7 @@ impl<'a> Names<'a> {
 
     /// An address that a host leads to, for any client: as servers outside resolve it,
     /// else as a pod does.
-    pub(crate) fn anyone(&self, host: &str) -> Option<IpAddr> {
+    pub(crate) fn address_for_any_client(&self, host: &str) -> Option<IpAddr> {
         let outside = self.resolve(Asker::Elsewhere, host).addresses;
         let pod = || {
             let pod = self.cluster.pods.values().find(|pod| !pod.spec.host_network)?;
@@ -228,7 +228,7 @@ impl Resolution {
         let of = |family: Family| {
             self.addresses.iter().copied().filter(move |ip| Family::of(*ip) == family).collect()
         };
-        // A node without IPv6 is no exception: who states IPv6 addresses only has IPv6.
+        // A cluster that states only IPv6 addresses has IPv6 on every node.
         let order = match asker {
             Asker::Pod(_) => [Family::V6, Family::V4],
             Asker::Elsewhere => Family::BOTH,
@@ -250,7 +250,7 @@ fn nothing(host: &str, why: &str) -> Step {
     Step::new(StepKind::Resolve, format!("{host} has no address: {why}"), by)
 }
 
-/// Most images have glibc; where musl would end elsewhere, that is said.
+/// Most images have glibc; where musl would end elsewhere, a step notes it.
 fn libraries_differ(host: &str, glibc: &LookupResult, musl: &LookupResult) -> Vec<Supposition> {
     let same = match (glibc, musl) {
         (LookupResult::Addresses(own), LookupResult::Addresses(other)) => {

@@ -13,7 +13,7 @@ use uturn_kubeproxy::{Program, pod_network};
 use uturn_model::capture::CaptureFile;
 use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::node::RpFilter;
-use uturn_model::{Capture, Cluster, Family, Node, ProxyMode, RulesPart, SourceName, Text};
+use uturn_model::{Capture, Cluster, Family, Name, Node, ProxyMode, RulesPart, SourceName, Text};
 use uturn_netfilter::{
     CaptureGap, Kernel, NodeState, ParseError, RouteEntry, RouteKind, ipset, iptables, ipvs, nft,
 };
@@ -58,6 +58,20 @@ impl NodeRuntime {
     /// Returns an error if the node's rules cannot be compiled.
     pub fn without_capture(cluster: &Cluster, node: &Node) -> Result<Self, WalkError> {
         Self::of(cluster, node, None)
+    }
+
+    /// Whether nodes without captures get the same rules in two clusters that have the same
+    /// settings.
+    pub fn have_same_rules(cluster: &Cluster, other: &Cluster) -> bool {
+        cluster.services == other.services && cluster.endpoints == other.endpoints
+    }
+
+    /// Whether a node has the same links to its pods in two clusters that have the same settings:
+    /// with the same rules, its kernel is the same in both.
+    pub fn has_same_links(name: &Name, cluster: &Cluster, other: &Cluster) -> bool {
+        let is_one_bridge = cluster.network.mode.value == NetworkMode::GlobalRouter;
+
+        is_one_bridge || own_addresses(cluster, name) == own_addresses(other, name)
     }
 
     fn of(cluster: &Cluster, node: &Node, capture: Option<&Capture>) -> Result<Self, WalkError> {
@@ -163,7 +177,7 @@ impl NodeRuntime {
             return tunnel.clone();
         }
         let ranges = peer.pod_cidrs.iter().map(IpNet::network);
-        let of_peer = own_addresses(cluster, peer).into_iter().chain(ranges);
+        let of_peer = own_addresses(cluster, &peer.name).into_iter().chain(ranges);
         let known = peer.tunnel_ips.iter().copied().chain(of_peer).chain([src]);
         let towards = |ip: IpAddr| {
             let routes = self.kernel.state().routes.iter();

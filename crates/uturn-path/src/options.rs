@@ -1,15 +1,15 @@
-//! How much a walk tells.
+//! How much detail a walk records.
 
-/// How much a walk tells.
+/// How much detail a walk records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Whether ways that end alike stay apart.
     pub every_way: bool,
-    /// Which ways are told hop by hop.
+    /// Which routes are recorded hop by hop.
     pub detail: Detail,
 }
 
-/// Which ways are told hop by hop.
+/// Which routes are recorded hop by hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// All.

@@ -1,4 +1,4 @@
-//! A packet on its way, who sends and gets it, and how a request ends.
+//! A packet on its way, the peers that send and receive it, and how a request ends.
 
 mod exchange;
 mod pace;
@@ -6,7 +6,9 @@ mod pace;
 use std::net::SocketAddr;
 
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Supposition};
+use uturn_model::{
+    Evidence, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Share, Supposition,
+};
 use uturn_netfilter::{Connection, Entry, Packet};
 
 pub(crate) use exchange::ended;
@@ -42,7 +44,7 @@ impl PartialEq for Peer<'_> {
 /// A packet on its way, with what it has seen and what it left behind.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketState {
-    pub(crate) share: f64,
+    pub(crate) share: Share,
     pub(crate) packet: Packet,
     pub(crate) way: Way,
     pub(crate) hops: Vec<Hop>,
@@ -67,7 +69,7 @@ pub(crate) struct PacketState {
 impl PacketState {
     pub(crate) fn new(packet: Packet) -> Self {
         Self {
-            share: 1.0,
+            share: Share::ALL,
             packet,
             way: Way::Out,
             hops: Vec::new(),
@@ -107,10 +109,18 @@ impl PacketState {
 
     /// Another packet in the same world, with the same memory and no hops yet.
     pub(crate) fn another(&self, packet: Packet, way: Way) -> Self {
-        Self { packet, way, share: 1.0, hops: Vec::new(), passed: 0, chance: false, ..self.clone() }
+        Self {
+            packet,
+            way,
+            share: Share::ALL,
+            hops: Vec::new(),
+            passed: 0,
+            chance: false,
+            ..self.clone()
+        }
     }
 
-    /// The same, where what came before this packet is told already.
+    /// The same, where the hops before this packet are recorded already.
     pub(crate) fn on_time(mut self) -> Self {
         self.tries = self.tries.forgotten();
         self
@@ -181,7 +191,7 @@ pub(crate) enum Stop<'a> {
     At(Peer<'a>),
     /// It is lost: no answer will come.
     Lost(Mechanism),
-    /// A peer on the way refused it, and tells the sender, who sees it as this.
+    /// A peer on the way refused it and notified the sender, which sees this outcome.
     Refused(Mechanism, Peer<'a>, Outcome),
     /// What becomes of it cannot be judged.
     Unknown(Mechanism),

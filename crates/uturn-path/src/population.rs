@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
-use uturn_model::Name;
 use uturn_model::lb::{Rule, Target};
 use uturn_model::route::Leg;
+use uturn_model::{Name, Share};
 
 use crate::error::WalkError;
 use crate::options::Detail;
@@ -109,7 +109,7 @@ pub trait Failover {
 
     /// Takes note of how the answers reached the client, which sent this share of its requests
     /// here.
-    fn note_answers(&self, sent: f64, answers: &[Exchange]);
+    fn note_answers(&self, sent: Share, answers: &[Exchange]);
 }
 
 /// A request that a load balancer takes from target to target.
@@ -128,7 +128,7 @@ pub struct FailoverRequest<'r> {
     pub timeout: Duration,
     /// Whether the next target is asked when one fails.
     pub next_target: bool,
-    /// Which ways are told hop by hop.
+    /// Which routes are recorded hop by hop.
     pub detail: Detail,
 }
 

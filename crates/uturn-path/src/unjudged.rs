@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_services_are_told_from_others() {
+    fn names_of_services_are_distinguished_from_others() {
         let meant = |host: &str| {
             let own = Name::new("shop").unwrap();
             service_named(host, "cluster.local", &own).map(|name| name.to_string())

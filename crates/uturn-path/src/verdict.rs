@@ -50,7 +50,7 @@ impl<'a> Walk<'_, 'a> {
     /// What becomes of a flow.
     pub(crate) fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
         let clients = self.engine.clients(&flow.from)?;
-        let share = 1.0 / clients.len() as f64;
+        let share = Share::of(1, clients.len());
         let mut ways = Vec::new();
         let gap = self.engine.gap_of_name(&flow.to);
         for client in clients {
@@ -87,7 +87,7 @@ impl<'a> Walk<'_, 'a> {
         for way in self.merged(ways) {
             add_new(&mut supposed, way.supposed);
             routes.push(Route {
-                share: Share::new(way.share),
+                share: way.share,
                 outcome: way.outcome,
                 late: way.late,
                 mechanisms: way.mechanisms,
@@ -147,7 +147,7 @@ impl<'a> Walk<'_, 'a> {
                 None => self.call(client, &target.request, state)?,
             };
             for mut way in asked {
-                way.share /= target.addresses.len() as f64;
+                way.share = way.share.split(target.addresses.len());
                 ways.push(way);
             }
         }

@@ -70,7 +70,7 @@ impl Engine<'_> {
     /// Returns an error if the flow cannot be walked in one of the cases.
     pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
         let verdicts = self.by_rules(flow)?;
-        match self.name_in_doubt(flow)? {
+        match self.unresolved_name(flow)? {
             Some(doubt) => self.by_name(flow, &doubt, verdicts),
             None => Ok(verdicts),
         }
@@ -221,7 +221,7 @@ fn is_possible(cluster: &Cluster, running: Running) -> bool {
 fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     let mut cluster = cluster.clone();
     let because = "one case of several";
-    let mut say = |about: &str, taken: &str| {
+    let mut add = |about: &str, taken: &str| {
         for supposition in
             cluster.supposed.iter_mut().filter(|supposition| *supposition.about == *about)
         {
@@ -230,16 +230,16 @@ fn as_running(cluster: &Cluster, running: Running) -> Cluster {
         }
     };
     if cluster.proxy.mode.is_supposed() {
-        say(MODE, &running.mode.to_string());
+        add(MODE, &running.mode.to_string());
         cluster.proxy.mode = Known::supposed(running.mode, because);
     }
     if running.tells_pods == Some(true) && cluster.proxy.detector.value == LocalDetector::None {
         let ranges = covering_each(&cluster.network.pod_cidrs.value);
-        say(CLUSTER_CIDR, "one that has all pods");
+        add(CLUSTER_CIDR, "one that has all pods");
         cluster.proxy.detector = Known::supposed(LocalDetector::ClusterCidr(ranges), because);
     }
     if running.tells_pods == Some(false) {
-        say(CLUSTER_CIDR, "none");
+        add(CLUSTER_CIDR, "none");
         cluster.proxy.detector = Known::supposed(LocalDetector::None, because);
     }
     if let Some(build) = running.build {
@@ -280,7 +280,7 @@ fn movers(cluster: &Cluster, client: &Client) -> Vec<NamespacedName> {
     }
 }
 
-/// The kinds of nodes that pods may run on: told apart by the Services that have endpoints
+/// The kinds of nodes that pods may run on: distinguished by the Services that have endpoints
 /// there. Those that a selector rules out are none.
 fn grounds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<Ground> {
     let wanted = movers.first().and_then(|name| cluster.pods.get(name));
@@ -458,7 +458,7 @@ fn describe_running(some: &[Running], all: &[Running]) -> Text {
 }
 
 impl Running {
-    /// What tells it from the others of its mode.
+    /// What distinguishes it from the others of its mode.
     fn how(&self) -> Option<&'static str> {
         match (self.build, self.tells_pods) {
             (Some(build), _) => {

@@ -51,7 +51,7 @@ spec: {kubeProxy: {mode: iptables, version: v1.34.4}}
 "#;
 
 /// Each verdict as `conditions: outcomes`.
-fn told(manifests: &str, from: &str, to: &str) -> Vec<String> {
+fn outcomes(manifests: &str, from: &str, to: &str) -> Vec<String> {
     let source = Source { name: "cluster.yaml".into(), text: manifests.into() };
     let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
     let engine = Engine::new(&cluster).unwrap();
@@ -61,7 +61,7 @@ fn told(manifests: &str, from: &str, to: &str) -> Vec<String> {
         protocol: uturn_model::Protocol::Tcp,
     };
     let verdicts = engine.cases(&flow).unwrap();
-    let said = verdicts.iter().map(|verdict| {
+    let lines = verdicts.iter().map(|verdict| {
         let outcomes: Vec<String> = verdict
             .outcomes
             .iter()
@@ -69,13 +69,13 @@ fn told(manifests: &str, from: &str, to: &str) -> Vec<String> {
             .collect();
         format!("{}: {}", verdict.conditions.join(" and "), outcomes.join(", "))
     });
-    said.collect()
+    lines.collect()
 }
 
 #[test]
-fn what_makes_no_difference_is_not_said() {
+fn what_makes_no_difference_is_not_reported() {
     assert_eq!(
-        told(PULL_REQUEST, "deploy/shop/client", "svc/shop/web"),
+        outcomes(PULL_REQUEST, "deploy/shop/client", "svc/shop/web"),
         [": 100 % answered at once"]
     );
 }
@@ -83,7 +83,7 @@ fn what_makes_no_difference_is_not_said() {
 #[test]
 fn the_mode_and_the_place_decide_together() {
     assert_eq!(
-        told(PULL_REQUEST, "deploy/shop/client", "http://10.0.0.100/"),
+        outcomes(PULL_REQUEST, "deploy/shop/client", "http://10.0.0.100/"),
         [
             "kube-proxy mode is iptables or nftables, with a cluster CIDR: 100 % answered at once",
             "kube-proxy mode is iptables or nftables, without a cluster CIDR and the client runs \
@@ -102,7 +102,7 @@ fn the_mode_and_the_place_decide_together() {
 fn what_is_stated_is_no_question() {
     let stated = format!("{PULL_REQUEST}{MODE}");
     assert_eq!(
-        told(&stated, "deploy/shop/client", "http://10.0.0.100/"),
+        outcomes(&stated, "deploy/shop/client", "http://10.0.0.100/"),
         [
             "kube-proxy has a cluster CIDR: 100 % answered at once",
             "kube-proxy has no cluster CIDR and the client runs on a node without an endpoint of \
@@ -118,11 +118,11 @@ fn what_is_stated_is_no_question() {
         MODE.replace("spec: {kube", "spec:\n  kube").replace("}}", "}")
     );
     assert_eq!(
-        told(&known, "deploy/shop/client", "http://10.0.0.100/"),
+        outcomes(&known, "deploy/shop/client", "http://10.0.0.100/"),
         [": 100 % answered at once"]
     );
     // Nodes do not move.
-    let from_node = told(&stated, "node/n1", "http://10.0.0.100/");
+    let from_node = outcomes(&stated, "node/n1", "http://10.0.0.100/");
     assert!(from_node.len() == 1 && from_node[0].starts_with(':'), "{from_node:?}");
 }
 
@@ -167,7 +167,7 @@ status: {{phase: Running, podIPs: [{{ip: 10.1.2.3}}]}}
 #[test]
 fn a_match_that_nobody_models_is_two_cases() {
     let rule = r"-A FORWARD -d 10.1.2.0/24 -m u32 --u32 0x0=0x1 -j DROP\n";
-    let all = told(&guarded(rule), "pod/shop/client", "pod/shop/web:8080");
+    let all = outcomes(&guarded(rule), "pod/shop/client", "pod/shop/web:8080");
     let [yes, no] = all.as_slice() else { panic!("{all:?}") };
     let written = "rule -A FORWARD -d 10.1.2.0/24 -m u32 --u32 \"0x0=0x1\" -j DROP (";
     assert!(yes.starts_with(written) && yes.ends_with(") matches: 100 % hangs"), "{yes}");
@@ -178,7 +178,7 @@ fn a_match_that_nobody_models_is_two_cases() {
 #[test]
 fn a_rule_that_keeps_or_passes_is_two_cases() {
     let rule = r"-A FORWARD -d 10.1.2.0/24 -j NFQUEUE --queue-num 0\n";
-    let all = told(&guarded(rule), "pod/shop/client", "pod/shop/web:8080");
+    let all = outcomes(&guarded(rule), "pod/shop/client", "pod/shop/web:8080");
     let [yes, no] = all.as_slice() else { panic!("{all:?}") };
     assert!(yes.ends_with(") lets it pass: 100 % answered at once"), "{yes}");
     assert!(no.ends_with(") keeps it: 100 % hangs"), "{no}");
@@ -187,14 +187,14 @@ fn a_rule_that_keeps_or_passes_is_two_cases() {
 #[test]
 fn a_match_that_decides_nothing_is_no_case() {
     let rule = r"-A FORWARD -d 10.1.2.0/24 -m u32 --u32 0x0=0x1 -j ACCEPT\n";
-    let all = told(&guarded(rule), "pod/shop/client", "pod/shop/web:8080");
+    let all = outcomes(&guarded(rule), "pod/shop/client", "pod/shop/web:8080");
     assert_eq!(all, [": 100 % answered at once"]);
 }
 
 #[test]
 fn of_two_rules_the_second_is_asked_only_where_the_first_lets_it() {
     let rules = r"-A FORWARD -d 10.1.2.0/24 -m u32 --u32 0x0=0x1 -j DROP\n-A FORWARD -d 10.1.2.0/24 -m u32 --u32 0x0=0x2 -j REJECT\n";
-    let all = told(&guarded(rules), "pod/shop/client", "pod/shop/web:8080");
+    let all = outcomes(&guarded(rules), "pod/shop/client", "pod/shop/web:8080");
     let ends: Vec<&str> = all.iter().map(|line| line.rsplit_once(": ").unwrap().1).collect();
     assert_eq!(ends, ["100 % hangs", "100 % refused", "100 % answered at once"], "{all:?}");
     let conditions: Vec<usize> = all.iter().map(|line| line.matches("rule ").count()).collect();
@@ -240,20 +240,20 @@ const COREFILE: &str = ".:53 {\n    kubernetes cluster.local\n    forward . /etc
 fn a_name_of_the_world_outside_is_two_cases() {
     let clear = named(COREFILE);
     assert_eq!(
-        told(&clear, "pod/shop/client", "http://api.example.com/"),
+        outcomes(&clear, "pod/shop/client", "http://api.example.com/"),
         [
             "api.example.com has an address outside the cluster: 100 % answered at once",
             "api.example.com has no address: 100 % name not found",
         ]
     );
-    assert_eq!(told(&clear, "pod/shop/client", "http://web/"), [": 100 % answered at once"]);
+    assert_eq!(outcomes(&clear, "pod/shop/client", "http://web/"), [": 100 % answered at once"]);
 }
 
 #[test]
 fn a_corefile_that_cannot_be_read_is_two_cases() {
     let broken = named(".:53 {\n    rewrite name\n    kubernetes cluster.local\n}");
     assert_eq!(
-        told(&broken, "pod/shop/client", "http://web/"),
+        outcomes(&broken, "pod/shop/client", "http://web/"),
         [
             "CoreDNS answers as usual, without the Corefile that cannot be read: 100 % answered \
              at once",
@@ -266,7 +266,7 @@ fn a_corefile_that_cannot_be_read_is_two_cases() {
 fn a_plugin_that_nobody_models_is_two_cases() {
     let odd = COREFILE.replace("    forward", "    alternate . NXDOMAIN 1.1.1.1\n    forward");
     let odd = odd.replace("kubernetes cluster.local", "etcd cluster.local");
-    let all = told(&named(&odd), "pod/shop/client", "http://web/");
+    let all = outcomes(&named(&odd), "pod/shop/client", "http://web/");
     let [yes, no] = all.as_slice() else { panic!("{all:?}") };
     assert!(yes.starts_with("CoreDNS answers web as usual, whatever it makes of this: "), "{yes}");
     assert!(yes.ends_with(": 100 % answered at once"), "{yes}");
@@ -274,7 +274,7 @@ fn a_plugin_that_nobody_models_is_two_cases() {
 }
 
 #[test]
-fn redirects_of_an_nginx_of_the_clusters_own_are_said() {
+fn redirects_of_an_nginx_in_the_cluster_are_reported() {
     let ingress = |more: &str| {
         format!(
             r#"{}---
@@ -289,7 +289,7 @@ spec:
             named(COREFILE)
         )
     };
-    let said = |text: String| {
+    let supposes = |text: String| {
         let source = Source { name: "cluster.yaml".into(), text };
         let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
         let engine = Engine::new(&cluster).unwrap();
@@ -297,6 +297,6 @@ spec:
             engine.supposed().iter().map(|supposition| supposition.about.to_string()).collect();
         all.iter().any(|about| about == "Ingress shop/web by http")
     };
-    assert!(said(ingress("")));
-    assert!(!said(ingress("nginx.ingress.kubernetes.io/ssl-redirect: \"false\"")));
+    assert!(supposes(ingress("")));
+    assert!(!supposes(ingress("nginx.ingress.kubernetes.io/ssl-redirect: \"false\"")));
 }

@@ -76,7 +76,7 @@ fn a_node_that_cannot_be_compiled_stays_an_error() {
 }
 
 #[test]
-fn an_error_of_one_flow_is_not_told_of_another() {
+fn an_error_of_one_flow_is_not_reported_for_another() {
     let cluster = cluster();
     let engine = Engine::new(&cluster).unwrap();
     // Health checks of the load balancer reach n2.

@@ -120,7 +120,7 @@ fn outcome(verdict: &Verdict) -> Outcome {
 }
 
 /// What was said of the name: each reason with what it rests on.
-fn said(verdict: &Verdict) -> Vec<String> {
+fn resolution(verdict: &Verdict) -> Vec<String> {
     let steps = verdict.routes.iter().flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
     steps
         .filter(|step| matches!(step.kind, StepKind::Resolve | StepKind::Unknown))
@@ -133,13 +133,13 @@ fn a_rewritten_name_leads_to_the_service() {
     let rule = "rewrite name shop.example.com web.shop.svc.cluster.local";
     let verdict = Case { rule, ..USUAL }.trace("http://shop.example.com/");
     assert_eq!(outcome(&verdict), Outcome::AT_ONCE);
-    let said = said(&verdict);
+    let steps = resolution(&verdict);
     assert!(
-        said[0].starts_with("shop.example.com. → web.shop.svc.cluster.local.  rewrite plugin, ")
-            && said[0].contains("coredns Corefile:6 (cluster.yaml:"),
-        "{said:?}"
+        steps[0].starts_with("shop.example.com. → web.shop.svc.cluster.local.  rewrite plugin, ")
+            && steps[0].contains("coredns Corefile:6 (cluster.yaml:"),
+        "{steps:?}"
     );
-    assert!(said[1].contains("→ 172.16.0.80: the Service's cluster IP  Service shop/web"));
+    assert!(steps[1].contains("→ 172.16.0.80: the Service's cluster IP  Service shop/web"));
 }
 
 #[test]
@@ -153,14 +153,14 @@ fn a_rewrite_to_a_service_without_the_port_is_refused_where_kube_proxy_refuses()
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_not_found_and_every_try_is_said() {
+fn an_unknown_name_is_not_found_and_every_try_is_listed() {
     let verdict = USUAL.trace("http://web.shopp/");
     assert_eq!(outcome(&verdict), Outcome::NameNotFound);
     assert_eq!(verdict.mechanisms, [Mechanism::NameUnresolved]);
-    let said = said(&verdict).join("\n");
+    let steps = resolution(&verdict).join("\n");
     assert!(
-        said.contains("there is no Service svc/shopp") || said.contains("no Service"),
-        "{said}"
+        steps.contains("there is no Service svc/shopp") || steps.contains("no Service"),
+        "{steps}"
     );
     assert!(
         verdict.supposed.iter().any(|supposition| supposition.settle.contains("dns.outside")),
@@ -172,7 +172,7 @@ fn a_name_that_nobody_knows_is_not_found_and_every_try_is_said() {
 fn short_names_are_searched_for() {
     for name in ["web", "web.shop", "web.shop.svc", "web.shop.svc.cluster.local", "WEB"] {
         let verdict = USUAL.trace(&format!("http://{name}/"));
-        assert_eq!(outcome(&verdict), Outcome::AT_ONCE, "{name}: {:?}", said(&verdict));
+        assert_eq!(outcome(&verdict), Outcome::AT_ONCE, "{name}: {:?}", resolution(&verdict));
     }
     assert_eq!(outcome(&USUAL.trace("each:8080")), Outcome::AT_ONCE);
     let own_search = r#", dnsPolicy: None, dnsConfig: {nameservers: [172.16.0.10], searches: [svc.cluster.local]}"#;
@@ -190,7 +190,7 @@ fn a_pod_with_the_nodes_dns_knows_no_service() {
     let alias = r#", dnsPolicy: Default, hostAliases: [{ip: 172.16.0.80, hostnames: [web.here]}]"#;
     let verdict = Case { pod: alias, ..USUAL }.trace("http://web.here/");
     assert_eq!(outcome(&verdict), Outcome::AT_ONCE);
-    assert!(said(&verdict)[0].contains("hostAliases"));
+    assert!(resolution(&verdict)[0].contains("hostAliases"));
 }
 
 #[test]
@@ -198,20 +198,23 @@ fn a_question_that_reaches_nobody_finds_no_name() {
     // No pod carries the label that the DNS Service selects.
     let verdict = Case { dns: "other", ..USUAL }.trace("http://web/");
     assert_eq!(outcome(&verdict), Outcome::NameNotFound);
-    let said = said(&verdict).join("\n");
-    assert!(said.contains("the question to the cluster's DNS at 172.16.0.10:53"), "{said}");
-    assert!(said.contains("no-endpoint"), "{said}");
+    let steps = resolution(&verdict).join("\n");
+    assert!(steps.contains("the question to the cluster's DNS at 172.16.0.10:53"), "{steps}");
+    assert!(steps.contains("no-endpoint"), "{steps}");
     // An address needs no name.
     let verdict = Case { dns: "other", ..USUAL }.trace("http://172.16.0.80/");
     assert_eq!(outcome(&verdict), Outcome::AT_ONCE);
 }
 
 #[test]
-fn a_corefile_that_does_not_parse_is_said() {
+fn a_corefile_that_does_not_parse_is_reported() {
     let verdict = Case { rule: "rewrite name", ..USUAL }.trace("http://web/");
     assert_eq!(outcome(&verdict), Outcome::NameNotFound);
-    let said = said(&verdict).join("\n");
-    assert!(said.contains("Corefile cannot be read") && said.contains("cluster.yaml:"), "{said}");
+    let steps = resolution(&verdict).join("\n");
+    assert!(
+        steps.contains("Corefile cannot be read") && steps.contains("cluster.yaml:"),
+        "{steps}"
+    );
 }
 
 #[test]

@@ -84,22 +84,24 @@ fn check(engine: &Engine<'_>, expected: &ExpectedFlow) -> Option<String> {
         Ok(verdicts) => verdicts,
         Err(why) => return Some(why.to_string()),
     };
-    let [said] = verdicts.as_slice() else { return Some(format!("{} verdicts", verdicts.len())) };
+    let [verdict] = verdicts.as_slice() else {
+        return Some(format!("{} verdicts", verdicts.len()));
+    };
     let mut wanted = expected.outcomes.clone();
     wanted.sort_by_key(|end| end.0);
-    let mut found = said.outcomes.clone();
+    let mut found = verdict.outcomes.clone();
     found.sort_by_key(|end| end.0);
     let alike = wanted.len() == found.len()
-        && wanted
-            .iter()
-            .zip(&found)
-            .all(|(a, b)| a.0 == b.0 && (a.1 - b.1.get()).abs() < uturn_model::Share::EPSILON);
+        && wanted.iter().zip(&found).all(|(a, b)| a.0 == b.0 && a.1.is_about(b.1));
     if !alike {
-        return Some(format!("{wanted:?} expected, {found:?} predicted ({:?})", said.mechanisms));
+        return Some(format!(
+            "{wanted:?} expected, {found:?} predicted ({:?})",
+            verdict.mechanisms
+        ));
     }
     match &expected.mechanisms {
-        Some(wanted) if *wanted != said.mechanisms => {
-            Some(format!("{wanted:?} expected, {:?} predicted", said.mechanisms))
+        Some(wanted) if *wanted != verdict.mechanisms => {
+            Some(format!("{wanted:?} expected, {:?} predicted", verdict.mechanisms))
         }
         _ => None,
     }

@@ -40,8 +40,8 @@ fn of_class(class: &ClassExplanation) -> String {
     let mut text = format!("  {pods}: {}\n", outcomes.join("; or "));
     text.push_str(&list("in common", &class.common));
     let [own, next] = &class.unlike_next;
-    text.push_str(&list("not in the next class", own));
-    text.push_str(&list("only in the next class", next));
+    text.push_str(&list("unlike the next class, has", own));
+    text.push_str(&list("unlike the next class, lacks", next));
     text
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use uturn_model::{Flow, Mechanism, Outcome, Protocol};
+use uturn_model::{Flow, Mechanism, Outcome, Protocol, Share};
 
 use crate::style::Style;
 use crate::{table, words};
@@ -34,7 +34,7 @@ pub struct FlowReport {
     /// The flow.
     pub flow: Flow,
     /// What the scenario says.
-    pub expected: Vec<(Outcome, f64)>,
+    pub expected: Vec<(Outcome, Share)>,
     /// What the engine says, where it was asked.
     pub predicted: Option<Predicted>,
     /// What the kernel did.
@@ -60,7 +60,7 @@ pub struct ProbeReport {
 #[derive(Clone, Debug)]
 pub struct Predicted {
     /// Outcomes with their shares.
-    pub outcomes: Vec<(Outcome, f64)>,
+    pub outcomes: Vec<(Outcome, Share)>,
     /// Why.
     pub mechanisms: Vec<Mechanism>,
 }
@@ -95,7 +95,7 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
     places.sort_unstable();
     places.dedup();
     // A place that all cases share is printed once, below.
-    let says_where = places.len() > 1 || style.wide;
+    let shows_place = places.len() > 1 || style.wide;
     let mut rows = Vec::new();
     let mut notes = String::new();
     for case in cases {
@@ -109,7 +109,7 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
             } else {
                 [""; 3]
             };
-            let names = names[..if says_where { 3 } else { 2 }].iter().map(ToString::to_string);
+            let names = names[..if shows_place { 3 } else { 2 }].iter().map(ToString::to_string);
             row.splice(0..0, names);
             let agrees = differences.is_empty();
             row.push(if agrees { style.green("agrees") } else { style.red("DIFFERS") });
@@ -146,7 +146,7 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
         }
     }
     let mut heading = vec!["SCENARIO", "CASE", "FROM", "TO"];
-    if says_where {
+    if shows_place {
         heading.insert(2, "WHERE");
     }
     if verifies {
@@ -197,12 +197,10 @@ fn alike(flows: &[FlowReport]) -> Vec<(&FlowReport, usize)> {
     rows
 }
 
-fn shares(outcomes: &[(Outcome, f64)]) -> String {
+fn shares(outcomes: &[(Outcome, Share)]) -> String {
     let parts: Vec<String> = outcomes
         .iter()
-        .map(|(outcome, share)| {
-            format!("{} {outcome}", words::share(uturn_model::Share::new(*share)))
-        })
+        .map(|(outcome, share)| format!("{} {outcome}", words::share(*share)))
         .collect();
     parts.join(", ")
 }

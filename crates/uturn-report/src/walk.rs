@@ -1,7 +1,7 @@
 //! One packet through one node: every way that the walk can end.
 
 use uturn_model::route::Leg;
-use uturn_model::{Step, StepKind, Supposition};
+use uturn_model::{Share, Step, StepKind, Supposition};
 
 use crate::style::Style;
 use crate::trace::end as place;
@@ -11,7 +11,7 @@ use crate::{trace, words};
 #[derive(Clone, Debug)]
 pub struct WalkEnd {
     /// The share of packets with this end: more than 0 and at most 1.
-    pub share: f64,
+    pub share: Share,
     /// The word of the contract: `local`, `forward`, `drop`, `reject`, `unsettled`.
     pub end: &'static str,
     /// What kind of drop or rejection it is.
@@ -165,7 +165,7 @@ pub fn text(ends: &[WalkEnd], style: Style) -> String {
             "end {} of {} · {} · {ending} · {} → {}",
             i + 1,
             ends.len(),
-            words::share(uturn_model::Share::new(end.share)),
+            words::share(end.share),
             place(end.leg.src),
             place(end.leg.dst)
         );

@@ -69,8 +69,8 @@ pub fn seconds(time: Duration) -> String {
 /// A verdict in a line: `1 in 3 answered after 4 s, 2 in 3 answered at once`; endings
 /// beyond the first few are counted.
 pub fn verdict(verdict: &Verdict, most: usize) -> String {
-    let told = verdict.outcomes.iter().take(most);
-    let mut parts: Vec<String> = told
+    let shown = verdict.outcomes.iter().take(most);
+    let mut parts: Vec<String> = shown
         .map(|(outcome, part)| match share(*part).as_str() {
             "always" => outcome.to_string(),
             part => format!("{part} {outcome}"),
@@ -127,8 +127,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_said_as_people_say_them() {
-        for (number, said) in [
+    fn shares_are_written_as_fractions() {
+        for (number, text) in [
             (1.0, "always"),
             (1.0 / 3.0, "1 in 3"),
             (0.333_333_333_49, "1 in 3"),
@@ -139,14 +139,14 @@ mod tests {
             (0.0042, "0.4 %"),
             (0.00001, "less than 0.1 %"),
         ] {
-            assert_eq!(share(Share::new(number)), said);
+            assert_eq!(share(Share::new(number)), text);
         }
     }
 
     #[test]
     fn long_numbers_are_grouped() {
-        let said = [0, 999, 8748, 12_345, 139_510_081].map(grouped);
-        assert_eq!(said, ["0", "999", "8748", "12\u{202f}345", "139\u{202f}510\u{202f}081"]);
+        let text = [0, 999, 8748, 12_345, 139_510_081].map(grouped);
+        assert_eq!(text, ["0", "999", "8748", "12\u{202f}345", "139\u{202f}510\u{202f}081"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How long a scan takes, and how it grows: `cargo bench -p uturn-scan --bench scan -- FILE`
+//! How long a scan takes, beside hashing a million keys, and how it grows: `cargo bench -p uturn-scan --bench scan -- FILE`
 //! for each file that `cargo xtask gen-cluster` wrote; of several, exponents are said. Without
 //! a file: a small cluster, by classes and one flow after the other.
 
@@ -13,10 +13,14 @@ use uturn_model::{Client, Flow, NamespacedName, Verdict};
 use uturn_path::Engine;
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 use uturn_snapshot::{Source, read};
+use uturn_testing::yardstick::{Beside, hash_keys};
 
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A scan is measured beside hashing so many keys.
+const KEYS: usize = 1_000_000;
 
 fn main() {
     let files: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
@@ -31,6 +35,7 @@ fn main() {
         let cluster =
             read(vec![Source { name: file.as_str().into(), text }]).expect("manifests").cluster;
         let load = start.until_now();
+        let hashing = time_of_hashing();
         let start = Spent::so_far();
         let engine = Engine::new(&cluster).expect("rules that can be walked");
         let scanner = Scanner::new(&engine);
@@ -38,6 +43,7 @@ fn main() {
         let ready = start.until_now();
         let met = scanner.scan(&targets).expect("verdicts");
         let scan = start.until_now();
+        let beside = Beside { work: scan.busy, yardstick: hashing.min(time_of_hashing()) };
         let fine = met.iter().filter(|result| result.verdicts.iter().all(Verdict::is_fine));
         println!(
             "{file}: {} nodes, {} pods, {} targets; load {load} ({:.0} MB/s); scan {scan} \
@@ -59,6 +65,7 @@ fn main() {
             all.iter().sum::<usize>(),
             all.iter().max().unwrap_or(&0)
         );
+        println!("  scan takes {:.1} times as long as hashing {KEYS} keys", beside.ratio());
         if let Some((size_before, scan_before)) = before {
             let exponent = (scan.busy / scan_before).ln() / (size / size_before).ln();
             println!("  scan grows with the size to the power of {exponent:.2}");
@@ -105,6 +112,19 @@ fn busy() -> Option<f64> {
     Some(ticks.sum::<Option<f64>>()? / 100.0)
 }
 
+/// The shortest time on the processor that hashing takes, of a few. It has one thread.
+fn time_of_hashing() -> f64 {
+    let start = Instant::now();
+    let clock = || own_time().unwrap_or_else(|| start.elapsed().as_secs_f64());
+    Beside::shortest_of(3, clock, || hash_keys(KEYS), || ()).work
+}
+
+/// Seconds that this thread was on the processor, where the kernel reports it.
+fn own_time() -> Option<f64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(text.split_whitespace().next()?.parse::<f64>().ok()? / 1e9)
+}
+
 /// The most memory this process has had, where the kernel reports it.
 fn most_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -138,13 +158,15 @@ fn beside_brute_force() {
             }
             cluster.pods.len() * targets.len()
         });
+        let beside = Beside { work: 1.0 / classes, yardstick: time_of_hashing() };
         println!(
             "{nodes} nodes, {} pods, {} targets: {} classes, {:.1} times as fast as {flows} flows \
-             one by one",
+             one by one, {:.3} times as long as hashing {KEYS} keys",
             cluster.pods.len(),
             targets.len(),
             met.len(),
             classes * flows as f64 / each,
+            beside.ratio(),
         );
     }
 }

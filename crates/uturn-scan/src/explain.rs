@@ -46,7 +46,7 @@ pub struct ClassExplanation {
     pub result: ScanResult,
     /// What all of them have in common.
     pub common: Vec<ClassTrait>,
-    /// What tells them from the next class of the target: what only they have, and what only
+    /// What distinguishes them from the next class of the target: what only they have, and what only
     /// that class has. Both are empty if only the order differs in which the load balancer tries
     /// its targets, and for the last class.
     pub unlike_next: [Vec<ClassTrait>; 2],

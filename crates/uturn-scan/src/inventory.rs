@@ -1,4 +1,4 @@
-//! Who is there, counted once: nodes and pods in classes that no rule of the cluster can
+//! What the cluster has, counted once: nodes and pods in classes that no rule of the cluster can
 //! tell apart, and what leads from an address or a port to them.
 //!
 //! Rules tell addresses apart by ranges (security groups, `loadBalancerSourceRanges`,
@@ -86,7 +86,7 @@ pub(crate) struct NodeClass {
 }
 
 /// What has an address.
-pub(crate) struct Holders<'a> {
+pub(crate) struct AddressOwners<'a> {
     /// The node that packets to it are delivered to.
     pub(crate) towards: Option<u32>,
     /// The pod outside its node's network that has it: the last one, if several do.
@@ -173,11 +173,11 @@ impl<'a> Inventory<'a> {
             .collect();
         let mut counted: Vec<Counted<'a>> = Vec::with_capacity(nodes.len());
         let mut numbers = [Numbers::default(), Numbers::default()];
-        let told_apart: FastSet<&Name> = captured.iter().map(|(name, _)| *name).collect();
+        let separate: FastSet<&Name> = captured.iter().map(|(name, _)| *name).collect();
         for (place, node) in nodes.iter().enumerate() {
             let is_odd = odd.contains(&(place as u32));
             let node = plain.remove(&node.name).map_or(Cow::Borrowed(*node), Cow::Owned);
-            let key = NodeKey::of(&node, discriminators, is_odd || told_apart.contains(&node.name));
+            let key = NodeKey::of(&node, discriminators, is_odd || separate.contains(&node.name));
             let zoned = numbers[1].of((key.clone(), node.zone().map(str::to_owned)));
             let plain = numbers[0].of((key, None));
             counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });
@@ -246,7 +246,7 @@ impl<'a> Inventory<'a> {
     }
 
     /// What has an address.
-    pub(crate) fn holders(&self, ip: IpAddr) -> Holders<'a> {
+    pub(crate) fn holders(&self, ip: IpAddr) -> AddressOwners<'a> {
         let nodes = self.nodes_at.get(&ip).map_or(&[][..], Vec::as_slice);
         let pods = self.pods_at(ip);
         let range = self.ranges.holder(ip);
@@ -260,7 +260,7 @@ impl<'a> Inventory<'a> {
             && range.is_none_or(|range| towards == Some(range));
         let clients = pods.iter().filter_map(|pod| self.client_places[pod.number as usize]);
         let (pod, client) = (pods.last().map(|resident| resident.pod), clients.max());
-        Holders { towards, pod, client, is_node: !nodes.is_empty(), is_plain }
+        AddressOwners { towards, pod, client, is_node: !nodes.is_empty(), is_plain }
     }
 
     /// Every node that has something to do with an address.

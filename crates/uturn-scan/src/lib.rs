@@ -19,8 +19,8 @@
 //! A scan of 5,000 nodes, 150,000 pods and 10,000 targets walks a few thousand packets.
 //! `inventory` counts nodes and pods that no rule of the cluster can tell apart, once. For each
 //! target `partition::scope` finds the Services whose rules its packets can meet, and
-//! `partition::target_classes` puts nodes, endpoints and clients into classes and picks who
-//! represents each. Targets with equal signatures (`partition::signature`) share their verdicts;
+//! `partition::target_classes` puts nodes, endpoints and clients into classes and picks a
+//! representative of each. Targets with equal signatures (`partition::signature`) share their verdicts;
 //! for the others `reduced` makes a small cluster in which each object represents many, and the
 //! engine walks that, one client of each class (`schedule::target_walk`). Numbers enter as shares,
 //! where rules or load balancers pick one of many. Where a load balancer asks one target after the
@@ -43,6 +43,7 @@ mod distinguish;
 mod exhaustive;
 mod explain;
 mod failover;
+mod hop_by_hop;
 mod inventory;
 mod numbers;
 mod parallel;

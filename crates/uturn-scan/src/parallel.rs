@@ -30,7 +30,7 @@ pub(crate) fn side_by_side<Piece: Send, Done: Send>(
         let helpers: Vec<_> = (0..helpers).map_while(helper).collect();
         let mut number = 0;
         hand_out(&mut |piece| {
-            // Who receives is here until the end.
+            // The receiver lives until the end, so this cannot fail.
             let _ = send.send((number, piece));
             number += 1;
         });

@@ -65,7 +65,7 @@ impl<'a> PreparedScan<'a> {
         Ok(Scope::new(&self.classifier.inventory, &self.listeners, asked))
     }
 
-    /// How closely a target has to be looked at, as far as it can be told beforehand.
+    /// How closely a target has to be looked at, as far as this is known beforehand.
     pub(crate) fn care(&self, scope: &Scope<'a>) -> Care {
         let (inventory, discriminators) =
             (&self.classifier.inventory, &self.classifier.discriminators);
@@ -73,16 +73,16 @@ impl<'a> PreparedScan<'a> {
         let scheduler = &*proxy.ipvs_scheduler;
         let is_even =
             proxy.mode.value != ProxyMode::Ipvs || scheduler.is_empty() || is_even(scheduler);
-        let is_told_apart = discriminators.are_blind
+        let are_distinguished = discriminators.are_blind
             || scope.is_tangled
             || discriminators.are_uneven
             || !is_even
             || self.takes_any_source(scope.asked.to.ip());
-        if scope.picks_by_client() || (is_told_apart && inventory.has_captures()) {
+        if scope.picks_by_client() || (are_distinguished && inventory.has_captures()) {
             // Captured rules may lead to endpoints of any Service: which pods are endpoints is
             // not known.
             Care::EveryPod
-        } else if is_told_apart {
+        } else if are_distinguished {
             Care::EveryNode
         } else {
             Care::Classes
@@ -91,8 +91,8 @@ impl<'a> PreparedScan<'a> {
 
     /// Whether the whole cluster has to be walked, and not a reduced one.
     pub(crate) fn walks_whole(&self, scope: &Scope<'a>, care: Care) -> bool {
-        let is_told_apart = care != Care::Classes;
-        (is_told_apart && self.classifier.inventory.has_captures())
+        let are_distinguished = care != Care::Classes;
+        (are_distinguished && self.classifier.inventory.has_captures())
             || self.takes_any_source(scope.asked.to.ip())
     }
 

@@ -4,16 +4,13 @@ use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use uturn_model::{Pod, Verdict};
-use uturn_path::{Detail, Engine, Options, WalkError};
+use uturn_path::{Detail, Engine, WalkError};
 
 use crate::clients::{ClientClass, Pods, ScanResult};
 use crate::exhaustive;
 use crate::explain::{self, TargetExplanation};
-use crate::inventory::Caller;
-use crate::partition::target_classes::Care;
+use crate::hop_by_hop::{self, HopJob, HopWalker};
 use crate::prepared::PreparedScan;
-use crate::reduced::reduced_cluster::reduced_cluster;
-use crate::reduced::representatives::Representatives;
 use crate::schedule;
 use crate::targets::{self, ScanTarget};
 
@@ -85,7 +82,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
     }
 
     /// Why clients share a class: what the clients of each class of a scan have in common, and
-    /// what tells them from the next class of the same target.
+    /// what distinguishes them from the next class of the same target.
     ///
     /// # Errors
     /// A target does not exist.
@@ -117,7 +114,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
     }
 
     /// The same where only the likeliest ways that fail are asked for: of many ways, the
-    /// others are not told step by step.
+    /// others are not recorded step by step.
     ///
     /// # Errors
     /// The flow cannot be walked.
@@ -125,40 +122,37 @@ impl<'e, 'a> Scanner<'e, 'a> {
         self.explained(result, Detail::Worst)
     }
 
+    /// The same for many results of a large cluster, on all processors. Returns what `of` makes of
+    /// the place and the verdicts of each result, in the order of the results.
+    ///
+    /// # Errors
+    /// Returns an error in place of each result whose flow cannot be walked.
+    pub fn explain_each_worst<T: Send>(
+        &self,
+        results: &[&ScanResult],
+        of: impl Fn(usize, &[Verdict]) -> T + Sync,
+    ) -> Vec<Result<T, WalkError>> {
+        let prepared = match self.prepared() {
+            Ok(prepared) => prepared,
+            Err(why) => return results.iter().map(|_| Err(why.clone())).collect(),
+        };
+        hop_by_hop::walk_all(self.engine, &mut prepared.borrow_mut(), results, Detail::Worst, of)
+    }
+
     fn explained(&self, result: &ScanResult, detail: Detail) -> Result<Vec<Verdict>, WalkError> {
-        let flow = result.flow();
         if !self.is_large() {
-            return self.engine.verdicts(&flow);
+            return self.engine.verdicts(&result.flow());
         }
         let mut prepared = self.prepared()?.borrow_mut();
         let scope = prepared.scope(self.engine, &result.target)?;
-        let care = prepared.care(&scope);
-        if prepared.walks_whole(&scope, care) {
-            return self.engine.verdicts(&flow);
-        }
-        let at = result.clients.at as u32;
-        let classes = prepared.classifier.classify(scope, care, Some(at));
-        let inventory = &prepared.classifier.inventory;
-        let (cluster, weights) = reduced_cluster(inventory, &classes);
-        let weights = (care == Care::Classes).then_some(weights);
-        let representatives = Representatives::new(inventory, &cluster, weights);
-        let engine = representatives.engine();
-        if let Some(list) = representatives.list() {
-            list.begin(Caller { place: inventory.homes[at as usize], at });
-        }
-        let options = Options { detail, ..self.engine.options() };
-        let walk = engine.walk(options, &representatives);
-        let mut verdict = match walk.verdict_at(&flow, &classes.scope.asked.target()) {
-            Err(WalkError::NeedsWhole) => return self.engine.verdicts(&flow),
-            verdict => verdict?,
+        let Some(job) = HopJob::new(&mut prepared, scope, result) else {
+            return self.engine.verdicts(&result.flow());
         };
-        verdict.supposed.splice(0..0, self.engine.supposed().iter().cloned());
-        let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
-        for step in hops.flat_map(|hop| &mut hop.steps) {
-            // Which line it is depends on all the rules.
-            step.by.clear_generated_line();
+        let inventory = &prepared.classifier.inventory;
+        match HopWalker::new(self.engine, inventory, detail).walk(&job) {
+            Err(WalkError::NeedsWhole) => self.engine.verdicts(&result.flow()),
+            verdict => Ok(vec![verdict?]),
         }
-        Ok(vec![verdict])
     }
 
     /// Whether the rules of its nodes are too much to be written in full for a single flow.

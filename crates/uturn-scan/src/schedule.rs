@@ -199,7 +199,7 @@ impl<'a> TargetJobs<'a> {
         let unsettled = std::mem::take(&mut self.unsettled);
         let classify_again = |walk: &mut dyn FnMut(Placed<'a>)| {
             for (at, TargetJob { target, target_classes, .. }) in unsettled {
-                // Captured rules may lead to endpoints of any Service: who is one is not known.
+                // Captured rules may lead to endpoints of any Service, so any pod may be one.
                 let care = match prepared.classifier.inventory.has_captures() {
                     true => Care::EveryPod,
                     false => Care::EveryNode,

@@ -15,7 +15,7 @@ use std::env;
 use proptest::prelude::*;
 use uturn_model::{Cluster, Mechanism, NamespacedName, Outcome, Share, Verdict};
 use uturn_path::Engine;
-use uturn_scan::Scanner;
+use uturn_scan::{ScanResult, Scanner};
 use uturn_snapshot::{Source, read};
 
 use dice::Dice;
@@ -35,11 +35,7 @@ fn same(own: &Verdict, other: &Verdict) -> bool {
     let (own, other) = (ends(own), ends(other));
     own.1 == other.1
         && own.0.len() == other.0.len()
-        && own
-            .0
-            .iter()
-            .zip(&other.0)
-            .all(|(a, b)| a.0 == b.0 && (a.1.get() - b.1.get()).abs() < 1e-9)
+        && own.0.iter().zip(&other.0).all(|(a, b)| a.0 == b.0 && a.1.is_rounded_from(b.1))
 }
 
 /// A cluster as its text says.
@@ -59,16 +55,27 @@ fn check(cluster: &Cluster, text: &str) -> Result<(), TestCaseError> {
     let mut known = BTreeSet::new();
     targets.retain(|target| known.insert(format!("{} {}", target.object, target.label)));
     let met = scanner.scan(&targets).expect("verdicts");
-    let mut said: BTreeMap<(String, &NamespacedName), &Verdict> = BTreeMap::new();
+    let mut predicted: BTreeMap<(String, &NamespacedName), &Verdict> = BTreeMap::new();
     for result in &met {
         prop_assert_eq!(result.verdicts.len(), 1);
         prop_assert!(result.clients.pods.iter().any(|pod| *pod == result.clients.first));
         prop_assert_eq!(result.clients.pods.nodes().len(), result.clients.nodes, "{}", text);
         for pod in result.clients.pods.iter() {
             let key = (format!("{} {}", result.target.object, result.target.label), pod);
-            let before = said.insert(key, &result.verdicts[0]);
+            let before = predicted.insert(key, &result.verdicts[0]);
             prop_assert!(before.is_none(), "{} is in two classes of {}", pod, result.target.to);
         }
+    }
+    // What walks share in order to explain results changes none of them.
+    let all: Vec<&ScanResult> = met.iter().collect();
+    let explain = |results: &[&ScanResult]| -> Vec<Vec<Verdict>> {
+        let explained = scanner.explain_each_worst(results, |_, verdicts| verdicts.to_vec());
+        explained.into_iter().map(|verdicts| verdicts.expect("a verdict")).collect()
+    };
+    for (result, explained) in all.iter().zip(explain(&all)) {
+        let flow = result.flow();
+        prop_assert_eq!(&explained, &explain(&[*result])[0], "{:?}\n{}", flow, text);
+        prop_assert!(same(&explained[0], &result.verdicts[0]), "{flow:?}\n{text}");
     }
     // A separate engine: without anything that the scan has cached.
     let judge = Engine::new(cluster).expect("rules that can be walked");
@@ -78,23 +85,23 @@ fn check(cluster: &Cluster, text: &str) -> Result<(), TestCaseError> {
         let (target, found) = (&result.target, &result.verdicts);
         for pod in result.clients.pods.iter() {
             let key = (format!("{} {}", target.object, target.label), pod);
-            let Some(said) = said.get(&key) else {
+            let Some(predicted) = predicted.get(&key) else {
                 return Err(TestCaseError::fail(format!("{pod} is in no class\n{text}")));
             };
             prop_assert!(
-                same(said, &found[0]),
+                same(predicted, &found[0]),
                 "{} to {} {}:\nclasses     {:?}\nbrute force {:?}\n{}",
                 pod,
                 target.to,
                 target.label,
-                ends(said),
+                ends(predicted),
                 ends(&found[0]),
                 text
             );
             seen += 1;
         }
     }
-    prop_assert_eq!(seen, said.len());
+    prop_assert_eq!(seen, predicted.len());
     prop_assert_eq!(seen, judge.flows(targets.len()));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use uturn_model::route::{StepKind, Way};
-use uturn_model::{Cluster, Outcome};
+use uturn_model::{Cluster, Outcome, Share};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Source, read};
@@ -126,10 +126,10 @@ proptest! {
         for (merged, single) in merged.iter().zip(&single) {
             let explained = scanner.explain(merged).unwrap();
             let verdict = &explained[0];
-            let sum: f64 = verdict.outcomes.iter().map(|(_, share)| share.get()).sum();
-            prop_assert!((sum - 1.0).abs() < 1e-9);
-            let raw: f64 = verdict.routes.iter().map(|route| route.share.get()).sum();
-            prop_assert!((raw - 1.0).abs() < 1e-6, "routes add up to {}", raw);
+            let outcomes = verdict.outcomes.iter().map(|(_, share)| *share);
+            prop_assert!(Share::add_up_to_all(outcomes), "{:?}", verdict.outcomes);
+            let routes = verdict.routes.iter().map(|route| route.share);
+            prop_assert!(Share::add_up_to_all(routes), "{:?}", verdict.routes);
             for route in &verdict.routes {
                 prop_assert_eq!(
                     route.mechanisms.is_empty(),
@@ -149,7 +149,7 @@ proptest! {
             prop_assert_eq!(&verdict.mechanisms, &single.verdicts[0].mechanisms);
             for ((a, x), (b, y)) in verdict.outcomes.iter().zip(&single.verdicts[0].outcomes) {
                 prop_assert_eq!(a, b);
-                prop_assert!((x.get() - y.get()).abs() < 1e-9);
+                prop_assert!(x.is_rounded_from(*y));
             }
         }
     }
@@ -182,7 +182,7 @@ proptest! {
             prop_assert_eq!(iptables.outcomes.len(), nftables.outcomes.len());
             for ((a, x), (b, y)) in iptables.outcomes.iter().zip(&nftables.outcomes) {
                 prop_assert_eq!(a, b);
-                prop_assert!((x.get() - y.get()).abs() < 1e-6);
+                prop_assert!(x.is_about(*y));
             }
         }
     }

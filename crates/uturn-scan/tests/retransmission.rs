@@ -83,7 +83,7 @@ const USUAL: Case = Case {
 };
 
 /// The outcomes, by how late: seconds, or nothing where it hangs.
-fn told(case: &Case) -> Vec<(Option<u64>, f64)> {
+fn waits(case: &Case) -> Vec<(Option<u64>, f64)> {
     let text = CLUSTER
         .replace("MODE", case.mode)
         .replace("FACTS", case.facts)
@@ -115,10 +115,7 @@ fn told(case: &Case) -> Vec<(Option<u64>, f64)> {
     alone.sort_by_key(|end| end.0);
     assert_eq!(classes.len(), alone.len(), "{classes:?} {alone:?}");
     for (own, other) in classes.iter().zip(&alone) {
-        assert!(
-            own.0 == other.0 && (own.1.get() - other.1.get()).abs() < 1e-9,
-            "{classes:?} {alone:?}"
-        );
+        assert!(own.0 == other.0 && own.1.is_rounded_from(other.1), "{classes:?} {alone:?}");
     }
     let seconds = |outcome: &Outcome| outcome.after().map(|after: Duration| after.as_secs());
     alone.iter().map(|(outcome, share)| (seconds(outcome), share.get())).collect()
@@ -143,25 +140,25 @@ fn halved(seconds: &[u64]) -> Vec<(Option<u64>, f64)> {
 #[test]
 fn what_was_dropped_before_it_was_kept_is_thrown_again() {
     let old = halved(&[0, 1, 3, 7, 15, 31, 63]);
-    assert_eq!(told(&USUAL), old);
-    assert_eq!(told(&Case { mode: "nftables", ..USUAL }), old);
+    assert_eq!(waits(&USUAL), old);
+    assert_eq!(waits(&Case { mode: "nftables", ..USUAL }), old);
     let new = halved(&[0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67]);
-    assert_eq!(told(&Case { kernel: "6.8.0-45-generic", ..USUAL }), new);
+    assert_eq!(waits(&Case { kernel: "6.8.0-45-generic", ..USUAL }), new);
 }
 
 #[test]
 fn what_was_kept_goes_the_same_way() {
     // On the other node: the client's has passed it on, and remembers where to.
-    assert_eq!(told(&Case { facts: THERE, ..USUAL }), half_hangs());
-    assert_eq!(told(&Case { facts: THERE, mode: "nftables", ..USUAL }), half_hangs());
-    // Who keeps its endpoint keeps it at once.
-    assert_eq!(told(&Case { affinity: "ClientIP", ..USUAL }), half_hangs());
-    assert_eq!(told(&Case { affinity: "ClientIP", mode: "nftables", ..USUAL }), half_hangs());
+    assert_eq!(waits(&Case { facts: THERE, ..USUAL }), half_hangs());
+    assert_eq!(waits(&Case { facts: THERE, mode: "nftables", ..USUAL }), half_hangs());
+    // A client with session affinity keeps its endpoint.
+    assert_eq!(waits(&Case { affinity: "ClientIP", ..USUAL }), half_hangs());
+    assert_eq!(waits(&Case { affinity: "ClientIP", mode: "nftables", ..USUAL }), half_hangs());
 }
 
 #[test]
 fn a_datagram_is_sent_once() {
-    assert_eq!(told(&Case { protocol: Protocol::Udp, ..USUAL }), half_hangs());
+    assert_eq!(waits(&Case { protocol: Protocol::Udp, ..USUAL }), half_hangs());
 }
 
 #[test]
@@ -188,7 +185,7 @@ fn classes_of_clients_meet_the_same_dice() {
                     let what = format!("{} {pod} {}", case.label, met.target.label);
                     assert_eq!(scanned.len(), walked.len(), "{what}: {scanned:?} {walked:?}");
                     for (a, b) in scanned.iter().zip(&walked) {
-                        let same = a.0 == b.0 && (a.1.get() - b.1.get()).abs() < 1e-9;
+                        let same = a.0 == b.0 && a.1.is_rounded_from(b.1);
                         assert!(same, "{what}: {scanned:?} {walked:?}");
                         late += usize::from(a.0.after() == Some(Duration::from_secs(1)));
                     }

@@ -1,17 +1,17 @@
-//! How fast manifests become a cluster, beside `serde_json` making its values of the same
-//! bytes: `cargo bench -p uturn-snapshot --bench load -- FILE` for each JSON file that
+//! How fast manifests become a cluster, beside splitting the same bytes into words and beside
+//! `serde_json` making its values of them: `cargo bench -p uturn-snapshot --bench load -- FILE` for each JSON file that
 //! `cargo xtask gen-cluster` wrote; `--brief` only reads them, for a profiler. Figures are of processor time, not of the clock.
 
 #![expect(clippy::needless_pass_by_value, reason = "a text is let go where it is read")]
 #![expect(clippy::print_stdout, reason = "a program that talks to people")]
 
 use std::fmt::Write;
-use std::hint::black_box;
 use std::path::PathBuf;
 use std::{env, fs};
 
 use serde_json::Value;
 use uturn_snapshot::{Loaded, Source, load, read};
+use uturn_testing::yardstick::{Beside, split_into_words};
 
 /// How much of a file is also measured as YAML and as JSON with a line for each value, in
 /// bytes, and is given to `serde_json`: that of a whole cluster would take gigabytes.
@@ -58,21 +58,24 @@ fn cluster_of(text: String) -> Loaded {
     read(vec![Source { name: "-".into(), text }]).expect("manifests")
 }
 
-/// The best of three.
+/// The best of three, and how many times as long it is as splitting the text into words.
 fn print_time<T>(what: &str, text: &str, run: impl Fn(String) -> T) -> T {
     let timed = || {
-        let text = text.to_owned();
-        let before = worked();
-        let made = black_box(run(text));
-        (worked() - before, made)
+        let copy = text.to_owned();
+        Beside::once(worked, || run(copy), || split_into_words(text))
     };
     let (first, made) = timed();
     drop(made);
     let (second, made) = timed();
     drop(made);
     let (third, made) = timed();
+    let times = first.shortest(second).shortest(third);
     let size = text.len() as f64 / 1e6;
-    println!("  {what:<28} {:>6.0} MB/s of {size:.0} MB", size / first.min(second).min(third));
+    println!(
+        "  {what:<28} {:>6.0} MB/s of {size:.0} MB, {:.2} times as long as splitting it into words",
+        size / times.work,
+        times.ratio(),
+    );
     made
 }
 

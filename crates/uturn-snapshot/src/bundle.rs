@@ -14,7 +14,7 @@ use uturn_model::{Capture, Name, Origin};
 
 use crate::capture::read_capture;
 use crate::fault::Fault;
-use crate::source::{Beside, Source, gather_manifests};
+use crate::source::{OtherFiles, Source, gather_manifests};
 
 /// Where the captures are.
 const NODES: &str = "nodes";
@@ -23,7 +23,7 @@ const NODES: &str = "nodes";
 #[derive(Debug, Default)]
 pub(crate) struct Bundle {
     pub(crate) sources: Vec<Source>,
-    pub(crate) beside: Beside,
+    pub(crate) beside: OtherFiles,
     pub(crate) captures: BTreeMap<Name, Capture>,
     pub(crate) faults: Vec<Fault>,
 }

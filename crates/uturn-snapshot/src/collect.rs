@@ -8,7 +8,7 @@ use crate::documents::{OURS, each_document, each_item, what_it_lacks};
 use crate::fault::{Fault, Faults, Note, Twice};
 use crate::kinds::take;
 use crate::scenario::{self, Scenario};
-use crate::source::{Beside, Source, TEMPLATE};
+use crate::source::{OtherFiles, Source, TEMPLATE};
 
 /// The objects and the faults.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Collected {
 }
 
 /// Reads every document of every source. A source's text is let go once it is read.
-pub(crate) fn collect(sources: Vec<Source>, beside: &Beside) -> Collected {
+pub(crate) fn collect(sources: Vec<Source>, beside: &OtherFiles) -> Collected {
     let Collected { mut objects, mut scenarios, faults } = Collected::default();
     let mut places = scenario::Places::new();
     let mut others = Vec::new();

@@ -2,8 +2,8 @@
 //!
 //! A value that follows from something written is *derived* and carries its ground; a value
 //! that nothing gives is *supposed* and listed in [`Cluster::supposed`] with what would
-//! settle it. What nobody asks for is not supposed: without load balancers, nothing is said
-//! about clouds.
+//! settle it. What no object needs is not supposed: without load balancers, no cloud is
+//! supposed.
 
 mod balancers;
 mod clouds;

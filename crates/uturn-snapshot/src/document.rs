@@ -322,14 +322,14 @@ fn repeated<K: AsRef<str>>(keys: &[K]) -> Vec<(usize, usize)> {
 /// Reports repeated keys and keeps the last of each.
 fn with_last_of_repeated<'a>(
     mut entries: Vec<Entry<'a>>,
-    say: &mut dyn FnMut(Trouble),
+    report: &mut dyn FnMut(Trouble),
 ) -> Vec<Entry<'a>> {
     let again = repeated(&entries);
     if again.is_empty() {
         return entries;
     }
     for (first, later) in &again {
-        say(Trouble::repeated(&entries[*later], entries[*first].line));
+        report(Trouble::repeated(&entries[*later], entries[*first].line));
     }
     let mut dropped = std::collections::HashSet::new();
     let mut last: std::collections::HashMap<usize, usize> = std::collections::HashMap::new();

@@ -82,7 +82,7 @@ pub(crate) struct Faults {
     last: Option<Text>,
     /// Notes, which are no faults.
     notes: Vec<Note>,
-    /// Objects that are there already: said once for all of them.
+    /// Objects that occur more than once: one message for all of them.
     twice: Vec<Twice>,
 }
 

@@ -53,7 +53,7 @@ pub use load_balancer::{
 };
 pub use manifests::Manifests;
 pub use scenario::Scenario;
-use source::Beside;
+use source::OtherFiles;
 pub use source::{Source, gather};
 
 /// What was read.
@@ -107,13 +107,13 @@ pub fn load_gathered(manifests: Manifests, mut faults: Vec<Fault>) -> Result<Loa
 /// # Errors
 /// All faults of all sources.
 pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
-    read_with(sources, BTreeMap::new(), &Beside::default(), false)
+    read_with(sources, BTreeMap::new(), &OtherFiles::default(), false)
 }
 
 fn read_with(
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
-    beside: &Beside,
+    beside: &OtherFiles,
     complete: bool,
 ) -> Result<Loaded, Vec<Fault>> {
     let collected = collect::collect(sources, beside);

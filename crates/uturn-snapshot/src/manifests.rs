@@ -13,7 +13,7 @@ use uturn_model::{Capture, Cluster, Name, ObjectKind, ObjectRef, Text};
 use crate::document::{self, Keep, Value};
 use crate::edit::{self, At, Change, Tree};
 use crate::fault::Fault;
-use crate::source::{Beside, Source, gather_manifests};
+use crate::source::{OtherFiles, Source, gather_manifests};
 use crate::{Loaded, bundle, read_with, scenario};
 
 /// Texts, and captures of nodes beside them.
@@ -21,7 +21,7 @@ use crate::{Loaded, bundle, read_with, scenario};
 pub struct Manifests {
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
-    beside: Beside,
+    beside: OtherFiles,
     /// Whether they are the whole cluster.
     complete: bool,
     /// The Scenario and the case that is the cluster, if it is one.

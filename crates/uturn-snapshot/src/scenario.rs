@@ -31,7 +31,7 @@
 //! | --- | --- |
 //! | `network` | `global-router`: pods of node i have 10.1.i.0/24. `vpc-cni`: 10.0.i.0/24, out of the VPC |
 //! | `backends` | pods `web-1` … (label `app: web`, port `http` 8080): on the `last` node, the `first`, `each`, or `none` |
-//! | `clients` | who `clients` means in a flow: `each` or `first`: pods `client-i` on those nodes; `host`: the nodes themselves; `none` |
+//! | `clients` | what `clients` means in a flow: `each` or `first`: pods `client-i` on those nodes; `host`: the nodes themselves; `none` |
 //!
 //! The VPC is 10.0.0.0/16, Services have 172.16.0.0/16, unless **facts** say otherwise; the
 //! fields of **facts** are those of a Facts document's `spec`.
@@ -88,7 +88,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use uturn_model::{
-    Cluster, Flow, IpNet, Mechanism, Name, Origin, Outcome, Protocol, ProxyMode, Text,
+    Cluster, Flow, IpNet, Mechanism, Name, Origin, Outcome, Protocol, ProxyMode, Share, Text,
 };
 
 use crate::decode::facts::{self, Fact};
@@ -139,7 +139,7 @@ pub struct ExpectedFlow {
     /// The flow.
     pub flow: Flow,
     /// The outcomes with their shares, which add up to 1. Empty if nothing is expected.
-    pub outcomes: Vec<(Outcome, f64)>,
+    pub outcomes: Vec<(Outcome, Share)>,
     /// The stated mechanisms of failure, sorted.
     pub mechanisms: Option<Vec<Mechanism>>,
     /// Where it was written.

@@ -11,7 +11,7 @@ use uturn_model::{Origin, Text};
 
 use crate::fault::{Fault, Faults};
 
-pub(crate) use layout::{Beside, TEMPLATE};
+pub(crate) use layout::{OtherFiles, TEMPLATE};
 
 /// A text and what the user calls it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub fn gather(paths: &[PathBuf]) -> (Vec<Source>, Vec<Fault>) {
 }
 
 /// The same without the files of folders that hold no object of a cluster.
-pub(crate) fn gather_manifests(paths: &[PathBuf]) -> (Vec<Source>, Beside, Vec<Fault>) {
+pub(crate) fn gather_manifests(paths: &[PathBuf]) -> (Vec<Source>, OtherFiles, Vec<Fault>) {
     let Gathering { mut sources, faults, mut beside, .. } = Gathering::of(paths);
     beside.leave_out(&mut sources);
     (sources, beside, faults.into_vec())
@@ -47,7 +47,7 @@ struct Gathering {
     faults: Faults,
     /// Files and folders that were reached, by their real path.
     reached: HashSet<PathBuf>,
-    beside: Beside,
+    beside: OtherFiles,
     /// How many folders are open.
     depth: usize,
 }

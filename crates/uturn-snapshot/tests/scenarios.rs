@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use uturn_model::network::NetworkMode;
-use uturn_model::{Mechanism, Outcome};
+use uturn_model::{Mechanism, Outcome, Share};
 use uturn_snapshot::scenario::{Case, Scenario, read_all};
 use uturn_snapshot::{Source, gather, load, read};
 
@@ -43,8 +43,8 @@ fn every_scenario_is_complete() {
             assert_eq!(cluster.supposed, [], "{} {label}", scenario.name);
             assert!(!flows.is_empty(), "{} {label}", scenario.name);
             for flow in flows {
-                let sum: f64 = flow.outcomes.iter().map(|(_, share)| share).sum();
-                assert!((sum - 1.0).abs() < 1e-9, "{} {label}", scenario.name);
+                let shares = flow.outcomes.iter().map(|(_, share)| *share);
+                assert!(Share::add_up_to_all(shares), "{} {label}", scenario.name);
             }
         }
     }
@@ -72,11 +72,12 @@ fn the_loop_by_number_of_nodes() {
     let alone = scenarios.iter().find(|scenario| &*scenario.name == "l7-loop-one-node").unwrap();
     let alone = &alone.cases[0].flows[0];
     let failed = Outcome::Status { code: 504, after: Duration::from_secs(4) };
-    assert_eq!(alone.outcomes, [(failed, 1.0)]);
+    assert_eq!(alone.outcomes, [(failed, Share::ALL)]);
     let case = &scenario.cases[3];
     let clients: Vec<String> = case.flows.iter().map(|flow| flow.flow.from.to_string()).collect();
     assert_eq!(clients, ["pod/shop/client-1", "pod/shop/client-2", "pod/shop/client-3"]);
-    assert_eq!(case.flows[1].outcomes, [(LATE, 1.0 / 3.0), (Outcome::AT_ONCE, 1.0 - 1.0 / 3.0)]);
+    let third = Share::of(1, 3);
+    assert_eq!(case.flows[1].outcomes, [(LATE, third), (Outcome::AT_ONCE, third.complement())]);
     assert_eq!(case.flows[1].mechanisms, Some(vec![Mechanism::AsymmetricReturn]));
     let cluster = &case.cluster;
     assert_eq!(cluster.nodes["n3"].internal_ips[0].to_string(), "10.0.0.13");
@@ -133,7 +134,11 @@ fn shapes_and_modes() {
     assert_eq!(case.flows[0].outcomes, [], "nothing is expected");
     assert_eq!(
         case.flows[2].outcomes,
-        [(Outcome::Hangs, 0.25), (Outcome::Refused, 0.25), (Outcome::NameNotFound, 0.5)]
+        [
+            (Outcome::Hangs, Share::of(1, 4)),
+            (Outcome::Refused, Share::of(1, 4)),
+            (Outcome::NameNotFound, Share::HALF)
+        ]
     );
 }
 

@@ -1,7 +1,8 @@
-//! What tests of several crates share.
+//! What tests and benchmarks of several crates share.
 //!
-//! **Owns** how a test says that it cannot run on this machine ([`skip`]), and how it runs
-//! real tools in a network namespace of its own ([`in_a_namespace`]). **Refuses** everything
+//! **Owns** how a test says that it cannot run on this machine ([`skip`]), how it runs
+//! real tools in a network namespace of its own ([`in_a_namespace`]), and what benchmarks print
+//! their figures beside ([`yardstick`]). **Refuses** everything
 //! that only one crate's tests need, and to be more than a dev-dependency (but of
 //! `uturn-conformance`, which is nothing but a test).
 //! **Start reading** below; `xtask/src/test.rs` has the other end.
@@ -13,6 +14,8 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 use std::thread;
+
+pub mod yardstick;
 
 /// Names the file in which `cargo xtask test` collects the tests that were skipped.
 pub const LIST: &str = "UTURN_SKIPPED";
@@ -83,7 +86,7 @@ impl Display for Requirement {
     }
 }
 
-/// Says that a test, or a part of one, cannot run on this machine, and why. The test then
+/// Notes that a test, or a part of one, cannot run on this machine, and why. The test then
 /// returns: cargo counts it as passed, `cargo xtask test` lists it as skipped.
 ///
 /// # Panics

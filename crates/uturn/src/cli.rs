@@ -1,4 +1,4 @@
-//! What is typed.
+//! The command line: commands, their options and the texts of `--help`.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::packet::{Carried, Owner, Place};
 #[command(name = "uturn", bin_name = "uturn", version, propagate_version = true)]
 #[command(after_help = "\
 Exit status: 0 nothing found or all agrees, 1 something found, 2 wrong usage or bad input,
-3 it could not be done here.
+3 cannot run here (no manifests, no root for the lab).
 
 Begin with: uturn scan -f examples/shop")]
 pub(crate) struct Cli {
@@ -22,7 +22,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Where they stand in the help.
+/// The heading of the global options in `--help`.
 const EVERYWHERE: &str = "Options of every command";
 
 /// Flags of every command.
@@ -48,7 +48,7 @@ pub(crate) enum ColorChoice {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Find flows that fail: every class of client against every target
+    /// Find the flows that fail, from every client to every target
     #[command(after_help = "Examples:
   uturn scan -f deploy/
   uturn scan -f deploy/ -f facts.yaml -o sarif > uturn.sarif
@@ -58,9 +58,9 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   uturn trace -f examples/shop --from pod/shop/web-0 --to http://shop.example.com/
   uturn trace -f deploy/ --from deploy/shop/web --to svc/shop/api:80
-  uturn trace -f deploy/ --from outside --to ingress/shop/front -o svg > way.svg")]
+  uturn trace -f deploy/ --from outside --to ingress/shop/front -o svg > trace.svg")]
     Trace(Trace),
-    /// Go through a checklist: each line ok, failed or unknown, with what to ask next
+    /// Go through a checklist: lines are ok, failed or unknown, with what to look at next
     #[command(after_help = "Examples:
   uturn check service shop/front -f deploy/
   uturn check dns -f deploy/")]
@@ -90,7 +90,7 @@ pub(crate) enum Command {
     /// Build scenarios on a real kernel and measure them
     #[command(subcommand)]
     Lab(Lab),
-    /// Run a load balancer that does what the cloud's does (the lab uses it)
+    /// Run a load balancer that behaves as the cloud's does (the lab uses it)
     #[command(subcommand)]
     Lb(Lb),
     /// Print a completion script
@@ -133,10 +133,10 @@ pub(crate) struct Scan {
     /// List every finding; without it, a long list is grouped by cause
     #[arg(long)]
     pub(crate) all: bool,
-    /// Walk every pod against every target, without classes (small clusters)
+    /// Walk every pod to every target, without equivalence classes (for small clusters)
     #[arg(long)]
     pub(crate) exhaustive: bool,
-    /// Print which pods share a class of clients and why, and no findings
+    /// Print which pods share an equivalence class and why, instead of findings
     #[arg(long, conflicts_with_all = ["exhaustive", "baseline", "write_baseline"])]
     pub(crate) explain_classes: bool,
     /// Output format
@@ -324,16 +324,16 @@ pub(crate) struct Explain {
 pub(crate) struct Rules {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
-    /// The node
+    /// The node whose rules to print
     #[arg(long, value_name = "NODE")]
     pub(crate) node: String,
-    /// kube-proxy's mode, instead of what the cluster says
+    /// kube-proxy's mode, instead of the one that the input states
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<ProxyMode>,
-    /// kube-proxy's version, instead of what the cluster says
+    /// kube-proxy's version, instead of the one that the input states
     #[arg(long, value_name = "VERSION")]
     pub(crate) kube_proxy_version: Option<Version>,
-    /// Which rules; nft in nftables mode and iptables in the others, when not given
+    /// Which rules to print; by default nft in nftables mode, else iptables
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<RulesFormat>,
 }
@@ -355,30 +355,30 @@ pub(crate) enum RulesFormat {
 #[derive(Args, Debug)]
 pub(crate) struct Walk {
     /// The capture: a folder with iptables.save, nft.txt, ipset.save, ipvs.save, addr,
-    /// route, rule, sysctl (those that there are)
+    /// route, rule, sysctl (any of them may be missing)
     #[arg(long, value_name = "DIR")]
     pub(crate) capture: PathBuf,
     /// Rules to load onto the captured ones first, as `iptables-restore --noflush` would
     /// (`ip6tables-restore` for an IPv6 packet); `-` is standard input
     #[arg(long, value_name = "PATH")]
     pub(crate) noflush: Vec<PathBuf>,
-    /// The interface that the packet comes in by; without it, the node itself sends it
+    /// The interface on which the packet arrives; without it, the node itself sends the packet
     #[arg(long = "in", value_name = "IFACE")]
     pub(crate) interface: Option<String>,
-    /// Where it comes from; for icmp an address alone
+    /// The packet's source; for icmp an address without a port
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) src: Place,
-    /// Where it goes; for icmp an address alone
+    /// The packet's destination; for icmp an address without a port
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) dst: Place,
     /// Protocol: tcp, udp, sctp, or icmp (an echo request)
     #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
     pub(crate) proto: Carried,
-    /// The user whose process sends it, for rules that ask (`-m owner`, `meta skuid`,
-    /// `uidrange`): a number, root, istio-proxy, …
+    /// The user whose process sends the packet, for rules that match it (`-m owner`,
+    /// `meta skuid`, `uidrange`): a number, root, istio-proxy, …
     #[arg(long, value_name = "UID", conflicts_with = "interface")]
     pub(crate) uid: Option<Owner>,
-    /// The group of that process, likewise
+    /// The group of that process: a number or a name
     #[arg(long, value_name = "GID", conflicts_with = "interface")]
     pub(crate) gid: Option<Owner>,
     /// Output format
@@ -403,7 +403,7 @@ pub(crate) enum Lab {
 
 #[derive(Args, Debug)]
 pub(crate) struct LabList {
-    /// Scenario files of your own, beside those that are built in
+    /// Files with more scenarios than the built-in ones (repeat for more)
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
     /// Output format
@@ -413,10 +413,10 @@ pub(crate) struct LabList {
 
 #[derive(Args, Debug)]
 pub(crate) struct LabRun {
-    /// Scenarios by name; none means all
+    /// Names of scenarios; all scenarios by default
     #[arg(value_name = "SCENARIO")]
     pub(crate) names: Vec<String>,
-    /// Scenario files of your own, beside those that are built in
+    /// Files with more scenarios than the built-in ones (repeat for more)
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
     /// Only cases with this many nodes (repeat for more)
@@ -425,36 +425,36 @@ pub(crate) struct LabRun {
     /// Only cases in this mode of kube-proxy (repeat for more)
     #[arg(long = "mode", value_name = "MODE")]
     pub(crate) modes: Vec<ProxyMode>,
-    /// Connections for each flow, at least
+    /// Make at least this many connections for each flow
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) connects: u32,
-    /// How many cases to run at once on this kernel (they mostly wait)
+    /// How many cases to run at once on this kernel; they mostly wait, so it may exceed the CPUs
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
     /// Measure everything in a small machine (User Mode Linux) instead of on this kernel.
-    /// What this kernel cannot run is measured there anyway
+    /// Cases that this kernel cannot run are measured there anyway
     #[arg(long)]
     pub(crate) vm: bool,
-    /// The CoreDNS that resolves names; without it, one in the search path
+    /// The CoreDNS program that resolves names; by default coredns from PATH
     #[arg(long, value_name = "PATH")]
     pub(crate) coredns: Option<PathBuf>,
     /// Captured rules to load instead of those that kube-proxy would program: a folder for each
     /// node, named after it
     #[arg(long, value_name = "DIR")]
     pub(crate) rules: Option<PathBuf>,
-    /// Leave each lab up after measuring, and say how to look inside: on this kernel only. Enter
-    /// takes it down and goes on to the next case, Ctrl-C ends it all
+    /// Leave each lab up after measuring and print how to look inside (not with --vm). Enter
+    /// takes it down and goes on to the next case, Ctrl-C takes it down and ends the run
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Write what every link carries to a folder of each case here, for tcpdump and the like
+    /// Save what every link carries as pcap files, in a folder for each case below this one
     #[arg(long, value_name = "DIR")]
     pub(crate) pcap: Option<PathBuf>,
     /// Prove a cure: measure each scenario as it is, and with this cure applied (`uturn cure`
     /// lists the cures)
     #[arg(long, value_name = "CURE")]
     pub(crate) cure: Option<String>,
-    /// Follow one failing connection of each flow, and a health check of each target that is
-    /// dead, packet by packet, to where the kernel ended it
+    /// Follow one failing connection of each flow, and one health check of each dead target,
+    /// packet by packet, to the place where the kernel ended it
     #[arg(long)]
     pub(crate) explain: bool,
     /// Output format
@@ -464,29 +464,30 @@ pub(crate) struct LabRun {
 
 #[derive(Args, Debug)]
 pub(crate) struct LabFuzz {
-    /// Seed of the generator; a new one each time if not given
+    /// Seed of the generator; by default a new one each time
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// How many scenarios
+    /// How many scenarios to generate
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) count: u64,
     /// Number of the first scenario: each depends only on the seed and its number
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) first: u64,
-    /// Modes of kube-proxy (repeat for more): iptables and nftables, when not given.
+    /// Modes of kube-proxy (repeat for more); iptables and nftables by default.
     /// Where this kernel has no ip_vs, ipvs is measured in the small machine
     #[arg(long = "mode", value_name = "MODE")]
     pub(crate) modes: Vec<ProxyMode>,
-    /// Connections for each flow, at least
+    /// Make at least this many connections for each flow
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) connects: u32,
-    /// How many scenarios to run at once on this kernel (they mostly wait)
+    /// How many scenarios to run at once on this kernel; they mostly wait, so it may exceed the
+    /// CPUs
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
-    /// Save all scenarios and measure nothing
-    #[arg(long)]
-    pub(crate) draw_only: bool,
-    /// Where scenarios are saved
+    /// Save the generated scenarios and measure nothing
+    #[arg(long, alias = "draw-only")]
+    pub(crate) generate_only: bool,
+    /// Folder to save scenarios in
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
     /// Output format
@@ -498,7 +499,8 @@ pub(crate) struct LabFuzz {
 pub(crate) enum Lb {
     /// Run the load balancers of a file until stopped
     Run(LbRun),
-    /// Check such a file: what it serves, or what is wrong with it
+    /// Check a file of load balancers without running them: a table of what it serves, or all that
+    /// is wrong with it
     Check(LbCheck),
 }
 
@@ -540,7 +542,7 @@ mod tests {
         super::Cli::command().debug_assert();
     }
 
-    /// So is what the help of a command gives as examples.
+    /// So are the examples in the help of each command.
     #[test]
     fn every_example_parses() {
         let command = super::Cli::command();
@@ -557,7 +559,7 @@ mod tests {
         assert!(parsed > 10, "{parsed}");
     }
 
-    /// What a page says to type is a command that there is.
+    /// The commands that a page tells readers to type exist.
     #[test]
     fn every_command_of_a_page_parses() {
         let mut parsed = 0;
@@ -569,7 +571,7 @@ mod tests {
             for command in
                 lines.filter(|line| text.contains(&format!("    uturn {line}"))).chain(inline)
             {
-                // What the reader has to fill in, filled in.
+                // Replace the placeholders that the reader fills in.
                 let command = command.split(['|', '#']).next().unwrap();
                 let words =
                     command.replace("--from …", "--from outside").replace("--to …", "--to svc/a/b");
@@ -587,7 +589,7 @@ mod tests {
         assert!(parsed > 20, "{parsed}");
     }
 
-    /// The same of README.md and docs/: the lines of every block.
+    /// The commands in every code block of README.md and docs/ exist.
     #[test]
     fn every_command_of_the_docs_parses() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

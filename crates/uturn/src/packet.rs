@@ -33,7 +33,7 @@ impl FromStr for Place {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Carried {
     Protocol(Protocol),
-    /// An echo request; `v6` where that was said.
+    /// An echo request; `v6` if `icmpv6` was given.
     Ping {
         v6: Option<bool>,
     },

@@ -96,8 +96,8 @@ impl From<Vec<uturn_path::WalkError>> for Failure {
 }
 
 /// Help and version are no errors; anything else that clap says is wrong usage.
-pub(crate) fn usage(said: &clap::Error) -> ExitCode {
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     // Nothing can be done about a stream that is closed.
-    let _ = said.print();
-    if said.use_stderr() { Status::BadInput.into() } else { Status::Clean.into() }
+    let _ = error.print();
+    if error.use_stderr() { Status::BadInput.into() } else { Status::Clean.into() }
 }

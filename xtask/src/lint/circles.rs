@@ -4,7 +4,7 @@
 //! an edge leads from what imports to what it imports from. A circle among files of one
 //! folder is allowed; one with a folder in it is refused, since that folder then has no
 //! place of its own in the flow of data. A module and its own submodules may import from each
-//! other: to everybody else they are one module.
+//! other: to all other modules they are one module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

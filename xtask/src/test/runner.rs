@@ -124,7 +124,7 @@ pub(super) fn slowest(times: &str, count: usize) -> Vec<(f64, &str)> {
         .filter_map(|line| line.split_once(' '))
         .filter_map(|(seconds, name)| Some((seconds.parse().ok()?, name)))
         .collect();
-    all.sort_by(|(a, one), (b, other)| b.total_cmp(a).then(one.cmp(other)));
+    all.sort_by(|(a, first), (b, second)| b.total_cmp(a).then(first.cmp(second)));
     all.truncate(count);
     all
 }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_with_their_own_harness_are_told_by_the_manifest() {
+    fn programs_with_their_own_harness_are_found_in_the_manifest() {
         let manifest = "[package]\nname = \"a\"\n\n[[test]]\nname = \"kernel\"\npath = \"x.rs\"\n\
                         harness = false\n\n[[test]]\nname = \"other\"\n\n[[bench]]\n\
                         name = \"speed\"\nharness = false\n";

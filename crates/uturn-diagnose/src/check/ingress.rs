@@ -79,7 +79,7 @@ fn lb_group(engine: &Engine<'_>, ingress: &Ingress) -> Check {
     if groups.len() < balancer.security_groups.len() {
         return Check::unknown(what, "the rules of its group are not stated");
     }
-    let peer = super::nodes::anyone();
+    let peer = super::nodes::any_client();
     let rule = groups
         .iter()
         .flat_map(|group| &group.inbound)
@@ -147,7 +147,7 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
 /// What is asked for and no rule names is answered with 404.
 fn rules(ingress: &Ingress) -> Check {
     let what = "the rules name every host and path that is asked for (else 404)";
-    let mut check = Check::unknown(what, "who asks for what is not known here");
+    let mut check = Check::unknown(what, "what clients ask for is not known here");
     for rule in &ingress.rules {
         let paths: Vec<&str> = rule.paths.iter().map(|path| &*path.path).collect();
         check.evidence.push(format!(

@@ -10,13 +10,13 @@ use uturn_path::Engine;
 use super::{Check, Checklist, State};
 use crate::{Code, cloud};
 
-/// The ports that NodePorts are taken from, as the cloud's firewall is told.
+/// The range of NodePorts that the cloud's documentation opens in firewalls.
 pub(super) fn node_ports(cluster: &Cluster) -> (u16, u16) {
     (30_000, cloud::last_node_port(cluster))
 }
 
 /// An address outside the cluster that no rule is likely to name.
-pub(super) fn anyone() -> IpAddr {
+pub(super) fn any_client() -> IpAddr {
     IpAddr::from([198, 51, 100, 10])
 }
 
@@ -24,13 +24,13 @@ pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
     let cluster = engine.cluster();
     let mut checks = vec![ready(node), version(engine, node)];
     let peers = format!("NodePorts {} from anywhere", cloud::node_ports(cluster));
-    checks.push(lets(engine, node, &peers, node_ports(cluster), anyone()));
+    checks.push(lets(engine, node, &peers, node_ports(cluster), any_client()));
     let pods = cluster.network.pod_cidrs.value.iter().filter(|net| net.addr().is_ipv4());
     for net in pods {
         let peer = net.hosts().next().unwrap_or(net.addr());
         checks.push(lets(engine, node, &format!("the pods of {net}"), (1, 65_535), peer));
     }
-    checks.push(lets(engine, node, "SSH (22)", (22, 22), anyone()));
+    checks.push(lets(engine, node, "SSH (22)", (22, 22), any_client()));
     checks.push(stated("it forwards packets", node.forwards, "sysctl net.ipv4.ip_forward"));
     checks.push(stated(
         "rules see what its bridge passes",
@@ -57,18 +57,18 @@ fn ready(node: &Node) -> Check {
 fn version(engine: &Engine<'_>, node: &Node) -> Check {
     let proxy = &engine.cluster().proxy;
     if let Some(other) = proxy.replaced_by() {
-        let said = format!("{other} serves Services, and kube-proxy does not run");
+        let found = format!("{other} serves Services, and kube-proxy does not run");
         return Check::ok(
-            "who serves Services is known",
-            format!("{said} ({})", proxy.served_by.basis),
+            "what serves Services is known",
+            format!("{found} ({})", proxy.served_by.basis),
         );
     }
-    let said = format!("{} {} ({})", proxy.mode.value, proxy.version.value, proxy.version.basis);
+    let found = format!("{} {} ({})", proxy.mode.value, proxy.version.value, proxy.version.basis);
     let what = "kube-proxy's mode and version are known";
     match proxy.mode.is_supposed() || proxy.version.is_supposed() {
-        true => Check::unknown(what, said)
+        true => Check::unknown(what, found)
             .next(format!("on {}: curl -s localhost:10249/proxyMode", node.name)),
-        false => Check::ok(what, said),
+        false => Check::ok(what, found),
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) fn group_lets_in(
     node: &Node,
     ports: (u16, u16),
 ) -> Option<Result<(), String>> {
-    groups_let(engine, node, ports, anyone())
+    groups_let(engine, node, ports, any_client())
 }
 
 fn groups_let(
@@ -158,7 +158,7 @@ fn rp_filter(engine: &Engine<'_>, node: &Node) -> Check {
 /// Rules of the node's own, and above all those that stop health checks.
 fn firewall(cluster: &Cluster, node: &Node) -> Check {
     let probes = cloud::words(cluster).probes;
-    let what = format!("no firewall of its own stops {probes} or NodePorts");
+    let what = format!("no firewall on the node stops {probes} or NodePorts");
     let Some(firewall) = &node.firewall else {
         return Check::unknown(what, "no rules beside kube-proxy's are stated")
             .next(format!("on {}: iptables-save | grep -v KUBE-", node.name));

@@ -194,16 +194,16 @@ pub(super) fn health_of(
         return Some(Check::failed(what, "there is no target").next(Code::NoTargets.explain()));
     }
     let alive = health.iter().filter(|target| target.alive).count();
-    let said = format!("{alive} of {} targets", health.len());
+    let found = format!("{alive} of {} targets", health.len());
     let by_design = |target: &uturn_path::Health| {
         target.alive || is_local && alive > 0 && target.mechanisms == [Mechanism::NoEndpoint]
     };
     if health.iter().all(by_design) {
         let more =
             if alive < health.len() { "; the others have no pod, and policy is Local" } else { "" };
-        return Some(Check::ok(what, format!("{said}{more}")));
+        return Some(Check::ok(what, format!("{found}{more}")));
     }
-    let mut check = Check::failed(what, said);
+    let mut check = Check::failed(what, found);
     for dead in health.iter().filter(|target| !target.alive).take(3) {
         let why: Vec<&str> = dead.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
         check.evidence.push(format!("{}: {}", dead.target, why.join(", ")));
@@ -233,27 +233,28 @@ fn ports(engine: &Engine<'_>, service: &Service) -> Check {
             }),
             TargetPort::Name(name) => pod.spec.named_port(name, port.protocol).is_some(),
         };
-        let said = format!("{} → targetPort {}", port.port, port.target);
+        let mapping = format!("{} → targetPort {}", port.port, port.target);
         let is_probed = matches!(port.target, TargetPort::Number(number)
             if pods.iter().any(|pod| pod.ready && pod.spec.is_probed(number)));
         if pods.iter().any(has) || is_probed {
-            check.evidence.push(said);
+            check.evidence.push(mapping);
         } else if silent && matches!(port.target, TargetPort::Number(_)) {
             if check.state == State::Ok {
                 check.state = State::Unknown;
             }
-            check.evidence.push(format!("{said}: the pods declare no ports"));
+            check.evidence.push(format!("{mapping}: the pods declare no ports"));
         } else if is_supposed(port) {
             if check.state == State::Ok {
                 check.state = State::Unknown;
             }
-            check
-                .evidence
-                .push(format!("{said}: no pod declares it, and it need not ({})", service.origin));
+            check.evidence.push(format!(
+                "{mapping}: no pod declares it, and it need not ({})",
+                service.origin
+            ));
             check.next.get_or_insert_with(|| Code::WrongPort.explain());
         } else {
             check.state = State::Failed;
-            check.evidence.push(format!("{said}: no pod declares it ({})", service.origin));
+            check.evidence.push(format!("{mapping}: no pod declares it ({})", service.origin));
             check.next = Some(Code::WrongPort.explain());
         }
     }
@@ -287,7 +288,7 @@ fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
     }
 }
 
-/// Whether nothing tells which endpoints it has.
+/// Whether the input does not determine the Service's endpoints.
 pub(super) fn lacks_endpoints(service: &Service) -> bool {
     service.unjudged.contains(&Unknown::Endpoints)
 }

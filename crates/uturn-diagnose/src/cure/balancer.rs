@@ -142,9 +142,9 @@ fn let_in(case: &Case<'_>, mut made: Proposal) -> Proposal {
         unknown = false;
         let known: Vec<_> =
             groups.iter().filter_map(|name| cluster.security_groups.get(name)).collect();
-        let says =
+        let matches =
             |rule: &&SecurityRule| rule.matches(peer, Some(Protocol::Tcp), target.address.port());
-        let rule = known.iter().flat_map(|group| &group.inbound).find(says);
+        let rule = known.iter().flat_map(|group| &group.inbound).find(matches);
         let is_in = known.len() < groups.len() || rule.is_some_and(|rule| rule.accept);
         if let (false, Some(first)) = (is_in, groups.first())
             && !shut.contains(&first.to_string())

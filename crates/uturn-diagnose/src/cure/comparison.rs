@@ -24,7 +24,7 @@ pub(crate) struct Harm {
 impl Harm {
     pub(crate) fn of(outcomes: &[(Outcome, Share)]) -> Self {
         let share = |wanted: &dyn Fn(&Outcome) -> bool| {
-            Share::sum(outcomes.iter().filter(|(end, _)| wanted(end)).map(|(_, share)| *share))
+            outcomes.iter().filter(|(end, _)| wanted(end)).map(|(_, share)| *share).sum::<Share>()
         };
         let answered = outcomes.iter().filter(|(outcome, _)| outcome.is_answered());
         let waits =
@@ -63,13 +63,13 @@ impl Harm {
         if self.failing.is_none() {
             return "fine".to_owned();
         }
-        let mut said = format!("{:.0} % not answered at once", self.failing.get() * 100.0);
+        let mut summary = format!("{:.0} % not answered at once", self.failing.get() * 100.0);
         if !self.lost.is_none() {
-            said.push_str(&format!(", {:.0} % not at all", self.lost.get() * 100.0));
+            summary.push_str(&format!(", {:.0} % not at all", self.lost.get() * 100.0));
         } else if self.wait > 0.0 {
-            said.push_str(&format!(", up to {} s", self.wait));
+            summary.push_str(&format!(", up to {} s", self.wait));
         }
-        said
+        summary
     }
 }
 
@@ -91,7 +91,7 @@ impl CaseState {
     pub fn summary(&self) -> String {
         match self {
             Self::Flow { outcomes, mechanisms, .. } => {
-                let said: Vec<String> = outcomes
+                let ends: Vec<String> = outcomes
                     .iter()
                     .map(|(outcome, share)| match share.is_all() {
                         true => outcome.to_string(),
@@ -101,8 +101,8 @@ impl CaseState {
                 let why: Vec<&str> =
                     mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
                 match why.as_slice() {
-                    [] => said.join(", "),
-                    some => format!("{} ({})", said.join(", "), some.join(", ")),
+                    [] => ends.join(", "),
+                    some => format!("{} ({})", ends.join(", "), some.join(", ")),
                 }
             }
             Self::Probes { alive, of, .. } => format!("{alive} of {of} targets answer"),
@@ -180,8 +180,8 @@ impl AllFlows {
         keys.sort();
         for key in keys {
             let Some(now) = self.pods.get(key) else { continue };
-            if let Some(said) = worse_class(&before.pods[key], now, given_up) {
-                return Some(said);
+            if let Some(harm) = worse_class(&before.pods[key], now, given_up) {
+                return Some(harm);
             }
         }
         let mut flows: Vec<_> = before.others.iter().collect();

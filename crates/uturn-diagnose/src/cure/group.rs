@@ -117,7 +117,7 @@ impl Rule {
             groups.iter().find(|name| case.cluster().security_groups.contains_key(*name))?;
         let from = if self.peer == "all" { "anywhere" } else { &self.peer };
         let ports = if self.ports == "all" { "all ports" } else { &self.ports };
-        let said = format!("{} {ports} from {from}", self.protocol.to_uppercase());
+        let traffic = format!("{} {ports} from {from}", self.protocol.to_uppercase());
         let rule = Tree::map([
             ("action", Tree::text("accept")),
             ("protocol", Tree::text(self.protocol)),
@@ -132,13 +132,13 @@ impl Rule {
         ]);
         let way = way!["securityGroups", &**group, "inbound"];
         Some(
-            Proposal::new("security-group", self.rank, format!("let {said} in, in {group}"))
+            Proposal::new("security-group", self.rank, format!("let {traffic} in, in {group}"))
                 .edit(facts(), way, Change::Prepend(rule))
                 .types(format!(
-                    "{}security group {group}: let {said} in, before any rule that drops it",
+                    "{}security group {group}: let {traffic} in, before any rule that drops it",
                     cloud::at_place(case.cluster())
                 ))
-                .costs(format!("{so}: everybody in that range does"))
+                .costs(format!("{so}: every client in that range does"))
                 .trial(),
         )
     }

@@ -42,7 +42,7 @@ fn rule(case: &Case<'_>, ingress: &Ingress) -> Option<Proposal> {
         ("backend", Tree::map([("service", service)])),
     ]);
     let host = case.aim.host.as_deref();
-    let said = format!("{}{asked}", host.unwrap_or("any host, "));
+    let matched = format!("{}{asked}", host.unwrap_or("any host, "));
     let known = ingress.rules.iter().position(|rule| rule.host.as_deref() == host);
     let (way, tree) = match (known, host) {
         (Some(at), _) => (way!["spec", "rules", at, "http", "paths"], path),
@@ -60,7 +60,7 @@ fn rule(case: &Case<'_>, ingress: &Ingress) -> Option<Proposal> {
         Proposal::new(
             "ingress-rule",
             15,
-            format!("a rule for {said} to {name} in ingress/{}", ingress.name),
+            format!("a rule for {matched} to {name} in ingress/{}", ingress.name),
         )
         .edit(ingress.object(), way, Change::Append(tree))
         .costs("every client that asks for that now gets this backend: make sure that it is meant for them")

@@ -196,11 +196,11 @@ fn attempt(
 
 fn confirm(case: &Case<'_>, cure: &mut Cure, after: CaseState) -> Result<(), String> {
     let is_better = after.is_better_than(&case.before);
-    let said = after.summary();
+    let summary = after.summary();
     cure.after = Some(after);
     match is_better {
         true => Ok(()),
-        false => Err(format!("a walk of the edited cluster is no better: {said}")),
+        false => Err(format!("a walk of the edited cluster is no better: {summary}")),
     }
 }
 

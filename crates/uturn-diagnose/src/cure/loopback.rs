@@ -64,11 +64,11 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
     let Some(vip) = case.aim.vip.map(|vip| vip.ip()) else { return made };
     let cluster = case.cluster();
     let mode = &cluster.proxy.mode;
-    let said = format!("mode {} ({})", mode.value, basis_of(mode));
+    let found = format!("mode {} ({})", mode.value, basis_of(mode));
     let what = "kube-proxy runs in IPVS mode";
     made = match mode.value == ProxyMode::Ipvs || !mode.is_supposed() {
-        true => made.when(what, mode.value == ProxyMode::Ipvs, said),
-        false => made.ask(what, said),
+        true => made.when(what, mode.value == ProxyMode::Ipvs, found),
+        false => made.ask(what, found),
     };
     let others: Vec<String> = case
         .sharers(vip)

@@ -66,7 +66,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
             name: "rp-filter",
             title: "source validation off on",
             command: "on node {}: sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.eth0.rp_filter=0",
-            cost: "the node takes packets whose source is somewhere else",
+            cost: "the node accepts packets that arrive by another interface than the route to their source",
         }));
     }
     all
@@ -122,7 +122,7 @@ fn some(names: &[&str]) -> String {
     }
 }
 
-/// Let pass what a rule of the node's own stops.
+/// Lets packets pass that a rule of the node drops.
 fn firewall(case: &Case<'_>) -> Vec<Proposal> {
     let mut all: Vec<Proposal> = Vec::new();
     let mut seen: Vec<(Vec<At>, usize)> = Vec::new();

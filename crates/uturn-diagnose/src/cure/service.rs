@@ -53,7 +53,7 @@ fn target_port(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
         TargetPort::Name(old) => name.as_deref() != Some(&**old),
     });
     let made = others.map(|(name, number)| {
-        let (said, tree) = match &name {
+        let (value, tree) = match &name {
             Some(name) => (format!("{name} ({number})"), Tree::text(&**name)),
             None => (number.to_string(), Tree::number(number)),
         };
@@ -61,7 +61,7 @@ fn target_port(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
             "target-port",
             10,
             format!(
-                "targetPort {said} instead of {} for svc/{} port {}",
+                "targetPort {value} instead of {} for svc/{} port {}",
                 port.target, service.name, port.port
             ),
         )
@@ -114,10 +114,11 @@ fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
     }
     // Of several, it is not known which is meant.
     let [labels] = found.as_slice() else { return Vec::new() };
-    let said: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let selected: Vec<String> =
+        labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let tree =
         Tree::Map(labels.iter().map(|(key, value)| (key.clone(), Tree::text(&**value))).collect());
-    let title = format!("select {} for svc/{}", said.join(","), service.name);
+    let title = format!("select {} for svc/{}", selected.join(","), service.name);
     vec![
         Proposal::new("selector", 11, title)
             .edit(service.object(), way!["spec", "selector"], Change::Set(tree))

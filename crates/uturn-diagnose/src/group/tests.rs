@@ -68,7 +68,7 @@ fn findings_of_one_cause_are_one_group() {
 }
 
 #[test]
-fn what_has_to_be_changed_tells_groups_apart() {
+fn what_has_to_be_changed_distinguishes_groups() {
     let all = [
         finding("a"),
         Finding { code: Code::ReplyUnseen, ..finding("a") },

@@ -32,11 +32,11 @@ pub(crate) fn case_of(source: &Source, scenario: &Scenario, case: &Case) -> Mani
 pub(crate) fn case_state(state: &CaseState) -> String {
     match state {
         CaseState::Flow { outcomes, .. } => {
-            let said: Vec<String> = outcomes
+            let ends: Vec<String> = outcomes
                 .iter()
                 .map(|(outcome, share)| format!("{:.0} % {outcome}", share.get() * 100.0))
                 .collect();
-            said.join(", ")
+            ends.join(", ")
         }
         CaseState::Probes { alive, of, .. } => format!("{alive} of {of} targets alive"),
     }

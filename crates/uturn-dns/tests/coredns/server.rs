@@ -36,8 +36,8 @@ impl CoreDns {
         fs::create_dir_all(&folder).unwrap();
         let file = folder.join("Corefile");
         fs::write(&file, corefile).unwrap();
-        let said = folder.join("said");
-        let output = fs::File::create(&said).unwrap();
+        let log = folder.join("said");
+        let output = fs::File::create(&log).unwrap();
         let mut process = Command::new(program)
             .arg("-conf")
             .arg(&file)
@@ -51,7 +51,7 @@ impl CoreDns {
         socket.connect((Ipv4Addr::LOCALHOST, port)).unwrap();
         loop {
             if process.try_wait().unwrap().is_some() {
-                let why = fs::read_to_string(&said).unwrap();
+                let why = fs::read_to_string(&log).unwrap();
                 fs::remove_dir_all(&folder).unwrap();
                 return Started::Refuses(why);
             }

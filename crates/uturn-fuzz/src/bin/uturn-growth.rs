@@ -63,8 +63,8 @@ fn once(target: &str, file: &Path) -> Result<bool, String> {
 fn table(names: &[&str]) -> Result<bool, String> {
     // The default panic message would contain the input, which is long here.
     panic::set_hook(Box::new(|info| {
-        let said: String = info.to_string().chars().take(300).collect();
-        eprintln!("{said}");
+        let message: String = info.to_string().chars().take(300).collect();
+        eprintln!("{message}");
     }));
     let folder = env::temp_dir().join(format!("uturn-growth-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -192,10 +192,10 @@ fn instructions(name: &str, file: &Path) -> Result<u64, String> {
         io::ErrorKind::NotFound => "valgrind is missing: apt-get install valgrind".to_owned(),
         _ => format!("valgrind: {error}"),
     })?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let count =
-        said.lines().find_map(|line| line.split_once("I   refs:").or(line.split_once("I refs:")));
+        stderr.lines().find_map(|line| line.split_once("I   refs:").or(line.split_once("I refs:")));
     count
         .and_then(|(_, count)| count.trim().replace(',', "").parse().ok())
-        .ok_or_else(|| format!("valgrind of {name} counted nothing:\n{said}"))
+        .ok_or_else(|| format!("valgrind of {name} counted nothing:\n{stderr}"))
 }

@@ -248,7 +248,7 @@ impl<'p> PortWriter<'p> {
             }
             nat.chain(chain, |rules| {
                 if chain == internal {
-                    self.masquerade_strangers(port, rules);
+                    self.masquerade_from_outside(port, rules);
                 }
                 if is_dead_end {
                     rules.add().comment(&[&port.name, " has no local endpoints"]).jump(MARK_DROP);
@@ -307,7 +307,7 @@ impl<'p> PortWriter<'p> {
 
     /// Traffic from outside the cluster to a cluster IP is masqueraded, so that replies pass this
     /// node.
-    pub(super) fn masquerade_strangers(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
+    pub(super) fn masquerade_from_outside(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
         let rule = match (self.masquerade_all, &self.node.local) {
             (true, _) => rules.add().destination(port.cluster_ip),
             (false, Local::Unknown) => return,

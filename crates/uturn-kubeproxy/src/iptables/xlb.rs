@@ -44,7 +44,7 @@ impl PortWriter<'_> {
         let all: Vec<&EndpointChain<'_>> =
             endpoint_chains.iter().filter(|(backend, _)| backend.serves_cluster()).collect();
         nat.chain(chains.cluster, |rules| {
-            self.masquerade_strangers(port, rules);
+            self.masquerade_from_outside(port, rules);
             if !port.external_local {
                 self.masquerade_outsiders(port, rules);
             }

@@ -94,7 +94,7 @@ impl Writer<'_> {
         }
         self.nat_unless_empty(SERVICES, Set::LoadBalancer, LOAD_BALANCER.as_str());
         if !self.sets.is_empty(Set::ClusterIp) {
-            self.masquerade_strangers(local, masquerade_all);
+            self.masquerade_from_outside(local, masquerade_all);
         }
         self.nat_unless_empty(SERVICES, Set::ExternalIp, MARK_MASQ.as_str());
         for set in [Set::ExternalIp, Set::ExternalIpLocal] {
@@ -116,8 +116,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Who comes to a cluster IP from outside must get its answer through this node.
-    fn masquerade_strangers(&mut self, local: &Local<'_>, masquerade_all: bool) {
+    /// Masquerades calls of a cluster IP from outside, so that answers return through this node.
+    fn masquerade_from_outside(&mut self, local: &Local<'_>, masquerade_all: bool) {
         let rule = self.nat.add(SERVICES);
         let (rule, directions) = match local {
             _ if masquerade_all => (rule, "dst,dst"),

@@ -134,13 +134,13 @@ fn shared_chains(style: &Style<'_>, plan: &Plan<'_>, ranges: &[IpNet], out: &mut
 
     begin(out, "services", "");
     if style.generation.marks_in_services() {
-        let strangers = style.strangers();
+        let sources_besides_pods = style.sources_besides_pods();
         let remark = match style.masquerade_all {
             true => "masquerade all clusterIP traffic",
             false => "masquerade clusterIP traffic from outside cluster",
         };
-        if let Some(strangers) = strangers {
-            let to = [ip, " daddr @cluster-ips", &strangers, " "].concat();
+        if let Some(sources_besides_pods) = sources_besides_pods {
+            let to = [ip, " daddr @cluster-ips", &sources_besides_pods, " "].concat();
             rule(out, &[&to, &style.mark(), " comment \"", remark, "\""]);
         }
     }
@@ -217,7 +217,7 @@ impl Style<'_> {
 
     /// The match for sources other than pods, with a leading blank. Empty if everything is
     /// masqueraded.
-    fn strangers(&self) -> Option<String> {
+    fn sources_besides_pods(&self) -> Option<String> {
         match self.masquerade_all {
             true => Some(String::new()),
             false => self.sources("!= ").map(|words| [" ", &words].concat()),

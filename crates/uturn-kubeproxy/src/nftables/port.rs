@@ -26,7 +26,7 @@ struct Words {
     masquerade: String,
     /// The match for sources other than pods, with a leading blank. `None` if pods are not
     /// recognised.
-    strangers: Option<String>,
+    sources_besides_pods: Option<String>,
     /// The match for sources that are pods. `None` if pods are not recognised.
     pods: Option<String>,
 }
@@ -42,7 +42,7 @@ impl<'p> PortWriter<'p> {
                 true => style.mark(),
                 false => "jump mark-for-masquerade".to_owned(),
             },
-            strangers: style.strangers(),
+            sources_besides_pods: style.sources_besides_pods(),
             pods: style.pods(),
         };
         Self {
@@ -70,7 +70,7 @@ impl<'p> PortWriter<'p> {
                 self.hairpins(port);
             }
             if port.affinity_seconds.is_some() || !self.style.generation.spares_chains() {
-                self.through_doors(port, &names);
+                self.add_endpoint_chains(port, &names);
             } else {
                 self.straight(port, &names);
             }
@@ -141,7 +141,7 @@ impl<'p> PortWriter<'p> {
     }
 
     /// Each endpoint has a chain; the chains of the port choose one of these.
-    fn through_doors(&mut self, port: &PortPlan<'_>, names: &PortNames) {
+    fn add_endpoint_chains(&mut self, port: &PortPlan<'_>, names: &PortNames) {
         let mut room = String::new();
         let chains_of_endpoints: Vec<EndpointChain<'_>> = port
             .backends
@@ -160,7 +160,7 @@ impl<'p> PortWriter<'p> {
             }
             begin(&mut self.chains, kind, &names.base);
             if is_internal {
-                self.masquerade_strangers(port);
+                self.masquerade_from_outside(port);
             }
             if port.affinity_seconds.is_some() {
                 for (_, suffix) in chosen.clone() {
@@ -228,17 +228,17 @@ impl<'p> PortWriter<'p> {
 
     /// Traffic from outside the cluster to a cluster IP is masqueraded, so that replies pass this
     /// node.
-    fn masquerade_strangers(&mut self, port: &PortPlan<'_>) {
+    fn masquerade_from_outside(&mut self, port: &PortPlan<'_>) {
         if self.style.generation.marks_in_services() {
             return;
         }
-        let Some(strangers) = &self.words.strangers else { return };
+        let Some(sources_besides_pods) = &self.words.sources_besides_pods else { return };
         let to_port = match self.style.generation.marks_by_port() {
             true => [" ", port.protocol.lower(), " dport ", &port.port.to_string()].concat(),
             false => String::new(),
         };
         let to = [self.words.ip, " daddr ", &port.cluster_ip.to_string(), &to_port].concat();
-        rule(&mut self.chains, &[&to, strangers, " ", &self.words.masquerade]);
+        rule(&mut self.chains, &[&to, sources_besides_pods, " ", &self.words.masquerade]);
     }
 
     /// Traffic to addresses other than the cluster IP.

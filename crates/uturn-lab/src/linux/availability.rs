@@ -56,5 +56,5 @@ fn probe() -> Result<(), Unavailable> {
 }
 
 fn trying<T, E: Display>(tried: &str, result: Result<T, E>) -> Result<T, Unavailable> {
-    result.map_err(|said| Unavailable::Kernel { tried: tried.into(), said: said.to_string() })
+    result.map_err(|error| Unavailable::Kernel { tried: tried.into(), reason: error.to_string() })
 }

@@ -81,7 +81,7 @@ impl BalancerProcess {
         let read = |line: &str| {
             Event::from_json(line).ok_or_else(|| LabError::Program {
                 doing: "understand the load balancer".into(),
-                said: line.to_owned(),
+                reason: line.to_owned(),
             })
         };
         lines.lines().map(read).collect()
@@ -92,7 +92,7 @@ impl BalancerProcess {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         LabError::Program {
             doing: "keep the load balancer running".into(),
-            said: format!("{status}\n{log}"),
+            reason: format!("{status}\n{log}"),
         }
     }
 }

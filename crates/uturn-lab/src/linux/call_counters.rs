@@ -51,7 +51,7 @@ pub(crate) fn read(
             let each: Option<Vec<u64>> = lines.map(packets).collect();
             let count = each.filter(|each| !each.is_empty()).ok_or_else(|| LabError::Program {
                 doing: doing.into(),
-                said: format!("the table mangle does not show the rule {label}"),
+                reason: format!("the table mangle does not show the rule {label}"),
             })?;
             let count = count.iter().sum();
             counts.insert(*call, count);

@@ -90,7 +90,7 @@ impl Edge {
             families.map(|family| public::outside_client_address(address, family)).collect();
         let taken = |ip: &&IpAddr| public::is_taken(plan.cluster, plan.load_balancers, **ip);
         if let Some(ip) = addresses.iter().find(taken) {
-            let what = format!("a client outside with the address {ip}, which somebody has");
+            let what = format!("a client outside with the address {ip}, which is taken");
             return Err(LabError::Plan(what));
         }
         let number = self.clients.len();

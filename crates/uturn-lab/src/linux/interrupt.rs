@@ -14,7 +14,7 @@ use crate::LabError;
 static SIGNALS: OnceLock<Signals> = OnceLock::new();
 
 /// How many labs of this process are up.
-static STANDING: Mutex<usize> = Mutex::new(0);
+static WATCH_COUNT: Mutex<usize> = Mutex::new(0);
 
 struct Signals {
     raised: Arc<AtomicBool>,
@@ -35,8 +35,8 @@ impl Watch {
                 SIGNALS.get_or_init(|| signals)
             }
         };
-        let mut standing = standing();
-        *standing += 1;
+        let mut watch_count = watch_count();
+        *watch_count += 1;
         signals.idle.store(false, Ordering::SeqCst);
         Ok(Self(()))
     }
@@ -50,16 +50,16 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let mut standing = standing();
-        *standing -= 1;
-        if let (0, Some(signals)) = (*standing, SIGNALS.get()) {
+        let mut watch_count = watch_count();
+        *watch_count -= 1;
+        if let (0, Some(signals)) = (*watch_count, SIGNALS.get()) {
             signals.idle.store(true, Ordering::SeqCst);
         }
     }
 }
 
-fn standing() -> MutexGuard<'static, usize> {
-    STANDING.lock().unwrap_or_else(PoisonError::into_inner)
+fn watch_count() -> MutexGuard<'static, usize> {
+    WATCH_COUNT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn register() -> io::Result<Signals> {

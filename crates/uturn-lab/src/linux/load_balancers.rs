@@ -94,7 +94,7 @@ impl LoadBalancers {
                 }
                 return Err(LabError::Program {
                     doing: "start the load balancer".into(),
-                    said: format!("not ready after {} s", START.as_secs()),
+                    reason: format!("not ready after {} s", START.as_secs()),
                 });
             }
         }

@@ -266,7 +266,7 @@ impl<'a> Lab<'a> {
         let space = self
             .twin
             .of_client(self.plan.cluster, from)
-            .ok_or_else(|| LabError::Plan(format!("{from} does not run, so it calls nobody")))?;
+            .ok_or_else(|| LabError::Plan(format!("{from} does not run, so it cannot call")))?;
         Attempt::begin(space, spec, flow, count, *limit)
             .during(&format!("connect from {from} to {}", spec.address))
     }

@@ -68,7 +68,7 @@ impl Program {
             }
         };
         let printed = fs::read_to_string(log).unwrap_or_default();
-        Err(LabError::Program { doing: during.into(), said: format!("{why}\n{printed}") })
+        Err(LabError::Program { doing: during.into(), reason: format!("{why}\n{printed}") })
     }
 }
 

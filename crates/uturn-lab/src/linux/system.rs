@@ -35,9 +35,9 @@ pub(crate) fn run(
         written?;
         Ok(Ok(()))
     } else {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         let status = output.status;
-        Ok(Err(if said.is_empty() { format!("{program}: {status}") } else { said }))
+        Ok(Err(if stderr.is_empty() { format!("{program}: {status}") } else { stderr }))
     }
 }
 
@@ -50,8 +50,8 @@ pub(crate) fn output(program: &str, arguments: &[&str]) -> io::Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(io::Error::other(format!("{program}: {}: {said}", output.status)))
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(io::Error::other(format!("{program}: {}: {stderr}", output.status)))
 }
 
 /// Looks for a program in the search path and in the `sbin` folders.

@@ -32,7 +32,7 @@ pub(crate) fn try_out(rules: &str) -> io::Result<Result<(), String>> {
                 CHOSEN.get_or_init(|| end);
                 return Ok(Ok(()));
             }
-            Err(said) => drop(first.get_or_insert(said)),
+            Err(reason) => drop(first.get_or_insert(reason)),
         }
     }
     Ok(Err(first.unwrap_or_else(|| "iptables is not installed".into())))
@@ -74,7 +74,7 @@ fn start_restore(
     space
         .run(|| run(&program, arguments, text))
         .during(&format!("{doing}: start {program}"))?
-        .map_err(|said| LabError::Program { doing: doing.into(), said })
+        .map_err(|reason| LabError::Program { doing: doing.into(), reason })
 }
 
 fn chosen() -> &'static str {

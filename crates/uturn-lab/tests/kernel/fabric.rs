@@ -226,7 +226,11 @@ fn node_sg_one_node() {
     }
     set_probe_source(&mut set, ProbeSource::Reserved);
     let measured = &measure(&mut set, &[OUTSIDE.into()], PUBLIC_SERVICE)[0];
-    assert_eq!(measured.counts, [(Outcome::AT_ONCE, 6), (Outcome::Hangs, 6)], "nobody notices");
+    assert_eq!(
+        measured.counts,
+        [(Outcome::AT_ONCE, 6), (Outcome::Hangs, 6)],
+        "no health check fails"
+    );
 }
 
 /// Rules for what goes out count where there are any.

@@ -68,7 +68,7 @@ fn all(only: &str) {
         ("l4-not-on-the-node", l4_not_on_the_node),
         ("cluster-ip", cluster_ip),
         ("node-port", node_port),
-        ("nobody-listens", nobody_listens),
+        ("no-process-listens", no_process_listens),
         ("ipv6", ipv6),
         ("terminated", terminated),
         ("killed", killed),
@@ -201,7 +201,7 @@ fn node_port() {
     }
 }
 
-fn nobody_listens() {
+fn no_process_listens() {
     let flows = ["pod/shop/web-1".into(), "node/n2".into()];
     for to in ["pod/shop/front:81", "10.0.0.11:81"] {
         for measured in measure(&mut quick(2), &flows, to) {
@@ -300,11 +300,11 @@ pub(crate) fn start_victim() -> (Child, String) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(child.stdout.as_mut().unwrap());
+    let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
     let mut line = String::new();
     while !line.starts_with("measuring") {
         line.clear();
-        assert_ne!(said.read_line(&mut line).unwrap(), 0, "the victim ended by itself");
+        assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "the victim ended by itself");
     }
     let run = names("/run/uturn-lab")
         .into_iter()

@@ -19,7 +19,7 @@ pub(crate) const ROWS: [(&str, fn()); 6] = [
     ("watched-return", asymmetric_return),
     ("watched-filter", reverse_path_filter),
     ("watched-group", security_group),
-    ("watched-nobody", nobody_listens),
+    ("watched-no-process", no_process_listens),
     ("two-labs", two_labs),
     ("full-disk", full_disk),
 ];
@@ -96,7 +96,7 @@ fn security_group() {
     assert_eq!(explanation.mechanism, Some(Mechanism::SecurityGroup), "{explanation:#?}");
 }
 
-fn nobody_listens() {
+fn no_process_listens() {
     let explanation = explain(&quick(1), "10.1.1.10:81");
     assert_eq!(explanation.outcome, Some(Outcome::Refused));
     assert_eq!(explanation.mechanism, Some(Mechanism::WrongPort), "{explanation:#?}");
@@ -134,9 +134,9 @@ fn full_disk() {
         .arg(program)
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("No space left on device"), "{said}");
-    assert!(!said.contains("left: "), "{said}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("No space left on device"), "{stdout}");
+    assert!(!stdout.contains("left: "), "{stdout}");
 }
 
 fn explain(set: &Set, to: &str) -> Explanation {

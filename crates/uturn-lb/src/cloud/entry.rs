@@ -65,7 +65,7 @@ pub struct KubeProxyBuilds {
     pub samples: &'static [&'static str],
 }
 
-/// A pod network that a cloud brings, and what tells it.
+/// A pod network that a cloud brings, and how to recognise it.
 pub struct Network {
     /// What it is.
     pub network: CloudNetwork,

@@ -16,7 +16,7 @@ pub struct Traces {
     pub node_keys: &'static [&'static str],
     /// Annotations of Services.
     pub service_keys: &'static [&'static str],
-    /// The product that makes a Service's load balancer, told by its annotations, where the
+    /// The product that makes a Service's load balancer, recognised by its annotations, where the
     /// cloud has several.
     pub service_product: fn(&Labels) -> Option<&'static str>,
     /// Values of `spec.loadBalancerClass` with the product; beginnings where they end with a
@@ -58,7 +58,7 @@ impl Traces {
     };
 }
 
-/// The cloud that a providerID is of, with the part of it that tells.
+/// The cloud that a providerID is of, with the part of it that shows this.
 pub fn by_provider_id(id: &str) -> Option<(&str, Cloud)> {
     ALL.iter().find_map(|entry| {
         let begins = entry.traces.provider_ids.iter().find(|begins| id.starts_with(**begins));

@@ -15,7 +15,7 @@ use super::connect::{NoTarget, connect};
 use super::event::Event;
 use super::tls;
 use crate::decide::Choice;
-use crate::health::Stamina;
+use crate::health::PassiveHealth;
 use crate::http::{BadHead, Body, Head};
 use crate::rules;
 
@@ -37,7 +37,7 @@ pub(crate) struct Service {
     /// For each rule, whether each of its targets is alive.
     alive: Vec<Arc<[AtomicBool]>>,
     /// For each rule, how each of its targets bears up.
-    stamina: Vec<Vec<Mutex<Stamina>>>,
+    stamina: Vec<Vec<Mutex<PassiveHealth>>>,
     /// Where it ends TLS.
     tls: Option<Arc<ServerConfig>>,
 }
@@ -60,7 +60,7 @@ impl Service {
     fn fit(&self, rule: usize) -> Vec<bool> {
         let now = Instant::now();
         let pairs = self.alive[rule].iter().zip(&self.stamina[rule]);
-        let fit = |(alive, stamina): (&AtomicBool, &Mutex<Stamina>)| {
+        let fit = |(alive, stamina): (&AtomicBool, &Mutex<PassiveHealth>)| {
             alive.load(Ordering::Relaxed) && !locked(stamina).rests(now)
         };
         pairs.map(fit).collect()
@@ -68,7 +68,7 @@ impl Service {
 }
 
 /// A panic elsewhere leaves counts behind that are as good as any.
-fn locked(stamina: &Mutex<Stamina>) -> MutexGuard<'_, Stamina> {
+fn locked(stamina: &Mutex<PassiveHealth>) -> MutexGuard<'_, PassiveHealth> {
     stamina.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -130,7 +130,7 @@ impl Exchange<'_> {
         thread::scope(|scope| {
             let served = thread::Builder::new().spawn_scoped(scope, move || self.answer(&ours))?;
             let passed = tls::pass(tls, client, &theirs);
-            // Whoever still waits for the client waits in vain.
+            // The client sends nothing more: this ends the other thread's reads.
             let _ = theirs.shutdown(Shutdown::Both);
             let served = served.join().unwrap_or(Ok(()));
             passed.and(served)

@@ -1,17 +1,16 @@
 //! The data plane on layer 7: a process that does what [`decide`](crate::decide) says,
 //! keeping the client's address; and the probes of every listener, on both layers.
 //!
-//! A thread a connection and blocking calls: it is easy to see that it is right. Listeners
-//! on layer 4 are not its business, but for those that end TLS: they are rules in the
-//! kernel. The results of their targets' probes are reported ([`Event::Health`]), so that the
+//! Each connection has a thread that makes blocking calls: this is easy to verify. It
+//! leaves listeners on layer 4 to rules in the kernel, except those that end TLS. The results of their targets' probes are reported ([`Event::Health`]), so that the
 //! program that keeps those rules can act on them.
 //!
 //! # Caveats
 //! - VIPs, the address of a replaced source ([`replaced_source`]) and the one that probes
 //!   come from ([`probe_address`]) must be bound where it runs; for a kept
 //!   source [`steer`] has the settings that the kernel needs.
-//! - One request a connection.
-//! - Whoever ends TLS shows a certificate of its own making.
+//! - One request for each connection.
+//! - A listener that ends TLS shows a self-signed certificate.
 
 mod connect;
 mod event;
@@ -58,6 +57,9 @@ pub struct StartError {
 
 /// Moves the calling thread, and the threads it starts from now on, into a network
 /// namespace: a path, or a name as `ip netns` knows it.
+///
+/// # Errors
+/// Fails if there is no such namespace, or the process may not enter it.
 pub fn enter(namespace: &str) -> Result<(), StartError> {
     let path = if namespace.contains('/') {
         namespace.into()
@@ -100,7 +102,7 @@ pub fn run(
         for probe in &probes {
             let spawned = thread::Builder::new().spawn_scoped(scope, || probe.run(&**report, stop));
             if let Err(source) = spawned {
-                // The others must not be waited for in vain.
+                // Ends the other threads, which would be waited for forever.
                 stop.store(true, Ordering::Relaxed);
                 return Err(StartError { doing: format!("probe {}", probe.target), source });
             }

@@ -4,9 +4,9 @@
 //! an echo request and nothing reports the port as closed: nothing else can be known of a
 //! protocol without answers.
 //!
-//! Each target has a thread. Until a target's state is decided one probe follows the other, since
-//! a load balancer without an opinion is of no use to anybody; from then on they come at the
-//! interval that was asked for.
+//! Each target has a thread. Until a target's state is decided, probes follow each other without a
+//! pause, so that the load balancer can serve soon; from then on they come at the configured
+//! interval.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -131,8 +131,8 @@ fn ask_udp(source: IpAddr, target: SocketAddr, timeout: Duration) -> io::Result<
         sent => drop(sent?),
     }
     let echoed = echo(source, target.ip(), until)?;
-    // Whoever refuses does so no later than the machine behind it answers an echo request
-    // that was sent afterwards.
+    // A refusal arrives no later than the machine's answer to an echo request that was sent
+    // afterwards.
     datagram.set_nonblocking(true)?;
     match datagram.recv(&mut [0; 64]) {
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Ok(result_of(&error)),
@@ -165,7 +165,7 @@ fn echo(source: IpAddr, target: IpAddr, until: Instant) -> io::Result<bool> {
         socket.set_read_timeout(Some(left))?;
         let count = match (&socket).read(&mut heard) {
             Ok(count) => count,
-            Err(error) if is_patience_over(&error) => return Ok(false),
+            Err(error) if is_timeout(&error) => return Ok(false),
             Err(error) => return Err(error),
         };
         // An IPv4 socket of this kind hears the packet's head too.
@@ -193,7 +193,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-fn is_patience_over(error: &io::Error) -> bool {
+fn is_timeout(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted

@@ -12,7 +12,7 @@ pub const MARK: u32 = 0x1_0000;
 pub const TABLE: u8 = 100;
 
 /// Input for `iptables-restore` (or `ip6tables-restore`): marks what belongs to transparent
-/// sockets, ICMP that tells of a rejection among it. Beside it stand `ip rule add fwmark
+/// sockets, including ICMP errors about rejections. Beside it stand `ip rule add fwmark
 /// MARK/MARK lookup TABLE` and `ip route add local default dev lo table TABLE`.
 pub fn rules() -> String {
     format!(

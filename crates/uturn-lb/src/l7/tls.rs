@@ -1,7 +1,7 @@
 //! Ends TLS: what a client says under it goes on in the clear, and back.
 //!
 //! The certificate is made when the process starts and is signed by itself: it shows that TLS
-//! ends here, and proves nothing to anybody.
+//! ends here, and proves no identity.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -43,7 +43,7 @@ pub(super) fn parts(mib: u32) -> Result<Parts, Unavailable> {
         need(program, package)?;
     }
     let release = output(Command::new(&kernel).arg("--version"))
-        .map_err(|said| host("asking User Mode Linux for its version", said))?;
+        .map_err(|reason| host("asking User Mode Linux for its version", reason))?;
     let folder = Path::new(MODULES).join(&release);
     if !folder.is_dir() {
         return Err(Unavailable::NoModules { folder });
@@ -54,8 +54,8 @@ pub(super) fn parts(mib: u32) -> Result<Parts, Unavailable> {
     // The kernel splits its command line at blanks and quotes.
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\');
     if !init.to_str().is_some_and(|path| path.chars().all(is_plain)) {
-        let said = format!("no blanks, quotes or letters beyond ASCII in {}", init.display());
-        return Err(host("naming this very executable on the command line of a kernel", said));
+        let reason = format!("no blanks, quotes or letters beyond ASCII in {}", init.display());
+        return Err(host("naming this very executable on the command line of a kernel", reason));
     }
     Ok(Parts { kernel, release, launcher: launcher()?, memory: memory(mib)?, init })
 }
@@ -73,7 +73,7 @@ fn launcher() -> Result<Vec<String>, Unavailable> {
     let [bind, unshare] = [need("setpriv", "util-linux")?, need("unshare", "util-linux")?];
     let root = ["--pid", "--fork", "--kill-child"];
     let user = ["--user", "--map-current-user", "--pid", "--fork", "--kill-child"];
-    let mut said = String::new();
+    let mut reason = String::new();
     for flags in [&root[..], &user[..]] {
         match output(Command::new(&unshare).args(flags).arg("true")) {
             Ok(_) => {
@@ -83,10 +83,10 @@ fn launcher() -> Result<Vec<String>, Unavailable> {
                 words.extend(flags.iter().map(|&flag| flag.to_owned()));
                 return Ok(words);
             }
-            Err(why) => said = why,
+            Err(why) => reason = why,
         }
     }
-    Err(host("making a process namespace, with and without a user namespace", said))
+    Err(host("making a process namespace, with and without a user namespace", reason))
 }
 
 /// A folder with room for `mib` MiB that is not mounted `noexec`.
@@ -100,8 +100,8 @@ fn memory(mib: u32) -> Result<PathBuf, Unavailable> {
     let places = [PathBuf::from("/dev/shm"), env::temp_dir(), "/var/tmp".into()];
     let all: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     places.into_iter().find(fits).ok_or_else(|| {
-        let said = format!("not in {}", all.join(", "));
-        host(&format!("finding room for {mib} MiB of memory"), said)
+        let reason = format!("not in {}", all.join(", "));
+        host(&format!("finding room for {mib} MiB of memory"), reason)
     })
 }
 
@@ -109,8 +109,8 @@ fn need(program: &'static str, package: &'static str) -> Result<PathBuf, Unavail
     find(program).ok_or(Unavailable::Missing { program, package })
 }
 
-fn host(tried: &str, said: String) -> Unavailable {
-    Unavailable::Host { tried: tried.into(), said }
+fn host(tried: &str, reason: String) -> Unavailable {
+    Unavailable::Host { tried: tried.into(), reason }
 }
 
 /// A program's trimmed standard output, or its status and standard error if it fails.

@@ -49,7 +49,7 @@ pub fn inside() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Powers the machine off. Returns only if the outside could not be told of a failure.
+/// Powers the machine off. Returns only if a failure could not be reported to the outside.
 fn serve() -> io::Result<Infallible> {
     let mut outside = Outside::find()?;
     let over = match begin(&outside) {

@@ -116,7 +116,7 @@ impl Machine {
                 }
             }
             if line == Line::Closed {
-                return Err(MachineError::Died { said: machine.last_lines() });
+                return Err(MachineError::Died { console: machine.last_lines() });
             }
         }
     }
@@ -241,12 +241,12 @@ impl Running {
 
     /// The last lines of the kernel's console and of the command that starts it.
     fn last_lines(&mut self) -> String {
-        let mut said = std::mem::take(&mut self.unexpected);
+        let mut output = std::mem::take(&mut self.unexpected);
         // Unreadable output is left out of the message.
         let _ = self.console.seek(SeekFrom::Start(0));
-        let _ = self.console.read_to_end(&mut said);
-        let said = String::from_utf8_lossy(&said);
-        let lines: Vec<&str> = said
+        let _ = self.console.read_to_end(&mut output);
+        let output = String::from_utf8_lossy(&output);
+        let lines: Vec<&str> = output
             .lines()
             .map(str::trim)
             .filter(|line| !line.is_empty() && !line.starts_with("remove_umid_dir"))

@@ -48,8 +48,8 @@ pub(super) fn set_up(release: &str) -> io::Result<()> {
 pub(super) fn share(folder: &Path) -> io::Result<()> {
     let options = folder.to_str().filter(|path| !path.contains(','));
     let options = options.ok_or_else(|| {
-        let said = "expected a path in UTF-8 without a comma";
-        io::Error::other(format!("cannot share {}: {said}", folder.display()))
+        let reason = "expected a path in UTF-8 without a comma";
+        io::Error::other(format!("cannot share {}: {reason}", folder.display()))
     })?;
     attach("none", folder, "hostfs", Some(options))
 }
@@ -66,8 +66,8 @@ pub(super) fn load(index: &Path, modules: &[&str]) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(io::Error::other(format!("cannot load modules ({}): {said}", modules.join(", "))))
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(io::Error::other(format!("cannot load modules ({}): {stderr}", modules.join(", "))))
 }
 
 /// Makes a folder in which modprobe finds the modules of this kernel. The Debian package includes

@@ -21,15 +21,18 @@ type Check = (&'static str, fn(&Machine));
 
 const CHECKS: [Check; 9] = [
     ("a_job_is_heard_and_its_code_comes_back", a_job_is_heard_and_its_code_comes_back),
-    ("a_signal_is_told", a_signal_is_told),
-    ("what_cannot_start_is_said", what_cannot_start_is_said),
+    ("a_signal_is_reported", a_signal_is_reported),
+    ("what_cannot_start_is_reported", what_cannot_start_is_reported),
     ("rules_sets_and_virtual_servers_load", rules_sets_and_virtual_servers_load),
     (
         "the_hosts_files_stay_as_they_are_unless_they_are_shared",
         the_hosts_files_stay_as_they_are_unless_they_are_shared,
     ),
     ("much_is_heard_whole_by_a_slow_ear", much_is_heard_whole_by_a_slow_ear),
-    ("whom_the_job_leaves_behind_holds_nobody_up", whom_the_job_leaves_behind_holds_nobody_up),
+    (
+        "processes_that_the_job_leaves_behind_do_not_block",
+        processes_that_the_job_leaves_behind_do_not_block,
+    ),
     ("a_job_without_an_end_is_ended", a_job_without_an_end_is_ended),
     ("nothing_outlives_who_asked", nothing_outlives_who_asked),
 ];
@@ -57,8 +60,8 @@ pub(super) fn main() {
         println!("{name} …");
         check(&machine);
     }
-    if wanted("nobody_gets_one_too") {
-        nobody_gets_one_too();
+    if wanted("the_user_nobody_gets_one_too") {
+        the_user_nobody_gets_one_too();
     }
 }
 
@@ -76,7 +79,7 @@ fn shell(script: &str) -> Job {
 /// What a job says and how it ends.
 fn run(machine: &Machine, job: &Job) -> Result<(String, String, Ended), MachineError> {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let ended = machine.run(job, &mut |said| match said {
+    let ended = machine.run(job, &mut |output| match output {
         JobOutput::Out(bytes) => out.extend(bytes),
         JobOutput::Err(bytes) => err.extend(bytes),
     })?;
@@ -98,12 +101,12 @@ fn a_job_is_heard_and_its_code_comes_back(machine: &Machine) {
     assert_eq!(ended, Ended::Exit(7));
 }
 
-fn a_signal_is_told(machine: &Machine) {
+fn a_signal_is_reported(machine: &Machine) {
     let (_, _, ended) = run(machine, &shell("kill -USR1 $$")).unwrap();
     assert_eq!(ended, Ended::Signal(10));
 }
 
-fn what_cannot_start_is_said(machine: &Machine) {
+fn what_cannot_start_is_reported(machine: &Machine) {
     let job = Job { program: "/no/such/program".into(), ..shell("") };
     let Err(MachineError::Inside(why)) = run(machine, &job) else { panic!("it cannot start") };
     assert!(why.contains("/no/such/program"), "{why}");
@@ -170,8 +173,8 @@ fn much_is_heard_whole_by_a_slow_ear(machine: &Machine) {
     let (ear, mouth) = io::pipe().unwrap();
     let slow = std::thread::spawn(move || BufReader::with_capacity(512, ear).lines().count());
     let mut mouth = mouth;
-    let ended = machine.run(&shell("seq 1 300000"), &mut |said| {
-        let JobOutput::Out(bytes) = said else { return };
+    let ended = machine.run(&shell("seq 1 300000"), &mut |output| {
+        let JobOutput::Out(bytes) = output else { return };
         heard.extend(bytes);
         mouth.write_all(bytes).unwrap();
     });
@@ -183,7 +186,7 @@ fn much_is_heard_whole_by_a_slow_ear(machine: &Machine) {
     assert_eq!(slow.join().unwrap(), 300_000);
 }
 
-fn whom_the_job_leaves_behind_holds_nobody_up(machine: &Machine) {
+fn processes_that_the_job_leaves_behind_do_not_block(machine: &Machine) {
     let (out, _, ended) = run(machine, &shell("echo begun; sleep 1000 & exit 3")).unwrap();
     assert_eq!((out.as_str(), ended), ("begun\n", Ended::Exit(3)));
 }
@@ -193,7 +196,7 @@ fn a_job_without_an_end_is_ended(machine: &Machine) {
     let limit = Duration::from_secs(4);
     let ran = run(&machine.clone().with_limit(limit), &shell("while :; do sleep 1000; done"));
     drop(kept);
-    assert!(matches!(ran, Err(MachineError::Limit(said)) if said == limit), "{ran:?}");
+    assert!(matches!(ran, Err(MachineError::Limit(after)) if after == limit), "{ran:?}");
     assert!(closes(&gone), "something of the machine is left");
 }
 
@@ -215,7 +218,7 @@ fn nothing_outlives_who_asked(_: &Machine) {
 }
 
 /// An ordinary user, that is.
-fn nobody_gets_one_too() {
+fn the_user_nobody_gets_one_too() {
     let what = "the small machine of an ordinary user";
     if !rustix::process::geteuid().is_root() {
         // Then all the others have shown it.
@@ -238,22 +241,22 @@ fn nobody_gets_one_too() {
             );
         }
     }
-    println!("nobody_gets_one_too …");
+    println!("the_user_nobody_gets_one_too …");
     let script = "id -u; iptables -A INPUT -j DROP; iptables-save -t filter | grep -c DROP; exit 9";
     let output = as_nobody(&own).arg(ASKS).arg(script).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("cannot carry the small machine") {
-        return uturn_testing::skip(uturn_testing::Requirement::Unprivileged, what, said);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("cannot carry the small machine") {
+        return uturn_testing::skip(uturn_testing::Requirement::Unprivileged, what, stderr);
     }
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n1\n", "{said}");
-    assert_eq!(output.status.code(), Some(9), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n1\n", "{stderr}");
+    assert_eq!(output.status.code(), Some(9), "{stderr}");
 }
 
 /// Runs a script in a machine, passes on what it says, and its code.
 fn ask() {
     let script = env::args().nth(2).unwrap();
     let machine = Machine::find().unwrap_or_else(|why| panic!("{why}"));
-    let ended = machine.run(&shell(&script), &mut |said| match said {
+    let ended = machine.run(&shell(&script), &mut |output| match output {
         JobOutput::Out(bytes) => {
             io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()).unwrap();
         }

@@ -8,9 +8,13 @@ use std::time::Instant;
 
 use uturn_model::Family;
 use uturn_netfilter::{Entry, Kernel, NodeState, Packet, ParseError, ipset, iptables, ipvs, nft};
+use uturn_testing::yardstick::{Beside, hash_keys, split_into_words};
 
 use crate::linear::Linear;
 use crate::{machine, made};
+
+/// A walk is measured beside hashing so many keys.
+const KEYS: usize = 1_000;
 
 /// Runs the case whose texts are on standard input.
 pub(crate) fn run(services: u32, runs: u32) {
@@ -90,25 +94,33 @@ fn parse<T: Display>(
     }
     let size = text.len() as f64 / 1e6;
     let mut seconds = f64::MAX;
-    let mut worked = f64::MAX;
+    let mut beside = Beside { work: f64::MAX, yardstick: f64::MAX };
     for _ in 0..runs {
-        let (start, before) = (Instant::now(), machine::worked());
-        let read = black_box(read(text));
-        seconds = seconds.min(start.elapsed().as_secs_f64());
-        let work = machine::worked().zip(before).map(|(now, before)| now - before);
-        worked = worked.min(work.unwrap_or(f64::MAX));
+        let start = Instant::now();
+        let clock = || machine::worked().unwrap_or_else(|| start.elapsed().as_secs_f64());
+        let (took, (read, elapsed)) = Beside::once(
+            clock,
+            || {
+                let start = Instant::now();
+                (read(text), start.elapsed().as_secs_f64())
+            },
+            || split_into_words(text),
+        );
+        seconds = seconds.min(elapsed);
+        beside = beside.shortest(took);
         drop(read);
     }
-    let said = format!("parse {what}");
-    print!("  {said:<20}{:9.1} ms  {:6.0} MB/s of {size:.1} MB", seconds * 1e3, size / seconds);
+    let label = format!("parse {what}");
+    print!("  {label:<20}{:9.1} ms  {:6.0} MB/s of {size:.1} MB", seconds * 1e3, size / seconds);
     // On a busy machine, much of the elapsed time is waiting.
-    match worked < f64::MAX {
-        true => println!("; by time of the processor, {:.0} MB/s", size / worked),
-        false => println!(),
-    }
+    println!(
+        "; by time of the processor, {:.0} MB/s, {:.1} times as long as splitting into words",
+        size / beside.work,
+        beside.ratio()
+    );
     let seconds = best(runs, 1, || drop(black_box(printed.to_string())));
-    let said = format!("print {what}");
-    println!("  {said:<20}{:9.1} ms  {:6.0} MB/s", seconds * 1e3, size / seconds);
+    let label = format!("print {what}");
+    println!("  {label:<20}{:9.1} ms  {:6.0} MB/s", seconds * 1e3, size / seconds);
 }
 
 fn walk(what: &str, kernel: &Kernel, linear: Option<&Linear<'_>>, packet: &Packet, runs: u32) {
@@ -117,10 +129,15 @@ fn walk(what: &str, kernel: &Kernel, linear: Option<&Linear<'_>>, packet: &Packe
     let ours = best(runs, 1 + 2_000 / ends as u32, || {
         black_box(kernel.walk(black_box(packet), &entry, &[]));
     });
+    let hashing = best(runs, 10, || {
+        black_box(hash_keys(black_box(KEYS)));
+    });
     print!(
-        "  walk {what:<16}{:9.2} µs  {ends} ends, {:.2} µs each",
+        "  walk {what:<16}{:9.2} µs  {ends} ends, {:.2} µs each; {:.2} times as long as hashing \
+         {KEYS} keys",
         ours * 1e6,
-        ours * 1e6 / ends as f64
+        ours * 1e6 / ends as f64,
+        ours / hashing
     );
     let Some(linear) = linear else { return println!() };
     let asked = linear.asked(packet);

@@ -1,5 +1,5 @@
-//! How fast rules are parsed and walked, compared with a linear evaluation, and how much memory
-//! they need.
+//! How fast rules are parsed and walked, beside work that never changes (`uturn_testing::yardstick`)
+//! and compared with a linear evaluation, and how much memory they need.
 //!
 //! `cargo bench -p uturn-netfilter` prints it. The rules are those that kube-proxy would write
 //! for a number of Services and endpoints, in each of its modes. Each figure is the best of

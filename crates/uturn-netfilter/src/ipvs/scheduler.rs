@@ -1,6 +1,7 @@
 //! How schedulers distribute connections.
 
 use super::{RealServer, VirtualServer};
+use uturn_model::Share;
 
 /// How a scheduler picks a real server, as far as it can be predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(crate) enum Picks {
 
 impl VirtualServer {
     /// The real servers that can receive a new connection, with their probabilities.
-    pub(crate) fn odds(&self) -> (Picks, Vec<(usize, f64)>) {
+    pub(crate) fn odds(&self) -> (Picks, Vec<(usize, Share)>) {
         let (picks, weighted) = match &*self.scheduler {
             "rr" => (Picks::Turns, false),
             "wrr" => (Picks::Turns, true),
@@ -38,10 +39,10 @@ impl VirtualServer {
             self.servers.iter().enumerate().filter(takes).collect();
         if picks == Picks::First {
             let best = able.iter().rev().max_by_key(|(_, real)| real.weight);
-            return (picks, best.map(|(at, _)| (*at, 1.0)).into_iter().collect());
+            return (picks, best.map(|(at, _)| (*at, Share::ALL)).into_iter().collect());
         }
         let part = |real: &RealServer| if weighted { f64::from(real.weight) } else { 1.0 };
         let whole: f64 = able.iter().map(|(_, real)| part(real)).sum();
-        (picks, able.into_iter().map(|(at, real)| (at, part(real) / whole)).collect())
+        (picks, able.into_iter().map(|(at, real)| (at, Share::ratio(part(real), whole))).collect())
     }
 }

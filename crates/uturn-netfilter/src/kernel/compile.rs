@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use uturn_model::{Evidence, Text};
 
 use super::index::{self, Index};
-use super::unknown_condition::{self, ConditionNumbers, UnknownCondition};
+use super::unknown_condition::{self, ConditionNumbers, RuleId, UnknownCondition};
 use crate::LoadError;
 use crate::iptables::{Chain, Match, Rule, Ruleset, Table, TableKind, Target};
 use crate::packet::Packet;
@@ -162,7 +162,8 @@ fn program(
     let mut asked: Vec<Vec<UnknownCondition>> = Vec::new();
     let mut asks = |rule: &Rule| {
         let own = asked.len() as u32;
-        let all = unknown_condition::of_rule(rule, &format!(" {at} {own}"), asked_alike);
+        let id = RuleId { table: at, number: own };
+        let all = unknown_condition::of_rule(rule, id, asked_alike);
         if all.is_empty() {
             return CompiledRule::NONE;
         }

@@ -115,17 +115,17 @@ impl Kernel {
             return;
         }
         let mut other = walk.fork();
-        for (way, own, said) in [
+        for (way, own, assumed) in [
             (&mut *walk, true, "as if it were one of this node"),
             (&mut *other, false, "as if it were another's"),
         ] {
-            way.share /= 2.0;
+            way.share = way.share.split(2);
             way.capture_assumptions.own.push((ip, own));
             let by = Evidence::not_captured(format!("the address {ip}"));
             way.note_branch(
                 QuestionSubject::Own,
                 own,
-                format!("nothing says whose it is: {said}"),
+                format!("nothing says whose it is: {assumed}"),
                 by,
             );
         }
@@ -193,18 +193,18 @@ impl Walk {
     }
 
     /// Branches: this walk leaves through these interfaces, the returned copy does not.
-    pub(super) fn branch_by_out(&mut self, names: NameRange, said: &str) -> Box<Self> {
+    pub(super) fn branch_by_out(&mut self, names: NameRange, interfaces: &str) -> Box<Self> {
         let mut other = self.fork();
         for (way, leaves) in [(&mut *self, true), (&mut *other, false)] {
-            way.share /= 2.0;
+            way.share = way.share.split(2);
             way.capture_assumptions.out.push((names, leaves));
             let not = if leaves { "" } else { "not " };
-            let why = format!("no route says where it leaves: as if {not}through {said}");
-            let by = Evidence::not_captured(format!("the interface {said}"));
+            let why = format!("no route says where it leaves: as if {not}through {interfaces}");
+            let by = Evidence::not_captured(format!("the interface {interfaces}"));
             way.note_branch(QuestionSubject::Out, leaves, why, by);
         }
         if names.0 == names.1 {
-            self.capture_assumptions.name = Some(said.into());
+            self.capture_assumptions.name = Some(interfaces.into());
         }
         other
     }

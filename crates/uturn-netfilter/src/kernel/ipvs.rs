@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use uturn_model::route::Leg;
-use uturn_model::{Evidence, Family, Step, StepKind, Supposition, Text};
+use uturn_model::{Evidence, Family, Share, Step, StepKind, Supposition, Text};
 
 use super::Kernel;
 use super::compile::Hook;
@@ -51,16 +51,16 @@ struct ServerTexts {
 #[derive(Debug)]
 struct Choice {
     at: usize,
-    share: f64,
+    share: Share,
     why: Text,
 }
 
 impl ServerTexts {
     fn new(server: &VirtualServer) -> Self {
         let (picks, odds) = server.odds();
-        let way = |(at, share): (usize, f64)| {
+        let way = |(at, share): (usize, Share)| {
             let real = server.servers[at].address;
-            let why = format!("{real} picked one time in {}", super::xtables::one_in(share));
+            let why = format!("{real} picked one time in {}", super::xtables::one_in(share.get()));
             Choice { at, share, why: why.into() }
         };
         let by = |real: &RealServer| Evidence::Ipvs {
@@ -381,7 +381,7 @@ fn pick(
     let take = |walk: &mut Walk, way: &Choice| {
         walk.share = whole * way.share;
         walk.ipvs.pick = Some(way.at);
-        if way.share < 1.0 {
+        if way.share < Share::ALL {
             walk.note(StepKind::Balance, way.why.clone(), texts.by.clone());
         }
     };

@@ -134,7 +134,7 @@ impl Kernel {
             walk.note(StepKind::Drop, format!("{why}: the interface has no address"), by);
             return Err(DropReason::Invalid);
         };
-        let share = walk.share / (others.len() + 1) as f64;
+        let share = walk.share.split(others.len() + 1);
         for ip in others {
             let mut other = walk.fork();
             other.share = share;

@@ -209,7 +209,7 @@ impl Kernel {
     ) {
         if equals > 0 {
             let others = self.fib.equals(route);
-            walk.share /= (others.len() + 1) as f64;
+            walk.share = walk.share.split(others.len() + 1);
             for other in others {
                 let mut copy = walk.fork();
                 self.take(&mut copy, other);
@@ -331,7 +331,7 @@ fn part(
 ) {
     let mut other = walk.fork();
     for (way, met) in [(&mut *walk, true), (&mut *other, false)] {
-        way.share /= 2.0;
+        way.share = way.share.split(2);
         let applies = if met { "as if it applied" } else { "as if it did not apply" };
         let (doubt, holds, why) = match about {
             Undecided::Fact(fact) => {

@@ -8,7 +8,7 @@ use uturn_model::route::Leg;
 
 use super::compile::Hook;
 use super::walk::Walk;
-use crate::iptables::{Extension, Match, Rule};
+use crate::iptables::{Extension, Match, Rule, SetDirection};
 use crate::packet_facts::{FactSubject, PacketFact};
 
 /// A condition of a rule, with the match that contains it.
@@ -26,8 +26,30 @@ pub(super) struct UnknownCondition {
 pub(super) enum ConditionKey {
     /// A fact about the packet or its sender.
     Fact(PacketFact),
-    /// The number of a condition's text.
-    Text(u32),
+    /// Any other condition.
+    Other(ConditionId),
+}
+
+/// The number of a condition that is no fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ConditionId(u32);
+
+/// What a condition tests that is no fact. Conditions that test the same have the same answer.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum ConditionSubject {
+    /// Whether a set contains addresses and ports of the packet.
+    Set { name: Text, directions: Vec<SetDirection>, return_nomatch: bool },
+    /// The connection's status.
+    ConnectionStatus,
+    /// Options of an extension, as written; and the rule, if each rule has its own answer.
+    Extension { options: String, of: Option<RuleId> },
+}
+
+/// Identifies a rule with unknown conditions: the table, and the number of the rule there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct RuleId {
+    pub(super) table: usize,
+    pub(super) number: u32,
 }
 
 /// The scope within which an answer applies.
@@ -50,14 +72,14 @@ pub(super) struct AnswerScope {
     hook: Option<Hook>,
 }
 
-/// Numbers condition texts; equal texts share a number.
+/// Numbers conditions; those that test the same share a number.
 #[derive(Debug, Default)]
-pub(super) struct ConditionNumbers(HashMap<String, u32>);
+pub(super) struct ConditionNumbers(HashMap<ConditionSubject, u32>);
 
 impl ConditionNumbers {
-    fn of(&mut self, text: String) -> ConditionKey {
+    fn of(&mut self, subject: ConditionSubject) -> ConditionKey {
         let next = self.0.len() as u32;
-        ConditionKey::Text(*self.0.entry(text).or_insert(next))
+        ConditionKey::Other(ConditionId(*self.0.entry(subject).or_insert(next)))
     }
 }
 
@@ -66,9 +88,10 @@ impl UnknownCondition {
     pub(super) fn known(&self, walk: &Walk) -> Option<bool> {
         let holds = match self.about {
             ConditionKey::Fact(fact) => walk.facts.answer(onward(fact, walk)),
-            ConditionKey::Text(number) => {
+            ConditionKey::Other(id) => {
                 let place = self.place(walk);
-                let same = |(n, p, _): &&(u32, AnswerScope, bool)| (*n, *p) == (number, place);
+                let same =
+                    |(of, at, _): &&(ConditionId, AnswerScope, bool)| (*of, *at) == (id, place);
                 walk.answers.iter().find(same).map(|(.., holds)| *holds)
             }
         };
@@ -80,7 +103,7 @@ impl UnknownCondition {
         let holds = met != self.not;
         match self.about {
             ConditionKey::Fact(fact) => walk.facts.add(onward(fact, walk), holds),
-            ConditionKey::Text(number) => walk.answers.push((number, self.place(walk), holds)),
+            ConditionKey::Other(id) => walk.answers.push((id, self.place(walk), holds)),
         }
     }
 
@@ -111,11 +134,10 @@ fn onward(fact: PacketFact, walk: &Walk) -> PacketFact {
     }
 }
 
-/// Returns the conditions of a rule whose answer may be unknown, match by match. `own`
-/// distinguishes rules.
+/// Returns the conditions of a rule whose answer may be unknown, match by match.
 pub(super) fn of_rule(
     rule: &Rule,
-    own: &str,
+    id: RuleId,
     numbers: &mut ConditionNumbers,
 ) -> Vec<UnknownCondition> {
     let mut all = Vec::new();
@@ -123,14 +145,17 @@ pub(super) fn of_rule(
         let mut add = |not, about, scope| all.push(UnknownCondition { of, not, about, scope });
         match item {
             Match::Set(set) => {
-                let text =
-                    format!("set {} {:?} {}", set.set.value, set.directions, set.return_nomatch);
-                add(set.set.not, numbers.of(text), Scope::Hook);
+                let subject = ConditionSubject::Set {
+                    name: set.set.value.clone(),
+                    directions: set.directions.clone(),
+                    return_nomatch: set.return_nomatch,
+                };
+                add(set.set.not, numbers.of(subject), Scope::Hook);
             }
             // The other options of the match are known.
             Match::Conntrack(conntrack) => {
                 if let Some(status) = &conntrack.status {
-                    add(status.not, numbers.of("ASSURED".into()), Scope::Way);
+                    add(status.not, numbers.of(ConditionSubject::ConnectionStatus), Scope::Way);
                 }
             }
             Match::Other(extension) => {
@@ -143,9 +168,10 @@ pub(super) fn of_rule(
                         }
                         None => {
                             let scope = scope(&extension.name, &part);
-                            let (not, text) = part.text(&extension.name);
-                            let own = if scope == Scope::Rule { own } else { "" };
-                            add(not, numbers.of(format!("{text}{own}")), scope);
+                            let (not, options) = part.text(&extension.name);
+                            let of = (scope == Scope::Rule).then_some(id);
+                            let subject = ConditionSubject::Extension { options, of };
+                            add(not, numbers.of(subject), scope);
                         }
                     }
                 }

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 
 use uturn_model::route::Leg;
-use uturn_model::{Evidence, Step, StepKind, Supposition, Text};
+use uturn_model::{Evidence, Share, Step, StepKind, Supposition, Text};
 
 use super::compile::Hook;
 use super::incomplete_capture::CaptureAssumptions;
 use super::ipvs::IpvsState;
 use super::step_log::StepLog;
-use super::unknown_condition::AnswerScope;
+use super::unknown_condition::{AnswerScope, ConditionId};
 use crate::capture_gaps::UNKNOWN_INTERFACE;
 use crate::connection::Connection;
 use crate::end::{DropReason, End, EndKind};
@@ -23,7 +23,7 @@ pub(super) type OpenBranches = Vec<Box<Walk>>;
 /// One branch of a walk, and how far it has come. Copied only by [`Walk::fork`].
 #[derive(Debug)]
 pub(super) struct Walk {
-    pub(super) share: f64,
+    pub(super) share: Share,
     pub(super) packet: Packet,
     pub(super) hook: Hook,
     /// The index of the hook's next stage.
@@ -59,7 +59,7 @@ pub(super) struct Walk {
     /// Facts about the packet and its sender, known or assumed.
     pub(super) facts: Facts,
     /// Answers that this branch gives to unknown iptables conditions.
-    pub(super) answers: Vec<(u32, AnswerScope, bool)>,
+    pub(super) answers: Vec<(ConditionId, AnswerScope, bool)>,
     /// Answers that this branch gives to unknown nftables conditions and actions.
     pub(super) nft_answers: Vec<(u32, Leg, Hook, bool)>,
     /// Policy routing rules that are assumed to match or not, by index.
@@ -155,7 +155,7 @@ impl Walk {
         // A mark does not leave a node, but a local process can set one.
         let packet = Packet { mark: if from_here { packet.mark } else { 0 }, ..*packet };
         Self {
-            share: 1.0,
+            share: Share::ALL,
             packet,
             hook,
             stage: 0,

@@ -139,11 +139,11 @@ impl Kernel {
         if odds < 1.0 {
             walk.randomized = true;
             let mut other = walk.fork();
-            other.share *= 1.0 - odds;
+            other.share = other.share.scaled(1.0 - odds);
             if let Some(frame) = other.frames.last_mut().filter(|_| picks) {
                 frame.odds *= 1.0 - odds;
             }
-            walk.share *= odds;
+            walk.share = walk.share.scaled(odds);
             open.push(other);
         }
         if picks {
@@ -283,8 +283,8 @@ impl Kernel {
                     return RuleResult::LimitReached(by());
                 }
                 let mut kept = walk.fork();
-                walk.share /= 2.0;
-                kept.share /= 2.0;
+                walk.share = walk.share.split(2);
+                kept.share = kept.share.split(2);
                 let name = &extension.name;
                 let reason = catalogue::of_target(name).reason().unwrap_or("not modelled");
                 let why = format!("{name}: {reason}: as if it did nothing");
@@ -358,7 +358,7 @@ fn settle(
         }
         let mut other = walk.fork();
         for (branch, met) in [(&mut *walk, true), (&mut other, false)] {
-            branch.share /= 2.0;
+            branch.share = branch.share.split(2);
             condition.take(met, branch);
             let holds = met != condition.not;
             let (about, holds, as_if) = match (condition.sender(), met) {

@@ -8,7 +8,7 @@ use uturn_model::Text;
 use super::{Counters, Statement};
 
 /// An expression.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
     /// A number, printed in decimal or hexadecimal depending on the other operand.
     Number(u64),
@@ -67,7 +67,7 @@ pub enum Expr {
 }
 
 /// An element of a set or map.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Element {
     /// The key.
     pub key: Expr,
@@ -101,7 +101,7 @@ impl Element {
 }
 
 /// The data of a map element.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Data {
     /// A verdict.
     Verdict(Verdict),
@@ -110,7 +110,7 @@ pub enum Data {
 }
 
 /// A verdict.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Accepted by this base chain; later base chains still see the packet.
     Accept,

@@ -393,6 +393,29 @@ impl Set {
         }
     }
 
+    /// The same set with no elements.
+    #[must_use]
+    pub fn without_elements(&self) -> Self {
+        // No `..`, which would clone the elements first.
+        Self {
+            name: self.name.clone(),
+            key: self.key.clone(),
+            typeof_key: self.typeof_key,
+            data: self.data.clone(),
+            typeof_data: self.typeof_data,
+            flags: self.flags.clone(),
+            timeout: self.timeout,
+            gc_interval: self.gc_interval,
+            size: self.size,
+            policy: self.policy.clone(),
+            auto_merge: self.auto_merge,
+            statements: self.statements.clone(),
+            comment: self.comment.clone(),
+            elements: Vec::new(),
+            origin: self.origin.clone(),
+        }
+    }
+
     /// Whether rules or timeouts change its elements.
     pub fn changes(&self) -> bool {
         self.flags.iter().any(|flag| matches!(&**flag, "dynamic" | "timeout"))

@@ -7,7 +7,7 @@ use uturn_model::Text;
 use super::{Counters, Data, Expr, Relation, Verdict};
 
 /// A statement of a rule: a condition or an action.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Statement {
     /// A comparison; ends the rule if it does not hold.
     Match {
@@ -56,7 +56,7 @@ pub enum Statement {
 }
 
 /// `limit rate …`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limit {
     /// Inverted: holds while the rate is exceeded.
     pub over: bool,
@@ -71,7 +71,7 @@ pub struct Limit {
 }
 
 /// `quota …`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Quota {
     /// Inverted: holds once the quota is used up.
     pub over: bool,
@@ -82,7 +82,7 @@ pub struct Quota {
 }
 
 /// A NAT statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Nat {
     /// The kind of translation.
     pub kind: NatKind,
@@ -127,7 +127,7 @@ impl NatKind {
 }
 
 /// `reject with …`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reject {
     /// The kind of reply.
     pub kind: RejectKind,
@@ -164,7 +164,7 @@ impl RejectKind {
 }
 
 /// `log …`
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Log {
     /// The prefix of the log line.
     pub prefix: Option<Text>,
@@ -177,7 +177,7 @@ pub struct Log {
 }
 
 /// `queue …`
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Queue {
     /// The queue number or numbers.
     pub to: Option<Expr>,
@@ -186,7 +186,7 @@ pub struct Queue {
 }
 
 /// `tproxy …`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tproxy {
     /// `ip` or `ip6`, in a table of family `inet`.
     pub family: Option<Text>,
@@ -197,7 +197,7 @@ pub struct Tproxy {
 }
 
 /// `add @set { … }`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetUpdate {
     /// The operation.
     pub op: SetOp,

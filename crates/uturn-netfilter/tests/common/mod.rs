@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
-use uturn_model::Family;
 use uturn_model::StepKind;
+use uturn_model::{Family, Share};
 use uturn_netfilter::{
     Connection, End, EndKind, Entry, Interface, Kernel, NodeState, Packet, RouteEntry, addr,
     iptables, nft, policy_rules, routes, sysctl,
@@ -113,8 +113,8 @@ pub(crate) fn later(
     known: &[Connection],
 ) -> Vec<String> {
     let ends = kernel.walk(&packet, entry, known);
-    let total: f64 = ends.iter().map(|end| end.share).sum();
-    assert!((total - 1.0).abs() < 1e-6, "shares add up to {total}");
+    let shares = ends.iter().map(|end| end.share);
+    assert!(Share::add_up_to_all(shares), "{ends:?}");
     let mut lines: Vec<String> = ends.iter().map(show).collect();
     lines.sort();
     lines

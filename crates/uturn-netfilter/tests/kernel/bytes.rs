@@ -20,7 +20,7 @@ pub(crate) struct Mine {
 
 /// The relation of a captured packet to one of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kin {
+pub(crate) enum Relation {
     /// It is the packet.
     Itself,
     /// The node's kernel replied to it, as a listener or to an echo request.
@@ -103,7 +103,7 @@ impl Mine {
     }
 
     /// The relation of a captured packet to this one.
-    pub(crate) fn kin(self, seen: &Captured<'_>) -> Option<Kin> {
+    pub(crate) fn relation(self, seen: &Captured<'_>) -> Option<Relation> {
         let body = seen.body;
         let at = |from: usize| {
             body.get(from..from + 4)
@@ -118,25 +118,30 @@ impl Mine {
                     let about = acknowledges.wrapping_sub(1) == self.tag
                         || acknowledges == self.tag
                         || at(4)? == self.acknowledges;
-                    return about.then_some(Kin::Reset);
+                    return about.then_some(Relation::Reset);
                 }
                 let answer =
                     flags & (SYN | ACK) == SYN | ACK && acknowledges == self.tag.wrapping_add(1);
-                if at(4) == tag { Some(Kin::Itself) } else { answer.then_some(Kin::Answer) }
+                if at(4) == tag {
+                    Some(Relation::Itself)
+                } else {
+                    answer.then_some(Relation::Answer)
+                }
             }
-            17 => (body.get(8..13)? == b"uturn" && at(13) == tag).then_some(Kin::Itself),
-            132 => (at(16) == tag).then_some(Kin::Itself),
+            17 => (body.get(8..13)? == b"uturn" && at(13) == tag).then_some(Relation::Itself),
+            132 => (at(16) == tag).then_some(Relation::Itself),
             1 => match *body.first()? {
                 // An ICMP redirect does not end the packet.
                 5 => None,
                 kind @ (3 | 4 | 11 | 12) => {
                     let quoted = Captured::read(body.get(8..)?)?;
-                    (self.kin(&quoted)? == Kin::Itself).then_some(Kin::Error(kind, body[1]))
+                    (self.relation(&quoted)? == Relation::Itself)
+                        .then_some(Relation::Error(kind, body[1]))
                 }
                 // Such a reply repeats the request.
                 kind => (at(8) == tag).then_some(match matches!(kind, 0 | 14) && self.asks {
-                    true => Kin::Answer,
-                    false => Kin::Itself,
+                    true => Relation::Answer,
+                    false => Relation::Itself,
                 }),
             },
             _ => None,

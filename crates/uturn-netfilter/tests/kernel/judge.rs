@@ -14,7 +14,7 @@ use crate::around::OWN;
 use crate::bytes::Mine;
 use crate::case::{Case, Probe};
 use crate::node::{Node, Refused, has_route};
-use crate::wire::{Fate, PORTS, Seen, Told};
+use crate::wire::{Fate, PORTS, Seen, SendError};
 
 /// An end with a smaller share need not occur.
 const SMALLEST_SHARE: f64 = 0.04;
@@ -83,7 +83,7 @@ impl Judge<'_> {
                 return Ok(());
             }
             if tries == 1 {
-                let must = |end: &&End| end.share >= SMALLEST_SHARE && end.unknown.is_empty();
+                let must = |end: &&End| end.share.get() >= SMALLEST_SHARE && end.unknown.is_empty();
                 missing = ends.iter().filter(must).filter(|_| self.all_ways).cloned().collect();
                 let fitting = fitting.into_iter().cloned().collect::<Vec<_>>();
                 self.answer(&probe, mine, &fate, &fitting)?;
@@ -121,13 +121,13 @@ impl Judge<'_> {
         if !asks || special || self.zones {
             return Ok(());
         }
-        let untold = match probe.packet.transport {
+        let is_unseen = match probe.packet.transport {
             // A new number and a reply to an unknown association: packets do not show these.
             Transport::Icmp { .. } => !self.source_ports,
             Transport::Sctp { .. } => ends.iter().any(|end| end.connection.is_none()),
             _ => false,
         };
-        if untold {
+        if is_unseen {
             return Ok(());
         }
         let packet = probe.packet.with_leg(leg).reply();
@@ -248,8 +248,8 @@ impl Judge<'_> {
             (EndKind::Reject(with), Seen::Error(3, code)) => code_of(*with) == Some(*code),
             // An error without a route back is not sent, nor is one about a broadcast; and rules
             // and routes can drop it.
-            (EndKind::Reject(with), Seen::Nothing | Seen::Told(_)) => {
-                !can_be_told(probe, end) || self.is_stopped(*with, end)
+            (EndKind::Reject(with), Seen::Nothing | Seen::SendError(_)) => {
+                !can_be_observed(probe, end) || self.is_stopped(*with, end)
             }
             (EndKind::Drop(reason), seen) => dropped(reason, seen),
             _ => false,
@@ -266,8 +266,8 @@ impl Judge<'_> {
             }
             _ => Transport::Icmp { kind: 3, code: code_of(with).unwrap_or(0) },
         };
-        let says = Packet { src: refused.dst, dst: refused.src, transport, mark: 0 };
-        let ends = self.node.kernel.walk(&says, &Entry::Local, &[]);
+        let answer = Packet { src: refused.dst, dst: refused.src, transport, mark: 0 };
+        let ends = self.node.kernel.walk(&answer, &Entry::Local, &[]);
         ends.iter().any(|end| !matches!(end.kind, EndKind::Local | EndKind::Forward))
     }
 
@@ -326,7 +326,7 @@ fn is_own(ip: IpAddr) -> bool {
     OWN.iter().any(|own| own.parse() == Ok(ip)) || ip.is_loopback()
 }
 
-fn can_be_told(probe: &Probe, end: &End) -> bool {
+fn can_be_observed(probe: &Probe, end: &End) -> bool {
     // Nor is one sent from an address that is local only by a policy rule, or from 127.0.0.1.
     let foreign = end.steps.iter().any(|step| step.why.contains("is an address of this node"));
     if foreign && (!is_own(end.packet.dst) || end.packet.dst.is_loopback()) {
@@ -335,8 +335,8 @@ fn can_be_told(probe: &Probe, end: &End) -> bool {
     // To its source after translation.
     let SocketAddr::V4(src) = end.packet.leg().src else { return true };
     let dst = probe.packet.dst;
-    let everybody = matches!(dst, IpAddr::V4(ip) if ip.octets()[3] == 255 || ip.is_multicast());
-    !everybody && (src.ip().is_unspecified() || has_route(&src.ip().to_string()))
+    let is_broadcast = matches!(dst, IpAddr::V4(ip) if ip.octets()[3] == 255 || ip.is_multicast());
+    !is_broadcast && (src.ip().is_unspecified() || has_route(&src.ip().to_string()))
 }
 
 fn dropped(reason: &DropReason, seen: &Seen) -> bool {
@@ -352,8 +352,8 @@ fn dropped(reason: &DropReason, seen: &Seen) -> bool {
             | R::Invalid
     );
     match seen {
-        Seen::Nothing | Seen::Told(Told::NotPermitted) => true,
-        Seen::Told(Told::Unroutable) => unroutable,
+        Seen::Nothing | Seen::SendError(SendError::NotPermitted) => true,
+        Seen::SendError(SendError::Unroutable) => unroutable,
         Seen::Error(3, 0 | 1) => matches!(reason, R::NoRoute | R::Unreachable),
         Seen::Error(3, 13) => matches!(reason, R::Prohibited),
         _ => false,
@@ -378,7 +378,7 @@ fn way(seen: &Seen) -> &'static str {
         Seen::Out { .. } => "sent on",
         Seen::Local { .. } => "handed over",
         Seen::Reset | Seen::Error(..) => "refused",
-        Seen::Told(_) => "the sender was told",
+        Seen::SendError(_) => "the sender got an error",
         Seen::Nothing => "dropped",
     }
 }

@@ -5,7 +5,7 @@
 //! `UTURN_KERNEL_COUNT` sets the number of random cases, `UTURN_KERNEL_SEED` their seed. A case
 //! that differs is shrunk and printed: it goes to `cases/` under a name that says what was wrong.
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
-#![allow(clippy::print_stdout, reason = "a seed that nobody reads of cannot be tried again")]
+#![allow(clippy::print_stdout, reason = "a seed has to be printed to be tried again")]
 #![cfg(target_os = "linux")]
 
 mod around;

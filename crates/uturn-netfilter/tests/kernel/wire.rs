@@ -16,7 +16,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use uturn_model::route::Leg;
 use uturn_netfilter::Packet;
 
-use crate::bytes::{Captured, Kin, Mine, whole};
+use crate::bytes::{Captured, Mine, Relation, whole};
 use crate::device;
 
 /// An interface of the node.
@@ -54,13 +54,13 @@ pub(crate) enum Seen {
     Reset,
     Error(u8, u8),
     /// An ICMP error or reset reached the sender.
-    Told(Told),
+    SendError(SendError),
     /// Nothing.
     Nothing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Told {
+pub(crate) enum SendError {
     NotPermitted,
     Unroutable,
 }
@@ -131,23 +131,23 @@ impl Wire {
     /// Sends a packet from a local process.
     pub(crate) fn send(&mut self, packet: &Packet, mine: Mine) -> io::Result<Fate> {
         self.collect(mine, &mut Vec::new())?;
-        let told = match send_raw(packet, mine) {
+        let error = match send_raw(packet, mine) {
             Ok(()) => None,
             Err(why)
                 if why.kind() == ErrorKind::PermissionDenied && why.raw_os_error() == Some(1) =>
             {
-                Some(Told::NotPermitted)
+                Some(SendError::NotPermitted)
             }
             // No route, an unreachable or prohibit route, or an invalid source.
             Err(why) if matches!(why.raw_os_error(), Some(13 | 22 | 101 | 113)) => {
-                Some(Told::Unroutable)
+                Some(SendError::Unroutable)
             }
             Err(why) => return Err(why),
         };
-        self.fate(mine, told)
+        self.fate(mine, error)
     }
 
-    fn fate(&mut self, mine: Mine, told: Option<Told>) -> io::Result<Fate> {
+    fn fate(&mut self, mine: Mine, error: Option<SendError>) -> io::Result<Fate> {
         let mut seen = Vec::new();
         // A packet over lo may cause another one over lo.
         for _ in 0..3 {
@@ -155,20 +155,20 @@ impl Wire {
             self.marker.recv(&mut [0; 16])?;
             self.collect(mine, &mut seen)?;
         }
-        let first = |wanted: fn(&Kin) -> bool| {
-            seen.iter().find(|(kin, _)| wanted(kin)).map(|(_, seen)| seen.clone())
+        let first = |wanted: fn(&Relation) -> bool| {
+            seen.iter().find(|(relation, _)| wanted(relation)).map(|(_, seen)| seen.clone())
         };
         // Where the packet arrived takes precedence over what came back.
-        let itself = first(|kin| *kin == Kin::Itself);
-        let back = || first(|kin| matches!(kin, Kin::Reset | Kin::Error(..)));
+        let itself = first(|relation| *relation == Relation::Itself);
+        let back = || first(|relation| matches!(relation, Relation::Reset | Relation::Error(..)));
         Ok(Fate {
-            packet: itself.or_else(back).or(told.map(Seen::Told)).unwrap_or(Seen::Nothing),
-            answer: first(|kin| *kin == Kin::Answer).unwrap_or(Seen::Nothing),
+            packet: itself.or_else(back).or(error.map(Seen::SendError)).unwrap_or(Seen::Nothing),
+            answer: first(|relation| *relation == Relation::Answer).unwrap_or(Seen::Nothing),
         })
     }
 
     /// Reads all captured packets.
-    fn collect(&mut self, mine: Mine, into: &mut Vec<(Kin, Seen)>) -> io::Result<()> {
+    fn collect(&mut self, mine: Mine, into: &mut Vec<(Relation, Seen)>) -> io::Result<()> {
         for (device, tap) in &mut self.taps {
             while let Some(length) = there(tap.read(&mut self.buffer))? {
                 let frame = &self.buffer[..length];
@@ -186,20 +186,20 @@ impl Wire {
     }
 }
 
-fn known(mine: Mine, bytes: &[u8], place: impl Fn(Leg) -> Seen) -> Option<(Kin, Seen)> {
+fn known(mine: Mine, bytes: &[u8], place: impl Fn(Leg) -> Seen) -> Option<(Relation, Seen)> {
     let captured = Captured::read(bytes)?;
-    let kin = mine.kin(&captured)?;
+    let relation = mine.relation(&captured)?;
     let (src_port, dst_port) = captured.ports();
     let leg = Leg {
         src: SocketAddr::new(captured.src.into(), src_port),
         dst: SocketAddr::new(captured.dst.into(), dst_port),
     };
-    let seen = match kin {
-        Kin::Itself | Kin::Answer => place(leg),
-        Kin::Reset => Seen::Reset,
-        Kin::Error(kind, code) => Seen::Error(kind, code),
+    let seen = match relation {
+        Relation::Itself | Relation::Answer => place(leg),
+        Relation::Reset => Seen::Reset,
+        Relation::Error(kind, code) => Seen::Error(kind, code),
     };
-    Some((kin, seen))
+    Some((relation, seen))
 }
 
 fn there(read: io::Result<usize>) -> io::Result<Option<usize>> {

@@ -1,4 +1,4 @@
-//! Who has which address in a cluster.
+//! Which object has which address in a cluster.
 
 use std::net::IpAddr;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use uturn_model::{Cluster, Name, NamespacedName, Node, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
-/// Who has which address.
+/// Looks up objects by address.
 pub(crate) struct ClusterIndex<'a> {
     cluster: &'a Cluster,
     pods: FastMap<IpAddr, &'a NamespacedName>,

@@ -14,7 +14,7 @@ pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
     for ingress in cluster.ingresses.values().filter(|ingress| !served(ingress)) {
         by_class.entry(ingress.class.as_ref()).or_default().push(ingress);
     }
-    // Who serves these is listed with what is not judged.
+    // The controllers of these are listed with what is not judged.
     let is_listed = |ingress: &&Ingress| ingress.unjudged.iter().any(Unknown::is_of_balancer);
     let unlisted = by_class.iter().filter_map(|(class, all)| {
         let rest: Vec<&Ingress> =

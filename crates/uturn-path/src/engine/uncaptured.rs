@@ -28,7 +28,7 @@ const ROWS: [Row; 8] = [
     },
     Row {
         about: "sets that rules name",
-        taken: "those that kube-proxy programs; of others, nobody knows what is in them",
+        taken: "those that kube-proxy programs; what other sets contain is not known",
         lacks: |_, _, capture| {
             let rules = [CaptureFile::Iptables, CaptureFile::Ip6tables];
             let mut rules = rules.iter().filter_map(|file| capture.files.get(file));

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use uturn_model::{Cluster, Mechanism, Protocol};
+use uturn_model::{Cluster, Mechanism, Protocol, Share};
 use uturn_netfilter::hash::FastMap;
 use uturn_netfilter::{Assumptions, Question};
 
@@ -51,19 +51,19 @@ impl<'e, 'a> Walk<'e, 'a> {
 
     /// Whether each target that was probed answers always or never.
     pub fn are_probes_certain(&self) -> bool {
-        self.probes.lock().values().all(|(share, _)| *share == 0.0 || *share == 1.0)
+        self.probes.lock().values().all(|(answered, _)| !answered.is_partial())
     }
 }
 
-/// Who probes, what, and by which protocol.
+/// A health check: its source, its target and its protocol.
 pub(crate) type Probed = (IpAddr, SocketAddr, Protocol);
 
 /// How often a target answers probes, and why not always.
-pub(crate) type ProbeResult = (f64, Vec<Mechanism>);
+pub(crate) type ProbeResult = (Share, Vec<Mechanism>);
 
-/// What probes found so far.
+/// What probes found so far. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct ProbeCache(Arc<Mutex<FastMap<Probed, ProbeResult>>>);
+pub struct ProbeCache(Arc<Mutex<FastMap<Probed, ProbeResult>>>);
 
 impl ProbeCache {
     pub(crate) fn get(&self, probed: &Probed) -> Option<ProbeResult> {

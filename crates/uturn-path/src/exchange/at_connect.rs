@@ -11,7 +11,8 @@ use uturn_model::proxy::Translates;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
-    Endpoint, Evidence, Family, Mechanism, Name, Outcome, Protocol, Service, ServiceProxy, Unknown,
+    Endpoint, Evidence, Family, Mechanism, Name, Outcome, Protocol, Service, ServiceProxy, Share,
+    Unknown,
 };
 use uturn_netfilter::IpProtocol;
 
@@ -34,10 +35,10 @@ enum Frontend {
 enum Connected<'a> {
     /// It is called as it is.
     AsIs,
-    /// It becomes one of these, each with its share.
-    One(&'a Service, Vec<(f64, SocketAddr)>),
-    /// There is none that it could become.
-    Nobody(&'a Service),
+    /// It is translated to one of these endpoints, each with its share.
+    Endpoints(&'a Service, Vec<(Share, SocketAddr)>),
+    /// The Service has no endpoint.
+    NoEndpoint(&'a Service),
     /// It is not known.
     Unknown(Gap),
 }
@@ -58,7 +59,7 @@ impl<'a> Walk<'_, 'a> {
         match self.connected(proxy, client, to, protocol) {
             Connected::AsIs => self.exchange(client, request, state),
             Connected::Unknown(gap) => Ok(vec![gap.exchange(self.engine.place(client), state)]),
-            Connected::Nobody(service) => {
+            Connected::NoEndpoint(service) => {
                 let mut state = state;
                 let why = format!("{proxy} has no endpoint for {to} and refuses to connect");
                 let step = Step::new(StepKind::Reject, why, by(service, proxy));
@@ -66,11 +67,11 @@ impl<'a> Walk<'_, 'a> {
                 state.note(self.engine.place(client), step.seeing(leg));
                 Ok(vec![ended(state, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
             }
-            Connected::One(service, endpoints) => {
+            Connected::Endpoints(service, endpoints) => {
                 let mut ways = Vec::new();
                 for (share, endpoint) in &endpoints {
                     let mut state = state.clone();
-                    state.share *= share;
+                    state.share *= *share;
                     state.chance |= endpoints.len() > 1;
                     let before = state.packet.leg();
                     let after = Leg { src: before.src, dst: *endpoint };
@@ -120,8 +121,8 @@ impl<'a> Walk<'_, 'a> {
         let home = node.filter(|_| is_local);
         let endpoints = self.endpoints_for(service, port, Family::of(to.ip()), home);
         match endpoints.is_empty() {
-            true => Connected::Nobody(service),
-            false => Connected::One(service, endpoints),
+            true => Connected::NoEndpoint(service),
+            false => Connected::Endpoints(service, endpoints),
         }
     }
 
@@ -133,7 +134,7 @@ impl<'a> Walk<'_, 'a> {
         port: &ServicePort,
         family: Family,
         home: Option<&Name>,
-    ) -> Vec<(f64, SocketAddr)> {
+    ) -> Vec<(Share, SocketAddr)> {
         let weight = |address: SocketAddr| self.population.endpoints(address.ip()).unwrap_or(1.0);
         let of = |is_it: &dyn Fn(&Endpoint) -> bool| {
             let mut found: Vec<SocketAddr> = Vec::new();
@@ -159,7 +160,7 @@ impl<'a> Walk<'_, 'a> {
             found = of(&|endpoint| endpoint.serving && endpoint.terminating);
         }
         let all: f64 = found.iter().map(|address| weight(*address)).sum();
-        found.into_iter().map(|address| (weight(address) / all, address)).collect()
+        found.into_iter().map(|address| (Share::ratio(weight(address), all), address)).collect()
     }
 }
 

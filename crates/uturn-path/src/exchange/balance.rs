@@ -12,13 +12,13 @@ use uturn_lb::decide::Choice;
 use uturn_lb::rules;
 use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target};
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Hop, Mechanism, Outcome};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome, Share};
 
 use crate::assumed::add_new;
 use crate::engine::walk::Walk;
 use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
-use crate::exchange::failover::{Attempts, TOLD, TOLD_REDUCED, picks};
+use crate::exchange::failover::{Attempts, MAX_HOPS, MAX_HOPS_REDUCED, picks};
 use crate::exchange::redirect::RedirectAnswer;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
 use crate::population::Results;
@@ -94,8 +94,8 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = state.packet.leg();
         let place = self.engine.place(Peer::Balancer(balancer));
-        // Who ends TLS has answered the client before it looks for a target, and can but cut
-        // the connection when there is none.
+        // A listener that ends TLS has answered the client before it picks a target. If there is
+        // none, all it can do is close the connection.
         let ends_tls = listener.protocol.ends_tls();
         let turned_away = if ends_tls { Outcome::Reset } else { Outcome::Hangs };
         let home = |ways: Vec<Exchange>| match ends_tls {
@@ -233,7 +233,7 @@ impl<'a> Walk<'_, 'a> {
             by,
             begun,
             results,
-            most_told: if failover.is_some() { TOLD_REDUCED } else { TOLD },
+            max_hops: if failover.is_some() { MAX_HOPS_REDUCED } else { MAX_HOPS },
             ways: Vec::new(),
         };
         match failover {
@@ -257,7 +257,7 @@ impl<'a> Walk<'_, 'a> {
         // Every answer takes the same ways home, good or bad.
         let mut answer = state.answer().on_time();
         answer.hops.clear();
-        (answer.share, answer.chance) = (1.0, false);
+        (answer.share, answer.chance) = (Share::ALL, false);
         let party = Peer::Balancer(balancer);
         let arrivals = self.bring_home(party, client, asked, answer, Outcome::AT_ONCE, None)?;
         if let Some(failover) = failover {

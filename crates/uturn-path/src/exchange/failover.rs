@@ -16,12 +16,12 @@ use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, Waiting};
 use crate::population::{Failover, FailoverRequest, Results, TriesTargets};
-use crate::share::{NEGLIGIBLE, ReasonSet};
+use crate::reason_set::ReasonSet;
 
-/// Of a way with more places than these, what comes is counted and not told: in a whole cluster,
-/// and in a reduced one.
-pub(crate) const TOLD: usize = 240;
-pub(crate) const TOLD_REDUCED: usize = 24;
+/// After this many hops of a route, its end is computed and its hops are no longer recorded: in a
+/// whole cluster, and in a reduced one.
+pub(crate) const MAX_HOPS: usize = 240;
+pub(crate) const MAX_HOPS_REDUCED: usize = 24;
 
 /// A layer-7 request that a load balancer is busy with.
 pub(crate) struct Attempts<'e, 'a> {
@@ -38,8 +38,8 @@ pub(crate) struct Attempts<'e, 'a> {
     /// What asking each target gives, by its place in the rule; nothing for one that is not
     /// asked.
     pub(crate) results: Results,
-    /// Of a way with more places than these, what comes is not told.
-    pub(crate) most_told: usize,
+    /// After this many hops of a route, its hops are no longer recorded.
+    pub(crate) max_hops: usize,
     pub(crate) ways: Vec<Exchange>,
 }
 
@@ -50,12 +50,12 @@ impl Attempts<'_, '_> {
         if self.walk.options.every_way {
             return self.follow_each(&mut tried, Waiting::new(start));
         }
-        let least = start.share * NEGLIGIBLE;
+        let all = start.share;
         let mut waiting = vec![Waiting::new(start)];
         while let Some(target) = tried.last() {
             let (mut left, answered) = self.attempt(waiting, *target);
             self.ways.extend(answered);
-            left.retain(|request| request.way.share >= least);
+            left.retain(|request| !request.way.share.is_negligible_in(all));
             waiting = left;
             match self.choice.next(&tried) {
                 Some(next) if !waiting.is_empty() => tried.push(next),
@@ -162,8 +162,8 @@ impl TriesTargets for Attempts<'_, '_> {
                 }
                 way.hops = hops;
                 add_new(&mut way.supposed, result.supposed.clone());
-                let is_told = !self.walk.options.is_brief() && way.hops.len() < self.most_told;
-                if is_told {
+                let is_recorded = !self.walk.options.is_brief() && way.hops.len() < self.max_hops;
+                if is_recorded {
                     let by = self.by.clone();
                     self.note(&mut way, picks(self.listener, self.rule, target, self.seen, by));
                     way.hops.extend(result.hops.iter().cloned());
@@ -173,7 +173,7 @@ impl TriesTargets for Attempts<'_, '_> {
                     answered.push(way);
                     continue;
                 }
-                if timed_out && is_told {
+                if timed_out && is_recorded {
                     self.note(&mut way, timeout(self.listener, self.rule, target, self.by.clone()));
                 }
                 left.push(Waiting { way, timeouts, timed_out, late });

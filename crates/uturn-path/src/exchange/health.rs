@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_lb::profile;
 use uturn_model::lb::{Listener, Rule, Target, TargetKind};
-use uturn_model::{Family, Mechanism, Name, Outcome, Protocol};
+use uturn_model::{Family, Mechanism, Name, Outcome, Protocol, Share};
 use uturn_netfilter::{IpProtocol, Packet, Transport};
 
 use crate::engine::walk::Walk;
@@ -30,7 +30,7 @@ pub struct Health {
     pub alive: bool,
     /// How many of its probes it answers. Where that is neither none nor all, chance decides,
     /// again and again, whether it counts as alive.
-    pub answered: f64,
+    pub answered: Share,
     /// Why it does not.
     pub mechanisms: Vec<Mechanism>,
 }
@@ -105,7 +105,7 @@ impl<'a> Walk<'_, 'a> {
             target: target.address,
             node: target.kind.node().cloned(),
             alive: true,
-            answered: 1.0,
+            answered: Share::ALL,
             mechanisms: Vec::new(),
         };
         let is_open = self.engine.gap_behind(rule).is_some();
@@ -140,7 +140,7 @@ impl<'a> Walk<'_, 'a> {
         prober: IpAddr,
         target: SocketAddr,
         pace: &Pace,
-    ) -> Result<(f64, Vec<Mechanism>), WalkError> {
+    ) -> Result<(Share, Vec<Mechanism>), WalkError> {
         let protocol = listener.protocol.transport();
         let key = (prober, target, protocol);
         if let Some(known) = self.probes.get(&key) {
@@ -178,12 +178,12 @@ impl<'a> Walk<'_, 'a> {
 }
 
 /// Whether it is more than half. What rules' rounded probabilities add to a half does not count.
-fn is_mostly(share: f64) -> bool {
-    share > 0.5 + 1e-6
+fn is_mostly(share: Share) -> bool {
+    share.is_more_than(Share::HALF)
 }
 
 /// The share of the ways of which something is true.
-fn total(ways: &[Exchange], is_true: impl Fn(&Exchange) -> bool) -> f64 {
+fn total(ways: &[Exchange], is_true: impl Fn(&Exchange) -> bool) -> Share {
     ways.iter().filter(|way| is_true(way)).map(|way| way.share).sum()
 }
 

@@ -59,11 +59,11 @@ impl<'a> Engine<'a> {
         to: SocketAddr,
         protocol: IpProtocol,
     ) -> Listening {
-        const SOMEBODY: Listening = Listening::Yes("somebody listens here");
+        const A_PROCESS: Listening = Listening::Yes("a process listens on this port");
         let is_stated = self.cluster.extent.listeners;
         match at {
             // Kernels answer echo requests.
-            _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => SOMEBODY,
+            _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => A_PROCESS,
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
                 let mut ports = pod.spec.ports().peekable();
                 let same = |port: &ContainerPort| {
@@ -74,7 +74,7 @@ impl<'a> Engine<'a> {
                     && protocol == IpProtocol::TCP
                     && Port::new(to.port()).is_some_and(|port| pod.spec.is_probed(port));
                 match ports.peek().is_none() || ports.any(same) || is_probed {
-                    true => SOMEBODY,
+                    true => A_PROCESS,
                     false if is_stated => Listening::No,
                     false => Listening::Yes(
                         "is supposed to listen here, though it does not declare this port",
@@ -83,11 +83,11 @@ impl<'a> Engine<'a> {
             }
             Peer::Host(..) if is_stated => Listening::No,
             Peer::Host(..) if self.node_endpoints().contains(&(to.ip(), to.port())) => {
-                Listening::Yes("is an endpoint of a Service: somebody listens here")
+                Listening::Yes("is an endpoint of a Service: a process listens on this port")
             }
             Peer::Host(node, None) if self.may_be_a_program(node, to) => Listening::Unknown,
             Peer::Host(..) => Listening::No,
-            Peer::Balancer(_) | Peer::Outside => SOMEBODY,
+            Peer::Balancer(_) | Peer::Outside => A_PROCESS,
         }
     }
 
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_tell_of_tls() {
+    fn names_and_numbers_indicate_tls() {
         assert_eq!(tls_of(Some("https"), 9443), Tls::Spoken);
         assert_eq!(tls_of(Some("webhook-https"), 9443), Tls::Spoken);
         assert_eq!(tls_of(None, 8443), Tls::Spoken);

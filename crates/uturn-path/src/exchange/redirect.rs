@@ -25,7 +25,7 @@ pub(crate) struct RedirectAnswer<'s> {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// Brings the answer to the client, who follows it.
+    /// Takes the redirect to the client, which follows it.
     pub(crate) fn sent_elsewhere(
         &self,
         balancer: usize,
@@ -67,7 +67,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.merged(ways))
     }
 
-    /// The call that a client makes when it was told to.
+    /// The call that a client makes when it follows a redirect.
     fn goes_on(
         &self,
         client: Peer<'a>,
@@ -108,7 +108,7 @@ impl<'a> Walk<'_, 'a> {
             let mut state = PacketState::new(packet)
                 .briefly(self.options.is_brief())
                 .paced(self.engine.pace(client));
-            state.share = first_call.share / addresses.len() as f64;
+            state.share = first_call.share.split(addresses.len());
             state.chance = first_call.chance;
             state.supposed.clone_from(&first_call.supposed);
             state.hops.clone_from(&first_call.hops);

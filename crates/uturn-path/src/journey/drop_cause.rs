@@ -1,4 +1,4 @@
-//! Why a node stopped a packet: what is told apart where rules and routes only drop or reject.
+//! Why a node stopped a packet: distinguishes causes where rules and routes only drop or reject.
 
 use std::net::SocketAddr;
 

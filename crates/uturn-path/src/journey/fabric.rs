@@ -122,9 +122,9 @@ impl<'a> Walk<'_, 'a> {
                 vec![lost(state, mechanism)]
             }
             None if self.engine.is_inside(dst) && !self.engine.is_endpoint(dst) => {
-                let (why, by) = self.engine.nobody_at(dst);
-                if !self.engine.is_surely_nobodys(dst) {
-                    let why = format!("{why} that is given: who has it is not known");
+                let (why, by) = self.engine.nothing_at(dst);
+                if !self.engine.is_known_unused(dst) {
+                    let why = format!("{why} that is given: which host has it is not known");
                     state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                     return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
                 }
@@ -163,7 +163,7 @@ impl<'a> Walk<'_, 'a> {
                 let why = format!("goes through the tunnel to node {}", node.name);
                 Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::PodNetwork))
             };
-            if let Some(step) = self.engine.shut_tunnel(from, node, leg) {
+            if let Some(step) = self.engine.blocked_tunnel(from, node, leg) {
                 state.note(Place::Fabric, step);
                 return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
             }
@@ -258,7 +258,7 @@ impl<'a> Engine<'a> {
 
     /// Whether it is stated, and not supposed, that an address would be known if it were
     /// in use: its range is written down, and for a pod's range, pods are given.
-    fn is_surely_nobodys(&self, address: IpAddr) -> bool {
+    fn is_known_unused(&self, address: IpAddr) -> bool {
         let network = &self.cluster.network;
         let is_in = |known: &Known<Vec<IpNet>>| {
             !known.is_supposed() && known.value.iter().any(|net| net.contains(&address))
@@ -274,7 +274,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Why nothing answers at an address of the VPC.
-    fn nobody_at(&self, address: IpAddr) -> (String, Evidence) {
+    fn nothing_at(&self, address: IpAddr) -> (String, Evidence) {
         let has =
             |ingress: &&Ingress| ingress.load_balancer.iter().any(|at| at.ip == Some(address));
         match self.cluster.ingresses.values().find(has) {

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use uturn_model::route::{Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Mechanism, Text};
+use uturn_model::{Evidence, Mechanism, Share, Text};
 use uturn_netfilter::{End, EndKind, IpProtocol};
 
 use crate::engine::Engine;
@@ -16,9 +16,6 @@ use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::node::refusal;
 use crate::packet::{Arrival, Pace, PacketState, Peer, Stay, Stop};
-
-/// A share so small is none.
-const NONE: f64 = 1e-12;
 
 impl<'a> Walk<'_, 'a> {
     /// What becomes of a packet on a node, and of those that are sent after it.
@@ -29,7 +26,7 @@ impl<'a> Walk<'_, 'a> {
         state: &PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let is_open = |end: &End| state.way == Way::Out && is_sent_again(end, stay);
-        let lost: f64 = ends.iter().filter(|end| is_open(end)).map(|end| end.share).sum();
+        let lost: Share = ends.iter().filter(|end| is_open(end)).map(|end| end.share).sum();
         let go = |ends: Vec<End>, state: &PacketState| -> Result<Vec<Arrival<'a>>, WalkError> {
             let mut arrivals = Vec::new();
             for end in ends {
@@ -38,13 +35,13 @@ impl<'a> Walk<'_, 'a> {
             Ok(arrivals)
         };
         let left = state.tries.left();
-        if !(NONE..=1.0 - NONE).contains(&lost) || left < 2 {
+        if !lost.is_partial() || left < 2 {
             return go(ends, state);
         }
         let (open, kept): (Vec<End>, Vec<End>) = ends.into_iter().partition(is_open);
         let evidence = open.iter().find_map(|end| end.steps.last()).map(|step| step.by.clone());
         let mut hopeless = state.clone();
-        hopeless.share *= lost.powf((left - 1) as f64);
+        hopeless.share *= lost.power((left - 1) as u64);
         hopeless.tries.lost += left - 1;
         let hopeless = go(open, &hopeless)?;
         let mut why: Vec<Mechanism> = hopeless.iter().filter_map(why_lost).collect();
@@ -53,7 +50,7 @@ impl<'a> Walk<'_, 'a> {
         let mut arrivals = Vec::new();
         for more in 0..left {
             let mut later = state.clone();
-            later.share *= lost.powf(more as f64);
+            later.share *= lost.power(more as u64);
             if more > 0 {
                 later.tries.lost += more;
                 let new = why.iter().filter(|mechanism| !state.tries.why.contains(mechanism));
@@ -88,11 +85,11 @@ impl<'a> Engine<'a> {
 fn is_sent_again(end: &End, stay: &Stay<'_>) -> bool {
     let EndKind::Drop(reason) = &end.kind else { return false };
     let protocol = end.packet.protocol();
-    let is_told = match stay.sent_here {
+    let is_answered = match stay.sent_here {
         true => refusal::of_unsent(reason).is_some(),
         false => refusal::of_drop(reason, protocol).is_some(),
     };
-    end.redrawn_on_retry && protocol == IpProtocol::TCP && !is_told
+    end.redrawn_on_retry && protocol == IpProtocol::TCP && !is_answered
 }
 
 fn why_lost(arrival: &Arrival<'_>) -> Option<Mechanism> {

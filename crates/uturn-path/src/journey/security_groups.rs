@@ -44,7 +44,7 @@ impl<'a> Engine<'a> {
     /// Why security groups keep what one node wraps for another from it, if they do: they see
     /// what is sent from node to node, and each direction begins anew. Where a plugin has
     /// several ways to wrap, one that passes is enough.
-    pub(super) fn shut_tunnel(&self, from: &Node, to: &Node, leg: Leg) -> Option<Step> {
+    pub(super) fn blocked_tunnel(&self, from: &Node, to: &Node, leg: Leg) -> Option<Step> {
         let family = from.internal_ips.first().map(|ip| Family::of(*ip))?;
         let (src, dst) = (from.address(family)?, to.address(family)?);
         let groups = |node: &'a Node| node.security_groups.as_deref().unwrap_or_default();

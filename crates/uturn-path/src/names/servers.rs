@@ -63,7 +63,7 @@ impl<'a> Servers<'a> {
             _ => Vec::new(),
         };
         let service = of_pods.clone();
-        // In IPVS mode the cache cannot take the Service's address over: pods are told its own.
+        // In IPVS mode the cache cannot take over the Service's address: pods get the cache's own.
         let replaced = node_local.is_some() && cluster.proxy.mode.value == ProxyMode::Ipvs;
         if replaced || of_pods.is_empty() {
             of_pods = vec![IpAddr::from(NODE_LOCAL)];

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::IpNet;
 use uturn_kubeproxy::pod_network;
 use uturn_model::network::{NetworkMode, Transport};
-use uturn_model::{Cluster, Family, Node, Origin};
+use uturn_model::{Cluster, Family, Name, Node, Origin};
 use uturn_netfilter::{Interface, NodeState, PolicyRule, RouteEntry, RouteKind};
 
 /// The interface that leads to the fabric, where no capture says its name.
@@ -80,7 +80,7 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
             links.push((&*link, bridge));
         }
         NetworkMode::Routed => {
-            for ip in own_addresses(cluster, node) {
+            for ip in own_addresses(cluster, &node.name) {
                 let net = IpNet::from(ip);
                 state.routes.push(route_to(net, &link, MAIN, RouteKind::Unicast, origin));
             }
@@ -91,7 +91,7 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
                 let default = route(all, POD_CARD, POD_TABLE, RouteKind::Unicast, origin);
                 state.routes.push(default);
             }
-            for ip in own_addresses(cluster, node) {
+            for ip in own_addresses(cluster, &node.name) {
                 let net = IpNet::from(ip);
                 state.routes.push(route_to(net, &link, MAIN, RouteKind::Unicast, origin));
                 let to = PolicyRule { to: Some(net), ..policy(TO_POD, MAIN) };
@@ -112,8 +112,8 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
 }
 
 /// The addresses of a node's own pods.
-pub(super) fn own_addresses(cluster: &Cluster, node: &Node) -> Vec<IpAddr> {
-    let own = cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
+pub(super) fn own_addresses(cluster: &Cluster, node: &Name) -> Vec<IpAddr> {
+    let own = cluster.pods_on(node).filter(|pod| !pod.spec.host_network);
     own.flat_map(|pod| pod.ips.iter().copied()).collect()
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn of_reject(how: RejectWith, protocol: IpProtocol) -> Outcome {
     }
 }
 
-/// How a dropped packet ends for its sender, if the sender is told.
+/// How a dropped packet ends for its sender, if the sender gets an error.
 pub(crate) fn of_drop(reason: &DropReason, protocol: IpProtocol) -> Option<Outcome> {
     match reason {
         DropReason::NoRoute | DropReason::Unreachable => Some(passing(protocol)),
@@ -36,19 +36,19 @@ pub(crate) fn of_drop(reason: &DropReason, protocol: IpProtocol) -> Option<Outco
     }
 }
 
-/// How a packet ends that its sender's own kernel has no route for: the sender is told at once.
+/// How a packet ends that its sender's own kernel has no route for: the sender gets an error at once.
 pub(crate) fn of_unsent(reason: &DropReason) -> Option<Outcome> {
-    let is_told = matches!(
+    let is_error = matches!(
         reason,
         DropReason::NoRoute
             | DropReason::Unreachable
             | DropReason::Prohibited
             | DropReason::Blackhole
     );
-    is_told.then_some(Outcome::Unreachable)
+    is_error.then_some(Outcome::Unreachable)
 }
 
-/// There is no way now, which may pass: a datagram's sender is not told.
+/// There is no way now, which may pass: a datagram's sender gets no error.
 fn passing(protocol: IpProtocol) -> Outcome {
     if protocol == IpProtocol::UDP { Outcome::Hangs } else { Outcome::Unreachable }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use uturn_model::{Hop, Mechanism, Outcome, Supposition};
+use uturn_model::{Hop, Mechanism, Outcome, Share, Supposition};
 
 use super::PacketState;
 use super::pace::owe;
@@ -11,7 +11,7 @@ use super::pace::owe;
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// How many of all requests go this way.
-    pub share: f64,
+    pub share: Share,
     /// How it ends.
     pub outcome: Outcome,
     /// Why, unless it ends well.
@@ -47,9 +47,9 @@ pub(crate) fn ended(
 ) -> Exchange {
     let mut mechanisms = mechanism.into_iter().collect();
     owe(&mut state, &mut mechanisms);
-    let is_said =
+    let has_time =
         matches!(outcome, Outcome::Answered { .. } | Outcome::Status { .. } | Outcome::Hangs);
-    let late = if is_said { Duration::ZERO } else { state.tries.delay() };
+    let late = if has_time { Duration::ZERO } else { state.tries.delay() };
     Exchange {
         share: state.share,
         outcome: outcome.later(state.tries.delay()),

@@ -49,8 +49,9 @@ impl Pace {
         let suppose = || Supposition {
             about: "when the client sends the first packet of a connection again".into(),
             taken: "after 1, 3, 7 and more seconds".into(),
-            because: "nobody says which kernel it has: since Linux 6.5 it is after 1, 2, 3, 4"
-                .into(),
+            because:
+                "the version of its kernel is not stated: since Linux 6.5 it is after 1, 2, 3, 4"
+                    .into(),
             settle: "kubectl get nodes -o wide".into(),
         };
         Self { seconds, supposed: version.is_none().then(suppose) }
@@ -76,7 +77,7 @@ impl Tries {
         Self { pace, lost: 0, why: Vec::new() }
     }
 
-    /// As if this were the first: what came before is told elsewhere.
+    /// As if this were the first: the packets before are accounted for elsewhere.
     pub(crate) fn forgotten(&self) -> Self {
         Self::first(self.pace.clone())
     }
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_less_sends_less() {
+    fn a_shorter_wait_sends_fewer_packets() {
         let sent = |limit| Pace::within(Duration::from_millis(limit)).seconds.len();
         assert_eq!([400, 2000, 3000, 4000, 127_000].map(sent), [1, 2, 2, 3, 7]);
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use uturn_model::route::{Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Hop, Mechanism, Outcome, Protocol, Supposition};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome, Protocol, Share, Supposition};
 use uturn_netfilter::Packet;
 
 use crate::assumed::add_new;
@@ -38,7 +38,7 @@ impl<'a> Walk<'_, 'a> {
         if ways.iter().any(may_answer) {
             return Ok(None);
         }
-        let worst = ways.into_iter().max_by(|a, b| a.share.total_cmp(&b.share));
+        let worst = ways.into_iter().max_by(|a, b| a.share.exact_cmp(&b.share));
         let Some(worst) = worst else { return Ok(None) };
         let mut hops = worst.hops;
         let because: Vec<String> = worst.mechanisms.iter().map(ToString::to_string).collect();
@@ -75,7 +75,7 @@ impl<'a> Engine<'a> {
 
 fn nameless(hops: Vec<Hop>, supposed: Vec<Supposition>) -> Exchange {
     Exchange {
-        share: 1.0,
+        share: Share::ALL,
         outcome: Outcome::NameNotFound,
         mechanisms: vec![Mechanism::NameUnresolved],
         chance: false,

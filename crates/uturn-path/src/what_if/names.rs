@@ -8,20 +8,20 @@ use uturn_model::{Destination, Evidence, Flow, Place, Text, Verdict};
 use super::either;
 use crate::engine::Engine;
 use crate::error::WalkError;
-use crate::names::Doubt;
+use crate::names::UnresolvedReason;
 
 /// An address outside the cluster, from a range for documentation.
 const ELSEWHERE: [u8; 4] = [203, 0, 113, 80];
 
-/// A name in doubt.
-pub(super) struct NameInDoubt {
+/// A name whose addresses are not known.
+pub(super) struct UnresolvedName {
     host: Text,
-    why: Doubt,
+    why: UnresolvedReason,
 }
 
 impl Engine<'_> {
     /// The name that a flow calls, if its addresses are not known.
-    pub(super) fn name_in_doubt(&self, flow: &Flow) -> Result<Option<NameInDoubt>, WalkError> {
+    pub(super) fn unresolved_name(&self, flow: &Flow) -> Result<Option<UnresolvedName>, WalkError> {
         let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
             return Ok(None);
         };
@@ -32,7 +32,7 @@ impl Engine<'_> {
             }
             let resolved = self.aim(client, &flow.to)?.resolved;
             if let Some(why) = resolved.and_then(|resolution| resolution.doubt) {
-                return Ok(Some(NameInDoubt { host: host.clone(), why }));
+                return Ok(Some(UnresolvedName { host: host.clone(), why }));
             }
         }
         Ok(None)
@@ -42,27 +42,27 @@ impl Engine<'_> {
     pub(super) fn by_name(
         &self,
         flow: &Flow,
-        doubt: &NameInDoubt,
+        doubt: &UnresolvedName,
         nowhere: Vec<Verdict>,
     ) -> Result<Vec<Verdict>, WalkError> {
         let mut cluster = self.cluster().clone();
         match doubt.why {
-            Doubt::Outside => {
+            UnresolvedReason::Outside => {
                 cluster.dns.outside.push((doubt.host.clone(), IpAddr::from(ELSEWHERE)));
             }
-            Doubt::Unread | Doubt::Unmodelled(_) => {
+            UnresolvedReason::Unread | UnresolvedReason::Unmodelled(_) => {
                 cluster.dns.corefile = None;
                 cluster.dns.node_local = None;
             }
         }
         let engine = Engine::new(&cluster).map_err(|mut faults| faults.remove(0))?;
         let engine = engine.with_options(self.options());
-        // Where it is in doubt still, nothing is won.
-        if engine.name_in_doubt(flow)?.is_some_and(|still| still.why == doubt.why) {
+        // If the name is still unresolved, the case adds nothing.
+        if engine.unresolved_name(flow)?.is_some_and(|still| still.why == doubt.why) {
             return Ok(nowhere);
         }
         let mut somewhere = engine.cases(flow)?;
-        if doubt.why == Doubt::Outside {
+        if doubt.why == UnresolvedReason::Outside {
             let routes = somewhere.iter_mut().flat_map(|verdict| &mut verdict.routes);
             let hops = routes.flat_map(|route| &mut route.hops);
             let names = hops.filter(|hop| hop.place == Place::Dns);
@@ -79,21 +79,23 @@ impl Engine<'_> {
     }
 }
 
-impl NameInDoubt {
+impl UnresolvedName {
     fn condition(&self, leads: bool) -> Text {
         let host = &self.host;
         match (&self.why, leads) {
-            (Doubt::Outside, true) => format!("{host} has an address outside the cluster"),
-            (Doubt::Outside, false) | (Doubt::Unmodelled(_), false) => {
+            (UnresolvedReason::Outside, true) => {
+                format!("{host} has an address outside the cluster")
+            }
+            (UnresolvedReason::Outside, false) | (UnresolvedReason::Unmodelled(_), false) => {
                 format!("{host} has no address")
             }
-            (Doubt::Unread, true) => {
+            (UnresolvedReason::Unread, true) => {
                 "CoreDNS answers as usual, without the Corefile that cannot be read".to_owned()
             }
-            (Doubt::Unread, false) => {
+            (UnresolvedReason::Unread, false) => {
                 "CoreDNS does not start with the Corefile that cannot be read".to_owned()
             }
-            (Doubt::Unmodelled(why), true) => {
+            (UnresolvedReason::Unmodelled(why), true) => {
                 format!("CoreDNS answers {host} as usual, whatever it makes of this: {why}")
             }
         }

@@ -47,7 +47,8 @@ fn taken(question: &Question, holds: bool) -> Supposition {
     let taken = match (question.about, holds) {
         (QuestionSubject::Sender(fact), _) => {
             return Supposition {
-                about: format!("who sends what rule {} meets", question.by.rule()).into(),
+                about: format!("the sender of packets that rule {} matches", question.by.rule())
+                    .into(),
                 taken: fact.describe(holds).into(),
                 because: "one case of several: no dump says which process sends a packet".into(),
                 settle: "ps -eo user,group,args on the node".into(),

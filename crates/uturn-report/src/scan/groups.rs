@@ -1,5 +1,5 @@
-//! A long list of findings, grouped by cause: for each group how many there are, who is hurt, the
-//! worst one, and the cure that all have.
+//! A long list of findings, grouped by cause: for each group the number of findings, the
+//! clients that fail, the worst finding, and the cure that all of them share.
 
 use uturn_diagnose::{Example, Finding, Group, GroupCure};
 use uturn_model::ObjectRef;

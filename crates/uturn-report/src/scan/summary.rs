@@ -73,8 +73,8 @@ fn not_judged(unjudged: &[Unjudged]) -> String {
     for gap in unjudged {
         let objects: Vec<String> = gap.objects.iter().map(uturn_model::ObjectRef::short).collect();
         text.push_str(&format!("  {gap}: {}: {}\n", words::some_of(&objects), gap.because));
-        let is_told = most.is_none_or(|most| gap.settle == most.settle);
-        if !is_told && !gap.settle.is_empty() {
+        let is_printed = most.is_none_or(|most| gap.settle == most.settle);
+        if !is_printed && !gap.settle.is_empty() {
             text.push_str(&format!("    to settle it: {}\n", gap.settle));
         }
     }

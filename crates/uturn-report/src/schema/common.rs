@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uturn_model as model;
 use uturn_model::route;
 
-/// Who calls what.
+/// The flow: its client and its destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Flow {
@@ -130,10 +130,10 @@ pub struct OutcomeShare {
 }
 
 impl OutcomeShare {
-    pub(crate) fn all<S: Copy + Into<f64>>(outcomes: &[(model::Outcome, S)]) -> Vec<Self> {
-        let share = |(outcome, share): &(model::Outcome, S)| Self {
+    pub(crate) fn all(outcomes: &[(model::Outcome, model::Share)]) -> Vec<Self> {
+        let share = |(outcome, share): &(model::Outcome, model::Share)| Self {
             outcome: (*outcome).into(),
-            share: (*share).into(),
+            share: share.get(),
         };
         outcomes.iter().map(share).collect()
     }

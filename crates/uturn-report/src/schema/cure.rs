@@ -102,7 +102,7 @@ pub struct Condition<'a> {
     pub what: &'a str,
     /// Whether it does.
     pub answer: Answer,
-    /// How that is known, or who knows it.
+    /// The source of the answer, or where to find it.
     pub because: &'a str,
 }
 

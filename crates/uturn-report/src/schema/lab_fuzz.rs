@@ -55,7 +55,8 @@ pub struct Found<'a> {
     /// The file of the scenario.
     pub file: String,
     /// What was found.
-    pub said: &'a [String],
+    #[serde(rename = "said")]
+    pub differences: &'a [String],
     /// The command that shows it.
     pub run: &'a str,
 }

@@ -64,7 +64,7 @@ pub struct End<'a> {
 impl<'a> From<&'a WalkEnd> for End<'a> {
     fn from(end: &'a WalkEnd) -> Self {
         Self {
-            share: end.share,
+            share: end.share.get(),
             end: end.end,
             reason: end.reason.as_deref(),
             conditions: cases(end),

@@ -82,7 +82,7 @@ struct LinkKey {
 /// What a route does, the number of the interface that it leads to, and its source and metric.
 type RouteKey = (RouteKind, Option<u32>, Option<IpAddr>, u32);
 
-/// By length of prefix: what is said of the routes to each network.
+/// By length of prefix: the routes to each network.
 type Routes = Vec<(u8, FastMap<IpAddr, u32>)>;
 
 impl Captured {

@@ -138,7 +138,7 @@ impl Words {
                     } else if let Some(range) = port_range(word) {
                         self.ports.insert(range);
                     } else {
-                        self.are_blind |= tells_otherwise(word);
+                        self.are_blind |= distinguishes_beyond_ranges(word);
                     }
                 }
             }
@@ -148,7 +148,7 @@ impl Words {
     }
 }
 
-/// Whether a scheduler of IPVS picks by turns or by load, and not by who calls.
+/// Whether a scheduler of IPVS picks by turns or by load, and not by the client's address.
 pub(crate) fn is_even(scheduler: &str) -> bool {
     matches!(scheduler, "rr" | "wrr" | "lc" | "wlc")
 }
@@ -165,7 +165,7 @@ fn subnets(word: &str) -> Option<Vec<IpNet>> {
 }
 
 /// Whether a word of a rule may tell addresses apart by more than ranges.
-fn tells_otherwise(word: &str) -> bool {
+fn distinguishes_beyond_ranges(word: &str) -> bool {
     let is_range = word.split(['-', '/']).any(|part| {
         part.len() > 2
             && (part.contains('.') || part.contains("::"))

@@ -10,8 +10,11 @@
 //! that all targets fail and `X` the outcomes of requests that go on for two rounds, its outcomes
 //! are `X` of the first round less `P` times `X` of the second.
 
+use std::ops::Mul as _;
 use std::time::Duration;
-use uturn_path::{NEGLIGIBLE, ReasonSet};
+
+use uturn_model::Share;
+use uturn_path::ReasonSet;
 
 use crate::failover::spread::{NOTHING, Spread};
 
@@ -21,7 +24,7 @@ pub(crate) struct Failure {
     /// Whether it says nothing at all.
     pub(crate) is_timeout: bool,
     pub(crate) why: ReasonSet,
-    pub(crate) share: f64,
+    pub(crate) share: Share,
 }
 
 /// How asking a target ends; all shares add up to 1.
@@ -29,15 +32,15 @@ pub(crate) struct Failure {
 pub(crate) struct TargetOutcome {
     /// How often it is asked first beside others.
     pub(crate) weight: f64,
-    pub(crate) answers: Vec<(ReasonSet, f64)>,
+    pub(crate) answers: Vec<(ReasonSet, Share)>,
     pub(crate) failures: Vec<Failure>,
 }
 
 /// Whether a target timed out or refused, or nothing where it answered; how late, how often.
-type End = (Option<bool>, Duration, f64);
+type End = (Option<bool>, Duration, Share);
 
 impl TargetOutcome {
-    pub(crate) fn fails(&self) -> f64 {
+    pub(crate) fn fails(&self) -> Share {
         self.failures.iter().map(|failure| failure.share).sum()
     }
 
@@ -46,10 +49,10 @@ impl TargetOutcome {
         let (own, others) = (self.ends(), other.ends());
         let share = |all: &[End], end: &End| {
             let same = all.iter().filter(|known| (known.0, known.1) == (end.0, end.1));
-            same.map(|known| known.2).sum::<f64>()
+            same.map(|known| known.2).sum::<Share>()
         };
-        let is_as_often = |end: &End| near(share(&own, end), share(&others, end));
-        near(self.weight, other.weight) && own.iter().chain(&others).all(is_as_often)
+        let is_as_often = |end: &End| share(&own, end).is_rounded_from(share(&others, end));
+        self.weight == other.weight && own.iter().chain(&others).all(is_as_often)
     }
 
     fn ends(&self) -> Vec<End> {
@@ -62,7 +65,7 @@ impl TargetOutcome {
     }
 
     /// Whether it never answers.
-    pub(crate) fn is_hopeless(&self) -> bool {
+    pub(crate) fn never_answers(&self) -> bool {
         self.answers.is_empty()
     }
 
@@ -70,22 +73,36 @@ impl TargetOutcome {
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.answers.len() == other.answers.len()
             && self.failures.len() == other.failures.len()
-            && near(self.weight, other.weight)
-            && self.answers.iter().zip(&other.answers).all(|(a, b)| a.0 == b.0 && near(a.1, b.1))
+            && self.weight == other.weight
+            && self
+                .answers
+                .iter()
+                .zip(&other.answers)
+                .all(|(a, b)| a.0 == b.0 && a.1.is_rounded_from(b.1))
             && self.failures.iter().zip(&other.failures).all(|(a, b)| {
-                a.is_timeout == b.is_timeout && a.why == b.why && near(a.share, b.share)
+                a.is_timeout == b.is_timeout && a.why == b.why && a.share.is_rounded_from(b.share)
             })
     }
 }
 
-fn near(value: f64, other: f64) -> bool {
-    (value - other).abs() < 1e-9
+/// Which of the kinds of targets in a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct KindIndex(u32);
+
+impl KindIndex {
+    pub(crate) fn new(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// Targets of one kind in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Run {
-    pub(crate) kind: usize,
+    pub(crate) kind: KindIndex,
     pub(crate) length: u32,
 }
 
@@ -104,7 +121,7 @@ impl FailoverProbability {
     pub(crate) fn new(kinds: &[TargetOutcome], ring: &[Run]) -> Self {
         let mut counts = vec![0u64; kinds.len()];
         for run in ring {
-            counts[run.kind] += u64::from(run.length);
+            counts[run.kind.index()] += u64::from(run.length);
         }
         let weight: f64 =
             kinds.iter().zip(&counts).map(|(kind, count)| kind.weight * *count as f64).sum();
@@ -115,17 +132,18 @@ impl FailoverProbability {
         let sum = &mut odds.answered;
         let mut next = Spread::default();
         // No request goes further than to a target that always answers: begin the ring there.
-        if let Some(sure) = ring.iter().rposition(|run| kinds[run.kind].failures.is_empty()) {
+        if let Some(sure) = ring.iter().rposition(|run| kinds[run.kind.index()].failures.is_empty())
+        {
             for run in ring[..=sure].iter().rev().chain(ring[sure + 1..].iter().rev()) {
-                next = kinds[run.kind].back(run.length, &next, sum);
+                next = kinds[run.kind.index()].back(run.length, &next, sum);
             }
         } else {
             let mut second = Spread::default();
             for run in ring.iter().rev() {
-                next = kinds[run.kind].back(run.length, &next, &mut second);
+                next = kinds[run.kind.index()].back(run.length, &next, &mut second);
             }
             for run in ring.iter().rev() {
-                next = kinds[run.kind].back(run.length, &next, sum);
+                next = kinds[run.kind.index()].back(run.length, &next, sum);
             }
             if let Some(all_fail) = all_fail(kinds, &counts, None) {
                 sum.add(&second.times(&all_fail), ReasonSet::default(), 0, -1.0);
@@ -149,8 +167,9 @@ impl FailoverProbability {
     fn give_up(&mut self, kinds: &[TargetOutcome], ring: &[Run], counts: &[u64]) {
         let mut last = vec![0.0; kinds.len()];
         for (at, run) in ring.iter().enumerate() {
-            let first_of_next = kinds[ring[(at + 1) % ring.len()].kind].weight;
-            last[run.kind] += f64::from(run.length - 1) * kinds[run.kind].weight + first_of_next;
+            let first_of_next = kinds[ring[(at + 1) % ring.len()].kind.index()].weight;
+            last[run.kind.index()] +=
+                f64::from(run.length - 1) * kinds[run.kind.index()].weight + first_of_next;
         }
         for (at, weight) in last.into_iter().enumerate().filter(|(_, weight)| *weight > 0.0) {
             let Some(before) = all_fail(kinds, counts, Some(at)) else { continue };
@@ -159,7 +178,7 @@ impl FailoverProbability {
                     true => (&mut self.timed_out, 1),
                     false => (&mut self.refused, 0),
                 };
-                end.add(&before, failure.why, timeouts, weight * failure.share);
+                end.add(&before, failure.why, timeouts, weight * failure.share.get());
             }
         }
     }
@@ -169,7 +188,7 @@ impl TargetOutcome {
     fn answered(&self) -> Spread {
         let mut answered = Spread::default();
         for (why, share) in &self.answers {
-            answered.row(*why).add(0, &[*share], 1.0);
+            answered.row(*why).add(0, &[share.get()], 1.0);
         }
         answered
     }
@@ -195,7 +214,7 @@ impl TargetOutcome {
                             &behind,
                             failure.why,
                             usize::from(failure.is_timeout),
-                            failure.share,
+                            failure.share.get(),
                         );
                     }
                     here.trim();
@@ -224,15 +243,16 @@ impl TargetOutcome {
             for before in 0..length {
                 of_first.push(share);
                 of_all.push(share * f64::from(length - before));
-                share *= failure.share;
+                share *= failure.share.get();
                 if share < NOTHING {
                     break;
                 }
             }
             for (why, answers) in &self.answers {
-                for (end, shares, scale) in
-                    [(&mut here, &of_first, *answers), (&mut *sum, &of_all, answers * self.weight)]
-                {
+                for (end, shares, scale) in [
+                    (&mut here, &of_first, answers.get()),
+                    (&mut *sum, &of_all, answers.get() * self.weight),
+                ] {
                     end.row(*why).add(0, &shares[..1], scale);
                     let behind = end.row(why.and(failure.why));
                     match failure.is_timeout {
@@ -242,14 +262,14 @@ impl TargetOutcome {
                 }
             }
         }
-        let through = power(failure.share, u64::from(length));
+        let through = failure.share.power(u64::from(length)).get();
         for (why, row) in &next.0 {
             let end = sum.row(why.and(failure.why));
             if failure.is_timeout {
                 end.add(row.from + 1, &delayed(&row.shares, failure.share, length), self.weight);
             } else {
                 let times: f64 =
-                    (1..=u64::from(length)).map(|times| power(failure.share, times)).sum();
+                    (1..=u64::from(length)).map(|times| failure.share.power(times).get()).sum();
                 end.add(row.from, &row.shares, times * self.weight);
             }
         }
@@ -262,9 +282,10 @@ impl TargetOutcome {
 }
 
 /// Shares that wait once, twice and so on up to so many times, each time a part of them.
-fn delayed(shares: &[f64], part: f64, times: u32) -> Vec<f64> {
+fn delayed(shares: &[f64], part: Share, times: u32) -> Vec<f64> {
     let times = times as usize;
-    let beyond = power(part, times as u64 + 1);
+    let beyond = part.power(times as u64 + 1).get();
+    let part = part.get();
     let mut sum = 0.0f64;
     let mut all = Vec::with_capacity(shares.len() + times);
     for at in 0..shares.len() + times - 1 {
@@ -281,10 +302,6 @@ fn delayed(shares: &[f64], part: f64, times: u32) -> Vec<f64> {
     all
 }
 
-fn power(share: f64, times: u64) -> f64 {
-    share.powf(times as f64)
-}
-
 /// How all targets fail, one of a kind left out; nothing where that hardly ever happens.
 fn all_fail(kinds: &[TargetOutcome], counts: &[u64], left_out: Option<usize>) -> Option<Spread> {
     let with_counts = || {
@@ -292,22 +309,22 @@ fn all_fail(kinds: &[TargetOutcome], counts: &[u64], left_out: Option<usize>) ->
         all.map(|(at, (kind, count))| (kind, count - u64::from(left_out == Some(at))))
             .filter(|(_, count)| *count > 0)
     };
-    let likely: f64 = with_counts().map(|(kind, count)| power(kind.fails(), count)).product();
-    if likely < NEGLIGIBLE {
+    let all_fail = with_counts().map(|(kind, count)| kind.fails().power(count));
+    if all_fail.fold(Share::ALL, Share::mul).is_negligible() {
         return None;
     }
-    let mut all = Spread::one();
+    let mut all = Spread::unit();
     for (kind, count) in with_counts() {
         let mut failing = Spread::default();
         match kind.failures.as_slice() {
             [only] if only.why.late().is_zero() => {
                 let timeouts = count as usize * usize::from(only.is_timeout);
-                failing.row(only.why).add(timeouts, &[power(only.share, count)], 1.0);
+                failing.row(only.why).add(timeouts, &[only.share.power(count).get()], 1.0);
             }
             several => {
                 for failure in several {
                     let timeouts = usize::from(failure.is_timeout);
-                    failing.row(failure.why).add(timeouts, &[failure.share], 1.0);
+                    failing.row(failure.why).add(timeouts, &[failure.share.get()], 1.0);
                 }
                 failing = failing.power(count);
             }
@@ -333,21 +350,20 @@ mod tests {
     }
 
     /// Answered, timed out or refused, with why and how many timeouts.
-    type Ends = BTreeMap<(u8, ReasonSet, u32), f64>;
+    type Ends = BTreeMap<(u8, ReasonSet, u32), Share>;
 
     /// Follows every beginning through every attempt.
     fn followed(kinds: &[TargetOutcome], ring: &[usize]) -> Ends {
         let weight: f64 = ring.iter().map(|kind| kinds[*kind].weight).sum();
         let mut ends = Ends::new();
         for start in 0..ring.len() {
-            let first = kinds[ring[start]].weight / weight;
-            let mut waiting: BTreeMap<(u8, ReasonSet, u32), f64> =
-                BTreeMap::from([((0, ReasonSet::default(), 0), first)]);
+            let first = Share::ratio(kinds[ring[start]].weight, weight);
+            let mut waiting = Ends::from([((0, ReasonSet::default(), 0), first)]);
             for step in 0..ring.len() {
                 let kind = &kinds[ring[(start + step) % ring.len()]];
                 for ((_, why, timeouts), share) in std::mem::take(&mut waiting) {
                     for (more, part) in &kind.answers {
-                        *ends.entry((0, why.and(*more), timeouts)).or_default() += share * part;
+                        *ends.entry((0, why.and(*more), timeouts)).or_default() += share * *part;
                     }
                     for failure in &kind.failures {
                         let end = if failure.is_timeout { 1 } else { 2 };
@@ -362,7 +378,7 @@ mod tests {
                 *ends.entry(end).or_default() += share;
             }
         }
-        ends.retain(|_, share| *share >= 1e-9);
+        ends.retain(|_, share| !share.is_rounded_from(Share::NONE));
         ends
     }
 
@@ -375,7 +391,7 @@ mod tests {
                 let answers = if failures.is_empty() { 1 } else { answers };
                 let all =
                     f64::from(answers + failures.iter().map(|failure| failure.2).sum::<u32>());
-                let share = |part: u32| f64::from(part) / all;
+                let share = |part: u32| Share::ratio(f64::from(part), all);
                 let failures = failures.into_iter().map(|(is_timeout, why, part)| Failure {
                     is_timeout,
                     why: reasons(1 << why >> 1).after(match is_timeout {
@@ -405,24 +421,24 @@ mod tests {
         ) {
             let runs: Vec<Run> = runs
                 .into_iter()
-                .map(|(kind, length)| Run { kind: kind % kinds.len(), length })
+                .map(|(kind, length)| Run { kind: KindIndex::new(kind % kinds.len()), length })
                 .collect();
             let flat: Vec<usize> = runs
                 .iter()
-                .flat_map(|run| std::iter::repeat_n(run.kind, run.length as usize))
+                .flat_map(|run| std::iter::repeat_n(run.kind.index(), run.length as usize))
                 .collect();
             let wanted = followed(&kinds, &flat);
             let odds = FailoverProbability::new(&kinds, &runs);
             let mut found = Ends::new();
             for (end, spread) in [(0, &odds.answered), (1, &odds.timed_out), (2, &odds.refused)] {
-                for (why, timeouts, share) in spread.iter().filter(|cell| cell.2 >= 1e-9) {
+                for (why, timeouts, share) in spread.iter() {
                     *found.entry((end, why, timeouts)).or_default() += share;
                 }
             }
             for end in wanted.keys().chain(found.keys()) {
-                let share = |ends: &Ends| ends.get(end).copied().unwrap_or(0.0);
+                let share = |ends: &Ends| ends.get(end).copied().unwrap_or_default();
                 prop_assert!(
-                    (share(&wanted) - share(&found)).abs() < 2e-9,
+                    (share(&wanted).get() - share(&found).get()).abs() < 2.0 * Share::ROUNDING,
                     "{end:?}: {} and not {}", share(&wanted), share(&found)
                 );
             }

@@ -12,19 +12,19 @@ use std::time::Duration;
 
 use uturn_model::lb::Target;
 use uturn_model::route::Leg;
-use uturn_model::{Name, Outcome, Supposition};
+use uturn_model::{Name, Outcome, Share, Supposition};
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{
-    Detail, Exchange, Failover, FailoverRequest, NEGLIGIBLE, ReasonSet, Results, TriesTargets,
-    Waiting, WalkError,
+    Detail, Exchange, Failover, FailoverRequest, ReasonSet, Results, TriesTargets, Waiting,
+    WalkError,
 };
 
-use super::failover_probability::{Failure, TargetOutcome};
+use super::failover_probability::{Failure, KindIndex, TargetOutcome};
 use super::retry_ring::{Asked, RetryRing};
 use super::target_list::{Round, TargetList};
 
 /// The steps of at most so many ways are shown, of the likeliest first.
-const TOLD_WAYS: usize = 16;
+const DESCRIBED_WAYS: usize = 16;
 /// So many attempts are looked at to find those ways.
 const SOUGHT: usize = 200_000;
 
@@ -103,16 +103,16 @@ impl Failover for Retries {
             is_all: Cell::new(false),
         });
         // There may be thousands of ways.
-        let untold = match request.detail {
+        let template = match request.detail {
             Detail::Worst => Exchange { hops: Vec::new(), ..start.clone() },
             Detail::Full | Detail::Brief => start.clone(),
         };
         let caller = list.speaks_for.get();
-        let way = |(outcome, reasons, share): (Outcome, ReasonSet, f64)| Exchange {
+        let way = |(outcome, reasons, share): (Outcome, ReasonSet, Share)| Exchange {
             share: start.share * share,
             outcome: outcome.later(request.begun),
             mechanisms: reasons.mechanisms(),
-            ..untold.clone()
+            ..template.clone()
         };
         let mut ways: Vec<Exchange> = round.ends(caller).into_iter().map(way).collect();
         if let Some(first) = ways.first_mut() {
@@ -122,9 +122,9 @@ impl Failover for Retries {
         }
         if request.detail != Detail::Brief {
             let kinds = round.ring.line(caller);
-            let mut telling =
-                Telling { request, tries, start: &start, ring: &round.ring, ways: &mut ways };
-            telling.describe(&kinds);
+            let mut path_writer =
+                PathWriter { request, tries, start: &start, ring: &round.ring, ways: &mut ways };
+            path_writer.describe(&kinds);
         }
         list.met.borrow_mut().push(round);
         Ok(ways)
@@ -132,11 +132,11 @@ impl Failover for Retries {
 
     /// Notes whether everything that a client sent was asked of targets, and all answers came
     /// home.
-    fn note_answers(&self, sent: f64, answers: &[Exchange]) {
+    fn note_answers(&self, sent: Share, answers: &[Exchange]) {
         let Some(list) = &self.list else { return };
         let is_home = |way: &Exchange| way.outcome == Outcome::AT_ONCE && way.mechanisms.is_empty();
         if let Some(round) = list.met.borrow().last() {
-            round.is_all.set(sent == 1.0 && answers.iter().all(is_home));
+            round.is_all.set(sent.is_all() && answers.iter().all(is_home));
         }
     }
 }
@@ -148,7 +148,7 @@ fn ask_one(request: &FailoverRequest<'_>, tries: &dyn TriesTargets) -> Vec<Excha
     let mut ways = Vec::new();
     for target in request.candidates {
         let mut way = request.start.clone();
-        way.share *= weight(target) / all;
+        way.share *= Share::ratio(weight(target), all);
         let (left, mut ends) = tries.attempt(vec![Waiting::new(way)], *target);
         ends.extend(left.into_iter().map(|waiting| tries.give_up(waiting)));
         ways.extend(ends);
@@ -157,7 +157,7 @@ fn ask_one(request: &FailoverRequest<'_>, tries: &dyn TriesTargets) -> Vec<Excha
 }
 
 /// Adds steps to the ways of a request whose ends are known.
-struct Telling<'t> {
+struct PathWriter<'t> {
     request: &'t FailoverRequest<'t>,
     tries: &'t dyn TriesTargets,
     start: &'t Exchange,
@@ -165,76 +165,78 @@ struct Telling<'t> {
     ways: &'t mut Vec<Exchange>,
 }
 
-impl Telling<'_> {
+impl PathWriter<'_> {
     /// Adds steps to the likeliest ways. `line` has the kinds of targets in the order in which
     /// they are asked.
-    fn describe(&mut self, line: &[usize]) {
-        let mut untold = self.likeliest();
+    fn describe(&mut self, line: &[KindIndex]) {
+        let mut remaining = self.likeliest();
         let mut sought = 0;
         for first in 0..line.len() {
-            if untold.is_empty() || sought > SOUGHT {
+            if remaining.is_empty() || sought > SOUGHT {
                 break;
             }
             let asked = || (0..line.len()).map(|more| line[(first + more) % line.len()]);
             let found = self.ends_met(asked(), &mut sought);
             let is_met = |at: &usize| found.contains(&end_of(&self.ways[*at]));
-            if !untold.iter().any(is_met) {
+            if !remaining.iter().any(is_met) {
                 continue;
             }
             let ends = self.follow(asked());
-            untold.retain(|at| {
+            remaining.retain(|at| {
                 let end = end_of(&self.ways[*at]);
-                let Some(told) = ends.iter().find(|way| end_of(way) == end) else { return true };
-                self.ways[*at].hops.clone_from(&told.hops);
+                let Some(found) = ends.iter().find(|way| end_of(way) == end) else { return true };
+                self.ways[*at].hops.clone_from(&found.hops);
                 false
             });
         }
-        untold.retain(|at| !self.ways[*at].outcome.is_fine());
-        self.tell_first_timeout(line, &untold);
+        remaining.retain(|at| !self.ways[*at].outcome.is_fine());
+        self.describe_by_first_timeout(line, &remaining);
     }
 
     /// The places of the ways that lack steps.
     fn likeliest(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.ways.len()).collect();
-        order.sort_by(|a, b| self.ways[*b].share.total_cmp(&self.ways[*a].share));
+        order.sort_by(|a, b| self.ways[*b].share.exact_cmp(&self.ways[*a].share));
         if self.request.detail == Detail::Worst {
             order.retain(|at| !self.ways[*at].outcome.is_fine());
-            let most = order.first().map_or(0.0, |at| self.ways[*at].share);
-            order.retain(|at| self.ways[*at].share > most - NEGLIGIBLE);
+            let most = order.first().map_or(Share::NONE, |at| self.ways[*at].share);
+            order.retain(|at| self.ways[*at].share.get() > most.get() - Share::NEGLIGIBLE);
         }
-        order.truncate(TOLD_WAYS);
+        order.truncate(DESCRIBED_WAYS);
         order
     }
 
     /// All ends of a request that asks one target of each of these kinds.
-    fn follow(&self, kinds: impl Iterator<Item = usize>) -> Vec<Exchange> {
-        let way = Exchange { share: 1.0, ..self.start.clone() };
+    fn follow(&self, kinds: impl Iterator<Item = KindIndex>) -> Vec<Exchange> {
+        let way = Exchange { share: Share::ALL, ..self.start.clone() };
         let mut waiting = vec![Waiting::new(way)];
         let mut ends = Vec::new();
         for kind in kinds {
             if waiting.is_empty() {
                 break;
             }
-            let (left, more) = self.tries.attempt(waiting, self.ring.examples[kind]);
+            let (left, more) = self.tries.attempt(waiting, self.ring.examples[kind.index()]);
             ends.extend(more);
-            waiting = left.into_iter().filter(|request| request.way.share >= NEGLIGIBLE).collect();
+            waiting =
+                left.into_iter().filter(|request| !request.way.share.is_negligible()).collect();
         }
         ends.extend(waiting.into_iter().map(|request| self.tries.give_up(request)));
         ends
     }
 
-    /// Tells ways of thousands of attempts by the first that times out.
-    fn tell_first_timeout(&mut self, line: &[usize], untold: &[usize]) {
-        let times_out = |kind: &&usize| {
-            self.ring.kinds[**kind].failures.iter().any(|failure| failure.is_timeout)
+    /// Gives ways of thousands of attempts the steps of the first that times out.
+    fn describe_by_first_timeout(&mut self, line: &[KindIndex], remaining: &[usize]) {
+        let times_out = |kind: &&KindIndex| {
+            self.ring.kinds[kind.index()].failures.iter().any(|failure| failure.is_timeout)
         };
-        let Some(kind) = line.iter().find(times_out).filter(|_| !untold.is_empty()) else {
+        let Some(kind) = line.iter().find(times_out).filter(|_| !remaining.is_empty()) else {
             return;
         };
-        let way = Exchange { share: 1.0, ..self.start.clone() };
-        let (left, _) = self.tries.attempt(vec![Waiting::new(way)], self.ring.examples[*kind]);
+        let way = Exchange { share: Share::ALL, ..self.start.clone() };
+        let (left, _) =
+            self.tries.attempt(vec![Waiting::new(way)], self.ring.examples[kind.index()]);
         let Some(first) = left.into_iter().find(|request| request.timed_out) else { return };
-        for at in untold {
+        for at in remaining {
             self.ways[*at].hops.clone_from(&first.way.hops);
         }
     }
@@ -242,7 +244,7 @@ impl Telling<'_> {
     /// The ends that requests meet which ask targets of such kinds.
     fn ends_met(
         &self,
-        asked: impl Iterator<Item = usize>,
+        asked: impl Iterator<Item = KindIndex>,
         sought: &mut usize,
     ) -> HashSet<(Outcome, ReasonSet)> {
         let after =
@@ -250,9 +252,9 @@ impl Telling<'_> {
         let mut ends = HashSet::new();
         let mut waiting: HashSet<(u32, bool, ReasonSet)> =
             HashSet::from([(0, false, ReasonSet::default())]);
-        let mut share = 1.0;
+        let mut share = Share::ALL;
         for kind in asked {
-            let kind = &self.ring.kinds[kind];
+            let kind = &self.ring.kinds[kind.index()];
             *sought += waiting.len();
             for (timeouts, _, reasons) in std::mem::take(&mut waiting) {
                 for (more, _) in &kind.answers {
@@ -266,7 +268,7 @@ impl Telling<'_> {
                 }
             }
             share *= kind.fails();
-            if share < NEGLIGIBLE || *sought > SOUGHT {
+            if share.is_negligible() || *sought > SOUGHT {
                 return ends;
             }
         }
@@ -314,9 +316,11 @@ fn kind(weight: f64, results: &[Exchange]) -> TargetOutcome {
             }
         }
     }
-    let all: f64 = results.iter().map(|result| result.share).sum();
-    kind.answers.iter_mut().for_each(|answer| answer.1 /= all);
-    kind.failures.iter_mut().for_each(|failure| failure.share /= all);
+    let all: f64 = results.iter().map(|result| result.share.get()).sum();
+    kind.answers.iter_mut().for_each(|answer| answer.1 = Share::ratio(answer.1.get(), all));
+    kind.failures
+        .iter_mut()
+        .for_each(|failure| failure.share = Share::ratio(failure.share.get(), all));
     kind.answers.sort_by_key(|answer| answer.0);
     kind.failures.sort_by_key(|failure| (failure.is_timeout, failure.why));
     kind

@@ -10,16 +10,12 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use uturn_model::Share;
 use uturn_netfilter::hash::FastMap;
-use uturn_path::NEGLIGIBLE;
 
-use crate::failover::failover_probability::{FailoverProbability, Run, TargetOutcome};
+use crate::failover::failover_probability::{FailoverProbability, KindIndex, Run, TargetOutcome};
 use crate::inventory::Caller;
 
-/// No target is asked there.
-const NO_KIND: u32 = u32::MAX;
-/// Separates the parts of what distinguishes a client.
-const PART: u32 = u32::MAX - 1;
 /// A target with so many runs around it is like no other.
 const MANY: usize = 64;
 
@@ -28,27 +24,41 @@ const MANY: usize = 64;
 pub(crate) struct TargetSlot {
     /// The node that it is on, where that is known.
     pub(crate) place: Option<u32>,
-    /// A number that those have in common who are alike.
-    pub(crate) like: u32,
+    /// Its class: targets that are alike have the same.
+    pub(crate) like: AlikeId,
     /// Where it stands among the clients, if it can be one.
     pub(crate) client: Option<u32>,
+}
+
+/// Identifies targets in line that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AlikeId(pub(crate) u32);
+
+impl AlikeId {
+    pub(crate) fn new(number: usize) -> Self {
+        Self(number as u32)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// All targets in line.
 #[derive(Debug)]
 pub(crate) struct TargetSlots {
     all: Vec<TargetSlot>,
-    /// One more than the largest number that says who is alike.
+    /// The number of classes: one more than the largest [`AlikeId`].
     likes: usize,
-    /// Those next to each other in line who are alike, and what they are like.
-    rows: Vec<(Range<u32>, u32)>,
+    /// Runs of adjacent targets that are alike, with their class.
+    rows: Vec<(Range<u32>, AlikeId)>,
     /// Those on each node; none where they are the nodes themselves, in their order.
     on_node: Option<FastMap<u32, Vec<u32>>>,
 }
 
 impl TargetSlots {
     /// Nodes in their order, by what each is like.
-    pub(crate) fn nodes(likes: Vec<u32>) -> Self {
+    pub(crate) fn nodes(likes: impl IntoIterator<Item = AlikeId>) -> Self {
         let spot = |(place, like)| TargetSlot { place: Some(place), like, client: None };
         let all: Vec<TargetSlot> = (0..).zip(likes).map(spot).collect();
         Self { likes: likes_of(&all), rows: rows_of(&all), all, on_node: None }
@@ -88,11 +98,11 @@ impl TargetSlots {
 }
 
 fn likes_of(all: &[TargetSlot]) -> usize {
-    all.iter().map(|target| target.like as usize + 1).max().unwrap_or(0)
+    all.iter().map(|target| target.like.index() + 1).max().unwrap_or(0)
 }
 
-fn rows_of(all: &[TargetSlot]) -> Vec<(Range<u32>, u32)> {
-    let mut rows: Vec<(Range<u32>, u32)> = Vec::new();
+fn rows_of(all: &[TargetSlot]) -> Vec<(Range<u32>, AlikeId)> {
+    let mut rows: Vec<(Range<u32>, AlikeId)> = Vec::new();
     for (at, spot) in (0..).zip(all) {
         match rows.last_mut() {
             Some((range, like)) if *like == spot.like => range.end = at + 1,
@@ -119,29 +129,82 @@ pub(crate) struct RetryRing {
     /// One that was asked of each kind, by its place in the rule.
     pub(crate) examples: Vec<usize>,
     /// The first kind that ends like each, for any reason.
-    looks: Vec<u32>,
+    looks: Vec<KindIndex>,
     /// How often asking each fails.
-    fails: Vec<f64>,
+    fails: Vec<Share>,
     /// Whether no target ever answers.
-    is_hopeless: bool,
+    never_answers: bool,
     spots: Rc<TargetSlots>,
     /// Targets in line that may be asked.
     stretches: Vec<Stretch>,
     /// The kinds of those on the client's own node, by what they are like.
-    near: FastMap<u32, u32>,
+    near: FastMap<AlikeId, Option<KindIndex>>,
     /// The client's own kind as a target.
-    itself: u32,
+    itself: Option<KindIndex>,
 }
 
-/// Some next to each other in line who are alike.
+/// A run of adjacent targets that are alike.
 #[derive(Clone, Debug)]
 struct Stretch {
     /// The first of them among all in line.
     first: u32,
     /// Their places among those that may be asked.
     at: Range<u32>,
-    /// Their kind to clients elsewhere.
-    kind: u32,
+    /// Their kind to clients elsewhere. `None` if these must not ask them.
+    kind: Option<KindIndex>,
+}
+
+/// What asking targets on other nodes gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum FarOutcome {
+    /// The reduced cluster has no such target.
+    #[default]
+    Unknown,
+    /// They must not be asked.
+    NotAsked,
+    Kind(KindIndex),
+}
+
+impl FarOutcome {
+    fn kind(self) -> Option<KindIndex> {
+        match self {
+            Self::Kind(kind) => Some(kind),
+            Self::Unknown | Self::NotAsked => None,
+        }
+    }
+}
+
+impl From<Option<KindIndex>> for FarOutcome {
+    fn from(kind: Option<KindIndex>) -> Self {
+        kind.map_or(Self::NotAsked, Self::Kind)
+    }
+}
+
+/// A part of what sets a client apart from others of its class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Difference {
+    /// The targets of a load balancer begin.
+    Round,
+    /// A target of the client's own that is not as usual.
+    Target {
+        /// Its kind to this client.
+        own: Option<KindIndex>,
+        /// Its kind to other clients.
+        usual: Option<KindIndex>,
+    },
+    /// The targets before or after it begin.
+    Side,
+    /// So many targets in line that end like this kind.
+    Row {
+        /// The first kind that ends so.
+        look: KindIndex,
+        /// How many they are.
+        length: u32,
+    },
+    /// Another of the client's own targets follows.
+    OtherTarget,
+    /// The target is at this place, where it is like no other.
+    Place(u32),
 }
 
 /// A target that was asked: its slot, its place in the rule, and how asking it ended. `None` if
@@ -152,46 +215,48 @@ impl RetryRing {
     /// Builds the ring from the results of the reduced cluster's targets, which represent all.
     pub(crate) fn new(spots: &Rc<TargetSlots>, walked: Caller, asked: &[Asked]) -> Self {
         let (mut kinds, mut examples): (Vec<TargetOutcome>, Vec<usize>) = (Vec::new(), Vec::new());
-        let (mut near, mut itself) = (FastMap::default(), NO_KIND);
-        let mut far: Vec<Option<u32>> = vec![None; spots.likes];
+        let (mut near, mut itself) = (FastMap::default(), None);
+        let mut far = vec![FarOutcome::Unknown; spots.likes];
         for (spot, target, kind) in asked {
-            let number = kind.as_ref().map_or(NO_KIND, |kind| {
+            let number = kind.as_ref().map(|kind| {
                 let known = kinds.iter().position(|known| known.is_like(kind));
                 let at = known.unwrap_or_else(|| {
                     kinds.push(kind.clone());
                     examples.push(*target);
                     kinds.len() - 1
                 });
-                at as u32
+                KindIndex::new(at)
             });
             if spot.is(walked) {
                 itself = number;
             } else if spot.is_near(walked) {
                 near.entry(spot.like).or_insert(number);
-            } else if let Some(far) = far.get_mut(spot.like as usize) {
-                far.get_or_insert(number);
+            } else if let Some(far) = far.get_mut(spot.like.index())
+                && *far == FarOutcome::Unknown
+            {
+                *far = number.into();
             }
         }
         let mut stretches: Vec<Stretch> = Vec::with_capacity(spots.rows.len());
         let mut end = 0;
         for (range, like) in &spots.rows {
-            let usual = far[*like as usize];
+            let usual = far[like.index()];
             let is_asked =
-                usual != Some(NO_KIND) || near.get(like).is_some_and(|kind| *kind != NO_KIND);
+                usual != FarOutcome::NotAsked || near.get(like).is_some_and(Option::is_some);
             if is_asked {
                 let at = end..end + range.len() as u32;
                 end = at.end;
-                let kind = usual.unwrap_or(NO_KIND);
-                stretches.push(Stretch { first: range.start, at, kind });
+                stretches.push(Stretch { first: range.start, at, kind: usual.kind() });
             }
         }
         let first_like =
             |kind: &TargetOutcome| kinds.iter().position(|known| known.ends_like(kind));
-        let looks = kinds.iter().map(|kind| first_like(kind).unwrap_or_default() as u32).collect();
-        let is_hopeless = kinds.iter().all(TargetOutcome::is_hopeless);
+        let look = |kind| KindIndex::new(first_like(kind).unwrap_or_default());
+        let looks = kinds.iter().map(look).collect();
+        let never_answers = kinds.iter().all(TargetOutcome::never_answers);
         let fails = kinds.iter().map(TargetOutcome::fails).collect();
         let spots = Rc::clone(spots);
-        Self { kinds, examples, looks, fails, is_hopeless, spots, stretches, near, itself }
+        Self { kinds, examples, looks, fails, never_answers, spots, stretches, near, itself }
     }
 
     /// Whether the targets are nodes.
@@ -200,9 +265,9 @@ impl RetryRing {
     }
 
     /// The kind of one of those asked to clients elsewhere.
-    fn usual(&self, at: u32) -> u32 {
+    fn usual(&self, at: u32) -> Option<KindIndex> {
         let stretch = self.stretches.partition_point(|stretch| stretch.at.end <= at);
-        self.stretches.get(stretch).map_or(NO_KIND, |stretch| stretch.kind)
+        self.stretches.get(stretch)?.kind
     }
 
     /// The place of one in line among those asked.
@@ -214,15 +279,15 @@ impl RetryRing {
     }
 
     /// The kind of a target on the client's own node.
-    fn own(&self, spot: &TargetSlot, caller: Caller) -> u32 {
+    fn own(&self, spot: &TargetSlot, caller: Caller) -> Option<KindIndex> {
         match spot.is(caller) {
             true => self.itself,
-            false => self.near.get(&spot.like).copied().unwrap_or(NO_KIND),
+            false => self.near.get(&spot.like).copied().flatten(),
         }
     }
 
     /// The kinds of all targets on the client's own node, with their places among those asked.
-    fn owns(&self, caller: Caller) -> impl Iterator<Item = (u32, u32)> {
+    fn owns(&self, caller: Caller) -> impl Iterator<Item = (u32, Option<KindIndex>)> {
         let own = move |at: u32| {
             let place = self.place(at)?;
             Some((place, self.own(&self.spots.at(at)?, caller)))
@@ -231,7 +296,7 @@ impl RetryRing {
     }
 
     /// The kinds in line, as a client meets them.
-    pub(crate) fn line(&self, caller: Caller) -> Vec<usize> {
+    pub(crate) fn line(&self, caller: Caller) -> Vec<KindIndex> {
         let each = |run: Run| std::iter::repeat_n(run.kind, run.length as usize);
         self.runs(caller).into_iter().flat_map(each).collect()
     }
@@ -242,10 +307,12 @@ impl RetryRing {
 
     fn runs(&self, caller: Caller) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::with_capacity(self.stretches.len() + 2);
-        let mut add = |kind: u32, length: u32| match runs.last_mut() {
-            _ if kind == NO_KIND || length == 0 => {}
-            Some(last) if last.kind == kind as usize => last.length += length,
-            _ => runs.push(Run { kind: kind as usize, length }),
+        let mut add = |kind: Option<KindIndex>, length: u32| {
+            let Some(kind) = kind.filter(|_| length > 0) else { return };
+            match runs.last_mut() {
+                Some(last) if last.kind == kind => last.length += length,
+                _ => runs.push(Run { kind, length }),
+            }
         };
         let mut owns = self.owns(caller).peekable();
         for stretch in &self.stretches {
@@ -260,16 +327,17 @@ impl RetryRing {
         runs
     }
 
-    /// What a kind looks like to who does not ask why.
-    fn look(&self, kind: u32) -> u32 {
-        self.looks.get(kind as usize).copied().unwrap_or(NO_KIND)
+    /// The kind that stands for this one if reasons are ignored: kinds with the same outcomes
+    /// have the same.
+    fn look(&self, kind: Option<KindIndex>) -> Option<KindIndex> {
+        Some(self.looks[kind?.index()])
     }
 
     /// Whether it makes no difference where in line a client's own targets are, nor how the
     /// others stand.
     pub(crate) fn is_even(&self) -> bool {
         let looks = self.stretches.iter().map(|stretch| self.look(stretch.kind));
-        let mut usual = looks.filter(|look| *look != NO_KIND);
+        let mut usual = looks.flatten();
         let first = usual.next();
         usual.all(|look| Some(look) == first)
             && (self.spots.is_one_a_node()
@@ -277,58 +345,56 @@ impl RetryRing {
                     .near
                     .values()
                     .chain([&self.itself])
-                    .all(|kind| Some(self.look(*kind)) == first))
+                    .all(|kind| self.look(*kind).is_some_and(|look| Some(look) == first)))
     }
 
     /// Adds all that sets a client apart from others of its class: its own targets that are
     /// not as usual, and the targets that requests meet shortly before and after them.
-    pub(crate) fn add_differences(&self, caller: Caller, differences: &mut Vec<u32>) {
-        differences.push(PART);
-        let is_unusual = |(at, own): &(u32, u32)| *own != self.usual(*at);
-        let unusual: Vec<(u32, u32)> = self.owns(caller).filter(is_unusual).collect();
-        let is_seen = |(at, own): &&(u32, u32)| self.look(*own) != self.look(self.usual(*at));
-        let seen: Vec<(u32, u32)> = unusual.iter().filter(is_seen).copied().collect();
-        for spot in &unusual {
-            differences.extend([PART, spot.1, self.usual(spot.0)]);
-            if seen.contains(spot) {
-                self.add_side(spot.0, &seen, -1, differences);
-                self.add_side(spot.0, &seen, 1, differences);
+    pub(crate) fn add_differences(&self, caller: Caller, differences: &mut Vec<Difference>) {
+        differences.push(Difference::Round);
+        let is_unusual = |(at, own): &(u32, Option<KindIndex>)| *own != self.usual(*at);
+        let unusual: Vec<(u32, Option<KindIndex>)> = self.owns(caller).filter(is_unusual).collect();
+        let is_seen =
+            |(at, own): &&(u32, Option<KindIndex>)| self.look(*own) != self.look(self.usual(*at));
+        let seen: Vec<u32> = unusual.iter().filter(is_seen).map(|(at, _)| *at).collect();
+        for (at, own) in unusual {
+            differences.push(Difference::Target { own, usual: self.usual(at) });
+            if seen.contains(&at) {
+                self.add_side(at, &seen, -1, differences);
+                self.add_side(at, &seen, 1, differences);
             }
         }
     }
 
-    fn add_side(&self, at: u32, unusual: &[(u32, u32)], step: i64, differences: &mut Vec<u32>) {
-        differences.push(PART);
-        let most = differences.len() + 2 * MANY;
+    fn add_side(&self, at: u32, unusual: &[u32], step: i64, differences: &mut Vec<Difference>) {
+        differences.push(Difference::Side);
+        let most = differences.len() + MANY;
         let count = self.stretches.last().map_or(0, |stretch| i64::from(stretch.at.end));
-        let mut share = 1.0;
+        let mut share = Share::ALL;
         for away in 1..count {
             let next = (i64::from(at) + step * away).rem_euclid(count) as u32;
-            if unusual.iter().any(|(other, _)| *other == next) {
-                differences.push(PART);
+            if unusual.contains(&next) {
+                differences.push(Difference::OtherTarget);
                 return;
             }
-            let kind = self.look(self.usual(next));
-            if kind == NO_KIND {
-                continue;
-            }
-            let failing = self.fails[kind as usize];
+            let Some(kind) = self.look(self.usual(next)) else { continue };
+            let failing = self.fails[kind.index()];
             // No request passes a target that always answers.
-            if failing == 0.0 && step < 0 {
+            if failing == Share::NONE && step < 0 {
                 return;
             }
             let is_unique = differences.len() > most;
-            match differences.as_mut_slice() {
-                [.., last, many] if *last == kind && *many < PART => *many += 1,
+            match differences.last_mut() {
+                Some(Difference::Row { look, length }) if *look == kind => *length += 1,
                 _ if is_unique => {
-                    differences.extend([PART, at]);
+                    differences.push(Difference::Place(at));
                     return;
                 }
-                _ => differences.extend([kind, 1]),
+                _ => differences.push(Difference::Row { look: kind, length: 1 }),
             }
             share *= failing;
             // If all fail, only the last target matters: the one before the first.
-            if share < NEGLIGIBLE || self.is_hopeless {
+            if share.is_negligible() || self.never_answers {
                 return;
             }
         }

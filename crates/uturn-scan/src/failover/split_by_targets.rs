@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use uturn_netfilter::hash::FastMap;
 
+use super::retry_ring::Difference;
 use super::target_list::Round;
 use crate::inventory::interval_set::IntervalSet;
 use crate::inventory::{Caller, Inventory};
@@ -17,7 +18,7 @@ pub(crate) fn split_by_targets<'a>(
     inventory: &Inventory<'a>,
     rounds: &[Rc<Round>],
 ) -> Vec<(Caller, ClientSet<'a>)> {
-    let add_differences = |caller: Caller, differences: &mut Vec<u32>| {
+    let add_differences = |caller: Caller, differences: &mut Vec<Difference>| {
         differences.clear();
         rounds.iter().for_each(|round| round.ring.add_differences(caller, differences));
     };

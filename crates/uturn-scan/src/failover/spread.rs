@@ -1,11 +1,15 @@
 //! Shares of what many requests meet: for which reasons, and after how many timeouts.
+//!
+//! The numbers are no [`Share`]s until [`Spread::iter`] returns them: sums of shares times
+//! weights are more than 1 before they are scaled, and a sum that is subtracted is less than 0.
 
-use uturn_path::{NEGLIGIBLE, ReasonSet};
+use uturn_model::Share;
+use uturn_path::ReasonSet;
 
 /// Numbers less than this are taken for nothing.
 pub(crate) const NOTHING: f64 = 1e-18;
 
-/// Shares by why and by how many targets said nothing.
+/// Shares by reasons and by the number of targets that timed out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spread(pub(crate) Vec<(ReasonSet, Row)>);
 
@@ -48,7 +52,7 @@ impl Row {
 }
 
 impl Spread {
-    pub(crate) fn one() -> Self {
+    pub(crate) fn unit() -> Self {
         Self(vec![(ReasonSet::default(), Row { from: 0, shares: vec![1.0] })])
     }
 
@@ -83,7 +87,7 @@ impl Spread {
     }
 
     pub(crate) fn power(&self, mut times: u64) -> Self {
-        let (mut product, mut square) = (Self::one(), self.clone());
+        let (mut product, mut square) = (Self::unit(), self.clone());
         while times > 0 {
             if times & 1 == 1 {
                 product = product.times(&square);
@@ -117,13 +121,13 @@ impl Spread {
     }
 
     /// Each share that counts, with why and after how many timeouts.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (ReasonSet, u32, f64)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ReasonSet, u32, Share)> + '_ {
         self.0
             .iter()
             .flat_map(|(why, row)| {
                 let shares = row.shares.iter().enumerate();
-                shares.map(move |(at, share)| (*why, (row.from + at) as u32, *share))
+                shares.map(move |(at, share)| (*why, (row.from + at) as u32, Share::new(*share)))
             })
-            .filter(|(_, _, share)| *share >= NEGLIGIBLE)
+            .filter(|(_, _, share)| !share.is_negligible())
     }
 }

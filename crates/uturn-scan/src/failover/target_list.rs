@@ -11,7 +11,7 @@ use uturn_model::{Family, Name, Outcome, Route, Service, Share, Verdict};
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_path::{ReasonSet, Results};
 
-use crate::failover::retry_ring::{Asked, RetryRing, TargetSlot, TargetSlots};
+use crate::failover::retry_ring::{AlikeId, Asked, RetryRing, TargetSlot, TargetSlots};
 use crate::inventory::{Caller, Inventory};
 use crate::partition::target_classes::TargetClasses;
 
@@ -22,7 +22,7 @@ pub(crate) struct TargetList {
     endpoints: Rc<TargetSlots>,
     nodes_here: FastMap<Name, TargetSlot>,
     endpoints_here: FastMap<IpAddr, TargetSlot>,
-    /// What endpoints are like, by the numbers that say who is alike.
+    /// What endpoints of a class have in common, by [`AlikeId`].
     endpoints_like: Vec<Option<Alike>>,
     /// Whether an address is an endpoint more than once.
     is_doubtful: bool,
@@ -39,7 +39,7 @@ pub(crate) struct TargetList {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Alike {
     /// The class of a node.
-    Node(u32),
+    Node(AlikeId),
     /// The class of an endpoint's node, and all that is seen of the endpoint.
     Endpoint(u32, u32),
 }
@@ -48,7 +48,7 @@ pub(crate) enum Alike {
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) ring: RetryRing,
-    /// Who was asked, and how that ended.
+    /// The targets that were asked, and how that ended.
     pub(crate) asked: Vec<Asked>,
     /// How long a target is waited for.
     pub(crate) timeout: Duration,
@@ -60,13 +60,13 @@ pub(crate) struct Round {
 
 impl Round {
     /// How requests of a client end.
-    pub(crate) fn ends(&self, caller: Caller) -> Vec<(Outcome, ReasonSet, f64)> {
+    pub(crate) fn ends(&self, caller: Caller) -> Vec<(Outcome, ReasonSet, Share)> {
         let odds = self.ring.odds(caller);
         let after = |timeouts: u32| self.timeout * timeouts;
         let answered = odds.answered.iter().map(|(why, timeouts, share)| {
             (Outcome::Answered { after: after(timeouts) + why.late() }, why, share)
         });
-        let mut ends: Vec<(Outcome, ReasonSet, f64)> = answered.collect();
+        let mut ends: Vec<(Outcome, ReasonSet, Share)> = answered.collect();
         for (code, failed) in [(504, &odds.timed_out), (502, &odds.refused)] {
             ends.extend(failed.iter().map(|(why, timeouts, share)| {
                 (Outcome::Status { code, after: after(timeouts) + why.late() }, why, share)
@@ -75,12 +75,12 @@ impl Round {
         ends
     }
 
-    /// What becomes of a client that is told from the others by its place only.
+    /// The outcomes of a client that differs from the others by its place only.
     pub(crate) fn verdict(&self, caller: Caller) -> Verdict {
         let ends = self.ends(caller);
         let chance = self.chance && ends.len() > 1;
         let routes = ends.into_iter().map(|(outcome, why, share)| Route {
-            share: Share::new(share),
+            share,
             outcome,
             late: Duration::ZERO,
             mechanisms: why.mechanisms(),
@@ -118,7 +118,7 @@ impl TargetList {
                 let (place, like) =
                     (Some(representative.place), class_of[representative.place as usize]);
                 let name = inventory.nodes[representative.place as usize].node.name.clone();
-                (name, TargetSlot { place, like, client: None })
+                (name, TargetSlot { place, like: AlikeId(like), client: None })
             });
         let nodes_here = nodes_here.collect();
         let bundles: FastMap<IpAddr, (u32, Option<u32>)> = partition
@@ -129,12 +129,12 @@ impl TargetList {
         let family = Family::of(target_classes.scope.asked.to.ip());
         let slices =
             inventory.cluster.slices(&behind.name).iter().filter(|slice| slice.family == family);
-        let mut likes: FastMap<(Option<u32>, IpAddr, u32), u32> = FastMap::default();
+        let mut likes: FastMap<(Option<u32>, IpAddr, u32), AlikeId> = FastMap::default();
         let mut endpoints_like = Vec::new();
         let mut endpoints: Vec<TargetSlot> = Vec::new();
         let mut endpoints_here = FastMap::default();
         let mut is_doubtful = false;
-        let nobody = IpAddr::from([0, 0, 0, 0]);
+        let unspecified = IpAddr::from([0, 0, 0, 0]);
         for endpoint in slices.flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.ready)
         {
             let ip = endpoint.address;
@@ -142,10 +142,10 @@ impl TargetList {
             let place = inventory.node_towards(ip);
             // Endpoints on no known node are like no other.
             let alike = match place {
-                Some(place) => (Some(class_of[place as usize]), nobody, number),
+                Some(place) => (Some(class_of[place as usize]), unspecified, number),
                 None => (None, ip, number),
             };
-            let next = likes.len() as u32;
+            let next = AlikeId::new(likes.len());
             let like = *likes.entry(alike).or_insert(next);
             if like == next {
                 endpoints_like.push(alike.0.map(|class| Alike::Endpoint(class, number)));
@@ -155,7 +155,7 @@ impl TargetList {
             endpoints.push(spot);
         }
         Self {
-            nodes: Rc::new(TargetSlots::nodes(class_of)),
+            nodes: Rc::new(TargetSlots::nodes(class_of.into_iter().map(AlikeId))),
             endpoints: Rc::new(TargetSlots::endpoints(endpoints)),
             nodes_here,
             endpoints_here,
@@ -184,8 +184,8 @@ impl TargetList {
         }
     }
 
-    /// All in line, and those of them who stand for all, in their order; nothing where that is
-    /// not known.
+    /// All targets, and those that represent all of them, in their order. Returns `None` if that
+    /// is not known.
     pub(crate) fn standing(&self, are_nodes: bool) -> Option<(&Rc<TargetSlots>, Vec<TargetSlot>)> {
         let nodes = self.nodes_here.values().copied();
         if are_nodes {
@@ -203,7 +203,7 @@ impl TargetList {
     pub(crate) fn alike(&self, spot: &TargetSlot, are_nodes: bool) -> Option<Alike> {
         match are_nodes {
             true => Some(Alike::Node(spot.like)),
-            false => self.endpoints_like.get(spot.like as usize).copied().flatten(),
+            false => self.endpoints_like.get(spot.like.index()).copied().flatten(),
         }
     }
 

@@ -26,7 +26,7 @@ impl IntervalSet {
     }
 
     /// A single place.
-    pub(crate) fn one(place: u32) -> Self {
+    pub(crate) fn single(place: u32) -> Self {
         Self(std::iter::once(place..place + 1).collect())
     }
 

@@ -125,7 +125,7 @@ impl<'a> Classifier<'a> {
     }
 }
 
-/// Who listens in a pod, and whether it speaks TLS.
+/// The ports on which a pod listens, and whether they speak TLS.
 pub(crate) fn profile(pod: &Pod) -> Vec<u64> {
     let mut ports: Vec<u64> = pod
         .spec

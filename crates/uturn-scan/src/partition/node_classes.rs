@@ -235,14 +235,14 @@ impl<'a> PartitionBuilder<'_, 'a> {
     fn call(&mut self, home: u32, kind: u32, places: &IntervalSet, nodes: Option<usize>) {
         let itself = nodes.is_none();
         let clients = &self.inventory.clients;
-        // Where targets are tried in turns, it matters who of a node's endpoints one is; and
-        // captured rules may know one and not the other.
-        let is_told_apart = self.care == Care::EveryNode || self.inventory.has_captures();
-        if self.care == Care::EveryPod || (is_told_apart && itself) {
+        // Where targets are tried in turns, the endpoints of a node differ by their position; and
+        // captured rules may name some of them and not others.
+        let are_distinguished = self.care == Care::EveryNode || self.inventory.has_captures();
+        if self.care == Care::EveryPod || (are_distinguished && itself) {
             let each = places.iter().map(|at| ClientSet {
                 pod: clients[at],
                 at: at as u32,
-                places: IntervalSet::one(at as u32),
+                places: IntervalSet::single(at as u32),
                 nodes: 1,
                 itself,
             });

@@ -36,6 +36,7 @@ impl Asked {
 }
 
 /// What a target's packets can meet.
+#[derive(Clone)]
 pub(crate) struct Scope<'a> {
     pub(crate) asked: Asked,
     /// By name.
@@ -148,8 +149,8 @@ impl<'a> Scope<'a> {
         self.services = found.into_values().collect();
     }
 
-    /// The first Ingress with the address says who reaches the load balancer, the first to
-    /// listen there says how, and another may own the rule.
+    /// The first Ingress with the address decides which clients reach the load balancer, the first
+    /// that listens there decides how, and another may own the rule.
     fn find_ingresses(&mut self, inventory: &Inventory<'a>) {
         let at = inventory.ingresses_at.get(&self.asked.to.ip());
         let served =

@@ -20,7 +20,7 @@ use crate::distinguish::discriminators::Discriminators;
 use crate::inventory::Inventory;
 use crate::numbers::Numbers;
 use crate::partition::scope::Scope;
-use balancer_key::{BalancerKey, Sample};
+use balancer_key::{BalancerKey, SampleCluster};
 use service_key::ServiceKey;
 
 /// What is asked of a target, but for its address and for names.
@@ -49,7 +49,7 @@ pub(crate) struct SignatureNumbers<'a> {
     service_keys: Numbers<ServiceKey<'a>>,
     ingress_keys: Numbers<IngressKey>,
     balancer_keys: Numbers<BalancerKey>,
-    sample: Sample,
+    sample: SampleCluster,
     /// The number of each Service's key.
     services: FastMap<&'a NamespacedName, u32>,
 }
@@ -62,7 +62,7 @@ impl<'a> SignatureNumbers<'a> {
             service_keys: Numbers::default(),
             ingress_keys: Numbers::default(),
             balancer_keys: Numbers::default(),
-            sample: Sample::new(cluster, node_labels),
+            sample: SampleCluster::new(cluster, node_labels),
             services: FastMap::default(),
         }
     }
@@ -280,7 +280,7 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
     }
 
     #[test]
-    fn what_a_load_balancer_does_tells_targets_apart() {
+    fn what_a_load_balancer_does_distinguishes_targets() {
         let cluster = cluster(&["", "cloud.example/picks-by: client", "cloud.example/other: x"]);
         let shapes = shapes(&cluster, of_another_cloud);
         assert_ne!(shapes[0], shapes[1], "another scheduler");

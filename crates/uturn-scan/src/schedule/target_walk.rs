@@ -121,18 +121,18 @@ impl<'a> Walker<'a> {
             let Some(verdicts) = walk_client()? else { return Ok(None) };
             let rounds = line.map(|line| line.met.take()).unwrap_or_default();
             let is_sure = verdicts.iter().all(regardless_of_numbers);
-            let lesson = || line.and_then(|line| ReusableOutcome::of(walk, line, &rounds));
+            let reusable = || line.and_then(|line| ReusableOutcome::of(walk, line, &rounds));
             let Some(line) = line.filter(|_| !rounds.iter().all(|round| round.ring.is_even()))
             else {
                 sure.push(match is_sure {
                     true => KnownAnswer::Verdicts(Arc::clone(&verdicts)),
-                    false => KnownAnswer::learned(lesson()),
+                    false => KnownAnswer::from_outcome(reusable()),
                 });
                 answered.push((client_set.clone(), verdicts));
                 continue;
             };
             is_common = false;
-            sure.push(KnownAnswer::learned(lesson()));
+            sure.push(KnownAnswer::from_outcome(reusable()));
             let mut parts = Vec::new();
             for (first, part) in split_by_targets(client_set, &self.inventory, &rounds) {
                 let verdicts = match rounds.as_slice() {
@@ -178,15 +178,15 @@ impl<'a> Walker<'a> {
         line: Option<&TargetList>,
         known: &KnownAnswer,
     ) -> Option<(Answered<'a>, bool)> {
-        let lesson = match known {
+        let reusable = match known {
             KnownAnswer::Nothing => return None,
             KnownAnswer::Verdicts(verdicts) => {
                 return Some((vec![(client_set.clone(), Arc::clone(verdicts))], true));
             }
-            KnownAnswer::Reusable(lesson) => lesson,
+            KnownAnswer::Reusable(reusable) => reusable,
         };
         let caller = client_set.walked(&self.inventory);
-        let round = lesson.round(line?, caller)?;
+        let round = reusable.round(line?, caller)?;
         if round.ring.is_even() {
             return Some((vec![(client_set.clone(), [round.verdict(caller)].into())], true));
         }
@@ -198,8 +198,8 @@ impl<'a> Walker<'a> {
 }
 
 impl KnownAnswer {
-    fn learned(lesson: Option<ReusableOutcome>) -> Self {
-        lesson.map_or(Self::Nothing, |lesson| Self::Reusable(Arc::new(lesson)))
+    fn from_outcome(reusable: Option<ReusableOutcome>) -> Self {
+        reusable.map_or(Self::Nothing, |reusable| Self::Reusable(Arc::new(reusable)))
     }
 }
 

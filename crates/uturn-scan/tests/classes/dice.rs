@@ -189,35 +189,35 @@ fn facts(
     let rare = dice.once_in(3);
     for node in 1..=nodes {
         let rp_filter = if rare_rp { dice.below(3) } else { usual_rp };
-        let mut said = vec![format!("rpFilter: {rp_filter}")];
+        let mut fields = vec![format!("rpFilter: {rp_filter}")];
         if rare_groups && dice.once_in(2) {
-            said.push("securityGroups: [sg]".to_owned());
+            fields.push("securityGroups: [sg]".to_owned());
         }
         if rare && dice.once_in(4) {
-            said.push(format!("unprogrammed: [shop/s{}]", dice.below(services)));
+            fields.push(format!("unprogrammed: [shop/s{}]", dice.below(services)));
         }
         if rare && dice.once_in(8) {
-            said.push("forwarding: false".to_owned());
+            fields.push("forwarding: false".to_owned());
         }
         if rare && dice.once_in(8) {
-            said.push("bridgeRules: false".to_owned());
+            fields.push("bridgeRules: false".to_owned());
         }
         if rare && dice.once_in(8) {
-            said.push("podRoutes: false".to_owned());
+            fields.push("podRoutes: false".to_owned());
         }
         if rare && dice.once_in(8) {
-            said.push("publicBandwidth: false".to_owned());
+            fields.push("publicBandwidth: false".to_owned());
         }
         if rare && dice.once_in(10) {
             let who = 10 + 1 + dice.below(nodes);
-            said.push(format!(
+            fields.push(format!(
                 "iptables: \"*filter\\n-A FORWARD -s 10.0.0.{who} -j DROP\\n-A INPUT -s 10.1.{}.0/24 -p tcp -j REJECT\\n-A FORWARD -d 10.1.{}.0/24 -p tcp -j REJECT --reject-with {}\\nCOMMIT\\n\"",
                 1 + dice.below(nodes),
                 1 + dice.below(nodes),
                 if dice.once_in(2) { "tcp-reset" } else { "icmp-port-unreachable" }
             ));
         }
-        own.push(format!("    n{node}: {{{}}}", said.join(", ")));
+        own.push(format!("    n{node}: {{{}}}", fields.join(", ")));
     }
     let mut listeners = Vec::new();
     for ip in [100, 101, 102, 103] {

@@ -17,7 +17,7 @@
 //!     variant: upstream                    # or a cloud that builds its own
 //!     replacedBy: none                     # or cilium, calico-ebpf, kube-router …
 //!   nodes:
-//!     "*": {securityGroups: [sg-nodes]}    # every node; what is said of one wins
+//!     "*": {securityGroups: [sg-nodes]}    # every node; an entry for one node wins
 //!     n1:
 //!       rpFilter: 0
 //!       publicBandwidth: false

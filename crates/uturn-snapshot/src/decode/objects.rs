@@ -51,7 +51,7 @@ pub(crate) struct Objects {
     pub(crate) proxy_config: Option<ProxyConfig>,
     /// Cilium's ConfigMap, and where it is.
     pub(crate) cilium_config: Option<(Labels, Origin)>,
-    /// Where Calico is told to serve Services by eBPF.
+    /// Where Calico is configured to serve Services by eBPF.
     pub(crate) calico_ebpf: Option<Origin>,
     pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
     pub(crate) controller_switches: Labels,

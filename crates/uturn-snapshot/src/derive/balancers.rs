@@ -49,11 +49,14 @@ pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps:
                 format!("trace to svc/{service}, whose pods serve it"),
             ),
             (Some(trace), None) => match &unknown {
-                Unknown::LoadBalancers(_) => {
-                    (format!("there is no profile of them yet (told by {trace})"), String::new())
-                }
+                Unknown::LoadBalancers(_) => (
+                    format!("there is no profile of them yet (recognised by {trace})"),
+                    String::new(),
+                ),
                 _ => (
-                    format!("what its pods do with a request is not modelled (told by {trace})"),
+                    format!(
+                        "what its pods do with a request is not modelled (recognised by {trace})"
+                    ),
                     "trace to the Service of that controller".to_owned(),
                 ),
             },
@@ -142,7 +145,10 @@ pub(super) fn complete(
                 suppositions.suppose(
                     format!("address of {}", waiting.object),
                     only.vip.to_string(),
-                    format!("{} states this load balancer, and it has nobody else's", only.origin),
+                    format!(
+                        "{} states this load balancer, and no other object has its address",
+                        only.origin
+                    ),
                     "give the object's status",
                 );
                 Some(only.vip)

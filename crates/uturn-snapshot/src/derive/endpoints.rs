@@ -43,9 +43,8 @@ pub(super) fn derive(objects: &mut Objects) -> Slices {
     slices
 }
 
-/// Says of each endpoint which pod it is, where the pod at its address tells. Its node is
-/// left as it is written: kube-proxy takes an endpoint without one for nobody's own,
-/// whatever its address.
+/// Sets each endpoint's pod where a pod has its address. The endpoint's node is left as it is
+/// written: to kube-proxy, an endpoint without a node is local to no node, whatever its address.
 fn add_pods(objects: &Objects, slices: &mut Slices) {
     let mut unnamed =
         slices.values_mut().flatten().flat_map(|slice| &mut slice.endpoints).peekable();

@@ -24,7 +24,7 @@ pub(super) fn complete(objects: &mut Objects) {
             used.insert(name);
             match &file.key {
                 Some(key) => {
-                    let found = texts.iter().find(|(one, _)| one == key);
+                    let found = texts.iter().find(|(name, _)| name == key);
                     let text = found.map(|(_, text)| text.clone());
                     files.push(ConfigFile { text, ..file });
                 }

@@ -107,12 +107,12 @@ fn why_without_pods(
     let is_over = |pod: &Pod| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
     let pods: Vec<&Pod> = pods.iter().copied().filter(|pod| !is_over(pod)).collect();
     // A listing may leave out where pods run.
-    let is_told = |pod: &Pod| {
+    let is_conclusive = |pod: &Pod| {
         let is_read = !pod.supposed && !objects.written_pods.contains(&pod.name);
         is_read && (pod.node.is_some() || pod.phase != Phase::Running)
     };
     // Pods that run and do not serve, or that lack a port by that name, say it.
-    if pods.iter().any(|pod| is_told(pod) || could_serve(service, pod)) {
+    if pods.iter().any(|pod| is_conclusive(pod) || could_serve(service, pod)) {
         return None;
     }
     if !pods.is_empty() {

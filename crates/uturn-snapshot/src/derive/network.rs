@@ -104,14 +104,14 @@ fn pods(
         None => of_nodes(objects),
     };
     // The ranges in kube-proxy's and the nodes' configuration need not be those of the plugin.
-    let strangers = match mode.value {
-        NetworkMode::Routed => strangers(objects, &ranges.value),
+    let pod_ranges_besides = match mode.value {
+        NetworkMode::Routed => pod_ranges_besides(objects, &ranges.value),
         NetworkMode::GlobalRouter | NetworkMode::VpcCni => Vec::new(),
     };
-    if strangers.is_empty() {
+    if pod_ranges_besides.is_empty() {
         return ranges;
     }
-    let nets: Vec<IpNet> = ranges.value.into_iter().chain(strangers).collect();
+    let nets: Vec<IpNet> = ranges.value.into_iter().chain(pod_ranges_besides).collect();
     Known::supposed(IpNet::aggregate(&nets), "the ranges around the addresses that pods have")
 }
 
@@ -127,7 +127,7 @@ fn of_nodes(objects: &Objects) -> Known<Vec<IpNet>> {
 }
 
 /// The ranges around pods' addresses that are in none of these.
-fn strangers(objects: &Objects, known: &[IpNet]) -> Vec<IpNet> {
+fn pod_ranges_besides(objects: &Objects, known: &[IpNet]) -> Vec<IpNet> {
     let own = objects.pods.0.values().filter(|pod| !pod.spec.host_network);
     let ips = own.flat_map(|pod| pod.ips.iter().copied());
     let unknown = ips.filter(|ip| !known.iter().any(|net| net.contains(ip)));

@@ -14,7 +14,7 @@ use super::{Suppositions, nowhere};
 use crate::decode::facts::{Fact, NodeFacts};
 use crate::decode::objects::Objects;
 
-/// How many nodes there are where nothing tells: with three, "my own node", "the backend's
+/// The number of nodes if nothing states it: with three, "my own node", "the backend's
 /// node" and "another" are three different ones.
 const USUAL: usize = 3;
 

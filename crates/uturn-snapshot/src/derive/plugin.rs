@@ -2,7 +2,7 @@
 //!
 //! What is stated comes first, then the plugin's own agents and what it writes on nodes and
 //! pods, then the cloud and the addresses. A wrong guess must not break a healthy cluster:
-//! where nothing tells, each pod has a link and a route of its own, which holds for any
+//! where nothing states the plugin, each pod has a link and a route of its own, which holds for any
 //! addresses.
 
 use std::net::IpAddr;

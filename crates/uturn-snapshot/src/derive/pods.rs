@@ -277,7 +277,7 @@ impl Spread {
         Self { nodes: usable.cloned().collect(), at: 0 }
     }
 
-    /// The nodes that a pod may be on. Nobody knows the labels of a supposed node.
+    /// The nodes that a pod may be on. A supposed node may have any labels.
     fn matching<'s>(&'s self, selector: &'s uturn_model::Labels) -> impl Iterator<Item = &'s Name> {
         let fits = |node: &&Node| node.supposed || node.labels.contains_all(selector);
         self.nodes.iter().filter(fits).map(|node| &node.name)

@@ -241,7 +241,7 @@ fn has_all_flags(objects: &Objects) -> bool {
 /// Why kube-proxy's cluster CIDR is supposed.
 const NO_CIDR: &str = "nothing names a cluster CIDR for kube-proxy";
 
-/// Where nothing says how kube-proxy tells pods of the cluster: by one range that has all of
+/// Where nothing states how kube-proxy recognises the cluster's pods: by one range that has all of
 /// theirs (it takes no second one), as clusters are usually set up, if neither a node nor a Service is in it.
 pub(super) fn suppose_detector(
     proxy: &mut ProxySettings,

@@ -100,7 +100,7 @@ fn is_named(object: &str, name: &str) -> bool {
     object.rsplit('/').next().is_some_and(|own| own.starts_with(name))
 }
 
-/// What tells it.
+/// Where the proxy was recognised.
 fn trace(proxy: &Known<ServiceProxy>) -> String {
     match &proxy.basis {
         Basis::Derived(from) => from.to_string(),
@@ -108,7 +108,7 @@ fn trace(proxy: &Known<ServiceProxy>) -> String {
     }
 }
 
-/// Says which program serves Services, where Facts do not state it.
+/// Lists the program that serves Services as supposed, unless Facts state it.
 pub(super) fn suppose(proxy: &Known<ServiceProxy>, suppositions: &mut Suppositions) {
     let how = match proxy.value.translates() {
         Translates::Nothing => "and calls of Services are not judged",
@@ -117,7 +117,7 @@ pub(super) fn suppose(proxy: &Known<ServiceProxy>, suppositions: &mut Suppositio
     };
     let taken = format!("{} in place of kube-proxy, {how}", proxy.value);
     let settle = "state spec.kubeProxy.replacedBy in Facts";
-    suppositions.suppose("who serves Services", taken, trace(proxy), settle);
+    suppositions.suppose("what serves Services", taken, trace(proxy), settle);
 }
 
 /// Lists the Services of which no call is judged: those of programs that are not modelled.

@@ -24,7 +24,7 @@ impl Gaps {
         self.0.entry((unknown, because)).or_insert_with(new).objects.insert(object);
     }
 
-    /// Tells each object what it depends on, and lists the causes.
+    /// Notes on each object what it depends on, and lists the causes.
     pub(super) fn settle(self, objects: &mut Objects) -> Vec<Unjudged> {
         let mut by_object: BTreeMap<&ObjectRef, Vec<&Unknown>> = BTreeMap::new();
         for ((unknown, _), gap) in &self.0 {

@@ -174,8 +174,12 @@ impl<'a> Builder<'a> {
         let value = match open {
             Open::Seq(items) => Value::Seq(items),
             Open::Map { parts, merges, .. } => {
-                let mut say = |trouble| self.troubles.push(trouble);
-                Value::Map(if merges { merged(parts, &mut say) } else { unmerged(parts, &mut say) })
+                let mut report = |trouble| self.troubles.push(trouble);
+                Value::Map(if merges {
+                    merged(parts, &mut report)
+                } else {
+                    unmerged(parts, &mut report)
+                })
             }
         };
         let node = Node { line: at.0, column: at.1, value };
@@ -266,17 +270,17 @@ fn to_merge(node: Node<'_>) -> Result<Vec<Vec<Entry<'_>>>, Trouble> {
     }
 }
 
-fn unmerged<'a>(parts: Vec<Part<'a>>, say: &mut dyn FnMut(Trouble)) -> Vec<Entry<'a>> {
+fn unmerged<'a>(parts: Vec<Part<'a>>, report: &mut dyn FnMut(Trouble)) -> Vec<Entry<'a>> {
     let entries = parts.into_iter().filter_map(|part| match part {
         Part::Entry(entry) => Some(entry),
         Part::Merged(_) => None,
     });
-    with_last_of_repeated(entries.collect(), say)
+    with_last_of_repeated(entries.collect(), report)
 }
 
 /// A mapping with what is merged into it. kubectl goes through it from the top, and what comes
 /// later replaces what came before, be it merged or written.
-fn merged<'a>(parts: Vec<Part<'a>>, say: &mut dyn FnMut(Trouble)) -> Vec<Entry<'a>> {
+fn merged<'a>(parts: Vec<Part<'a>>, report: &mut dyn FnMut(Trouble)) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = Vec::new();
     let mut places: HashMap<String, (usize, bool)> = HashMap::new();
     let mut add = |entry: Entry<'a>, written: bool| {
@@ -288,7 +292,7 @@ fn merged<'a>(parts: Vec<Part<'a>>, say: &mut dyn FnMut(Trouble)) -> Vec<Entry<'
             }
             Some((at, before)) => {
                 if written && *before {
-                    say(Trouble::repeated(&entry, entries[*at].line));
+                    report(Trouble::repeated(&entry, entries[*at].line));
                 }
                 *before |= written;
                 entries[*at] = entry;

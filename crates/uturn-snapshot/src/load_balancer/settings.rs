@@ -62,7 +62,7 @@ fn certificate<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<Certificat
         if path.is_empty() {
             form.fault(node.get(key)?, "expected the path of a file, found \"\"");
         }
-        Some(beside(form.file, (&*path).as_ref()))
+        Some(beside(form.file, (*path).as_ref()))
     };
     let (certificate, key) = (path("certificate"), path("key"));
     Some(CertificateFiles { certificate: certificate?, key: key? })

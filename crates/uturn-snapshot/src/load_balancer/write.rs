@@ -168,7 +168,7 @@ fn listener(
             connections_per_client: limits.connections_per_client,
             connections_per_second: limits.connections_per_second,
             requests_per_second: limits.requests_per_second,
-            header_bytes: is_layer_7.then(|| wire::Size::Bytes(limits.header_bytes as u64)),
+            header_bytes: is_layer_7.then_some(wire::Size::Bytes(limits.header_bytes as u64)),
             headers: is_layer_7.then_some(limits.headers),
             body_bytes: limits.body_bytes.map(wire::Size::Bytes),
         }),

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use uturn_model::{Client, Destination, Flow, Mechanism, Name, Outcome, Protocol, ProxyMode};
+use uturn_model::{
+    Client, Destination, Flow, Mechanism, Name, Outcome, Protocol, ProxyMode, Share,
+};
 
 use super::{Alive, ExpectedFlow, ExpectedProbes, share};
 use crate::decode::{Doc, FromNode};
@@ -66,7 +68,7 @@ fn to<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Destination> {
     }
 }
 
-type Expected = (Vec<(Outcome, f64)>, Option<Vec<Mechanism>>);
+type Expected = (Vec<(Outcome, Share)>, Option<Vec<Mechanism>>);
 
 /// The first expectation that applies. All of them are read to report their faults.
 fn expected<'d>(doc: &Doc<'d>, each: &Doc<'d>, node: &'d Node<'d>, size: Size) -> Option<Expected> {
@@ -200,7 +202,7 @@ fn outcomes<'d>(
     each: &Doc<'d>,
     node: &'d Node<'d>,
     nodes: Option<usize>,
-) -> Option<Vec<(Outcome, f64)>> {
+) -> Option<Vec<(Outcome, Share)>> {
     let items: Vec<_> = doc.maps(node, "outcomes").collect();
     if items.is_empty() {
         doc.missing(node, "outcomes", "at least one outcome");
@@ -209,31 +211,37 @@ fn outcomes<'d>(
     let read: Vec<_> = items.iter().map(|item| outcome(doc, item)).collect();
     let shares: Vec<_> = match (items.as_slice(), nodes) {
         (_, None) => return None,
-        ([only], Some(_)) if only.get("share").is_none() => vec![Share::Of(1.0)],
+        ([only], Some(_)) if only.get("share").is_none() => vec![StatedShare::Of(Share::ALL)],
         (_, Some(nodes)) => {
             items.iter().map(|item| share(each, item, nodes)).collect::<Option<_>>()?
         }
     };
-    let stated: f64 =
-        shares.iter().map(|share| if let Share::Of(of) = share { *of } else { 0.0 }).sum();
-    let rests = shares.iter().filter(|share| matches!(share, Share::Rest)).count();
+    let stated = shares.iter().map(|share| match share {
+        StatedShare::Of(share) => share.get(),
+        StatedShare::Rest => 0.0,
+    });
+    let stated: f64 = stated.sum();
+    let rests = shares.iter().filter(|share| matches!(share, StatedShare::Rest)).count();
     let list = node.get("outcomes").unwrap_or(node);
     if rests > 1 {
         doc.fault(list, "only one outcome can have the rest");
         return None;
     }
-    let adds_up = if rests == 1 { stated < 1.0 + 1e-9 } else { (stated - 1.0).abs() < 1e-9 };
+    let adds_up = match rests {
+        1 => stated < 1.0 + Share::ROUNDING,
+        _ => (stated - 1.0).abs() < Share::ROUNDING,
+    };
     if !adds_up {
         each.fault(list, format!("the shares add up to {stated}, not to 1"));
         return None;
     }
     let shares = shares.into_iter().map(|share| match share {
-        Share::Of(share) => share,
-        Share::Rest => 1.0 - stated,
+        StatedShare::Of(share) => share,
+        StatedShare::Rest => Share::new(1.0 - stated),
     });
     let all = read.into_iter().zip(shares).map(|(outcome, share)| Some((outcome?, share)));
-    let all: Vec<(Outcome, f64)> = all.collect::<Option<_>>()?;
-    Some(all.into_iter().filter(|(_, share)| *share > 1e-9).collect())
+    let all: Vec<(Outcome, Share)> = all.collect::<Option<_>>()?;
+    Some(all.into_iter().filter(|(_, share)| share.get() > Share::ROUNDING).collect())
 }
 
 fn outcome<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Outcome> {
@@ -284,24 +292,27 @@ fn outcome<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Outcome> {
     Some(outcome)
 }
 
-enum Share {
-    Of(f64),
+/// A share as a scenario states it.
+enum StatedShare {
+    Of(Share),
     Rest,
 }
 
-fn share<'d>(doc: &Doc<'d>, node: &'d Node<'d>, nodes: usize) -> Option<Share> {
+fn share<'d>(doc: &Doc<'d>, node: &'d Node<'d>, nodes: usize) -> Option<StatedShare> {
     let Some(written) = node.get("share") else {
         doc.missing(node, "share", "a number, a formula such as 1/N, or rest");
         return None;
     };
     let value = match &written.value {
-        Value::String(text) if text == "rest" => return Some(Share::Rest),
+        Value::String(text) if text == "rest" => return Some(StatedShare::Rest),
         Value::String(text) => share::value(text, nodes),
         Value::Number(_) => f64::from_node(written).ok(),
         _ => None,
     };
     match value {
-        Some(value) if (-1e-9..=1.0 + 1e-9).contains(&value) => Some(Share::Of(value)),
+        Some(value) if (-Share::ROUNDING..=1.0 + Share::ROUNDING).contains(&value) => {
+            Some(StatedShare::Of(Share::new(value)))
+        }
         Some(value) => {
             doc.fault(written, format!("{value} with {nodes} nodes: a share is from 0 to 1"));
             None

@@ -13,7 +13,7 @@ use crate::fault::{Fault, Note, Twice};
 
 /// The files that are no manifests.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct OtherFiles {
     /// Files that hold no object of a cluster, by what they are.
     pub(crate) left_out: BTreeMap<&'static str, Vec<Text>>,
     /// Files that were found in a folder, not named.
@@ -44,7 +44,7 @@ const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "K
 const PLAIN: [&str; 7] =
     ["apiVersion", "kind", "metadata", "resources", "bases", "components", "sortOptions"];
 
-impl Beside {
+impl OtherFiles {
     /// Looks at a folder that is being read.
     pub(super) fn look_at(&mut self, folder: &Path) {
         if folder.join("Chart.yaml").is_file() {

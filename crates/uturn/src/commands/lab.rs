@@ -227,12 +227,12 @@ impl Rounds<'_> {
     ) -> Result<(), Failure> {
         let Some(found) = self.kernels.found().filter(|_| !which.is_empty()) else { return Ok(()) };
         let there: Vec<Named<'_>> = which.iter().map(|at| cases[*at]).collect();
-        let tell = |at: usize| {
+        let show_progress = |at: usize| {
             if let Some(next) = there.get(at) {
                 self.printer.progress(&format!("{next} in a small machine …"));
             }
         };
-        tell(0);
+        show_progress(0);
         let mut judged = Ok(());
         machine::measure(
             found,
@@ -247,7 +247,7 @@ impl Rounds<'_> {
                     Ok(made) => reports[which[at]] = Some(made),
                     Err(why) => judged = Err(why),
                 }
-                tell(at + 1);
+                show_progress(at + 1);
             },
         )?;
         judged
@@ -354,7 +354,7 @@ fn judge(
         flow: measured.flow,
         expected: expected.outcomes.clone(),
         predicted: predicts.then_some(Predicted {
-            outcomes: numbers(&verdict.outcomes),
+            outcomes: verdict.outcomes.clone(),
             mechanisms: verdict.mechanisms,
         }),
         measured: measured.counts,
@@ -362,32 +362,27 @@ fn judge(
     })
 }
 
-/// Shares as numbers, as measurements are compared with them.
-fn numbers(outcomes: &[(Outcome, Share)]) -> Vec<(Outcome, f64)> {
-    outcomes.iter().map(|(outcome, share)| (*outcome, share.get())).collect()
-}
-
 /// The differences between prediction and expectation.
 fn unlike(expected: &ExpectedFlow, verdict: &Verdict) -> Vec<String> {
     let mut differences = Vec::new();
-    let share_in = |list: &[(Outcome, f64)], outcome: Outcome| {
-        list.iter().find(|(known, _)| *known == outcome).map_or(0.0, |(_, share)| *share)
+    let share_in = |list: &[(Outcome, Share)], outcome: Outcome| {
+        list.iter().find(|(known, _)| *known == outcome).map_or(Share::NONE, |(_, share)| *share)
     };
     if expected.outcomes.is_empty() {
         return differences;
     }
-    let predicted = numbers(&verdict.outcomes);
-    let outcomes = expected.outcomes.iter().chain(&predicted).map(|(outcome, _)| *outcome);
+    let predicted = &verdict.outcomes;
+    let outcomes = expected.outcomes.iter().chain(predicted).map(|(outcome, _)| *outcome);
     let mut seen: Vec<Outcome> = Vec::new();
     for outcome in outcomes {
         if seen.contains(&outcome) {
             continue;
         }
         seen.push(outcome);
-        let (wanted, said) = (share_in(&expected.outcomes, outcome), share_in(&predicted, outcome));
-        if (wanted - said).abs() > Share::EPSILON {
+        let (wanted, share) = (share_in(&expected.outcomes, outcome), share_in(predicted, outcome));
+        if !wanted.is_about(share) {
             differences
-                .push(format!("{outcome}: a share of {wanted:.4} expected, {said:.4} predicted"));
+                .push(format!("{outcome}: a share of {wanted:.4} expected, {share:.4} predicted"));
         }
     }
     if let Some(wanted) = &expected.mechanisms {

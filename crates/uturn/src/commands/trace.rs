@@ -25,7 +25,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     let all = codes(&engine, &flow, &verdicts);
     let can_fail = verdicts.iter().any(Verdict::can_fail);
     let cures = if can_fail { cures_of_flow(&manifests, cluster, &flow)? } else { Vec::new() };
-    let told = |style| {
+    let text = |style| {
         let mut text = trace::text(&flow, &verdicts, &of_one, style);
         if !cures.is_empty() {
             text.push_str(&format!("\ncure: {}\n", words::first_of(&cures)));
@@ -36,7 +36,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     let value =
         || TraceOutput::new(&flow, &verdicts, &all, cures.iter().map(|cure| &*cure.text).collect());
     match args.output.plain() {
-        Some(output) => print(printer, output, told, value),
+        Some(output) => print(printer, output, text, value),
         None => printer.result(&svg::trace(&flow, &verdicts, &all)),
     }
     Ok(if can_fail { Status::Found } else { Status::Clean })

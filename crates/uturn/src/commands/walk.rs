@@ -30,10 +30,10 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
         None => Entry::Local,
         Some(interface) => {
             let known = interfaces(&state);
-            let says = [CaptureFile::Addresses, CaptureFile::Routes]
+            let is_stated = [CaptureFile::Addresses, CaptureFile::Routes]
                 .iter()
                 .any(|file| capture.files.contains_key(file));
-            if says && !known.is_empty() && !known.contains(interface.as_str()) {
+            if is_stated && !known.is_empty() && !known.contains(interface.as_str()) {
                 let known: Vec<&str> = known.into_iter().collect();
                 return Err(Failure::usage(format!(
                     "the node has no interface {interface:?}: it has {}",
@@ -109,7 +109,7 @@ fn joined<T: ToString>(faults: &[T]) -> Failure {
     Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
-/// What is stated of who sends the packet.
+/// The stated facts about the packet's sender.
 fn sender(args: &Walk) -> Assumptions {
     let stated = [(FactSubject::User, args.uid), (FactSubject::Group, args.gid)];
     let stated = stated.into_iter().filter_map(|(subject, owner)| Some((subject, owner?.0)));

@@ -110,27 +110,27 @@ fn nothing_at_all() {
 /// What is not there is said with what is.
 #[test]
 fn a_word_beside_what_there_is() {
-    let told = |from: &str, to: &str| {
-        let told = run(&["trace", "-f", "examples/shop", "--from", from, "--to", to]);
-        assert!(told.starts_with("exit 2\n"), "{told}");
-        told.lines().last().unwrap().to_owned()
+    let last_line = |from: &str, to: &str| {
+        let printed = run(&["trace", "-f", "examples/shop", "--from", from, "--to", to]);
+        assert!(printed.starts_with("exit 2\n"), "{printed}");
+        printed.lines().last().unwrap().to_owned()
     };
     assert_eq!(
-        told("pod/shop/web-7", "svc/shop/front"),
+        last_line("pod/shop/web-7", "svc/shop/front"),
         "error: there is no pod/shop/web-7 in this cluster; there are pod/shop/web-0, \
          pod/shop/web-1, pod/shop/web-2 and 4 more"
     );
     assert_eq!(
-        told("deploy/shop/wbe", "svc/shop/front"),
+        last_line("deploy/shop/wbe", "svc/shop/front"),
         "error: there is no deploy/shop/wbe in this cluster; there are deploy/shop/web, \
          deploy/shop/api and deploy/shop/front"
     );
     assert_eq!(
-        told("node/n9", "svc/shop/front"),
+        last_line("node/n9", "svc/shop/front"),
         "error: there is no node/n9 in this cluster; there are node/n1, node/n2 and node/n3"
     );
     assert_eq!(
-        told("pod/shop/web-0", "ingress/shop/frnt"),
+        last_line("pod/shop/web-0", "ingress/shop/frnt"),
         "error: there is no ingress/shop/frnt in this cluster; there is ingress/shop/front"
     );
     let bare = run(&["check", "service", "front", "-f", "examples/shop"]);

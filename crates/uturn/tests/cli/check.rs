@@ -28,8 +28,8 @@ fn check_of_names() {
 
 #[test]
 fn check_of_nodes() {
-    let told = run(&["check", "-f", "scenarios/probe-firewall.yaml", "nodes"]);
-    assert!(told.contains("failed  no firewall of its own stops health checks"), "{told}");
+    let printed = run(&["check", "-f", "scenarios/probe-firewall.yaml", "nodes"]);
+    assert!(printed.contains("failed  no firewall on the node stops health checks"), "{printed}");
     assert_snapshot!("nodes_wide", run(&["check", "-f", SHOP, "nodes", "-o", "wide"]));
 }
 
@@ -69,9 +69,9 @@ fn the_line_that_is_meant_fails() {
         let value: Value = serde_json::from_slice(&output.stdout).unwrap();
         let lists = value["checklists"].as_array().unwrap();
         let checks: Vec<&Value> =
-            lists.iter().flat_map(|one| one["checks"].as_array().unwrap()).collect();
-        let found = checks.iter().find(|one| {
-            one["state"] == "failed" && one["check"].as_str().unwrap().starts_with(line)
+            lists.iter().flat_map(|list| list["checks"].as_array().unwrap()).collect();
+        let found = checks.iter().find(|check| {
+            check["state"] == "failed" && check["check"].as_str().unwrap().starts_with(line)
         });
         let found = found.unwrap_or_else(|| panic!("{scenario}: {line} did not fail: {value:#}"));
         assert!(!found["evidence"].as_array().unwrap().is_empty(), "{scenario}: {line}");

@@ -106,11 +106,11 @@ fn only_what_is_new_fails() {
 }
 
 #[test]
-fn what_is_ignored_is_said() {
+fn what_is_ignored_is_reported() {
     let folder = shop("ignored", "uturn.dev/ignore: 'UT101: we call it by name, UT105: never'");
-    let told = folder.run(&["scan", "-f", "."]);
-    assert!(told.starts_with("exit 0\n"), "{told}");
-    assert_snapshot!(told);
+    let printed = folder.run(&["scan", "-f", "."]);
+    assert!(printed.starts_with("exit 0\n"), "{printed}");
+    assert_snapshot!(printed);
     let value = folder.run(&["scan", "-f", ".", "-o", "json"]);
     assert!(value.contains("\"reason\": \"we call it by name\""), "{value}");
 }

@@ -85,18 +85,18 @@ fn trace(folder: &Folder, from: &str, to: &str) -> String {
 }
 
 #[track_caller]
-fn assert_begins(told: &str, begins: &str) {
-    assert!(told.starts_with(begins), "{told}");
+fn assert_begins(printed: &str, begins: &str) {
+    assert!(printed.starts_with(begins), "{printed}");
 }
 
 #[track_caller]
-fn assert_has(told: &str, parts: &[&str]) {
-    parts.iter().for_each(|part| assert!(told.contains(part), "{part:?} is not in\n{told}"));
+fn assert_has(printed: &str, parts: &[&str]) {
+    parts.iter().for_each(|part| assert!(printed.contains(part), "{part:?} is not in\n{printed}"));
 }
 
 #[track_caller]
-fn assert_lacks(told: &str, parts: &[&str]) {
-    parts.iter().for_each(|part| assert!(!told.contains(part), "{part:?} is in\n{told}"));
+fn assert_lacks(printed: &str, parts: &[&str]) {
+    parts.iter().for_each(|part| assert!(!printed.contains(part), "{part:?} is in\n{printed}"));
 }
 
 /// A manifest set that names no cloud: nothing is taken from Tencent's on a guess.
@@ -121,19 +121,19 @@ spec:
         workload("client"),
         service("", "externalTrafficPolicy: Local", "").replace("  clusterIP: 10.0.12.3\n", ""),
     ];
-    let told = folder("clouds-plain", &plain).run(&["scan", "-f", "."]);
-    assert_begins(&told, "exit 0\n--- stdout\nnothing found; ");
+    let printed = folder("clouds-plain", &plain).run(&["scan", "-f", "."]);
+    assert_begins(&printed, "exit 0\n--- stdout\nnothing found; ");
     assert_has(
-        &told,
+        &printed,
         &[
             "\nnot judged: 1 load balancer of an unknown cloud; to settle it: state spec.provider in Facts\n",
         ],
     );
-    assert_lacks(&told, &["supposed: cloud", "tke", "address of Service"]);
+    assert_lacks(&printed, &["supposed: cloud", "tke", "address of Service"]);
     let stated = [&plain[..], &[facts("provider: tke")]].concat();
-    let told = folder("clouds-plain-tke", &stated).run(&["scan", "-f", "."]);
-    assert_has(&told, &["supposed: address of Service shop/web: "]);
-    assert_lacks(&told, &["not judged"]);
+    let printed = folder("clouds-plain-tke", &stated).run(&["scan", "-f", "."]);
+    assert_has(&printed, &["supposed: address of Service shop/web: "]);
+    assert_lacks(&printed, &["not judged"]);
 }
 
 /// An NLB that keeps the client's address makes the very hairpin that uturn looks for: it is
@@ -262,13 +262,13 @@ fn cilium_in_place_of_kube_proxy_connects_to_endpoints() {
     let folder = folder("clouds-cilium", &parts);
     let scan = folder.run(&["scan", "-f", "."]);
     assert_begins(&scan, "exit 0\n--- stdout\nnothing found; 4 of 4 flows fine");
-    assert_has(&scan, &["supposed: who serves Services: Cilium in place of kube-proxy"]);
+    assert_has(&scan, &["supposed: what serves Services: Cilium in place of kube-proxy"]);
     assert_lacks(&scan, &["kube-proxy mode", "kube-proxy version", "cluster CIDR"]);
     for to in ["svc/shop/web:80", "http://20.1.2.3/", "10.224.0.1:30080"] {
-        let told = trace(&folder, "pod/shop/client", to);
-        assert_begins(&told, ANSWERED);
-        assert_has(&told, &["⇒ 10.244.2.9:80", "Cilium, when it connects: Service shop/web"]);
-        assert_lacks(&told, &["KUBE-"]);
+        let printed = trace(&folder, "pod/shop/client", to);
+        assert_begins(&printed, ANSWERED);
+        assert_has(&printed, &["⇒ 10.244.2.9:80", "Cilium, when it connects: Service shop/web"]);
+        assert_lacks(&printed, &["KUBE-"]);
     }
     for to in ["http://20.1.2.3/", "10.224.0.1:30080"] {
         assert_begins(&trace(&folder, "outside", to), NOT_KNOWN);
@@ -285,8 +285,8 @@ fn cilium_without_an_endpoint_refuses_to_connect() {
     let local = service("", "internalTrafficPolicy: Local", "{ip: 20.1.2.3}");
     let parts = [nodes_and_pods(""), local, cilium("kube-proxy-replacement: strict")];
     let folder = folder("clouds-cilium-local", &parts);
-    let told = trace(&folder, "pod/shop/client", "svc/shop/web:80");
-    assert_begins(&told, "exit 1\n--- stdout\nunreachable   UT311 no-endpoint\n");
+    let printed = trace(&folder, "pod/shop/client", "svc/shop/web:80");
+    assert_begins(&printed, "exit 1\n--- stdout\nunreachable   UT311 no-endpoint\n");
     assert_begins(&trace(&folder, "pod/shop/web", "svc/shop/web:80"), ANSWERED);
 }
 
@@ -351,9 +351,9 @@ data:
     {
         let parts = [nodes_and_pods(""), service("", "", "{ip: 20.1.2.3}"), written];
         let folder = folder(&format!("clouds-program-{at}"), &parts);
-        let told = trace(&folder, "pod/shop/client", "svc/shop/web:80");
-        assert_begins(&told, ANSWERED);
-        assert_has(&told, &["⇒ 10.244.2.9:80", program]);
+        let printed = trace(&folder, "pod/shop/client", "svc/shop/web:80");
+        assert_begins(&printed, ANSWERED);
+        assert_has(&printed, &["⇒ 10.244.2.9:80", program]);
         let vip = trace(&folder, "pod/shop/client", "http://20.1.2.3/");
         assert_begins(&vip, if program == "Cilium" { ANSWERED } else { NOT_KNOWN });
     }
@@ -369,7 +369,7 @@ data:
 }
 
 #[test]
-fn the_sidecars_of_a_mesh_are_told() {
+fn the_sidecars_of_a_mesh_are_reported() {
     let sidecar = ", {name: istio-proxy, image: proxyv2}";
     let plain = pod("web", 2, "");
     let parts = [
@@ -377,8 +377,8 @@ fn the_sidecars_of_a_mesh_are_told() {
         service("", "", "{ip: 20.1.2.3}"),
         facts(PROXY),
     ];
-    let told = folder("clouds-mesh", &parts).run(&["scan", "-f", "."]);
-    assert_has(&told, &["supposed: calls of 1 pod: as without Istio"]);
+    let printed = folder("clouds-mesh", &parts).run(&["scan", "-f", "."]);
+    assert_has(&printed, &["supposed: calls of 1 pod: as without Istio"]);
 }
 
 /// Checklists ask for nothing that only Tencent's cloud has.

@@ -60,24 +60,25 @@ fn scan_exhaustive_is_for_small_clusters() {
         ));
     }
     let folder = Folder::new("exhaustive");
-    let told = folder.file("large.yaml", &text).run(&["scan", "--exhaustive", "-f", "large.yaml"]);
-    assert!(told.starts_with("exit 2\n"), "{told}");
-    assert!(told.contains("there are 202500: at most 200000 can be walked"), "{told}");
+    let printed =
+        folder.file("large.yaml", &text).run(&["scan", "--exhaustive", "-f", "large.yaml"]);
+    assert!(printed.starts_with("exit 2\n"), "{printed}");
+    assert!(printed.contains("there are 202500: at most 200000 can be walked"), "{printed}");
 }
 
 #[test]
 fn scan_explains_its_classes() {
-    let told = on_shop(&["scan", "--explain-classes"]);
-    let of_ingress = told.split("\n\n").find(|block| block.starts_with("Ingress shop/front"));
+    let printed = on_shop(&["scan", "--explain-classes"]);
+    let of_ingress = printed.split("\n\n").find(|block| block.starts_with("Ingress shop/front"));
     assert_snapshot!(of_ingress.unwrap());
 }
 
 #[test]
 fn explained_classes_as_json() {
-    let told = json(&["scan", "--explain-classes", "-f", "examples/shop", "-o", "json"]);
-    assert_conforms("explain-classes", &told);
-    let targets = told["targets"].as_array().unwrap();
-    let ingress = targets.iter().find(|one| one["object"] == "Ingress shop/front").unwrap();
+    let printed = json(&["scan", "--explain-classes", "-f", "examples/shop", "-o", "json"]);
+    assert_conforms("explain-classes", &printed);
+    let targets = printed["targets"].as_array().unwrap();
+    let ingress = targets.iter().find(|target| target["object"] == "Ingress shop/front").unwrap();
     assert_eq!(ingress["closeness"], "classes");
     assert_eq!(ingress["protocol"], "TCP");
     let classes = ingress["classes"].as_array().unwrap();
@@ -89,7 +90,9 @@ fn explained_classes_as_json() {
     assert!(targets.iter().all(|target| pods(target) == pods(ingress)));
     let is_endpoint = |class: &Value| {
         let common = class["common"].as_array().unwrap();
-        common.iter().any(|one| one["trait"] == "endpoint-of" && one["value"] == "shop/front")
+        common.iter().any(|class_trait| {
+            class_trait["trait"] == "endpoint-of" && class_trait["value"] == "shop/front"
+        })
     };
     assert_eq!(classes.iter().filter(|class| is_endpoint(class)).count(), 1);
     for (number, class) in classes.iter().enumerate() {
@@ -102,15 +105,18 @@ fn explained_classes_as_json() {
 
 #[test]
 fn explained_classes_are_no_findings() {
-    let told = on_shop(&["scan", "--explain-classes", "-o", "sarif"]);
-    assert_eq!(told, "exit 2\n--- stderr\nerror: --explain-classes prints text, json and yaml\n");
+    let printed = on_shop(&["scan", "--explain-classes", "-o", "sarif"]);
+    assert_eq!(
+        printed,
+        "exit 2\n--- stderr\nerror: --explain-classes prints text, json and yaml\n"
+    );
 }
 
 #[test]
 fn scan_json_follows_the_contract() {
     let scan = json(&["scan", "-f", "examples/shop", "-o", "json"]);
     let findings = scan["findings"].as_array().unwrap();
-    let finding = findings.iter().find(|one| one["code"] == "UT101").unwrap();
+    let finding = findings.iter().find(|finding| finding["code"] == "UT101").unwrap();
     assert_eq!(finding["severity"], "error");
     assert_eq!(finding["subject"]["kind"], "Ingress");
     assert_eq!(finding["subject"]["namespace"], "shop");
@@ -120,7 +126,7 @@ fn scan_json_follows_the_contract() {
     assert_eq!(finding["outcome"], "answered");
     assert_eq!(finding["after_ms"], 4000);
     let clients = finding["clients"].as_array().unwrap();
-    assert!(clients.iter().any(|one| one == "pod/shop/web-0"), "{clients:?}");
+    assert!(clients.iter().any(|client| client == "pod/shop/web-0"), "{clients:?}");
     for field in ["evidence", "cures"] {
         assert!(!finding[field].as_array().unwrap().is_empty(), "{field}");
     }
@@ -178,7 +184,7 @@ fn trace_json_follows_the_contract() {
     assert_eq!(trace["flow"]["protocol"], "tcp");
     assert_eq!(trace["findings"], serde_json::json!(["UT101"]));
     let sum = |list: &Value| -> f64 {
-        list.as_array().unwrap().iter().map(|one| one["share"].as_f64().unwrap()).sum()
+        list.as_array().unwrap().iter().map(|item| item["share"].as_f64().unwrap()).sum()
     };
     for verdict in trace["verdicts"].as_array().unwrap() {
         assert!((sum(&verdict["outcomes"]) - 1.0).abs() < 1e-9);
@@ -214,7 +220,7 @@ fn every_way_adds_up_too() {
         "json",
     ]);
     let routes = trace["routes"].as_array().unwrap();
-    let sum: f64 = routes.iter().map(|one| one["share"].as_f64().unwrap()).sum();
+    let sum: f64 = routes.iter().map(|route| route["share"].as_f64().unwrap()).sum();
     assert!((sum - 1.0).abs() < 1e-9);
     assert!(routes.len() > 3 * 3, "three clients, three targets: {}", routes.len());
 }
@@ -237,17 +243,17 @@ fn explain() {
 
 #[test]
 fn rules_are_ready_to_load() {
-    let told = on_shop(&["rules", "--node", "n1"]);
-    assert!(told.starts_with("exit 0\n"), "{told}");
+    let printed = on_shop(&["rules", "--node", "n1"]);
+    assert!(printed.starts_with("exit 0\n"), "{printed}");
     for line in ["*nat", "*filter", "COMMIT", ":KUBE-SERVICES - [0:0]"] {
-        assert!(told.lines().any(|one| one == line), "{line}");
+        assert!(printed.lines().any(|other| other == line), "{line}");
     }
     assert_snapshot!("rules_unknown_node", on_shop(&["rules", "--node", "n9"]));
 }
 
 #[test]
 fn rules_of_every_mode() {
-    let told = |mode: &str, format: &str| {
+    let rules = |mode: &str, format: &str| {
         on_shop(&["rules", "--node", "n1", "--mode", mode, "--format", format])
     };
     for (mode, format, line) in [
@@ -257,11 +263,11 @@ fn rules_of_every_mode() {
         ("ipvs", "ip6tables", "*nat"),
         ("nftables", "nft", "table ip kube-proxy {"),
     ] {
-        let told = told(mode, format);
-        assert!(told.starts_with("exit 0\n"), "{told}");
-        assert!(told.lines().any(|one| one.trim() == line), "{mode} {format}: no {line}");
+        let printed = rules(mode, format);
+        assert!(printed.starts_with("exit 0\n"), "{printed}");
+        assert!(printed.lines().any(|other| other.trim() == line), "{mode} {format}: no {line}");
     }
-    assert_snapshot!("rules_nothing_of_that_kind", told("iptables", "ipvs"));
+    assert_snapshot!("rules_nothing_of_that_kind", rules("iptables", "ipvs"));
 }
 
 #[test]
@@ -322,8 +328,8 @@ fn what_scan_says_to_type_shows_what_it_found() {
     for entry in fs::read_dir(root().join("scenarios")).unwrap() {
         let file = entry.unwrap().path();
         let file = file.to_str().unwrap();
-        let said = run(&["scan", "-f", file]);
-        let Some((_, after)) = said.split_once("; uturn trace ") else { continue };
+        let printed = run(&["scan", "-f", file]);
+        let Some((_, after)) = printed.split_once("; uturn trace ") else { continue };
         let (words, _) = after.split_once(" shows the way").unwrap();
         let words: Vec<&str> = ["trace", "-f", file].into_iter().chain(words.split(' ')).collect();
         let trace = run(&words);

@@ -23,21 +23,21 @@ pub(crate) fn uturn(args: &[&str]) -> Command {
 }
 
 /// All that a command gives: its exit status, stdout and stderr.
-pub(crate) fn told(output: &Output) -> String {
+pub(crate) fn transcript(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let code = output.status.code().map_or("killed".to_owned(), |code| code.to_string());
-    let mut told = format!("exit {code}\n");
+    let mut printed = format!("exit {code}\n");
     for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
         if !bytes.is_empty() {
-            told.push_str(&format!("--- {name}\n{}", text(bytes)));
+            printed.push_str(&format!("--- {name}\n{}", text(bytes)));
         }
     }
-    told
+    printed
 }
 
 /// Runs a command and gives all that it gives.
 pub(crate) fn run(args: &[&str]) -> String {
-    told(&uturn(args).output().unwrap())
+    transcript(&uturn(args).output().unwrap())
 }
 
 /// A folder of one test, gone when it ends.
@@ -60,7 +60,7 @@ impl Folder {
 
     /// Runs a command inside the folder and gives all that it gives.
     pub(crate) fn run(&self, args: &[&str]) -> String {
-        told(&uturn(args).current_dir(&self.0).output().unwrap())
+        transcript(&uturn(args).current_dir(&self.0).output().unwrap())
     }
 }
 

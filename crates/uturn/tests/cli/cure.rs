@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::common::{Folder, root, run, told, uturn};
+use super::common::{Folder, root, run, transcript, uturn};
 
 const SHOP: [&str; 3] = ["cure", "-f", "examples/shop"];
 
@@ -19,9 +19,11 @@ fn cure_of_a_finding() {
 #[test]
 fn cure_of_a_flow() {
     let flow = ["--from", "pod/shop/web-0", "--to", "http://shop.example.com/"];
-    let told = on_shop(&flow);
-    assert!(told.starts_with("exit 0\n"), "{told}");
-    assert!(told.contains("+        rewrite name shop.example.com front.shop.svc.cluster.local"));
+    let printed = on_shop(&flow);
+    assert!(printed.starts_with("exit 0\n"), "{printed}");
+    assert!(
+        printed.contains("+        rewrite name shop.example.com front.shop.svc.cluster.local")
+    );
     let fine = on_shop(&["--from", "pod/shop/web-0", "--to", "svc/shop/front"]);
     assert_snapshot!("nothing_to_cure", fine);
 }
@@ -41,7 +43,7 @@ fn what_is_applied_cures() {
     // The objects as they were make way for the edited ones.
     let front = std::fs::read_to_string(root().join("examples/shop/front.yaml")).unwrap();
     let kept: Vec<&str> =
-        front.split("---\n").filter(|one| !one.contains("kind: Ingress\n")).collect();
+        front.split("---\n").filter(|document| !document.contains("kind: Ingress\n")).collect();
     folder.file("front.yaml", &kept.join("---\n"));
     let rest = ["api", "kube-system", "nodes", "web"]
         .map(|name| root().join(format!("examples/shop/{name}.yaml")));
@@ -49,8 +51,8 @@ fn what_is_applied_cures() {
     for file in rest.iter().filter(|file| file.exists()) {
         command.arg("-f").arg(file);
     }
-    let told = told(&command.current_dir(&folder.0).output().unwrap());
-    assert!(told.starts_with("exit 0\n") && told.contains("nothing found"), "{told}");
+    let printed = transcript(&command.current_dir(&folder.0).output().unwrap());
+    assert!(printed.starts_with("exit 0\n") && printed.contains("nothing found"), "{printed}");
 }
 
 #[test]
@@ -72,7 +74,7 @@ fn cure_json() {
         ranks.push((!offered, cure["rank"].as_u64().unwrap()));
     }
     assert!(ranks.is_sorted(), "{ranks:?}");
-    assert!(cures.iter().any(|one| one["diff"].as_str().unwrap().contains("+++ ")));
+    assert!(cures.iter().any(|cure| cure["diff"].as_str().unwrap().contains("+++ ")));
 }
 
 /// Captured rules are those of today: what an edit leads to is what will be programmed.
@@ -90,20 +92,20 @@ fn a_captured_cluster_is_cured() {
         folder.file(&format!("bundle/nodes/{node}/iptables.save"), &rules);
     }
     let flow = ["--from", "pod/shop/web-0", "--to", "ingress/shop/front"];
-    let told = folder.run(&[&["cure", "--bundle", "bundle"], &flow[..]].concat());
-    assert!(told.starts_with("exit 0\n"), "{told}");
-    assert!(told.contains("l7-snat\n  then      answered at once"), "{told}");
+    let printed = folder.run(&[&["cure", "--bundle", "bundle"], &flow[..]].concat());
+    assert!(printed.starts_with("exit 0\n"), "{printed}");
+    assert!(printed.contains("l7-snat\n  then      answered at once"), "{printed}");
     // A Service that one node's capture lacks is not cured by any edit.
     let lost = std::fs::read_to_string(folder.0.join("bundle/nodes/n1/iptables.save")).unwrap();
     let lost: Vec<&str> = lost.lines().filter(|line| !line.contains("172.16.12.7")).collect();
     folder.file("bundle/nodes/n1/iptables.save", &(lost.join("\n") + "\n"));
     let flow = ["--from", "node/n1", "--to", "svc/shop/front:80"];
-    let told = folder.run(&[&["cure", "--bundle", "bundle"], &flow[..]].concat());
-    assert!(told.starts_with("exit 1\n") && !told.contains("\n1. "), "{told}");
+    let printed = folder.run(&[&["cure", "--bundle", "bundle"], &flow[..]].concat());
+    assert!(printed.starts_with("exit 1\n") && !printed.contains("\n1. "), "{printed}");
 }
 
 #[test]
-fn what_cannot_be_cured_is_said() {
+fn what_cannot_be_cured_is_reported() {
     assert_snapshot!("no_such_code", on_shop(&["UT999", "shop/front"]));
     assert_snapshot!("no_such_finding", on_shop(&["UT102", "shop/front"]));
     assert_snapshot!("no_such_cure", on_shop(&["UT101", "shop/front", "--cure", "prayer"]));
@@ -131,12 +133,12 @@ fn a_cure_is_proven_in_the_lab() {
         let why = String::from_utf8_lossy(&output.stderr);
         return uturn_testing::skip(uturn_testing::Requirement::Kernel, "lab run --cure", why);
     }
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     let [before, after] = value["scenarios"].as_array().unwrap().as_slice() else {
         panic!("{value}")
     };
-    let outcome = |one: &Value| one["flows"][0]["measured"][0]["outcome"].clone();
+    let outcome = |scenario: &Value| scenario["flows"][0]["measured"][0]["outcome"].clone();
     assert_eq!(outcome(before), "refused");
     assert_eq!(after["name"], "no-endpoint.selector.1.iptables");
     assert_eq!(outcome(after), "answered");

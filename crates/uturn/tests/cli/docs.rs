@@ -54,9 +54,9 @@ fn every_console_block_is_true() {
                 (Some(commands), "```") => {
                     shown += commands.len();
                     let name = path.strip_prefix(root()).unwrap().display().to_string();
-                    for one in play(commands, &name, &mut faults) {
-                        new.push_str(&format!("$ {}\n", one.command));
-                        one.lines.iter().for_each(|line| new.push_str(&format!("{line}\n")));
+                    for command in play(commands, &name, &mut faults) {
+                        new.push_str(&format!("$ {}\n", command.command));
+                        command.lines.iter().for_each(|line| new.push_str(&format!("{line}\n")));
                     }
                     block = None;
                 }
@@ -92,10 +92,10 @@ fn every_console_block_is_true() {
 fn play(commands: &[Shown], page: &str, faults: &mut Vec<String>) -> Vec<Shown> {
     let mut status = None;
     let mut now = Vec::new();
-    for one in commands {
-        let given: Vec<String> = match one.command.strip_prefix("uturn ") {
-            None if one.command == "echo $?" => vec![status.unwrap_or(0).to_string()],
-            None => panic!("{page}: {:?} is no command that is run here", one.command),
+    for shown in commands {
+        let given: Vec<String> = match shown.command.strip_prefix("uturn ") {
+            None if shown.command == "echo $?" => vec![status.unwrap_or(0).to_string()],
+            None => panic!("{page}: {:?} is no command that is run here", shown.command),
             Some(words) => {
                 let (words, file) = words.split_once(" > ").unwrap_or((words, ""));
                 let mut output = uturn(&split(words)).output().unwrap();
@@ -107,15 +107,15 @@ fn play(commands: &[Shown], page: &str, faults: &mut Vec<String>) -> Vec<Shown> 
                 String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()
             }
         };
-        let mut lines = one.lines.clone();
+        let mut lines = shown.lines.clone();
         if is_update() && !agree(&lines, &given) {
             lines = anew(&lines, &given);
         }
         if !agree(&lines, &given) {
             let (was, is) = (lines.join("\n"), given.join("\n"));
-            faults.push(format!("{page}: $ {}\nshown:\n{was}\ngiven:\n{is}", one.command));
+            faults.push(format!("{page}: $ {}\nshown:\n{was}\ngiven:\n{is}", shown.command));
         }
-        now.push(Shown { command: one.command.clone(), lines });
+        now.push(Shown { command: shown.command.clone(), lines });
     }
     now
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use super::common::{Folder, told, uturn};
+use super::common::{Folder, transcript, uturn};
 use insta::assert_snapshot;
 
 const WEB: &str = "\
@@ -45,12 +45,12 @@ fn scan(folder: &Folder, path: &str) -> String {
 }
 
 /// What a scan says about its files.
-fn about_files(told: &str) -> String {
+fn about_files(printed: &str) -> String {
     let other = |line: &&str| {
         line.starts_with("supposed:") && !line.contains("uturn scan -f -")
             || line.contains(" fine ")
     };
-    told.lines().filter(|line| !other(line)).map(|line| format!("{line}\n")).collect()
+    printed.lines().filter(|line| !other(line)).map(|line| format!("{line}\n")).collect()
 }
 
 #[test]
@@ -157,10 +157,10 @@ fn alternatives_beside_a_kustomization_are_no_variants_of_it() {
         .file("all/kustomization.yaml", "resources: [web.yaml]\nnamePrefix: x-\n")
         .file("all/web.yaml", WEB)
         .file("all/docs/with-more.yaml", &WEB.replace("replicas: 2", "replicas: 3"));
-    let told = folder.run(&["scan", "-f", "all"]);
-    assert!(told.starts_with("exit 0\n"), "{told}");
+    let printed = folder.run(&["scan", "-f", "all"]);
+    assert!(printed.starts_with("exit 0\n"), "{printed}");
     let noted = "supposed: all/web.yaml:1:1: Deployment default/web is there twice";
-    assert!(told.contains(noted), "{told}");
+    assert!(printed.contains(noted), "{printed}");
 }
 
 #[test]
@@ -170,11 +170,11 @@ fn a_word_of_an_argument_list_may_be_empty() {
         WEB.replace("        image: web", &format!("        args: {args}\n        image: web"))
     };
     folder.file("web.yaml", &with("[--only, null, --all]"));
-    let told = folder.run(&["scan", "-f", "web.yaml"]);
-    assert!(told.starts_with("exit 0\n"), "{told}");
+    let printed = folder.run(&["scan", "-f", "web.yaml"]);
+    assert!(printed.starts_with("exit 0\n"), "{printed}");
     folder.file("web.yaml", &with("[--only, {a: b}]"));
-    let told = folder.run(&["scan", "-f", "web.yaml"]);
-    assert_eq!(told.matches("error: ").count(), 1, "{told}");
+    let printed = folder.run(&["scan", "-f", "web.yaml"]);
+    assert_eq!(printed.matches("error: ").count(), 1, "{printed}");
 }
 
 #[test]
@@ -193,9 +193,9 @@ spec: {selector: {run: web}, ports: [{port: 80}]}
 ";
     for text in [pod.to_owned(), pod.replace("nodeName: n1, ", "")] {
         folder.file("web.yaml", &text);
-        let told = folder.run(&["scan", "-f", "web.yaml"]);
-        assert!(told.starts_with("exit 0\n--- stdout\nnothing found; "), "{told}");
-        assert!(!told.contains("not judged"), "{told}");
+        let printed = folder.run(&["scan", "-f", "web.yaml"]);
+        assert!(printed.starts_with("exit 0\n--- stdout\nnothing found; "), "{printed}");
+        assert!(!printed.contains("not judged"), "{printed}");
     }
 }
 
@@ -209,5 +209,5 @@ fn what_was_rendered_is_read_from_standard_input() {
         .unwrap();
     let rendered = format!("---\n# Source: web/templates/web.yaml\n{WEB}---\n# Source: empty\n");
     child.stdin.take().unwrap().write_all(rendered.as_bytes()).unwrap();
-    assert_snapshot!(about_files(&told(&child.wait_with_output().unwrap())));
+    assert_snapshot!(about_files(&transcript(&child.wait_with_output().unwrap())));
 }

@@ -76,8 +76,8 @@ fn a_short_list_is_the_same_either_way() {
 #[test]
 fn json_has_the_groups() {
     let folder = shop_with("groups-json", 24);
-    let told = folder.run(&["scan", "-q", "-f", ".", "-o", "json"]);
-    let scan: Value = serde_json::from_str(told.split_once("--- stdout\n").unwrap().1).unwrap();
+    let printed = folder.run(&["scan", "-q", "-f", ".", "-o", "json"]);
+    let scan: Value = serde_json::from_str(printed.split_once("--- stdout\n").unwrap().1).unwrap();
     assert_conforms("scan", &scan);
     let findings = scan["findings"].as_array().unwrap();
     let groups = scan["groups"].as_array().unwrap();

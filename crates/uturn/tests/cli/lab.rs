@@ -5,12 +5,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use super::common::{Folder, told, uturn};
+use super::common::{Folder, transcript, uturn};
 use super::schema::assert_conforms;
 use serde_json::Value;
 
-/// Runs a command of the lab. `None`, with the reason noted for whoever runs the tests,
-/// when there can be no lab here.
+/// Runs a command of the lab. Returns `None` if no lab can be built here, and
+/// notes the reason in the test's output.
 fn lab(args: &[&str]) -> Option<Output> {
     let output = uturn(&[&["lab"], args].concat()).output().unwrap();
     if output.status.code() != Some(3) {
@@ -30,15 +30,15 @@ fn the_kernel_agrees() {
     let args =
         ["verify", "l7-loop", "l4-iptables", "--nodes", "2", "--connects", "10", "-o", "json"];
     let Some(output) = lab(&args) else { return };
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_conforms("lab-verify", &report);
     let scenarios = report["scenarios"].as_array().unwrap();
     assert_eq!(scenarios.len(), 5, "one scenario in three modes, one in two");
-    for flow in scenarios.iter().flat_map(|one| one["flows"].as_array().unwrap()) {
+    for flow in scenarios.iter().flat_map(|scenario| scenario["flows"].as_array().unwrap()) {
         assert_eq!(flow["agrees"], true, "{flow}");
         let measured = flow["measured"].as_array().unwrap();
-        let connects: u64 = measured.iter().map(|one| one["count"].as_u64().unwrap()).sum();
+        let connects: u64 = measured.iter().map(|group| group["count"].as_u64().unwrap()).sum();
         assert!(connects >= 10, "{flow}");
     }
 }
@@ -58,10 +58,10 @@ fn captures_are_loaded_and_walked() {
     let (file, rules) = (path("captured.yaml"), path("nodes"));
     let args = ["verify", "captured", "-f", &file, "--rules", &rules, "--connects", "3"];
     let Some(output) = lab(&args) else { return };
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
 }
 
-/// A lab that is kept says how to look inside, and goes when somebody presses Enter.
+/// A lab that is kept says how to look inside, and is taken down when Enter is pressed.
 #[test]
 fn a_lab_is_kept_until_enter() {
     let args = ["lab", "run", "l7-host-one-node", "--connects", "1", "--keep"];
@@ -69,18 +69,18 @@ fn a_lab_is_kept_until_enter() {
     let mut command = uturn(&args);
     let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut said = Vec::new();
+    let mut printed = Vec::new();
     for line in stderr.lines().map_while(Result::ok) {
         let is_last = line.starts_with("Enter or Ctrl-C");
-        said.push(line);
+        printed.push(line);
         if is_last {
             break;
         }
     }
     let space = |line: &String| line.split_whitespace().nth(3).map(ToOwned::to_owned);
     let ways: Vec<String> =
-        said.iter().filter(|line| line.contains("ip netns exec")).filter_map(space).collect();
-    assert!(ways.iter().any(|name| name.ends_with("-fabric")), "{said:?}");
+        printed.iter().filter(|line| line.contains("ip netns exec")).filter_map(space).collect();
+    assert!(ways.iter().any(|name| name.ends_with("-fabric")), "{printed:?}");
     let stands = |name: &String| Path::new("/run/netns").join(name).exists();
     assert!(ways.iter().all(stands), "{ways:?}");
     child.stdin.take().unwrap().write_all(b"\n").unwrap();
@@ -91,8 +91,8 @@ fn a_lab_is_kept_until_enter() {
 #[test]
 fn the_machine_cannot_be_kept() {
     let output = uturn(&["lab", "run", "l7-loop", "--vm", "--keep"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
-    assert!(told(&output).contains("run it without --vm"), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));
+    assert!(transcript(&output).contains("run it without --vm"), "{}", transcript(&output));
 }
 
 /// What `--explain` found, with its own mechanism and the engine's, and the lines that give
@@ -100,7 +100,7 @@ fn the_machine_cannot_be_kept() {
 fn explained(args: &[&str]) -> Option<Vec<Value>> {
     let words = [&["verify", "--explain", "--connects", "2", "-o", "json"], args].concat();
     let output = lab(&words)?;
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_conforms("lab-verify", &report);
     Some(report["explained"].as_array().unwrap().clone())
@@ -112,10 +112,10 @@ fn a_rule_without_a_counter_is_named() {
     let Some(all) = explained(&["rules-missing", "--nodes", "2", "--mode", "nftables"]) else {
         return;
     };
-    let [one] = &all[..] else { panic!("one flow fails: {all:#?}") };
-    assert_eq!(one["mechanism"], "rule-missing", "{one:#}");
-    assert_eq!(one["agrees"], true, "{one:#}");
-    let because = one["because"].as_str().unwrap();
+    let [explanation] = &all[..] else { panic!("one flow fails: {all:#?}") };
+    assert_eq!(explanation["mechanism"], "rule-missing", "{explanation:#}");
+    assert_eq!(explanation["agrees"], true, "{explanation:#}");
+    let because = explanation["because"].as_str().unwrap();
     assert!(because.contains("in chain cluster-ips-check of table kube-proxy"), "{because}");
 }
 
@@ -124,17 +124,18 @@ fn a_rule_without_a_counter_is_named() {
 fn a_dead_target_s_health_check_is_followed() {
     let args = ["probe-firewall", "--nodes", "2", "--mode", "iptables"];
     let Some(all) = explained(&args) else { return };
-    let probes: Vec<_> = all.iter().filter(|one| one["health_check_of"].is_string()).collect();
+    let probes: Vec<_> =
+        all.iter().filter(|explanation| explanation["health_check_of"].is_string()).collect();
     assert!(!probes.is_empty(), "{all:#?}");
-    for one in probes {
-        assert_eq!(one["mechanism"], "firewall", "{one:#}");
-        assert_eq!(one["agrees"], true, "{one:#}");
-        let last = one["packets"].as_array().unwrap().last().unwrap();
-        assert!(last["place"].as_str().unwrap().starts_with("node "), "{one:#}");
+    for explanation in probes {
+        assert_eq!(explanation["mechanism"], "firewall", "{explanation:#}");
+        assert_eq!(explanation["agrees"], true, "{explanation:#}");
+        let last = explanation["packets"].as_array().unwrap().last().unwrap();
+        assert!(last["place"].as_str().unwrap().starts_with("node "), "{explanation:#}");
     }
 }
 
-/// Who does not say how to speak, speaks TLS where a listener ends it, and in the clear where
+/// A flow without a scheme uses TLS where a listener ends it, and plain text where
 /// the node short-cuts the listener.
 #[test]
 fn tls_is_spoken_where_it_is_spoken() {
@@ -144,11 +145,11 @@ fn tls_is_spoken_where_it_is_spoken() {
     let file = folder.file("own-tls.yaml", &text).0.join("own-tls.yaml");
     let args = ["verify", "own-tls", "-f", file.to_str().unwrap(), "--connects", "2", "-o", "json"];
     let Some(output) = lab(&args) else { return };
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_conforms("lab-verify", &report);
     let flows = report["scenarios"][0]["flows"].as_array().unwrap();
-    assert_eq!(flows.len(), 5, "{}", told(&output));
+    assert_eq!(flows.len(), 5, "{}", transcript(&output));
 }
 
 const TLS: &str = r#"
@@ -156,7 +157,7 @@ apiVersion: uturn.dev/v1alpha1
 kind: Scenario
 metadata: {name: own-tls}
 spec:
-  shows: Who does not say how to speak speaks TLS where that is spoken.
+  shows: A flow without a scheme uses TLS where the listener ends it.
   nodes: [2]
   shape: {network: global-router, backends: last, clients: first}
   facts:
@@ -226,9 +227,9 @@ spec:
 #[test]
 fn a_seed_draws_the_same_scenarios_again() {
     let folder = Folder::new("fuzz-drawn");
-    let args = ["lab", "fuzz", "--seed", "5", "--first", "3", "--count", "2", "--draw-only"];
-    let told = folder.run(&args);
-    assert!(told.contains("exit 0") && told.contains("uturn-fuzz-5-4.yaml"), "{told}");
+    let args = ["lab", "fuzz", "--seed", "5", "--first", "3", "--count", "2", "--generate-only"];
+    let printed = folder.run(&args);
+    assert!(printed.contains("exit 0") && printed.contains("uturn-fuzz-5-4.yaml"), "{printed}");
     let text = || fs::read_to_string(folder.0.join("uturn-fuzz-5-3.yaml")).unwrap();
     let first = text();
     assert!(first.contains("kind: Scenario"), "{first}");
@@ -245,15 +246,15 @@ fn random_scenarios_are_measured_and_counted() {
     let Some(output) = lab(&[&args[..], &["--folder", &place]].concat()) else { return };
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_conforms("lab-fuzz", &report);
-    assert_eq!(report["seed"], 1, "{}", told(&output));
-    assert_eq!(report["scenarios"], 3, "{}", told(&output));
-    assert!(report["flows"].as_u64().unwrap() >= 3, "{}", told(&output));
+    assert_eq!(report["seed"], 1, "{}", transcript(&output));
+    assert_eq!(report["scenarios"], 3, "{}", transcript(&output));
+    assert!(report["flows"].as_u64().unwrap() >= 3, "{}", transcript(&output));
     let found = report["disagreements"].as_array().unwrap();
     let failed = report["failed"].as_array().unwrap();
     let clean = found.is_empty() && failed.is_empty();
-    assert_eq!(output.status.code(), Some(if clean { 0 } else { 1 }), "{}", told(&output));
-    for one in found {
-        assert!(fs::exists(one["file"].as_str().unwrap()).unwrap(), "{one}");
+    assert_eq!(output.status.code(), Some(if clean { 0 } else { 1 }), "{}", transcript(&output));
+    for case in found {
+        assert!(fs::exists(case["file"].as_str().unwrap()).unwrap(), "{case}");
     }
 }
 
@@ -274,12 +275,12 @@ fn an_nginx_has_the_configuration_of_its_config_map() {
     let file = folder.file("own-nginx.yaml", NGINX).0.join("own-nginx.yaml");
     let args = ["run", "own-nginx", "-f", file.to_str().unwrap(), "--connects", "2", "-o", "json"];
     let Some(output) = lab(&args) else { return };
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_conforms("lab-verify", &report);
     let flows = report["scenarios"][0]["flows"].as_array().unwrap();
-    assert_eq!(flows.len(), 4, "{}", told(&output));
-    assert!(flows.iter().all(|one| one["agrees"] == true), "{}", told(&output));
+    assert_eq!(flows.len(), 4, "{}", transcript(&output));
+    assert!(flows.iter().all(|flow| flow["agrees"] == true), "{}", transcript(&output));
 }
 
 const NGINX: &str = r#"
@@ -287,7 +288,7 @@ apiVersion: uturn.dev/v1alpha1
 kind: Scenario
 metadata: {name: own-nginx}
 spec:
-  shows: An nginx of one's own routes by host and path.
+  shows: An nginx in the cluster routes by host and path.
   nodes: [2]
   shape: {network: global-router, backends: last, clients: first}
   facts:

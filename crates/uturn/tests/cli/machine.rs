@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use super::common::{Folder, told, uturn};
+use super::common::{Folder, transcript, uturn};
 use serde_json::Value;
 
 /// The cases of a report. `None`, with the reason noted, where there can be no machine.
@@ -13,9 +13,9 @@ fn cases(what: &str, output: &Output, status: i32) -> Option<Vec<Value>> {
         uturn_testing::skip(uturn_testing::Requirement::Machine, what, why);
         return None;
     }
-    assert_eq!(output.status.code(), Some(status), "{}", told(output));
+    assert_eq!(output.status.code(), Some(status), "{}", transcript(output));
     let report = serde_json::from_slice::<Value>(&output.stdout);
-    let report = report.unwrap_or_else(|why| panic!("{why}: {}", told(output)));
+    let report = report.unwrap_or_else(|why| panic!("{why}: {}", transcript(output)));
     Some(report["scenarios"].as_array().unwrap().clone())
 }
 
@@ -28,7 +28,7 @@ fn agrees(case: &Value, connects: u64) {
     assert!(!flows.is_empty(), "{case:#}");
     for flow in flows {
         let measured = flow["measured"].as_array().unwrap();
-        let count: u64 = measured.iter().map(|one| one["count"].as_u64().unwrap()).sum();
+        let count: u64 = measured.iter().map(|group| group["count"].as_u64().unwrap()).sum();
         assert!(flow["agrees"] == true && count >= connects, "{case:#}");
     }
 }
@@ -38,8 +38,9 @@ fn scenarios_are_measured_in_it() {
     let args =
         ["lab", "verify", "--vm", "l4-iptables", "--nodes", "2", "--connects", "10", "-o", "json"];
     let Some(cases) = cases("lab --vm", &uturn(&args).output().unwrap(), 0) else { return };
-    let mode =
-        |mode: &str| cases.iter().find(|one| one["case"].as_str().unwrap().contains(mode)).unwrap();
+    let mode = |mode: &str| {
+        cases.iter().find(|case| case["case"].as_str().unwrap().contains(mode)).unwrap()
+    };
     assert!(ran_in_machine(mode("iptables")));
     agrees(mode("iptables"), 10);
     let nftables = mode("nftables");
@@ -107,8 +108,9 @@ fn what_fails_in_it_is_explained_and_captured() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let explained = report["explained"].as_array().unwrap();
     let of = |scenario: &str, is_probe: bool| -> Vec<&Value> {
-        let is_it = |one: &&Value| {
-            one["scenario"] == scenario && one["health_check_of"].is_string() == is_probe
+        let is_it = |explanation: &&Value| {
+            explanation["scenario"] == scenario
+                && explanation["health_check_of"].is_string() == is_probe
         };
         explained.iter().filter(is_it).collect()
     };
@@ -118,13 +120,16 @@ fn what_fails_in_it_is_explained_and_captured() {
     // The other node has bound the address that the first one calls from.
     let calls = of("ipvs-host-local-remote", false);
     assert_eq!(calls.len(), 1, "{explained:#?}");
-    for one in probes.into_iter().chain(calls) {
-        assert_eq!(one["mechanism"], "local-source-drop", "{one:#}");
-        assert!(one["because"].as_str().unwrap().contains("in_martian_src"), "{one:#}");
-        let last = one["packets"].as_array().unwrap().last().unwrap();
-        assert!(last["place"].as_str().unwrap().starts_with("node "), "{one:#}");
+    for explanation in probes.into_iter().chain(calls) {
+        assert_eq!(explanation["mechanism"], "local-source-drop", "{explanation:#}");
+        assert!(
+            explanation["because"].as_str().unwrap().contains("in_martian_src"),
+            "{explanation:#}"
+        );
+        let last = explanation["packets"].as_array().unwrap().last().unwrap();
+        assert!(last["place"].as_str().unwrap().starts_with("node "), "{explanation:#}");
     }
-    assert!(explained.iter().all(|one| one["agrees"] == true), "{explained:#?}");
+    assert!(explained.iter().all(|explanation| explanation["agrees"] == true), "{explained:#?}");
     let captured = place.join("l4-ipvs-upstream-2-nodes-ipvs/n1-eth0.pcap");
     let bytes = std::fs::read(&captured).unwrap();
     assert!(bytes.starts_with(&0xa1b2_3c4d_u32.to_ne_bytes()) && bytes.len() > 24 + 16 + 54);
@@ -142,16 +147,20 @@ fn counters_say_where_a_packet_ended() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let explained = report["explained"].as_array().unwrap();
     for row in rows {
-        let mut its = explained.iter().filter(|one| one["scenario"] == row).peekable();
+        let mut its =
+            explained.iter().filter(|explanation| explanation["scenario"] == row).peekable();
         assert!(its.peek().is_some(), "{row}");
-        for one in its {
-            assert!(one["mechanism"].is_string() && one["agrees"] == true, "{one:#}");
+        for explanation in its {
+            assert!(
+                explanation["mechanism"].is_string() && explanation["agrees"] == true,
+                "{explanation:#}"
+            );
         }
     }
 }
 
 #[test]
-fn who_is_not_root_gets_it_unasked() {
+fn users_other_than_root_get_it_unasked() {
     let what = "lab of an ordinary user";
     let root = Path::new("/proc/self")
         .metadata()

@@ -320,8 +320,8 @@ fn a_node_port_is_answered_in_each_network() {
     }
 }
 
-/// A ready endpoint answers, whoever has its address: pods of other namespaces are often not
-/// among what is given, and a managed API server is no node.
+/// A ready endpoint answers even if no given object has its address: pods of other namespaces are
+/// often not given, and a managed API server is no node.
 #[test]
 fn endpoints_answer_whose_pods_are_not_given() {
     let slice = |service: &str, ip: &str, node: &str| {
@@ -359,7 +359,7 @@ ports: [{{name: \"\", port: 8080, protocol: TCP}}]
     }
 }
 
-/// A range that is only supposed accuses nobody: who has an address of it is not known.
+/// A range that is only supposed leads to no finding: which host has an address of it is not known.
 #[test]
 fn an_address_of_a_supposed_range_is_not_known() {
     let kinds = kinds();
@@ -375,7 +375,7 @@ fn an_address_of_a_supposed_range_is_not_known() {
             "{to}: {text}"
         );
     }
-    // Where the range is stated and pods are given, nobody has it.
+    // Where the range is stated and pods are given, no host has the address.
     folder.file(
         "facts.yaml",
         "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {network: {vpcCIDRs: [10.0.0.0/16]}}\n",

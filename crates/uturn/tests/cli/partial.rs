@@ -62,7 +62,7 @@ fn rules_alone_leave_both_ways_open() {
     assert_snapshot!("partial_rules_alone", call(&node, "ens5", &[]));
     let json = call(&node, "ens5", &["-o", "json"]);
     assert!(json.contains("\"supposed\"") && json.contains("forwarding of IPv4: on"), "{json}");
-    // Of 127.0.0.0/8 nobody has to say that it is the node itself.
+    // That 127.0.0.0/8 is the node itself need not be stated.
     let own = node.run(&[
         "walk",
         "--capture",
@@ -97,7 +97,7 @@ fn routes_name_addresses() {
 }
 
 #[test]
-fn nothing_is_supposed_of_what_is_said() {
+fn nothing_is_supposed_of_what_is_stated() {
     let mut files = vec![("iptables.save", RULES), ("addr", ADDRESSES), ("route", ROUTES)];
     files.extend([("rule", USUAL), ("sysctl", SWITCHES), ("ipset.save", ""), ("ipvs.save", "")]);
     let text = call(&node("partial-none", &files), "ens5", &[]);
@@ -110,7 +110,7 @@ fn nothing_is_supposed_of_what_is_said() {
 }
 
 #[test]
-fn sources_that_a_strict_check_would_refuse_are_said() {
+fn sources_that_a_strict_check_would_refuse_are_reported() {
     let files = [
         ("iptables.save", RULES),
         ("addr", ADDRESSES),
@@ -136,12 +136,12 @@ fn sets_that_nobody_captured_hold_anything() {
         [("iptables.save", rules), ("addr", ADDRESSES), ("route", ROUTES), ("sysctl", SWITCHES)];
     let from = ["walk", "--capture", "node", "--in", "ens5", "--src", "192.0.2.1:4000"];
     let to = [&from[..], &["--dst", "10.88.0.7:80"]].concat();
-    let nobody = node("partial-sets", &files);
-    assert_snapshot!("partial_sets", nobody.run(&to));
+    let folder = node("partial-sets", &files);
+    assert_snapshot!("partial_sets", folder.run(&to));
     // With the file, a set that is not in it is a fault.
-    nobody.file("node/ipset.save", "create other hash:ip family inet\n");
-    let said = nobody.run(&to);
-    assert!(said.starts_with("exit 2") && said.contains("the set blocked"), "{said}");
+    folder.file("node/ipset.save", "create other hash:ip family inet\n");
+    let printed = folder.run(&to);
+    assert!(printed.starts_with("exit 2") && printed.contains("the set blocked"), "{printed}");
 }
 
 #[test]
@@ -179,15 +179,15 @@ fn a_bundle_says_what_its_captures_lack() {
     let rules = String::from_utf8(rules.stdout).unwrap();
     folder.file("bundle/nodes/n1/iptables.save", &rules);
     let flow = ["--from", "pod/shop/web-0", "--to", "svc/shop/front:80"];
-    let told = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
-    assert!(told.starts_with("exit 0\n"), "{told}");
+    let printed = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
+    assert!(printed.starts_with("exit 0\n"), "{printed}");
     for about in ["addresses and routes of n1", "rules that pick tables of routes of n1"] {
-        assert!(told.contains(&format!("supposed: {about}: ")), "{about}: {told}");
+        assert!(printed.contains(&format!("supposed: {about}: ")), "{about}: {printed}");
     }
-    assert!(told.contains("supposed: forwarding of n1: on"), "{told}");
+    assert!(printed.contains("supposed: forwarding of n1: on"), "{printed}");
     let scan = folder.run(&["scan", "--bundle", "bundle", "-o", "json"]);
     assert!(scan.contains("forwarding of n1: on"), "{scan}");
-    // A set that nobody captured holds anything: neither refused nor taken for empty.
+    // A set that is not captured may hold anything: neither refused nor taken for empty.
     let other = rules.replacen(
         "COMMIT",
         "-I FORWARD 1 -m set --match-set blocked src -j DROP\nCOMMIT",
@@ -195,12 +195,12 @@ fn a_bundle_says_what_its_captures_lack() {
     );
     let other = other.replace("-I FORWARD 1", "-A FORWARD");
     folder.file("bundle/nodes/n1/iptables.save", &other);
-    let told = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
-    assert!(!told.starts_with("exit 2") && !told.starts_with("exit 3"), "{told}");
-    assert!(told.contains("sets that rules name of n1"), "{told}");
+    let printed = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
+    assert!(!printed.starts_with("exit 2") && !printed.starts_with("exit 3"), "{printed}");
+    assert!(printed.contains("sets that rules name of n1"), "{printed}");
 }
 
-/// What is for somebody else does not leave through the loopback, whatever the routes are.
+/// A packet for another host does not leave through the loopback, whatever the routes are.
 #[test]
 fn the_loopback_leads_to_nobody_else() {
     let rules = "\

@@ -62,11 +62,11 @@ fn codes(folder: &Folder, more: &[&str]) -> Vec<String> {
     let value = folder.run(&[&["scan", "-q", "-f", ".", "-o", "json"], more].concat());
     let (_, text) = value.split_once("--- stdout\n").unwrap();
     let value: serde_json::Value = serde_json::from_str(text).unwrap();
-    let one = |finding: &serde_json::Value| {
+    let code_and_severity = |finding: &serde_json::Value| {
         let word = |key: &str| finding[key].as_str().unwrap().to_owned();
         format!("{} {}", word("code"), word("severity"))
     };
-    value["findings"].as_array().unwrap().iter().map(one).collect()
+    value["findings"].as_array().unwrap().iter().map(code_and_severity).collect()
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn what_looks_like_a_slip_is_a_hint() {
 
 /// Charts have pods that run once, with the labels of what they test.
 #[test]
-fn a_pod_that_helm_runs_once_serves_nobody() {
+fn a_pod_that_helm_runs_once_is_no_endpoint() {
     let folder = Folder::new("parts-hook");
     folder.file("facts.yaml", CLOUD);
     let hook = "---
@@ -328,7 +328,7 @@ spec: {{defaultBackend: {{service: {{name: web, port: {{{port}}}}}}}}}
     };
     folder.file("all.yaml", &file("number: 80", ""));
     assert_eq!(codes(&folder, &[]), [""; 0]);
-    // A name says nothing where nobody has given it, nor does a number beside a list of ports.
+    // A name says nothing where it is not given, nor does a number beside a list of ports.
     folder.file("all.yaml", &file("name: http", ""));
     assert_eq!(codes(&folder, &[]), ["UT402 error"]);
     folder.file("all.yaml", &file("number: 80", ", ports: [{port: 443}]"));
@@ -336,7 +336,7 @@ spec: {{defaultBackend: {{service: {{name: web, port: {{{port}}}}}}}}}
 }
 
 /// Folders hold one object in several versions, of which one is in use. A mixture of them may
-/// never have been applied: it accuses nobody. The same object twice is one.
+/// never have been applied: it leads to no finding. Two equal copies count as one object.
 #[test]
 fn versions_of_an_object_are_not_mixed() {
     let folder = Folder::new("parts-versions");

@@ -1,5 +1,5 @@
-//! Ports that nobody declares: to declare is voluntary, so whoever is called listens, unless it
-//! is stated that nothing else does.
+//! Undeclared ports: to declare a port is voluntary, so a pod listens where it is called, unless
+//! Facts state that containers listen on declared ports only.
 
 use super::common::Folder;
 
@@ -85,7 +85,7 @@ fn a_port_that_is_almost_declared_is_a_hint() {
         // The kubelet asks there, so it listens.
         ("8008", "ports: [{containerPort: 8080}], readinessProbe: {httpGet: {port: 8008}}"),
         ("8008", "ports: [{containerPort: 8080}], livenessProbe: {tcpSocket: {port: 8008}}"),
-        // Who declares nothing may be the one that is called.
+        // A container that declares no port may be the one that is called.
         ("8008", "ports: [{containerPort: 8080}]}, {name: proxy, image: proxy"),
     ] {
         let none = scan(target, container);
@@ -141,7 +141,7 @@ endpoints: [{addresses: [10.0.0.11]}]
         folder.run(&trace)
     };
     assert!(to("10.0.0.11:22").starts_with("exit 0\n--- stdout\nnot known   UT902 not-given\n"));
-    // A port that Kubernetes gives out is nobody's own.
+    // No program of the node listens on a port of the NodePort range.
     assert!(to("10.0.0.11:30999").starts_with("exit 1\n--- stdout\nrefused   UT312 wrong-port\n"));
 }
 

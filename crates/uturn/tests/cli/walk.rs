@@ -71,7 +71,7 @@ fn rules_are_loaded_onto_a_capture() {
 }
 
 #[test]
-fn what_cannot_be_loaded_is_said() {
+fn what_cannot_be_loaded_is_reported() {
     let node = node("walk-noflush-bad", &[("iptables.save", RULES)]);
     node.file("bad.rules", "*nat\n-A WEB -s 10.0.0.0/33\n-X GONE\n");
     let all = ["--noflush", "bad.rules", "--noflush", "node", "--noflush", "none.rules"];
@@ -118,14 +118,14 @@ fn two_rules_that_ask_for_one_user_are_one_question() {
     assert_eq!(walk(&["--uid", "1337"]), proxy);
     let open = walk(&["--uid", "root"]);
     assert!(open.contains("end 2 of 2") && open.contains("if the sender's group is not 1337"));
-    // Nobody on the node sends what comes in.
+    // No process of the node sends an incoming packet.
     assert_snapshot!("walk_owner_bad", walk(&["--uid", "somebody", "--gid", "7"]));
     assert!(walk(&["--in", "eth0", "--uid", "0"]).starts_with("exit 2"));
 }
 
 #[test]
-fn ends_that_cannot_be_told_apart_are_one() {
-    // Whoever sends it: it goes out, and who sends it does not matter.
+fn ends_that_cannot_be_distinguished_are_one() {
+    // It leaves the node whichever process sends it.
     let rules = "*filter\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -m owner --uid-owner 0 -j RETURN\n\
                  -A OUTPUT -m string --string a --algo bm -j RETURN\nCOMMIT\n";
     let node = node("walk-merged", &[("iptables.save", rules)]);
@@ -163,7 +163,7 @@ fn a_ping_has_no_ports() {
 }
 
 #[test]
-fn what_a_sender_hears_of_a_route_that_says_no_is_said() {
+fn the_error_of_a_refusing_route_is_reported() {
     let routes = "blackhole 10.2.0.0/24\nunreachable 10.3.0.0/24\nprohibit 10.4.0.0/24\n";
     let rules = "0: from all lookup local\n10: from all to 10.5.0.0/24 unreachable\n\
                  11: from all iif lo to 10.1.0.0/24 goto 32766\n12: from all to 10.6.0.0/24 ipproto tcp dport 80 prohibit\n\
@@ -217,7 +217,7 @@ fn what_a_sender_hears_of_a_route_that_says_no_is_said() {
 }
 
 #[test]
-fn what_is_no_dump_is_said_in_one_line() {
+fn what_is_no_dump_is_refused_in_one_line() {
     let list = "Chain INPUT (policy ACCEPT)\ntarget     prot opt source               destination\n\
                 ACCEPT     all  --  anywhere             anywhere\n";
     let twice = "*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -j DNAT \

@@ -72,20 +72,20 @@ impl Acl {
                     }
                 }
                 let line = Some(policy.line);
-                let mut say =
+                let mut note =
                     |what: &str| exchange.note_at(format!("{} {what}", question.name), line);
                 return match policy.action {
                     Action::Allow => exchange.next(question),
                     Action::Block => {
-                        say("is refused");
+                        note("is refused");
                         Answer::Reply(Reply::code(Rcode::Refused))
                     }
                     Action::Filter => {
-                        say("is answered with nothing");
+                        note("is answered with nothing");
                         Answer::Reply(Reply::code(Rcode::NoError))
                     }
                     Action::Drop => {
-                        say("is not answered at all");
+                        note("is not answered at all");
                         Answer::Silence
                     }
                 };

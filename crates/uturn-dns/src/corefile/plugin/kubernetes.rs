@@ -197,10 +197,10 @@ impl Kubernetes {
         let found = self.find(exchange, zone, &question.name)?;
         let family = question.kind.family();
         let mut records: Vec<Record> = Vec::new();
-        let mut said = found.why;
+        let mut reason = found.why;
         for host in found.hosts {
-            let mut say = |exchange: &mut Exchange<'_>, to: &str| {
-                if let Some((why, by)) = said.take() {
+            let mut note = |exchange: &mut Exchange<'_>, to: &str| {
+                if let Some((why, by)) = reason.take() {
                     let why = format!("{} → {to}: {why}", question.name);
                     exchange.steps.push(Step::new(StepKind::Resolve, why, by));
                 }
@@ -209,7 +209,7 @@ impl Kubernetes {
                 Host::Address(ip) => {
                     let record = Record { name: question.name.clone(), data: Data::Address(ip) };
                     if Some(Family::of(ip)) == family && !records.contains(&record) {
-                        say(exchange, &ip.to_string());
+                        note(exchange, &ip.to_string());
                         records.push(record);
                     }
                 }
@@ -219,7 +219,7 @@ impl Kubernetes {
                     if circle || before.len() > MAX_CNAMES || before.contains(&target) {
                         continue;
                     }
-                    say(exchange, &target);
+                    note(exchange, &target);
                     let data = Data::Cname(target.clone());
                     let cname = Record { name: question.name.clone(), data };
                     let next =

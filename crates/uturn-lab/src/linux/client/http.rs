@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_told_from_refusals() {
+    fn answers_are_distinguished_from_refusals() {
         let after = Duration::from_secs(4);
         let read = |received: &[u8]| read_answer(received, after, false);
         let good = b"HTTP/1.1 200 OK\r\n\r\nby pod a/b\nsource 10.0.0.1\nforwarded-for \n";
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_tls_has_answered_too() {
+    fn a_demand_for_tls_is_an_answer_too() {
         let received = format!("HTTP/1.1 400 Bad Request\r\n{WANTS_TLS}\r\n\r\n");
         let outcome = |takes| read_answer(received.as_bytes(), Duration::ZERO, takes).unwrap().0;
         assert_eq!(outcome(false), Outcome::Status { code: 400, after: Duration::ZERO });

@@ -179,13 +179,13 @@ impl Attempt {
 
     /// Whether the answer is the redirect that is expected.
     fn is_redirected(&self) -> bool {
-        let told = match &self.session {
+        let location = match &self.session {
             Session::Plain(plain) => plain.location(),
             Session::Tls(tls) => tls.location(),
             Session::Datagram(_) => None,
         };
         let wanted = self.redirect.as_ref().and_then(|(_, spec)| spec.redirected.as_ref());
-        wanted.is_some_and(|(url, _)| told.as_ref() == Some(url))
+        wanted.is_some_and(|(url, _)| location.as_ref() == Some(url))
     }
 
     /// Follows the redirect. Returns the ending if that cannot begin.

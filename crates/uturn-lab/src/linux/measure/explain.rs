@@ -154,7 +154,8 @@ impl Lab<'_> {
         if !self.targets[flow].has_address() {
             explanation.outcome = Some(Outcome::NameNotFound);
             explanation.mechanism = Some(Mechanism::NameUnresolved);
-            explanation.because = "the cluster's DNS gives no address, so nobody is called".into();
+            explanation.because =
+                "the cluster's DNS gives no address, so no connection is made".into();
             return Ok(explanation);
         }
         // If chance decides, it may take more connections.

@@ -109,19 +109,19 @@ fn slice(slice: &EndpointSlice) -> Value {
             "port": port.port.number(),
         })
     });
-    let endpoints = slice.endpoints.iter().map(|one| {
+    let endpoints = slice.endpoints.iter().map(|endpoint| {
         let mut made = json!({
-            "addresses": [one.address.to_string()],
+            "addresses": [endpoint.address.to_string()],
             "conditions": {
-                "ready": one.ready,
-                "serving": one.serving,
-                "terminating": one.terminating,
+                "ready": endpoint.ready,
+                "serving": endpoint.serving,
+                "terminating": endpoint.terminating,
             },
         });
-        if let Some(name) = &one.hostname {
+        if let Some(name) = &endpoint.hostname {
             made["hostname"] = json!(&**name);
         }
-        if let Some(pod) = &one.pod {
+        if let Some(pod) = &endpoint.pod {
             made["targetRef"] =
                 json!({ "kind": "Pod", "namespace": pod.namespace.as_str(), "name": pod.name.as_str() });
         }
@@ -181,8 +181,7 @@ impl Drop for Api {
     }
 }
 
-/// Every visitor has a thread, which ends with its connection: who ends the server ends
-/// CoreDNS first.
+/// Each connection has a thread, which ends with it: CoreDNS must be ended before the server.
 fn serve(listener: &TcpListener, end: &PipeReader, lists: &Arc<Lists>) {
     loop {
         let mut waiting = [PollFd::new(end, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
@@ -194,7 +193,7 @@ fn serve(listener: &TcpListener, end: &PipeReader, lists: &Arc<Lists>) {
         }
         while let Ok((stream, _)) = listener.accept() {
             let lists = Arc::clone(lists);
-            // Who cannot be served is not: CoreDNS asks again.
+            // If no thread can be started, the connection is closed: CoreDNS asks again.
             let _ = thread::Builder::new().name("api".into()).spawn(move || {
                 let _ = stream.set_nonblocking(false).and_then(|()| answer(stream, &lists));
             });
@@ -217,12 +216,17 @@ fn answer(stream: TcpStream, lists: &Lists) -> io::Result<()> {
         }
         let target = request.split(' ').nth(1).unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let watches = query.split('&').any(|one| matches!(one, "watch=true" | "watch=1"));
+        let watches =
+            query.split('&').any(|parameter| matches!(parameter, "watch=true" | "watch=1"));
         let streams = query.contains("sendInitialEvents=true");
         let out = stream.get_mut();
         match lists.find(path) {
             Some(_) if streams => {
-                say(out, "400 Bad Request", r#"{"kind":"Status","status":"Failure","code":400}"#)?;
+                respond(
+                    out,
+                    "400 Bad Request",
+                    r#"{"kind":"Status","status":"Failure","code":400}"#,
+                )?;
             }
             Some(_) if watches => {
                 out.write_all(
@@ -233,18 +237,22 @@ fn answer(stream: TcpStream, lists: &Lists) -> io::Result<()> {
                 io::copy(&mut stream.by_ref().take(u64::MAX), &mut io::sink())?;
                 return Ok(());
             }
-            Some(list) => say(out, "200 OK", list)?,
+            Some(list) => respond(out, "200 OK", list)?,
             None if path == "/version" => {
-                say(out, "200 OK", r#"{"major":"1","minor":"34","gitVersion":"v1.34.4"}"#)?;
+                respond(out, "200 OK", r#"{"major":"1","minor":"34","gitVersion":"v1.34.4"}"#)?;
             }
             None => {
-                say(out, "404 Not Found", r#"{"kind":"Status","status":"Failure","code":404}"#)?;
+                respond(
+                    out,
+                    "404 Not Found",
+                    r#"{"kind":"Status","status":"Failure","code":404}"#,
+                )?;
             }
         }
     }
 }
 
-fn say(out: &mut TcpStream, status: &str, body: &str) -> io::Result<()> {
+fn respond(out: &mut TcpStream, status: &str, body: &str) -> io::Result<()> {
     let length = body.len();
     write!(
         out,

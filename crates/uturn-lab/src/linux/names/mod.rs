@@ -32,7 +32,7 @@ use resolver::{Resolver, Settings};
 /// The last part of the address of a CoreDNS that runs in the fabric.
 const STAND_IN: u8 = 10;
 
-/// The addresses of names, as those who call them were told; none for a name that has none.
+/// The addresses of names, as each client resolved them; empty for a name without an address.
 pub(crate) type Found = BTreeMap<(Client, Text), Vec<IpAddr>>;
 
 /// The cluster's DNS. Goes when it is dropped.
@@ -42,7 +42,7 @@ pub(crate) struct Names {
     _outside: Outside,
 }
 
-/// Who calls which name, where names are resolved by real servers.
+/// The clients and the names that they call, if real servers resolve names.
 pub(crate) fn asked(plan: &Plan<'_>) -> Vec<(Client, Text)> {
     if plan.cluster.dns.corefile.is_none() {
         return Vec::new();
@@ -92,7 +92,10 @@ fn is_bare(cluster: &Cluster) -> bool {
 pub(crate) fn serves(cluster: &Cluster, pod: &Pod) -> bool {
     let Some((name, _)) = dns_service(cluster) else { return false };
     let slices = cluster.slices(name);
-    slices.iter().flat_map(|slice| &slice.endpoints).any(|one| pod.ips.contains(&one.address))
+    slices
+        .iter()
+        .flat_map(|slice| &slice.endpoints)
+        .any(|endpoint| pod.ips.contains(&endpoint.address))
 }
 
 impl Names {
@@ -122,7 +125,7 @@ impl Names {
         Ok(Self { _servers: servers, _outside: outside })
     }
 
-    /// Has everybody ask who has to, all at once.
+    /// Resolves every name that a client of the plan needs, all at once.
     pub(crate) fn resolve(&self, plan: &Plan<'_>, twin: &Twin) -> Result<Found, LabError> {
         let cluster = plan.cluster;
         let settings = Settings {
@@ -143,16 +146,19 @@ impl Names {
                     (Resolver::of_node(&settings), families(&cluster.nodes[node].internal_ips))
                 }
                 Client::Workload(..) | Client::Outside(_) => {
-                    return Err(LabError::Plan(format!("{client} asks nobody in the cluster")));
+                    return Err(LabError::Plan(format!("{client} does not ask the cluster's DNS")));
                 }
             };
             let found = space.run(|| resolver.resolve(&name, &families)).during(&during)?;
             Ok(((client, name), found))
         };
         thread::scope(|scope| {
-            let all: Vec<_> = asked(plan).into_iter().map(|one| scope.spawn(|| ask(one))).collect();
+            let all: Vec<_> =
+                asked(plan).into_iter().map(|question| scope.spawn(|| ask(question))).collect();
             all.into_iter()
-                .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .map(|thread| {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
                 .collect()
         })
     }

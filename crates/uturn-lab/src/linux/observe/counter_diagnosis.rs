@@ -25,9 +25,9 @@ impl Observations<'_> {
         }
         let arrived = self.frames.iter().find(|frame| {
             let is_own = self.kernel_states[frame.place].own.contains(&frame.packet.src.ip());
-            let is_told = frame.reason().is_some_and(|reason| !NO_REASON.contains(&reason));
+            let has_reason = frame.reason().is_some_and(|reason| !NO_REASON.contains(&reason));
             let comes = !frame.leaves && frame.link != LOOPBACK && frame.begins();
-            comes && is_own && !is_told && !self.passes(frame) && !self.is_refused(frame)
+            comes && is_own && !has_reason && !self.passes(frame) && !self.is_refused(frame)
         })?;
         let filtered = |what: &Counted| matches!(what, Counted::Rule(_) | Counted::ReversePath);
         if self
@@ -104,7 +104,7 @@ impl Observations<'_> {
     }
 
     /// The place that a packet reaches has no socket for it.
-    pub(super) fn nobody_listens(&self) -> Option<Diagnosis> {
+    pub(super) fn no_process_listens(&self) -> Option<Diagnosis> {
         let refused = self.frames.iter().find(|frame| {
             let by = match frame.packet.body {
                 Body::Udp(_) => Counted::NoPorts,
@@ -118,14 +118,15 @@ impl Observations<'_> {
             comes && self.is_refused(frame) && has_grown()
         })?;
         let (packet, place) = (&refused.packet, &self.places[refused.place]);
-        let says = match packet.body {
+        let reaction = match packet.body {
             Body::Udp(_) => "says that the port is unreachable",
             _ => "resets it",
         };
-        let because = |what: &str| format!("{place} gets {packet} and {says} by itself: {what}");
+        let because =
+            |what: &str| format!("{place} gets {packet} and {reaction} by itself: {what}");
         Some(match self.is_node_port(packet.dst) {
             true => (Mechanism::RuleMissing, because("a node port that no rule takes")),
-            false => (Mechanism::WrongPort, because("nobody listens there")),
+            false => (Mechanism::WrongPort, because("no process listens there")),
         })
     }
 

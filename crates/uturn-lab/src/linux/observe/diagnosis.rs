@@ -52,7 +52,7 @@ impl Observations<'_> {
             .or_else(|| self.lost_in_tunnel())
             .or_else(|| self.own_source())
             .or_else(|| self.by_counter())
-            .or_else(|| self.nobody_listens())
+            .or_else(|| self.no_process_listens())
             .or_else(|| self.without_server())
             .or_else(|| self.never_sent())
             .or_else(|| self.bypassed())
@@ -126,7 +126,7 @@ impl Observations<'_> {
                 (Mechanism::NoRuleForPath, because.into())
             }
             outcome => {
-                let because = format!("the load balancer picks nobody and answers: {outcome}");
+                let because = format!("the load balancer picks no target and answers: {outcome}");
                 (Mechanism::NoCandidate, because)
             }
         })
@@ -158,7 +158,7 @@ impl Observations<'_> {
             (Mechanism::RuleMissing, because)
         } else {
             let because = format!(
-                "Service {name} has no port {}: it leaves the node as it is, and nobody has \
+                "Service {name} has no port {}: it leaves the node as it is, and no host has \
                  the address {}",
                 to.port(),
                 to.ip()
@@ -197,7 +197,7 @@ impl Observations<'_> {
                     if is_node_port {
                         because_of(Mechanism::RuleMissing, ", a node port that no rule takes")
                     } else {
-                        because_of(Mechanism::WrongPort, ", nobody listens there")
+                        because_of(Mechanism::WrongPort, ", no process listens there")
                     }
                 }
                 _ if self.is_unroutable(frame) => because_of(
@@ -221,7 +221,7 @@ impl Observations<'_> {
         let fabric = self.places.iter().position(|place| place == "fabric")?;
         let (mechanism, why) = self.rule(fabric)?;
         let place = &self.places[frame.place];
-        Some((mechanism, format!("{place} wraps {}, which nobody unwraps: {why}", frame.packet)))
+        Some((mechanism, format!("{place} wraps {}, which no node unwraps: {why}", frame.packet)))
     }
 
     /// The rule of a place that has counted packets.
@@ -234,7 +234,7 @@ impl Observations<'_> {
             let mechanism = match rule.split(' ').nth(1).unwrap_or_default() {
                 chain if chain.starts_with("SG-") => Mechanism::SecurityGroup,
                 "NO-BANDWIDTH" => Mechanism::NoBandwidth,
-                "LB-NOBODY" => Mechanism::NoCandidate,
+                "LB-NO-TARGET" => Mechanism::NoCandidate,
                 // The chain for bound addresses on ports without a virtual server.
                 "KUBE-IPVS-FILTER" => self.kind_of_unserved(self.called_at(place)),
                 _ if rule.contains("endpoints\"") => Mechanism::NoEndpoint,
@@ -297,7 +297,7 @@ impl Observations<'_> {
         let went_on = self.at(frame.place).any(|other| other.leaves);
         (!went_on).then(|| {
             let to = frame.packet.dst;
-            let because = format!("{to} is called, and the load balancer sends it to nobody");
+            let because = format!("{to} is called, and the load balancer sends it to no target");
             (Mechanism::NoCandidate, because)
         })
     }

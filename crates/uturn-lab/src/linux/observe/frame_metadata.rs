@@ -30,7 +30,7 @@ fn bytes(from: &SockAddr) -> &[u8] {
 }
 
 /// The first `length` bytes of a buffer that a read has filled.
-#[expect(unsafe_code, reason = "reads fill room that nobody has to have cleared before")]
+#[expect(unsafe_code, reason = "reads into a buffer that need not be initialised first")]
 pub(super) fn written(room: &[MaybeUninit<u8>], length: usize) -> &[u8] {
     let room = &room[..length];
     // SAFETY: the kernel has written these bytes.

@@ -82,7 +82,7 @@ impl Trace {
             };
             let (socket, loaded) = place.space.run(listen).during(&doing)?;
             sockets.insert(number, socket);
-            loaded.map_err(|said| LabError::Program { doing, said })?;
+            loaded.map_err(|reason| LabError::Program { doing, reason })?;
         }
         Ok(Self { sockets })
     }
@@ -93,20 +93,20 @@ impl Trace {
         for (number, place) in places(twin).into_iter().enumerate() {
             let Some(socket) = self.sockets.get(&number) else { continue };
             let doing = format!("read what the kernel of {} has traced", place.what);
-            let rules = |told: TraceLog| -> io::Result<Vec<EndedPacket>> {
+            let rules = |log: TraceLog| -> io::Result<Vec<EndedPacket>> {
                 let rule = |verdict: Verdict| {
                     let rule = verdict.rule()?;
                     let Verdict { packet, table, chain, .. } = verdict;
                     Ok(EndedPacket { place: number, packet, table, chain, rule })
                 };
-                told.ended.into_iter().map(rule).collect()
+                log.ended.into_iter().map(rule).collect()
             };
             let heard = TraceLog::from(socket).during(&doing)?;
             let (ended, removed) = place
                 .space
                 .run(|| Ok((rules(heard)?, run("nft", &["-f", "-"], NO_TABLE)?)))
                 .during(&doing)?;
-            removed.map_err(|said| LabError::Program { doing, said })?;
+            removed.map_err(|reason| LabError::Program { doing, reason })?;
             all.extend(ended);
         }
         Ok(all)
@@ -137,11 +137,11 @@ struct Verdict {
 impl TraceLog {
     /// Reads all messages that are available.
     fn from(socket: &Socket) -> io::Result<Self> {
-        let mut told = Self::default();
+        let mut log = Self::default();
         loop {
             match socket.recv_from_full() {
-                Ok((bytes, _)) => told.hear(&bytes),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(told),
+                Ok((bytes, _)) => log.parse(&bytes),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(log),
                 // The buffer overflowed: messages were lost, the others are valid.
                 Err(error) if error.raw_os_error() == Some(LOST) => {}
                 Err(error) => return Err(error),
@@ -149,7 +149,7 @@ impl TraceLog {
         }
     }
 
-    fn hear(&mut self, mut bytes: &[u8]) {
+    fn parse(&mut self, mut bytes: &[u8]) {
         while let Some(length) = read_u32(bytes).map(|length| length as usize) {
             let Some(message) = bytes.get(..length).filter(|_| length >= HEADERS) else { return };
             bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
@@ -249,15 +249,15 @@ mod tests {
             .text(NAME_OF_CHAIN, "cluster-ips-check")
             .bytes(HANDLE, &9u64.to_be_bytes())
             .nested(VERDICT, &verdict(DROP));
-        let mut told = TraceLog::default();
-        told.hear(&[message(&first), message(&last)].concat());
-        let [ended] = &told.ended[..] else { panic!("{told:?}") };
+        let mut log = TraceLog::default();
+        log.parse(&[message(&first), message(&last)].concat());
+        let [ended] = &log.ended[..] else { panic!("{log:?}") };
         assert_eq!(ended.packet.to_string(), "10.1.1.10:40000 → 172.16.0.10:80 SYN");
         assert_eq!((&*ended.table, &*ended.chain), ("kube-proxy", "cluster-ips-check"));
         assert_eq!((ended.family, ended.handle), ("ip", Some(9)));
         let whole = message(&last);
         for length in 0..whole.len() {
-            TraceLog::default().hear(&whole[..length]);
+            TraceLog::default().parse(&whole[..length]);
         }
     }
 }

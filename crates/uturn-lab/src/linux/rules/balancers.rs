@@ -104,7 +104,7 @@ impl Site {
         text += &match self.scope {
             Scope::Private if public.is_some() => edge::translation(cluster, family),
             Scope::Private => String::new(),
-            Scope::Public => edge::stand_ins(&self.balancers, family),
+            Scope::Public => edge::source_replacements(&self.balancers, family),
         };
         text + layer_4::ENTRY + &self.layer_4(family, &TargetHealths::default())
     }

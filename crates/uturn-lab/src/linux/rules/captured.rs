@@ -57,7 +57,7 @@ fn bound(capture: &Capture, doing: &str) -> Result<Vec<IpAddr>, LabError> {
     let Some(captured) = capture.files.get(&CaptureFile::Addresses) else { return Ok(Vec::new()) };
     let interfaces = addr::parse(captured.path.clone(), &captured.text).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        LabError::Program { doing: doing.into(), said: faults.join("\n") }
+        LabError::Program { doing: doing.into(), reason: faults.join("\n") }
     })?;
     let device = interfaces.iter().filter(|interface| &*interface.name == IPVS_DEVICE);
     let addresses = device.flat_map(|interface| &interface.addresses).map(|(ip, _)| *ip);

@@ -89,7 +89,7 @@ pub(super) fn way_back() -> String {
 
 /// Rules for the edge: public load balancers use other source addresses than private ones
 /// ([`source_address`]).
-pub(super) fn stand_ins(all: &[LoadBalancer], family: Family) -> String {
+pub(super) fn source_replacements(all: &[LoadBalancer], family: Family) -> String {
     let listeners = all.iter().flat_map(|lb| &lb.listeners);
     let replaced = listeners.filter_map(|listener| match &listener.profile.source {
         Source::Kept => None,

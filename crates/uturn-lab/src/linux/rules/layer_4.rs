@@ -24,8 +24,8 @@ pub(super) const ENTRY: &str = "*nat\n\
     -A POSTROUTING -j LB-SOURCE\n\
     COMMIT\n\
     *mangle\n\
-    :LB-NOBODY - [0:0]\n\
-    -A PREROUTING -m conntrack --ctstate NEW -j LB-NOBODY\n\
+    :LB-NO-TARGET - [0:0]\n\
+    -A PREROUTING -m conntrack --ctstate NEW -j LB-NO-TARGET\n\
     COMMIT\n";
 
 /// Whether rules serve a listener.
@@ -42,7 +42,7 @@ pub(super) fn text(
     callers: &BTreeSet<IpAddr>,
 ) -> String {
     let mut nat = Chains::with(&["LB-L4", "LB-SOURCE"]);
-    let mut mangle = Chains::with(&["LB-NOBODY"]);
+    let mut mangle = Chains::with(&["LB-NO-TARGET"]);
     let of_family = load_balancers.iter().filter(|lb| Family::of(lb.vip) == family);
     let listeners =
         of_family.flat_map(|lb| lb.listeners.iter().map(move |listener| (lb, listener)));
@@ -70,7 +70,7 @@ pub(super) fn text(
             let from = client.map_or_else(String::new, |ip| format!("-s {ip} "));
             if picks.is_empty() {
                 // No target: the connection gets no answer.
-                mangle.rule("LB-NOBODY", &format!("{from}{matched} -j DROP"));
+                mangle.rule("LB-NO-TARGET", &format!("{from}{matched} -j DROP"));
                 continue;
             }
             let chain = match client {
@@ -139,12 +139,7 @@ fn separate_clients(
 /// as its share predicts.
 pub(crate) fn turns(choice: &Choice<'_>) -> u64 {
     let shares = choice.shares();
-    let is_whole = |turns: &u64| {
-        shares.iter().all(|(_, share)| {
-            let met = share * *turns as f64;
-            (met - met.round()).abs() < 1e-6
-        })
-    };
+    let is_whole = |turns: &u64| shares.iter().all(|(_, share)| share.is_whole_number_of(*turns));
     // Weights are at most a few hundred each; no share needs more turns than their sum.
     (1..100_000).find(is_whole).unwrap_or(1)
 }
@@ -243,16 +238,16 @@ mod tests {
              -A LB-L4 -d 10.0.0.200 -p tcp -m tcp --dport 80 -j LB-0-80\n\
              COMMIT\n\
              *mangle\n\
-             :LB-NOBODY - [0:0]\n\
+             :LB-NO-TARGET - [0:0]\n\
              COMMIT\n"
         );
     }
 
     #[test]
-    fn without_a_candidate_nobody_answers() {
+    fn without_a_candidate_no_target_answers() {
         let text = rules_of(&balancer(&[10]));
         let drop =
-            "-A LB-NOBODY -s 10.0.0.11 -d 10.0.0.200 -p tcp -m tcp --dport 80 -j DROP\nCOMMIT\n";
+            "-A LB-NO-TARGET -s 10.0.0.11 -d 10.0.0.200 -p tcp -m tcp --dport 80 -j DROP\nCOMMIT\n";
         assert!(text.ends_with(drop), "{text}");
     }
 
@@ -284,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_picked_by_address_is_told_apart() {
+    fn picks_by_address_are_distinguished() {
         let mut lb = balancer(&[10, 10, 10]);
         lb.listeners[0].profile.scheduler = Scheduler::SourceHash;
         let callers: BTreeSet<IpAddr> =

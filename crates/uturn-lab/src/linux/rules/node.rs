@@ -111,7 +111,7 @@ pub(super) fn load_virtual_servers(
     }
     let servers = ipvs::parse(source, text).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        LabError::Program { doing: doing.into(), said: faults.join("\n") }
+        LabError::Program { doing: doing.into(), reason: faults.join("\n") }
     })?;
     let there = space
         .run(|| {
@@ -124,7 +124,7 @@ pub(super) fn load_virtual_servers(
         None => Ok(()),
         Some(lacking) => Err(LabError::Program {
             doing: doing.into(),
-            said: format!("the kernel took -A {lacking} and has:\n{there}"),
+            reason: format!("the kernel took -A {lacking} and has:\n{there}"),
         }),
     }
 }
@@ -151,7 +151,7 @@ fn start(
     space
         .run(|| run(program, arguments, text))
         .during(&format!("{doing}: start {program}"))?
-        .map_err(|said| LabError::Program { doing: format!("{doing} with {program}"), said })
+        .map_err(|reason| LabError::Program { doing: format!("{doing} with {program}"), reason })
 }
 
 /// Sets kernel settings (`net.ipv4.ip_forward`). Only from within [`Namespace::run`].

@@ -97,7 +97,7 @@ impl Kernel {
         let by = self.nft_by(at.0, at.1);
         let mut other = walk.fork();
         for (branch, holds) in [(&mut *walk, !not), (&mut *other, not)] {
-            branch.share /= 2.0;
+            branch.share = branch.share.split(2);
             branch.facts.add(fact, holds);
             let why = format!("which process sends it is not known: {}", fact.describe(holds));
             branch.note_branch(QuestionSubject::Sender(fact), holds, why, by.clone());
@@ -161,7 +161,7 @@ fn note_answer(
     why: &str,
     (about, by): (QuestionSubject, &Evidence),
 ) {
-    walk.share /= 2.0;
+    walk.share = walk.share.split(2);
     walk.nft_answers.push((number, walk.packet.leg(), walk.hook, answer));
     walk.note_branch(about, answer, why, by.clone());
 }

@@ -20,7 +20,7 @@ mod value;
 
 use std::sync::OnceLock;
 
-use uturn_model::{Evidence, Family, Text};
+use uturn_model::{Evidence, Family, Share, Text};
 
 pub(super) use self::compile::compile;
 use self::lookup::Lookup;
@@ -67,7 +67,7 @@ struct RuleTexts {
 /// A range of a generated number that a step treats alike.
 #[derive(Clone, Debug)]
 struct NumberRange {
-    share: f64,
+    share: Share,
     number: u128,
     why: Text,
 }

@@ -1,7 +1,7 @@
 //! Branches on numbers that change from packet to packet (`numgen`, `jhash`, `symhash`), each
 //! branch with its share.
 
-use uturn_model::{StepKind, Supposition};
+use uturn_model::{Share, StepKind, Supposition};
 
 use super::super::Kernel;
 use super::super::walk::{OpenBranches, Walk};
@@ -56,8 +56,8 @@ impl Kernel {
             branch.share *= range.share;
             branch.nft.generated = Some(range.number);
             // A hash is the same for all packets of a connection.
-            branch.randomized |= !number.hashed && range.share < 1.0;
-            if range.share < 1.0 {
+            branch.randomized |= !number.hashed && range.share < Share::ALL;
+            if range.share < Share::ALL {
                 branch.note(StepKind::Balance, range.why.clone(), self.nft_by(at.0, at.1));
             }
         };
@@ -113,8 +113,8 @@ impl Kernel {
         let ends = starts[1..].iter().copied().chain([end]);
         let comment = self.comment_of(at);
         let range = |(start, end): (&u128, u128)| {
-            let share = (end - start) as f64 / number.modulus as f64;
-            let why = format!("{comment}picked one time in {}", one_in(share)).into();
+            let share = Share::ratio((end - start) as f64, number.modulus as f64);
+            let why = format!("{comment}picked one time in {}", one_in(share.get())).into();
             NumberRange { share, number: *start, why }
         };
         Some(starts.iter().zip(ends).map(range).collect())

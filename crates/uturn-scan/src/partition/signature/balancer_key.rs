@@ -58,7 +58,7 @@ struct TargetKey {
 
 /// A cluster with a few nodes for the cloud's controller to pick from: of each set of labels
 /// that some Service asks of its nodes, one with and one without endpoints.
-pub(crate) struct Sample {
+pub(crate) struct SampleCluster {
     cluster: Cluster,
     /// The nodes that have an endpoint of every Service.
     homes: Vec<Name>,
@@ -66,7 +66,7 @@ pub(crate) struct Sample {
     pub(super) make: fn(&Cluster) -> Vec<LoadBalancer>,
 }
 
-impl Sample {
+impl SampleCluster {
     /// Of a cluster whose Services ask their nodes for these labels.
     pub(crate) fn new(whole: &Cluster, node_labels: &[Labels]) -> Self {
         let mut cluster = outline(whole);

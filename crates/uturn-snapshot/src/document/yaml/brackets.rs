@@ -20,12 +20,12 @@ impl Parser<'_, '_> {
             match kind {
                 TokenKind::FlowSeqEnd => {
                     self.scanner.next()?;
-                    return self.say(Event::SeqEnd, None, start, end);
+                    return self.emit(Event::SeqEnd, None, start, end);
                 }
                 // `[a: b]` is a list of a mapping.
                 TokenKind::Key => {
                     self.scanner.next()?;
-                    self.say(Event::Map { flow: true }, None, start, end)?;
+                    self.emit(Event::Map { flow: true }, None, start, end)?;
                     match self.is_next(&[
                         TokenKind::Value,
                         TokenKind::Comma,
@@ -39,7 +39,7 @@ impl Parser<'_, '_> {
                     }
                     self.flow_value(&ENDS)?;
                     let at = self.scanner.peek()?.start;
-                    self.say(Event::MapEnd, None, at, at)?;
+                    self.emit(Event::MapEnd, None, at, at)?;
                 }
                 _ => self.flow_node(']', opened)?,
             }
@@ -60,7 +60,7 @@ impl Parser<'_, '_> {
             match kind {
                 TokenKind::FlowMapEnd => {
                     self.scanner.next()?;
-                    return self.say(Event::MapEnd, None, start, end);
+                    return self.emit(Event::MapEnd, None, start, end);
                 }
                 TokenKind::Key => {
                     self.scanner.next()?;

@@ -143,7 +143,7 @@ impl<'a> Parser<'_, 'a> {
         Ok(kinds.contains(next))
     }
 
-    pub(super) fn say(
+    pub(super) fn emit(
         &mut self,
         event: Event<'a>,
         anchor: Option<&'a str>,
@@ -156,7 +156,7 @@ impl<'a> Parser<'_, 'a> {
     /// A value of which nothing is written.
     pub(super) fn nothing(&mut self, at: Mark) -> Result<(), Trouble> {
         let event = Event::Scalar { text: "".into(), style: Style::Plain, tag: Tagged::Not };
-        self.say(event, None, at, at)
+        self.emit(event, None, at, at)
     }
 
     /// A value. `block`: it may be a block; `level`: a list at the column of its key is one.
@@ -182,7 +182,7 @@ impl<'a> Parser<'_, 'a> {
         let first = self.scanner.peek()?.clone();
         if let TokenKind::Alias(name) = first.kind {
             self.scanner.next()?;
-            self.say(Event::Alias(name), None, first.start, first.end)?;
+            self.emit(Event::Alias(name), None, first.start, first.end)?;
             return Ok(None);
         }
         let Before { anchor, tag, start: begins, any } = self.before()?;
@@ -194,7 +194,7 @@ impl<'a> Parser<'_, 'a> {
             TokenKind::Item if level => (Event::Seq { flow: false }, start, Opened::LevelItems),
             TokenKind::Scalar(text, style) => {
                 self.scanner.next()?;
-                self.say(Event::Scalar { text, style, tag }, anchor, start, end)?;
+                self.emit(Event::Scalar { text, style, tag }, anchor, start, end)?;
                 return Ok(None);
             }
             TokenKind::FlowSeq => (Event::Seq { flow: true }, end, Opened::FlowItems),
@@ -203,12 +203,12 @@ impl<'a> Parser<'_, 'a> {
             TokenKind::BlockMap if block => (Event::Map { flow: false }, end, Opened::Entries),
             _ if any => {
                 let event = Event::Scalar { text: "".into(), style: Style::Plain, tag };
-                self.say(event, anchor, begins, begins)?;
+                self.emit(event, anchor, begins, begins)?;
                 return Ok(None);
             }
             other => return Err(unexpected(&other, start)),
         };
-        self.say(event, anchor, start, end)?;
+        self.emit(event, anchor, start, end)?;
         Ok(Some(opened))
     }
 
@@ -248,7 +248,7 @@ impl<'a> Parser<'_, 'a> {
                 }
                 TokenKind::BlockEnd => {
                     self.scanner.next()?;
-                    return self.say(Event::SeqEnd, None, start, start);
+                    return self.emit(Event::SeqEnd, None, start, start);
                 }
                 _ => return Err(misplaced(start)),
             }
@@ -270,7 +270,7 @@ impl<'a> Parser<'_, 'a> {
             }
         }
         let start = self.scanner.peek()?.start;
-        self.say(Event::SeqEnd, None, start, start)
+        self.emit(Event::SeqEnd, None, start, start)
     }
 
     /// The entries of a mapping.
@@ -299,7 +299,7 @@ impl<'a> Parser<'_, 'a> {
                 }
                 TokenKind::BlockEnd => {
                     self.scanner.next()?;
-                    return self.say(Event::MapEnd, None, start, start);
+                    return self.emit(Event::MapEnd, None, start, start);
                 }
                 _ => return Err(misplaced(start)),
             }

@@ -257,7 +257,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes empty lines and the indentation of the next. An indentation of zero is not known
-    /// yet: the first line that is not empty tells it.
+    /// yet: the first line that is not empty decides it.
     fn empty_lines(&mut self, indent: &mut isize) -> Result<String, Trouble> {
         let (mut breaks, mut most) = (String::new(), 0);
         let mut is_new_line = self.text.mark.column == 0;

@@ -5,7 +5,7 @@
 //! promises. So it is measured like any other, here or in the small machine.
 
 use uturn_diagnose::cure::{self, Case as Trouble, CaseState, Cure, TrialBase};
-use uturn_model::{Flow, Outcome};
+use uturn_model::{Flow, Outcome, Share};
 use uturn_path::Engine;
 use uturn_snapshot::edit::{At, Change, Tree};
 use uturn_snapshot::scenario::{Case, Scenario};
@@ -89,9 +89,7 @@ impl Cured {
                     // Only flows that the same edits cure: others are separate cases.
                     (None, Some(after)) if same(&mut text, &manifests, &cure) => match after {
                         CaseState::Flow { flow, outcomes, .. } => {
-                            let shares =
-                                outcomes.iter().map(|(outcome, share)| (*outcome, share.get()));
-                            flows.push(flow_tree(flow, &shares.collect::<Vec<_>>()));
+                            flows.push(flow_tree(flow, outcomes));
                         }
                         CaseState::Probes { listener, .. } => {
                             let alive = Tree::List(vec![Tree::map([("alive", Tree::text("all"))])]);
@@ -173,7 +171,7 @@ fn named(
     Ok((name, source))
 }
 
-fn flow_tree(flow: &Flow, outcomes: &[(Outcome, f64)]) -> Tree {
+fn flow_tree(flow: &Flow, outcomes: &[(Outcome, Share)]) -> Tree {
     let outcomes = outcomes.iter().map(|(outcome, share)| {
         let mut entries = match outcome {
             Outcome::Status { code, .. } => vec![("status", Tree::number(*code))],

@@ -49,7 +49,7 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
         let generated = random_scenario::scenario(seed, number, &modes);
         trials.push(Trial::new(generated.name, generated.document).map_err(Failure::input)?);
     }
-    if args.draw_only {
+    if args.generate_only {
         return save_all(args, &trials, printer);
     }
     sweep(printer)?;
@@ -72,7 +72,7 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
         }
     }
     for trial in suspects {
-        suspect(args, trial, &mut lab, &mut summary, printer)?;
+        retry_disagreement(args, trial, &mut lab, &mut summary, printer)?;
     }
     printer.progress_done();
     summary.seconds = began.elapsed().as_secs_f64();
@@ -94,7 +94,7 @@ fn save_all(args: &LabFuzz, trials: &[Trial], printer: &Printer) -> Result<Statu
 }
 
 /// Finds out whether a disagreement persists, and shrinks its scenario.
-fn suspect(
+fn retry_disagreement(
     args: &LabFuzz,
     trial: &Trial,
     lab: &mut Lab,
@@ -148,7 +148,7 @@ fn keep(args: &LabFuzz, trial: &Trial, differences: Vec<String>) -> Result<Found
     text.push_str(&trial.text);
     fs::write(&path, text)
         .map_err(|why| Failure::not_here(format!("cannot save {}: {why}", path.display())))?;
-    Ok(Found { name: trial.name.clone(), file: path, said: differences, run })
+    Ok(Found { name: trial.name.clone(), file: path, differences, run })
 }
 
 /// The result of a scenario.

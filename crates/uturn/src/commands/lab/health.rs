@@ -50,15 +50,15 @@ pub(super) fn judge(
         }
     }
     if predicts && let Some(wanted) = &expected.mechanisms {
-        let mut said: Vec<Mechanism> =
+        let mut found: Vec<Mechanism> =
             found.iter().flat_map(|health| health.mechanisms.iter().copied()).collect();
-        said.sort_unstable();
-        said.dedup();
-        if said != *wanted {
+        found.sort_unstable();
+        found.dedup();
+        if found != *wanted {
             differences.push(format!(
                 "mechanism: {} expected, {} predicted",
                 names(wanted),
-                names(&said)
+                names(&found)
             ));
         }
     }

@@ -134,15 +134,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_is_said_in_short() {
-        for (release, said) in [
+    fn a_release_is_shortened() {
+        for (release, text) in [
             ("6.18.5-1-amd64", "6.18"),
             ("6.1.176", "6.1"),
             ("7", "7"),
             ("6.1-rc2", "6.1"),
             ("", ""),
         ] {
-            assert_eq!(short(release), said);
+            assert_eq!(short(release), text);
         }
     }
 }

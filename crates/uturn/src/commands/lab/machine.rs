@@ -74,12 +74,12 @@ pub(super) fn measure(
             .map_err(|why| Failure::usage(format!("--pcap {}: {why}", folder.display())))?;
     }
     let machine = machine.clone().with_limit(START + EACH * cases.len() as u32);
-    let mut ear = Ear { cases, done, told: 0, failed: None };
+    let mut reader = OutputReader { cases, done, answered: 0, failed: None };
     let (mut answers, mut details) = (Lines::default(), Lines::default());
     let mut complaints = Vec::new();
     let ended = machine
-        .run(&job(&request, printer)?, &mut |said| match said {
-            JobOutput::Out(bytes) => answers.add(bytes, &mut |line| ear.understand(line)),
+        .run(&job(&request, printer)?, &mut |output| match output {
+            JobOutput::Out(bytes) => answers.add(bytes, &mut |line| reader.read_line(line)),
             JobOutput::Err(bytes) => {
                 details.add(bytes, &mut |line| printer.detail(line));
                 complaints.extend(bytes);
@@ -87,14 +87,14 @@ pub(super) fn measure(
         })
         .map_err(|why| Failure::not_here(why.to_string()))?;
     let in_it = |what: &str| Failure::not_here(format!("in the small machine: {what}"));
-    if let Some(why) = ear.failed {
+    if let Some(why) = reader.failed {
         return Err(in_it(&why));
     }
-    if ended == Ended::Exit(0) && ear.told == cases.len() {
+    if ended == Ended::Exit(0) && reader.answered == cases.len() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&complaints);
-    Err(in_it(&format!("uturn ended early ({ended:?}): {}", said.trim())))
+    let stderr = String::from_utf8_lossy(&complaints);
+    Err(in_it(&format!("uturn ended early ({ended:?}): {}", stderr.trim())))
 }
 
 fn job(request: &MachineRequest, printer: &Printer) -> Result<Job, Failure> {
@@ -133,31 +133,31 @@ impl Lines {
 }
 
 /// Reads the output of the machine.
-struct Ear<'a, 'b> {
+struct OutputReader<'a, 'b> {
     cases: &'a [Named<'a>],
     done: &'b mut dyn FnMut(usize, Result<Watched, String>, f64),
-    told: usize,
+    answered: usize,
     failed: Option<String>,
 }
 
-impl Ear<'_, '_> {
-    fn understand(&mut self, line: &str) {
+impl OutputReader<'_, '_> {
+    fn read_line(&mut self, line: &str) {
         if self.failed.is_some() {
             return;
         }
-        let Some(next) = self.cases.get(self.told) else {
-            self.failed = Some(format!("an answer nobody asked for: {line}"));
+        let Some(next) = self.cases.get(self.answered) else {
+            self.failed = Some(format!("an answer to no request: {line}"));
             return;
         };
         match MachineAnswer::read(line, &flows(next.case)) {
             Some(MachineAnswer::Measured { watched, seconds }) => {
-                (self.done)(self.told, Ok(watched), seconds);
+                (self.done)(self.answered, Ok(watched), seconds);
             }
-            Some(MachineAnswer::NotRun(why)) => (self.done)(self.told, Err(why), 0.0),
+            Some(MachineAnswer::NotRun(why)) => (self.done)(self.answered, Err(why), 0.0),
             Some(MachineAnswer::Failed(why)) => self.failed = Some(why),
             None => self.failed = Some(format!("an answer that cannot be read: {line}")),
         }
-        self.told += 1;
+        self.answered += 1;
     }
 }
 
@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn lines_are_whole_however_they_come() {
-        let (mut lines, mut told) = (Lines::default(), Vec::new());
+        let (mut lines, mut found) = (Lines::default(), Vec::new());
         for part in ["a", "b\n\nc", "d", "\n", "e"] {
-            lines.add(part.as_bytes(), &mut |line| told.push(line.to_owned()));
+            lines.add(part.as_bytes(), &mut |line| found.push(line.to_owned()));
         }
-        assert_eq!(told, ["ab", "", "cd"]);
+        assert_eq!(found, ["ab", "", "cd"]);
     }
 }

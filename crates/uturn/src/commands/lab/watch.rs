@@ -74,10 +74,10 @@ pub(super) fn run(
     printer.progress_done();
     let seen: Vec<Seen> = seen.into_iter().flatten().collect();
     // Cases that were kept have been printed already.
-    let untold: Vec<&Seen> =
+    let unprinted: Vec<&Seen> =
         seen.iter().filter(|seen| !args.keep || seen.report.not_run.is_some()).collect();
-    if !untold.is_empty() {
-        print_report(&untold, args.output, printer);
+    if !unprinted.is_empty() {
+        print_report(&unprinted, args.output, printer);
     }
     if seen.iter().any(|seen| !seen.report.agrees() || predicts && seen.has_other_mechanism()) {
         return Ok(Status::Found);
@@ -351,7 +351,7 @@ fn namespace_list(namespaces: &[LabNamespace]) -> String {
         namespaces.iter().map(|namespace| namespace.namespace.len()).max().unwrap_or_default();
     for namespace in namespaces {
         let listens = match &namespace.listens[..] {
-            [] => "nobody listens".into(),
+            [] => "no process listens".into(),
             all => format!("listens: {}", all.join(", ")),
         };
         text += &format!(

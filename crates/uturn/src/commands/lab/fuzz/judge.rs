@@ -74,7 +74,7 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
     let mut differences = Vec::new();
     let exact = !verdict.is_by_chance();
     let health = health(engine, &measured.flow).unwrap_or_default();
-    let by_chance = health.iter().any(is_tossed);
+    let by_chance = health.iter().any(is_intermittent);
     let seen = within(&verdict, measured.limit);
     if !by_chance && let Agreement::Differs(all) = agrees(&seen, &measured.counts, exact) {
         differences.extend(all.iter().map(ToString::to_string));
@@ -113,8 +113,8 @@ fn word(outcome: Outcome) -> String {
 }
 
 /// Whether a target answers some of its probes only.
-fn is_tossed(health: &Health) -> bool {
-    health.answered > 1e-9 && health.answered < 1.0 - 1e-9
+fn is_intermittent(health: &Health) -> bool {
+    health.answered.is_partial()
 }
 
 /// The predicted health of the targets of the listener that a flow calls.
@@ -148,7 +148,7 @@ fn unlike(
     let Some(health) = predicted.iter().find(|health| health.target == target) else {
         return Some(format!("target {target} is probed, and nothing is predicted of it"));
     };
-    if is_tossed(health) || health.alive == found.alive {
+    if is_intermittent(health) || health.alive == found.alive {
         return None;
     }
     disagreement.health[usize::from(found.alive)] = true;

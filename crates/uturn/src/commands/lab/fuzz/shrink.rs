@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn the_largest_parts_go_first_and_names_stay() {
         let count = |depth| parts(&document(), depth).len();
-        assert_eq!(count(0), 2 + 2 + 1, "two flows, two objects, what is said of nodes");
-        assert_eq!(count(1), 1, "n1: whom a flow is from and what a pod is stays");
+        assert_eq!(count(0), 2 + 2 + 1, "two flows, two objects, the facts of nodes");
+        assert_eq!(count(1), 1, "n1: the client of a flow and the kind of a pod stay");
         assert_eq!(count(2), 2, "the Service's type, n1's filter");
     }
 

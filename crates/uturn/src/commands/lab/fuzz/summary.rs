@@ -32,7 +32,7 @@ pub(super) struct Summary {
 pub(super) struct Found {
     pub(super) name: String,
     pub(super) file: PathBuf,
-    pub(super) said: Vec<String>,
+    pub(super) differences: Vec<String>,
     /// What to type to see it.
     pub(super) run: String,
 }
@@ -42,7 +42,7 @@ impl Found {
         FoundOutput {
             name: &self.name,
             file: self.file.display().to_string(),
-            said: &self.said,
+            differences: &self.differences,
             run: &self.run,
         }
     }
@@ -147,8 +147,8 @@ impl Summary {
         for (what, found) in all {
             for found_case in found {
                 text.push_str(&format!("{}: {what}\n", found_case.name));
-                for said in &found_case.said {
-                    text.push_str(&format!("  {said}\n"));
+                for differences in &found_case.differences {
+                    text.push_str(&format!("  {differences}\n"));
                 }
                 text.push_str(&format!("  {}\n", found_case.run));
             }

@@ -30,23 +30,23 @@ pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
         nodes.insert("*".into(), json!({ "securityGroups": ["sg-nodes"] }));
     }
     for node in &cluster.nodes {
-        let said = node_facts(dice, cluster);
-        if !said.is_empty() {
-            nodes.insert(node.name.clone(), said.into());
+        let facts = node_facts(dice, cluster);
+        if !facts.is_empty() {
+            nodes.insert(node.name.clone(), facts.into());
         }
     }
     let mut balancers = Vec::new();
     for vip in &cluster.vips {
-        let mut said = json!({ "vip": vip.address });
+        let mut stated = json!({ "vip": vip.address });
         if dice.once_in(2) {
-            said["probeSource"] = dice.choose(&["vip", "reserved"]).into();
+            stated["probeSource"] = dice.choose(&["vip", "reserved"]).into();
         }
         if dice.once_in(6) {
             let name = format!("sg-lb-{}", balancers.len() + 1);
             groups.insert(name.clone(), group(dice, cluster));
-            said["securityGroups"] = json!([name]);
+            stated["securityGroups"] = json!([name]);
         }
-        balancers.push(said);
+        balancers.push(stated);
     }
     if !nodes.is_empty() {
         facts["nodes"] = nodes.into();
@@ -79,29 +79,29 @@ fn version(dice: &mut Dice, mode: ProxyMode) -> &'static str {
 }
 
 fn node_facts(dice: &mut Dice, cluster: &Cluster) -> Map<String, Value> {
-    let mut said = Map::new();
+    let mut facts = Map::new();
     if dice.once_in(8) {
-        said.insert("rpFilter".into(), dice.below(3).into());
+        facts.insert("rpFilter".into(), dice.below(3).into());
     }
     if dice.once_in(12) {
-        said.insert("publicBandwidth".into(), false.into());
+        facts.insert("publicBandwidth".into(), false.into());
     }
     if dice.once_in(16) {
-        said.insert("forwarding".into(), false.into());
+        facts.insert("forwarding".into(), false.into());
     }
     if dice.once_in(16) {
-        said.insert("bridgeRules".into(), false.into());
+        facts.insert("bridgeRules".into(), false.into());
     }
     if dice.once_in(12) {
-        said.insert("podRoutes".into(), false.into());
+        facts.insert("podRoutes".into(), false.into());
     }
     if dice.once_in(12) {
-        said.insert("unprogrammed".into(), json!(["shop/svc-1"]));
+        facts.insert("unprogrammed".into(), json!(["shop/svc-1"]));
     }
     if dice.once_in(6) {
-        said.insert("iptables".into(), firewall(dice, cluster).into());
+        facts.insert("iptables".into(), firewall(dice, cluster).into());
     }
-    said
+    facts
 }
 
 /// Typical firewall rules of a node.

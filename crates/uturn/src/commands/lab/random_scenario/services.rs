@@ -172,8 +172,8 @@ fn annotate(
     let first = ports[0].number;
     if !ports[0].is_udp() && dice.once_in(6) {
         let protocol = dice.choose(&["TCP_SSL", "HTTP", "HTTPS"]);
-        let said = json!({ first.to_string(): { "protocol": [protocol], "tls": "shop-tls" } });
-        cloud::annotate(annotations, of, Setting::Protocols, said.to_string());
+        let protocols = json!({ first.to_string(): { "protocol": [protocol], "tls": "shop-tls" } });
+        cloud::annotate(annotations, of, Setting::Protocols, protocols.to_string());
     } else if dice.once_in(6) {
         cloud::annotate(annotations, of, Setting::Overrides, format!("{name}-lb"));
         let listeners: Vec<Value> = ports
@@ -199,7 +199,7 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
     let ports: &[u16] = if is_both { &[443, 80] } else { &[port] };
     let at = vip_for(dice, cluster, ports);
     let vip = cluster.vips[at].address.clone();
-    let (mut rules, mut said) = (Vec::new(), Vec::new());
+    let (mut rules, mut spec_rules) = (Vec::new(), Vec::new());
     for rule in 1..=dice.between(1, 2) {
         let host = (rule > 1 || dice.once_in(2)).then(|| format!("h{rule}.{name}.example.com"));
         if let Some(host) = &host {
@@ -221,10 +221,10 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
         if let Some(host) = host {
             rule["host"] = host.into();
         }
-        said.push(rule);
+        spec_rules.push(rule);
     }
     let of = SettingOf::Ingress;
-    let mut annotations = if is_both { beside(dice, &said) } else { json!({}) };
+    let mut annotations = if is_both { beside(dice, &spec_rules) } else { json!({}) };
     if dice.once_in(5) {
         cloud::annotate(&mut annotations, of, Setting::PodTargets, "true");
     }
@@ -238,7 +238,7 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
         set_check(dice, &mut listener);
         cluster.objects.extend(cloud::overrides(&name, &json!({ "l7Listeners": [listener] })));
     }
-    let mut spec = json!({ "rules": said });
+    let mut spec = json!({ "rules": spec_rules });
     if is_tls {
         spec["tls"] = json!([{ "secretName": "shop-tls" }]);
     }

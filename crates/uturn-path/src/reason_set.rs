@@ -1,11 +1,8 @@
-//! Shares of requests, and the reasons by which they are told apart.
+//! The reasons that distinguish ways of requests.
 
 use std::time::Duration;
 
 use uturn_model::Mechanism;
-
-/// Ways less likely than this are left out.
-pub const NEGLIGIBLE: f64 = 1e-14;
 
 /// Where the seconds begin, and the most that there is room for.
 const LATE: u32 = 24;

@@ -1,0 +1,99 @@
+//! Whether two kernels lead packets alike.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use uturn_model::{Family, Text};
+use uturn_netfilter::hash::{FastMap, FastSet};
+use uturn_netfilter::{NodeState, PolicyRule, RouteEntry, RouteKind};
+use uturn_path::NodeRuntime;
+
+use super::addresses::Addresses;
+use super::kernel::policy;
+
+/// Whether packets from and to all these addresses are led alike.
+pub(super) fn leads_alike(runtime: &NodeRuntime, other: &NodeRuntime, known: &Addresses) -> bool {
+    let usual: Vec<String> = PolicyRule::defaults().iter().map(policy).collect();
+    let is_usual = |rule: &PolicyRule| usual.contains(&policy(rule));
+    let (own, worked_out) = (runtime.kernel.state(), other.kernel.state());
+    if !own.rules.iter().all(is_usual) {
+        return false;
+    }
+    let ways = Ways::of(own);
+    let others = Ways::of(worked_out);
+    known.all.iter().all(|ip| {
+        let found = ways.find(*ip);
+        found.is_some() && found == others.find(*ip)
+    })
+}
+
+/// Where a route leads, and the source that it gives.
+type Way<'s> = (RouteKind, Option<&'s str>, Option<IpAddr>);
+
+/// Routes by family, in the order in which tables are asked; then by length of prefix, the
+/// longest first, and network.
+struct Ways<'s> {
+    state: &'s NodeState,
+    /// The addresses of its interfaces, of which there may be thousands.
+    own: FastSet<IpAddr>,
+    tables: BTreeMap<(Family, u8), Lengths<'s>>,
+}
+
+type Lengths<'s> = BTreeMap<std::cmp::Reverse<u8>, FastMap<IpAddr, Vec<&'s RouteEntry>>>;
+
+impl<'s> Ways<'s> {
+    fn of(state: &'s NodeState) -> Self {
+        use uturn_netfilter::{TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN};
+        let mut tables: BTreeMap<(Family, u8), Lengths<'s>> = BTreeMap::new();
+        for route in &state.routes {
+            let rank = match route.table {
+                TABLE_LOCAL => 0,
+                TABLE_MAIN => 1,
+                TABLE_DEFAULT => 2,
+                _ => continue,
+            };
+            let table = tables.entry((Family::of(route.dst.addr()), rank)).or_default();
+            let lengths = table.entry(std::cmp::Reverse(route.dst.prefix_len())).or_default();
+            lengths.entry(route.dst.network()).or_default().push(route);
+        }
+        let own =
+            state.interfaces.iter().flat_map(|interface| &interface.addresses).map(|(ip, _)| *ip);
+        Self { state, own: own.collect(), tables }
+    }
+
+    /// The way to an address; nothing where there are several of one rank.
+    fn find(&self, ip: IpAddr) -> Option<Way<'s>> {
+        if self.own.contains(&ip) {
+            return Some((RouteKind::Local, None, None));
+        }
+        let family = Family::of(ip);
+        for rank in 0..3 {
+            for (length, nets) in self.tables.get(&(family, rank)).into_iter().flatten() {
+                let network = IpNet::new(ip, length.0).ok()?.network();
+                let Some(routes) = nets.get(&network) else { continue };
+                let best = routes.iter().min_by_key(|route| route.metric)?;
+                if routes.iter().filter(|route| route.metric == best.metric).count() > 1 {
+                    return None;
+                }
+                return Some(match best.kind {
+                    RouteKind::Throw => break,
+                    RouteKind::Unicast => {
+                        (best.kind, best.dev.as_deref(), best.src.or_else(|| self.source(best)))
+                    }
+                    other => (other, None, None),
+                });
+            }
+        }
+        Some((RouteKind::Unreachable, None, None))
+    }
+
+    /// The address that a packet gets that leaves there.
+    fn source(&self, route: &RouteEntry) -> Option<IpAddr> {
+        let family = Family::of(route.dst.addr());
+        let dev: &Text = route.dev.as_ref()?;
+        let link = self.state.interfaces.iter().find(|interface| interface.name == *dev)?;
+        let mut all = link.addresses.iter().map(|(ip, _)| *ip);
+        all.find(|ip| Family::of(*ip) == family)
+    }
+}
