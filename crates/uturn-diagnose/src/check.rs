@@ -14,6 +14,8 @@ use uturn_model::pod::DnsPolicy;
 use uturn_model::{Client, Destination, Flow, Name, NamespacedName, Pod, Protocol, Verdict};
 use uturn_path::Engine;
 
+use crate::outcomes::outcomes_and_reasons;
+
 /// The questions about one thing, answered.
 #[derive(Clone, Debug)]
 pub struct Checklist {
@@ -156,7 +158,7 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
                     "{} to {}: {}",
                     flow.from,
                     flow.to,
-                    outcomes_and_reasons(&verdicts)
+                    in_a_line(&verdicts)
                 ));
             }
             open += 1;
@@ -165,12 +167,7 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
         check.state = State::Failed;
         lost += 1;
         if lost <= NAMED {
-            check.evidence.push(format!(
-                "{} to {}: {}",
-                flow.from,
-                flow.to,
-                outcomes_and_reasons(&verdicts)
-            ));
+            check.evidence.push(format!("{} to {}: {}", flow.from, flow.to, in_a_line(&verdicts)));
         }
         first.get_or_insert(flow);
     }
@@ -192,22 +189,10 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
     check
 }
 
-/// A verdict in a line.
-fn outcomes_and_reasons(verdicts: &[Verdict]) -> String {
-    let all = verdicts.iter().map(|verdict| {
-        let parts: Vec<String> = verdict
-            .outcomes
-            .iter()
-            .map(|(outcome, share)| match share.is_all() {
-                true => outcome.to_string(),
-                false => format!("{:.0} % {outcome}", share.get() * 100.0),
-            })
-            .collect();
-        let why: Vec<&str> =
-            verdict.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
-        format!("{} ({})", parts.join(", "), why.join(", "))
-    });
-    all.collect::<Vec<_>>().join("; ")
+/// Verdicts in a line.
+fn in_a_line(verdicts: &[Verdict]) -> String {
+    let line = |verdict: &Verdict| outcomes_and_reasons(&verdict.outcomes, &verdict.mechanisms);
+    verdicts.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
 /// A pod of each node that may be a client and is not on the host network; preferably one that

@@ -1,7 +1,7 @@
 //! The words of the cloud that the cluster is in. Where nothing names one, neutral words stand.
 
 use uturn_lb::cloud::{self, KubeProxyBuilds, Words};
-use uturn_model::Cluster;
+use uturn_model::{Cluster, Ipv4Net};
 
 /// All words of the cluster's cloud.
 pub(crate) fn words(cluster: &Cluster) -> &'static Words {
@@ -47,6 +47,13 @@ pub(crate) fn last_node_port(cluster: &Cluster) -> u16 {
 /// The range that node ports are taken from.
 pub(crate) fn node_ports(cluster: &Cluster) -> String {
     format!("30000-{}", last_node_port(cluster))
+}
+
+/// The range that health checks come from when they do not come from the load balancer's own
+/// address.
+pub(crate) fn probe_range(cluster: &Cluster) -> Ipv4Net {
+    let model = cloud::model(cluster);
+    model.map_or(cloud::USUAL_PROBE_RANGES, |model| model.probe_ranges()).v4
 }
 
 /// The builds of kube-proxy that bind load-balancer addresses on request: those of the cluster's

@@ -9,33 +9,28 @@
 //! **Refuses** to walk packets or to draw: verdicts come from `uturn-path`, tables and
 //! files are made by `uturn-report`. A cure that a walk does not confirm is not offered.
 //!
-//! **Start reading** at [`analysis`], which does all of it in one call, then [`finding`] and
-//! [`cure`]. `object_faults` finds what is wrong in the objects
-//! themselves, `hints` what only looks wrong; `cloud` has the words of each cloud.
+//! **Start reading** at [`analysis`], which does all of it in one call, then `find`, where
+//! each file finds one sort of thing, and [`cure`]; `cloud` has the words of each cloud.
 
 pub mod analysis;
-mod bypass;
 pub mod cases;
-mod cause;
 pub mod check;
 pub mod clients;
 mod cloud;
 pub mod code;
 pub mod cure;
-mod ejection;
 pub mod evidence;
+mod find;
 pub mod finding;
 pub mod group;
-mod hints;
-mod not_scanned;
-mod object_faults;
+mod outcomes;
 pub mod pages;
-mod typos;
 
 pub use analysis::{Analysis, analyze};
 pub use clients::{Clients, Example};
 pub use code::{Code, Severity};
 pub use cure::Cure;
 pub use evidence::Observation;
-pub use finding::{CureTitle, Finding, diagnose};
+pub use find::diagnose;
+pub use finding::{CureTitle, Finding};
 pub use group::{Group, GroupCure};

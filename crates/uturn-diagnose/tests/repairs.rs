@@ -8,15 +8,10 @@ use uturn_model::{Flow, Protocol};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
+use uturn_testing::manifests::{facts, node};
 
 /// Two nodes, a Service behind a public Ingress; nothing is wrong with it.
-const SHOP: &str = "apiVersion: uturn.dev/v1alpha1
-kind: Facts
-spec:
-  provider: tke
-  kubeProxy: {mode: iptables, version: v1.34.4}
-  network: {mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}
----
+const SHOP: &str = "---
 apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: shop}
@@ -43,18 +38,6 @@ spec:
 status: {loadBalancer: {ingress: [{ip: 203.0.113.100}]}}
 ---
 apiVersion: v1
-kind: Node
-metadata: {name: n1}
-spec: {podCIDR: 10.1.1.0/24}
-status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
----
-apiVersion: v1
-kind: Node
-metadata: {name: n2}
-spec: {podCIDR: 10.1.2.0/24}
-status: {addresses: [{type: InternalIP, address: 10.0.0.12}]}
----
-apiVersion: v1
 kind: Pod
 metadata: {name: web-1, namespace: shop, labels: {app: web}}
 spec: {nodeName: n1, containers: [{name: c, image: c, ports: [{name: http, containerPort: 8080}]}]}
@@ -67,10 +50,16 @@ spec: {nodeName: n2, containers: [{name: c, image: c}]}
 status: {phase: Running, podIP: 10.1.2.10, conditions: [{type: Ready, status: \"True\"}]}
 ";
 
+fn shop() -> String {
+    let kube_proxy = "kubeProxy: {mode: iptables, version: v1.34.4}";
+    [&facts(&["provider: tke", kube_proxy]), SHOP, &node(1), &node(2)].concat()
+}
+
 /// The shop with something else in a place, what is found there, and the cures.
 fn spoilt(from: &str, to: &str, from_client: &str, destination: &str) -> (Vec<Code>, Vec<Cure>) {
-    assert_eq!(SHOP.matches(from).count(), 1, "{from}");
-    let text = SHOP.replace(from, to);
+    let shop = shop();
+    assert_eq!(shop.matches(from).count(), 1, "{from}");
+    let text = shop.replace(from, to);
     let manifests =
         Manifests::of(vec![Source { name: "shop.yaml".into(), text }]).complete_if(true);
     let cluster = manifests.cluster().unwrap();
@@ -185,7 +174,7 @@ apiVersion: v1
 kind: Node
 metadata: {name: n1}";
     let from = "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}";
-    let text = SHOP.replace("targetPort: http", "targetPort: 9090").replace(from, slice);
+    let text = shop().replace("targetPort: http", "targetPort: 9090").replace(from, slice);
     // Facts state that no process listens there.
     let only = "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {declaredPortsOnly: true}\n";
     let text = format!("{text}---\n{only}");

@@ -16,7 +16,6 @@ pub mod capture;
 pub mod corefile;
 pub mod corpus;
 pub mod documents;
-pub mod http;
 pub mod mutate;
 pub mod node;
 pub mod shape;
@@ -35,7 +34,6 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("corefile", corefile::corefile),
     ("destination", words::destination),
     ("fields", documents::fields),
-    ("http", http::http),
     ("ipset", node::ipset),
     ("iptables", node::iptables),
     ("iptables_fragment", node::iptables_fragment),

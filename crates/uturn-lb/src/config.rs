@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use uturn_model::lb::ListenerProtocol;
+use uturn_model::lb::{Listener, ListenerProtocol, Source};
 use uturn_model::network::SecurityGroup;
 use uturn_model::{IpNet, LoadBalancer, Text};
 
@@ -23,6 +23,30 @@ pub struct Config {
     pub security_groups: Vec<SecurityGroup>,
 }
 
+impl Config {
+    /// Load balancers that were derived from a cluster: nothing but their decisions is
+    /// configured. Where the client's address is kept, each request has a connection to its
+    /// target for itself.
+    pub fn plain(load_balancers: Vec<LoadBalancer>) -> Self {
+        let settings = |listener: &Listener| {
+            let mut settings = ListenerSettings {
+                rules: vec![RuleSettings::default(); listener.rules.len()],
+                ..ListenerSettings::of(listener.protocol)
+            };
+            if listener.profile.source == Source::Kept {
+                settings.keepalive.connections = 0;
+            }
+            settings
+        };
+        let load_balancers = load_balancers.into_iter().map(|load_balancer| Served {
+            listeners: load_balancer.listeners.iter().map(settings).collect(),
+            load_balancer,
+            derived: true,
+        });
+        Self { load_balancers: load_balancers.collect(), ..Self::default() }
+    }
+}
+
 /// A load balancer with the settings of its listeners.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Served {
@@ -33,17 +57,6 @@ pub struct Served {
     /// Whether a program derived it from a cluster, as the lab does. It was then not checked for
     /// what only people get wrong, and may name security groups that are not here.
     pub derived: bool,
-}
-
-impl Served {
-    /// A load balancer whose listeners have the settings of their protocol.
-    pub fn with_defaults(load_balancer: LoadBalancer) -> Self {
-        let listeners = load_balancer.listeners.iter().map(|listener| {
-            let rules = vec![RuleSettings::default(); listener.rules.len()];
-            ListenerSettings { rules, ..ListenerSettings::of(listener.protocol) }
-        });
-        Self { listeners: listeners.collect(), load_balancer, derived: false }
-    }
 }
 
 /// The settings of the process.

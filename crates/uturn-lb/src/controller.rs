@@ -220,7 +220,7 @@ fn apply(balancer: &mut LoadBalancer, model: &dyn CloudModel, fact: &LoadBalance
     for listener in &mut balancer.listeners {
         if let (Some(check), Some(source)) = (&mut listener.profile.health_check, fact.probe_source)
         {
-            check.source = source;
+            check.source = source.with_ranges(model.probe_ranges());
         }
         for stated in fact.listeners.iter().filter(|stated| stated.port == listener.port) {
             if let Some(protocol) = stated.protocol {

@@ -78,7 +78,12 @@ impl PassiveHealth {
 
     /// Whether it is left alone.
     pub fn rests(&self, now: Instant) -> bool {
-        self.rests_until.is_some_and(|until| now < until)
+        self.rest_ends(now).is_some()
+    }
+
+    /// When its rest ends. Returns `None` if it does not rest.
+    pub fn rest_ends(&self, now: Instant) -> Option<Instant> {
+        self.rests_until.filter(|until| now < *until)
     }
 }
 
@@ -125,12 +130,12 @@ mod tests {
         let check = PassiveCheck { failures: 3, rest: Duration::from_secs(10) };
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
-        let mut stamina = PassiveHealth::default();
+        let mut health = PassiveHealth::default();
         let ends = [false, false, true, false, false, false];
-        let rests = ends.map(|good| stamina.record(good, &check, at(0)));
+        let rests = ends.map(|good| health.record(good, &check, at(0)));
         assert_eq!(rests, [false, false, false, false, false, true]);
-        assert_eq!([0, 9, 10].map(|second| stamina.rests(at(second))), [true, true, false]);
-        assert!(!stamina.record(false, &check, at(10)), "it begins anew");
+        assert_eq!([0, 9, 10].map(|second| health.rests(at(second))), [true, true, false]);
+        assert!(!health.record(false, &check, at(10)), "it begins anew");
     }
 
     proptest! {

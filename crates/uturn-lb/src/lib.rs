@@ -18,11 +18,11 @@ pub mod cloud;
 pub mod config;
 pub mod controller;
 pub mod decide;
+pub mod event;
 pub mod health;
-pub mod http;
-#[cfg(target_os = "linux")]
-pub mod l7;
-pub mod profile;
+pub mod proxy_header;
 pub mod rules;
 pub mod schedule;
+pub mod source;
+pub mod steer;
 pub mod targets;

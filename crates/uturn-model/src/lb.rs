@@ -4,9 +4,9 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use crate::{Name, NamespacedName, ObjectRef, Port, Text};
+use crate::{Family, Name, NamespacedName, ObjectRef, Port, Text};
 
 /// A load balancer.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,10 +188,61 @@ pub struct PassiveCheck {
 pub enum ProbeSource {
     /// The load balancer's own address.
     Vip,
-    /// The range that the cloud reserves for probes: 100.64.0.0/10.
+    /// A range that the cloud reserves for probes, or that a data plane's own file names.
+    Reserved(ProbeRanges),
+}
+
+/// The ranges that a cloud reserves for probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProbeRanges {
+    /// For targets with an IPv4 address.
+    pub v4: Ipv4Net,
+    /// For targets with an IPv6 address.
+    pub v6: Ipv6Net,
+}
+
+impl ProbeRanges {
+    /// The address that probes come from: the first host address of the family's range.
+    pub fn prober(self, family: Family) -> IpAddr {
+        let first = match family {
+            Family::V4 => self.v4.hosts().next().map(IpAddr::V4),
+            Family::V6 => self.v6.hosts().next().map(IpAddr::V6),
+        };
+        first.unwrap_or(match family {
+            Family::V4 => self.v4.addr().into(),
+            Family::V6 => self.v6.addr().into(),
+        })
+    }
+}
+
+impl ProbeSource {
+    /// The address that the probes of a load balancer come from.
+    pub fn address(self, vip: IpAddr) -> IpAddr {
+        match self {
+            Self::Vip => vip,
+            Self::Reserved(ranges) => ranges.prober(Family::of(vip)),
+        }
+    }
+}
+
+/// The source address of health checks, as users choose it. Which range is reserved, the cloud
+/// says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StatedProbeSource {
+    /// The load balancer's own address.
+    Vip,
+    /// The range that the cloud reserves for probes.
     Reserved,
-    /// An address out of this range.
-    Range(IpNet),
+}
+
+impl StatedProbeSource {
+    /// The source in a cloud that reserves these ranges.
+    pub fn with_ranges(self, reserved: ProbeRanges) -> ProbeSource {
+        match self {
+            Self::Vip => ProbeSource::Vip,
+            Self::Reserved => ProbeSource::Reserved(reserved),
+        }
+    }
 }
 
 /// A forwarding rule of a listener.
@@ -298,7 +349,7 @@ pub struct LoadBalancerFact {
     /// Its scope.
     pub scope: Option<Scope>,
     /// The source address of its health checks.
-    pub probe_source: Option<ProbeSource>,
+    pub probe_source: Option<StatedProbeSource>,
     /// Its security groups.
     pub security_groups: Option<Vec<Text>>,
     /// Its listeners.
@@ -348,7 +399,7 @@ pub struct ListenerOverride {
     /// Whether it probes its targets.
     pub health_check: Option<bool>,
     /// Where its probes come from.
-    pub probe_source: Option<ProbeSource>,
+    pub probe_source: Option<StatedProbeSource>,
     /// Where it was written.
     pub origin: crate::Origin,
 }

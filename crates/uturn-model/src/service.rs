@@ -59,6 +59,34 @@ pub struct Service {
 }
 
 impl Service {
+    /// A Service of which nothing but the name is written, with the defaults of Kubernetes.
+    pub fn new(name: NamespacedName, origin: Origin) -> Self {
+        Self {
+            name,
+            labels: Labels::new(),
+            annotations: Labels::new(),
+            kind: ServiceKind::ClusterIp,
+            cluster_ips: Vec::new(),
+            headless: false,
+            ports: Vec::new(),
+            selector: None,
+            external_ips: Vec::new(),
+            external_policy: Policy::Cluster,
+            internal_policy: Policy::Cluster,
+            affinity_seconds: None,
+            source_ranges: Vec::new(),
+            health_check_node_port: None,
+            allocates_node_ports: true,
+            publishes_not_ready: false,
+            traffic_distribution: None,
+            load_balancer_class: None,
+            families: Vec::new(),
+            load_balancer: Vec::new(),
+            unjudged: Vec::new(),
+            origin,
+        }
+    }
+
     /// A reference to it.
     pub fn object(&self) -> ObjectRef {
         ObjectRef::namespaced(ObjectKind::Service, &self.name)

@@ -6,28 +6,18 @@
 use uturn_model::{Cluster, Flow, Protocol, Verdict};
 use uturn_path::{Engine, WalkError};
 use uturn_snapshot::{Source, read};
+use uturn_testing::manifests::{facts, node};
 
-/// kube-proxy v1.28 has no nftables mode. The first node has no address, so no rules are
-/// compiled for it; the second one's cannot be.
-const CLUSTER: &str = r#"
-apiVersion: uturn.dev/v1alpha1
-kind: Facts
-spec:
-  provider: tke
-  kubeProxy: {mode: nftables, version: v1.28.4, variant: upstream}
-  network: {mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}
----
+/// kube-proxy v1.28 has no nftables mode.
+const KUBE_PROXY: &str = "kubeProxy: {mode: nftables, version: v1.28.4, variant: upstream}";
+
+/// The first node has no address, so no rules are compiled for it; the second one's cannot be.
+const OBJECTS: &str = r#"---
 apiVersion: v1
 kind: Node
 metadata: {name: n1}
 spec: {podCIDR: 10.1.1.0/24}
 status: {addresses: []}
----
-apiVersion: v1
-kind: Node
-metadata: {name: n2}
-spec: {podCIDR: 10.1.2.0/24}
-status: {addresses: [{type: InternalIP, address: 10.0.0.12}]}
 ---
 apiVersion: v1
 kind: Pod
@@ -53,7 +43,8 @@ status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}
 "#;
 
 fn cluster() -> Cluster {
-    let source = Source { name: "cluster.yaml".into(), text: CLUSTER.to_owned() };
+    let text = [facts(&["provider: tke", KUBE_PROXY]), node(2), OBJECTS.to_owned()].concat();
+    let source = Source { name: "cluster.yaml".into(), text };
     let mut cluster = read(vec![source]).unwrap_or_else(|faults| panic!("{faults:?}")).cluster;
     // What is not written is supposed.
     cluster.nodes.values_mut().next().unwrap().internal_ips.clear();

@@ -5,15 +5,10 @@
 use uturn_model::Protocol;
 use uturn_path::Engine;
 use uturn_snapshot::{Source, read};
+use uturn_testing::manifests::facts;
 
 /// Two Services share an address and a port, each with a different transport.
-const CLUSTER: &str = r#"
-apiVersion: uturn.dev/v1alpha1
-kind: Facts
-spec:
-  provider: tke
-  network: {mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}
----
+const SERVICES: &str = r#"---
 apiVersion: v1
 kind: Service
 metadata: {name: a-tcp, namespace: shop}
@@ -29,7 +24,8 @@ status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}
 
 #[test]
 fn a_listener_is_found_by_its_transport_too() {
-    let source = Source { name: "cluster.yaml".into(), text: CLUSTER.to_owned() };
+    let text = facts(&["provider: tke"]) + SERVICES;
+    let source = Source { name: "cluster.yaml".into(), text };
     let cluster = read(vec![source]).unwrap().cluster;
     let engine = Engine::new(&cluster).unwrap();
     let to = "10.0.0.100:443".parse().unwrap();

@@ -1,5 +1,7 @@
 //! What a data plane serves, as a table: `uturn lb check`.
 
+use std::net::{IpAddr, SocketAddr};
+
 use uturn_lb::config::{
     AccessLog, Config, Forward, HttpMethod, ListenerSettings, Probe, ProcessSettings, RuleSettings,
     Served, Stickiness,
@@ -41,7 +43,7 @@ fn rows(served: &Served, style: Style) -> Vec<Vec<String>> {
         &Rule,
         &RuleSettings,
     )| {
-        let address = std::net::SocketAddr::new(balancer.vip, listener.port.number());
+        let address = SocketAddr::new(balancer.vip, listener.port.number());
         vec![
             format!("{} {address}", balancer.name),
             protocol(listener.protocol, settings),
@@ -51,7 +53,7 @@ fn rows(served: &Served, style: Style) -> Vec<Vec<String>> {
                 Source::Kept => "kept".to_owned(),
                 Source::Replaced(range) => range.to_string(),
             },
-            health_check(listener, rule, settings_of_rule),
+            health_check(balancer.vip, listener, rule, settings_of_rule),
         ]
     };
     rules.map(row).collect()
@@ -110,7 +112,7 @@ fn target(target: &Target) -> String {
     }
 }
 
-fn health_check(listener: &Listener, rule: &Rule, settings: &RuleSettings) -> String {
+fn health_check(vip: IpAddr, listener: &Listener, rule: &Rule, settings: &RuleSettings) -> String {
     let check = match &listener.profile.health_check {
         Some(check) if rule.redirect.is_none() => check,
         _ => return "none".to_owned(),
@@ -124,8 +126,7 @@ fn health_check(listener: &Listener, rule: &Rule, settings: &RuleSettings) -> St
     };
     let from = match check.source {
         ProbeSource::Vip => "the VIP".to_owned(),
-        ProbeSource::Reserved => "the reserved range".to_owned(),
-        ProbeSource::Range(range) => range.to_string(),
+        ProbeSource::Reserved(_) => check.source.address(vip).to_string(),
     };
     format!("{what}, every {} from {from}", seconds(check.interval))
 }

@@ -9,16 +9,10 @@ use uturn_model::{Flow, Outcome, Protocol};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::Source;
+use uturn_testing::manifests::{facts, node};
 
-/// A client on n1, a Service with an endpoint there and one on n2, and `FACTS` of the nodes.
-const CLUSTER: &str = r#"
-apiVersion: uturn.dev/v1alpha1
-kind: Facts
-spec:
-  kubeProxy: {mode: MODE, version: v1.34.4, variant: upstream}
-  network: {mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}
-  nodes: {FACTS}
----
+/// A client on n1, a Service with an endpoint there and one on n2.
+const OBJECTS: &str = r#"---
 apiVersion: v1
 kind: Node
 metadata: {name: n1}
@@ -26,12 +20,6 @@ spec: {podCIDR: 10.1.1.0/24}
 status:
   nodeInfo: {kernelVersion: KERNEL}
   addresses: [{type: InternalIP, address: 10.0.0.11}]
----
-apiVersion: v1
-kind: Node
-metadata: {name: n2}
-spec: {podCIDR: 10.1.2.0/24}
-status: {addresses: [{type: InternalIP, address: 10.0.0.12}]}
 ---
 apiVersion: v1
 kind: Pod
@@ -84,11 +72,11 @@ const USUAL: Case = Case {
 
 /// The outcomes, by how late: seconds, or nothing where it hangs.
 fn waits(case: &Case) -> Vec<(Option<u64>, f64)> {
-    let text = CLUSTER
-        .replace("MODE", case.mode)
-        .replace("FACTS", case.facts)
-        .replace("KERNEL", case.kernel)
-        .replace("AFFINITY", case.affinity);
+    let kube_proxy =
+        format!("kubeProxy: {{mode: {}, version: v1.34.4, variant: upstream}}", case.mode);
+    let nodes = format!("nodes: {{{}}}", case.facts);
+    let objects = OBJECTS.replace("KERNEL", case.kernel).replace("AFFINITY", case.affinity);
+    let text = [facts(&[&kube_proxy, &nodes]), objects, node(2)].concat();
     let source = Source { name: "cluster.yaml".into(), text };
     let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
     let engine = Engine::new(&cluster).unwrap();

@@ -69,7 +69,7 @@ const KNOWN: &[Known] = &[
         kind: "Facts",
         groups: &["uturn.dev"],
         supported: &["uturn.dev/v1alpha1"],
-        decode: decode::facts::read,
+        decode: |doc, objects| decode::facts::read(doc, &mut objects.facts),
     },
     Known {
         kind: "Deployment",

@@ -2,16 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail like the test")]
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
-    HealthCheck, Listener, ListenerProtocol, ProbeSource, Profile, Redirect, Rule, Scheduler,
-    Scope, Source as Sees, Target, TargetKind,
+    HealthCheck, Listener, ListenerProtocol, ProbeRanges, ProbeSource, Profile, Redirect, Rule,
+    Scheduler, Scope, Source as Sees, Target, TargetKind,
 };
-use uturn_model::{IpNet, LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Port, Text};
+use uturn_model::{
+    IpNet, Ipv4Net, Ipv6Net, LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Port, Text,
+};
 use uturn_snapshot::{Source, read_load_balancers, write_load_balancers};
 
 fn source(text: impl Into<String>) -> Source {
@@ -121,11 +123,12 @@ fn socket() -> impl Strategy<Value = SocketAddr> {
 }
 
 fn health_check() -> impl Strategy<Value = HealthCheck> {
-    let source = prop_oneof![
-        Just(ProbeSource::Vip),
-        Just(ProbeSource::Reserved),
-        net().prop_map(ProbeSource::Range)
-    ];
+    let ranges = (any::<Ipv4Addr>(), 0..=32u8, any::<Ipv6Addr>(), 0..=128u8);
+    let ranges = ranges.prop_map(|(v4, short, v6, long)| ProbeRanges {
+        v4: Ipv4Net::new(v4, short).unwrap(),
+        v6: Ipv6Net::new(v6, long).unwrap(),
+    });
+    let source = prop_oneof![Just(ProbeSource::Vip), ranges.prop_map(ProbeSource::Reserved)];
     (source, time(), time(), any::<u32>(), any::<u32>()).prop_map(
         |(source, interval, timeout, rise, fall)| HealthCheck {
             source,

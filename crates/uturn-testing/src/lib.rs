@@ -1,13 +1,16 @@
 //! What tests and benchmarks of several crates share.
 //!
-//! **Owns** how a test says that it cannot run on this machine ([`skip`]), how it runs
-//! real tools in a network namespace of its own ([`in_a_namespace`]), and what benchmarks print
-//! their figures beside ([`yardstick`]). **Refuses** everything
+//! **Owns** how a test says that it cannot run on this machine ([`skip`]), how it runs real
+//! tools in a network namespace of its own ([`in_a_namespace`]), the network and the nodes of
+//! small clusters ([`manifests`]), and what benchmarks print their figures beside
+//! ([`yardstick`]). **Refuses** everything
 //! that only one crate's tests need, and to be more than a dev-dependency (but of
 //! `uturn-conformance`, which is nothing but a test).
 //! **Start reading** below; `xtask/src/test.rs` has the other end.
 
 #![expect(clippy::print_stdout, reason = "a test reports to the person who runs it")]
+
+pub mod manifests;
 
 use std::fmt::{self, Display};
 use std::fs::OpenOptions;

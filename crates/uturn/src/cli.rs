@@ -1,10 +1,19 @@
 //! The command line: commands, their options and the texts of `--help`.
 
+mod lab;
+mod lb;
+mod output;
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use uturn_model::{Client, Destination, NamespacedName, Protocol, ProxyMode, Version};
 
+pub(crate) use self::lab::{Lab, LabFuzz, LabList, LabRun};
+pub(crate) use self::lb::{Lb, LbCheck, LbRun};
+pub(crate) use self::output::{FailOn, Output, ScanOutput, TraceOutput};
 use crate::packet::{Carried, Owner, Place};
 
 /// Finds, explains and proves load-balancer loopback in Kubernetes.
@@ -142,76 +151,6 @@ pub(crate) struct Scan {
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ScanOutput,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FailOn {
-    Info,
-    Warning,
-    Error,
-    /// Never, whatever the findings
-    Never,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    Text,
-    /// Text with all details
-    Wide,
-    Json,
-    Yaml,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ScanOutput {
-    Text,
-    /// Text with all details
-    Wide,
-    Json,
-    Yaml,
-    /// For code scanning: findings on the lines of the manifests
-    Sarif,
-    /// For CI that reads test results
-    Junit,
-    /// One HTML page with pictures, explanations and cures
-    Html,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TraceOutput {
-    Text,
-    /// Text with all details
-    Wide,
-    Json,
-    Yaml,
-    /// A picture of the path that the packets take
-    Svg,
-}
-
-impl TraceOutput {
-    /// As what every command can give, where it is such a form.
-    pub(crate) fn plain(self) -> Option<Output> {
-        match self {
-            Self::Text => Some(Output::Text),
-            Self::Wide => Some(Output::Wide),
-            Self::Json => Some(Output::Json),
-            Self::Yaml => Some(Output::Yaml),
-            Self::Svg => None,
-        }
-    }
-}
-
-impl ScanOutput {
-    /// As what every command can give, where it is such a form.
-    pub(crate) fn plain(self) -> Option<Output> {
-        match self {
-            Self::Text => Some(Output::Text),
-            Self::Wide => Some(Output::Wide),
-            Self::Json => Some(Output::Json),
-            Self::Yaml => Some(Output::Yaml),
-            Self::Sarif | Self::Junit | Self::Html => None,
-        }
-    }
 }
 
 #[derive(Args, Debug)]
@@ -386,240 +325,8 @@ pub(crate) struct Walk {
     pub(crate) output: Output,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Lab {
-    /// List the scenarios
-    List(LabList),
-    /// Build scenarios and measure them
-    Run(LabRun),
-    /// Build scenarios, measure them, and compare with the prediction
-    Verify(LabRun),
-    /// Generate random scenarios, measure them, and compare with the prediction
-    Fuzz(LabFuzz),
-    /// Measure cases in the small machine (for uturn itself)
-    #[command(hide = true)]
-    MeasureInMachine,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct LabList {
-    /// Files with more scenarios than the built-in ones (repeat for more)
-    #[arg(short, long = "filename", value_name = "PATH")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Output format
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: Output,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct LabRun {
-    /// Names of scenarios; all scenarios by default
-    #[arg(value_name = "SCENARIO")]
-    pub(crate) names: Vec<String>,
-    /// Files with more scenarios than the built-in ones (repeat for more)
-    #[arg(short, long = "filename", value_name = "PATH")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Only cases with this many nodes (repeat for more)
-    #[arg(long, value_name = "N")]
-    pub(crate) nodes: Vec<usize>,
-    /// Only cases in this mode of kube-proxy (repeat for more)
-    #[arg(long = "mode", value_name = "MODE")]
-    pub(crate) modes: Vec<ProxyMode>,
-    /// Make at least this many connections for each flow
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) connects: u32,
-    /// How many cases to run at once on this kernel; they mostly wait, so it may exceed the CPUs
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: Option<u32>,
-    /// Measure everything in a small machine (User Mode Linux) instead of on this kernel.
-    /// Cases that this kernel cannot run are measured there anyway
-    #[arg(long)]
-    pub(crate) vm: bool,
-    /// The CoreDNS program that resolves names; by default coredns from PATH
-    #[arg(long, value_name = "PATH")]
-    pub(crate) coredns: Option<PathBuf>,
-    /// Captured rules to load instead of those that kube-proxy would program: a folder for each
-    /// node, named after it
-    #[arg(long, value_name = "DIR")]
-    pub(crate) rules: Option<PathBuf>,
-    /// Leave each lab up after measuring and print how to look inside (not with --vm). Enter
-    /// takes it down and goes on to the next case, Ctrl-C takes it down and ends the run
-    #[arg(long)]
-    pub(crate) keep: bool,
-    /// Save what every link carries as pcap files, in a folder for each case below this one
-    #[arg(long, value_name = "DIR")]
-    pub(crate) pcap: Option<PathBuf>,
-    /// Prove a cure: measure each scenario as it is, and with this cure applied (`uturn cure`
-    /// lists the cures)
-    #[arg(long, value_name = "CURE")]
-    pub(crate) cure: Option<String>,
-    /// Follow one failing connection of each flow, and one health check of each dead target,
-    /// packet by packet, to the place where the kernel ended it
-    #[arg(long)]
-    pub(crate) explain: bool,
-    /// Output format
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: Output,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct LabFuzz {
-    /// Seed of the generator; by default a new one each time
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-    /// How many scenarios to generate
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub(crate) count: u64,
-    /// Number of the first scenario: each depends only on the seed and its number
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) first: u64,
-    /// Modes of kube-proxy (repeat for more); iptables and nftables by default.
-    /// Where this kernel has no ip_vs, ipvs is measured in the small machine
-    #[arg(long = "mode", value_name = "MODE")]
-    pub(crate) modes: Vec<ProxyMode>,
-    /// Make at least this many connections for each flow
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) connects: u32,
-    /// How many scenarios to run at once on this kernel; they mostly wait, so it may exceed the
-    /// CPUs
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: Option<u32>,
-    /// Save the generated scenarios and measure nothing
-    #[arg(long, alias = "draw-only")]
-    pub(crate) generate_only: bool,
-    /// Folder to save scenarios in
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) folder: PathBuf,
-    /// Output format
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: Output,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Lb {
-    /// Run the load balancers of a file until stopped
-    Run(LbRun),
-    /// Check a file of load balancers without running them: a table of what it serves, or all that
-    /// is wrong with it
-    Check(LbCheck),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct LbRun {
-    /// A file as docs/lb.md describes it, or a folder of such files; - for standard input
-    #[arg(short, long = "filename", value_name = "PATH")]
-    pub(crate) file: PathBuf,
-    /// Run inside this network namespace (as `ip netns` names it)
-    #[arg(long, value_name = "NAME")]
-    pub(crate) netns: Option<String>,
-    /// Stop when standard input is closed
-    #[arg(long)]
-    pub(crate) until_stdin_closes: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct LbCheck {
-    /// The file to check, or a folder of such files; - for standard input
-    #[arg(short, long = "filename", value_name = "PATH")]
-    pub(crate) file: PathBuf,
-    /// Output format; json and yaml print the file with every default in its place
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: Output,
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct Completion {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::{CommandFactory, Parser};
-
-    #[test]
-    fn the_command_line_is_sound() {
-        super::Cli::command().debug_assert();
-    }
-
-    /// So are the examples in the help of each command.
-    #[test]
-    fn every_example_parses() {
-        let command = super::Cli::command();
-        let helps = command.get_subcommands().filter_map(clap::Command::get_after_help);
-        let mut parsed = 0;
-        for help in helps {
-            for line in help.to_string().lines().filter_map(|line| line.strip_prefix("  uturn ")) {
-                let words = line.split('>').next().unwrap().split_whitespace();
-                let known = super::Cli::try_parse_from(["uturn"].into_iter().chain(words));
-                assert!(known.is_ok(), "uturn {line}: {}", known.unwrap_err());
-                parsed += 1;
-            }
-        }
-        assert!(parsed > 10, "{parsed}");
-    }
-
-    /// The commands that a page tells readers to type exist.
-    #[test]
-    fn every_command_of_a_page_parses() {
-        let mut parsed = 0;
-        for (page, text) in uturn_diagnose::pages::texts() {
-            let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("uturn "));
-            let lines = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
-            let inline =
-                text.split('`').skip(1).step_by(2).filter_map(|code| code.strip_prefix("uturn "));
-            for command in
-                lines.filter(|line| text.contains(&format!("    uturn {line}"))).chain(inline)
-            {
-                // Replace the placeholders that the reader fills in.
-                let command = command.split(['|', '#']).next().unwrap();
-                let words =
-                    command.replace("--from …", "--from outside").replace("--to …", "--to svc/a/b");
-                let names = ["NAMESPACE/INGRESS", "NAMESPACE/NAME"];
-                let words = names.iter().fold(words, |words, name| words.replace(name, "a/b"));
-                let words: Vec<&str> = words.split_whitespace().collect();
-                if words == ["cure"] {
-                    continue;
-                }
-                let known = super::Cli::try_parse_from([&["uturn"], words.as_slice()].concat());
-                assert!(known.is_ok(), "{page}: uturn {command}: {}", known.unwrap_err());
-                parsed += 1;
-            }
-        }
-        assert!(parsed > 20, "{parsed}");
-    }
-
-    /// The commands in every code block of README.md and docs/ exist.
-    #[test]
-    fn every_command_of_the_docs_parses() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
-        let mut parsed = 0;
-        for path in docs.chain([root.join("README.md")]) {
-            if path.extension().is_none_or(|ending| ending != "md") {
-                continue;
-            }
-            let text = std::fs::read_to_string(&path).unwrap().replace("\\\n", " ");
-            for block in text.split("```").skip(1).step_by(2) {
-                // Where output is shown, commands stand behind a prompt.
-                let shows_output = block.starts_with("console") || block.starts_with('\n');
-                for line in block.lines().map(str::trim_start) {
-                    let line = match line.strip_prefix("$ ") {
-                        Some(command) => command,
-                        None if shows_output => continue,
-                        None => line.trim_start_matches("- run: "),
-                    };
-                    let line = line.trim_start_matches("sudo ");
-                    let Some(command) = line.strip_prefix("uturn ") else { continue };
-                    let command = command.split(['|', '#', '>']).next().unwrap();
-                    let words = command.split_whitespace().map(|word| word.trim_matches('\''));
-                    let known = super::Cli::try_parse_from(["uturn"].into_iter().chain(words));
-                    let shown = path.display();
-                    assert!(known.is_ok(), "{shown}: uturn {command}: {}", known.unwrap_err());
-                    parsed += 1;
-                }
-            }
-        }
-        assert!(parsed > 30, "{parsed}");
-    }
 }

@@ -17,7 +17,7 @@ mod tests {
 
     #[test]
     fn every_word_that_is_used_is_there() {
-        let source = include_str!("../gen_cluster.rs");
+        let source = include_str!("writer.rs");
         let used: Vec<&str> = source
             .split("cloud::word(\"")
             .skip(1)

@@ -8,7 +8,7 @@ use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::loopback::{facts, probe_source_path};
 use super::{Case, Proposal, way};
-use crate::cloud::node_ports;
+use crate::cloud::{node_ports, probe_range};
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let mut all = Vec::new();
@@ -55,7 +55,10 @@ fn place(case: &Case<'_>) -> Option<Place> {
 fn configure(case: &Case<'_>, mut made: Proposal, place: &Place, more: (&str, Tree)) -> Proposal {
     let Some((_, listener)) = case.listener() else { return made };
     let (port, protocol) = (listener.port, listener.protocol);
-    let list = if protocol.layer() == Layer::L4 { "l4Listeners" } else { "l7Listeners" };
+    let list = match protocol.layer() {
+        Layer::L4 => place.object.layer_4,
+        Layer::L7 => place.object.layer_7,
+    };
     if let Some(switch) = place.switch {
         let way = way!["metadata", "annotations", switch];
         made = made.edit(place.owner.clone(), way, Change::Set(Tree::text("true")));
@@ -89,7 +92,7 @@ fn configure(case: &Case<'_>, mut made: Proposal, place: &Place, more: (&str, Tr
     made.edit(place.overrides.clone(), way, change)
 }
 
-/// The source replaced by the load balancer: keepalive on layer 7.
+/// The source replaced by the load balancer, on layer 7.
 fn snat(case: &Case<'_>) -> Option<Proposal> {
     let (balancer, listener) = case.listener()?;
     let is_l7 = listener.protocol.layer() == Layer::L7;
@@ -97,20 +100,20 @@ fn snat(case: &Case<'_>) -> Option<Proposal> {
         return None;
     }
     let place = place(case)?;
+    let field = &place.object.replaced_source;
     let title = format!(
-        "let the load balancer replace the source: keepaliveEnable for {} port {}",
+        "let the load balancer replace the source: {} for {} port {}",
+        field.name,
         place.owner.short(),
         listener.port
     );
     let mut made = Proposal::new("l7-snat", 30, title)
-        .ask(
-            "the account is allowed layer-7 SNAT and keepalive",
-            "ask for it with a ticket; without it the sync fails",
-        )
-        .costs("servers see the load balancer's address; the client's is in X-Forwarded-For")
-        .costs("connections to servers stay open and are shared between clients")
-        .costs("to undo it set keepaliveEnable: 0: taking the field away changes nothing");
-    made = configure(case, made, &place, ("keepaliveEnable", Tree::number(1u32)));
+        .ask(field.condition.0, field.condition.1)
+        .costs("servers see the load balancer's address; the client's is in X-Forwarded-For");
+    for cost in field.costs {
+        made = made.costs(*cost);
+    }
+    made = configure(case, made, &place, (field.name, Tree::number(1u32)));
     let fact = case.cluster().load_balancers.iter().find(|fact| fact.vip == balancer.vip);
     let stated =
         fact.and_then(|fact| fact.listeners.iter().find(|stated| stated.port == listener.port));
@@ -180,7 +183,7 @@ fn let_in(case: &Case<'_>, mut made: Proposal) -> Proposal {
     made.costs(format!("{} shuts that range out: a rule is added first", shut.join(", ")))
 }
 
-/// Health checks from 100.64.0.0/10 instead of the load balancer's own address.
+/// Health checks from the range that the cloud reserves for them instead of the load balancer's own address.
 fn probe_source(case: &Case<'_>) -> Option<Proposal> {
     let (balancer, listener) = case.listener()?;
     let check = listener.profile.health_check.as_ref()?;
@@ -188,28 +191,23 @@ fn probe_source(case: &Case<'_>) -> Option<Proposal> {
         return None;
     }
     let place = place(case)?;
-    let mut made = Proposal::new(
-        "probe-source",
-        20,
-        format!(
-            "health checks of {} port {} from 100.64.0.0/10",
-            place.owner.short(),
-            listener.port
-        ),
-    )
-    .ask(
-        "the account has the non-VIP health check source",
-        "accounts since 2023-02-24 have it; others ask with a ticket",
-    )
-    .costs("a node firewall has to let 100.64.0.0/10 in; security groups do so by themselves");
+    let (range, field) = (probe_range(case.cluster()), &place.object.reserved_probes);
+    let title =
+        format!("health checks of {} port {} from {range}", place.owner.short(), listener.port);
+    let mut made =
+        Proposal::new("probe-source", 20, title).ask(field.condition.0, field.condition.1).costs(
+            format!("a node firewall has to let {range} in; security groups do so by themselves"),
+        );
+    for cost in field.costs {
+        made = made.costs(*cost);
+    }
     if listener.protocol.layer() == Layer::L4 {
-        let check =
-            Tree::map([("enable", Tree::bare("true")), ("sourceIpType", Tree::number(1u32))]);
+        let check = Tree::map([("enable", Tree::bare("true")), (field.name, Tree::number(1u32))]);
         made = configure(case, made, &place, ("healthCheck", check));
     } else {
         made = made.types(format!(
-            "in the console, load balancer {}: health check source 100.64 for each rule of port {}",
-            balancer.name, listener.port
+            "in the console, load balancer {}: {} for each rule of port {}",
+            balancer.name, place.object.reserved_probes_in_console, listener.port
         ));
     }
     let fact = case.cluster().load_balancers.iter().find(|fact| fact.vip == balancer.vip);

@@ -11,6 +11,7 @@ use uturn_path::{Engine, WalkError, what_if};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use super::CaseState;
+use crate::outcomes::outcomes_and_reasons;
 
 /// How bad a flow is: the share that gets no answer, the share that is not
 /// answered at once, and the longest wait for an answer.
@@ -63,13 +64,13 @@ impl Harm {
         if self.failing.is_none() {
             return "fine".to_owned();
         }
-        let mut summary = format!("{:.0} % not answered at once", self.failing.get() * 100.0);
+        let mut said = format!("{:.0} % not answered at once", self.failing.get() * 100.0);
         if !self.lost.is_none() {
-            summary.push_str(&format!(", {:.0} % not at all", self.lost.get() * 100.0));
+            said.push_str(&format!(", {:.0} % not at all", self.lost.get() * 100.0));
         } else if self.wait > 0.0 {
-            summary.push_str(&format!(", up to {} s", self.wait));
+            said.push_str(&format!(", up to {} s", self.wait));
         }
-        summary
+        said
     }
 }
 
@@ -90,21 +91,7 @@ impl CaseState {
     /// In a line: `hangs (security-group)`, `0 of 3 targets answer`.
     pub fn summary(&self) -> String {
         match self {
-            Self::Flow { outcomes, mechanisms, .. } => {
-                let ends: Vec<String> = outcomes
-                    .iter()
-                    .map(|(outcome, share)| match share.is_all() {
-                        true => outcome.to_string(),
-                        false => format!("{:.0} % {outcome}", share.get() * 100.0),
-                    })
-                    .collect();
-                let why: Vec<&str> =
-                    mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
-                match why.as_slice() {
-                    [] => ends.join(", "),
-                    some => format!("{} ({})", ends.join(", "), some.join(", ")),
-                }
-            }
+            Self::Flow { outcomes, mechanisms, .. } => outcomes_and_reasons(outcomes, mechanisms),
             Self::Probes { alive, of, .. } => format!("{alive} of {of} targets answer"),
         }
     }
@@ -180,8 +167,8 @@ impl AllFlows {
         keys.sort();
         for key in keys {
             let Some(now) = self.pods.get(key) else { continue };
-            if let Some(harm) = worse_class(&before.pods[key], now, given_up) {
-                return Some(harm);
+            if let Some(said) = worse_class(&before.pods[key], now, given_up) {
+                return Some(said);
             }
         }
         let mut flows: Vec<_> = before.others.iter().collect();

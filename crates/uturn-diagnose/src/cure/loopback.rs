@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_lb::cloud::{KubeProxyBuilds, Setting, SettingOf};
-use uturn_model::lb::{ProbeSource, TargetKind};
+use uturn_model::lb::{StatedProbeSource, TargetKind};
 use uturn_model::service::{IpMode, Policy, ServiceKind};
 use uturn_model::{
     Family, Mechanism, NamespacedName, ObjectKind, ObjectRef, ProxyMode, Service, Variant,
@@ -104,7 +104,7 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
     );
     made = made
         .costs("traffic of the cluster's own goes past the load balancer: its weights, limits and logs do not see it")
-        .costs("the controller moves the health checks to 100.64.0.0/10: a node firewall has to let it in");
+        .costs(format!("the controller moves the health checks to {}: a node firewall has to let it in", cloud::probe_range(case.cluster())));
     for service in unasked(case, vip, builds.request) {
         made = made.edit(
             service.object(),
@@ -118,7 +118,7 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
 /// The controller moves the source of health checks along.
 fn probes_follow(case: &Case<'_>, vip: IpAddr, made: Proposal) -> Proposal {
     let fact = case.cluster().load_balancers.iter().find(|fact| fact.vip == vip);
-    if fact.is_none_or(|fact| fact.probe_source != Some(ProbeSource::Vip)) {
+    if fact.is_none_or(|fact| fact.probe_source != Some(StatedProbeSource::Vip)) {
         return made;
     }
     let reserved = Change::Set(Tree::text("reserved"));

@@ -14,7 +14,7 @@ use uturn_model::cluster::Provider;
 use uturn_model::dns::Dns;
 use uturn_model::network::{Network, NetworkMode, Transport};
 use uturn_model::proxy::LocalDetector;
-use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
+use uturn_model::service::{IpMode, LbIngress, ServicePort, TargetPort};
 use uturn_model::*;
 
 pub(crate) fn origin() -> Origin {
@@ -91,28 +91,9 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
 /// `shop/…` with a cluster IP and port 80.
 pub(crate) fn service(text: &str, cluster_ip: &str) -> Service {
     Service {
-        name: NamespacedName::new("shop", text).unwrap(),
-        labels: Labels::new(),
-        annotations: Labels::new(),
-        kind: ServiceKind::ClusterIp,
         cluster_ips: vec![ip(cluster_ip)],
-        headless: false,
         ports: vec![service_port(None, Protocol::Tcp, 80)],
-        selector: None,
-        external_ips: Vec::new(),
-        external_policy: Policy::Cluster,
-        internal_policy: Policy::Cluster,
-        affinity_seconds: None,
-        source_ranges: Vec::new(),
-        health_check_node_port: None,
-        allocates_node_ports: true,
-        publishes_not_ready: false,
-        traffic_distribution: None,
-        load_balancer_class: None,
-        families: Vec::new(),
-        load_balancer: Vec::new(),
-        unjudged: Vec::new(),
-        origin: origin(),
+        ..Service::new(NamespacedName::new("shop", text).unwrap(), origin())
     }
 }
 

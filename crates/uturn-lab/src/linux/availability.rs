@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::sync::OnceLock;
 
-use uturn_lb::l7::steer;
+use uturn_lb::steer;
 
 use super::namespace::Namespace;
 use super::netlink::{End, Netlink};

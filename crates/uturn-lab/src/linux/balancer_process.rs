@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use rustix::fs::{OFlags, fcntl_setfl};
-use uturn_lb::l7::Event;
+use uturn_lb::event::Event;
 use uturn_model::LoadBalancer;
 use uturn_snapshot::write_load_balancers;
 

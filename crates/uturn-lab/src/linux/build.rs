@@ -13,27 +13,20 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ipnet::IpNet;
 use uturn_model::lb::Scope;
 use uturn_model::network::{Network, NetworkMode, Transport};
-use uturn_model::node::RpFilter;
 use uturn_model::{Client, Cluster, Family, Name, NamespacedName, Node, Pod};
 
 use super::edge::Edge;
+use super::kernel_settings::{fabric_kernel, node_kernel};
+use super::links::{ROUTER, Wire, everything, mac, namespace, uplink};
 use super::namespace::Namespace;
-use super::netlink::{End, Index, Mac, Netlink, Via};
+use super::netlink::{Netlink, Via};
 use super::state::Run;
 use super::system::During;
 use super::{pods, public, tunnel};
 use crate::{LabError, Plan};
-
-/// The link-local address of the router at the other end of each link.
-pub(crate) const ROUTER: [IpAddr; 2] = [
-    IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1)),
-    IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1)),
-];
 
 /// A cluster made of namespaces, which are removed when it is dropped.
 #[derive(Debug)]
@@ -166,43 +159,6 @@ impl Twin {
     }
 }
 
-/// What a node's links are called in the fabric.
-pub(crate) fn links_of(network: &Network, number: usize) -> Vec<String> {
-    match network.mode.value {
-        NetworkMode::GlobalRouter | NetworkMode::Routed => vec![uplink(number)],
-        NetworkMode::VpcCni => vec![uplink(number), pods::card(number)],
-    }
-}
-
-/// What a node's link is called in the fabric.
-pub(crate) fn uplink(number: usize) -> String {
-    format!("n{number}")
-}
-
-/// A veth pair, seen from one end.
-pub(crate) struct Wire {
-    pub(crate) here: String,
-    pub(crate) there: &'static str,
-    /// The other end's hardware.
-    pub(crate) mac: Mac,
-}
-
-impl Wire {
-    /// Creates the pair between the calling thread's namespace and another, whose end stays down.
-    pub(crate) fn lay(
-        &self,
-        netlink: &mut Netlink,
-        mac: Mac,
-        other: &Namespace,
-    ) -> io::Result<Index> {
-        let here = End { name: &self.here, mac };
-        netlink.add_pair(&here, &End { name: self.there, mac: self.mac }, other)?;
-        let link = netlink.index(&self.here)?;
-        netlink.up(link)?;
-        Ok(link)
-    }
-}
-
 /// Discards packets to unused addresses of the cluster's ranges and to Service addresses, as the
 /// cloud does. If there is an edge, packets to addresses outside the VPC go there first.
 fn discard_unknown_addresses(network: &Network) -> io::Result<()> {
@@ -218,99 +174,4 @@ fn discard_unknown_addresses(network: &Network) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-pub(crate) fn everything(of: IpAddr) -> IpNet {
-    match of {
-        IpAddr::V4(_) => IpNet::new_assert(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
-        IpAddr::V6(_) => IpNet::new_assert(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
-    }
-}
-
-/// A hardware address that encodes its purpose and the number of its owner.
-pub(crate) fn mac(what: u8, number: usize) -> Mac {
-    let [.., high, middle, low] = number.to_be_bytes();
-    [0x02, 0x75, what, high, middle, low]
-}
-
-pub(crate) fn namespace(run: &Run, what: &str) -> Result<Namespace, LabError> {
-    // A file name has at most 255 bytes.
-    let name = run.namespace(&what[..what.len().min(200)]);
-    Namespace::new(name).during(&format!("make the namespace of {what}"))
-}
-
-/// Kernel settings of the fabric and the edge, which forward packets between nodes.
-pub(crate) fn fabric_kernel() -> io::Result<()> {
-    router_kernel(RpFilter::Off)?;
-    set_syn_retries(None)?;
-    // A VPC sends no ICMP redirects, and it forwards packets with a load balancer's source
-    // address that a node sends. The kernel would drop these as its own, since the lab has the
-    // load balancer in the same namespace.
-    for which in ["all", "default"] {
-        Namespace::set_sysctl(&format!("net/ipv4/conf/{which}/send_redirects"), "0")?;
-        Namespace::set_sysctl(&format!("net/ipv4/conf/{which}/accept_local"), "1")?;
-    }
-    Netlink::open()?.up(Index::LOOPBACK)
-}
-
-fn node_kernel(node: &Node) -> io::Result<()> {
-    set_syn_retries(Some(node))?;
-    router_kernel(node.rp_filter.unwrap_or(RpFilter::Off))?;
-    let sees = if node.bridge_rules == Some(false) { "0" } else { "1" };
-    for family in ["iptables", "ip6tables"] {
-        Namespace::set_sysctl(&format!("net/bridge/bridge-nf-call-{family}"), sees)?;
-    }
-    if node.forwards == Some(false) {
-        Namespace::set_sysctl("net/ipv4/ip_forward", "0")?;
-        set_ipv6("net/ipv6/conf/all/forwarding", "0")?;
-    }
-    Netlink::open()?.up(Index::LOOPBACK)
-}
-
-/// Sets when this namespace retransmits a SYN: as the node's kernel does or, if its version is
-/// not known, as kernels before Linux 6.5.
-pub(crate) fn set_syn_retries(node: Option<&Node>) -> io::Result<()> {
-    let version = node.and_then(Node::kernel_version);
-    let is_steady = version.is_some_and(|version| version >= (6, 5));
-    let value = if is_steady { "4" } else { "0" };
-    match Namespace::set_sysctl("net/ipv4/tcp_syn_linear_timeouts", value) {
-        // Kernels before 6.5 have no such setting.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-/// Must be called before links are created, which inherit these settings.
-fn router_kernel(rp_filter: RpFilter) -> io::Result<()> {
-    let rp_filter = match rp_filter {
-        RpFilter::Off => "0",
-        RpFilter::Strict => "1",
-        RpFilter::Loose => "2",
-    };
-    Namespace::set_sysctl("net/ipv4/ip_forward", "1")?;
-    // One client stands for many: with the default rate limits only its first connects would get
-    // an ICMP error.
-    Namespace::set_sysctl("net/ipv4/icmp_ratemask", "0")?;
-    for which in ["all", "default"] {
-        Namespace::set_sysctl(&format!("net/ipv4/conf/{which}/rp_filter"), rp_filter)?;
-    }
-    set_ipv6("net/ipv6/conf/all/forwarding", "1")?;
-    set_ipv6("net/ipv6/icmp/ratelimit", "0")?;
-    disable_address_detection()
-}
-
-/// Disables duplicate address detection, so that IPv6 addresses are usable immediately. Must be
-/// called before links are created. (A router without a usable address sends no neighbour
-/// solicitations.)
-pub(crate) fn disable_address_detection() -> io::Result<()> {
-    set_ipv6("net/ipv6/conf/all/accept_dad", "0")?;
-    set_ipv6("net/ipv6/conf/default/accept_dad", "0")
-}
-
-/// Sets an IPv6 sysctl. Does nothing if the kernel has no IPv6.
-fn set_ipv6(key: &str, value: &str) -> io::Result<()> {
-    match Namespace::set_sysctl(key, value) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }

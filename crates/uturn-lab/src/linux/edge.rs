@@ -11,10 +11,8 @@ use ipnet::IpNet;
 use uturn_model::lb::Scope;
 use uturn_model::{Client, Family};
 
-use super::build::{
-    ROUTER, Wire, disable_address_detection, everything, fabric_kernel, mac, namespace,
-    set_syn_retries,
-};
+use super::kernel_settings::{disable_address_detection, fabric_kernel, set_syn_retries};
+use super::links::{ROUTER, Wire, everything, mac, namespace};
 use super::namespace::Namespace;
 use super::netlink::{Index, Netlink, Via};
 use super::public;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use uturn_lb::l7::{Event, ProbeResult};
+use uturn_lb::event::{Event, ProbeResult};
 use uturn_model::lb::Listener;
 use uturn_model::{LoadBalancer, Protocol};
 
@@ -102,7 +102,8 @@ fn end_of(result: ProbeResult) -> ProbeEnd {
     match result {
         ProbeResult::Answered => ProbeEnd::Answered,
         ProbeResult::TimedOut => ProbeEnd::TimedOut,
-        ProbeResult::Refused => ProbeEnd::Refused,
+        // The lab's probes connect and expect no more than that.
+        ProbeResult::Refused | ProbeResult::Unexpected => ProbeEnd::Refused,
         ProbeResult::Unreachable => ProbeEnd::Unreachable,
     }
 }

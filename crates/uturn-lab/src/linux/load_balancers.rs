@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use uturn_lb::l7::Event;
+use uturn_lb::event::Event;
 use uturn_model::LoadBalancer;
 use uturn_model::lb::Scope;
 

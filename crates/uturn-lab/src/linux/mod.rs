@@ -11,6 +11,8 @@ mod health;
 mod interrupt;
 mod ipvs;
 mod kernel_parts;
+mod kernel_settings;
+mod links;
 mod load_balancers;
 mod measure;
 mod names;

@@ -29,6 +29,9 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
+/// The fabric's link that discards packets.
+pub(crate) const HOLE: &str = "hole";
+
 /// A hardware address.
 pub(crate) type Mac = [u8; 6];
 
@@ -187,8 +190,8 @@ impl Netlink {
     ///
     /// A blackhole route would not do: it makes local connects fail with an error.
     pub(crate) fn add_discarding_link(&mut self) -> io::Result<Index> {
-        self.add_dummy("hole")?;
-        let link = self.index("hole")?;
+        self.add_dummy(HOLE)?;
+        let link = self.index(HOLE)?;
         let mut message = LinkMessage::default();
         message.header.index = link.0;
         message.header.flags = LinkFlags::Up | LinkFlags::Noarp;

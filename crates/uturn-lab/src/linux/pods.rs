@@ -24,10 +24,9 @@ use uturn_kubeproxy::pod_network;
 use uturn_model::network::{Network, NetworkMode, Transport};
 use uturn_model::{Cluster, Node, Pod};
 
-use super::build::{
-    ROUTER, Twin, Wire, disable_address_detection, everything, mac, namespace, set_syn_retries,
-    uplink,
-};
+use super::build::Twin;
+use super::kernel_settings::{disable_address_detection, set_syn_retries};
+use super::links::{ROUTER, Wire, card, everything, mac, namespace, uplink};
 use super::namespace::Namespace;
 use super::netlink::{Index, Mac, Netlink, Selector, Via};
 use super::state::Run;
@@ -75,11 +74,6 @@ pub(crate) fn add_card(fabric: &Namespace, space: &Namespace, number: usize) -> 
         }
         Ok(())
     })
-}
-
-/// What a node's second card is called in the fabric.
-pub(crate) fn card(number: usize) -> String {
-    format!("e{number}")
 }
 
 /// Makes a pod on its node.

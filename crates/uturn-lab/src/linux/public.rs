@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::profile::prober;
+use uturn_lb::cloud;
 use uturn_model::lb::Scope;
 use uturn_model::{Client, Cluster, Family, LoadBalancer, Node};
 
@@ -45,14 +45,16 @@ pub(crate) fn source_address(scope: Scope, own: IpAddr) -> IpAddr {
 }
 
 /// The source addresses of health checks that do not come from a VIP.
-pub(crate) fn probers(family: Family) -> [IpAddr; 2] {
-    [Scope::Private, Scope::Public].map(|scope| source_address(scope, prober(family)))
+pub(crate) fn probers(cluster: &Cluster, family: Family) -> Vec<IpAddr> {
+    let Some(model) = cloud::model(cluster) else { return Vec::new() };
+    let prober = model.probe_ranges().prober(family);
+    [Scope::Private, Scope::Public].map(|scope| source_address(scope, prober)).into()
 }
 
 /// All source addresses of health checks, including the VIPs.
 pub(crate) fn probers_of(plan: &Plan<'_>) -> Vec<IpAddr> {
     let vips = plan.load_balancers.iter().map(|lb| lb.vip);
-    vips.chain(Family::BOTH.into_iter().flat_map(probers)).collect()
+    vips.chain(Family::BOTH.into_iter().flat_map(|family| probers(plan.cluster, family))).collect()
 }
 
 /// Whether a load balancer has this address.

@@ -13,7 +13,8 @@ use uturn_kubeproxy::pod_network;
 use uturn_model::network::{NetworkMode, Plugin};
 use uturn_model::{Cluster, Family, Node};
 
-use super::build::{Twin, mac};
+use super::build::Twin;
+use super::links::mac;
 use super::netlink::{Index, Mac, Netlink, Via, Vxlan};
 use super::system::During;
 use crate::LabError;

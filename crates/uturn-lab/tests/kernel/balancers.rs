@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use uturn_lab::ProbeEnd;
+use uturn_lb::cloud::tke::profile::PROBE_RANGES;
 use uturn_model::lb::{
     Layer, ListenerProtocol, ProbeSource, Scheduler, Source, Target, TargetKind,
 };
@@ -73,7 +74,8 @@ fn dead_target() {
 
 /// A node that has the VIP for its own drops probes that come from it, and no others.
 fn probe_source() {
-    for (source, alive) in [(ProbeSource::Vip, false), (ProbeSource::Reserved, true)] {
+    for (source, alive) in [(ProbeSource::Vip, false), (ProbeSource::Reserved(PROBE_RANGES), true)]
+    {
         let mut set = quick(2);
         forget_vips(&mut set);
         set_probe_source(&mut set, source);

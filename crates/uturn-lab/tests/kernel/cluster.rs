@@ -12,7 +12,7 @@ use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scope, Target, Ta
 use uturn_model::network::{Network, NetworkMode, Transport};
 use uturn_model::pod::{Container, ContainerPort, Phase, PodSpec};
 use uturn_model::proxy::LocalDetector;
-use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
+use uturn_model::service::{IpMode, LbIngress, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
     Cluster, Endpoint, EndpointPort, EndpointSlice, Family, IpNet, Known, Labels, LoadBalancer,
     Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Port, Protocol, ProxyMode,
@@ -142,12 +142,8 @@ fn add_service(
 ) {
     let ingress = vip.map(|vip| LbIngress { ip: Some(ip(vip)), hostname: None, mode: IpMode::Vip });
     let made = Service {
-        name: shop(service),
-        labels: Labels::new(),
-        annotations: Labels::new(),
         kind: if vip.is_some() { ServiceKind::LoadBalancer } else { ServiceKind::NodePort },
         cluster_ips: vec![ip(cluster_ip)],
-        headless: false,
         ports: vec![ServicePort {
             name: None,
             protocol: Protocol::Tcp,
@@ -156,21 +152,9 @@ fn add_service(
             node_port: Port::new(node_port),
             app_protocol: None,
         }],
-        selector: None,
-        external_ips: Vec::new(),
-        external_policy: Policy::Cluster,
-        internal_policy: Policy::Cluster,
-        affinity_seconds: None,
-        source_ranges: Vec::new(),
-        health_check_node_port: None,
-        allocates_node_ports: true,
-        publishes_not_ready: false,
-        traffic_distribution: None,
-        load_balancer_class: None,
         families: vec![Family::of(server.ips[0])],
         load_balancer: ingress.into_iter().collect(),
-        unjudged: Vec::new(),
-        origin: here(),
+        ..Service::new(shop(service), here())
     };
     let slice = EndpointSlice {
         name: shop(service),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use uturn_lab::{LabError, ProbeEnd, TargetHealth};
-use uturn_lb::cloud::tke::profile::snat;
+use uturn_lb::cloud::tke::profile::{PROBE_RANGES, snat};
 use uturn_model::lb::{ListenerProtocol, ProbeSource, Scope, TargetKind};
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::node::RpFilter;
@@ -187,11 +187,12 @@ fn node_sg() {
     for node in set.0.nodes.values_mut() {
         node.security_groups = Some(vec!["sg-nodes".into()]);
     }
-    for (source, alive, latest) in [
-        (ProbeSource::Vip, false, ProbeEnd::TimedOut),
-        (ProbeSource::Reserved, true, ProbeEnd::Answered),
-    ] {
+    for source in [ProbeSource::Vip, ProbeSource::Reserved(PROBE_RANGES)] {
         set_probe_source(&mut set, source);
+        let (alive, latest) = match source {
+            ProbeSource::Vip => (false, ProbeEnd::TimedOut),
+            ProbeSource::Reserved(_) => (true, ProbeEnd::Answered),
+        };
         let late = Outcome::Status { code: 504, after: TIMEOUT * 2 };
         let measured = hold(
             &set,
@@ -224,7 +225,7 @@ fn node_sg_one_node() {
             measured.evidence.health.iter().map(|measured| measured.alive).collect();
         assert_eq!(alive, [false, true], "{}", measured.flow.to);
     }
-    set_probe_source(&mut set, ProbeSource::Reserved);
+    set_probe_source(&mut set, ProbeSource::Reserved(PROBE_RANGES));
     let measured = &measure(&mut set, &[OUTSIDE.into()], PUBLIC_SERVICE)[0];
     assert_eq!(
         measured.counts,

@@ -5,15 +5,15 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use uturn_lab::{LabError, MeasuredFlow, Plan};
 use uturn_lb::cloud::tke::profile::snat;
-use uturn_lb::l7::{self, Event};
+use uturn_lb::config::Config;
 use uturn_model::node::RpFilter;
 use uturn_model::{Capture, Cluster, Flow, LoadBalancer, Name, Outcome, Protocol};
+use uturn_proxy::{Observer, Server};
 use uturn_snapshot::{Source, read_load_balancers};
 
 use crate::cluster::{cluster, cluster_v6};
@@ -50,12 +50,12 @@ fn balance(arguments: &[String]) {
     let [_, _, _, space, _, _, file] = arguments else { panic!("{arguments:?}") };
     let text = fs::read_to_string(file).unwrap();
     let load_balancers = read_load_balancers(Source { name: file.as_str().into(), text }).unwrap();
-    l7::enter(space).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    l7::stop_with_stdin(Arc::clone(&stop));
-    let report: Arc<dyn Fn(&Event) + Send + Sync> =
-        Arc::new(|event: &Event| println!("{}", event.to_json()));
-    l7::run(&load_balancers, &report, &stop).unwrap();
+    uturn_proxy::enter(space).unwrap();
+    let requests = uturn_proxy::requests(true).unwrap();
+    let observer: Observer = Arc::new(|event| println!("{}", event.to_json()));
+    let server = Server::start(&Config::plain(load_balancers), Some(observer)).unwrap();
+    let _ = requests.recv();
+    server.stop(Duration::ZERO);
 }
 
 fn all(only: &str) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use uturn_model::lb::{Listener, ListenerOverrides};
+use uturn_model::lb::{Listener, ListenerOverrides, ProbeRanges};
 use uturn_model::{
     Cluster, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, ObjectRef, Service,
     Text,
@@ -50,6 +50,10 @@ pub trait CloudModel: Sync {
 
     /// The range that a listener sends from when it replaces the client's address.
     fn replaced_source(&self) -> IpNet;
+
+    /// The ranges that health checks come from when they do not come from the load balancer's
+    /// own address. Security groups let them in.
+    fn probe_ranges(&self) -> ProbeRanges;
 
     /// Where users set properties of the listeners of a Service or an Ingress.
     fn overrides_place(&self, owner: Owner<'_>) -> OverridesPlace;

@@ -75,8 +75,8 @@ pub struct Network {
     pub pod_annotations: &'static [(&'static str, &'static str)],
 }
 
-/// The kind of the objects in which users set properties of listeners. Their fields are
-/// `spec.loadBalancer.l4Listeners` and `l7Listeners`, which `uturn-snapshot` reads.
+/// The kind of the objects in which users set properties of listeners. `uturn-snapshot` reads
+/// their fields.
 pub struct OverridesObject {
     /// `kind`.
     pub kind: &'static str,
@@ -84,4 +84,26 @@ pub struct OverridesObject {
     pub group: &'static str,
     /// The `apiVersion`s that are read; the first is written.
     pub versions: &'static [&'static str],
+    /// The list of listeners on layer 4 in `spec.loadBalancer`.
+    pub layer_4: &'static str,
+    /// The list of listeners on layer 7.
+    pub layer_7: &'static str,
+    /// Makes a listener on layer 7 replace the source, where it is 1.
+    pub replaced_source: OverridesField,
+    /// Makes the health checks of a listener come from the range that is reserved for them, where
+    /// it is 1; on layer 4, in the listener's `healthCheck`.
+    pub reserved_probes: OverridesField,
+    /// What to set in the console where no field makes the health checks of a listener on layer 7
+    /// come from there.
+    pub reserved_probes_in_console: &'static str,
+}
+
+/// A field that a cure sets in an [`OverridesObject`].
+pub struct OverridesField {
+    /// Its name.
+    pub name: &'static str,
+    /// What the account has to be allowed for it, and how it is.
+    pub condition: (&'static str, &'static str),
+    /// What it costs in this cloud.
+    pub costs: &'static [&'static str],
 }

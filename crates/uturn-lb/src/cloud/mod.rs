@@ -17,6 +17,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use uturn_model::lb::ProbeRanges;
 use uturn_model::network::{CloudNetwork, NetworkMode, Plugin};
 use uturn_model::{
     AddressBinding, Cloud, Cluster, Ingress, IngressClass, Name, ProxySettings, Variant, Version,
@@ -25,7 +26,7 @@ use uturn_model::{
 pub use behaviour::{
     BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
 };
-pub use entry::{CloudEntry, KubeProxyBuilds, Network, OverridesObject};
+pub use entry::{CloudEntry, KubeProxyBuilds, Network, OverridesField, OverridesObject};
 pub use traces::{
     Traces, by_host_name, by_ingress_class, by_ingress_controller, by_ingress_key,
     by_load_balancer_class, by_node_key, by_object_kind, by_provider_id, by_service_key,
@@ -61,6 +62,9 @@ pub static ALL: [&CloudEntry; 20] = [
 
 /// What readers of Facts say that they expected.
 pub const EXPECTED: Expected = tke::EXPECTED;
+
+/// The ranges that probes come from where nothing says which cloud's they are.
+pub const USUAL_PROBE_RANGES: ProbeRanges = tke::PROBE_RANGES;
 
 /// The entry of a cloud. Returns `None` if no folder and no row describes it.
 pub fn entry(cloud: Cloud) -> Option<&'static CloudEntry> {

@@ -8,7 +8,7 @@ use uturn_model::cluster::Provider;
 use uturn_model::dns::Dns;
 use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
-use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
+use uturn_model::service::{ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
     Cluster, Endpoint, EndpointPort, EndpointSlice, Family, Known, Labels, Name, NamespacedName,
     Node, Origin, Port, Protocol, ProxyMode, ProxySettings, Service, Version,
@@ -153,12 +153,8 @@ fn add(cluster: &mut Cluster, number: u32, endpoints: u32) {
     let port = |number| Port::new(number).unwrap();
     let node_port = number.is_multiple_of(10).then(|| port(30_000 + (number / 10) as u16));
     let service = Service {
-        name: name.clone(),
-        labels: Labels::new(),
-        annotations: Labels::new(),
         kind: if node_port.is_some() { ServiceKind::NodePort } else { ServiceKind::ClusterIp },
         cluster_ips: vec![cluster_ip(number)],
-        headless: false,
         ports: vec![ServicePort {
             name: None,
             protocol: Protocol::Tcp,
@@ -167,21 +163,7 @@ fn add(cluster: &mut Cluster, number: u32, endpoints: u32) {
             node_port,
             app_protocol: None,
         }],
-        selector: None,
-        external_ips: Vec::new(),
-        external_policy: Policy::Cluster,
-        internal_policy: Policy::Cluster,
-        affinity_seconds: None,
-        source_ranges: Vec::new(),
-        health_check_node_port: None,
-        allocates_node_ports: true,
-        publishes_not_ready: false,
-        traffic_distribution: None,
-        load_balancer_class: None,
-        families: Vec::new(),
-        load_balancer: Vec::new(),
-        unjudged: Vec::new(),
-        origin: origin(),
+        ..Service::new(name.clone(), origin())
     };
     let endpoint = |at: u32| Endpoint {
         address: Ipv4Addr::from_bits(

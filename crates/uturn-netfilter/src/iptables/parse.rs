@@ -1,9 +1,10 @@
 //! Parses the text of `iptables-save` line by line.
 
+mod rules;
+mod tables;
+
 use uturn_model::{Family, Origin, SourceName};
 
-use super::chain_names::ChainNames;
-use super::command::{self, Command, Setting};
 use super::other_formats::recognise;
 use super::rule::{self, Fault};
 use super::table_builder::TableBuilder;
@@ -177,84 +178,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn open(&mut self, name: &str, behind: &str, number: u32) -> Result<(), String> {
-        let name = name.trim();
-        self.has_table = true;
-        let unfinished = self.table.take();
-        let kind = TableKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
-            format!("found table {name:?}, expected raw, mangle, nat, filter or security")
-        });
-        // Rules of an unreadable table are still checked, as if they belonged to `filter`.
-        let shown = *kind.as_ref().unwrap_or(&TableKind::Filter);
-        let origin = Origin::line_of(self.file.clone(), number);
-        let count = declared(behind);
-        let table = Table { kind: shown, chains: Vec::with_capacity(count), origin };
-        self.table = Some(TableBuilder::new(table, ChainNames::with_room(count)));
-        kind?;
-        if self.kind == InputKind::Fragment {
-            self.put_back(unfinished);
-        } else if let Some(before) = unfinished {
-            let line = before.table.origin.line();
-            return Err(format!("found a new table, expected COMMIT for the one of line {line}"));
-        }
-        match self.ruleset.table(shown) {
-            Some(_) if self.kind == InputKind::Fragment => {
-                let at = self.ruleset.tables.iter().position(|table| table.kind == shown);
-                if let Some(at) = at {
-                    self.resume(at);
-                }
-                Ok(())
-            }
-            Some(before) => {
-                let line = before.origin.line();
-                Err(format!(
-                    "table {name} a second time, the first is on line {line}: are these two dumps in one file?"
-                ))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Continues an existing table, which an empty one replaces meanwhile.
-    fn resume(&mut self, at: usize) {
-        let kind = self.ruleset.tables[at].kind;
-        if let Some(parked) = self.parked.iter().position(|open| open.table.kind == kind) {
-            self.table = Some(self.parked.swap_remove(parked));
-            return;
-        }
-        let place = &mut self.ruleset.tables[at];
-        let empty = Table { kind: place.kind, chains: Vec::new(), origin: place.origin.clone() };
-        let table = std::mem::replace(place, empty);
-        let names = table.chains.iter().map(|chain| chain.name.clone()).collect();
-        self.table = Some(TableBuilder::new(table, names));
-    }
-
-    fn put_back(&mut self, open: Option<TableBuilder<'a>>) {
-        let Some(open) = open else { return };
-        let (kind, origin) = (open.table.kind, open.table.origin.clone());
-        let known = self.ruleset.tables.iter().position(|table| table.kind == kind);
-        let at = known.unwrap_or(self.ruleset.tables.len());
-        if known.is_none() {
-            self.ruleset.tables.push(Table { kind, chains: Vec::new(), origin });
-        }
-        match self.kind {
-            InputKind::Dump => self.ruleset.tables[at] = open.finish(),
-            InputKind::Fragment => self.parked.push(open),
-        }
-    }
-
     /// The origin of the text, by a line outside of any table.
     fn recognised(&self, line: &str) -> Option<&'static str> {
         let line = line.lines().next()?;
         recognise(line, self.has_table)
-    }
-
-    fn commit(&mut self) -> Result<(), String> {
-        let open = self.table.take().ok_or("found COMMIT, expected a table before it")?;
-        if self.kind == InputKind::Fragment || self.ruleset.table(open.table.kind).is_none() {
-            self.put_back(Some(open));
-        }
-        Ok(())
     }
 
     /// `:NAME POLICY [packets:bytes]`
@@ -305,114 +232,6 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Parses the first line of `text`, and returns its length.
-    fn append(
-        &mut self,
-        text: &'a str,
-        number: u32,
-        column: u32,
-        words: &mut Vec<Token<'a>>,
-    ) -> (usize, Result<(), Fault>) {
-        match token::cut(text, column, words) {
-            Ok(length) => (length, self.rules(words, number, column)),
-            Err(column) => {
-                (token::line(text), Err((column, "found a quote without its end".to_owned())))
-            }
-        }
-    }
-
-    /// Parses a rule; one with several comma-separated addresses becomes several.
-    fn rules(&mut self, words: &[Token<'a>], number: u32, column: u32) -> Result<(), Fault> {
-        // Such rules are rare, so address lists are only considered after an error.
-        let read = self.rule(words, number, column);
-        let several = read.as_ref().err().and_then(|(at, _)| {
-            words.iter().position(|word| word.column == *at && word.text.contains(','))
-        });
-        let Some(at) = several.filter(|at| is_address_list(words, *at)) else { return read };
-        for part in words[at].text.split(',') {
-            let mut words = words.to_vec();
-            words[at] = Token { text: part.to_owned().into(), ..words[at].clone() };
-            self.rules(&words, number, column)?;
-        }
-        Ok(())
-    }
-
-    /// `[packets:bytes] -A CHAIN …`
-    fn rule(&mut self, words: &[Token<'a>], number: u32, column: u32) -> Result<(), Fault> {
-        let open = self.table.as_mut().ok_or_else(|| outside(column))?;
-        let mut rest = words;
-        let mut counted = None;
-        if let Some((first, after)) =
-            rest.split_first().filter(|(first, _)| first.text.starts_with('['))
-        {
-            let read = counters(&first.text);
-            counted = Some(read.ok_or_else(|| {
-                (first.column, format!("found {:?}, expected counters: [0:0]", first.text))
-            })?);
-            rest = after;
-        }
-        let origin = Origin::line_of(self.file.clone(), number);
-        if self.kind == InputKind::Fragment {
-            // Rules for one family in a text for both.
-            let family = match rest.first().map_or("", Token::bare) {
-                "-4" | "--ipv4" => Some(Family::V4),
-                "-6" | "--ipv6" => Some(Family::V6),
-                _ => None,
-            };
-            if family.is_some_and(|family| family != self.family) {
-                return Ok(());
-            }
-            rest = &rest[usize::from(family.is_some())..];
-            let command = rest.first().and_then(|word| Command::from_word(word.bare()));
-            let setting =
-                Setting { family: self.family, origin, counted, scratch: &mut self.scratch };
-            match command {
-                Some(Command::Append) | None => {}
-                Some(command) if command.has_rule() => {
-                    return command::about_rule(open, command, rest, setting);
-                }
-                Some(command) => return command::about_chain(open, command, rest, setting.origin),
-            }
-        }
-        let origin = Origin::line_of(self.file.clone(), number);
-        let (name, rest) = match rest {
-            [append, name, rest @ ..] if matches!(append.bare(), "-A" | "--append") => (name, rest),
-            [append] if matches!(append.bare(), "-A" | "--append") => {
-                return Err((append.column, "found -A, expected a chain after it".into()));
-            }
-            [other, ..] => {
-                return Err((other.column, format!("found {:?}, expected -A CHAIN", other.text)));
-            }
-            [] => return Err((column, "found counters only, expected -A CHAIN".into())),
-        };
-        let at = match open.find(name) {
-            Some(at) => at,
-            None if command::is_built_in(open.table.kind, &name.text) => {
-                let policy = Some(Policy::Accept);
-                open.declare(&name.text, policy, Counters::default(), origin.clone())
-            }
-            None if BUILT_IN.contains(&&*name.text) => {
-                let message = format!("table {} has no chain {}", open.table.kind, name.text);
-                return Err((name.column, message));
-            }
-            None if self.kind == InputKind::Fragment && token::is_plain(&name.text) => {
-                open.declare(&name.text, None, Counters::default(), origin.clone())
-            }
-            None => {
-                let message = format!("chain {} is not declared in this table", name.text);
-                return Err((name.column, message));
-            }
-        };
-        let (family, scratch) = (self.family, &mut self.scratch);
-        open.add(at, origin, |rule, names| {
-            let jump = rule::rule(rest, family, names, rule, scratch)?;
-            if let Some(counted) = counted {
-                rule.counters = Some(Box::new(counted));
-            }
-            Ok(jump)
-        })
-    }
-
     fn end(mut self, last: u32) -> Result<Ruleset, Vec<ParseError>> {
         if let Some(foreign) = self.foreign {
             return Err(vec![foreign]);
@@ -437,23 +256,6 @@ impl<'a> Reader<'a> {
         }
         if self.errors.is_empty() { Ok(self.ruleset) } else { Err(self.errors) }
     }
-}
-
-/// An estimate of the number of chains declared in the next lines, bounded by the length of the
-/// text, so that no text reserves much more memory than its own size.
-fn declared(text: &str) -> usize {
-    const SHORT: usize = ":INPUT ACCEPT [0:0]".len();
-    let lines = text.lines().skip(1).take_while(|line| line.starts_with(':'));
-    let (count, length) =
-        lines.fold((0, 0), |(count, length), line| (count + 1, length + line.len()));
-    count.min(length / SHORT)
-}
-
-/// Whether a word is the argument of `-s` or `-d`, without `!`.
-fn is_address_list(words: &[Token<'_>], at: usize) -> bool {
-    let option = at.checked_sub(1).map_or("", |before| words[before].bare());
-    let not = at.checked_sub(2).is_some_and(|before| words[before].bare() == "!");
-    matches!(option, "-s" | "--source" | "--src" | "-d" | "--destination" | "--dst") && !not
 }
 
 fn outside(column: u32) -> Fault {

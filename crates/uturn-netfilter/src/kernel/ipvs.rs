@@ -6,13 +6,17 @@
 //! request that leaves the node traverses all of OUTPUT with its new destination, then
 //! POSTROUTING.
 
+mod index;
+mod pick;
+
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::OnceLock;
 
 use uturn_model::route::Leg;
-use uturn_model::{Evidence, Family, Share, Step, StepKind, Supposition, Text};
+use uturn_model::{Evidence, Step, StepKind, Supposition, Text};
 
+pub(super) use self::index::VirtualServerIndex;
+use self::pick::pick;
 use super::Kernel;
 use super::compile::Hook;
 use super::fib::Query;
@@ -20,116 +24,9 @@ use super::route::Routed;
 use super::walk::{OpenBranches, Tracking, Walk};
 use crate::connection::{Connection, Scheduled};
 use crate::end::{DropReason, EndKind, RejectWith};
-use crate::hash::FastMap;
-use crate::ipvs::{Forwarding, Picks, RealServer, VirtualAddress, VirtualServer, VirtualServers};
-use crate::packet::{IpProtocol, Packet, Transport};
+use crate::ipvs::Forwarding;
+use crate::packet::{IpProtocol, Transport};
 use crate::state::RouteKind;
-
-/// The virtual servers by address and by mark.
-#[derive(Debug)]
-pub(super) struct VirtualServerIndex {
-    by_address: FastMap<(IpProtocol, SocketAddr), usize>,
-    by_mark: FastMap<(Family, u32), usize>,
-    /// The texts for each virtual server, by index.
-    texts: Vec<OnceLock<ServerTexts>>,
-    /// The step text for a packet that was scheduled.
-    sent: Text,
-}
-
-/// Texts for the steps of a walk about one virtual server, built on first use.
-#[derive(Debug)]
-struct ServerTexts {
-    by: Evidence,
-    picks: Picks,
-    choices: Vec<Choice>,
-    supposed: Vec<Supposition>,
-    /// Evidence for each real server.
-    real: Vec<Evidence>,
-}
-
-/// A real server that can be picked.
-#[derive(Debug)]
-struct Choice {
-    at: usize,
-    share: Share,
-    why: Text,
-}
-
-impl ServerTexts {
-    fn new(server: &VirtualServer) -> Self {
-        let (picks, odds) = server.odds();
-        let way = |(at, share): (usize, Share)| {
-            let real = server.servers[at].address;
-            let why = format!("{real} picked one time in {}", super::xtables::one_in(share.get()));
-            Choice { at, share, why: why.into() }
-        };
-        let by = |real: &RealServer| Evidence::Ipvs {
-            server: format!("-a {} {real}", server.at).into(),
-            origin: real.origin.clone(),
-        };
-        Self {
-            by: server.by(),
-            picks,
-            choices: odds.into_iter().map(way).collect(),
-            supposed: suppositions(server, picks),
-            real: server.servers.iter().map(by).collect(),
-        }
-    }
-}
-
-impl VirtualServerIndex {
-    pub(super) fn new(servers: &VirtualServers) -> Self {
-        let mut all = Self {
-            by_address: FastMap::default(),
-            by_mark: FastMap::default(),
-            texts: Vec::with_capacity(servers.0.len()),
-            sent: "sent to a real server".into(),
-        };
-        for (at, server) in servers.0.iter().enumerate() {
-            match server.at {
-                VirtualAddress::Address { protocol, address } => {
-                    all.by_address.insert((protocol.into(), address), at);
-                }
-                VirtualAddress::Mark { mark, family } => {
-                    all.by_mark.insert((family, mark), at);
-                }
-            }
-            all.texts.push(OnceLock::new());
-        }
-        all
-    }
-
-    fn texts(&self, at: usize, server: &VirtualServer) -> &ServerTexts {
-        self.texts[at].get_or_init(|| ServerTexts::new(server))
-    }
-
-    /// The virtual server for a packet: by its mark, by its address and port, or by its address
-    /// with any port.
-    fn of(&self, packet: &Packet) -> Option<usize> {
-        let marked = || self.by_mark.get(&(packet.family(), packet.mark));
-        let protocol = packet.protocol();
-        let dst = packet.leg().dst;
-        let any = SocketAddr::new(dst.ip(), 0);
-        let found = Some(packet.mark).filter(|mark| *mark > 0).and_then(|_| marked());
-        found
-            .or_else(|| self.by_address.get(&(protocol, dst)))
-            .or_else(|| self.by_address.get(&(protocol, any)))
-            .copied()
-    }
-}
-
-/// How far IPVS has processed a packet.
-#[derive(Clone, Debug, Default)]
-pub(super) struct IpvsState {
-    /// IPVS has handled the packet: no further IPVS hook considers it.
-    pub(super) done: bool,
-    /// The real server that this branch of the walk picks.
-    pick: Option<usize>,
-    /// The scheduled request.
-    pub(super) request: Option<Rc<Scheduled>>,
-    /// The connection that only IPVS records, and conntrack does not.
-    pub(super) untracked: Option<Rc<Connection>>,
-}
 
 impl Kernel {
     /// Rewrites the source of a real server's reply to the virtual address.
@@ -344,110 +241,6 @@ impl Walk {
             settle: "the counters of rules for the protocol ipencap on the node".into(),
         });
     }
-}
-
-/// Picks a real server; branches pick the others.
-fn pick(
-    server: &VirtualServer,
-    texts: &ServerTexts,
-    walk: &mut Walk,
-    known: &[Connection],
-    open: &mut OpenBranches,
-) -> Option<usize> {
-    // Only a persistent virtual server can accept any port.
-    let any_port = matches!(server.at, VirtualAddress::Address { .. })
-        && server.at.port().is_none()
-        && server.persistence.is_none();
-    if any_port {
-        return None;
-    }
-    if let Some(kept) = kept(server, walk, known) {
-        let why = "the real server that this client had before";
-        walk.note(StepKind::Balance, why, texts.by.clone());
-        return Some(kept);
-    }
-    let (first, others) = texts.choices.split_first()?;
-    if !others.is_empty() {
-        for supposition in &texts.supposed {
-            walk.suppose(supposition.clone());
-        }
-        if texts.picks == Picks::Unknown {
-            let why =
-                format!("the scheduler {} is not modelled: as if round robin", server.scheduler);
-            walk.note_unknown(why, texts.by.clone());
-        }
-    }
-    let whole = walk.share;
-    let take = |walk: &mut Walk, way: &Choice| {
-        walk.share = whole * way.share;
-        walk.ipvs.pick = Some(way.at);
-        if way.share < Share::ALL {
-            walk.note(StepKind::Balance, way.why.clone(), texts.by.clone());
-        }
-    };
-    for other in others {
-        let mut copy = walk.fork();
-        take(&mut copy, other);
-        open.push(copy);
-    }
-    take(walk, first);
-    Some(first.at)
-}
-
-/// The real server that a persistent client keeps.
-fn kept(server: &VirtualServer, walk: &Walk, known: &[Connection]) -> Option<usize> {
-    let persistence = server.persistence?;
-    let leg = walk.packet.leg();
-    let net = |ip| uturn_model::IpNet::new(ip, persistence.prefix).ok().map(|net| net.trunc());
-    let mut earlier = known.iter().filter_map(|connection| connection.scheduled.as_ref());
-    let found = earlier.find(|earlier_request| {
-        earlier_request.address == leg.dst
-            && net(earlier_request.client.ip()) == net(leg.src.ip())
-            && earlier_request.client != leg.src
-    })?;
-    server.servers.iter().position(|real| {
-        real.address == found.real
-            || (real.address.port(), real.address.ip()) == (0, found.real.ip())
-    })
-}
-
-fn suppositions(server: &VirtualServer, picks: Picks) -> Vec<Supposition> {
-    let about = format!("the scheduler {} of {}", server.scheduler, server.at);
-    let suppose = |taken: &str, because: &str, settle: String| Supposition {
-        about: about.clone().into(),
-        taken: taken.into(),
-        because: because.into(),
-        settle: settle.into(),
-    };
-    let counts = "`ipvsadm -Ln` on the node shows the connections of each real server".to_owned();
-    let tries = "connections of several clients from several addresses".to_owned();
-    let mut all = match picks {
-        Picks::Turns | Picks::First | Picks::Unknown => Vec::new(),
-        Picks::ByLoad => vec![suppose(
-            "real servers are about equally busy",
-            "the share of each depends on the connections it has",
-            counts,
-        )],
-        Picks::ByClient => vec![suppose(
-            "every real server is as likely as its weight",
-            "a client always gets the same one, and which is not known",
-            tries,
-        )],
-        Picks::ByDestination => vec![suppose(
-            "every real server is as likely",
-            "this address always gets the same one, and which is not known",
-            counts,
-        )],
-    };
-    if server.persistence.is_some() {
-        all.push(Supposition {
-            about: format!("persistence of {}", server.at).into(),
-            taken: "the client has not been here for longer than that".into(),
-            because: "a client that has been here keeps its real server".into(),
-            settle: "`ipvsadm -Lcn` on the node".into(),
-        });
-    }
-    all
 }
 
 fn kernel_behaviour() -> Evidence {

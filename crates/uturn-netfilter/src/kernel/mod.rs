@@ -12,6 +12,7 @@ mod incomplete_capture;
 mod index;
 mod interface_name;
 mod ipvs;
+mod ipvs_state;
 mod matching;
 mod nat;
 mod nft;

@@ -7,7 +7,7 @@ use uturn_model::{Evidence, Share, Step, StepKind, Supposition, Text};
 
 use super::compile::Hook;
 use super::incomplete_capture::CaptureAssumptions;
-use super::ipvs::IpvsState;
+use super::ipvs_state::IpvsState;
 use super::step_log::StepLog;
 use super::unknown_condition::{AnswerScope, ConditionId};
 use crate::capture_gaps::UNKNOWN_INTERFACE;

@@ -104,7 +104,12 @@ impl<'a> Walk<'_, 'a> {
         };
         let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
         let Some(rule) = rule else {
-            let ways = self.engine.without_target(state.clone(), place, balancer, turned_away);
+            let ways = self.engine.without_target(
+                state.clone(),
+                balancer,
+                turned_away,
+                NotPicked::NoTarget,
+            );
             return home(ways);
         };
         // What is passed on as it came still speaks what the client spoke.
@@ -114,7 +119,12 @@ impl<'a> Walk<'_, 'a> {
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
         if shares.is_empty() {
-            let ways = self.engine.without_candidate(state.clone(), place, balancer, turned_away);
+            let ways = self.engine.without_target(
+                state.clone(),
+                balancer,
+                turned_away,
+                NotPicked::NoCandidate,
+            );
             return home(ways);
         }
         let picks_by_client = listener.profile.scheduler == Scheduler::SourceHash;
@@ -195,10 +205,11 @@ impl<'a> Walk<'_, 'a> {
         let shares = choice.shares();
         if shares.is_empty() {
             let outcome = Outcome::Status { code: 503, after: Duration::ZERO };
-            let turned_away = match rule.targets.is_empty() {
-                true => self.engine.without_target(state.clone(), place, balancer, outcome),
-                false => self.engine.without_candidate(state.clone(), place, balancer, outcome),
+            let reason = match rule.targets.is_empty() {
+                true => NotPicked::NoTarget,
+                false => NotPicked::NoCandidate,
             };
+            let turned_away = self.engine.without_target(state.clone(), balancer, outcome, reason);
             return self.answer_itself(balancer, client, asked, &state, turned_away, outcome);
         }
         let by = self.engine.by_listener(listener, rule);
@@ -366,40 +377,36 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// A load balancer that picks no target.
     fn without_target(
         &self,
-        state: PacketState,
-        place: Place,
-        balancer: usize,
-        outcome: Outcome,
-    ) -> Vec<Exchange> {
-        let why = "has no target: no node and no pod is registered";
-        self.turns_away(state, place, balancer, outcome, why, Mechanism::NoEndpoint)
-    }
-
-    fn without_candidate(
-        &self,
-        state: PacketState,
-        place: Place,
-        balancer: usize,
-        outcome: Outcome,
-    ) -> Vec<Exchange> {
-        let why = "has no target that it may pick: it avoids the client's own address";
-        self.turns_away(state, place, balancer, outcome, why, Mechanism::NoCandidate)
-    }
-
-    fn turns_away(
-        &self,
         mut state: PacketState,
-        place: Place,
         balancer: usize,
         outcome: Outcome,
-        why: &str,
-        mechanism: Mechanism,
+        reason: NotPicked,
     ) -> Vec<Exchange> {
-        state.note(place, Step::new(StepKind::Drop, why, self.by(Peer::Balancer(balancer))));
+        let (why, mechanism) = match reason {
+            NotPicked::NoTarget => {
+                ("has no target: no node and no pod is registered", Mechanism::NoEndpoint)
+            }
+            NotPicked::NoCandidate => (
+                "has no target that it may pick: it avoids the client's own address",
+                Mechanism::NoCandidate,
+            ),
+        };
+        let peer = Peer::Balancer(balancer);
+        state.note(self.place(peer), Step::new(StepKind::Drop, why, self.by(peer)));
         vec![ended(state, outcome, Some(mechanism))]
     }
+}
+
+/// Why a load balancer picks no target.
+#[derive(Clone, Copy)]
+enum NotPicked {
+    /// No target is registered.
+    NoTarget,
+    /// It may pick none of them.
+    NoCandidate,
 }
 
 /// The host and path that a request asks for.

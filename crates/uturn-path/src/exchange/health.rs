@@ -6,7 +6,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_lb::profile;
 use uturn_model::lb::{Listener, Rule, Target, TargetKind};
 use uturn_model::{Family, Mechanism, Name, Outcome, Protocol, Share};
 use uturn_netfilter::{IpProtocol, Packet, Transport};
@@ -113,7 +112,7 @@ impl<'a> Walk<'_, 'a> {
             return Ok(rule.targets.iter().map(healthy).collect());
         };
         let vip = self.engine.balancers()[balancer].vip;
-        let prober = profile::probe_address(check.source, vip);
+        let prober = check.source.address(vip);
         // What serves node ports in place of kube-proxy is not modelled.
         let is_unknown = |target: &Target| {
             matches!(target.kind, TargetKind::NodePort(_))

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_kubeproxy::pod_network;
-use uturn_lb::profile;
+use uturn_lb::cloud;
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::route::{Leg, Step, StepKind, Way};
 use uturn_model::{Evidence, Family, Node, Protocol, Text};
@@ -12,23 +12,24 @@ use uturn_netfilter::IpProtocol;
 use crate::engine::Engine;
 use crate::packet::PacketState;
 
-/// Whether an address is one that the cloud's own health checks come from: security groups
-/// let those in by themselves.
-fn is_prober(address: IpAddr) -> bool {
-    profile::prober(Family::of(address)) == address
-}
-
 impl<'a> Engine<'a> {
     /// Why security groups keep a packet out, if they do.
     pub(crate) fn shut_out(&self, groups: &[Text], state: &PacketState) -> Option<Step> {
         let leg = state.packet.leg();
-        if is_prober(leg.src.ip()) {
+        if self.is_prober(leg.src.ip()) {
             return None;
         }
         let asked = asked(state)?;
         let stop = self.judge(groups, asked, |group| &group.inbound, leg.src.ip())?;
         let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
         Some(stop.step(what, leg))
+    }
+
+    /// Whether an address is one that the cloud's own health checks come from: security groups
+    /// let those in by themselves.
+    fn is_prober(&self, address: IpAddr) -> bool {
+        let model = cloud::model(self.cluster);
+        model.is_some_and(|model| model.probe_ranges().prober(Family::of(address)) == address)
     }
 
     /// Why security groups keep a packet from leaving, if they do. Groups that say nothing of

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use uturn_model::{Destination, Evidence, Flow, Place, Text, Verdict};
 
-use super::either;
+use super::table::either;
 use crate::engine::Engine;
 use crate::error::WalkError;
 use crate::names::UnresolvedReason;

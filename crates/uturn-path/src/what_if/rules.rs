@@ -4,7 +4,7 @@
 use uturn_model::{Flow, Supposition, Text, Verdict};
 use uturn_netfilter::{Assumptions, Question, QuestionSubject};
 
-use super::either;
+use super::table::either;
 use crate::assumed::add_new;
 use crate::engine::Engine;
 use crate::error::WalkError;

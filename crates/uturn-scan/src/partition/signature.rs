@@ -213,6 +213,7 @@ mod tests {
     use uturn_model::Protocol;
     use uturn_model::lb::{LoadBalancer, Scheduler};
     use uturn_snapshot::{Source, read};
+    use uturn_testing::manifests::{facts, node};
 
     use super::*;
     use uturn_path::{Request, outline_of_listeners};
@@ -223,19 +224,7 @@ mod tests {
     /// A cluster with a Service of type LoadBalancer for each list of annotations, alike but for
     /// these, names and addresses.
     fn cluster(annotations: &[&str]) -> Cluster {
-        let mut text = "apiVersion: uturn.dev/v1alpha1
-kind: Facts
-spec:
-  provider: tke
-  network: {mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}
----
-apiVersion: v1
-kind: Node
-metadata: {name: n1}
-spec: {podCIDR: 10.1.1.0/24}
-status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
-"
-        .to_owned();
+        let mut text = facts(&["provider: tke"]) + &node(1);
         for (number, annotations) in (1..).zip(annotations) {
             let _ = writeln!(
                 text,

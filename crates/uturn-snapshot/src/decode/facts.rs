@@ -34,7 +34,7 @@
 //!   - vip: 10.0.0.100
 //!     name: lb-1
 //!     scope: private                       # or public
-//!     probeSource: vip                     # or reserved: 100.64.0.0/10
+//!     probeSource: vip                     # or reserved: a range of the cloud
 //!     securityGroups: []
 //!     listeners:
 //!     - {port: 80, protocol: HTTP, snat: false, scheduler: WRR}
@@ -50,25 +50,24 @@
 //!   declaredPortsOnly: true                # containers listen on no other ports
 //! ```
 
+mod load_balancer;
+mod security_group;
+mod words;
+
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use uturn_lb::cloud::{self, CloudEntry};
 use uturn_model::cluster::Provider;
-use uturn_model::lb::{
-    ListenerFact, ListenerProtocol, LoadBalancerFact, ProbeSource, Scheduler, Scope,
-};
-use uturn_model::network::{NetworkMode, Plugin, SecurityGroup, SecurityRule, Transport};
+use uturn_model::lb::LoadBalancerFact;
+use uturn_model::network::{NetworkMode, Plugin, SecurityGroup, Transport};
 use uturn_model::node::RpFilter;
-use uturn_model::{
-    Name, NamespacedName, Origin, Port, Protocol, ProxyMode, ServiceProxy, Text, Variant, Version,
-};
+use uturn_model::{Name, NamespacedName, Origin, ProxyMode, ServiceProxy, Text, Variant, Version};
 
-use super::objects::Objects;
-use super::value::{Loose, one_of};
+use self::load_balancer::load_balancer;
+pub(crate) use self::security_group::security_group;
 use super::{Doc, FromNode};
-use crate::document::{Node, Value, integer};
+use crate::document::{Node, Value};
 
 /// All that Facts state.
 #[derive(Clone, Debug, Default)]
@@ -115,13 +114,13 @@ pub(crate) struct NodeFacts {
 }
 
 /// Reads a Facts document.
-pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
+pub(crate) fn read(doc: &Doc<'_>, facts: &mut Facts) {
     doc.only(doc.root, &["apiVersion", "kind", "metadata", "spec"]);
     if doc.root.get("spec").is_none() {
         doc.missing(doc.root, "spec", "what is to be stated");
     }
     if let Some(spec) = doc.map(doc.root, "spec") {
-        read_spec(doc, spec, &mut objects.facts);
+        read_spec(doc, spec, facts);
     }
 }
 
@@ -278,217 +277,5 @@ impl<T: FromNode> FromStated for T {
 impl<T: FromNode> FromStated for Vec<T> {
     fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Self> {
         Some(doc.list(parent, key))
-    }
-}
-
-fn load_balancer<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<LoadBalancerFact> {
-    doc.only(node, &["vip", "name", "scope", "probeSource", "securityGroups", "listeners"]);
-    let vip = doc.need(node, "vip");
-    let security_groups = node.get("securityGroups").map(|_| doc.list(node, "securityGroups"));
-    let listeners = doc.maps(node, "listeners").filter_map(|item| listener(doc, item));
-    let listeners = listeners.collect();
-    Some(LoadBalancerFact {
-        name: doc.read(node, "name"),
-        scope: doc.read(node, "scope"),
-        probe_source: doc.read(node, "probeSource"),
-        vip: vip?,
-        security_groups,
-        listeners,
-        origin: doc.origin(node),
-    })
-}
-
-fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<ListenerFact> {
-    doc.only(node, &["port", "protocol", "snat", "scheduler"]);
-    let port = doc.need::<Port>(node, "port");
-    Some(ListenerFact {
-        protocol: doc.read(node, "protocol"),
-        snat: doc.read(node, "snat"),
-        scheduler: doc.read(node, "scheduler"),
-        port: port?,
-        origin: doc.origin(node),
-    })
-}
-
-pub(crate) fn security_group<'d>(doc: &Doc<'d>, name: &str, node: &'d Node<'d>) -> SecurityGroup {
-    doc.only(node, &["inbound", "outbound"]);
-    let rules = |key| doc.maps(node, key).filter_map(|item| security_rule(doc, item)).collect();
-    SecurityGroup {
-        name: name.into(),
-        inbound: rules("inbound"),
-        outbound: rules("outbound"),
-        origin: doc.origin(node),
-    }
-}
-
-fn security_rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<SecurityRule> {
-    doc.only(node, &["action", "protocol", "ports", "peer"]);
-    let accept = doc.need::<Action>(node, "action");
-    let protocol = doc.read::<Any<Protocol>>(node, "protocol");
-    let ports = doc.read::<Any<Ports>>(node, "ports");
-    let peer = doc.read::<Any<IpNet>>(node, "peer");
-    Some(SecurityRule {
-        accept: accept?.0,
-        protocol: protocol.and_then(|protocol| protocol.0),
-        ports: ports.and_then(|range| range.0).map(|ports| (ports.0, ports.1)),
-        peer: peer.and_then(|peer| peer.0),
-        origin: doc.origin(node),
-    })
-}
-
-struct Action(bool);
-
-impl FromNode for Action {
-    const EXPECTED: &'static str = "accept or drop";
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        one_of(node, &[("accept", true), ("drop", false)]).map(Self)
-    }
-}
-
-/// A value, or `all`.
-struct Any<T>(Option<T>);
-
-impl<T: FromNode> FromNode for Any<T> {
-    const EXPECTED: &'static str = T::EXPECTED;
-    const IS_TEXT: bool = T::IS_TEXT;
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        match node.as_str() {
-            Some("all" | "ALL") => Ok(Self(None)),
-            _ => match T::from_node(node) {
-                Ok(value) => Ok(Self(Some(value))),
-                Err(_) => Err(format!("{} or all", T::EXPECTED)),
-            },
-        }
-    }
-}
-
-struct Ports(u16, u16);
-
-impl FromNode for Ports {
-    const EXPECTED: &'static str = "a port, a range such as 30000-32768,";
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        if let Ok(port) = u16::from_node(node) {
-            return Ok(Self(port, port));
-        }
-        let text = node.as_str().ok_or_else(String::new)?;
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        match (first.trim().parse(), last.trim().parse()) {
-            (Ok(first), Ok(last)) if first <= last => Ok(Self(first, last)),
-            _ => Err(String::new()),
-        }
-    }
-}
-
-macro_rules! words {
-    ($($type:ty: $expected:literal [$($word:literal => $value:expr),* $(,)?]),* $(,)?) => {$(
-        impl FromNode for $type {
-            const EXPECTED: &'static str = $expected;
-
-            fn from_node(node: &Node<'_>) -> Result<Self, String> {
-                one_of(node, &[$(($word, $value)),*])
-            }
-        }
-    )*};
-}
-
-words!(
-    NetworkMode: "global-router, vpc-cni or routed" [
-        "global-router" => Self::GlobalRouter,
-        "vpc-cni" => Self::VpcCni,
-        "routed" => Self::Routed,
-    ],
-    Transport: "underlay or tunnel" [
-        "underlay" => Self::Underlay,
-        "tunnel" => Self::Tunnel,
-    ],
-    ProxyMode: "iptables, ipvs or nftables" [
-        "iptables" => Self::Iptables,
-        "ipvs" => Self::Ipvs,
-        "nftables" => Self::Nftables,
-    ],
-    Scope: "private or public" ["private" => Self::Private, "public" => Self::Public],
-    ProbeSource: "vip or reserved" ["vip" => Self::Vip, "reserved" => Self::Reserved],
-    ListenerProtocol: "TCP, UDP, TCP_SSL, HTTP or HTTPS" [
-        "TCP" => Self::Tcp,
-        "UDP" => Self::Udp,
-        "TCP_SSL" => Self::TcpSsl,
-        "HTTP" => Self::Http,
-        "HTTPS" => Self::Https,
-    ],
-    Scheduler: "WRR, LEAST_CONN or IP_HASH" [
-        "WRR" => Self::WeightedRoundRobin,
-        "LEAST_CONN" => Self::LeastConnections,
-        "IP_HASH" => Self::SourceHash,
-    ],
-);
-
-impl FromNode for Plugin {
-    const EXPECTED: &'static str = "a network plugin such as calico or aws-vpc-cni";
-    const IS_TEXT: bool = true;
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        let of_clouds = cloud::networks().map(|network| network.network);
-        let mut words: Vec<_> =
-            of_clouds.map(|network| (network.word, Self::OfCloud(network))).collect();
-        words.sort_by_key(|(word, _)| *word);
-        words.extend(Self::ALL.map(|(plugin, word, _)| (word, plugin)));
-        one_of(node, &words)
-    }
-}
-
-impl FromNode for ServiceProxy {
-    const EXPECTED: &'static str = "what serves Services in place of kube-proxy, or none";
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        one_of(node, &Self::ALL.map(|(proxy, word, _)| (word, proxy)))
-    }
-}
-
-impl FromNode for Provider {
-    const EXPECTED: &'static str = cloud::EXPECTED.provider;
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        let (modelled, others): (Vec<_>, Vec<_>) =
-            cloud::ALL.into_iter().partition(|entry| entry.model.is_some());
-        let words = |entries: Vec<&'static CloudEntry>| {
-            let word = |entry: &CloudEntry| (entry.cloud.word(), Self::Cloud(entry.cloud));
-            entries.into_iter().map(word).collect::<Vec<_>>()
-        };
-        one_of(node, &[words(modelled), vec![("none", Self::None)], words(others)].concat())
-    }
-}
-
-impl FromNode for Variant {
-    const EXPECTED: &'static str = cloud::EXPECTED.variant;
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        let all: Vec<_> = cloud::variants().map(|variant| (variant.word(), variant)).collect();
-        one_of(node, &all)
-    }
-}
-
-impl FromNode for Version {
-    const EXPECTED: &'static str = cloud::EXPECTED.version;
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        let version = Loose::from_node(node)?.0.parse();
-        version.map(cloud::with_known_build).map_err(|_| String::new())
-    }
-}
-
-impl FromNode for RpFilter {
-    const EXPECTED: &'static str = "0 (off), 1 (strict) or 2 (loose)";
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        let Value::Number(text) = &node.value else { return Err(String::new()) };
-        match integer(text) {
-            Some(0) => Ok(Self::Off),
-            Some(1) => Ok(Self::Strict),
-            Some(2) => Ok(Self::Loose),
-            _ => Err(String::new()),
-        }
     }
 }

@@ -3,7 +3,7 @@
 
 use uturn_model::Port;
 use uturn_model::lb::{
-    Layer, ListenerOverride, ListenerOverrides, ListenerProtocol, ProbeSource, Scheduler,
+    Layer, ListenerOverride, ListenerOverrides, ListenerProtocol, Scheduler, StatedProbeSource,
 };
 
 use super::objects::Objects;
@@ -45,8 +45,8 @@ fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>, layer: Layer) -> Option<Liste
         scheduler: parts().find_map(|part| doc.read::<Scheduler>(part, "scheduler")),
         health_check: checks.iter().find_map(|check| doc.read(check, "enable")),
         probe_source: source.map(|kind| match kind {
-            0 => ProbeSource::Vip,
-            _ => ProbeSource::Reserved,
+            0 => StatedProbeSource::Vip,
+            _ => StatedProbeSource::Reserved,
         }),
         port: port?,
         protocol: protocol?,

@@ -10,7 +10,7 @@ use crate::document::Node;
 
 use super::form::{Form, set};
 use super::probe::Probes;
-use super::values::ProbeFrom;
+use super::values::probe_source;
 
 /// The fields that a listener and its `profile` may have.
 pub(super) const FIELDS: [&str; 9] = [
@@ -124,7 +124,7 @@ fn read_health_check<'d>(
 ) -> HealthCheck {
     form.only(node, &["source", "interval", "timeout", "rise", "fall", "probe"]);
     let mut check = health_check();
-    set(&mut check.source, form.read::<ProbeFrom>(node, "source").map(|from| from.0));
+    set(&mut check.source, node.get("source").and_then(|node| probe_source(form, node)));
     let interval = Duration::from_millis(100)..=5 * MINUTE;
     let expected = "a time from 100ms to 5m";
     form.set_within(&mut check.interval, node, "interval", interval, expected);

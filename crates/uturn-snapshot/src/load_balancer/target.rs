@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::Family;
-use uturn_model::lb::{Layer, ListenerProtocol, ProbeSource, Source, Target, TargetKind};
+use uturn_model::lb::{Layer, ListenerProtocol, Source, Target, TargetKind};
 
 use crate::document::{Node, Value};
 
@@ -76,13 +76,10 @@ fn wrong_family(target: IpAddr, of_listener: &OfListener<'_>) -> Option<String> 
         return Some(format!("the target is {target}: {what} {from}"));
     }
     let check = of_listener.profile.health_check.as_ref()?;
-    let prober = match check.source {
-        ProbeSource::Vip | ProbeSource::Reserved => vip,
-        ProbeSource::Range(range) => range.addr(),
-    };
+    let prober = check.source.address(vip);
     (Family::of(prober) != family).then(|| {
         let (target, prober) = (name(family), name(Family::of(prober)));
-        format!("the target is {target}: its health checks come from {prober}; set their source")
+        format!("the target is {target}: its health checks come from {prober}")
     })
 }
 

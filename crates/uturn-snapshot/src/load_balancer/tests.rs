@@ -8,13 +8,14 @@ use std::time::Duration;
 use jsonschema::Validator;
 use serde_json::Value as Json;
 
+use uturn_lb::cloud::USUAL_PROBE_RANGES;
 use uturn_lb::config::{
     AccessLog, CertificateFiles, Config, Forward, HttpMethod, ListenerSettings, Probe,
     ProcessSettings, ProxyVersion, RuleSettings, Stickiness,
 };
 use uturn_model::Origin;
 use uturn_model::ingress::PathKind;
-use uturn_model::lb::{ProbeSource, Source as Sees};
+use uturn_model::lb::{ProbeRanges, ProbeSource, Source as Sees};
 
 use super::{read_lb_config, write_lb_config};
 use crate::document::{self, Keep};
@@ -116,7 +117,7 @@ spec:
     scheduler: LEAST_CONN
     panicThreshold: 30
     healthCheck:
-      source: 100.64.0.0/10
+      source: 10.64.0.0/10
       interval: 1s
       rise: 1
       fall: 2
@@ -179,7 +180,9 @@ fn every_field_is_read() {
     assert_eq!((profile.avoids_client, profile.next_target), (false, false));
     assert_eq!((profile.panic_threshold, &profile.passive_check), (Some(30), &None));
     let check = profile.health_check.as_ref().unwrap();
-    assert_eq!(check.source, ProbeSource::Range("100.64.0.0/10".parse().unwrap()));
+    let v4 = "10.64.0.0/10".parse().unwrap();
+    let own_range = ProbeSource::Reserved(ProbeRanges { v4, ..USUAL_PROBE_RANGES });
+    assert_eq!(check.source, own_range);
     assert_eq!(check.timeout, Duration::from_millis(500), "half of the interval");
     let settings = &served.listeners[0];
     let files = CertificateFiles {
@@ -384,7 +387,7 @@ fn faults_of_a_listener() {
         (
             format!("{{{http}, source: 'fd00:1::/64', targets: ['[fd00::1]:80']}}"),
             false,
-            &["targets[0]: the target is IPv6: its health checks come from IPv4; set their source"],
+            &["targets[0]: the target is IPv6: its health checks come from IPv4"],
         ),
         (
             rules("{host: a}"),

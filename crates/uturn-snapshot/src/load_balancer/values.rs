@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use uturn_lb::cloud;
 use uturn_model::ObjectKind;
-use uturn_model::lb::{ProbeSource, Source};
+use uturn_model::lb::{ProbeRanges, ProbeSource, Source};
 
 use crate::decode::FromNode;
 use crate::document::{Node, Value, integer};
@@ -25,20 +25,48 @@ impl FromNode for Source {
     }
 }
 
-/// Where probes come from, as load balancers state it.
-pub(super) struct ProbeFrom(pub(super) ProbeSource);
+/// Reads where probes come from: a word, a range, or a range for each family.
+pub(super) fn probe_source<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<ProbeSource> {
+    if matches!(node.value, Value::Map(_)) {
+        form.only(node, &["v4", "v6"]);
+        let (v4, v6) = (form.need(node, "v4"), form.need(node, "v6"));
+        return Some(ProbeSource::Reserved(ProbeRanges { v4: v4?, v6: v6? }));
+    }
+    form.value::<ProbeFrom>(node).map(|from| from.0)
+}
+
+struct ProbeFrom(ProbeSource);
 
 impl FromNode for ProbeFrom {
     const EXPECTED: &'static str = "vip, reserved, or a range such as 100.64.0.0/10";
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        let source = match node.as_str() {
-            Some("vip") => ProbeSource::Vip,
-            Some("reserved") => ProbeSource::Reserved,
-            Some(text) => ProbeSource::Range(text.parse().map_err(|_| String::new())?),
-            None => return Err(String::new()),
+        let usual = cloud::USUAL_PROBE_RANGES;
+        let text = node.as_str().ok_or_else(String::new)?;
+        let ranges = match (text, text.parse()) {
+            ("vip", _) => return Ok(Self(ProbeSource::Vip)),
+            ("reserved", _) => usual,
+            (_, Ok(IpNet::V4(v4))) => ProbeRanges { v4, ..usual },
+            (_, Ok(IpNet::V6(v6))) => ProbeRanges { v6, ..usual },
+            (_, Err(_)) => return Err(String::new()),
         };
-        Ok(Self(source))
+        Ok(Self(ProbeSource::Reserved(ranges)))
+    }
+}
+
+impl FromNode for Ipv4Net {
+    const EXPECTED: &'static str = "a range such as 100.64.0.0/10";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        node.as_str().and_then(|text| text.parse().ok()).ok_or_else(String::new)
+    }
+}
+
+impl FromNode for Ipv6Net {
+    const EXPECTED: &'static str = "a range such as fd00:64::/64";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        node.as_str().and_then(|text| text.parse().ok()).ok_or_else(String::new)
     }
 }
 

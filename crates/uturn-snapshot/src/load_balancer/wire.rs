@@ -202,7 +202,7 @@ documents! {
 
     /// A health check.
     pub(super) struct HealthCheck {
-        /// Where it comes from: `vip`, `reserved` (100.64.0.0/10), or a range.
+        /// Where it comes from: `vip`, `reserved` (100.64.0.0/10), a range, or one for each family.
         #[serde(skip_serializing_if = "Option::is_none")]
         source: Option<ProbeFrom>,
         /// The time from the begin of one check to the next.

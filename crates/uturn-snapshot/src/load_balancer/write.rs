@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::ser::Formatter;
+use uturn_lb::cloud;
 use uturn_lb::config::{self, Config, ListenerSettings, RuleSettings, Served};
 use uturn_model::{LoadBalancer, lb};
 
@@ -16,11 +17,8 @@ use super::wire::{self, Document, LbFile, List, OrNone, Time};
 /// Writes load balancers as one `List`, marked as derived, which [`super::read_load_balancers`]
 /// reads back equal.
 pub fn write_load_balancers(balancers: &[LoadBalancer]) -> String {
-    let items = balancers.iter().map(|balancer| {
-        let served = Served { derived: true, ..Served::with_defaults(balancer.clone()) };
-        document(&served)
-    });
-    text(&list(items.collect()))
+    let config = Config::plain(balancers.to_vec());
+    text(&list(config.load_balancers.iter().map(document).collect()))
 }
 
 /// Writes what a data plane serves as one `List`, which [`super::read_lb_config`] reads back
@@ -233,17 +231,30 @@ fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
 fn health_check(check: &lb::HealthCheck) -> wire::HealthCheck {
     let lb::HealthCheck { source, interval, timeout, rise, fall } = check;
     wire::HealthCheck {
-        source: Some(wire::ProbeFrom(match source {
-            lb::ProbeSource::Vip => "vip".to_owned(),
-            lb::ProbeSource::Reserved => "reserved".to_owned(),
-            lb::ProbeSource::Range(range) => range.to_string(),
-        })),
+        source: Some(probe_source(*source)),
         interval: Some(time(*interval)),
         timeout: Some(time(*timeout)),
         rise: Some(*rise),
         fall: Some(*fall),
         probe: None,
     }
+}
+
+fn probe_source(source: lb::ProbeSource) -> wire::ProbeFrom {
+    let usual = cloud::USUAL_PROBE_RANGES;
+    wire::ProbeFrom::Word(wire::ProbeWord(match source {
+        lb::ProbeSource::Vip => "vip".to_owned(),
+        lb::ProbeSource::Reserved(ranges) if ranges == usual => "reserved".to_owned(),
+        lb::ProbeSource::Reserved(ranges) if ranges.v6 == usual.v6 => ranges.v4.to_string(),
+        lb::ProbeSource::Reserved(ranges) if ranges.v4 == usual.v4 => ranges.v6.to_string(),
+        lb::ProbeSource::Reserved(lb::ProbeRanges { v4, v6 }) => {
+            let ranges = wire::ProbeRanges {
+                v4: wire::Network(v4.to_string()),
+                v6: wire::Network(v6.to_string()),
+            };
+            return wire::ProbeFrom::Ranges(ranges);
+        }
+    }))
 }
 
 /// What a rule's health checks ask.

@@ -75,24 +75,37 @@ fn read(file: &Path) -> Result<Config, Failure> {
 #[cfg(target_os = "linux")]
 fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
     use std::sync::Arc;
-    use std::sync::atomic::AtomicBool;
 
-    use uturn_lb::l7::{self, Event};
+    use uturn_proxy::{Observer, Request, Server, requests};
 
-    let config = read(&args.file)?;
-    let balancers: Vec<_> =
-        config.load_balancers.into_iter().map(|served| served.load_balancer).collect();
+    let here = |why: uturn_proxy::StartError| Failure::not_here(why.to_string());
+    let mut config = read(&args.file)?;
     if let Some(namespace) = &args.netns {
-        l7::enter(namespace).map_err(|why| Failure::not_here(why.to_string()))?;
+        uturn_proxy::enter(namespace).map_err(here)?;
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    if args.until_stdin_closes {
-        l7::stop_with_stdin(Arc::clone(&stop));
+    let requests = requests(args.until_stdin_closes).map_err(here)?;
+    let events = *printer;
+    let observer: Observer =
+        Arc::new(move |event| events.result(&format!("{}\n", event.to_json())));
+    let mut server = Server::start(&config, Some(observer)).map_err(here)?;
+    for request in requests {
+        match request {
+            Request::Reload => match read(&args.file) {
+                Ok(changed) => match server.reload(&changed) {
+                    Ok(()) => config = changed,
+                    Err(why) => printer.error(&format!("not reloaded: {why}")),
+                },
+                // It says what is wrong, and what is served stays as it is.
+                Err(failure) => drop(failure.report(printer)),
+            },
+            Request::Drain => {
+                server.stop(config.process.drain);
+                return Ok(Status::Clean);
+            }
+            Request::Stop => break,
+        }
     }
-    let printer = *printer;
-    let report: Arc<dyn Fn(&Event) + Send + Sync> =
-        Arc::new(move |event| printer.result(&format!("{}\n", event.to_json())));
-    l7::run(&balancers, &report, &stop).map_err(|why| Failure::not_here(why.to_string()))?;
+    server.stop(std::time::Duration::ZERO);
     Ok(Status::Clean)
 }
 

@@ -1,57 +1,26 @@
 //! Long lists of findings, grouped by cause.
 
-use std::fs;
-
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::common::{Folder, root, run};
+use super::common::run;
 use super::schema::assert_conforms;
+use super::shop::shop_with;
 
-/// The shop with this many more Ingresses, all of which loop; they lead to its two Services in
-/// turn.
-fn shop_with(test: &str, more: usize) -> Folder {
-    let folder = Folder::new(test);
-    for entry in fs::read_dir(root().join("examples/shop")).unwrap() {
-        let file = entry.unwrap();
-        let text = fs::read_to_string(file.path()).unwrap();
-        folder.file(file.file_name().to_str().unwrap(), &text);
-    }
-    let ingress = |at: usize| {
-        let service = if at.is_multiple_of(2) { "front" } else { "api" };
-        format!(
-            "---
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata:
-  name: more-{at}
-  namespace: shop
-  annotations: {{kubernetes.io/ingress.class: qcloud, kubernetes.io/ingress.subnetId: subnet-1}}
-spec:
-  rules:
-  - host: h{at}.example.com
-    http:
-      paths:
-      - path: /
-        pathType: ImplementationSpecific
-        backend: {{service: {{name: {service}, port: {{number: 80}}}}}}
-status: {{loadBalancer: {{ingress: [{{ip: 10.0.9.{at}}}]}}}}
-"
-        )
-    };
-    folder.file("more.yaml", &(1..=more).map(ingress).collect::<String>());
-    folder
+/// The Ingresses lead to the shop's two Services in turn.
+fn in_turn(at: usize) -> &'static str {
+    if at.is_multiple_of(2) { "front" } else { "api" }
 }
 
 #[test]
 fn a_long_list_is_grouped_by_cause() {
-    let folder = shop_with("groups-long", 24);
+    let folder = shop_with("groups-long", 24, in_turn);
     assert_snapshot!(folder.run(&["scan", "-q", "-f", "."]));
 }
 
 #[test]
 fn every_finding_is_listed_if_asked_for() {
-    let folder = shop_with("groups-all", 24);
+    let folder = shop_with("groups-all", 24, in_turn);
     let all = folder.run(&["scan", "-q", "-f", ".", "--all"]);
     assert!(all.starts_with("exit 1\n--- stdout\nFAILING "), "{all}");
     let wide = folder.run(&["scan", "-q", "-f", ".", "-o", "wide"]);
@@ -75,7 +44,7 @@ fn a_short_list_is_the_same_either_way() {
 
 #[test]
 fn json_has_the_groups() {
-    let folder = shop_with("groups-json", 24);
+    let folder = shop_with("groups-json", 24, in_turn);
     let printed = folder.run(&["scan", "-q", "-f", ".", "-o", "json"]);
     let scan: Value = serde_json::from_str(printed.split_once("--- stdout\n").unwrap().1).unwrap();
     assert_conforms("scan", &scan);

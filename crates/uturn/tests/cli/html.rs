@@ -1,12 +1,12 @@
 //! `scan -o html` and `trace -o svg`: pages and pictures that need nothing else.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::common::{Folder, root, uturn};
+use super::common::{Folder, uturn};
+use super::shop::shop_with;
 
 fn page(args: &[&str]) -> String {
     let output = uturn(&[&["scan"], args, &["-o", "html"]].concat()).output().unwrap();
@@ -77,44 +77,11 @@ fn ways_that_end_alike_are_one_picture() {
     assert_eq!(picture.matches("ways that end alike").count(), 2);
 }
 
-/// The shop with so many more Ingresses that loop.
-fn many(test: &str, more: usize) -> Folder {
-    let folder = Folder::new(test);
-    for entry in fs::read_dir(root().join("examples/shop")).unwrap() {
-        let file = entry.unwrap();
-        let text = fs::read_to_string(file.path()).unwrap();
-        folder.file(file.file_name().to_str().unwrap(), &text);
-    }
-    let ingress = |at: usize| {
-        format!(
-            "---
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata:
-  name: more-{at}
-  namespace: shop
-  annotations: {{kubernetes.io/ingress.class: qcloud, kubernetes.io/ingress.subnetId: subnet-1}}
-spec:
-  rules:
-  - host: h{at}.example.com
-    http:
-      paths:
-      - path: /
-        pathType: ImplementationSpecific
-        backend: {{service: {{name: front, port: {{number: 80}}}}}}
-status: {{loadBalancer: {{ingress: [{{ip: 10.0.9.{at}}}]}}}}
-"
-        )
-    };
-    folder.file("more.yaml", &(1..=more).map(ingress).collect::<String>());
-    folder
-}
-
 /// Of many findings with one cause the worst is shown in full and the others take a row each,
 /// and the filter finds each of them.
 #[test]
 fn findings_with_one_cause_are_folded() {
-    let folder = many("folded", 60);
+    let folder = shop_with("folded", 60, |_| "front");
     let at = folder.0.to_str().unwrap();
     let page = page(&["-f", at]);
     let output = uturn(&["scan", "-f", at, "-o", "json"]).output().unwrap();

@@ -22,5 +22,6 @@ mod partial;
 mod parts;
 mod ports;
 mod schema;
+mod shop;
 mod unjudged;
 mod walk;

@@ -11,10 +11,8 @@ use super::follow::Followed;
 use super::kernel_state::KernelState;
 use super::packet::Body;
 use super::trace::EndedPacket;
+use crate::linux::netlink::HOLE;
 use crate::linux::tunnel;
-
-/// The fabric's link that discards packets.
-pub(super) const HOLE: &str = "hole";
 
 /// Everything that was observed of a connection.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::diagnosis::HOLE;
 use super::drops::Drops;
 use super::packet::{Body, Packet};
 use super::tap::Frame;
 use crate::Sighting;
+use crate::linux::netlink::HOLE;
 
 /// How long a packet may take through a place.
 const SOON: Duration = Duration::from_millis(1);

@@ -5,10 +5,12 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::recorder::FileName;
 use crate::LabNamespace;
 use crate::linux::build::Twin;
 use crate::linux::namespace::Namespace;
+
+/// Makes a file's name out of a link's.
+pub(super) type FileName = Box<dyn Fn(&str) -> String + Send>;
 
 /// A namespace, what it is, and how the capture files of its links are named.
 pub(crate) struct Place<'a> {

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::pcap::{Captures, LONGEST};
-use super::places::places;
+use super::places::{FileName, places};
 use super::tap::{Frame, Tap};
 use crate::LabError;
 use crate::linux::build::Twin;
@@ -114,9 +114,6 @@ struct Reading {
     memory: Arc<Memory>,
     end: PipeReader,
 }
-
-/// Makes a file's name out of a link's.
-pub(super) type FileName = Box<dyn Fn(&str) -> String + Send>;
 
 impl Reading {
     fn run(mut self) -> io::Result<()> {

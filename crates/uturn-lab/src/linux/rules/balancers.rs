@@ -5,16 +5,15 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
-use uturn_lb::l7::{replaced_source, steer};
-use uturn_lb::profile::prober;
-use uturn_model::lb::{Scope, Source};
+use uturn_lb::steer;
+use uturn_model::lb::Scope;
 use uturn_model::{Cluster, Family, LoadBalancer};
 
 use super::{edge, groups, layer_4, restore_more};
 use crate::LabError;
-use crate::linux::build::everything;
 use crate::linux::call_counters::{self, Call};
 use crate::linux::health::TargetHealths;
+use crate::linux::links::everything;
 use crate::linux::namespace::Namespace;
 use crate::linux::netlink::{Index, Netlink};
 use crate::linux::system::During;
@@ -115,14 +114,8 @@ impl Site {
     }
 
     fn bind(&self) -> io::Result<()> {
-        let listeners = || self.balancers.iter().flat_map(|lb| &lb.listeners);
-        let sources = listeners().filter_map(|listener| match &listener.profile.source {
-            Source::Kept => None,
-            Source::Replaced(range) => Some(replaced_source(*range)),
-        });
         let vips = self.balancers.iter().map(|lb| lb.vip);
-        let probers = vips.clone().map(|vip| prober(Family::of(vip)));
-        let mut addresses: Vec<IpAddr> = vips.chain(probers).chain(sources).collect();
+        let mut addresses: Vec<IpAddr> = vips.chain(edge::own_sources(&self.balancers)).collect();
         addresses.sort_unstable();
         addresses.dedup();
         let mut netlink = Netlink::open()?;

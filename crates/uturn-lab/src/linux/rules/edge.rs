@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use uturn_lb::l7::replaced_source;
+use uturn_lb::source::replaced_source;
 use uturn_model::lb::{Scope, Source};
 use uturn_model::{Cluster, Family, LoadBalancer, Node};
 
-use crate::linux::build::links_of;
 use crate::linux::edge::{FROM_EDGE, TO_EDGE};
+use crate::linux::links::links_of;
 use crate::linux::public::{address_of, probers, source_address};
 
 /// Rules for the fabric: SNAT to the node's public address towards the edge, DNAT from a node's
@@ -56,7 +56,7 @@ pub(super) fn bandwidth(
     let vips = |all: &[LoadBalancer]| -> Vec<IpAddr> {
         all.iter().map(|lb| lb.vip).filter(|vip| Family::of(*vip) == family).collect()
     };
-    let probers: Vec<IpAddr> = vips(public).into_iter().chain(probers(family)).collect();
+    let probers: Vec<IpAddr> = vips(public).into_iter().chain(probers(cluster, family)).collect();
     let mut text = String::from(":NO-BANDWIDTH - [0:0]\n");
     for vip in vips(private) {
         text += &format!("-A NO-BANDWIDTH -m conntrack --ctorigdst {vip} -j RETURN\n");
@@ -87,15 +87,25 @@ pub(super) fn way_back() -> String {
     )
 }
 
-/// Rules for the edge: public load balancers use other source addresses than private ones
-/// ([`source_address`]).
-pub(super) fn source_replacements(all: &[LoadBalancer], family: Family) -> String {
-    let listeners = all.iter().flat_map(|lb| &lb.listeners);
-    let replaced = listeners.filter_map(|listener| match &listener.profile.source {
+/// The source addresses of load balancers beside the VIPs: of what they send to targets, and of
+/// health checks.
+pub(super) fn own_sources(all: &[LoadBalancer]) -> Vec<IpAddr> {
+    let listeners = || all.iter().flat_map(|lb| lb.listeners.iter().map(move |own| (lb.vip, own)));
+    let replaced = listeners().filter_map(|(_, listener)| match &listener.profile.source {
         Source::Kept => None,
         Source::Replaced(range) => Some(replaced_source(*range)),
     });
-    let mut sources: Vec<IpAddr> = replaced.chain([probers(family)[0]]).collect();
+    let probers = listeners().filter_map(|(vip, listener)| {
+        let check = listener.profile.health_check.as_ref()?;
+        Some(check.source.address(vip)).filter(|source| *source != vip)
+    });
+    replaced.chain(probers).collect()
+}
+
+/// Rules for the edge: public load balancers use other source addresses than private ones
+/// ([`source_address`]).
+pub(super) fn source_replacements(all: &[LoadBalancer], family: Family) -> String {
+    let mut sources = own_sources(all);
     sources.retain(|ip| Family::of(*ip) == family);
     sources.sort_unstable();
     sources.dedup();

@@ -9,7 +9,7 @@
 use uturn_model::network::SecurityRule;
 use uturn_model::{Cluster, Family, LoadBalancer, Protocol, Text};
 
-use crate::linux::build::links_of;
+use crate::linux::links::links_of;
 use crate::linux::public::probers;
 
 /// Rules of the mangle table for the nodes' groups.
@@ -26,7 +26,7 @@ pub(super) fn of_nodes(cluster: &Cluster, family: Family) -> String {
             text +=
                 &format!("-A POSTROUTING -o {link} -m conntrack --ctstate NEW -j SG-IN-{number}\n");
         }
-        for prober in probers(family) {
+        for prober in probers(cluster, family) {
             text += &format!("-A SG-IN-{number} -s {prober} -j RETURN\n");
         }
         text += &chain(&format!("SG-IN-{number}"), &groups.inbound, Way::In, family);

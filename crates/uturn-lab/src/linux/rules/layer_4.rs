@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use uturn_lb::decide::Choice;
-use uturn_lb::l7::replaced_source;
+use uturn_lb::source::replaced_source;
 use uturn_model::lb::{Listener, ListenerProtocol, Rule, Scheduler, Source};
 use uturn_model::{Family, LoadBalancer};
 
@@ -175,7 +175,7 @@ mod tests {
 
     use proptest::prelude::*;
     use uturn_lb::cloud::tke::profile::{clb, snat};
-    use uturn_lb::l7::{Event, ProbeResult};
+    use uturn_lb::event::{Event, ProbeResult};
     use uturn_model::lb::{Layer, Scope, Target, TargetKind};
     use uturn_model::{NamespacedName, ObjectKind, ObjectRef, Port};
 

@@ -23,7 +23,7 @@ mod words;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use uturn_model::lb::Listener;
+use uturn_model::lb::{Listener, ProbeRanges};
 use uturn_model::{Cloud, Cluster, Ingress, IngressClass, IpNet, Name, Node, Service, Text};
 
 use super::{
@@ -31,6 +31,7 @@ use super::{
     WantedListener,
 };
 
+pub use profile::PROBE_RANGES;
 pub use words::EXPECTED;
 
 /// Tencent Cloud, by the word of its Kubernetes Engine.
@@ -112,6 +113,10 @@ impl CloudModel for Tke {
 
     fn replaced_source(&self) -> IpNet {
         profile::snat_range()
+    }
+
+    fn probe_ranges(&self) -> ProbeRanges {
+        PROBE_RANGES
     }
 
     fn overrides_place(&self, owner: Owner<'_>) -> OverridesPlace {

@@ -1,16 +1,38 @@
 //! TkeServiceConfigs: what users set on the listeners that the controllers make.
 
-use uturn_model::lb::{Layer, ListenerOverride, ProbeSource, Profile};
+use uturn_model::lb::{Layer, ListenerOverride, Profile, StatedProbeSource};
 use uturn_model::{Cluster, NamespacedName};
 
 use super::{annotations, profile};
-use crate::cloud::{OverridesObject, OverridesPlace, Owner};
+use crate::cloud::{OverridesField, OverridesObject, OverridesPlace, Owner};
 
 /// The kind of these objects.
 pub(super) const OBJECT: OverridesObject = OverridesObject {
     kind: "TkeServiceConfig",
     group: "cloud.tencent.com",
     versions: &["cloud.tencent.com/v1alpha1"],
+    layer_4: "l4Listeners",
+    layer_7: "l7Listeners",
+    replaced_source: OverridesField {
+        name: "keepaliveEnable",
+        condition: (
+            "the account is allowed layer-7 SNAT and keepalive",
+            "ask for it with a ticket; without it the sync fails",
+        ),
+        costs: &[
+            "connections to servers stay open and are shared between clients",
+            "to undo it set keepaliveEnable: 0: taking the field away changes nothing",
+        ],
+    },
+    reserved_probes: OverridesField {
+        name: "sourceIpType",
+        condition: (
+            "the account has the non-VIP health check source",
+            "accounts since 2023-02-24 have it; others ask with a ticket",
+        ),
+        costs: &[],
+    },
+    reserved_probes_in_console: "health check source 100.64",
 };
 
 /// Where the listeners of a Service or an Ingress are configured: in the object that it names,
@@ -64,8 +86,8 @@ pub(super) fn apply(profile: &mut Profile, listener: &ListenerOverride) {
     set_probe_source(profile, listener.probe_source);
 }
 
-fn set_probe_source(profile: &mut Profile, source: Option<ProbeSource>) {
+fn set_probe_source(profile: &mut Profile, source: Option<StatedProbeSource>) {
     if let (Some(check), Some(source)) = (&mut profile.health_check, source) {
-        check.source = source;
+        check.source = source.with_ranges(profile::PROBE_RANGES);
     }
 }

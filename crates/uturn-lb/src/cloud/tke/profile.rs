@@ -1,12 +1,22 @@
 //! How a CLB behaves, as its documentation describes it.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use uturn_model::IpNet;
-use uturn_model::lb::{HealthCheck, Layer, PassiveCheck, ProbeSource, Profile, Scheduler, Source};
+use uturn_model::lb::{
+    HealthCheck, Layer, PassiveCheck, ProbeRanges, ProbeSource, Profile, Scheduler, Source,
+};
+use uturn_model::{IpNet, Ipv4Net, Ipv6Net};
 
 /// The range that a CLB on layer 7 sends from when it replaces the source.
 const SNAT_RANGE: &str = "100.127.0.0/16";
+
+/// The ranges that health checks come from when they do not come from the VIP. For IPv6 no range
+/// is documented; an address that nothing else has stands for it.
+pub const PROBE_RANGES: ProbeRanges = ProbeRanges {
+    v4: Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 10),
+    v6: Ipv6Net::new_assert(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0x64), 128),
+};
 
 /// The range that a CLB on layer 7 sends from when it replaces the source.
 pub fn snat_range() -> IpNet {
@@ -16,7 +26,7 @@ pub fn snat_range() -> IpNet {
 /// A CLB of which nothing is configured.
 pub fn clb(layer: Layer) -> Profile {
     let health_check = HealthCheck {
-        source: ProbeSource::Reserved,
+        source: ProbeSource::Reserved(PROBE_RANGES),
         interval: Duration::from_secs(5),
         timeout: Duration::from_secs(2),
         rise: 3,

@@ -25,7 +25,7 @@ texts! {
     /// `kept`, or a range such as `100.127.0.0/16`.
     Seen r"^(kept|[0-9A-Fa-f:.]+/[0-9]+)$"
     /// `vip`, `reserved`, or a range such as `100.64.0.0/10`.
-    ProbeFrom r"^(vip|reserved|[0-9A-Fa-f:.]+/[0-9]+)$"
+    ProbeWord r"^(vip|reserved|[0-9A-Fa-f:.]+/[0-9]+)$"
     /// A host: a name, `*.` and a name, or an IPv6 address in brackets.
     Host r"^((\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])$"
     /// A path that begins with `/`.
@@ -103,6 +103,13 @@ either! {
         /// A word or a path.
         Place(LogPlace),
     }
+    /// Where health checks come from.
+    ProbeFrom {
+        /// A word or a range.
+        Word(ProbeWord),
+        /// A range for each family.
+        Ranges(ProbeRanges),
+    }
     /// A port, a range of ports, or `all`.
     Ports {
         /// One port.
@@ -175,6 +182,17 @@ impl schemars::JsonSchema for False {
 #[cfg_attr(feature = "schema", schemars(inline, extend("minimum" = 1, "maximum" = 5)))]
 #[serde(transparent)]
 pub(in crate::load_balancer) struct CodeNumber(pub(in crate::load_balancer) u8);
+
+/// A range for each family of addresses.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(in crate::load_balancer) struct ProbeRanges {
+    /// For IPv4.
+    pub(in crate::load_balancer) v4: Network,
+    /// For IPv6.
+    pub(in crate::load_balancer) v6: Network,
+}
 
 /// Bytes in hexadecimal digits.
 #[derive(Debug, Serialize)]

@@ -1,0 +1,139 @@
+//! From verdicts to findings.
+//!
+//! Classes of clients that a target treats alike are one finding. If another object is the cause
+//! (a security group, a node), the finding is about that object and lists all the targets that it
+//! affects. A Service without endpoints because its workload is scaled to zero is a warning.
+
+mod bypass;
+mod cause;
+mod ejection;
+mod hints;
+mod not_scanned;
+mod object_faults;
+mod scanned;
+mod typos;
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use uturn_model::ObjectRef;
+use uturn_path::WalkError;
+use uturn_scan::{ScanResult, Scanner};
+
+use self::scanned::{Known, judge};
+use crate::clients::Example;
+use crate::evidence::worst;
+use crate::finding::Finding;
+
+/// At most this many nodes times Services, or nodes times listeners, are walked pair by pair.
+const MOST_PAIRS: usize = 20_000;
+
+/// Turns what a scan found, and what can be seen without one, into findings, the worst first.
+///
+/// # Errors
+/// Returns an error if a flow cannot be walked.
+pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
+    let engine = scanner.engine();
+    let known = Known::of(scanner, met);
+    let mut found = Found::default();
+    for result in met {
+        for verdict in result.verdicts.iter().filter(|verdict| verdict.can_fail()) {
+            let Some(new) = judge(&known, result, verdict)? else { continue };
+            let cause = found.cause(scanner, &new)?;
+            found.add(new, cause);
+        }
+    }
+    for (new, cause) in not_scanned::find(engine)? {
+        found.add(new, cause);
+    }
+    for new in bypass::find(engine, met)? {
+        found.add(new, None);
+    }
+    for new in ejection::find(engine, met) {
+        found.add(new, None);
+    }
+    for new in object_faults::find(engine)? {
+        found.add_written(new);
+    }
+    let mut findings = found.findings;
+    findings.sort_by_cached_key(|finding| {
+        // Of shares that are the same, sums differ in their last digits.
+        let harm =
+            (finding.share_failing.get() * finding.clients.len() as f64 * 1e6).round() as u64;
+        let order = (finding.code, finding.subject.clone(), finding.targets.clone());
+        (Reverse(finding.severity), Reverse(harm), order)
+    });
+    Ok(findings)
+}
+
+/// The findings so far, each cause once.
+#[derive(Default)]
+struct Found {
+    findings: Vec<Finding>,
+    by_subject: HashMap<ObjectRef, Vec<usize>>,
+    /// How many causes were looked for, each with a walk.
+    looked_for: usize,
+}
+
+/// At most this many causes are looked for; other findings are about their targets.
+const MOST_CAUSES: usize = 50;
+
+impl Found {
+    /// The object that causes a finding, if it is not the target.
+    fn cause(
+        &mut self,
+        scanner: &Scanner<'_, '_>,
+        new: &Finding,
+    ) -> Result<Option<ObjectRef>, WalkError> {
+        if !new.mechanism.is_some_and(cause::is_shared) || self.looked_for >= MOST_CAUSES {
+            return Ok(None);
+        }
+        self.looked_for += 1;
+        let Example::Scanned(met) = &new.example else { return Ok(None) };
+        let verdicts = scanner.explain(met)?;
+        Ok(verdicts.iter().find_map(worst).and_then(cause::of))
+    }
+
+    fn add(&mut self, mut new: Finding, cause: Option<ObjectRef>) {
+        let is_cause = cause.is_some();
+        if let Some(cause) = cause {
+            let whose = new.subject.short();
+            new.targets.iter_mut().for_each(|target| *target = format!("{whose} {target}"));
+            new.subject = cause;
+        }
+        let same_subject = self.by_subject.entry(new.subject.clone()).or_default();
+        let alike = |at: &&usize| {
+            let known = &self.findings[**at];
+            known.code == new.code
+                && known.conditions == new.conditions
+                && (is_cause
+                    || known.outcome == new.outcome
+                        && known.share_failing.is_about(new.share_failing))
+        };
+        match same_subject.iter().find(alike) {
+            Some(at) => self.findings[*at].take(new),
+            None => {
+                same_subject.push(self.findings.len());
+                self.findings.push(new);
+            }
+        }
+    }
+
+    /// Adds a finding about what is written wrong. It is more specific than what was found for the
+    /// same object by walking, and replaces that.
+    fn add_written(&mut self, new: Finding) {
+        let vague = new.code.replaces();
+        // A hint replaces no finding.
+        let is_same = |known: &&mut Finding| {
+            new.conditions.is_empty() && known.subject == new.subject && vague.contains(&known.code)
+        };
+        match self.findings.iter_mut().find(is_same) {
+            Some(known) => {
+                known.code = new.code;
+                known.severity = known.severity.max(new.severity);
+                known.written.extend(new.written);
+            }
+            None => self.add(new, None),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The dual of loopback: a call that never reaches the load balancer, although that would
+//! have done something to it.
+
+use uturn_model::lb::{Layer, Listener, LoadBalancer};
+use uturn_model::route::Place;
+use uturn_model::{Destination, Evidence, Flow, Mechanism, ObjectKind, Outcome};
+use uturn_path::{Engine, WalkError};
+use uturn_scan::ScanResult;
+
+use super::MOST_PAIRS;
+use crate::clients::{Clients, Example};
+use crate::finding::Finding;
+use crate::{Code, Observation};
+
+/// At most this many classes of clients are walked.
+const MOST: usize = 300;
+
+pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
+    let cluster = engine.cluster();
+    if cluster.nodes.len() * cluster.services.len() > MOST_PAIRS {
+        return Ok(Vec::new());
+    }
+    let mut all = Vec::new();
+    let mut walked = 0;
+    for result in met.iter().filter(|result| result.target.object.kind == ObjectKind::Service) {
+        let Destination::Address(address) = result.target.to else { continue };
+        let Some(balancer) = engine.balancers().iter().find(|lb| lb.vip == address.ip()) else {
+            continue;
+        };
+        let same = |listener: &&Listener| {
+            listener.port.number() == address.port()
+                && listener.protocol.transport() == result.target.protocol
+                && listener.rules.iter().any(|rule| rule.owner == result.target.object)
+        };
+        let Some(listener) = balancer.listeners.iter().find(same) else { continue };
+        let effects_of = effects_of(balancer, listener);
+        if effects_of.is_empty() || walked >= MOST {
+            continue;
+        }
+        walked += 1;
+        all.extend(judge(engine, result, listener, &effects_of)?);
+    }
+    Ok(all)
+}
+
+/// What a load balancer does to calls on the way.
+fn effects_of(balancer: &LoadBalancer, listener: &Listener) -> Vec<String> {
+    let mut all = Vec::new();
+    if listener.protocol.ends_tls() {
+        all.push("ends TLS".to_owned());
+    }
+    if listener.protocol.layer() == Layer::L7 {
+        all.push("routes by host and path, and sets X-Forwarded-For".to_owned());
+    }
+    if !balancer.security_groups.is_empty() {
+        let names: Vec<&str> = balancer.security_groups.iter().map(|group| &**group).collect();
+        all.push(format!("asks security group {}", names.join(", ")));
+    }
+    all
+}
+
+fn judge(
+    engine: &Engine<'_>,
+    met: &ScanResult,
+    listener: &Listener,
+    effects_of: &[String],
+) -> Result<Option<Finding>, WalkError> {
+    let Destination::Address(address) = met.target.to else { return Ok(None) };
+    let tls = listener.protocol.ends_tls();
+    let to = match listener.protocol.layer() {
+        Layer::L4 if !tls => met.target.to.clone(),
+        _ => Destination::Url {
+            tls,
+            host: address.ip().to_string().into(),
+            port: listener.port,
+            path: "/".into(),
+        },
+    };
+    let flow = Flow { to, ..met.flow() };
+    let Ok(verdicts) = engine.verdicts(&flow) else { return Ok(None) };
+    let mut hops =
+        verdicts.iter().flat_map(|verdict| &verdict.routes).flat_map(|route| &route.hops);
+    if hops.any(|hop| matches!(hop.place, Place::LoadBalancer(_))) {
+        return Ok(None);
+    }
+    let Some(verdict) = verdicts.first() else { return Ok(None) };
+    let is_broken = verdict.mechanisms.contains(&Mechanism::TlsBypassed);
+    if !is_broken && !verdict.is_fine() {
+        return Ok(None);
+    }
+    let object = &met.target.object;
+    let written = Observation {
+        place: None,
+        what: format!(
+            "the node answers for {address} itself; the load balancer, which {}, sees nothing of it",
+            effects_of.join(", and ")
+        )
+        .into(),
+        by: Evidence::object(object.clone(), engine.origin_of(object)),
+    };
+    let code = if is_broken { Code::TlsBypassed } else { Code::BalancerBypassed };
+    Ok(Some(Finding {
+        code,
+        severity: code.severity(),
+        subject: object.clone(),
+        targets: vec![met.target.label.clone()],
+        clients: Clients::pods(met.clients.pods.clone()),
+        share_failing: verdict.share_failing(),
+        outcome: verdict.outcomes.first().map_or(Outcome::AT_ONCE, |(outcome, _)| *outcome),
+        mechanism: is_broken.then_some(Mechanism::TlsBypassed),
+        example: Example::Flow(flow),
+        written: vec![written],
+        cures: Vec::new(),
+        conditions: Vec::new(),
+    }))
+}

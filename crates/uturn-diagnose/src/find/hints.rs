@@ -1,0 +1,137 @@
+//! What looks like a typo, and is one only if a condition holds: hints, each with its condition.
+
+use uturn_model::ingress::Backend;
+use uturn_model::service::{ServicePort, TargetPort};
+use uturn_model::{Cluster, Name, NamespacedName, ObjectRef, Origin, Pod, Port, Service, Unknown};
+use uturn_path::Engine;
+
+use super::object_faults::{PodsByNamespace, about};
+use super::typos::{are_names_alike, are_ports_alike, are_spelt_alike};
+use crate::finding::Finding;
+use crate::{Code, Severity};
+
+pub(crate) fn find(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    let mut all = Vec::new();
+    for service in cluster.services.values() {
+        if !cluster.extent.listeners {
+            all.extend(other_port(service, pods));
+        }
+        if service.unjudged.contains(&Unknown::Endpoints) {
+            all.extend(other_labels(cluster, service));
+        }
+    }
+    all.extend(other_backend(cluster));
+    all
+}
+
+/// A finding that matters only where its condition holds.
+fn hint(code: Code, subject: ObjectRef, origin: &Origin, what: String) -> Finding {
+    Finding { severity: Severity::Info, ..about(code, subject, origin, what) }
+}
+
+/// A target port that no container declares, where one like it is declared.
+fn other_port(service: &Service, pods: &PodsByNamespace<'_>) -> Option<Finding> {
+    let selected = pods.selected(service);
+    // A container that declares nothing may listen anywhere: a proxy beside a server, say.
+    let tells_all =
+        |pod: &&Pod| pod.spec.containers.iter().all(|container| !container.ports.is_empty());
+    if selected.is_empty() || !selected.iter().all(tells_all) {
+        return None;
+    }
+    service.ports.iter().find_map(|port| {
+        let TargetPort::Number(wanted) = port.target else { return None };
+        // The kubelet asks there how the container is: so it listens.
+        let is_known = |pod: &&Pod| is_declared(pod, wanted, port) || pod.spec.is_probed(wanted);
+        if selected.iter().any(is_known) {
+            return None;
+        }
+        let mut declared = selected.iter().flat_map(|pod| pod.spec.ports());
+        let is_like = |name: Option<&str>, number: Port| {
+            name.is_some() && name == port.name.as_deref() || are_ports_alike(number, wanted)
+        };
+        let like = declared.find(|known| {
+            known.protocol == port.protocol && is_like(known.name.as_deref(), known.port)
+        })?;
+        let named = like.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+        let what = format!(
+            "targetPort {wanted} is declared by no container of the pods it selects, and {}{named} \
+             is: is that what is meant?",
+            like.port
+        );
+        let mut finding = hint(Code::WrongPort, service.object(), &service.origin, what);
+        finding.conditions.push(format!("nothing listens on {wanted}").into());
+        Some(finding)
+    })
+}
+
+fn is_declared(pod: &Pod, wanted: Port, port: &ServicePort) -> bool {
+    pod.spec.ports().any(|known| known.port == wanted && known.protocol == port.protocol)
+}
+
+/// A selector that nothing here fits, where a workload of the namespace almost does.
+fn other_labels(cluster: &Cluster, service: &Service) -> Option<Finding> {
+    let selector = service.selector.as_ref()?;
+    let home = &service.name.namespace;
+    let mut at_home =
+        cluster.workloads.values().filter(|workload| workload.name.namespace == *home);
+    let almost = at_home.find_map(|workload| {
+        let labels = &workload.template.labels;
+        let mut off = selector.labels.iter().filter(|(key, value)| labels.get(key) != Some(value));
+        let (key, wanted) = off.next()?;
+        let has = labels.get(key)?;
+        let is_slip = off.next().is_none() && are_spelt_alike(wanted, has);
+        is_slip.then(|| (workload, key.to_owned(), wanted.to_owned(), has.to_owned()))
+    });
+    let (workload, key, wanted, has) = almost?;
+    let what = format!(
+        "nothing here makes pods with {key}: {wanted}, and those of {} have {key}: {has}: are they \
+         meant?",
+        workload.object()
+    );
+    let mut finding = hint(Code::NoEndpoints, service.object(), &service.origin, what);
+    finding.conditions.push("nothing else makes pods with its labels".into());
+    Some(finding)
+}
+
+/// Ingress backends that are not here, where a Service of almost that name is.
+fn other_backend(cluster: &Cluster) -> Vec<Finding> {
+    let mut all = Vec::new();
+    for ingress in cluster.ingresses.values() {
+        if cluster.extent.services {
+            break;
+        }
+        let home = &ingress.name.namespace;
+        let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
+        let mut known: Vec<&Name> = Vec::new();
+        for backend in paths.chain(&ingress.default_backend) {
+            let Backend::Service { name, .. } = backend else { continue };
+            if backend.is_action() {
+                continue;
+            }
+            let full = NamespacedName { namespace: home.clone(), name: name.clone() };
+            if known.contains(&name) || cluster.services.contains_key(&full) {
+                continue;
+            }
+            known.push(name);
+            let at_home = cluster.services.keys().filter(|name| name.namespace == *home);
+            let like: Vec<&str> = at_home
+                .map(|name| name.name.as_str())
+                .filter(|known| are_names_alike(known, name.as_str()))
+                .take(3)
+                .collect();
+            if like.is_empty() {
+                continue;
+            }
+            let what = format!(
+                "it leads to Service {full}, which is not among what is given; here there is {}: is \
+                 that what is meant?",
+                like.join(", ")
+            );
+            let mut finding = hint(Code::BackendMissing, ingress.object(), &ingress.origin, what);
+            finding.conditions.push(format!("Service {full} does not exist").into());
+            all.push(finding);
+        }
+    }
+    all
+}

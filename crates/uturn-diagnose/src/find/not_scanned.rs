@@ -1,0 +1,232 @@
+//! Findings that a scan of pods does not give: clients from outside, and health checks.
+
+use std::net::SocketAddr;
+
+use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
+use uturn_model::service::Policy;
+use uturn_model::{
+    Client, Destination, Evidence, Flow, Mechanism, ObjectKind, ObjectRef, Outcome, Port, Protocol,
+    Share,
+};
+use uturn_path::{Engine, Health, WalkError};
+
+use super::{MOST_PAIRS, cause};
+use crate::clients::{Clients, Example};
+use crate::evidence::worst;
+use crate::finding::Finding;
+use crate::{Code, Observation};
+
+/// A finding, and the object that causes it if that is not its subject.
+type Caused = (Finding, Option<ObjectRef>);
+
+pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
+    let cluster = engine.cluster();
+    let size = cluster.nodes.len() * cluster.services.len();
+    // Without load balancers in the status of any object, none is derived and none left out.
+    let listeners =
+        |all: &[LoadBalancer]| all.iter().map(|balancer| balancer.listeners.len()).sum::<usize>();
+    if size > MOST_PAIRS {
+        let has_any = cluster.services.values().any(|service| !service.load_balancer.is_empty())
+            || cluster.ingresses.values().any(|ingress| !ingress.load_balancer.is_empty());
+        return Ok(if has_any { vec![(not_looked_at(engine), None)] } else { Vec::new() });
+    }
+    if listeners(engine.balancers()) * cluster.nodes.len() > MOST_PAIRS {
+        return Ok(vec![(not_looked_at(engine), None)]);
+    }
+    let mut all = Vec::new();
+    for balancer in engine.balancers() {
+        for listener in &balancer.listeners {
+            all.extend(probes(engine, balancer, listener)?);
+            if balancer.scope == Scope::Public {
+                for rule in &listener.rules {
+                    all.extend(outside(engine, balancer, listener, rule)?);
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn not_looked_at(engine: &Engine<'_>) -> Finding {
+    let cluster = engine.cluster();
+    Finding {
+        code: Code::NotExamined,
+        severity: Code::NotExamined.severity(),
+        subject: ObjectRef::global(ObjectKind::Facts, "cluster"),
+        targets: vec!["health checks, and clients from outside".to_owned()],
+        clients: Clients::other(Clients::OUTSIDE),
+        share_failing: Share::NONE,
+        outcome: Outcome::AT_ONCE,
+        mechanism: None,
+        example: Example::Written,
+        written: vec![Observation {
+            place: None,
+            what: format!(
+                "{} nodes and {} Services: flows from outside and health checks are walked one by one in smaller clusters only",
+                cluster.nodes.len(),
+                cluster.services.len()
+            )
+            .into(),
+            by: Evidence::kernel("uturn"),
+        }],
+        cures: Vec::new(),
+        conditions: Vec::new(),
+    }
+}
+
+/// A client on the internet calls what a rule serves.
+fn outside(
+    engine: &Engine<'_>,
+    balancer: &LoadBalancer,
+    listener: &Listener,
+    rule: &Rule,
+) -> Result<Option<Caused>, WalkError> {
+    let flow = Flow {
+        from: Client::Outside(None),
+        to: destination(balancer, listener, rule),
+        protocol: listener.protocol.transport(),
+    };
+    let verdicts = match engine.verdicts(&flow) {
+        Ok(verdicts) => verdicts,
+        Err(WalkError::Later(_)) => return Ok(None),
+        Err(why) => return Err(why),
+    };
+    let Some((verdict, way)) = verdicts.iter().find_map(|verdict| Some((verdict, worst(verdict)?)))
+    else {
+        return Ok(None);
+    };
+    let Some(mechanism) = way.mechanisms.first().copied() else { return Ok(None) };
+    let cause = cause::is_shared(mechanism).then(|| cause::of(way)).flatten();
+    let code = Code::of(mechanism, rule.owner.kind);
+    let finding = Finding {
+        code,
+        severity: code.severity(),
+        subject: rule.owner.clone(),
+        targets: vec![label(balancer, listener, rule)],
+        clients: Clients::other(Clients::OUTSIDE),
+        share_failing: verdict.share_failing(),
+        outcome: way.outcome,
+        mechanism: Some(mechanism),
+        example: Example::Flow(flow),
+        written: Vec::new(),
+        cures: Vec::new(),
+        conditions: Vec::new(),
+    };
+    Ok(Some((finding, cause)))
+}
+
+fn destination(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> Destination {
+    let owner = rule.owner.namespaced_name();
+    let path = rule.path.as_ref().map(|(path, _)| path.clone());
+    match (rule.owner.kind, owner, listener.protocol.layer()) {
+        (ObjectKind::Ingress, Some(name), _) => {
+            Destination::Ingress { name, host: rule.host.clone(), path }
+        }
+        (_, _, Layer::L7) => Destination::Url {
+            tls: listener.protocol.ends_tls(),
+            host: rule.host.clone().unwrap_or_else(|| balancer.vip.to_string().into()),
+            port: listener.port,
+            path: path.unwrap_or_else(|| "/".into()),
+        },
+        _ if listener.protocol.ends_tls() => Destination::Url {
+            tls: true,
+            host: balancer.vip.to_string().into(),
+            port: listener.port,
+            path: "/".into(),
+        },
+        _ => Destination::Address(address(balancer, listener.port)),
+    }
+}
+
+fn address(balancer: &LoadBalancer, port: Port) -> SocketAddr {
+    SocketAddr::new(balancer.vip, port.number())
+}
+
+fn label(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> String {
+    match listener.protocol.layer() {
+        Layer::L4 => address(balancer, listener.port).to_string(),
+        Layer::L7 => {
+            let path = rule.path.as_ref().map_or("/", |(path, _)| path);
+            format!(":{} {}{path}", listener.port, rule.host.as_deref().unwrap_or("*"))
+        }
+    }
+}
+
+/// Health checks that die although the servers are well.
+fn probes(
+    engine: &Engine<'_>,
+    balancer: &LoadBalancer,
+    listener: &Listener,
+) -> Result<Option<Caused>, WalkError> {
+    if listener.profile.health_check.is_none() {
+        return Ok(None);
+    }
+    let at = (address(balancer, listener.port), listener.protocol.transport());
+    let health = engine.health(at.0, at.1)?;
+    Ok(health.and_then(|health| dead_probes(engine, listener, at, &health)))
+}
+
+fn dead_probes(
+    engine: &Engine<'_>,
+    listener: &Listener,
+    (at, protocol): (SocketAddr, Protocol),
+    health: &[Health],
+) -> Option<Caused> {
+    let owner = listener.rules.first()?.owner.clone();
+    let dead: Vec<&Health> = health.iter().filter(|health| !health.alive).collect();
+    let cluster = engine.cluster();
+    let service = cluster.services.get(&listener.rules.first()?.service);
+    let is_local = service.is_some_and(|service| service.external_policy == Policy::Local);
+    let slices = service.map(|service| cluster.slices(&service.name)).unwrap_or_default();
+    let homes = slices
+        .iter()
+        .flat_map(|slice| &slice.endpoints)
+        .filter_map(|endpoint| endpoint.node.as_ref());
+    // That no server listens is no fault of the check, nor is it that policy Local has none
+    // on that node.
+    let is_excused = |target: &&Health| {
+        let is_empty = |mechanism: &Mechanism| {
+            matches!(mechanism, Mechanism::NoEndpoint | Mechanism::WrongPort)
+        };
+        target.mechanisms.iter().all(is_empty)
+            || is_local
+                && dead.len() < health.len()
+                && !homes.clone().any(|home| Some(home) == target.node.as_ref())
+    };
+    let lost: Vec<&Health> = dead.iter().filter(|target| !is_excused(target)).copied().collect();
+    let why = |target: &&Health| {
+        let of = |mechanism: &Mechanism| {
+            !matches!(mechanism, Mechanism::NoEndpoint | Mechanism::WrongPort)
+        };
+        target.mechanisms.iter().copied().find(of)
+    };
+    let (first, mechanism) = lost.iter().find_map(|target| Some((*target, why(target)?)))?;
+    let node = first.node.as_ref().and_then(|name| cluster.nodes.get(name));
+    let cause = match mechanism {
+        Mechanism::SecurityGroup => {
+            node.and_then(|node| node.security_groups.as_ref()).map(|names| {
+                let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+                ObjectRef::global(ObjectKind::SecurityGroup, names.join(", "))
+            })
+        }
+        Mechanism::Firewall => {
+            node.map(|node| ObjectRef::global(ObjectKind::Node, node.name.as_str()))
+        }
+        _ => None,
+    };
+    let finding = Finding {
+        code: Code::ProbeBlackhole,
+        severity: Code::ProbeBlackhole.severity(),
+        subject: owner,
+        targets: vec![format!("health checks of {at}")],
+        clients: Clients::other(Clients::PROBES),
+        share_failing: Share::of(dead.len(), health.len()),
+        outcome: Outcome::Hangs,
+        mechanism: Some(mechanism),
+        example: Example::Probes(at, protocol),
+        written: Vec::new(),
+        cures: Vec::new(),
+        conditions: Vec::new(),
+    };
+    Some((finding, cause))
+}

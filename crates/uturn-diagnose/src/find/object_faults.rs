@@ -1,0 +1,340 @@
+//! Findings that need no walk: objects that cannot do what they are written for, or that will fail
+//! in a situation that has not occurred yet.
+
+use std::collections::{BTreeMap, HashMap};
+
+use uturn_lb::cloud;
+use uturn_model::ingress::{Backend, BackendPort};
+use uturn_model::lb::{Scope, TargetKind};
+use uturn_model::pod::DnsPolicy;
+use uturn_model::service::{Policy, ServiceKind, TargetPort};
+use uturn_model::{
+    Client, Cluster, Destination, Evidence, Flow, Mechanism, Name, NamespacedName, ObjectKind,
+    ObjectRef, Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Unknown,
+};
+use uturn_path::{Engine, WalkError};
+
+use super::{MOST_PAIRS, hints};
+use crate::clients::{Clients, Example};
+use crate::finding::Finding;
+use crate::{Code, Observation};
+
+pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
+    let mut all = Vec::new();
+    all.extend(request_ignored(engine));
+    let backends = backends(engine);
+    let cluster = engine.cluster();
+    // All targets of all load balancers are made for a cluster of some size only.
+    let is_small = cluster.nodes.len() * cluster.services.len() <= MOST_PAIRS;
+    // Where a backend is missing there is no target either.
+    let is_known =
+        |finding: &Finding| backends.iter().any(|other| other.subject == finding.subject);
+    if is_small {
+        all.extend(without_targets(engine).into_iter().filter(|finding| !is_known(finding)));
+        all.extend(all_registered(engine));
+    }
+    all.extend(two_owners(engine));
+    let pods = PodsByNamespace::of(cluster);
+    all.extend(named_port(engine, &pods));
+    all.extend(hints::find(engine, &pods));
+    all.extend(backends);
+    all.extend(names(engine)?);
+    Ok(all)
+}
+
+/// A finding about the text of an object.
+pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: String) -> Finding {
+    let by = Evidence::object(subject.clone(), origin.clone());
+    Finding {
+        code,
+        severity: code.severity(),
+        subject,
+        targets: Vec::new(),
+        clients: Clients::default(),
+        share_failing: Share::NONE,
+        outcome: Outcome::AT_ONCE,
+        mechanism: None,
+        example: Example::Written,
+        written: vec![Observation { place: None, what: what.into(), by }],
+        cures: Vec::new(),
+        conditions: Vec::new(),
+    }
+}
+
+/// Services that ask for their addresses to be bound, where kube-proxy does not know the request.
+fn request_ignored(engine: &Engine<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    let proxy = &cluster.proxy;
+    let Some(builds) = cloud::builds_of(proxy.variant.value) else { return Vec::new() };
+    if proxy.mode.value != ProxyMode::Ipvs || proxy.address_binding.honours_request() {
+        return Vec::new();
+    }
+    let asking = cluster.services.values().filter(|service| {
+        service.kind == ServiceKind::LoadBalancer && service.annotations.is(builds.request, "true")
+    });
+    let fixed = (builds.first_honouring)(proxy.version.value).map(|version| version.to_string());
+    let finding = |service: &Service| {
+        let what = format!(
+            "kube-proxy {} ({}) does not know {}; {} is the first that does",
+            proxy.version.value,
+            proxy.version.basis,
+            builds.request,
+            fixed.as_deref().unwrap_or("a newer line")
+        );
+        let mut finding = about(Code::RequestUnheard, service.object(), &service.origin, what);
+        if proxy.version.is_supposed() {
+            finding.conditions.push(format!("kube-proxy is {}", proxy.version.value).into());
+        }
+        finding
+    };
+    asking.map(finding).collect()
+}
+
+/// Listeners that have nowhere to send anything.
+fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
+    let mut all: Vec<Finding> = Vec::new();
+    for listener in engine.balancers().iter().flat_map(|balancer| &balancer.listeners) {
+        for rule in
+            listener.rules.iter().filter(|rule| rule.targets.is_empty() && rule.redirect.is_none())
+        {
+            let Some(service) = engine.cluster().services.get(&rule.service) else { continue };
+            if !engine.is_judged(rule) {
+                continue;
+            }
+            let label =
+                cloud::model(engine.cluster()).and_then(|model| model.target_label(service));
+            let why = match label {
+                Some(_) if engine.cluster().nodes.values().any(|node| node.supposed) => continue,
+                Some(label) if !engine.cluster().nodes.is_empty() => {
+                    format!("no node has the label {label} that {} asks for", service.object())
+                }
+                _ if service.ports.iter().all(|port| port.node_port.is_none()) => {
+                    format!("{} has no NodePort, and its pods are no targets", service.object())
+                }
+                _ => {
+                    format!("{} has neither pods nor nodes that could be targets", service.object())
+                }
+            };
+            let origin = engine.origin_of(&rule.owner);
+            let finding = about(Code::NoTargets, rule.owner.clone(), &origin, why);
+            if all.iter().all(|known| known.subject != finding.subject) {
+                all.push(finding);
+            }
+        }
+    }
+    all
+}
+
+/// Policy Local, with nodes that run no server among the targets.
+fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    let mut all: BTreeMap<NamespacedName, Finding> = BTreeMap::new();
+    let private = engine.balancers().iter().filter(|balancer| balancer.scope == Scope::Private);
+    for rule in private.flat_map(|balancer| &balancer.listeners).flat_map(|own| &own.rules) {
+        let Some(service) = cluster.services.get(&rule.service) else { continue };
+        if service.external_policy != Policy::Local || all.contains_key(&service.name) {
+            continue;
+        }
+        let slices = cluster.slices(&service.name);
+        let homes: Vec<_> = slices
+            .iter()
+            .flat_map(|slice| &slice.endpoints)
+            .filter(|endpoint| endpoint.ready)
+            .filter_map(|endpoint| endpoint.node.as_ref())
+            .collect();
+        // Where pods will run that are not there yet is not known.
+        let is_placed =
+            |pod: &NamespacedName| cluster.pods.get(pod).is_none_or(|pod| !pod.supposed);
+        let mut pods =
+            slices.iter().flat_map(|slice| &slice.endpoints).filter_map(|own| own.pod.as_ref());
+        if !pods.all(is_placed) {
+            continue;
+        }
+        let nodes = rule.targets.iter().filter_map(|target| match &target.kind {
+            TargetKind::NodePort(node) => Some(node),
+            TargetKind::Pod { .. } => None,
+        });
+        let empty = nodes.filter(|node| !homes.contains(node)).count();
+        if empty == 0 || homes.is_empty() {
+            continue;
+        }
+        let what = format!(
+            "{empty} of {} targets run no pod of {}: only health checks keep traffic from them, and when all checks fail they get it again",
+            rule.targets.len(),
+            service.object()
+        );
+        let finding = about(Code::AllNodesRegistered, service.object(), &service.origin, what);
+        all.insert(service.name.clone(), finding);
+    }
+    all.into_values().collect()
+}
+
+/// Two Services that want one address and port.
+fn two_owners(engine: &Engine<'_>) -> Vec<Finding> {
+    let mut owners: BTreeMap<_, Vec<&Service>> = BTreeMap::new();
+    for service in engine.cluster().services.values() {
+        if service.kind != ServiceKind::LoadBalancer {
+            continue;
+        }
+        for ip in service.load_balancer.iter().filter_map(|entry| entry.ip) {
+            for port in &service.ports {
+                owners.entry((ip, port.port, port.protocol)).or_default().push(service);
+            }
+        }
+    }
+    let several = owners.into_iter().filter(|(_, all)| all.len() > 1);
+    several
+        .map(|((ip, port, protocol), all)| {
+            let names: Vec<String> = all[1..].iter().map(|other| other.object().to_string()).collect();
+            let what = format!(
+                "{protocol} {ip}:{port} is {}'s and also wanted by {}: one of them gets the traffic, and which is chance",
+                all[0].object(),
+                names.join(", ")
+            );
+            about(Code::TwoOwners, all[0].object(), &all[0].origin, what)
+        })
+        .collect()
+}
+
+/// The pods that run, by namespace.
+pub(crate) struct PodsByNamespace<'a>(HashMap<&'a Name, Vec<&'a Pod>>);
+
+impl<'a> PodsByNamespace<'a> {
+    fn of(cluster: &'a Cluster) -> Self {
+        let mut all: HashMap<&Name, Vec<&Pod>> = HashMap::new();
+        for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
+            all.entry(&pod.name.namespace).or_default().push(pod);
+        }
+        Self(all)
+    }
+
+    /// Those that a Service selects.
+    pub(crate) fn selected(&self, service: &Service) -> Vec<&'a Pod> {
+        let Some(selector) = &service.selector else { return Vec::new() };
+        let at_home = self.0.get(&service.name.namespace).map_or(&[][..], Vec::as_slice);
+        at_home.iter().copied().filter(|pod| selector.matches(&pod.spec.labels)).collect()
+    }
+}
+
+/// Target ports by a name that no pod has.
+fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    let mut all = Vec::new();
+    for service in cluster.services.values() {
+        let names = service.ports.iter().filter_map(|port| match &port.target {
+            TargetPort::Name(name) => Some((name, port.protocol)),
+            TargetPort::Number(_) => None,
+        });
+        let names: Vec<_> = names.collect();
+        let has_slice =
+            cluster.slices(&service.name).iter().any(|slice| !slice.endpoints.is_empty());
+        if names.is_empty() || has_slice || service.unjudged.contains(&Unknown::Versions) {
+            continue;
+        }
+        let pods = pods.selected(service);
+        let lacks = |(name, protocol): &&(&uturn_model::Text, Protocol)| {
+            pods.iter().all(|pod| pod.spec.named_port(name, *protocol).is_none())
+        };
+        let Some((name, _)) = names.iter().find(lacks).filter(|_| !pods.is_empty()) else {
+            continue;
+        };
+        let mut known: Vec<&str> = pods
+            .iter()
+            .flat_map(|pod| pod.spec.ports())
+            .filter_map(|port| port.name.as_deref())
+            .collect();
+        known.sort_unstable();
+        known.dedup();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let what =
+            format!("targetPort {name:?} is no port of the pods it selects; they have: {known}");
+        all.push(about(Code::NamedPortMissing, service.object(), &service.origin, what));
+    }
+    all
+}
+
+/// Ingress backends that are not there.
+fn backends(engine: &Engine<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    let mut all: Vec<Finding> = Vec::new();
+    for ingress in cluster.ingresses.values() {
+        let paths = ingress.rules.iter().flat_map(|rule| &rule.paths);
+        let listed = paths.map(|path| (&*path.path, &path.backend));
+        let default = ingress.default_backend.iter().map(|backend| ("the default", backend));
+        for (path, backend) in listed.chain(default) {
+            let Backend::Service { name, port } = backend else { continue };
+            if backend.is_action() || ingress.unjudged.contains(&Unknown::Versions) {
+                continue;
+            }
+            let full =
+                NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
+            let what = match cluster.services.get(&full) {
+                // It may be somewhere else.
+                None if !cluster.extent.services => continue,
+                None => format!("{path} leads to Service {full}, which is not there"),
+                Some(service) if service.unjudged.contains(&Unknown::Versions) => continue,
+                // A name outside the cluster has the ports that its server has.
+                Some(Service { kind: ServiceKind::ExternalName(_), ports, .. })
+                    if ports.is_empty() && matches!(port, BackendPort::Number(_)) =>
+                {
+                    continue;
+                }
+                Some(service) => {
+                    let has = service.ports.iter().any(|own| match port {
+                        BackendPort::Number(number) => own.port == *number,
+                        BackendPort::Name(name) => own.name.as_ref() == Some(name),
+                    });
+                    if has {
+                        continue;
+                    }
+                    format!("{path} leads to port {port} of Service {full}, which it does not have")
+                }
+            };
+            all.push(about(Code::BackendMissing, ingress.object(), &ingress.origin, what));
+        }
+    }
+    all
+}
+
+/// Whether a Service's name has an address, asked once for all.
+fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
+    let cluster = engine.cluster();
+    let Some(corefile) = &cluster.dns.corefile else { return Ok(None) };
+    let asks = |pod: &&Pod| {
+        pod.is_alive() && !pod.spec.host_network && pod.spec.dns_policy == DnsPolicy::ClusterFirst
+    };
+    let pod = cluster.pods.values().find(asks);
+    let service = cluster.services.values().find(|service| {
+        !service.cluster_ips.is_empty()
+            && service.ports.first().is_some_and(|port| port.protocol == Protocol::Tcp)
+    });
+    let (Some(pod), Some(service)) = (pod, service) else { return Ok(None) };
+    let host =
+        format!("{}.{}.svc.{}", service.name.name, service.name.namespace, cluster.dns.domain());
+    let flow = Flow {
+        from: Client::Pod(pod.name.clone()),
+        to: Destination::Host(host.as_str().into(), service.ports[0].port),
+        protocol: Protocol::Tcp,
+    };
+    let size = cluster.nodes.len() * cluster.services.len();
+    if size > 20_000 {
+        return Ok(None);
+    }
+    let verdicts = engine.verdicts(&flow)?;
+    let is_lost =
+        |verdict: &uturn_model::Verdict| verdict.mechanisms.contains(&Mechanism::NameUnresolved);
+    if !verdicts.iter().any(is_lost) {
+        return Ok(None);
+    }
+    let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
+    let subject = ObjectRef::namespaced(ObjectKind::ConfigMap, &name);
+    let what = format!("{host} has no address, as every name of a Service");
+    let mut finding = about(Code::NameNotFound, subject, &corefile.origin, what);
+    finding.clients = Clients::other(Clients::NAMES);
+    finding.share_failing = Share::ALL;
+    finding.outcome = Outcome::NameNotFound;
+    finding.mechanism = Some(Mechanism::NameUnresolved);
+    finding.example = Example::Flow(flow);
+    finding.targets = vec![host];
+    Ok(Some(finding))
+}

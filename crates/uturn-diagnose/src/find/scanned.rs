@@ -1,0 +1,140 @@
+//! What a scan found.
+
+use std::collections::HashMap;
+
+use uturn_model::ingress::{Backend, BackendPort, IngressRule};
+use uturn_model::service::ServicePort;
+use uturn_model::{Destination, Flow, Mechanism, NamespacedName, ObjectKind, Protocol, Verdict};
+use uturn_path::{Engine, WalkError};
+use uturn_scan::{ScanResult, ScanTarget, Scanner};
+
+use crate::clients::{Clients, Example};
+use crate::evidence::worst;
+use crate::finding::{CureTitle, Finding};
+use crate::{Code, Severity};
+
+pub(super) fn judge(
+    known: &Known<'_, '_>,
+    met: &ScanResult,
+    verdict: &Verdict,
+) -> Result<Option<Finding>, WalkError> {
+    let Some(worst) = worst(verdict) else { return Ok(None) };
+    // Mechanisms are in order: the cause nearest to the client comes first.
+    let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
+    let target = &met.target;
+    let is_unseen = are_replies_unseen(known.scanner, met, mechanism)?;
+    let code = Code::of_reply(mechanism, target.object.kind, is_unseen);
+    Ok(Some(Finding {
+        code,
+        severity: severity(code, met),
+        subject: target.object.clone(),
+        targets: vec![target.label.clone()],
+        clients: Clients::pods(met.clients.pods.clone()),
+        share_failing: verdict.share_failing(),
+        outcome: worst.outcome,
+        mechanism: Some(mechanism),
+        example: Example::Scanned(Box::new(met.clone())),
+        written: Vec::new(),
+        cures: cures(known, met)?,
+        conditions: Vec::new(),
+    }))
+}
+
+/// What the scan found, by target.
+pub(super) struct Known<'e, 'a> {
+    scanner: &'e Scanner<'e, 'a>,
+    engine: &'e Engine<'a>,
+    met: HashMap<(&'e Destination, Protocol), Vec<&'e ScanResult>>,
+}
+
+impl<'e, 'a> Known<'e, 'a> {
+    pub(super) fn of(scanner: &'e Scanner<'e, 'a>, met: &'e [ScanResult]) -> Self {
+        let mut by_target: HashMap<_, Vec<&'e ScanResult>> = HashMap::new();
+        for result in met {
+            by_target.entry((&result.target.to, result.target.protocol)).or_default().push(result);
+        }
+        Self { scanner, engine: scanner.engine(), met: by_target }
+    }
+
+    /// Whether a client is answered at once by another target.
+    fn is_fine(&self, met: &ScanResult, to: &Destination) -> Result<bool, WalkError> {
+        let there = self.met.get(&(to, met.target.protocol)).into_iter().flatten();
+        let mut same = there.filter(|result| result.clients.pods.has(&met.clients));
+        if let Some(known) = same.next() {
+            return Ok(known.verdicts.iter().all(Verdict::is_fine));
+        }
+        let flow = Flow { to: to.clone(), ..met.flow() };
+        match self.engine.verdicts(&flow) {
+            Ok(verdicts) => Ok(verdicts.iter().all(Verdict::is_fine)),
+            Err(WalkError::Later(_)) => Ok(false),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+/// Whether answers go astray because a bridge shows them to no rule.
+fn are_replies_unseen(
+    scanner: &Scanner<'_, '_>,
+    met: &ScanResult,
+    mechanism: Mechanism,
+) -> Result<bool, WalkError> {
+    if mechanism != Mechanism::AsymmetricReturn || !scanner.engine().has_blind_bridges()? {
+        return Ok(false);
+    }
+    Ok(scanner.explain_worst(met)?.iter().any(Code::is_reply_unseen))
+}
+
+/// A pod that only fails to call itself is no error.
+fn severity(code: Code, met: &ScanResult) -> Severity {
+    if met.clients.itself { code.severity().min(Severity::Warning) } else { code.severity() }
+}
+
+/// The cures that a walk confirms: so far only to call the Service by its name, which never leaves
+/// the cluster's own rules.
+fn cures(known: &Known<'_, '_>, met: &ScanResult) -> Result<Vec<CureTitle>, WalkError> {
+    let target = &met.target;
+    let Some((service, port)) = service_behind(known.engine, target) else {
+        return Ok(Vec::new());
+    };
+    let to = Destination::Service(service.clone(), Some(port.port.to_string().into()));
+    if to == target.to {
+        return Ok(Vec::new());
+    }
+    let call = CureTitle { name: "call-service", text: format!("call {to}") };
+    Ok(if known.is_fine(met, &to)? { vec![call] } else { Vec::new() })
+}
+
+/// The Service and port that would answer without the load balancer.
+fn service_behind<'e>(
+    engine: &'e Engine<'_>,
+    target: &ScanTarget,
+) -> Option<(&'e NamespacedName, &'e ServicePort)> {
+    let cluster = engine.cluster();
+    match (&target.object.kind, &target.to) {
+        (ObjectKind::Ingress, Destination::Ingress { name, host, path }) => {
+            let ingress = cluster.ingresses.get(name)?;
+            let own = |rule: &&IngressRule| rule.host == *host;
+            let paths = ingress.rules.iter().filter(own).flat_map(|rule| &rule.paths);
+            let mut paths = paths.filter(|known| Some(&known.path) == path.as_ref());
+            let backend = paths.next().map(|known| &known.backend);
+            let Backend::Service { name: service, port } =
+                backend.or(ingress.default_backend.as_ref())?
+            else {
+                return None;
+            };
+            let name = NamespacedName { namespace: name.namespace.clone(), name: service.clone() };
+            let service = cluster.services.get(&name)?;
+            let port = service.ports.iter().find(|known| match port {
+                BackendPort::Number(number) => known.port == *number,
+                BackendPort::Name(name) => known.name.as_ref() == Some(name),
+            })?;
+            Some((&service.name, port))
+        }
+        (ObjectKind::Service, Destination::Address(address)) => {
+            let service = cluster.services.get(&target.object.namespaced_name()?)?;
+            let port = service.ports.iter().find(|port| port.port.number() == address.port())?;
+            Some((&service.name, port))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,172 @@
+//! The destination of a flow.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use super::InvalidFlow;
+use crate::{NamespacedName, ObjectKind, ObjectRef, Port, Text};
+
+/// The destination of a flow.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Destination {
+    /// A URL.
+    Url {
+        /// Whether the scheme is https.
+        tls: bool,
+        /// The host: a name or an address.
+        host: Text,
+        /// The port; by default, that of the scheme.
+        port: Port,
+        /// The path; at least `/`.
+        path: Text,
+    },
+    /// A name and a port.
+    Host(Text, Port),
+    /// An address and a port.
+    Address(SocketAddr),
+    /// A Service by name: its cluster IP, resolved by the pod's DNS.
+    Service(NamespacedName, Option<Text>),
+    /// An Ingress: its address, with one of its hosts and paths.
+    Ingress {
+        /// The Ingress.
+        name: NamespacedName,
+        /// The host; by default, that of the first rule.
+        host: Option<Text>,
+        /// The path; by default, the rule's first.
+        path: Option<Text>,
+    },
+    /// A pod and a port.
+    Pod(NamespacedName, Port),
+}
+
+impl Destination {
+    /// The object that it refers to, if any.
+    pub fn object(&self) -> Option<ObjectRef> {
+        match self {
+            Self::Service(name, _) => Some(ObjectRef::namespaced(ObjectKind::Service, name)),
+            Self::Ingress { name, .. } => Some(ObjectRef::namespaced(ObjectKind::Ingress, name)),
+            Self::Pod(name, _) => Some(ObjectRef::namespaced(ObjectKind::Pod, name)),
+            Self::Url { .. } | Self::Host(..) | Self::Address(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url { tls, host, port, path } => {
+                let (scheme, usual) = if *tls { ("https", 443) } else { ("http", 80) };
+                match host.parse::<std::net::Ipv6Addr>() {
+                    Ok(ip) => write!(f, "{scheme}://[{ip}]")?,
+                    Err(_) => write!(f, "{scheme}://{host}")?,
+                }
+                if port.number() != usual {
+                    write!(f, ":{port}")?;
+                }
+                f.write_str(path)
+            }
+            Self::Host(host, port) => write!(f, "{host}:{port}"),
+            Self::Address(address) => address.fmt(f),
+            Self::Service(name, None) => write!(f, "svc/{name}"),
+            Self::Service(name, Some(port)) => write!(f, "svc/{name}:{port}"),
+            Self::Ingress { name, host, path } => {
+                write!(f, "ingress/{name}")?;
+                let path = path.as_deref().unwrap_or_default();
+                match host {
+                    Some(host) => write!(f, "/{host}{path}"),
+                    None if path.is_empty() => Ok(()),
+                    None => write!(f, "/{path}"),
+                }
+            }
+            Self::Pod(name, port) => write!(f, "pod/{name}:{port}"),
+        }
+    }
+}
+
+impl FromStr for Destination {
+    type Err = InvalidFlow;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fault = |what: &str| InvalidFlow(format!("{text:?} is no target: {what}"));
+        for (scheme, tls, usual) in [("http://", false, 80), ("https://", true, 443)] {
+            if let Some(rest) = text.strip_prefix(scheme) {
+                let (authority, path) = match rest.find(['/', '?']) {
+                    Some(at) if rest[at..].starts_with('/') => rest.split_at(at),
+                    Some(_) => return Err(fault("a query needs a path before it")),
+                    None => (rest, "/"),
+                };
+                let (host, port) = host_and_port(authority).ok_or_else(|| fault("bad host"))?;
+                let port = match port {
+                    Some(port) => port.parse().map_err(|_| fault("bad port"))?,
+                    None => Port::new(usual).ok_or_else(|| fault("bad port"))?,
+                };
+                return Ok(Self::Url { tls, host, port, path: path.into() });
+            }
+        }
+        if let Some(rest) = text.strip_prefix("svc/").or_else(|| text.strip_prefix("service/")) {
+            let (name, port) = match rest.split_once(':') {
+                Some((name, port)) if !port.is_empty() => (name, Some(Text::from(port))),
+                Some(_) => return Err(fault("nothing after the colon")),
+                None => (rest, None),
+            };
+            let name = name.parse().map_err(|_| fault("expected svc/NAMESPACE/NAME[:PORT]"))?;
+            return Ok(Self::Service(name, port));
+        }
+        if let Some(rest) = text.strip_prefix("ingress/").or_else(|| text.strip_prefix("ing/")) {
+            let form = "expected ingress/NAMESPACE/NAME[/HOST/PATH]";
+            let mut parts = rest.splitn(4, '/');
+            let (Some(namespace), Some(name)) = (parts.next(), parts.next()) else {
+                return Err(fault(form));
+            };
+            return Ok(Self::Ingress {
+                name: NamespacedName::new(namespace, name).map_err(|_| fault(form))?,
+                host: parts.next().filter(|host| !host.is_empty()).map(Text::from),
+                path: parts.next().map(|path| format!("/{path}").into()),
+            });
+        }
+        if let Some(rest) = text.strip_prefix("pod/") {
+            let form = "expected pod/NAMESPACE/NAME:PORT";
+            let (name, port) = rest.split_once(':').ok_or_else(|| fault(form))?;
+            return Ok(Self::Pod(
+                name.parse().map_err(|_| fault(form))?,
+                port.parse().map_err(|_| fault(form))?,
+            ));
+        }
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return match address.port() {
+                0 => Err(fault("port 0")),
+                _ => Ok(Self::Address(address)),
+            };
+        }
+        match host_and_port(text) {
+            Some((host, Some(port))) => {
+                let port = port.parse().map_err(|_| fault("bad port"))?;
+                Ok(Self::Host(host, port))
+            }
+            _ => Err(fault(
+                "expected a URL, HOST:PORT, IP:PORT, svc/NAMESPACE/NAME[:PORT], \
+                 ingress/NAMESPACE/NAME[/HOST/PATH] or pod/NAMESPACE/NAME:PORT",
+            )),
+        }
+    }
+}
+
+/// Splits `host`, `host:port`, `[v6]` and `[v6]:port`; an IPv6 address is converted to canonical
+/// form.
+fn host_and_port(text: &str) -> Option<(Text, Option<&str>)> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']')?;
+        let host = host.parse::<std::net::Ipv6Addr>().ok()?.to_string().into();
+        return match rest.strip_prefix(':') {
+            Some(port) => Some((host, Some(port))),
+            None => rest.is_empty().then_some((host, None)),
+        };
+    }
+    let (host, port) = match text.split_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (text, None),
+    };
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+    (!host.is_empty() && host.bytes().all(plain)).then(|| (host.into(), port))
+}

@@ -1,0 +1,119 @@
+//! Why a flow fails, is slow, or bypasses the load balancer.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Why a route fails, is slow, or bypasses the load balancer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mechanism {
+    /// The reply goes directly to the client and bypasses the load balancer.
+    AsymmetricReturn,
+    /// The kernel drops a packet whose source is one of its own addresses.
+    LocalSourceDrop,
+    /// The reverse path filter drops the packet.
+    ReversePathFilter,
+    /// The load balancer has no eligible target.
+    NoCandidate,
+    /// Replies to health checks do not return.
+    ProbeBlackhole,
+    /// A security group drops the packet.
+    SecurityGroup,
+    /// The Service has no endpoint.
+    NoEndpoint,
+    /// Nothing listens on the port.
+    WrongPort,
+    /// A node lacks rules that it should have.
+    RuleMissing,
+    /// The node has no internet bandwidth.
+    NoBandwidth,
+    /// The name does not resolve.
+    NameUnresolved,
+    /// No rule matches the host and path.
+    NoRuleForPath,
+    /// TLS is not terminated, because the load balancer is bypassed.
+    TlsBypassed,
+    /// A node's firewall drops or rejects the packet.
+    Firewall,
+    /// There is no route to the destination.
+    NoRoute,
+    /// Nodes cannot reach each other's pods.
+    CrossNode,
+    /// A component that decides, such as a load balancer or proxy, is not modelled.
+    NotModelled,
+    /// An object that decides is not given.
+    NotGiven,
+}
+
+impl Mechanism {
+    /// All of them.
+    pub const ALL: [Self; 18] = [
+        Self::AsymmetricReturn,
+        Self::LocalSourceDrop,
+        Self::ReversePathFilter,
+        Self::NoCandidate,
+        Self::ProbeBlackhole,
+        Self::SecurityGroup,
+        Self::NoEndpoint,
+        Self::WrongPort,
+        Self::RuleMissing,
+        Self::NoBandwidth,
+        Self::NameUnresolved,
+        Self::NoRuleForPath,
+        Self::TlsBypassed,
+        Self::Firewall,
+        Self::NoRoute,
+        Self::CrossNode,
+        Self::NotModelled,
+        Self::NotGiven,
+    ];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AsymmetricReturn => "asymmetric-return",
+            Self::LocalSourceDrop => "local-source-drop",
+            Self::ReversePathFilter => "reverse-path-filter",
+            Self::NoCandidate => "no-candidate",
+            Self::ProbeBlackhole => "probe-blackhole",
+            Self::SecurityGroup => "security-group",
+            Self::NoEndpoint => "no-endpoint",
+            Self::WrongPort => "wrong-port",
+            Self::RuleMissing => "rule-missing",
+            Self::NoBandwidth => "no-bandwidth",
+            Self::NameUnresolved => "name-unresolved",
+            Self::NoRuleForPath => "no-rule-for-path",
+            Self::TlsBypassed => "tls-bypassed",
+            Self::Firewall => "firewall",
+            Self::NoRoute => "no-route",
+            Self::CrossNode => "cross-node",
+            Self::NotModelled => "not-modelled",
+            Self::NotGiven => "not-given",
+        }
+    }
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Mechanism {
+    type Err = UnknownMechanism;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|mechanism| mechanism.as_str() == text).ok_or(UnknownMechanism)
+    }
+}
+
+/// The text is not a mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownMechanism;
+
+impl fmt::Display for UnknownMechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a mechanism")
+    }
+}
+
+impl std::error::Error for UnknownMechanism {}

@@ -1,0 +1,18 @@
+//! What a walk keeps of IPVS from hook to hook.
+
+use std::rc::Rc;
+
+use crate::connection::{Connection, Scheduled};
+
+/// How far IPVS has processed a packet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct IpvsState {
+    /// IPVS has handled the packet: no further IPVS hook considers it.
+    pub(super) done: bool,
+    /// The real server that this branch of the walk picks.
+    pub(super) pick: Option<usize>,
+    /// The scheduled request.
+    pub(super) request: Option<Rc<Scheduled>>,
+    /// The connection that only IPVS records, and conntrack does not.
+    pub(super) untracked: Option<Rc<Connection>>,
+}

@@ -1,0 +1,175 @@
+//! The ways in which kube-proxy may run: its mode, whose build it is, and whether it knows the
+//! ranges of pods.
+
+use uturn_lb::cloud;
+use uturn_model::network::covering_each;
+use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
+use uturn_model::service::Policy;
+use uturn_model::{Cluster, Family, Known, Name, ProxyMode, Supposition, Text, Version};
+
+use super::table::listed;
+use crate::outline::outline_with;
+
+/// What kube-proxy's mode is called where it is supposed.
+const MODE: &str = "kube-proxy mode";
+
+/// The first version with a mode nftables that is meant to be used.
+const NFTABLES: Version = Version::new(1, 31, 0);
+
+/// How kube-proxy may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Running {
+    mode: ProxyMode,
+    /// Whose build it is, where that makes a difference and is not known.
+    build: Option<Variant>,
+    /// Whether it knows the ranges of pods, where that makes a difference and is not known.
+    tells_pods: Option<bool>,
+}
+
+/// More pods are not there several times, once for each reading of what is not known.
+pub const MOST_PODS: usize = 20_000;
+
+/// The cluster as it would be if kube-proxy ran otherwise than it is taken to, once for each
+/// other way; none where that is known, or the cluster is too large for it.
+pub fn others(cluster: &Cluster) -> Vec<Cluster> {
+    if cluster.pods.len() > MOST_PODS {
+        return Vec::new();
+    }
+    runnings(cluster).into_iter().skip(1).map(|running| as_running(cluster, running)).collect()
+}
+
+/// What has to hold for some of the readings of a cluster: 0 is what it is taken for, the rest
+/// are [`others`] in their order. Nothing where it is all of them.
+pub fn conditions(cluster: &Cluster, places: &[usize]) -> Vec<Text> {
+    let all = runnings(cluster);
+    let some: Vec<Running> = places.iter().filter_map(|at| all.get(*at).copied()).collect();
+    if some.len() == all.len() { Vec::new() } else { vec![describe_running(&some, &all)] }
+}
+
+/// How kube-proxy may run, for what the input does not state. The first is the assumed one.
+pub(super) fn runnings(cluster: &Cluster) -> Vec<Running> {
+    let proxy = &cluster.proxy;
+    let is_captured = |name: &Name| cluster.captures.contains_key(name);
+    let own = proxy.mode.value;
+    if cluster.nodes.keys().all(is_captured) {
+        return vec![Running { mode: own, build: None, tells_pods: None }];
+    }
+    let mut modes = vec![own];
+    if proxy.mode.is_supposed() {
+        modes.extend(ProxyMode::ALL.into_iter().filter(|mode| *mode != own));
+    }
+    // A build of the cloud's may lack a mode of upstream's.
+    modes.retain(|mode| *mode != ProxyMode::Nftables || proxy.version.value >= NFTABLES);
+    let tells = proxy.detector.value != LocalDetector::None;
+    let may_tell = tells || !covering_each(&cluster.network.pod_cidrs.value).is_empty();
+    let asks_for_pods = proxy.detector.is_supposed()
+        && may_tell
+        && cluster.services.values().any(|service| service.external_policy == Policy::Local);
+    let mut runnings = Vec::new();
+    for mode in modes {
+        if mode == ProxyMode::Ipvs && proxy.variant.is_supposed() {
+            let own = proxy.variant.value;
+            let others = cloud::variants().filter(|variant| *variant != own);
+            runnings.extend(std::iter::once(own).chain(others).map(|build| Running {
+                mode,
+                build: Some(build),
+                tells_pods: None,
+            }));
+        } else if mode != ProxyMode::Ipvs && asks_for_pods {
+            runnings.extend([tells, !tells].map(|tells| Running {
+                mode,
+                build: None,
+                tells_pods: Some(tells),
+            }));
+        } else {
+            runnings.push(Running { mode, build: None, tells_pods: None });
+        }
+    }
+    let first = runnings[0];
+    runnings.retain(|running| *running == first || is_possible(cluster, *running));
+    runnings
+}
+
+/// Whether kube-proxy could run like this at all with the settings that are known.
+fn is_possible(cluster: &Cluster, running: Running) -> bool {
+    let Some(node) = cluster.nodes.values().next() else { return true };
+    let outline = as_running(&outline_with(cluster, node), running);
+    let compiled =
+        |family| uturn_kubeproxy::compile(&outline, &node.name, &outline.proxy, family).is_ok();
+    Family::BOTH.into_iter().filter(|family| node.address(*family).is_some()).all(compiled)
+}
+
+/// The cluster with a kube-proxy that runs like this.
+pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
+    let mut cluster = cluster.clone();
+    let because = "one case of several";
+    let mut add = |about: &str, taken: &str| {
+        for supposition in
+            cluster.supposed.iter_mut().filter(|supposition| *supposition.about == *about)
+        {
+            *supposition =
+                Supposition { taken: taken.into(), because: because.into(), ..supposition.clone() };
+        }
+    };
+    if cluster.proxy.mode.is_supposed() {
+        add(MODE, &running.mode.to_string());
+        cluster.proxy.mode = Known::supposed(running.mode, because);
+    }
+    if running.tells_pods == Some(true) && cluster.proxy.detector.value == LocalDetector::None {
+        let ranges = covering_each(&cluster.network.pod_cidrs.value);
+        add(CLUSTER_CIDR, "one that has all pods");
+        cluster.proxy.detector = Known::supposed(LocalDetector::ClusterCidr(ranges), because);
+    }
+    if running.tells_pods == Some(false) {
+        add(CLUSTER_CIDR, "none");
+        cluster.proxy.detector = Known::supposed(LocalDetector::None, because);
+    }
+    if let Some(build) = running.build {
+        cluster.proxy.variant = Known::supposed(build, because);
+        cloud::set_address_binding(&mut cluster.proxy);
+    }
+    cluster
+}
+
+/// `kube-proxy mode is iptables, nftables or ipvs (upstream's build)`, `kube-proxy mode is
+/// iptables or nftables, without a cluster CIDR`, `kube-proxy has no cluster CIDR`.
+pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
+    let how = |running: &Running| {
+        let ways =
+            |list: &[Running]| list.iter().filter(|other| other.mode == running.mode).count();
+        (ways(some) < ways(all)).then(|| running.how()).flatten()
+    };
+    if all.iter().all(|running| running.mode == all[0].mode && running.tells_pods.is_some()) {
+        let has = if some[0].tells_pods == Some(true) { "a" } else { "no" };
+        return format!("kube-proxy has {has} cluster CIDR").into();
+    }
+    let shared = some.first().and_then(how).filter(|first| {
+        some.iter().all(|running| running.tells_pods.is_some() && how(running) == Some(first))
+    });
+    let mut words: Vec<String> = Vec::new();
+    for running in some {
+        let word = match how(running) {
+            Some(how) if shared.is_none() => format!("{} ({how})", running.mode),
+            _ => running.mode.to_string(),
+        };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    let shared = shared.map_or_else(String::new, |how| format!(", {how}"));
+    format!("{MODE} is {}{shared}", listed(&words)).into()
+}
+
+impl Running {
+    /// What distinguishes it from the others of its mode.
+    fn how(&self) -> Option<&'static str> {
+        match (self.build, self.tells_pods) {
+            (Some(build), _) => {
+                Some(cloud::builds_of(build).map_or("upstream's build", |builds| builds.name))
+            }
+            (None, Some(true)) => Some("with a cluster CIDR"),
+            (None, Some(false)) => Some("without a cluster CIDR"),
+            (None, None) => None,
+        }
+    }
+}

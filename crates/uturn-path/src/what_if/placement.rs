@@ -1,0 +1,98 @@
+//! The kinds of nodes that pods may run on which are on none yet.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use uturn_model::{Client, Cluster, EndpointSlice, Name, NamespacedName, Pod};
+
+/// At most so many kinds of nodes are tried for pods that are on none yet.
+const MOST_KINDS: usize = 6;
+
+/// A kind of node that pods may run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ground {
+    /// A node of that kind.
+    pub(super) node: Name,
+    /// The Services with endpoints there.
+    pub(super) serves: BTreeSet<NamespacedName>,
+}
+
+/// The pods of a client that are not placed yet, unless they serve a Service: then where
+/// they are moves more than the client.
+pub(super) fn movers(cluster: &Cluster, client: &Client) -> Vec<NamespacedName> {
+    let pods: Vec<&Pod> = match client {
+        Client::Pod(name) => cluster.pods.get(name).into_iter().collect(),
+        Client::Workload(kind, name) => {
+            let workload = cluster.workloads.get(&(*kind, name.clone()));
+            let own = |pod: &&Pod| {
+                workload.is_some_and(|workload| {
+                    pod.name.namespace == name.namespace
+                        && workload.selector.matches(&pod.spec.labels)
+                })
+            };
+            cluster.pods.values().filter(own).collect()
+        }
+        Client::Node(_) | Client::Outside(_) => Vec::new(),
+    };
+    let serves = |ip: &IpAddr| {
+        let slices = cluster.endpoints.values().flatten();
+        slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == *ip)
+    };
+    let moves = |pod: &&Pod| pod.supposed && !pod.spec.host_network && !pod.ips.iter().any(serves);
+    if pods.iter().all(moves) {
+        pods.into_iter().map(|pod| pod.name.clone()).collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// The kinds of nodes that pods may run on: distinguished by the Services that have endpoints
+/// there. Those that a selector rules out are none.
+pub(super) fn grounds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<Ground> {
+    let wanted = movers.first().and_then(|name| cluster.pods.get(name));
+    let mut grounds: Vec<Ground> = Vec::new();
+    for node in cluster.nodes.values() {
+        let fits = wanted.is_none_or(|pod| node.labels.contains_all(&pod.spec.node_selector));
+        if !fits {
+            continue;
+        }
+        let has_endpoint = |slices: &[EndpointSlice]| {
+            let mut all = slices.iter().flat_map(|slice| &slice.endpoints);
+            all.any(|endpoint| endpoint.node.as_ref() == Some(&node.name))
+        };
+        let serves: BTreeSet<NamespacedName> = cluster
+            .endpoints
+            .iter()
+            .filter(|(_, slices)| has_endpoint(slices))
+            .map(|(name, _)| name.clone())
+            .collect();
+        if grounds.iter().all(|known| known.serves != serves) && grounds.len() < MOST_KINDS {
+            grounds.push(Ground { node: node.name.clone(), serves });
+        }
+    }
+    grounds
+}
+
+/// The cluster with these pods on a node.
+pub(super) fn on_ground(cluster: &Cluster, movers: &[NamespacedName], node: &Name) -> Cluster {
+    let mut cluster = cluster.clone();
+    let Some(ground) = cluster.nodes.get(node).cloned() else { return cluster };
+    for name in movers {
+        let taken: BTreeSet<IpAddr> =
+            cluster.pods.values().flat_map(|pod| pod.ips.iter().copied()).collect();
+        let Some(pod) = cluster.pods.get_mut(name) else { continue };
+        if pod.node.as_ref() == Some(node) {
+            continue;
+        }
+        pod.node = Some(node.clone());
+        for ip in &mut pod.ips {
+            let of_family =
+                ground.pod_cidrs.iter().find(|net| net.addr().is_ipv4() == ip.is_ipv4());
+            // The first address is the bridge's.
+            let free = of_family
+                .and_then(|net| net.hosts().skip(1).find(|address| !taken.contains(address)));
+            *ip = free.unwrap_or(*ip);
+        }
+    }
+    cluster
+}

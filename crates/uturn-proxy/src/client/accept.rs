@@ -1,0 +1,211 @@
+//! How a connection begins: who the client is, whether it may enter, and what it speaks.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use uturn_lb::proxy_header;
+use uturn_model::lb::Layer;
+
+use super::phase::Phase;
+use super::prefixed::Prefixed;
+use super::serve::{serve_http1, serve_http2};
+use super::stream;
+use crate::exchange::Client;
+use crate::state::{Listener, Slot};
+use crate::worker::Worker;
+
+/// What every HTTP/2 connection begins with.
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The kind of record that every TLS connection begins with.
+const TLS_HANDSHAKE: u8 = 22;
+
+/// What a client is told that speaks no TLS where TLS is terminated.
+const NO_TLS: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\
+    Content-Length: 16\r\n\r\n400 Bad Request\n";
+
+/// A connection that was accepted.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) stream: TcpStream,
+    /// The other end of the connection: the client, or a proxy in front of it.
+    pub(crate) peer: SocketAddr,
+    /// Counts the connections of the process.
+    pub(crate) connection: u64,
+}
+
+/// What the first bytes of a connection in the clear say.
+enum Beginning {
+    Http1,
+    Http2,
+}
+
+impl Accepted {
+    /// Serves the connection until it ends.
+    pub(crate) async fn run(mut self) {
+        let listener = self.slot.current();
+        let phase = Phase::new(&listener.settings.timeouts, self.worker.deadlines.add());
+        let mut received = BytesMut::new();
+        let address = match self.client_address(&listener, &phase, &mut received).await {
+            Ok(address) => address,
+            Err(error) => {
+                return self.client(self.peer, phase).report_failure(None, &error.to_string());
+            }
+        };
+        let entered = match self.slot.gate.enter(address.ip(), &listener.settings.limits) {
+            Ok(entered) if listener.admits(address.ip()) => entered,
+            _ => {
+                reset(&self.stream);
+                return self.client(address, phase).report_failure(None, "not admitted");
+            }
+        };
+        let client = self.client(address, phase);
+        if let Err(error) = serve(&client, self.stream, received).await {
+            client.report_failure(None, &error.to_string());
+        }
+        drop(entered);
+    }
+
+    fn client(&self, address: SocketAddr, phase: Phase) -> Rc<Client> {
+        let (worker, slot) = (Rc::clone(&self.worker), Arc::clone(&self.slot));
+        Rc::new(Client::new(worker, slot, address, self.connection, Rc::new(phase)))
+    }
+
+    /// The client's address: the other end's, or the one that it passes on.
+    async fn client_address(
+        &mut self,
+        listener: &Listener,
+        phase: &Phase,
+        received: &mut BytesMut,
+    ) -> io::Result<SocketAddr> {
+        let peer = self.peer.ip();
+        if !listener.settings.proxy_from.iter().any(|range| range.contains(&peer)) {
+            return Ok(self.peer);
+        }
+        let header = |bytes: &[u8]| match proxy_header::read(bytes) {
+            Ok(None) => None,
+            read => Some(read),
+        };
+        let read = phase.limit(read_until(&mut self.stream, received, header)).await??;
+        let Some(read) = read else { return Err(io::ErrorKind::UnexpectedEof.into()) };
+        let read = read.map_err(|error| {
+            reset(&self.stream);
+            io::Error::new(io::ErrorKind::InvalidData, error)
+        })?;
+        let Some(header) = read else { return Ok(self.peer) };
+        received.advance(header.length);
+        Ok(header.addresses.map_or(self.peer, |(client, _)| client))
+    }
+}
+
+/// Serves what a client speaks. Some of its bytes may have been received already.
+async fn serve(
+    client: &Rc<Client>,
+    mut stream: TcpStream,
+    mut received: BytesMut,
+) -> io::Result<()> {
+    let listener = &client.listener;
+    stream.set_nodelay(true)?;
+    let Some(tls) = &listener.tls else {
+        return serve_plain(client, stream, received).await;
+    };
+    let begins_tls = |bytes: &[u8]| bytes.first().map(|first| *first == TLS_HANDSHAKE);
+    let is_tls = client.phase.limit(read_until(&mut stream, &mut received, begins_tls)).await??;
+    let mut stream = Prefixed::new(received.freeze(), stream);
+    match (is_tls, listener.protocol.layer()) {
+        (None, _) => Ok(()),
+        (Some(true), layer) => {
+            let accept = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
+            let stream = client.phase.limit(accept).await??;
+            match (layer, stream.get_ref().1.alpn_protocol()) {
+                (Layer::L4, _) => stream::forward(client, stream).await,
+                (Layer::L7, Some(b"h2")) => serve_http2(client, stream).await,
+                (Layer::L7, _) => serve_http1(client, stream).await,
+            }
+        }
+        (Some(false), Layer::L7) => {
+            stream.write_all(NO_TLS).await?;
+            client.report_failure(Some(400), "the client does not speak TLS");
+            linger(stream).await
+        }
+        (Some(false), Layer::L4) => {
+            // Layer 4 has no other way to say that something is wrong.
+            reset(stream.get_ref());
+            Err(io::Error::other("the client does not speak TLS"))
+        }
+    }
+}
+
+/// Serves requests in the clear, of either version.
+async fn serve_plain(
+    client: &Rc<Client>,
+    mut stream: TcpStream,
+    mut received: BytesMut,
+) -> io::Result<()> {
+    if !client.listener.settings.http2 {
+        return serve_http1(client, Prefixed::new(received.freeze(), stream)).await;
+    }
+    let beginning = |bytes: &[u8]| {
+        let common = bytes.len().min(HTTP2_PREFACE.len());
+        if bytes[..common] != HTTP2_PREFACE[..common] {
+            Some(Beginning::Http1)
+        } else {
+            (common == HTTP2_PREFACE.len()).then_some(Beginning::Http2)
+        }
+    };
+    let beginning = client.phase.limit(read_until(&mut stream, &mut received, beginning)).await??;
+    let stream = Prefixed::new(received.freeze(), stream);
+    match beginning {
+        None => Ok(()),
+        Some(Beginning::Http1) => serve_http1(client, stream).await,
+        Some(Beginning::Http2) => serve_http2(client, stream).await,
+    }
+}
+
+/// Reads until the bytes so far decide something. Returns `None` if the client ends before.
+async fn read_until<T>(
+    stream: &mut TcpStream,
+    received: &mut BytesMut,
+    decide: impl Fn(&[u8]) -> Option<T>,
+) -> io::Result<Option<T>> {
+    loop {
+        if !received.is_empty()
+            && let Some(decision) = decide(received)
+        {
+            return Ok(Some(decision));
+        }
+        // Memory is taken when there is something to read, not for each idle connection.
+        stream.readable().await?;
+        if stream.read_buf(received).await? == 0 {
+            return Ok(None);
+        }
+    }
+}
+
+/// Lets the connection end with a reset when it is dropped.
+fn reset(stream: &TcpStream) {
+    // A socket on which this fails is gone already.
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}
+
+/// Reads what a client still sends after it was turned away, so that its connection is not reset
+/// before it has read the answer.
+async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    const AT_MOST: u64 = 1 << 20;
+    const LIMIT: Duration = Duration::from_millis(500);
+    stream.shutdown().await?;
+    let rest = &mut stream.take(AT_MOST);
+    let _ = tokio::time::timeout(LIMIT, tokio::io::copy(rest, &mut tokio::io::sink())).await;
+    Ok(())
+}

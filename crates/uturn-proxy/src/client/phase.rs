@@ -1,0 +1,119 @@
+//! What a client's connection is doing, and how long it may go on doing it.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use uturn_lb::config::Timeouts;
+
+use crate::deadline::{Deadline, Exceeded};
+
+/// The phase of a client's connection, with its time limit.
+#[derive(Debug)]
+pub(crate) struct Phase {
+    now: Cell<Now>,
+    /// Requests under way; more than one with HTTP/2 only.
+    exchanges: Cell<u32>,
+    /// Whether bytes that arrive between requests begin the next one. With HTTP/2 they may be
+    /// frames of the connection's own.
+    is_http1: Cell<bool>,
+    timeouts: Timeouts,
+    deadline: Deadline,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Now {
+    /// No request has begun.
+    Idle,
+    /// A request has begun, and its headers are not complete.
+    Headers,
+    /// Requests are being answered.
+    Exchange,
+    /// The client does not take what is written to it.
+    Blocked,
+}
+
+impl Phase {
+    /// The phase of a new connection: it has to send its first request's headers in time.
+    pub(super) fn new(timeouts: &Timeouts, deadline: Deadline) -> Self {
+        deadline.set(timeouts.header);
+        Self {
+            now: Cell::new(Now::Headers),
+            exchanges: Cell::new(0),
+            is_http1: Cell::new(false),
+            timeouts: timeouts.clone(),
+            deadline,
+        }
+    }
+
+    /// The client speaks HTTP/1.
+    pub(super) fn set_http1(&self) {
+        self.is_http1.set(true);
+    }
+
+    /// Waits for something that the client has to do in time.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(super) async fn limit<F: Future>(&self, future: F) -> io::Result<F::Output> {
+        let slow = |_| io::Error::new(io::ErrorKind::TimedOut, "the client is too slow");
+        self.deadline.limit(future).await.map_err(slow)
+    }
+
+    /// Begins an exchange. It lasts until the guard is dropped.
+    pub(crate) fn begin(self: &Rc<Self>) -> ExchangeGuard {
+        self.exchanges.set(self.exchanges.get() + 1);
+        self.now.set(Now::Exchange);
+        self.deadline.clear();
+        ExchangeGuard(Rc::clone(self))
+    }
+
+    /// Bytes have arrived.
+    pub(super) fn read(&self) {
+        if self.is_http1.get() && self.now.get() == Now::Idle {
+            self.now.set(Now::Headers);
+            self.deadline.set(self.timeouts.header);
+        }
+    }
+
+    /// The client took bytes, or has no room for more.
+    pub(super) fn wrote(&self, is_blocked: bool) {
+        match (self.now.get(), is_blocked) {
+            (Now::Exchange, true) => {
+                self.now.set(Now::Blocked);
+                self.deadline.set(self.timeouts.read);
+            }
+            (Now::Blocked, false) => {
+                self.now.set(Now::Exchange);
+                self.deadline.clear();
+            }
+            _ => {}
+        }
+    }
+
+    /// Ready once the phase has lasted too long.
+    pub(super) fn poll_exceeded(&self, cx: &Context<'_>) -> Poll<Exceeded> {
+        self.deadline.poll(cx)
+    }
+
+    /// Whether the client has begun a request without completing its headers.
+    pub(super) fn is_in_headers(&self) -> bool {
+        self.now.get() == Now::Headers
+    }
+}
+
+/// An exchange that is under way.
+#[derive(Debug)]
+pub(crate) struct ExchangeGuard(Rc<Phase>);
+
+impl Drop for ExchangeGuard {
+    fn drop(&mut self) {
+        let phase = &self.0;
+        phase.exchanges.set(phase.exchanges.get() - 1);
+        if phase.exchanges.get() == 0 {
+            phase.now.set(Now::Idle);
+            phase.deadline.set(phase.timeouts.idle);
+        }
+    }
+}

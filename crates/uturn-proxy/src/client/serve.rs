@@ -1,0 +1,123 @@
+//! Serves the requests of a connection until it ends.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
+
+use super::watched::Watched;
+use crate::exchange::{self, Client, Upgrade};
+use crate::local::LocalTasks;
+
+/// Requests that a client may have under way on one HTTP/2 connection.
+const HTTP2_STREAMS: u32 = 128;
+
+/// What a client is told that does not complete its request in time.
+const TOO_SLOW: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/// Serves HTTP/1, and what an upgrade makes of it.
+pub(super) async fn serve_http1<S>(client: &Rc<Client>, stream: S) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    client.phase.set_http1();
+    let limits = &client.listener.settings.limits;
+    let service = service_fn(|request| exchange::serve(Rc::clone(client), request));
+    let mut builder = http1::Builder::new();
+    // Phases limit the time, without a timer for each request.
+    builder
+        .header_read_timeout(None)
+        .max_headers(limits.headers)
+        .max_header_size(limits.header_bytes);
+    // Room for headers that are too large, so that they get an answer.
+    builder.max_buf_size((2 * limits.header_bytes).max(64 * 1024)).half_close(true);
+    let watched = Watched::new(stream, Rc::clone(&client.phase));
+    let mut connection = builder.serve_connection(TokioIo::new(watched), service);
+    let mut drained = pin!(client.worker.drained());
+    let mut is_draining = false;
+    let ended = poll_fn(|cx| {
+        if !is_draining && drained.as_mut().poll(cx).is_ready() {
+            is_draining = true;
+            Pin::new(&mut connection).graceful_shutdown();
+        }
+        if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
+            return Poll::Ready(Some(ended));
+        }
+        client.phase.poll_exceeded(cx).map(|_| None)
+    })
+    .await;
+    let upgrade = client.take_upgrade();
+    let is_too_slow = ended.is_none() && client.phase.is_in_headers();
+    if upgrade.is_none() && !is_too_slow {
+        return ended.unwrap_or(Ok(())).or_else(|error| refused(client, error));
+    }
+    let parts = connection.into_parts();
+    let mut stream = parts.io.into_inner().into_inner();
+    match upgrade {
+        Some(upgrade) => switch(stream, &parts.read_buf, upgrade).await,
+        // A client that sent nothing gets nothing.
+        None if parts.read_buf.is_empty() => Ok(()),
+        None => stream.write_all(TOO_SLOW).await,
+    }
+}
+
+/// Reports a request that broke the protocol; it has had its answer.
+fn refused(client: &Client, error: hyper::Error) -> io::Result<()> {
+    if !error.is_parse() {
+        return Err(io::Error::other(error));
+    }
+    let status = if error.is_parse_too_large() { 431 } else { 400 };
+    client.report_failure(Some(status), &error.to_string());
+    Ok(())
+}
+
+/// Serves HTTP/2.
+pub(super) async fn serve_http2<S>(client: &Rc<Client>, stream: S) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let limits = &client.listener.settings.limits;
+    let service = service_fn({
+        let client = Rc::clone(client);
+        move |request| exchange::serve(Rc::clone(&client), request)
+    });
+    let mut builder = http2::Builder::new(LocalTasks);
+    builder.max_concurrent_streams(HTTP2_STREAMS);
+    builder.max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX));
+    let watched = Watched::new(stream, Rc::clone(&client.phase));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
+    let mut drained = pin!(client.worker.drained());
+    let mut is_draining = false;
+    poll_fn(|cx| {
+        if !is_draining && drained.as_mut().poll(cx).is_ready() {
+            is_draining = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
+            return Poll::Ready(ended);
+        }
+        client.phase.poll_exceeded(cx).map(|_| Ok(()))
+    })
+    .await
+    .map_err(io::Error::other)
+}
+
+/// Passes bytes between a client and a target that have switched protocols.
+async fn switch<S>(mut client: S, read: &[u8], upgrade: Upgrade) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Upgrade { mut stream, received, open } = upgrade;
+    client.write_all(&received).await?;
+    stream.write_all(read).await?;
+    copy_bidirectional(&mut client, &mut stream).await?;
+    drop(open);
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! A stream that tells the phase of its connection what is read and written.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::phase::Phase;
+
+/// Pieces that are shorter than this together are written as one.
+const SHORT: usize = 4096;
+
+/// A client's stream.
+#[derive(Debug)]
+pub(super) struct Watched<S> {
+    stream: S,
+    phase: Rc<Phase>,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, phase: Rc<Phase>) -> Self {
+        Self { stream, phase }
+    }
+
+    pub(super) fn into_inner(self) -> S {
+        self.stream
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.phase.read();
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.phase.wrote(result.is_pending());
+        result
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let result = if length <= SHORT {
+            // One piece costs the kernel less than several.
+            let mut whole = [0; SHORT];
+            let mut end = 0;
+            for part in parts {
+                whole[end..end + part.len()].copy_from_slice(part);
+                end += part.len();
+            }
+            Pin::new(&mut self.stream).poll_write(cx, &whole[..end])
+        } else {
+            Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+        };
+        self.phase.wrote(result.is_pending());
+        result
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = Pin::new(&mut self.stream).poll_flush(cx);
+        self.phase.wrote(result.is_pending());
+        result
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

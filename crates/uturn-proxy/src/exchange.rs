@@ -1,0 +1,11 @@
+//! A request and its answer, on layer 7.
+
+mod answer;
+mod attempt;
+mod body;
+mod headers;
+mod request;
+mod service;
+
+pub(crate) use body::RequestBody;
+pub(crate) use service::{Client, Upgrade, serve};

@@ -1,0 +1,323 @@
+//! Sends a request to the target whose turn it is, and to another where that is safe.
+//!
+//! # Guarantees
+//! - A request of which not a byte was sent may be given to another target, whatever its method.
+//! - A request that was sent is sent again only if its method is idempotent (RFC 9110, section
+//!   9.2.2), no answer has begun and the whole of its body is still known.
+//! - A kept connection that the target closed meanwhile is no failure of the target: the request
+//!   is sent to it again, on another connection, under the same conditions.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Context;
+
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use uturn_lb::config::{Forward, Keepalive, ProxyVersion};
+use uturn_lb::event::Event;
+use uturn_lb::proxy_header;
+use uturn_lb::source::replaced_source;
+use uturn_model::lb;
+
+use super::answer::OwnAnswer;
+use super::body::{BodyError, RequestBody};
+use super::service::Client;
+use crate::deadline::Deadline;
+use crate::state::{Listener, OpenGuard, Rule};
+use crate::upstream::{ConnectError, Http1, Http2, Key, SendError, Source, connect};
+use crate::worker::Worker;
+
+/// A request on its way to the targets of a rule.
+#[derive(Debug)]
+pub(super) struct Attempt<'a> {
+    pub(super) client: &'a Client,
+    pub(super) listener: &'a Listener,
+    pub(super) rule: &'a Arc<Rule>,
+    pub(super) deadline: &'a Rc<Deadline>,
+    /// Whether connections that served others may be used.
+    pub(super) may_reuse: bool,
+}
+
+/// A target that was reached, and the connection to it.
+#[derive(Debug)]
+pub(super) struct Reached {
+    open: OpenGuard,
+    worker: Rc<Worker>,
+    key: Key,
+    connection: Option<Connection>,
+    keepalive: Keepalive,
+}
+
+#[derive(Debug)]
+enum Connection {
+    Http1(Http1),
+    Http2(Http2),
+}
+
+/// A failed attempt.
+struct Failure {
+    answer: OwnAnswer,
+    /// The request, if it may be sent again.
+    request: Option<Request<RequestBody>>,
+    /// Whether the target is to blame.
+    is_targets: bool,
+}
+
+impl Attempt<'_> {
+    /// Forwards a request; the answer's body is still to come.
+    ///
+    /// # Errors
+    /// The load balancer's own answer where no target gave one.
+    pub(super) async fn forward(
+        &self,
+        mut request: Request<RequestBody>,
+    ) -> Result<(Response<Incoming>, Reached), OwnAnswer> {
+        let client = self.client;
+        let no_target =
+            || OwnAnswer::new(StatusCode::SERVICE_UNAVAILABLE, "no target may be picked");
+        let picked = self.rule.pick(client.address.ip()).ok_or_else(no_target)?;
+        client.report(|| Event::Pick {
+            connection: client.connection,
+            client: client.address,
+            listener: self.listener.address,
+            target: self.address(picked.target),
+            turn: picked.turn,
+        });
+        let mut tried = vec![picked.target];
+        let mut target = picked.target;
+        loop {
+            let failure = match self.try_target(target, request).await {
+                Ok(answered) => {
+                    self.rule.record(target, true);
+                    return Ok(answered);
+                }
+                Err(failure) => failure,
+            };
+            if failure.is_targets && self.rule.record(target, false) {
+                client.report(|| Event::Resting {
+                    listener: self.listener.address,
+                    target: self.address(target),
+                });
+            }
+            let Some(again) = failure.request.filter(|_| failure.is_targets) else {
+                return Err(failure.answer);
+            };
+            request = again;
+            target = match self.rule.next(client.address.ip(), &tried) {
+                Some(next) => next,
+                None => return Err(failure.answer),
+            };
+            tried.push(target);
+        }
+    }
+
+    /// Sends the request to a target, on a kept connection if there is one.
+    async fn try_target(
+        &self,
+        target: usize,
+        mut request: Request<RequestBody>,
+    ) -> Result<(Response<Incoming>, Reached), Failure> {
+        let mut reached = self.reached(target);
+        loop {
+            let (mut connection, is_reused) = match self.kept(&reached.key) {
+                Some(connection) => (connection, true),
+                None => match self.open(&reached.key).await {
+                    Ok(connection) => (connection, false),
+                    Err(answer) => {
+                        return Err(Failure { answer, request: Some(request), is_targets: true });
+                    }
+                },
+            };
+            let body = request.body().again();
+            let copy = is_idempotent(request.method()).then(|| copy_of(&request));
+            self.deadline.set(self.listener.settings.timeouts.read);
+            let sent = self.deadline.limit(connection.send(request)).await;
+            self.deadline.clear();
+            let is_timeout = sent.is_err();
+            let (answer, unsent) = match sent {
+                Ok(Ok(response)) => {
+                    reached.connection = Some(connection);
+                    return Ok((response, reached));
+                }
+                Ok(Err(SendError { unsent, error })) => {
+                    let why = format!("{}: {error}", self.address(target));
+                    (OwnAnswer::new(StatusCode::BAD_GATEWAY, why), unsent)
+                }
+                Err(_) => {
+                    let why = format!("{} does not answer", self.address(target));
+                    (OwnAnswer::new(StatusCode::GATEWAY_TIMEOUT, why), None)
+                }
+            };
+            if let Some(answer) = clients_fault(&body, is_timeout) {
+                return Err(Failure { answer, request: None, is_targets: false });
+            }
+            let again = unsent.or_else(|| copy.filter(|_| body.is_whole()));
+            match again {
+                Some(again) if is_reused => request = again,
+                request => return Err(Failure { answer, request, is_targets: true }),
+            }
+        }
+    }
+
+    /// A connection that waits for requests.
+    fn kept(&self, key: &Key) -> Option<Connection> {
+        let pool = &self.client.worker.pool;
+        if self.listener.settings.proxy_to.is_some() {
+            // A connection was announced as another client's.
+            return None;
+        }
+        match self.rule.settings.forward {
+            Forward::Http1 if self.may_reuse => pool.take(key).map(Connection::Http1),
+            Forward::Http1 => None,
+            Forward::H2c => pool.shared(key).map(Connection::Http2),
+        }
+    }
+
+    /// Opens a connection to a target.
+    async fn open(&self, key: &Key) -> Result<Connection, OwnAnswer> {
+        let Client { address, connection, .. } = self.client;
+        let (target, connection) = (key.target, *connection);
+        let profile = &self.listener.profile;
+        let stream = connect(target, &profile.source, address.ip(), profile.connect_timeout).await;
+        let stream = match stream {
+            Ok(stream) => stream,
+            Err(ConnectError::Timeout) => {
+                self.client.report(|| Event::Timeout { connection, target });
+                let why = format!("{target} does not answer");
+                return Err(OwnAnswer::new(StatusCode::GATEWAY_TIMEOUT, why));
+            }
+            Err(ConnectError::Refused(error)) => {
+                let why = error.to_string();
+                self.client.report(|| Event::Refused { connection, target, why: why.clone() });
+                return Err(OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {why}")));
+            }
+        };
+        let stream = self.announce(stream, target).await?;
+        let broken = |error: hyper::Error| {
+            OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {error}"))
+        };
+        match self.rule.settings.forward {
+            Forward::Http1 => Http1::new(stream).await.map(Connection::Http1).map_err(broken),
+            Forward::H2c => {
+                let connection = Http2::new(stream).await.map_err(broken)?;
+                if self.listener.settings.proxy_to.is_none() {
+                    self.client.worker.pool.share(*key, connection.clone());
+                }
+                Ok(Connection::Http2(connection))
+            }
+        }
+    }
+
+    /// Tells the target whose connection it is, where the listener is to do that.
+    async fn announce(
+        &self,
+        mut stream: TcpStream,
+        target: SocketAddr,
+    ) -> Result<TcpStream, OwnAnswer> {
+        let Client { address, listener, .. } = self.client;
+        let header = match self.listener.settings.proxy_to {
+            None => return Ok(stream),
+            Some(ProxyVersion::V1) => proxy_header::v1(*address, listener.address),
+            Some(ProxyVersion::V2) => proxy_header::v2(*address, listener.address),
+        };
+        let broken = |error| OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {error}"));
+        stream.write_all(&header).await.map_err(broken)?;
+        Ok(stream)
+    }
+
+    fn reached(&self, target: usize) -> Reached {
+        let client = self.client;
+        let source = match &self.listener.profile.source {
+            lb::Source::Kept => Source::Client(client.address.ip()),
+            lb::Source::Replaced(range) => Source::Own(replaced_source(*range)),
+        };
+        Reached {
+            open: self.rule.open(target),
+            worker: Rc::clone(&client.worker),
+            key: Key { target: self.address(target), source },
+            connection: None,
+            keepalive: Keepalive {
+                connections: match self.listener.settings.proxy_to {
+                    Some(_) => 0,
+                    None => self.listener.settings.keepalive.connections,
+                },
+                ..self.listener.settings.keepalive.clone()
+            },
+        }
+    }
+
+    fn address(&self, target: usize) -> SocketAddr {
+        self.rule.targets[target].address
+    }
+}
+
+impl Connection {
+    async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, SendError> {
+        match self {
+            Self::Http1(connection) => connection.send(request).await,
+            Self::Http2(connection) => connection.send(request).await,
+        }
+    }
+}
+
+impl Reached {
+    /// The target's address.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.key.target
+    }
+
+    /// Lets bytes move on the connection.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
+        if let Some(Connection::Http1(connection)) = &mut self.connection {
+            connection.poll(cx);
+        }
+    }
+
+    /// Keeps the connection for further requests.
+    pub(super) fn give_back(&mut self) {
+        if let Some(Connection::Http1(connection)) = self.connection.take() {
+            self.worker.pool.give(self.key, connection, &self.keepalive);
+        }
+    }
+
+    /// The connection itself, after the target switched protocols; and what counts it as open.
+    pub(super) fn into_http1(self) -> Option<(Http1, OpenGuard)> {
+        match self.connection {
+            Some(Connection::Http1(connection)) => Some((connection, self.open)),
+            _ => None,
+        }
+    }
+}
+
+/// The answer to a request whose body the client did not deliver.
+fn clients_fault(body: &RequestBody, is_timeout: bool) -> Option<OwnAnswer> {
+    let is_silent = is_timeout && body.waits_for_client();
+    let error = body.failure().or_else(|| is_silent.then_some(BodyError::Silent))?;
+    let status = match error {
+        BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyError::Broken => StatusCode::BAD_REQUEST,
+        BodyError::Silent => StatusCode::REQUEST_TIMEOUT,
+    };
+    Some(OwnAnswer::closing(status, error.to_string()))
+}
+
+fn is_idempotent(method: &Method) -> bool {
+    [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::OPTIONS, Method::TRACE]
+        .contains(method)
+}
+
+/// The same request for another attempt.
+fn copy_of(request: &Request<RequestBody>) -> Request<RequestBody> {
+    let mut copy = Request::new(request.body().again());
+    copy.method_mut().clone_from(request.method());
+    copy.uri_mut().clone_from(request.uri());
+    *copy.version_mut() = request.version();
+    copy.headers_mut().clone_from(request.headers());
+    copy
+}

@@ -1,0 +1,210 @@
+//! What a proxy removes from headers and adds to them.
+
+use http::header::{CONNECTION, CONTENT_LENGTH, Entry, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
+const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+
+/// Headers on which a message's end or origin depends.
+const DECISIVE: [&str; 9] = [
+    "connection",
+    "content-length",
+    "host",
+    "transfer-encoding",
+    "upgrade",
+    "x-forwarded-for",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
+
+/// What targets are told of a client. The same for all requests of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Forwarded {
+    /// The client's address.
+    pub(super) client: HeaderValue,
+    /// `http` or `https`.
+    pub(super) proto: HeaderValue,
+    /// The listener's port.
+    pub(super) port: HeaderValue,
+}
+
+/// What the headers of a request say of its connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct HopByHop {
+    /// The protocol that the client wants to switch to.
+    pub(super) upgrade: Option<HeaderValue>,
+    /// Whether the client takes trailers.
+    pub(super) takes_trailers: bool,
+}
+
+/// Removes what is between two neighbours only (RFC 9110, section 7.6.1).
+pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
+    let mut found = HopByHop::default();
+    let is_upgrade = headers.contains_key(UPGRADE) && nominates(headers, "upgrade");
+    if is_upgrade {
+        found.upgrade = headers.get(UPGRADE).cloned();
+    }
+    if let Some(te) = headers.get(TE) {
+        found.takes_trailers = has_token(te, "trailers");
+    }
+    if headers.contains_key(CONNECTION) {
+        remove_nominated(headers);
+    }
+    if headers.contains_key(TRANSFER_ENCODING) {
+        // It decides alone; a length beside it is at best superfluous (RFC 9112, section 6.3).
+        headers.remove(CONTENT_LENGTH);
+    }
+    for name in [KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE] {
+        // Most requests have none of them: a look-up is cheaper than a removal.
+        if headers.contains_key(&name) {
+            headers.remove(&name);
+        }
+    }
+    found
+}
+
+/// Removes `Connection` and the headers that it names, but for those without which the message
+/// would be another one.
+fn remove_nominated(headers: &mut HeaderMap) {
+    let values: Vec<HeaderValue> = headers.get_all(CONNECTION).iter().cloned().collect();
+    headers.remove(CONNECTION);
+    for value in &values {
+        for token in tokens(value) {
+            let Ok(name) = HeaderName::from_bytes(token.as_bytes()) else { continue };
+            if name != HOST && name != CONTENT_LENGTH {
+                headers.remove(name);
+            }
+        }
+    }
+}
+
+/// Removes headers that a target which reads underscores as dashes, as CGI does, would take for
+/// those that say where a request ends or where it comes from.
+fn remove_look_alikes(headers: &mut HeaderMap) {
+    let is_look_alike = |name: &&HeaderName| {
+        let name = name.as_str();
+        name.contains('_') && DECISIVE.contains(&&*name.replace('_', "-"))
+    };
+    let found: Vec<HeaderName> = headers.keys().filter(is_look_alike).cloned().collect();
+    for name in found {
+        headers.remove(name);
+    }
+}
+
+/// Tells a target who asked, and how.
+pub(super) fn add_forwarded(headers: &mut HeaderMap, forwarded: &Forwarded) {
+    remove_look_alikes(headers);
+    match headers.entry(FORWARDED_FOR) {
+        Entry::Vacant(entry) => {
+            entry.insert(forwarded.client.clone());
+        }
+        Entry::Occupied(mut entry) => {
+            let mut list = Vec::new();
+            for value in entry.iter() {
+                list.extend_from_slice(value.as_bytes());
+                list.extend_from_slice(b", ");
+            }
+            list.extend_from_slice(forwarded.client.as_bytes());
+            let list = HeaderValue::from_maybe_shared(bytes::Bytes::from(list));
+            entry.insert(list.unwrap_or_else(|_| forwarded.client.clone()));
+        }
+    }
+    headers.insert(FORWARDED_PROTO, forwarded.proto.clone());
+    headers.insert(FORWARDED_PORT, forwarded.port.clone());
+    headers.insert(REAL_IP, forwarded.client.clone());
+}
+
+/// Whether `Connection` names this token.
+fn nominates(headers: &HeaderMap, token: &str) -> bool {
+    headers.get_all(CONNECTION).iter().any(|value| has_token(value, token))
+}
+
+fn has_token(value: &HeaderValue, token: &str) -> bool {
+    tokens(value).any(|found| found.eq_ignore_ascii_case(token))
+}
+
+fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
+    let text = value.to_str().unwrap_or_default();
+    text.split(',').map(str::trim).filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(
+                HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                HeaderValue::from_str(value).unwrap(),
+            );
+        }
+        headers
+    }
+
+    fn names(headers: &HeaderMap) -> Vec<&str> {
+        headers.keys().map(HeaderName::as_str).collect()
+    }
+
+    #[test]
+    fn nominated_headers_do_not_pass() {
+        let mut map = headers(&[
+            ("host", "shop"),
+            ("connection", "close, X-Secret"),
+            ("connection", "Host, content-length"),
+            ("x-secret", "1"),
+            ("keep-alive", "5"),
+            ("te", "gzip, trailers"),
+            ("content-length", "0"),
+        ]);
+        let found = remove_hop_by_hop(&mut map);
+        assert_eq!(names(&map), ["host", "content-length"]);
+        assert_eq!(found, HopByHop { upgrade: None, takes_trailers: true });
+    }
+
+    #[test]
+    fn look_alikes_do_not_pass() {
+        let mut map = headers(&[
+            ("transfer_encoding", "chunked"),
+            ("x_forwarded_for", "6.6.6.6"),
+            ("my_header", "1"),
+            ("x-real_ip", "6.6.6.6"),
+        ]);
+        remove_look_alikes(&mut map);
+        assert_eq!(names(&map), ["my_header"]);
+    }
+
+    #[test]
+    fn an_upgrade_counts_when_the_connection_names_it() {
+        let mut map = headers(&[("upgrade", "websocket"), ("connection", "keep-alive, Upgrade")]);
+        let found = remove_hop_by_hop(&mut map);
+        assert_eq!(found.upgrade.as_ref().map(HeaderValue::as_bytes), Some(&b"websocket"[..]));
+        assert!(map.is_empty());
+        let mut map = headers(&[("upgrade", "h2c")]);
+        assert_eq!(remove_hop_by_hop(&mut map).upgrade, None);
+    }
+
+    #[test]
+    fn addresses_are_appended_and_the_real_one_is_the_clients() {
+        let mut map = headers(&[
+            ("x-forwarded-for", "1.2.3.4"),
+            ("x-forwarded-for", "5.6.7.8"),
+            ("x-real-ip", "6.6.6.6"),
+        ]);
+        let value = |text| HeaderValue::from_static(text);
+        let forwarded =
+            Forwarded { client: value("10.1.1.10"), proto: value("http"), port: value("80") };
+        add_forwarded(&mut map, &forwarded);
+        assert_eq!(map["x-forwarded-for"], "1.2.3.4, 5.6.7.8, 10.1.1.10");
+        assert_eq!(map.get_all("x-forwarded-for").iter().count(), 1);
+        assert_eq!(map["x-real-ip"], "10.1.1.10");
+        assert_eq!(map["x-forwarded-port"], "80");
+    }
+}

@@ -1,0 +1,121 @@
+//! What a request has to be before it is forwarded.
+
+use std::borrow::Cow;
+
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::uri::{Authority, PathAndQuery, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
+
+use super::answer::OwnAnswer;
+use crate::state::Listener;
+
+/// Checks what a parser of messages leaves to its user (RFC 9112, sections 3.2 and 6.1).
+///
+/// # Errors
+/// The answer that the request gets instead of a target's.
+pub(super) fn check<B>(request: &Request<B>, listener: &Listener) -> Result<(), OwnAnswer> {
+    let bad = |why: &str| Err(OwnAnswer::closing(StatusCode::BAD_REQUEST, why));
+    if request.method() == Method::CONNECT {
+        let why = "this is no proxy for other hosts";
+        return Err(OwnAnswer::closing(StatusCode::METHOD_NOT_ALLOWED, why));
+    }
+    let mut hosts = request.headers().get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (_, Some(_)) => return bad("more than one Host"),
+        (None, _) if request.version() == Version::HTTP_11 => return bad("no Host"),
+        (Some(host), None) if !is_authority(host) => return bad("Host is no host"),
+        (Some(host), None) if differs(request.uri(), host) => {
+            return bad("Host is not the host of the request's target");
+        }
+        _ => {}
+    }
+    if !is_target(request) {
+        return bad("the request's target is no path");
+    }
+    let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
+    if let Some(coding) = codings.next()
+        && (codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+    {
+        let why = "a transfer coding other than chunked";
+        return Err(OwnAnswer::closing(StatusCode::NOT_IMPLEMENTED, why));
+    }
+    match (content_length(request.headers()), listener.settings.limits.body_bytes) {
+        (Some(length), Some(limit)) if length > limit => {
+            Err(OwnAnswer::closing(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The host that a request is for: of its target, if that names one, else of its header.
+pub(super) fn host<B>(request: &Request<B>) -> Cow<'_, str> {
+    match request.uri().authority() {
+        Some(authority) => authority.as_str().into(),
+        None => request
+            .headers()
+            .get(HOST)
+            .map_or_else(Cow::default, |host| String::from_utf8_lossy(host.as_bytes())),
+    }
+}
+
+/// The path of a request's target, with its query.
+pub(super) fn path<B>(request: &Request<B>) -> &str {
+    request.uri().path_and_query().map_or("/", PathAndQuery::as_str)
+}
+
+/// Makes the request's target what HTTP/1.1 sends to an origin server: a path, with the host in
+/// its header.
+pub(super) fn to_origin_form<B>(request: &mut Request<B>) {
+    if let Some(authority) = request.uri().authority()
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        request.headers_mut().insert(HOST, host);
+        let path = request.uri().path_and_query().cloned();
+        *request.uri_mut() = path.map_or_else(|| Uri::from_static("/"), Uri::from);
+    }
+    *request.version_mut() = Version::HTTP_11;
+}
+
+/// Makes the request's target what HTTP/2 sends: scheme, host and path.
+///
+/// # Errors
+/// When the request names no host.
+pub(super) fn to_http2_form<B>(request: &mut Request<B>) -> Result<(), OwnAnswer> {
+    let host = host(request).into_owned();
+    let path = request.uri().path_and_query().cloned();
+    let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
+    let uri = Uri::builder().scheme("http").authority(host).path_and_query(path).build();
+    let no_host = |_| OwnAnswer::new(StatusCode::BAD_REQUEST, "no Host");
+    *request.uri_mut() = uri.map_err(no_host)?;
+    request.headers_mut().remove(HOST);
+    *request.version_mut() = Version::HTTP_2;
+    Ok(())
+}
+
+/// Whether the target of a request is one that an origin server has: a path, an URL with a host, or
+/// a star for `OPTIONS`.
+fn is_target<B>(request: &Request<B>) -> bool {
+    let uri = request.uri();
+    match (uri.scheme(), uri.authority()) {
+        (Some(_), Some(authority)) => !authority.as_str().contains('@'),
+        (None, None) => {
+            uri.path().starts_with('/')
+                || (uri.path() == "*" && request.method() == Method::OPTIONS)
+        }
+        _ => false,
+    }
+}
+
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn is_authority(host: &HeaderValue) -> bool {
+    !host.as_bytes().contains(&b'@') && Authority::try_from(host.as_bytes()).is_ok()
+}
+
+fn differs(uri: &Uri, host: &HeaderValue) -> bool {
+    uri.authority().is_some_and(|authority| {
+        !authority.as_str().as_bytes().eq_ignore_ascii_case(host.as_bytes())
+    })
+}

@@ -1,0 +1,239 @@
+//! From a client's request to its answer.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, EXPECT, TE, UPGRADE};
+use http::{HeaderValue, Request, Response, StatusCode, Version};
+use http_body::Body;
+use hyper::body::Incoming;
+use tokio::net::TcpStream;
+use uturn_lb::config::Forward;
+use uturn_lb::event::Event;
+
+use super::answer::OwnAnswer;
+use super::attempt::Attempt;
+use super::body::{AnswerBody, BodyLimits, RequestBody};
+use super::headers::{Forwarded, add_forwarded, remove_hop_by_hop};
+use super::request;
+use crate::client::Phase;
+use crate::deadline::Deadline;
+use crate::state::{Listener, OpenGuard, Rule, Slot};
+use crate::worker::Worker;
+
+/// A client's connection, as its requests see it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) worker: Rc<Worker>,
+    /// The listener as it was when the client connected.
+    pub(crate) listener: Arc<Listener>,
+    slot: Arc<Slot>,
+    pub(crate) address: SocketAddr,
+    /// Counts the connections of the process.
+    pub(crate) connection: u64,
+    pub(crate) phase: Rc<Phase>,
+    forwarded: Forwarded,
+    /// Where the client's bytes go after its connection switched protocols.
+    upgrade: RefCell<Option<Upgrade>>,
+}
+
+/// A target's stream after it switched protocols.
+#[derive(Debug)]
+pub(crate) struct Upgrade {
+    pub(crate) stream: TcpStream,
+    /// What the target sent behind its answer.
+    pub(crate) received: Bytes,
+    /// The target's connection is open as long as this.
+    pub(crate) open: OpenGuard,
+}
+
+/// A request that passed all checks.
+struct Admitted {
+    rule: Arc<Rule>,
+    request: Request<RequestBody>,
+    is_upgrade: bool,
+    deadline: Rc<Deadline>,
+}
+
+impl Client {
+    pub(crate) fn new(
+        worker: Rc<Worker>,
+        slot: Arc<Slot>,
+        address: SocketAddr,
+        connection: u64,
+        phase: Rc<Phase>,
+    ) -> Self {
+        let listener = slot.current();
+        let is_tls = listener.protocol.ends_tls();
+        let text = |text: String| {
+            HeaderValue::try_from(text).expect("addresses and numbers are legal in headers")
+        };
+        let forwarded = Forwarded {
+            client: text(address.ip().to_string()),
+            proto: HeaderValue::from_static(if is_tls { "https" } else { "http" }),
+            port: text(listener.address.port().to_string()),
+        };
+        let upgrade = RefCell::new(None);
+        Self { worker, listener, slot, address, connection, phase, forwarded, upgrade }
+    }
+
+    /// The target's stream, after an answer that switches protocols.
+    pub(crate) fn take_upgrade(&self) -> Option<Upgrade> {
+        self.upgrade.borrow_mut().take()
+    }
+
+    /// Reports an event to whoever observes the process.
+    pub(crate) fn report(&self, event: impl FnOnce() -> Event) {
+        self.worker.process.report(event);
+    }
+
+    /// Reports that no target answered.
+    pub(crate) fn report_failure(&self, status: Option<u16>, why: &str) {
+        self.report(|| Event::Failed {
+            connection: self.connection,
+            client: self.address,
+            listener: self.listener.address,
+            status,
+            why: why.to_owned(),
+        });
+    }
+}
+
+/// Answers a request.
+///
+/// # Errors
+/// Never: what goes wrong becomes an answer.
+pub(crate) async fn serve(
+    client: Rc<Client>,
+    request: Request<Incoming>,
+) -> Result<Response<AnswerBody>, Infallible> {
+    let exchange = client.phase.begin();
+    let listener = client.slot.current();
+    let answered = match admit(&client, &listener, request) {
+        Ok(admitted) => forward(&client, &listener, admitted).await,
+        Err(own) => Err(own),
+    };
+    let mut response = answered.unwrap_or_else(|own| answer_alone(&client, own));
+    response.body_mut().hold(exchange);
+    Ok(response)
+}
+
+/// Checks a request, finds its rule, and makes it what the target gets.
+fn admit(
+    client: &Client,
+    listener: &Listener,
+    request: Request<Incoming>,
+) -> Result<Admitted, OwnAnswer> {
+    request::check(&request, listener)?;
+    if !client.slot.gate.takes_request(&listener.settings.limits) {
+        let why = "more requests a second than the listener takes";
+        return Err(OwnAnswer::new(StatusCode::TOO_MANY_REQUESTS, why));
+    }
+    let rule = route(listener, &request)?;
+    let may_upgrade =
+        request.version() == Version::HTTP_11 && rule.settings.forward == Forward::Http1;
+    let deadline = Rc::new(client.worker.deadlines.add());
+    let mut request = request.map(|incoming| match incoming.is_end_stream() {
+        true => RequestBody::none(),
+        false => {
+            let limits = BodyLimits {
+                bytes: listener.settings.limits.body_bytes,
+                silence: listener.settings.timeouts.read,
+                deadline: Rc::clone(&deadline),
+            };
+            RequestBody::new(incoming, limits)
+        }
+    });
+    let hop_by_hop = remove_hop_by_hop(request.headers_mut());
+    match rule.settings.forward {
+        Forward::Http1 => request::to_origin_form(&mut request),
+        Forward::H2c => request::to_http2_form(&mut request)?,
+    }
+    let headers = request.headers_mut();
+    // The client's side is told to go on when its body is asked for.
+    headers.remove(EXPECT);
+    add_forwarded(headers, &client.forwarded);
+    let upgrade = hop_by_hop.upgrade.filter(|_| may_upgrade);
+    let is_upgrade = upgrade.is_some();
+    if let Some(protocol) = upgrade {
+        headers.insert(UPGRADE, protocol);
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    } else if hop_by_hop.takes_trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+        if rule.settings.forward == Forward::Http1 {
+            headers.insert(CONNECTION, HeaderValue::from_static("te"));
+        }
+    }
+    Ok(Admitted { rule, request, is_upgrade, deadline })
+}
+
+/// The rule for a request.
+fn route<B>(listener: &Listener, request: &Request<B>) -> Result<Arc<Rule>, OwnAnswer> {
+    let (host, path) = (request::host(request), request::path(request));
+    let default = || listener.settings.default_host.as_deref();
+    let place = listener
+        .router
+        .position(&host, path)
+        .or_else(|| listener.router.position(default()?, path));
+    let no_rule = || OwnAnswer::new(StatusCode::NOT_FOUND, "no rule for this host and path");
+    let rule = &listener.rules[place.ok_or_else(no_rule)?];
+    match &rule.config.redirect {
+        None => Ok(Arc::clone(rule)),
+        Some(redirect) => {
+            let status = StatusCode::from_u16(redirect.code).unwrap_or(StatusCode::FOUND);
+            Err(OwnAnswer::redirect(status, redirect.location(&host, path)))
+        }
+    }
+}
+
+async fn forward(
+    client: &Client,
+    listener: &Listener,
+    admitted: Admitted,
+) -> Result<Response<AnswerBody>, OwnAnswer> {
+    let Admitted { rule, request, is_upgrade, deadline } = admitted;
+    let attempt =
+        Attempt { client, listener, rule: &rule, deadline: &deadline, may_reuse: !is_upgrade };
+    let (response, reached) = attempt.forward(request).await?;
+    let status = response.status();
+    client.report(|| Event::Answered {
+        connection: client.connection,
+        target: reached.address(),
+        status: status.as_u16(),
+    });
+    let (mut parts, incoming) = response.into_parts();
+    let hop_by_hop = remove_hop_by_hop(&mut parts.headers);
+    parts.version = Version::HTTP_11;
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        let no_upgrade =
+            || OwnAnswer::new(StatusCode::BAD_GATEWAY, "the target switches protocols unasked");
+        let protocol = hop_by_hop.upgrade.filter(|_| is_upgrade).ok_or_else(no_upgrade)?;
+        let (connection, open) = reached.into_http1().ok_or_else(no_upgrade)?;
+        let (stream, received) = connection.into_stream();
+        parts.headers.insert(UPGRADE, protocol);
+        parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        *client.upgrade.borrow_mut() = Some(Upgrade { stream, received, open });
+        return Ok(Response::from_parts(parts, AnswerBody::own("")));
+    }
+    let silence = listener.settings.timeouts.read;
+    let body = AnswerBody::of_target(incoming, reached, deadline, silence);
+    Ok(Response::from_parts(parts, body))
+}
+
+/// Answers in the load balancer's own name.
+fn answer_alone(client: &Client, own: OwnAnswer) -> Response<AnswerBody> {
+    let status = own.status.as_u16();
+    match &own.location {
+        Some(location) => client.report(|| Event::Redirected {
+            connection: client.connection,
+            status,
+            location: location.clone(),
+        }),
+        None => client.report_failure(Some(status), &own.why),
+    }
+    own.into_response()
+}

@@ -1,0 +1,36 @@
+//! The load balancer's data plane: listeners that terminate connections, and health checks.
+//!
+//! **Owns** what happens to real connections: layer 7 (HTTP/1.1 and HTTP/2, upgrades), TLS
+//! termination, connections to targets and which of them are kept, retries where they are safe,
+//! time limits, probes, reload and draining.
+//!
+//! **Refuses** to decide: which target is picked, avoided and tried next, when a target is alive
+//! and which rule serves a request is decided in `uturn-lb`, which the prediction asks too.
+//!
+//! **Start reading** at [`Server`], then `worker` (a thread), `client` (a connection), `exchange`
+//! (a request) and `upstream` (connections to targets).
+//!
+//! # Caveats
+//! - VIPs, the addresses of replaced sources (`uturn_lb::source`) and those that probes come from
+//!   must be bound where it runs; for a kept source `uturn_lb::steer` has the settings that the
+//!   kernel needs.
+#![cfg(target_os = "linux")]
+
+mod client;
+mod deadline;
+mod exchange;
+mod local;
+mod namespace;
+mod probe;
+mod process;
+mod requests;
+mod server;
+mod state;
+mod tls;
+mod upstream;
+mod worker;
+
+pub use namespace::enter;
+pub use process::Observer;
+pub use requests::{Request, requests};
+pub use server::{Server, StartError};

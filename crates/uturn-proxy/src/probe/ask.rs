@@ -1,0 +1,176 @@
+//! One probe of one target.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use tokio::time::{Instant, timeout, timeout_at};
+use uturn_lb::event::ProbeResult;
+use uturn_model::Protocol as Transport;
+
+use super::icmp;
+
+/// Whether probes can be sent from an address at all.
+///
+/// # Errors
+/// When the address is not this machine's, or a privilege is missing.
+pub(super) fn can_ask_from(source: IpAddr, transport: Transport) -> io::Result<()> {
+    match transport {
+        Transport::Udp => icmp::socket(source).map(drop),
+        Transport::Tcp | Transport::Sctp => {
+            let at = SocketAddr::new(source, 0);
+            let socket = Socket::new(Domain::for_address(at), Type::STREAM, Some(Protocol::TCP))?;
+            socket.bind(&at.into())
+        }
+    }
+}
+
+/// A target is alive where it takes a connection.
+pub(super) async fn tcp(
+    source: IpAddr,
+    target: SocketAddr,
+    limit: Duration,
+) -> io::Result<ProbeResult> {
+    timeout(limit, connect(source, target)).await??;
+    Ok(ProbeResult::Answered)
+}
+
+/// A target is alive where its machine answers an echo request and nothing reports the port as
+/// closed: no more can be known of a protocol without answers.
+pub(super) async fn udp(
+    source: IpAddr,
+    target: SocketAddr,
+    limit: Duration,
+) -> io::Result<ProbeResult> {
+    let until = Instant::now() + limit;
+    let socket = datagram(source, target).await?;
+    match socket.send(b"uturn health check\n").await {
+        // A rule of this machine dropped it, so nothing could refuse it.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::PERM) => {}
+        sent => drop(sent?),
+    }
+    let is_echoed = match timeout_at(until, icmp::echo(source, target.ip())).await {
+        Ok(echoed) => {
+            echoed?;
+            true
+        }
+        Err(_) => false,
+    };
+    // A refusal arrives no later than the answer to an echo request that was sent afterwards.
+    match socket.try_recv(&mut [0; 64]) {
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Ok(result_of(&error)),
+        _ if is_echoed => Ok(ProbeResult::Answered),
+        _ => Ok(ProbeResult::TimedOut),
+    }
+}
+
+/// A target is alive where its answer begins as expected.
+pub(super) async fn exchange(
+    source: IpAddr,
+    target: SocketAddr,
+    transport: Transport,
+    limit: Duration,
+    send: &[u8],
+    expect: &[u8],
+) -> io::Result<ProbeResult> {
+    let answer = async {
+        let mut answer = vec![0; expect.len()];
+        if transport == Transport::Udp {
+            let socket = datagram(source, target).await?;
+            socket.send(send).await?;
+            // A longer answer is cut off, which is all the same.
+            let count = socket.recv(&mut answer).await?;
+            answer.truncate(count);
+        } else {
+            let mut stream = connect(source, target).await?;
+            stream.write_all(send).await?;
+            stream.read_exact(&mut answer).await?;
+        }
+        io::Result::Ok(answer)
+    };
+    match timeout(limit, answer).await?? == expect {
+        true => Ok(ProbeResult::Answered),
+        false => Ok(ProbeResult::Unexpected),
+    }
+}
+
+/// Connects from an address.
+pub(super) async fn connect(source: IpAddr, target: SocketAddr) -> io::Result<TcpStream> {
+    let socket = match target {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.bind(SocketAddr::new(source, 0))?;
+    socket.connect(target).await
+}
+
+async fn datagram(source: IpAddr, target: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(SocketAddr::new(source, 0)).await?;
+    socket.connect(target).await?;
+    Ok(socket)
+}
+
+/// What an error says of a target.
+pub(super) fn result_of(error: &io::Error) -> ProbeResult {
+    match error.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ProbeResult::TimedOut,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            ProbeResult::Unreachable
+        }
+        // A packet that a rule of this very machine drops never gets anywhere.
+        _ if Errno::from_io_error(error) == Some(Errno::PERM) => ProbeResult::TimedOut,
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => ProbeResult::Unexpected,
+        _ => ProbeResult::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(future)
+    }
+
+    #[test]
+    fn a_port_is_open_or_closed() {
+        let listener = TcpListener::bind((HERE, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        assert_eq!(block_on(tcp(HERE, address, PATIENCE)).unwrap(), ProbeResult::Answered);
+        drop(listener);
+        let refused = block_on(tcp(HERE, address, PATIENCE)).unwrap_err();
+        assert_eq!(result_of(&refused), ProbeResult::Refused);
+    }
+
+    #[test]
+    fn an_answer_is_held_against_what_is_expected() {
+        use std::io::{Read, Write};
+        let listener = TcpListener::bind((HERE, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut asked = [0; 4];
+                stream.read_exact(&mut asked).unwrap();
+                assert_eq!(&asked, b"ping");
+                stream.write_all(b"pong and more").unwrap();
+            }
+        });
+        let ask = |expect: &'static [u8]| {
+            block_on(exchange(HERE, address, Transport::Tcp, PATIENCE, b"ping", expect)).unwrap()
+        };
+        assert_eq!(ask(b"pong"), ProbeResult::Answered);
+        assert_eq!(ask(b"gong"), ProbeResult::Unexpected);
+        server.join().unwrap();
+    }
+}

@@ -1,0 +1,68 @@
+//! Health checks that ask for a page.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use ::http::header::{CONNECTION, HOST, USER_AGENT};
+use ::http::{HeaderValue, Method};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+use uturn_lb::config::HttpMethod;
+use uturn_lb::event::ProbeResult;
+
+use super::ask;
+use crate::exchange::RequestBody;
+
+/// What a health check calls itself.
+const AGENT: HeaderValue = HeaderValue::from_static("uturn-healthcheck");
+
+/// What is asked for, and which answers are good.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request<'a> {
+    pub(super) method: HttpMethod,
+    pub(super) path: &'a str,
+    pub(super) host: Option<&'a str>,
+    /// The first digits of good statuses.
+    pub(super) classes: &'a [u8],
+}
+
+/// A target is alive where it answers with a good status.
+pub(super) async fn ask(
+    source: IpAddr,
+    target: SocketAddr,
+    limit: Duration,
+    request: &Request<'_>,
+) -> io::Result<ProbeResult> {
+    let status = timeout(limit, status(source, target, request)).await??;
+    let class = (status / 100) as u8;
+    match request.classes.contains(&class) {
+        true => Ok(ProbeResult::Answered),
+        false => Ok(ProbeResult::Unexpected),
+    }
+}
+
+async fn status(source: IpAddr, target: SocketAddr, asked: &Request<'_>) -> io::Result<u16> {
+    let invalid = |error: ::http::Error| io::Error::new(io::ErrorKind::InvalidInput, error);
+    let broken = |error: hyper::Error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let host = asked.host.map_or_else(|| target.to_string(), str::to_owned);
+    let request = ::http::Request::builder()
+        .method(match asked.method {
+            HttpMethod::Head => Method::HEAD,
+            HttpMethod::Get => Method::GET,
+        })
+        .uri(asked.path)
+        .header(HOST, host)
+        .header(USER_AGENT, AGENT)
+        .header(CONNECTION, "close")
+        .body(RequestBody::none())
+        .map_err(invalid)?;
+    let stream = ask::connect(source, target).await?;
+    let (mut send, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    // The body of the answer is of no interest: the connection ends with this task.
+    let connection = tokio::task::spawn_local(connection);
+    let answer = send.send_request(request).await.map_err(broken);
+    connection.abort();
+    Ok(answer?.status().as_u16())
+}

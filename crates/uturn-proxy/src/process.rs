@@ -1,0 +1,68 @@
+//! What all threads of the process share.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use uturn_lb::event::Event;
+
+/// Takes every event, from many threads.
+pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// The process.
+pub(crate) struct Process {
+    observer: Option<Observer>,
+    /// Counts connections from clients.
+    connections: AtomicU64,
+    /// The connections from clients that are open.
+    open: AtomicUsize,
+    /// The most that may be.
+    most: usize,
+}
+
+impl Process {
+    pub(crate) fn new(observer: Option<Observer>, most_connections: usize) -> Self {
+        Self {
+            observer,
+            connections: AtomicU64::new(0),
+            open: AtomicUsize::new(0),
+            most: most_connections,
+        }
+    }
+
+    /// Reports an event, if there is an observer.
+    pub(crate) fn report(&self, event: impl FnOnce() -> Event) {
+        if let Some(observer) = &self.observer {
+            observer(&event());
+        }
+    }
+
+    /// Takes a connection in. Returns `None` if there are as many as there may be.
+    pub(crate) fn admit(self: &Arc<Self>) -> Option<Admission> {
+        let open = self.open.fetch_add(1, Ordering::Relaxed);
+        let number = self.connections.fetch_add(1, Ordering::Relaxed);
+        // Dropped at once if it is one too many.
+        let admission = Admission { process: Arc::clone(self), number };
+        (open < self.most).then_some(admission)
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
+/// A connection that counts as open until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    process: Arc<Process>,
+    /// Counts the connections of the process.
+    pub(crate) number: u64,
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.process.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,227 @@
+//! The load balancer as a whole: its threads, its listeners, and changes of its configuration.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use uturn_lb::config::{Config, ListenerSettings, Served};
+use uturn_lb::event::Event;
+use uturn_model::lb::{self, ListenerProtocol};
+use uturn_model::network::SecurityRule;
+use uturn_model::{LoadBalancer, Text};
+
+use crate::probe::{self, Probed, Prober};
+use crate::process::{Observer, Process};
+use crate::state::{Listener, Slot};
+use crate::tls;
+use crate::worker::{self, Command};
+
+/// Connections that the kernel completes before they are accepted.
+const BACKLOG: i32 = 4096;
+
+/// Why the load balancer does not serve.
+#[derive(Debug, Error)]
+#[error("cannot {doing}: {source}")]
+pub struct StartError {
+    pub(crate) doing: String,
+    pub(crate) source: io::Error,
+}
+
+/// A load balancer that serves.
+#[derive(Debug)]
+pub struct Server {
+    workers: Vec<Thread>,
+    prober: Prober,
+    listeners: HashMap<SocketAddr, Arc<Slot>>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    commands: mpsc::UnboundedSender<Command>,
+    handle: Option<JoinHandle<io::Result<()>>>,
+}
+
+/// A listener's new configuration, and the sockets that it needs.
+struct Change {
+    address: SocketAddr,
+    listener: Listener,
+    /// One for each worker; empty if it listens already.
+    sockets: Vec<TcpListener>,
+}
+
+impl Server {
+    /// Starts to serve. `observer` takes every event.
+    ///
+    /// # Errors
+    /// When a listener cannot listen, or probes cannot be sent; then nothing is served.
+    pub fn start(config: &Config, observer: Option<Observer>) -> Result<Self, StartError> {
+        let process = Arc::new(Process::new(observer, config.process.connections));
+        let prober = Prober::start(Arc::clone(&process))?;
+        let mut server = Self { workers: Vec::new(), prober, listeners: HashMap::new() };
+        let count = config.process.workers.unwrap_or_else(cores);
+        for number in 0..count {
+            server.workers.push(Thread::start(number, Arc::clone(&process))?);
+        }
+        server.reload(config)?;
+        process.report(|| Event::Ready { listeners: listening(config) });
+        Ok(server)
+    }
+
+    /// Serves as another configuration says. Connections stay open, whatever changes; those of
+    /// listeners that are no more are served to their end.
+    ///
+    /// # Errors
+    /// When a new listener cannot listen, or probes cannot be sent; then nothing changes.
+    pub fn reload(&mut self, config: &Config) -> Result<(), StartError> {
+        let mut changes = Vec::new();
+        let mut probes = Vec::new();
+        for Served { load_balancer, listeners, derived: _ } in &config.load_balancers {
+            let default = ListenerSettings::default();
+            let settings = listeners.iter().chain(std::iter::repeat(&default));
+            for (listener, settings) in load_balancer.listeners.iter().zip(settings) {
+                let address = SocketAddr::new(load_balancer.vip, listener.port.number());
+                let security = security_rules(config, load_balancer);
+                let change =
+                    self.change(address, listener, settings, security).map_err(|source| {
+                        let doing = format!("listen on {address} of {}", load_balancer.name);
+                        StartError { doing, source }
+                    })?;
+                probe::check_source(address, listener)?;
+                probes.push((address, listener.clone(), settings.clone()));
+                changes.extend(change);
+            }
+        }
+        self.apply(changes);
+        let probed = probes.into_iter().map(|(address, listener, settings)| {
+            let is_served = !is_in_kernel(listener.protocol);
+            let slot = self.listeners.get(&address).filter(|_| is_served).map(Arc::clone);
+            Probed { address, listener, settings, slot }
+        });
+        self.prober.probe(probed.collect());
+        Ok(())
+    }
+
+    /// Stops: nothing is accepted any more, and what is open may take this long to end.
+    pub fn stop(mut self, drain: Duration) {
+        for worker in &self.workers {
+            worker.tell(Command::Stop(drain));
+        }
+        for worker in &mut self.workers {
+            worker.join();
+        }
+    }
+
+    fn change(
+        &self,
+        address: SocketAddr,
+        listener: &lb::Listener,
+        settings: &ListenerSettings,
+        security: Option<Vec<SecurityRule>>,
+    ) -> io::Result<Option<Change>> {
+        if is_in_kernel(listener.protocol) {
+            return Ok(None);
+        }
+        let speaks_http2 = settings.http2 && listener.protocol == ListenerProtocol::Https;
+        let tls = match listener.protocol.ends_tls() {
+            true => Some(tls::server(&settings.certificates, speaks_http2)?),
+            false => None,
+        };
+        let known = self.listeners.get(&address).map(|slot| slot.current());
+        let sockets = match known {
+            Some(_) => Ok(Vec::new()),
+            None => self.workers.iter().map(|_| listen(address)).collect(),
+        }?;
+        let listener = Listener::new(address, listener, settings, tls, security, known.as_deref());
+        Ok(Some(Change { address, listener, sockets }))
+    }
+
+    fn apply(&mut self, changes: Vec<Change>) {
+        let mut gone = std::mem::take(&mut self.listeners);
+        for Change { address, listener, sockets } in changes {
+            let slot = match gone.remove(&address) {
+                Some(slot) => {
+                    slot.replace(listener);
+                    slot
+                }
+                None => Arc::new(Slot::new(listener)),
+            };
+            for (worker, socket) in self.workers.iter().zip(sockets) {
+                worker.tell(Command::Listen(socket, Arc::clone(&slot)));
+            }
+            self.listeners.insert(address, slot);
+        }
+        for address in gone.into_keys() {
+            for worker in &self.workers {
+                worker.tell(Command::Close(address));
+            }
+        }
+    }
+}
+
+impl Thread {
+    fn start(number: usize, process: Arc<Process>) -> Result<Self, StartError> {
+        let (commands, receiver) = mpsc::unbounded_channel();
+        let handle = thread::Builder::new()
+            .name(format!("worker {number}"))
+            .spawn(move || worker::run(process, receiver))
+            .map_err(|source| StartError { doing: "start a worker".into(), source })?;
+        Ok(Self { commands, handle: Some(handle) })
+    }
+
+    fn tell(&self, command: Command) {
+        // A worker that is gone has no need of commands.
+        let _ = self.commands.send(command);
+    }
+
+    fn join(&mut self) {
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
+    }
+}
+
+/// Whether the kernel forwards a listener's packets, instead of this process its connections.
+fn is_in_kernel(protocol: ListenerProtocol) -> bool {
+    matches!(protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp)
+}
+
+/// The rules of all groups of a load balancer, as they stand. `None` where it has no group that the
+/// configuration knows.
+fn security_rules(config: &Config, load_balancer: &LoadBalancer) -> Option<Vec<SecurityRule>> {
+    let group = |name: &Text| config.security_groups.iter().find(|group| group.name == *name);
+    let groups: Vec<_> = load_balancer.security_groups.iter().filter_map(group).collect();
+    let rules = || groups.iter().flat_map(|group| group.inbound.iter().cloned()).collect();
+    (!groups.is_empty()).then(rules)
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A socket that others may share its address with: each worker has one.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// The addresses that the process listens on.
+fn listening(config: &Config) -> Vec<SocketAddr> {
+    let balancers = config.load_balancers.iter().map(|served| &served.load_balancer);
+    balancers
+        .flat_map(|lb| {
+            let served = lb.listeners.iter().filter(|listener| !is_in_kernel(listener.protocol));
+            served.map(|listener| SocketAddr::new(lb.vip, listener.port.number()))
+        })
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! How much a listener takes: connections at a time and a second, requests a second.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use uturn_lb::config::Limits;
+
+/// Counts what a listener has taken in.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    open: AtomicUsize,
+    by_client: Mutex<HashMap<IpAddr, usize>>,
+    connections: Mutex<Rate>,
+    requests: Mutex<Rate>,
+}
+
+/// Why a connection was not taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// There are as many as there may be.
+    Connections,
+    /// The client has as many as it may have.
+    Client,
+    /// As many came in the last second as may.
+    Rate,
+}
+
+/// A connection that was taken in, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    gate: Arc<Gate>,
+    /// The client, where its connections are counted.
+    client: Option<IpAddr>,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            open: AtomicUsize::new(0),
+            by_client: Mutex::default(),
+            connections: Mutex::new(Rate::new(now)),
+            requests: Mutex::new(Rate::new(now)),
+        }
+    }
+
+    /// Takes a connection in.
+    ///
+    /// # Errors
+    /// When a limit is reached.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        client: IpAddr,
+        limits: &Limits,
+    ) -> Result<Entered, Full> {
+        let open = self.open.fetch_add(1, Ordering::Relaxed);
+        // Dropped again where a limit is reached.
+        let mut entered = Entered { gate: Arc::clone(self), client: None };
+        if limits.connections.is_some_and(|most| open >= most) {
+            return Err(Full::Connections);
+        }
+        if let Some(most) = limits.connections_per_client {
+            let mut by_client = locked(&self.by_client);
+            let count = by_client.entry(client).or_insert(0);
+            if *count >= most {
+                return Err(Full::Client);
+            }
+            *count += 1;
+            entered.client = Some(client);
+        }
+        let is_too_fast = |rate| !locked(&self.connections).take(rate, Instant::now());
+        if limits.connections_per_second.is_some_and(is_too_fast) {
+            return Err(Full::Rate);
+        }
+        Ok(entered)
+    }
+
+    /// Whether another request may be served now.
+    pub(crate) fn takes_request(&self, limits: &Limits) -> bool {
+        let take = |rate| locked(&self.requests).take(rate, Instant::now());
+        limits.requests_per_second.is_none_or(take)
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.gate.open.fetch_sub(1, Ordering::Relaxed);
+        let Some(client) = self.client else { return };
+        let mut by_client = locked(&self.gate.by_client);
+        if let Some(count) = by_client.get_mut(&client) {
+            *count -= 1;
+            if *count == 0 {
+                by_client.remove(&client);
+            }
+        }
+    }
+}
+
+/// A bucket that fills at a rate and holds what comes in a second.
+#[derive(Debug)]
+struct Rate {
+    /// `None` until the first is taken.
+    tokens: Option<f64>,
+    at: Instant,
+}
+
+impl Rate {
+    fn new(now: Instant) -> Self {
+        Self { tokens: None, at: now }
+    }
+
+    /// Takes one out, if there is one.
+    fn take(&mut self, per_second: u32, now: Instant) -> bool {
+        let most = f64::from(per_second);
+        let gained = now.saturating_duration_since(self.at).as_secs_f64() * most;
+        let tokens = self.tokens.map_or(most, |tokens| (tokens + gained).min(most));
+        self.at = now;
+        let has_one = tokens >= 1.0;
+        self.tokens = Some(if has_one { tokens - 1.0 } else { tokens });
+        has_one
+    }
+}
+
+/// A panic of another thread leaves counts behind that are as good as any.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn limits_hold_and_what_ends_makes_room() {
+        let gate = Arc::new(Gate::new());
+        let limits =
+            Limits { connections: Some(3), connections_per_client: Some(2), ..Limits::default() };
+        let [first, second] = ["10.1.1.10", "10.1.1.11"].map(|ip| ip.parse().unwrap());
+        let a = gate.enter(first, &limits).unwrap();
+        let _b = gate.enter(first, &limits).unwrap();
+        assert_eq!(gate.enter(first, &limits).unwrap_err(), Full::Client);
+        let _c = gate.enter(second, &limits).unwrap();
+        assert_eq!(gate.enter(second, &limits).unwrap_err(), Full::Connections);
+        drop(a);
+        gate.enter(first, &limits).unwrap();
+    }
+
+    #[test]
+    fn a_rate_allows_a_seconds_worth_and_then_as_many_as_time_brings() {
+        let begin = Instant::now();
+        let mut rate = Rate::new(begin);
+        let mut taken = |at: Duration| (0..100).filter(|_| rate.take(10, begin + at)).count();
+        assert_eq!(taken(Duration::ZERO), 10);
+        assert_eq!(taken(Duration::from_millis(500)), 5);
+        assert_eq!(taken(Duration::from_secs(60)), 10);
+    }
+}

@@ -1,0 +1,192 @@
+//! A rule with the turn it is at and the health of its targets.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use uturn_lb::config::RuleSettings;
+use uturn_lb::health::PassiveHealth;
+use uturn_lb::schedule::Schedule;
+use uturn_model::lb::{self, Profile, Scheduler};
+
+/// No target rests.
+const NEVER: u64 = u64::MAX;
+
+/// A rule that serves.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub(crate) config: lb::Rule,
+    pub(crate) settings: RuleSettings,
+    pub(crate) targets: Vec<Arc<Target>>,
+    profile: Profile,
+    /// Counts the connections or requests that were given a target.
+    turn: AtomicU64,
+    schedule: ArcSwap<Schedule>,
+    /// When the next rest of a target ends, in milliseconds since `began`.
+    rest_ends: AtomicU64,
+    began: Instant,
+    /// Held while the schedule is made anew, so that the latest state wins.
+    making: Mutex<()>,
+}
+
+/// A target, and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) address: SocketAddr,
+    /// Whether its health checks are answered.
+    is_alive: AtomicBool,
+    /// What requests have done to it.
+    passive_health: Mutex<PassiveHealth>,
+    /// Whether requests have failed since the latest that did not.
+    has_failed: AtomicBool,
+    /// Requests and connections under way.
+    open: AtomicU64,
+}
+
+/// A target for a connection or request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Picked {
+    pub(crate) target: usize,
+    pub(crate) turn: u64,
+}
+
+impl Rule {
+    /// A rule. What `known` knows of a target of the same address goes on.
+    pub(crate) fn new(
+        config: lb::Rule,
+        settings: RuleSettings,
+        profile: &Profile,
+        known: Option<&Self>,
+    ) -> Self {
+        let target = |address: SocketAddr| {
+            let known = known.into_iter().flat_map(|rule| &rule.targets);
+            let mut same = known.filter(|target| target.address == address);
+            same.next().cloned().unwrap_or_else(|| Arc::new(Target::new(address)))
+        };
+        let targets = config.targets.iter().map(|config| target(config.address)).collect();
+        let nothing = Schedule::new(profile, &[], &[]);
+        let turn = known.map_or(0, |rule| rule.turn.load(Ordering::Relaxed));
+        let rule = Self {
+            targets,
+            profile: profile.clone(),
+            turn: AtomicU64::new(turn),
+            schedule: ArcSwap::from_pointee(nothing),
+            rest_ends: AtomicU64::new(NEVER),
+            began: Instant::now(),
+            making: Mutex::new(()),
+            config,
+            settings,
+        };
+        rule.make_schedule();
+        rule
+    }
+
+    /// The target whose turn it is. Returns `None` if none may be picked for this client.
+    pub(crate) fn pick(&self, client: IpAddr) -> Option<Picked> {
+        self.end_rests();
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let schedule = self.schedule.load();
+        let target = match self.profile.scheduler {
+            Scheduler::LeastConnections => {
+                schedule.least(turn, client, |i| self.targets[i].open.load(Ordering::Relaxed))
+            }
+            Scheduler::WeightedRoundRobin | Scheduler::SourceHash => schedule.pick(turn, client),
+        };
+        target.map(|target| Picked { target, turn })
+    }
+
+    /// The target to try after all of `tried` have failed.
+    pub(crate) fn next(&self, client: IpAddr, tried: &[usize]) -> Option<usize> {
+        self.schedule.load().next(client, tried)
+    }
+
+    /// Counts a connection to a target as open until the guard is dropped.
+    pub(crate) fn open(self: &Arc<Self>, target: usize) -> OpenGuard {
+        self.targets[target].open.fetch_add(1, Ordering::Relaxed);
+        OpenGuard { rule: Arc::clone(self), target }
+    }
+
+    /// Records what health checks have decided.
+    pub(crate) fn set_alive(&self, target: usize, is_alive: bool) {
+        self.targets[target].is_alive.store(is_alive, Ordering::Relaxed);
+        self.make_schedule();
+    }
+
+    /// Records how a request to a target ended. Returns whether the target rests from now on.
+    pub(crate) fn record(&self, target: usize, is_good: bool) -> bool {
+        let Some(check) = &self.profile.passive_check else { return false };
+        let state = &self.targets[target];
+        if is_good && !state.has_failed.load(Ordering::Relaxed) {
+            return false;
+        }
+        state.has_failed.store(!is_good, Ordering::Relaxed);
+        let rests = locked(&state.passive_health).record(is_good, check, Instant::now());
+        if rests {
+            self.make_schedule();
+        }
+        rests
+    }
+
+    /// Takes targets whose rest is over back in.
+    fn end_rests(&self) {
+        let ends = self.rest_ends.load(Ordering::Relaxed);
+        if ends != NEVER && millis(self.began.elapsed()) >= ends {
+            self.make_schedule();
+        }
+    }
+
+    fn make_schedule(&self) {
+        let _making = locked(&self.making);
+        let now = Instant::now();
+        let mut ends = NEVER;
+        let mut may_be_picked = Vec::with_capacity(self.targets.len());
+        for target in &self.targets {
+            let rest = locked(&target.passive_health).rest_ends(now);
+            if let Some(until) = rest {
+                // Rounded up, so that the rest is over when the schedule is made.
+                ends = ends.min(millis(until.duration_since(self.began)) + 1);
+            }
+            may_be_picked.push(rest.is_none() && target.is_alive.load(Ordering::Relaxed));
+        }
+        let schedule = Schedule::new(&self.profile, &self.config.targets, &may_be_picked);
+        self.schedule.store(Arc::new(schedule));
+        self.rest_ends.store(ends, Ordering::Relaxed);
+    }
+}
+
+impl Target {
+    fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            is_alive: AtomicBool::new(true),
+            passive_health: Mutex::default(),
+            has_failed: AtomicBool::new(false),
+            open: AtomicU64::new(0),
+        }
+    }
+}
+
+/// A connection or request that a target has under way.
+#[derive(Debug)]
+pub(crate) struct OpenGuard {
+    rule: Arc<Rule>,
+    target: usize,
+}
+
+impl Drop for OpenGuard {
+    fn drop(&mut self) {
+        self.rule.targets[self.target].open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(NEVER - 1)
+}
+
+/// A panic of another thread leaves a state behind that is as good as any.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,409 @@
+//! The data plane on the loopback interface: a client, the load balancer, and targets that
+//! say what a test makes them say. What needs namespaces is tested by the lab.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use uturn_lb::cloud::tke::profile::clb;
+use uturn_lb::config::Config;
+use uturn_lb::event::{Event, ProbeResult};
+use uturn_model::ingress::PathKind;
+use uturn_model::lb::{
+    HealthCheck, Listener, ListenerProtocol, PassiveCheck, ProbeSource, Rule, Scope, Source,
+    Target, TargetKind,
+};
+use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
+use uturn_proxy::{Observer, Server};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+/// A running load balancer.
+struct Balancer {
+    address: SocketAddr,
+    events: Receiver<Event>,
+    server: Option<Server>,
+}
+
+impl Balancer {
+    fn start(targets: &[SocketAddr]) -> Self {
+        Self::with(targets, ListenerProtocol::Http, None)
+    }
+
+    fn with(
+        targets: &[SocketAddr],
+        protocol: ListenerProtocol,
+        health_check: Option<HealthCheck>,
+    ) -> Self {
+        Self::with_checks(targets, protocol, health_check, None)
+    }
+
+    fn with_checks(
+        targets: &[SocketAddr],
+        protocol: ListenerProtocol,
+        health_check: Option<HealthCheck>,
+        passive_check: Option<PassiveCheck>,
+    ) -> Self {
+        static NEXT: AtomicU16 = AtomicU16::new(1);
+        // The whole of 127.0.0.0/8 is this machine: every process has ports of its own there.
+        let [_, high, middle, low] = std::process::id().to_be_bytes();
+        let vip = IpAddr::V4(Ipv4Addr::new(127, 64 | high, middle, low));
+        let port = 20000 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut profile = clb(protocol.layer());
+        profile.source = Source::Replaced("127.0.0.1/32".parse().unwrap());
+        profile.avoids_client = false;
+        profile.health_check = health_check;
+        profile.passive_check = passive_check;
+        let load_balancer = LoadBalancer {
+            name: "lb".into(),
+            vip,
+            scope: Scope::Private,
+            security_groups: Vec::new(),
+            listeners: vec![Listener {
+                port: Port::new(port).unwrap(),
+                protocol,
+                profile,
+                rules: vec![rule("/", targets), rule("/none", &[])],
+            }],
+        };
+        let (sender, events) = channel();
+        let sender = Mutex::new(sender);
+        let observer: Observer = Arc::new(move |event: &Event| {
+            let _ = sender.lock().unwrap().send(event.clone());
+        });
+        let config = Config::plain(vec![load_balancer]);
+        let server = Server::start(&config, Some(observer)).unwrap();
+        let address = SocketAddr::new(vip, port);
+        assert_eq!(events.recv().unwrap(), Event::Ready { listeners: vec![address] });
+        Self { address, events, server: Some(server) }
+    }
+
+    /// Sends bytes and no more; returns all that comes back.
+    fn send(&self, bytes: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.write_all(bytes.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// The same under TLS; what comes back is whole, or an error.
+    fn send_tls(&self, bytes: &str) -> io::Result<String> {
+        let mut stream = tls_client::connect(TcpStream::connect(self.address).unwrap());
+        stream.write_all(bytes.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    fn get(&self, path: &str) -> String {
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: a.example.com\r\n\r\n"))
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        self.server.take().unwrap().stop(Duration::ZERO);
+    }
+}
+
+fn rule(path: &str, targets: &[SocketAddr]) -> Rule {
+    let name = NamespacedName::new("shop", "front").unwrap();
+    let target = |address: &SocketAddr| Target {
+        address: *address,
+        weight: 10,
+        kind: TargetKind::NodePort("n1".parse().unwrap()),
+    };
+    Rule {
+        host: Some("*.example.com".into()),
+        path: Some((path.into(), PathKind::Prefix)),
+        service: name.clone(),
+        owner: ObjectRef::namespaced(ObjectKind::Ingress, &name),
+        targets: targets.iter().map(target).collect(),
+        redirect: None,
+    }
+}
+
+/// A target that waits until what it has read ends so, then says its piece and closes. What
+/// it read can be had.
+fn target(until: &'static str, answer: &'static str) -> (SocketAddr, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, read) = channel();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let (mut text, mut byte) = (String::new(), [0]);
+            while !text.ends_with(until) && matches!(stream.read(&mut byte), Ok(1)) {
+                text.push(byte[0].into());
+            }
+            if !text.ends_with(until) {
+                // A probe, which has nothing to say.
+                continue;
+            }
+            stream.write_all(answer.as_bytes()).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+            let _ = sender.send(text);
+        }
+    });
+    (address, read)
+}
+
+/// An address where no process listens.
+fn unused_address() -> SocketAddr {
+    "127.0.0.1:1".parse().unwrap()
+}
+
+#[test]
+fn a_request_is_passed_on_with_the_clients_address() {
+    let (address, read) = target("\r\n\r\n", OK);
+    let balancer = Balancer::start(&[address]);
+    let answer = balancer.get("/x?y=z");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n"), "{answer}");
+    assert!(answer.ends_with("\r\n\r\nhi"), "{answer}");
+    let request = read.recv().unwrap();
+    assert!(request.starts_with("GET /x?y=z HTTP/1.1\r\nhost: a.example.com\r\n"), "{request}");
+    assert!(request.contains("\r\nx-forwarded-for: 127."), "{request}");
+    let Event::Pick { target, turn: 0, .. } = balancer.events.recv().unwrap() else { panic!() };
+    assert_eq!(target, address);
+    let answered = balancer.events.recv().unwrap();
+    assert!(matches!(answered, Event::Answered { status: 200, .. }), "{answered:?}");
+}
+
+#[test]
+fn bodies_are_passed_on_whole() {
+    for (framing, body) in
+        [("Content-Length: 5", "hello"), ("Transfer-Encoding: chunked", "5\r\nhello\r\n0\r\n\r\n")]
+    {
+        let end = if body == "hello" { "hello" } else { "0\r\n\r\n" };
+        let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
+        let (address, read) = target(end, answer);
+        let balancer = Balancer::start(&[address]);
+        let request = format!("POST / HTTP/1.1\r\nHost: a.example.com\r\n{framing}\r\n\r\n{body}");
+        let heard = balancer.send(&request);
+        assert!(heard.ends_with("\r\n\r\n2\r\nhi\r\n0\r\n\r\n"), "{heard}");
+        assert!(read.recv().unwrap().ends_with(&format!("\r\n\r\n{body}")), "{framing}");
+    }
+}
+
+#[test]
+fn answers_without_a_body_end_with_their_head() {
+    let (address, _read) = target("\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
+    let balancer = Balancer::start(&[address]);
+    let heard = balancer.send("HEAD / HTTP/1.1\r\nHost: a.example.com\r\n\r\n");
+    assert!(heard.starts_with("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n"), "{heard}");
+    assert!(heard.ends_with("\r\n\r\n"), "{heard}");
+}
+
+#[test]
+fn a_word_in_between_is_passed_on() {
+    let answer = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\n\r\ndone";
+    let (address, _read) = target("\r\n\r\nhi", answer);
+    let balancer = Balancer::start(&[address]);
+    let heard = balancer.send(
+        "PUT / HTTP/1.1\r\nHost: a.example.com\r\nContent-Length: 2\r\n\
+         Expect: 100-continue\r\n\r\nhi",
+    );
+    assert!(heard.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 "), "{heard}");
+    assert!(heard.contains("\r\ndone\r\n"), "{heard}");
+}
+
+#[test]
+fn the_next_target_is_tried_and_turns_go_on() {
+    let (good, _read) = target("\r\n\r\n", OK);
+    let balancer = Balancer::start(&[unused_address(), good]);
+    for turn in 0..4 {
+        assert!(balancer.get("/").starts_with("HTTP/1.1 200 "), "turn {turn}");
+    }
+    let events: Vec<Event> = balancer.events.try_iter().collect();
+    let refused = events.iter().filter(|event| matches!(event, Event::Refused { .. })).count();
+    assert_eq!(refused, 2, "every other connection meets the one that is gone: {events:?}");
+}
+
+#[test]
+fn what_cannot_be_served_has_a_status() {
+    let (silent, _read) = target("\r\n\r\n", "");
+    for (targets, request, status) in [
+        (
+            vec![unused_address(), unused_address()],
+            "GET / HTTP/1.1\r\nHost: a.example.com\r\n\r\n",
+            "502",
+        ),
+        (vec![silent], "GET / HTTP/1.1\r\nHost: a.example.com\r\n\r\n", "502"),
+        (vec![], "GET /none HTTP/1.1\r\nHost: a.example.com\r\n\r\n", "503"),
+        (vec![], "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n", "404"),
+        (vec![], "GET / HTTP/1.1\r\n\r\n", "400"),
+        (vec![], "hello\r\n\r\n", "400"),
+        (vec![], "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", "400"),
+    ] {
+        let balancer = Balancer::start(&targets);
+        let heard = balancer.send(request);
+        assert!(heard.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {heard}");
+        let events: Vec<Event> = balancer
+            .events
+            .iter()
+            .take_while(|event| !matches!(event, Event::Failed { status: Some(_), .. }))
+            .collect();
+        assert!(events.iter().all(|event| !matches!(event, Event::Answered { .. })));
+    }
+    let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(70_000));
+    assert!(Balancer::start(&[]).send(&long).starts_with("HTTP/1.1 431 "));
+}
+
+#[test]
+fn https_is_http_under_tls() {
+    let big = "x".repeat(300_000);
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{big}", big.len());
+    let (address, read) = target("\r\n\r\n", answer.leak());
+    let balancer = Balancer::with(&[address], ListenerProtocol::Https, None);
+    let answer = balancer
+        .send_tls("GET /x HTTP/1.1\r\nHost: a.example.com\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer:.100}");
+    assert!(answer.ends_with(&format!("\r\n\r\n{big}")), "{}", answer.len());
+    assert!(read.recv().unwrap().contains("\r\nx-forwarded-for: 127."));
+    let not_found = balancer
+        .send_tls("GET / HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    assert!(not_found.starts_with("HTTP/1.1 404 "), "{not_found}");
+    let plain = balancer.send("GET /x HTTP/1.1\r\nHost: a.example.com\r\n\r\n");
+    assert!(
+        plain.starts_with("HTTP/1.1 400 "),
+        "a client that does not speak TLS gets an answer: {plain}"
+    );
+}
+
+#[test]
+fn bytes_under_tls_are_passed_on() {
+    let (address, read) = target("?", "some answer");
+    let balancer = Balancer::with(&[address, address], ListenerProtocol::TcpSsl, None);
+    for _ in 0..2 {
+        assert_eq!(balancer.send_tls("any question?").unwrap(), "some answer");
+        assert_eq!(read.recv().unwrap(), "any question?");
+    }
+    let mut stream = TcpStream::connect(balancer.address).unwrap();
+    stream.write_all(b"any question?").unwrap();
+    assert!(stream.read(&mut [0; 64]).is_err(), "who does not speak TLS is cut off");
+    let balancer = Balancer::with(&[unused_address(), address], ListenerProtocol::TcpSsl, None);
+    assert!(balancer.send_tls("any question?").is_err(), "no second target is tried");
+}
+
+#[test]
+fn a_target_that_does_not_answer_probes_is_not_picked() {
+    let (good, _read) = target("\r\n\r\n", OK);
+    let check = HealthCheck {
+        source: ProbeSource::Vip,
+        interval: Duration::from_millis(10),
+        timeout: Duration::from_secs(5),
+        rise: 2,
+        fall: 2,
+    };
+    let balancer = Balancer::with(&[unused_address(), good], ListenerProtocol::Http, Some(check));
+    let mut states: Vec<_> = balancer
+        .events
+        .iter()
+        .take(2)
+        .map(|event| match event {
+            Event::Health { target, alive, result, .. } => (target, alive, result),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    states.sort_by_key(|(_, alive, _)| *alive);
+    assert_eq!(
+        states,
+        [(unused_address(), false, ProbeResult::Refused), (good, true, ProbeResult::Answered)]
+    );
+    for _ in 0..4 {
+        assert!(balancer.get("/").starts_with("HTTP/1.1 200 "));
+    }
+    let events: Vec<Event> = balancer.events.try_iter().collect();
+    assert!(!events.iter().any(|event| matches!(event, Event::Refused { .. })), "{events:?}");
+}
+
+#[test]
+fn a_target_that_fails_too_often_is_not_picked() {
+    let (good, _read) = target("\r\n\r\n", OK);
+    let check = PassiveCheck { failures: 2, rest: Duration::from_secs(3600) };
+    let balancer =
+        Balancer::with_checks(&[unused_address(), good], ListenerProtocol::Http, None, Some(check));
+    for _ in 0..12 {
+        assert!(balancer.get("/").starts_with("HTTP/1.1 200 "));
+    }
+    let events: Vec<Event> = balancer.events.try_iter().collect();
+    let refused = events.iter().filter(|event| matches!(event, Event::Refused { .. })).count();
+    assert_eq!(refused, 2, "{events:?}");
+    let rests = Event::Resting { listener: balancer.address, target: unused_address() };
+    assert_eq!(events.iter().filter(|event| **event == rests).count(), 1, "{events:?}");
+}
+
+/// A client that believes whatever certificate it is shown.
+mod tls_client {
+    use std::net::TcpStream;
+    use std::sync::Arc;
+
+    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+    use rustls::crypto::{CryptoProvider, ring};
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+    use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
+
+    pub(super) type Stream = rustls::StreamOwned<ClientConnection, TcpStream>;
+
+    pub(super) fn connect(stream: TcpStream) -> Stream {
+        let provider = Arc::new(ring::default_provider());
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Credulous(provider)))
+            .with_no_client_auth();
+        let name = ServerName::try_from("uturn-lb").unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        Stream::new(connection, stream)
+    }
+
+    #[derive(Debug)]
+    struct Credulous(Arc<CryptoProvider>);
+
+    impl ServerCertVerifier for Credulous {
+        fn verify_server_cert(
+            &self,
+            _: &CertificateDer<'_>,
+            _: &[CertificateDer<'_>],
+            _: &ServerName<'_>,
+            _: &[u8],
+            _: UnixTime,
+        ) -> Result<ServerCertVerified, Error> {
+            Ok(ServerCertVerified::assertion())
+        }
+
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let algorithms = &self.0.signature_verification_algorithms;
+            rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let algorithms = &self.0.signature_verification_algorithms;
+            rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.0.signature_verification_algorithms.supported_schemes()
+        }
+    }
+}
