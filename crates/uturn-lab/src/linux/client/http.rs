@@ -99,8 +99,14 @@ fn read(stream: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<bool> {
 pub(super) fn location(received: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(received);
     let (head, _) = text.split_once("\r\n\r\n")?;
-    let found = head.lines().find_map(|line| line.strip_prefix("Location: "))?;
-    Some(found.to_owned())
+    let mut headers = head.lines().filter_map(|line| line.split_once(':'));
+    let found = headers.find(|(name, _)| name.eq_ignore_ascii_case("location"))?;
+    Some(found.1.trim().to_owned())
+}
+
+/// Whether a header says that the server wants TLS.
+fn wants_tls(head: &str) -> bool {
+    head.lines().any(|line| line.eq_ignore_ascii_case(WANTS_TLS))
 }
 
 /// Turns a complete answer into an outcome.
@@ -117,7 +123,7 @@ pub(super) fn read_answer(
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
     match status {
         None => Err(io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP/1.1")),
-        Some(_) if accepts_tls_hint && head.contains(WANTS_TLS) => {
+        Some(_) if accepts_tls_hint && wants_tls(head) => {
             Ok((Outcome::Answered { after }, Answer::from_text(body)))
         }
         Some(code @ 300..) => Ok((Outcome::Status { code, after }, None)),
@@ -141,6 +147,15 @@ mod tests {
         assert_eq!(read(bad).unwrap().0, Outcome::Status { code: 504, after });
         assert_eq!(read(b"").unwrap().0, Outcome::Reset);
         assert!(read(b"SSH-2.0\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn headers_may_be_in_any_case() {
+        for name in ["Location", "location", "LOCATION"] {
+            let received =
+                format!("HTTP/1.1 302 Found\r\nDate: now\r\n{name}: http://a:80/b\r\n\r\n");
+            assert_eq!(location(received.as_bytes()).as_deref(), Some("http://a:80/b"));
+        }
     }
 
     #[test]
