@@ -23,8 +23,8 @@ use uturn_lb::health::Health;
 use uturn_model::Protocol;
 use uturn_model::lb::{HealthCheck, Listener};
 
+use crate::error::StartError;
 use crate::process::Process;
-use crate::server::StartError;
 use crate::state::Slot;
 
 /// The thread that probes.
@@ -191,7 +191,7 @@ impl Target {
                 rule.set_alive(self.place, self.address, alive);
             }
         }
-        self.process.report(|| Event::Health {
+        self.process.report_change(&Event::Health {
             listener: self.listener,
             protocol: self.transport.lower().into(),
             rule: self.rule,

@@ -13,7 +13,7 @@ use uturn_lb::event::Event;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scope, Source, Target, TargetKind};
 use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
-use uturn_proxy::{Observer, Server};
+use uturn_proxy::{Detail, Observer, Server};
 
 /// No test waits longer for bytes: a fault fails it instead of blocking it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -89,7 +89,7 @@ impl Balancer {
         let events = Arc::new(Events::default());
         let counted = Arc::clone(&events);
         let observer: Observer = Arc::new(move |event: &Event| counted.count(event));
-        let server = Server::start(&config, Some(observer)).unwrap();
+        let server = Server::start(&config, observer, Detail::Connections).unwrap();
         Self { address, config, events, server: Some(server) }
     }
 
