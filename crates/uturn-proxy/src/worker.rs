@@ -22,6 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::client::Accepted;
 use crate::deadline::Deadlines;
+use crate::metrics::Refusal;
 use crate::process::Process;
 use crate::state::Slot;
 use crate::upstream::Pool;
@@ -43,6 +44,8 @@ pub(crate) enum Command {
 /// What the tasks of a worker share.
 #[derive(Debug)]
 pub(crate) struct Worker {
+    /// Which of the process's workers it is.
+    pub(crate) number: usize,
     pub(crate) process: Arc<Process>,
     pub(crate) pool: Pool,
     pub(crate) deadlines: Rc<Deadlines>,
@@ -56,12 +59,13 @@ pub(crate) struct Worker {
 /// # Errors
 /// When the runtime cannot be set up.
 pub(crate) fn run(
+    number: usize,
     process: Arc<Process>,
     mut commands: mpsc::UnboundedReceiver<Command>,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     runtime.block_on(async {
-        let worker = Rc::new(Worker::new(process));
+        let worker = Rc::new(Worker::new(number, process));
         let (deadlines, pool) = (Rc::clone(&worker.deadlines), Rc::clone(&worker));
         spawn_local(async move { deadlines.run().await });
         spawn_local(async move { pool.pool.run().await });
@@ -97,8 +101,9 @@ pub(crate) fn run(
 }
 
 impl Worker {
-    fn new(process: Arc<Process>) -> Self {
+    fn new(number: usize, process: Arc<Process>) -> Self {
         Self {
+            number,
             process,
             pool: Pool::default(),
             deadlines: Rc::default(),
@@ -126,7 +131,12 @@ impl Worker {
 
     /// Serves a connection in a task of its own. A connection too many is closed.
     fn serve(self: &Rc<Self>, slot: &Arc<Slot>, stream: TcpStream, address: SocketAddr) {
-        let Some(admission) = self.process.admit() else { return };
+        let metrics = slot.metrics.of_worker(self.number);
+        metrics.accept();
+        let Some(admission) = self.process.admit() else {
+            metrics.refuse(Refusal::ProcessLimit);
+            return metrics.close();
+        };
         let accepted = Accepted {
             worker: Rc::clone(self),
             slot: Arc::clone(slot),
@@ -134,11 +144,12 @@ impl Worker {
             peer: address,
             connection: admission.number,
         };
-        let worker = Rc::clone(self);
+        let (worker, slot) = (Rc::clone(self), Arc::clone(slot));
         worker.open.set(worker.open.get() + 1);
         spawn_local(async move {
             accepted.run().await;
             drop(admission);
+            slot.metrics.of_worker(worker.number).close();
             worker.open.set(worker.open.get() - 1);
             worker.closed.notify_one();
         });
@@ -159,6 +170,7 @@ impl Accepting {
             let (worker, socket, slot) = (Rc::clone(worker), Rc::clone(&socket), Arc::clone(&slot));
             async move { accept(&worker, &socket, &slot).await }
         });
+        slot.metrics.begin_accepting();
         Ok(Self { socket, slot, task })
     }
 
@@ -166,6 +178,7 @@ impl Accepting {
     async fn stop(self, worker: &Rc<Worker>) {
         self.task.abort();
         let _ = self.task.await;
+        self.slot.metrics.end_accepting();
         loop {
             let waiting = poll_fn(|cx| match self.socket.poll_accept(cx) {
                 Poll::Ready(Ok(accepted)) => Poll::Ready(Some(accepted)),

@@ -1,6 +1,6 @@
 //! Bodies on their way: of a request to a target, and of an answer to a client.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use thiserror::Error;
 
 use super::attempt::Reached;
+use super::record::Record;
 use crate::client::ExchangeGuard;
 use crate::deadline::Deadline;
 
@@ -55,7 +56,7 @@ struct Source {
     keeps: bool,
     /// Whether a part was read that is not kept any more.
     is_lost: bool,
-    received: u64,
+    received: Rc<Cell<u64>>,
     limit: u64,
     /// For the answer; a part of the body postpones it.
     deadline: Rc<Deadline>,
@@ -71,6 +72,8 @@ pub(super) struct BodyLimits {
     pub(super) bytes: Option<u64>,
     pub(super) silence: Duration,
     pub(super) deadline: Rc<Deadline>,
+    /// Counts its bytes.
+    pub(super) received: Rc<Cell<u64>>,
 }
 
 impl RequestBody {
@@ -88,7 +91,7 @@ impl RequestBody {
             kept_bytes: 0,
             keeps: true,
             is_lost: false,
-            received: 0,
+            received: limits.received,
             limit: limits.bytes.unwrap_or(u64::MAX),
             deadline: limits.deadline,
             silence: limits.silence,
@@ -143,8 +146,8 @@ impl Source {
 
     fn receive(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
         let Some(part) = frame.data_ref() else { return Ok(frame) };
-        self.received += part.len() as u64;
-        if self.received > self.limit {
+        self.received.set(self.received.get() + part.len() as u64);
+        if self.received.get() > self.limit {
             return Err(BodyError::TooLarge);
         }
         self.keeps &= self.kept_bytes + part.len() <= KEPT_AT_MOST;
@@ -208,6 +211,8 @@ pub(crate) struct AnswerBody {
     source: AnswerSource,
     /// The exchange lasts as long as its body.
     exchange: Option<ExchangeGuard>,
+    /// Counted and logged when the body has ended.
+    record: Option<Record>,
 }
 
 #[derive(Debug)]
@@ -231,7 +236,7 @@ impl AnswerBody {
     pub(super) fn own(text: impl Into<Bytes>) -> Self {
         let text = text.into();
         let source = AnswerSource::Own((!text.is_empty()).then_some(text));
-        Self { source, exchange: None }
+        Self { source, exchange: None, record: None }
     }
 
     /// What a target sends.
@@ -242,12 +247,30 @@ impl AnswerBody {
         silence: Duration,
     ) -> Self {
         let body = TargetBody { incoming, reached, deadline, silence };
-        Self { source: AnswerSource::Target(Box::new(body)), exchange: None }
+        Self { source: AnswerSource::Target(Box::new(body)), exchange: None, record: None }
     }
 
     /// Lets the exchange last until this body is sent.
     pub(super) fn hold(&mut self, exchange: ExchangeGuard) {
         self.exchange = Some(exchange);
+    }
+
+    /// Lets the record end with this body.
+    pub(super) fn keep(&mut self, mut record: Record) {
+        if self.is_end_stream() {
+            record.complete();
+        }
+        self.record = Some(record);
+    }
+
+    fn poll_source(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.source {
+            AnswerSource::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            AnswerSource::Target(body) => body.poll(cx),
+        }
     }
 }
 
@@ -292,10 +315,21 @@ impl Body for AnswerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.source {
-            AnswerSource::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            AnswerSource::Target(body) => body.poll(cx),
+        let polled = self.poll_source(cx);
+        let is_end = self.is_end_stream();
+        let Some(record) = &mut self.record else { return polled };
+        match &polled {
+            Poll::Pending => record.wait(),
+            Poll::Ready(Some(Ok(frame))) => {
+                record.send(frame.data_ref().map_or(0, Bytes::len));
+                if is_end {
+                    record.complete();
+                }
+            }
+            Poll::Ready(Some(Err(error))) => record.break_off(error),
+            Poll::Ready(None) => record.complete(),
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
