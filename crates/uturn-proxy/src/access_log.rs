@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) use entry::{Entry, Head};
 pub(crate) use output::Output;
 
-use crate::server::StartError;
+use crate::error::StartError;
 
 /// How many entries may wait to be written.
 const WAITING_AT_MOST: usize = 8192;

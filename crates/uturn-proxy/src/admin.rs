@@ -21,8 +21,8 @@ use tokio::sync::mpsc;
 
 pub(crate) use overview::{Overview, ShownListener};
 
+use crate::error::StartError;
 use crate::process::Process;
-use crate::server::StartError;
 
 /// The thread that answers.
 #[derive(Debug)]

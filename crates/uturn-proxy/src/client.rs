@@ -2,11 +2,9 @@
 
 mod accept;
 mod counted;
-mod phase;
 mod prefixed;
 mod serve;
 mod stream;
 mod watched;
 
 pub(crate) use accept::Accepted;
-pub(crate) use phase::{ExchangeGuard, Phase};

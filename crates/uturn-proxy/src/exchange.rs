@@ -8,6 +8,5 @@ mod record;
 mod request;
 mod service;
 
-pub(crate) use body::RequestBody;
 pub(crate) use record::record_unreadable;
 pub(crate) use service::{Client, Upgrade, serve};

@@ -8,8 +8,8 @@
 //! **Refuses** to decide: which target is picked, avoided and tried next, when a target is alive
 //! and which rule serves a request is decided in `uturn-lb`, which the prediction asks too.
 //!
-//! **Start reading** at [`Server`], then `worker` (a thread), `client` (a connection), `exchange`
-//! (a request) and `upstream` (connections to targets).
+//! **Start reading** at [`Server`], then `worker_thread` (a worker), `client` (a connection), `exchange` (a
+//! request) and `upstream` (connections to targets).
 //!
 //! # Caveats
 //! - VIPs, the addresses of replaced sources (`uturn_lb::source`) and those that probes come from
@@ -21,12 +21,15 @@ mod access_log;
 mod admin;
 mod client;
 mod deadline;
+mod error;
 mod exchange;
 mod local;
 mod metrics;
 mod namespace;
+mod phase;
 mod probe;
 mod process;
+mod request_body;
 mod requests;
 mod server;
 mod state;
@@ -34,8 +37,10 @@ mod timestamp;
 mod tls;
 mod upstream;
 mod worker;
+mod worker_thread;
 
+pub use error::StartError;
 pub use namespace::enter;
-pub use process::Observer;
+pub use process::{Detail, Observer};
 pub use requests::{Request, requests};
-pub use server::{Server, StartError};
+pub use server::Server;

@@ -23,9 +23,9 @@ use uturn_lb::health::Health;
 use uturn_model::Protocol;
 use uturn_model::lb::{HealthCheck, Listener};
 
+use crate::error::StartError;
 use crate::metrics::ProbeRecord;
 use crate::process::Process;
-use crate::server::StartError;
 use crate::state::Slot;
 
 /// The thread that probes.
@@ -193,7 +193,7 @@ impl Target {
         if let Some(slot) = &self.slot {
             slot.current().rules[self.rule].set_alive(self.place, alive);
         }
-        self.process.report(|| Event::Health {
+        self.process.report_change(&Event::Health {
             listener: self.listener,
             protocol: self.transport.lower().into(),
             rule: self.rule,

@@ -8,12 +8,22 @@ use uturn_lb::event::Event;
 
 use crate::access_log::AccessLog;
 
-/// Takes every event, from many threads.
+/// Takes events, from many threads.
 pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// Which events an observer takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What changes: it serves, a target is alive or dead, a target is left alone.
+    Changes,
+    /// Every step of every connection as well.
+    Connections,
+}
 
 /// The process.
 pub(crate) struct Process {
-    observer: Option<Observer>,
+    observer: Observer,
+    detail: Detail,
     /// Counts connections from clients.
     connections: AtomicU64,
     /// The connections from clients that are open.
@@ -29,12 +39,14 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn new(
-        observer: Option<Observer>,
+        observer: Observer,
+        detail: Detail,
         most_connections: usize,
         access_log: AccessLog,
     ) -> Self {
         Self {
             observer,
+            detail,
             connections: AtomicU64::new(0),
             open: AtomicUsize::new(0),
             most: most_connections,
@@ -44,10 +56,15 @@ impl Process {
         }
     }
 
-    /// Reports an event, if there is an observer.
+    /// Reports a change.
+    pub(crate) fn report_change(&self, event: &Event) {
+        (self.observer)(event);
+    }
+
+    /// Reports a step of a connection, if the observer takes those.
     pub(crate) fn report(&self, event: impl FnOnce() -> Event) {
-        if let Some(observer) = &self.observer {
-            observer(&event());
+        if self.detail == Detail::Connections {
+            (self.observer)(&event());
         }
     }
 

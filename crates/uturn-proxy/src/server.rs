@@ -9,7 +9,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use thiserror::Error;
 use tokio::sync::mpsc;
 use uturn_lb::config::{Config, ListenerSettings, Served};
 use uturn_lb::event::Event;
@@ -19,22 +18,15 @@ use uturn_model::{LoadBalancer, Text};
 
 use crate::access_log::{self, AccessLog};
 use crate::admin::{Admin, Overview, ShownListener};
+use crate::error::StartError;
 use crate::probe::{self, Probed, Prober};
-use crate::process::{Observer, Process};
+use crate::process::{Detail, Observer, Process};
 use crate::state::{Listener, Slot};
 use crate::tls;
-use crate::worker::{self, Command};
+use crate::worker_thread::{self, Command};
 
 /// Connections that the kernel completes before they are accepted.
 const BACKLOG: i32 = 4096;
-
-/// Why the load balancer does not serve.
-#[derive(Debug, Error)]
-#[error("cannot {doing}: {source}")]
-pub struct StartError {
-    pub(crate) doing: String,
-    pub(crate) source: io::Error,
-}
 
 /// A load balancer that serves.
 #[derive(Debug)]
@@ -61,13 +53,13 @@ struct Change {
 }
 
 impl Server {
-    /// Starts to serve. `observer` takes every event.
+    /// Starts to serve. `observer` takes events as detailed as it wants them.
     ///
     /// # Errors
     /// When a listener cannot listen, or probes cannot be sent; then nothing is served.
-    pub fn start(config: &Config, observer: Option<Observer>) -> Result<Self, StartError> {
-        let access_log = AccessLog::start()?;
-        let process = Arc::new(Process::new(observer, config.process.connections, access_log));
+    pub fn start(config: &Config, observer: Observer, detail: Detail) -> Result<Self, StartError> {
+        let most = config.process.connections;
+        let process = Arc::new(Process::new(observer, detail, most, AccessLog::start()?));
         let prober = Prober::start(Arc::clone(&process))?;
         let mut server = Self {
             workers: Vec::new(),
@@ -81,7 +73,7 @@ impl Server {
             server.workers.push(Thread::start(number, Arc::clone(&process))?);
         }
         server.serve(config)?;
-        process.report(|| Event::Ready { listeners: listening(config) });
+        process.report_change(&Event::Ready { listeners: listening(config) });
         Ok(server)
     }
 
@@ -199,7 +191,7 @@ impl Thread {
         let (commands, receiver) = mpsc::unbounded_channel();
         let handle = thread::Builder::new()
             .name(format!("worker {number}"))
-            .spawn(move || worker::run(number, process, receiver))
+            .spawn(move || worker_thread::run(number, process, receiver))
             .map_err(|source| StartError { doing: "start a worker".into(), source })?;
         Ok(Self { commands, handle: Some(handle) })
     }

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use uturn_model::lb::{
     Source, Target, TargetKind,
 };
 use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
-use uturn_proxy::Server;
+use uturn_proxy::{Detail, Server};
 
 mod tls_client;
 
@@ -48,7 +49,7 @@ impl Balancer {
         config.process.admin = Some(free_address());
         config.process.workers = Some(2);
         change(&mut config);
-        let server = Some(Server::start(&config, None).unwrap());
+        let server = Some(Server::start(&config, Arc::new(|_| {}), Detail::Changes).unwrap());
         Self { config, server }
     }
 
