@@ -73,7 +73,7 @@ impl Admin {
         let of_thread = Arc::clone(&known);
         let handle = thread::Builder::new()
             .name("admin".into())
-            .spawn(move || serve::run(of_thread, receiver))
+            .spawn(move || serve::run(&of_thread, receiver))
             .map_err(|source| StartError { doing: "start the admin thread".into(), source })?;
         Ok(Self { commands: Some(commands), handle: Some(handle), known, address: None })
     }

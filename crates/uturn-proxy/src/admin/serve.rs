@@ -31,7 +31,7 @@ const EXHAUSTED: Duration = Duration::from_millis(100);
 /// # Errors
 /// When the runtime cannot be set up.
 pub(super) fn run(
-    known: Arc<Known>,
+    known: &Arc<Known>,
     mut commands: mpsc::UnboundedReceiver<Command>,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
@@ -41,7 +41,7 @@ pub(super) fn run(
             let next = match command {
                 Command::Close => None,
                 Command::Listen(socket) => {
-                    let known = Arc::clone(&known);
+                    let known = Arc::clone(known);
                     Some(spawn_local(async move { accept(socket, &known).await }))
                 }
             };

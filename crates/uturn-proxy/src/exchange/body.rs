@@ -136,7 +136,7 @@ impl Body for AnswerBody {
                     record.complete();
                 }
             }
-            Poll::Ready(Some(Err(error))) => record.break_off(error),
+            Poll::Ready(Some(Err(error))) => record.break_off(*error),
             Poll::Ready(None) => record.complete(),
         }
         polled

@@ -10,6 +10,7 @@ use http::{Method, Request, Version};
 use super::service::Client;
 use crate::access_log::{Entry, Head};
 use crate::metrics::{AnsweredBy, Cut, Shard};
+use crate::request_body::BodyError;
 
 /// A request. When this is dropped it has ended.
 #[derive(Debug)]
@@ -122,7 +123,7 @@ impl Record {
     }
 
     /// The target broke its answer off, for this reason.
-    pub(super) fn break_off(&mut self, why: impl ToString) {
+    pub(super) fn break_off(&mut self, why: BodyError) {
         if let Some(answer) = &mut self.answer {
             answer.end = End::Broken;
         }
