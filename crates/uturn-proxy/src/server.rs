@@ -93,7 +93,7 @@ impl Server {
         let admin = self.admin.prepare(config.process.admin)?;
         let mut changes = Vec::new();
         let mut probes = Vec::new();
-        for Served { load_balancer, listeners } in &config.load_balancers {
+        for Served { load_balancer, listeners, derived: _ } in &config.load_balancers {
             let default = ListenerSettings::default();
             let settings = listeners.iter().chain(std::iter::repeat(&default));
             for (listener, settings) in load_balancer.listeners.iter().zip(settings) {
