@@ -78,5 +78,7 @@ async fn serve(stream: TcpStream, known: &Arc<Known>) -> hyper::Result<()> {
         let answer = pages::answer(&request, known);
         async move { Ok::<_, Infallible>(answer) }
     });
-    http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), answer).await
+    let mut builder = http1::Builder::new();
+    builder.keep_alive(false).half_close(true);
+    builder.serve_connection(TokioIo::new(stream), answer).await
 }
