@@ -17,7 +17,8 @@ use uturn_model::lb::Layer;
 use super::prefixed::Prefixed;
 use super::serve::{serve_http1, serve_http2};
 use super::stream;
-use crate::exchange::Client;
+use crate::exchange::{Client, record_unreadable};
+use crate::metrics::Refusal;
 use crate::phase::Phase;
 use crate::state::{Listener, Slot};
 use crate::worker::Worker;
@@ -60,21 +61,28 @@ impl Accepted {
         let address = match self.client_address(&listener, &phase, &mut received).await {
             Ok(address) => address,
             Err(error) => {
+                self.refuse(Refusal::ProxyHeader);
                 return self.client(self.peer, phase).report_failure(None, &error.to_string());
             }
         };
         let entered = match self.slot.gate.enter(address.ip(), &listener.settings.limits) {
             Ok(entered) if listener.admits(address.ip()) => entered,
-            _ => {
+            refused => {
+                self.refuse(refused.err().map_or(Refusal::SecurityGroup, Refusal::from));
                 reset(&self.stream);
                 return self.client(address, phase).report_failure(None, "not admitted");
             }
         };
         let client = self.client(address, phase);
         if let Err(error) = serve(&client, self.stream, received).await {
+            client.shard().fail();
             client.report_failure(None, &error.to_string());
         }
         drop(entered);
+    }
+
+    fn refuse(&self, refusal: Refusal) {
+        self.slot.metrics.of_worker(self.worker.number).refuse(refusal);
     }
 
     fn client(&self, address: SocketAddr, phase: Phase) -> Rc<Client> {
@@ -136,7 +144,9 @@ async fn serve(
         }
         (Some(false), Layer::L7) => {
             stream.write_all(NO_TLS).await?;
-            client.report_failure(Some(400), "the client does not speak TLS");
+            let why = "the client does not speak TLS";
+            record_unreadable(client, 400, why);
+            client.report_failure(Some(400), why);
             linger(stream).await
         }
         (Some(false), Layer::L4) => {
