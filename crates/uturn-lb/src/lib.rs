@@ -1,13 +1,13 @@
-//! The load balancer: what is set up on it, how it decides, and the part that does it.
+//! The load balancer: what is set up on it, and how it decides.
 //!
-//! **Owns** four things. [`cloud`]: how each cloud is recognised and what its controllers and
-//! load balancers do, a folder each. [`controller`]: which load balancers, listeners and
-//! targets the cluster's cloud makes of Services and Ingresses. [`decide`]: which target a load
-//! balancer picks, avoids, and tries next (with [`rules`]: which rule serves a request;
-//! [`health`]: when a target counts as alive). It is pure, and the prediction and the data
-//! plane both call it, so their answers agree. `l7` (Linux only): the process that balances
-//! real connections, keeps the client's address, and probes its targets; it parses and
-//! forwards requests with [`http`].
+//! **Owns** three things. [`cloud`]: how each cloud is recognised and what its controllers and
+//! load balancers do, a folder each. [`controller`]: which load balancers, listeners and targets
+//! the cluster's cloud makes of Services and Ingresses. [`decide`]: which target a load balancer
+//! picks, avoids, and tries next (with [`rules`]: which rule serves a request; [`health`]: when a
+//! target counts as alive; [`schedule`]: the same decisions, prepared for many connections). It is
+//! pure, and the prediction and the data plane (`uturn-proxy`) both call it, so their answers
+//! agree. What both sides of the data plane need stands beside it: [`config`], [`event`],
+//! [`proxy_header`], [`source`] and [`steer`].
 //!
 //! **Refuses** to know how packets travel, which `uturn-path` does, and to name a cloud outside
 //! its folder.

@@ -1,11 +1,9 @@
 //! Connections from clients.
 
 mod accept;
-mod phase;
 mod prefixed;
 mod serve;
 mod stream;
 mod watched;
 
 pub(crate) use accept::Accepted;
-pub(crate) use phase::{ExchangeGuard, Phase};

@@ -7,5 +7,4 @@ mod headers;
 mod request;
 mod service;
 
-pub(crate) use body::RequestBody;
 pub(crate) use service::{Client, Upgrade, serve};

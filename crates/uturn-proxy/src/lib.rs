@@ -7,8 +7,8 @@
 //! **Refuses** to decide: which target is picked, avoided and tried next, when a target is alive
 //! and which rule serves a request is decided in `uturn-lb`, which the prediction asks too.
 //!
-//! **Start reading** at [`Server`], then `worker` (a thread), `client` (a connection), `exchange`
-//! (a request) and `upstream` (connections to targets).
+//! **Start reading** at [`Server`], then `worker_thread` (a worker), `client` (a connection), `exchange` (a
+//! request) and `upstream` (connections to targets).
 //!
 //! # Caveats
 //! - VIPs, the addresses of replaced sources (`uturn_lb::source`) and those that probes come from
@@ -18,19 +18,24 @@
 
 mod client;
 mod deadline;
+mod error;
 mod exchange;
 mod local;
 mod namespace;
+mod phase;
 mod probe;
 mod process;
+mod request_body;
 mod requests;
 mod server;
 mod state;
 mod tls;
 mod upstream;
 mod worker;
+mod worker_thread;
 
+pub use error::StartError;
 pub use namespace::enter;
 pub use process::Observer;
 pub use requests::{Request, requests};
-pub use server::{Server, StartError};
+pub use server::Server;

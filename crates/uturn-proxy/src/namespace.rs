@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::server::StartError;
+use crate::error::StartError;
 
 /// Moves the calling thread, and the threads it starts from now on, into a network namespace: a
 /// path, or a name as `ip netns` knows it.

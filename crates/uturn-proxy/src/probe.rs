@@ -23,8 +23,8 @@ use uturn_lb::health::Health;
 use uturn_model::Protocol;
 use uturn_model::lb::{HealthCheck, Listener};
 
+use crate::error::StartError;
 use crate::process::Process;
-use crate::server::StartError;
 use crate::state::Slot;
 
 /// The thread that probes.

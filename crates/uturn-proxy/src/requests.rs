@@ -7,7 +7,7 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::server::StartError;
+use crate::error::StartError;
 
 /// A request to the running load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use thiserror::Error;
 use tokio::sync::mpsc;
 use uturn_lb::config::{Config, ListenerSettings, Served};
 use uturn_lb::event::Event;
@@ -16,22 +15,15 @@ use uturn_model::lb::{self, ListenerProtocol};
 use uturn_model::network::SecurityRule;
 use uturn_model::{LoadBalancer, Text};
 
+use crate::error::StartError;
 use crate::probe::{self, Probed, Prober};
 use crate::process::{Observer, Process};
 use crate::state::{Listener, Slot};
 use crate::tls;
-use crate::worker::{self, Command};
+use crate::worker_thread::{self, Command};
 
 /// Connections that the kernel completes before they are accepted.
 const BACKLOG: i32 = 4096;
-
-/// Why the load balancer does not serve.
-#[derive(Debug, Error)]
-#[error("cannot {doing}: {source}")]
-pub struct StartError {
-    pub(crate) doing: String,
-    pub(crate) source: io::Error,
-}
 
 /// A load balancer that serves.
 #[derive(Debug)]
@@ -169,7 +161,7 @@ impl Thread {
         let (commands, receiver) = mpsc::unbounded_channel();
         let handle = thread::Builder::new()
             .name(format!("worker {number}"))
-            .spawn(move || worker::run(process, receiver))
+            .spawn(move || worker_thread::run(process, receiver))
             .map_err(|source| StartError { doing: "start a worker".into(), source })?;
         Ok(Self { commands, handle: Some(handle) })
     }

@@ -14,11 +14,11 @@ use tokio_rustls::TlsAcceptor;
 use uturn_lb::proxy_header;
 use uturn_model::lb::Layer;
 
-use super::phase::Phase;
 use super::prefixed::Prefixed;
 use super::serve::{serve_http1, serve_http2};
 use super::stream;
 use crate::exchange::Client;
+use crate::phase::Phase;
 use crate::state::{Listener, Slot};
 use crate::worker::Worker;
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::phase::Phase;
+use crate::phase::Phase;
 
 /// Pieces that are shorter than this together are written as one.
 const SHORT: usize = 4096;

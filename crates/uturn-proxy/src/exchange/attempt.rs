@@ -23,9 +23,9 @@ use uturn_lb::source::replaced_source;
 use uturn_model::lb;
 
 use super::answer::OwnAnswer;
-use super::body::{BodyError, RequestBody};
 use super::service::Client;
 use crate::deadline::Deadline;
+use crate::request_body::{BodyError, RequestBody};
 use crate::state::{Listener, OpenGuard, Rule};
 use crate::upstream::{ConnectError, Http1, Http2, Key, SendError, Source, connect};
 use crate::worker::Worker;
@@ -53,7 +53,7 @@ pub(super) struct Reached {
 
 #[derive(Debug)]
 enum Connection {
-    Http1(Http1),
+    Http1(Box<Http1>),
     Http2(Http2),
 }
 
@@ -287,7 +287,7 @@ impl Reached {
     }
 
     /// The connection itself, after the target switched protocols; and what counts it as open.
-    pub(super) fn into_http1(self) -> Option<(Http1, OpenGuard)> {
+    pub(super) fn into_http1(self) -> Option<(Box<Http1>, OpenGuard)> {
         match self.connection {
             Some(Connection::Http1(connection)) => Some((connection, self.open)),
             _ => None,

@@ -17,11 +17,12 @@ use uturn_lb::event::Event;
 
 use super::answer::OwnAnswer;
 use super::attempt::Attempt;
-use super::body::{AnswerBody, BodyLimits, RequestBody};
+use super::body::AnswerBody;
 use super::headers::{Forwarded, add_forwarded, remove_hop_by_hop};
 use super::request;
-use crate::client::Phase;
 use crate::deadline::Deadline;
+use crate::phase::Phase;
+use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::{Listener, OpenGuard, Rule, Slot};
 use crate::worker::Worker;
 

@@ -13,7 +13,7 @@ use uturn_lb::config::HttpMethod;
 use uturn_lb::event::ProbeResult;
 
 use super::ask;
-use crate::exchange::RequestBody;
+use crate::request_body::RequestBody;
 
 /// What a health check calls itself.
 const AGENT: HeaderValue = HeaderValue::from_static("uturn-healthcheck");

@@ -16,7 +16,7 @@ use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::exchange::RequestBody;
+use crate::request_body::RequestBody;
 
 /// A connection, idle or in use.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ pub(crate) struct SendError {
 }
 
 impl Http1 {
-    pub(crate) async fn new(stream: TcpStream) -> Result<Self, hyper::Error> {
+    pub(crate) async fn new(stream: TcpStream) -> Result<Box<Self>, hyper::Error> {
         let (send, connection) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;
-        Ok(Self { send, connection, is_alive: true })
+        Ok(Box::new(Self { send, connection, is_alive: true }))
     }
 
     /// Sends a request and returns the answer's head. Its body arrives while [`Self::poll`] is

@@ -7,8 +7,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::http1::SendError;
-use crate::exchange::RequestBody;
 use crate::local::LocalTasks;
+use crate::request_body::RequestBody;
 
 /// A handle to a connection, which a task of its own serves.
 #[derive(Clone, Debug)]

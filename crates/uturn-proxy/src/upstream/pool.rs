@@ -42,13 +42,13 @@ pub(crate) struct Pool {
 
 #[derive(Debug)]
 struct Idle {
-    connection: Http1,
+    connection: Box<Http1>,
     until: Instant,
 }
 
 impl Pool {
     /// An idle connection that the target has not closed.
-    pub(crate) fn take(&self, key: &Key) -> Option<Http1> {
+    pub(crate) fn take(&self, key: &Key) -> Option<Box<Http1>> {
         loop {
             let mut idle = self.http1.borrow_mut().get_mut(key)?.pop()?;
             if idle.connection.is_ready() {
@@ -58,7 +58,7 @@ impl Pool {
     }
 
     /// Keeps a connection for the next request, if it can take one.
-    pub(crate) fn give(&self, key: Key, mut connection: Http1, keepalive: &Keepalive) {
+    pub(crate) fn give(&self, key: Key, mut connection: Box<Http1>, keepalive: &Keepalive) {
         if keepalive.connections == 0 || !connection.is_ready() {
             return;
         }

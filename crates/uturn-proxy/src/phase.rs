@@ -36,7 +36,7 @@ enum Now {
 
 impl Phase {
     /// The phase of a new connection: it has to send its first request's headers in time.
-    pub(super) fn new(timeouts: &Timeouts, deadline: Deadline) -> Self {
+    pub(crate) fn new(timeouts: &Timeouts, deadline: Deadline) -> Self {
         deadline.set(timeouts.header);
         Self {
             now: Cell::new(Now::Headers),
@@ -48,7 +48,7 @@ impl Phase {
     }
 
     /// The client speaks HTTP/1.
-    pub(super) fn set_http1(&self) {
+    pub(crate) fn set_http1(&self) {
         self.is_http1.set(true);
     }
 
@@ -56,7 +56,7 @@ impl Phase {
     ///
     /// # Errors
     /// When it does not.
-    pub(super) async fn limit<F: Future>(&self, future: F) -> io::Result<F::Output> {
+    pub(crate) async fn limit<F: Future>(&self, future: F) -> io::Result<F::Output> {
         let slow = |_| io::Error::new(io::ErrorKind::TimedOut, "the client is too slow");
         self.deadline.limit(future).await.map_err(slow)
     }
@@ -70,7 +70,7 @@ impl Phase {
     }
 
     /// Bytes have arrived.
-    pub(super) fn read(&self) {
+    pub(crate) fn read(&self) {
         if self.is_http1.get() && self.now.get() == Now::Idle {
             self.now.set(Now::Headers);
             self.deadline.set(self.timeouts.header);
@@ -78,7 +78,7 @@ impl Phase {
     }
 
     /// The client took bytes, or has no room for more.
-    pub(super) fn wrote(&self, is_blocked: bool) {
+    pub(crate) fn wrote(&self, is_blocked: bool) {
         match (self.now.get(), is_blocked) {
             (Now::Exchange, true) => {
                 self.now.set(Now::Blocked);
@@ -93,12 +93,12 @@ impl Phase {
     }
 
     /// Ready once the phase has lasted too long.
-    pub(super) fn poll_exceeded(&self, cx: &Context<'_>) -> Poll<Exceeded> {
+    pub(crate) fn poll_exceeded(&self, cx: &Context<'_>) -> Poll<Exceeded> {
         self.deadline.poll(cx)
     }
 
     /// Whether the client has begun a request without completing its headers.
-    pub(super) fn is_in_headers(&self) -> bool {
+    pub(crate) fn is_in_headers(&self) -> bool {
         self.now.get() == Now::Headers
     }
 }

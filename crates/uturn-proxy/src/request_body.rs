@@ -1,0 +1,201 @@
+//! The body of a request on its way to a target.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use thiserror::Error;
+
+use crate::deadline::Deadline;
+
+/// How many bytes of a body are kept so that the request can be sent again.
+const KEPT_AT_MOST: usize = 64 * 1024;
+
+/// Why a body ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum BodyError {
+    /// The side that sends it closed its connection or broke its protocol.
+    #[error("the body ended early")]
+    Broken,
+    /// The side that sends it was silent for too long.
+    #[error("the body's next part did not come in time")]
+    Silent,
+    /// It is larger than the listener takes.
+    #[error("the body is too large")]
+    TooLarge,
+}
+
+/// The body of a request. Cheap to give to one target after another.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    /// `None` for a request without a body.
+    source: Option<Rc<RefCell<Source>>>,
+    /// How many of the kept parts were sent.
+    parts: usize,
+    /// How many bytes were sent.
+    sent: u64,
+}
+
+/// Where a request's body comes from.
+#[derive(Debug)]
+struct Source {
+    incoming: Incoming,
+    /// The length that was announced.
+    length: Option<u64>,
+    kept: Vec<Bytes>,
+    kept_bytes: usize,
+    /// Whether parts that were read are kept.
+    keeps: bool,
+    /// Whether a part was read that is not kept any more.
+    is_lost: bool,
+    received: u64,
+    limit: u64,
+    /// For the answer; a part of the body postpones it.
+    deadline: Rc<Deadline>,
+    silence: Duration,
+    /// Whether the client is to send the next part.
+    waits_for_client: bool,
+    failed: Option<BodyError>,
+}
+
+/// What the body of a request may take.
+#[derive(Debug)]
+pub(crate) struct BodyLimits {
+    pub(crate) bytes: Option<u64>,
+    pub(crate) silence: Duration,
+    pub(crate) deadline: Rc<Deadline>,
+}
+
+impl RequestBody {
+    /// No body.
+    pub(crate) fn none() -> Self {
+        Self { source: None, parts: 0, sent: 0 }
+    }
+
+    /// The body that a client sends. Its beginning is kept so that the request can be sent again.
+    pub(crate) fn new(incoming: Incoming, limits: BodyLimits) -> Self {
+        let source = Source {
+            length: incoming.size_hint().exact(),
+            incoming,
+            kept: Vec::new(),
+            kept_bytes: 0,
+            keeps: true,
+            is_lost: false,
+            received: 0,
+            limit: limits.bytes.unwrap_or(u64::MAX),
+            deadline: limits.deadline,
+            silence: limits.silence,
+            waits_for_client: false,
+            failed: None,
+        };
+        Self { source: Some(Rc::new(RefCell::new(source))), parts: 0, sent: 0 }
+    }
+
+    /// The same body for another attempt.
+    pub(crate) fn again(&self) -> Self {
+        Self { source: self.source.clone(), parts: 0, sent: 0 }
+    }
+
+    /// Whether another attempt would send all of it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.source.as_ref().is_none_or(|source| !source.borrow().is_lost)
+    }
+
+    /// Why the client's side of it failed, if it did.
+    pub(crate) fn failure(&self) -> Option<BodyError> {
+        self.source.as_ref().and_then(|source| source.borrow().failed)
+    }
+
+    /// Whether the client is to send the next part.
+    pub(crate) fn waits_for_client(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.borrow().waits_for_client)
+    }
+}
+
+impl Source {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(error) = self.failed {
+            return Poll::Ready(Some(Err(error)));
+        }
+        let polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        self.waits_for_client = polled.is_pending();
+        let polled = match polled {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(None) => None,
+            Poll::Ready(Some(Err(_))) => Some(Err(BodyError::Broken)),
+            Poll::Ready(Some(Ok(frame))) => Some(self.receive(frame)),
+        };
+        if self.deadline.is_set() {
+            self.deadline.set(self.silence);
+        }
+        if let Some(Err(error)) = &polled {
+            self.failed = Some(*error);
+        }
+        Poll::Ready(polled)
+    }
+
+    fn receive(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
+        let Some(part) = frame.data_ref() else { return Ok(frame) };
+        self.received += part.len() as u64;
+        if self.received > self.limit {
+            return Err(BodyError::TooLarge);
+        }
+        self.keeps &= self.kept_bytes + part.len() <= KEPT_AT_MOST;
+        if self.keeps {
+            self.kept_bytes += part.len();
+            self.kept.push(part.clone());
+        } else {
+            self.is_lost = true;
+            self.kept = Vec::new();
+        }
+        Ok(frame)
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        let Some(source) = &this.source else { return Poll::Ready(None) };
+        let mut source = source.borrow_mut();
+        if let Some(part) = source.kept.get(this.parts) {
+            this.parts += 1;
+            this.sent += part.len() as u64;
+            return Poll::Ready(Some(Ok(Frame::data(part.clone()))));
+        }
+        let polled = source.poll(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(part) = frame.data_ref()
+        {
+            this.parts = source.kept.len();
+            this.sent += part.len() as u64;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let Some(source) = &self.source else { return true };
+        let source = source.borrow();
+        self.parts >= source.kept.len() && source.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            None => SizeHint::with_exact(0),
+            Some(source) => match source.borrow().length {
+                Some(length) => SizeHint::with_exact(length.saturating_sub(self.sent)),
+                None => SizeHint::default(),
+            },
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A thread that serves connections, with everything that it shares with no other.
+//!
+//! Each worker has a socket of its own for each listener; the kernel spreads clients over them. A
+//! connection stays with the worker that accepted it, and so do the connections to targets, so
+//! serving takes no lock.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_local};
+use tokio::time::{sleep, timeout};
+
+use crate::client::Accepted;
+use crate::process::Process;
+use crate::state::Slot;
+use crate::worker::Worker;
+
+/// How long to wait when the process has no descriptor left.
+const EXHAUSTED: Duration = Duration::from_millis(10);
+
+/// What a worker is told to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Serve a listener.
+    Listen(StdListener, Arc<Slot>),
+    /// Accept no more connections of the listener at this address.
+    Close(SocketAddr),
+    /// Accept no more connections, and end those that are open within this time.
+    Stop(Duration),
+}
+
+/// Serves until it is told to stop, or until no commands can come any more.
+///
+/// # Errors
+/// When the runtime cannot be set up.
+pub(crate) fn run(
+    process: Arc<Process>,
+    mut commands: mpsc::UnboundedReceiver<Command>,
+) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+    runtime.block_on(async {
+        let worker = Rc::new(Worker::new(process));
+        let (deadlines, pool) = (Rc::clone(&worker.deadlines), Rc::clone(&worker));
+        spawn_local(async move { deadlines.run().await });
+        spawn_local(async move { pool.pool.run().await });
+        let mut listeners: HashMap<SocketAddr, Accepting> = HashMap::new();
+        let mut drain = Duration::ZERO;
+        while let Some(command) = commands.recv().await {
+            match command {
+                Command::Listen(socket, slot) => {
+                    let address = slot.current().address;
+                    // A socket that listens already can always be watched.
+                    if let Ok(accepting) = Accepting::start(&worker, socket, slot) {
+                        listeners.insert(address, accepting);
+                    }
+                }
+                Command::Close(address) => {
+                    if let Some(accepting) = listeners.remove(&address) {
+                        accepting.stop(&worker).await;
+                    }
+                }
+                Command::Stop(limit) => {
+                    drain = limit;
+                    break;
+                }
+            }
+        }
+        for (_, accepting) in listeners {
+            accepting.stop(&worker).await;
+        }
+        // Whatever is still open after that is cut with the runtime.
+        let _ = timeout(drain, worker.end_connections()).await;
+    });
+    Ok(())
+}
+
+/// A listener's socket, and the task that accepts its connections.
+struct Accepting {
+    socket: Rc<TcpListener>,
+    slot: Arc<Slot>,
+    task: JoinHandle<()>,
+}
+
+impl Accepting {
+    fn start(worker: &Rc<Worker>, socket: StdListener, slot: Arc<Slot>) -> io::Result<Self> {
+        let socket = Rc::new(TcpListener::from_std(socket)?);
+        let task = spawn_local({
+            let (worker, socket, slot) = (Rc::clone(worker), Rc::clone(&socket), Arc::clone(&slot));
+            async move { accept(&worker, &socket, &slot).await }
+        });
+        Ok(Self { socket, slot, task })
+    }
+
+    /// Takes in the connections that the kernel has completed already, and closes the socket.
+    async fn stop(self, worker: &Rc<Worker>) {
+        self.task.abort();
+        let _ = self.task.await;
+        loop {
+            let waiting = poll_fn(|cx| match self.socket.poll_accept(cx) {
+                Poll::Ready(Ok(accepted)) => Poll::Ready(Some(accepted)),
+                _ => Poll::Ready(None),
+            });
+            match waiting.await {
+                Some((stream, address)) => serve(worker, &self.slot, stream, address),
+                None => break,
+            }
+        }
+    }
+}
+
+async fn accept(worker: &Rc<Worker>, socket: &TcpListener, slot: &Arc<Slot>) {
+    loop {
+        match socket.accept().await {
+            Ok((stream, address)) => serve(worker, slot, stream, address),
+            // The client is gone already, or there is no descriptor left: then some connections
+            // have to end first.
+            Err(_) => sleep(EXHAUSTED).await,
+        }
+    }
+}
+
+/// Serves a connection in a task of its own. A connection too many is closed.
+fn serve(worker: &Rc<Worker>, slot: &Arc<Slot>, stream: TcpStream, address: SocketAddr) {
+    let Some(admission) = worker.process.admit() else { return };
+    let accepted = Accepted {
+        worker: Rc::clone(worker),
+        slot: Arc::clone(slot),
+        stream,
+        peer: address,
+        connection: admission.number,
+    };
+    let open = worker.open();
+    spawn_local(async move {
+        accepted.run().await;
+        drop((admission, open));
+    });
+}
