@@ -20,6 +20,7 @@ mod client;
 mod deadline;
 mod error;
 mod exchange;
+mod joined;
 mod local;
 mod namespace;
 mod phase;
