@@ -86,7 +86,8 @@ impl Attempt<'_> {
             target: self.address(picked.target),
             turn: picked.turn,
         });
-        let mut tried = vec![picked.target];
+        // Takes no memory unless a target fails.
+        let mut tried = Vec::new();
         let mut target = picked.target;
         loop {
             let failure = match self.try_target(target, request).await {
@@ -106,11 +107,11 @@ impl Attempt<'_> {
                 return Err(failure.answer);
             };
             request = again;
+            tried.push(target);
             target = match self.rule.next(client.address.ip(), &tried) {
                 Some(next) => next,
                 None => return Err(failure.answer),
             };
-            tried.push(target);
         }
     }
 
