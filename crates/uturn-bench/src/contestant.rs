@@ -175,7 +175,7 @@ impl Contestant {
         };
         let source = if row.keeps_source() { "source 0.0.0.0 usesrc clientip\n" } else { "" };
         let mut text = format!(
-            "global\nnbthread 1\nmaxconn 9000\n{size}\
+            "global\nnbthread 1\nmaxconn 4000\n{size}\
              defaults\nmode http\noption forwardfor\n{splice}\
              timeout connect 4s\ntimeout client 60s\ntimeout server 60s\n\
              timeout http-request 30s\nretries 1\n\
