@@ -37,6 +37,6 @@ mod worker_thread;
 
 pub use error::StartError;
 pub use namespace::enter;
-pub use process::Observer;
+pub use process::{Detail, Observer};
 pub use requests::{Request, requests};
 pub use server::Server;

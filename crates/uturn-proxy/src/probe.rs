@@ -185,7 +185,7 @@ impl Target {
         if let Some(slot) = &self.slot {
             slot.current().rules[self.rule].set_alive(self.place, alive);
         }
-        self.process.report(|| Event::Health {
+        self.process.report_change(&Event::Health {
             listener: self.listener,
             protocol: self.transport.lower().into(),
             rule: self.rule,

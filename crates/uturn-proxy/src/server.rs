@@ -17,7 +17,7 @@ use uturn_model::{LoadBalancer, Text};
 
 use crate::error::StartError;
 use crate::probe::{self, Probed, Prober};
-use crate::process::{Observer, Process};
+use crate::process::{Detail, Observer, Process};
 use crate::state::{Listener, Slot};
 use crate::tls;
 use crate::worker_thread::{self, Command};
@@ -48,12 +48,12 @@ struct Change {
 }
 
 impl Server {
-    /// Starts to serve. `observer` takes every event.
+    /// Starts to serve. `observer` takes events as detailed as it wants them.
     ///
     /// # Errors
     /// When a listener cannot listen, or probes cannot be sent; then nothing is served.
-    pub fn start(config: &Config, observer: Option<Observer>) -> Result<Self, StartError> {
-        let process = Arc::new(Process::new(observer, config.process.connections));
+    pub fn start(config: &Config, observer: Observer, detail: Detail) -> Result<Self, StartError> {
+        let process = Arc::new(Process::new(observer, detail, config.process.connections));
         let prober = Prober::start(Arc::clone(&process))?;
         let mut server = Self { workers: Vec::new(), prober, listeners: HashMap::new() };
         let count = config.process.workers.unwrap_or_else(cores);
@@ -61,7 +61,7 @@ impl Server {
             server.workers.push(Thread::start(number, Arc::clone(&process))?);
         }
         server.reload(config)?;
-        process.report(|| Event::Ready { listeners: listening(config) });
+        process.report_change(&Event::Ready { listeners: listening(config) });
         Ok(server)
     }
 

@@ -20,7 +20,7 @@ use uturn_model::lb::{
     Target, TargetKind,
 };
 use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
-use uturn_proxy::{Observer, Server};
+use uturn_proxy::{Detail, Observer, Server};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
@@ -78,7 +78,7 @@ impl Balancer {
             let _ = sender.lock().unwrap().send(event.clone());
         });
         let config = Config::plain(vec![load_balancer]);
-        let server = Server::start(&config, Some(observer)).unwrap();
+        let server = Server::start(&config, observer, Detail::Connections).unwrap();
         let address = SocketAddr::new(vip, port);
         assert_eq!(events.recv().unwrap(), Event::Ready { listeners: vec![address] });
         Self { address, events, server: Some(server) }

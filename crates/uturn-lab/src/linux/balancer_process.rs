@@ -44,7 +44,7 @@ impl BalancerProcess {
         let log = run.file(&format!("load-balancer-{name}.log"));
         fs::write(&file, write_load_balancers(all)).during(during)?;
         let mut child = Command::new(program)
-            .args(["lb", "run", "--netns", space.name(), "--until-stdin-closes", "-f"])
+            .args(["lb", "run", "--netns", space.name(), "--until-stdin-closes", "--events", "-f"])
             .arg(&file)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -98,7 +98,7 @@ impl Attempt<'_> {
                 Err(failure) => failure,
             };
             if failure.is_targets && self.rule.record(target, false) {
-                client.report(|| Event::Resting {
+                client.worker.process.report_change(&Event::Resting {
                     listener: self.listener.address,
                     target: self.address(target),
                 });

@@ -23,6 +23,9 @@ pub(crate) struct LbRun {
     /// Stop when standard input is closed
     #[arg(long)]
     pub(crate) until_stdin_closes: bool,
+    /// Print every step of every connection, not only what changes
+    #[arg(long)]
+    pub(crate) events: bool,
 }
 
 #[derive(Args, Debug)]

@@ -49,7 +49,7 @@ fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
     use std::sync::Arc;
 
     use uturn_lb::config::Config;
-    use uturn_proxy::{Observer, Request, Server, requests};
+    use uturn_proxy::{Detail, Observer, Request, Server, requests};
 
     let here = |why: uturn_proxy::StartError| Failure::not_here(why.to_string());
     let mut config = Config::plain(read(&args.file)?);
@@ -60,7 +60,8 @@ fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
     let events = *printer;
     let observer: Observer =
         Arc::new(move |event| events.result(&format!("{}\n", event.to_json())));
-    let mut server = Server::start(&config, Some(observer)).map_err(here)?;
+    let detail = if args.events { Detail::Connections } else { Detail::Changes };
+    let mut server = Server::start(&config, observer, detail).map_err(here)?;
     for request in requests {
         match request {
             Request::Reload => match read(&args.file).map(Config::plain) {
