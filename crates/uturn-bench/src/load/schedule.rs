@@ -137,15 +137,19 @@ impl Timer {
 mod tests {
     use std::rc::Rc;
 
-    use tokio::runtime::{Builder, LocalOptions};
+    use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
     use tokio::task::spawn_local;
 
     use super::*;
 
+    fn runtime() -> LocalRuntime {
+        let mut builder = Builder::new_current_thread();
+        builder.enable_all().build_local(LocalOptions::default()).unwrap()
+    }
+
     #[test]
     fn requests_are_due_at_the_rate_however_late_they_are_taken() {
-        let runtime = Builder::new_current_thread().enable_all();
-        let runtime = runtime.build_local(LocalOptions::default()).unwrap();
+        let runtime = runtime();
         runtime.block_on(async {
             let schedule = Rc::new(Schedule::new(Some(1000)));
             let begin = Instant::now();
@@ -163,8 +167,7 @@ mod tests {
 
     #[test]
     fn waiting_connections_end_with_the_schedule() {
-        let runtime = Builder::new_current_thread().enable_all();
-        let runtime = runtime.build_local(LocalOptions::default()).unwrap();
+        let runtime = runtime();
         runtime.block_on(async {
             let schedule = Rc::new(Schedule::new(Some(100)));
             schedule.start(Instant::now(), Duration::from_millis(20));
