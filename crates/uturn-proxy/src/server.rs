@@ -73,7 +73,7 @@ impl Server {
     pub fn reload(&mut self, config: &Config) -> Result<(), StartError> {
         let mut changes = Vec::new();
         let mut probes = Vec::new();
-        for Served { load_balancer, listeners } in &config.load_balancers {
+        for Served { load_balancer, listeners, derived: _ } in &config.load_balancers {
             let default = ListenerSettings::default();
             let settings = listeners.iter().chain(std::iter::repeat(&default));
             for (listener, settings) in load_balancer.listeners.iter().zip(settings) {

@@ -4,17 +4,20 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::Output;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lb {
     /// Run the load balancers of a file until stopped
     Run(LbRun),
-    /// Check a file of load balancers without running them
+    /// Check a file of load balancers without running them: a table of what it serves, or all that
+    /// is wrong with it
     Check(LbCheck),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct LbRun {
-    /// LoadBalancer documents; - for standard input
+    /// A file as docs/lb.md describes it, or a folder of such files; - for standard input
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) file: PathBuf,
     /// Run inside this network namespace (as `ip netns` names it)
@@ -30,7 +33,10 @@ pub(crate) struct LbRun {
 
 #[derive(Args, Debug)]
 pub(crate) struct LbCheck {
-    /// LoadBalancer documents; - for standard input
+    /// The file to check, or a folder of such files; - for standard input
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) file: PathBuf,
+    /// Output format; json and yaml print the file with every default in its place
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Output,
 }
