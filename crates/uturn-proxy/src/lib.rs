@@ -23,6 +23,7 @@ mod client;
 mod deadline;
 mod error;
 mod exchange;
+mod joined;
 mod local;
 mod metrics;
 mod namespace;

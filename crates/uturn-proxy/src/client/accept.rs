@@ -29,6 +29,9 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The kind of record that every TLS connection begins with.
 const TLS_HANDSHAKE: u8 = 22;
 
+/// Room for the first bytes of a connection: most requests and TLS greetings arrive in one read.
+const FIRST_READ: usize = 4096;
+
 /// What a client is told that speaks no TLS where TLS is terminated.
 const NO_TLS: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\
@@ -124,7 +127,6 @@ async fn serve(
     mut received: BytesMut,
 ) -> io::Result<()> {
     let listener = &client.listener;
-    stream.set_nodelay(true)?;
     let Some(tls) = &listener.tls else {
         return serve_plain(client, stream, received).await;
     };
@@ -197,6 +199,7 @@ async fn read_until<T>(
         }
         // Memory is taken when there is something to read, not for each idle connection.
         stream.readable().await?;
+        received.reserve(FIRST_READ);
         if stream.read_buf(received).await? == 0 {
             return Ok(None);
         }

@@ -89,7 +89,8 @@ impl Attempt<'_> {
             target: self.address(picked.target),
             turn: picked.turn,
         });
-        let mut tried = vec![picked.target];
+        // Takes no memory unless a target fails.
+        let mut tried = Vec::new();
         let mut target = picked.target;
         loop {
             self.record.attempt(self.address(target));
@@ -110,11 +111,11 @@ impl Attempt<'_> {
                 return Err(failure.answer);
             };
             request = again;
+            tried.push(target);
             target = match self.rule.next(client.address.ip(), &tried) {
                 Some(next) => next,
                 None => return Err(failure.answer),
             };
-            tried.push(target);
         }
     }
 
