@@ -2,7 +2,8 @@
 //!
 //! **Owns** what happens to real connections: layer 7 (HTTP/1.1 and HTTP/2, upgrades), TLS
 //! termination, connections to targets and which of them are kept, retries where they are safe,
-//! time limits, probes, reload and draining.
+//! time limits, probes, reload and draining; and what is told of it: metrics, the state of targets
+//! and the access log.
 //!
 //! **Refuses** to decide: which target is picked, avoided and tried next, when a target is alive
 //! and which rule serves a request is decided in `uturn-lb`, which the prediction asks too.
@@ -16,11 +17,15 @@
 //!   kernel needs.
 #![cfg(target_os = "linux")]
 
+mod access_log;
+mod admin;
 mod client;
 mod deadline;
 mod error;
 mod exchange;
+mod joined;
 mod local;
+mod metrics;
 mod namespace;
 mod phase;
 mod probe;
@@ -29,6 +34,7 @@ mod request_body;
 mod requests;
 mod server;
 mod state;
+mod timestamp;
 mod tls;
 mod upstream;
 mod worker;

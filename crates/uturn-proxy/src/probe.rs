@@ -24,6 +24,7 @@ use uturn_model::Protocol;
 use uturn_model::lb::{HealthCheck, Listener};
 
 use crate::error::StartError;
+use crate::metrics::ProbeRecord;
 use crate::process::Process;
 use crate::state::Slot;
 
@@ -40,7 +41,9 @@ pub(crate) struct Probed {
     pub(crate) address: SocketAddr,
     pub(crate) listener: Listener,
     pub(crate) settings: ListenerSettings,
-    /// Where the results are kept; `None` for listeners that the kernel serves.
+    /// What is known of each target: of the first rule's, of the second's, and so on.
+    pub(crate) records: Vec<Arc<ProbeRecord>>,
+    /// Where decisions are kept; `None` for listeners that the kernel serves.
     pub(crate) slot: Option<Arc<Slot>>,
 }
 
@@ -57,6 +60,7 @@ struct Target {
     probe: Option<Probe>,
     source: IpAddr,
     slot: Option<Arc<Slot>>,
+    record: Arc<ProbeRecord>,
 }
 
 impl Prober {
@@ -121,9 +125,10 @@ pub(crate) fn check_source(address: SocketAddr, listener: &Listener) -> Result<(
 }
 
 fn targets(process: &Arc<Process>, probed: &Probed) -> Vec<Target> {
-    let Probed { address, listener, settings, slot } = probed;
+    let Probed { address, listener, settings, records, slot } = probed;
     let Some(check) = &listener.profile.health_check else { return Vec::new() };
     let mut targets = Vec::new();
+    let mut records = records.iter();
     for (rule, config) in listener.rules.iter().enumerate() {
         let probe = settings.rules.get(rule).and_then(|RuleSettings { probe, .. }| probe.clone());
         for (place, target) in config.targets.iter().enumerate() {
@@ -138,6 +143,7 @@ fn targets(process: &Arc<Process>, probed: &Probed) -> Vec<Target> {
                 probe: probe.clone(),
                 source: check.source.address(address.ip()),
                 slot: slot.clone(),
+                record: records.next().map_or_else(Arc::default, Arc::clone),
             });
         }
     }
@@ -151,7 +157,9 @@ impl Target {
         loop {
             let began = Instant::now();
             let result = self.ask().await;
-            if let Some(alive) = health.record(result == ProbeResult::Answered) {
+            let decision = health.record(result == ProbeResult::Answered);
+            self.record.record(result, health.decided());
+            if let Some(alive) = decision {
                 self.decide(alive, result);
             }
             match health.decided() {

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use uturn_lb::event::Event;
+
+use crate::access_log::AccessLog;
 
 /// Takes events, from many threads.
 pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
@@ -28,16 +30,29 @@ pub(crate) struct Process {
     open: AtomicUsize,
     /// The most that may be.
     most: usize,
+    pub(crate) access_log: AccessLog,
+    /// Whether it accepts nothing more and ends what is open.
+    pub(crate) is_draining: AtomicBool,
+    /// Changes of the configuration that succeeded, and that failed.
+    pub(crate) reloads: [AtomicU64; 2],
 }
 
 impl Process {
-    pub(crate) fn new(observer: Observer, detail: Detail, most_connections: usize) -> Self {
+    pub(crate) fn new(
+        observer: Observer,
+        detail: Detail,
+        most_connections: usize,
+        access_log: AccessLog,
+    ) -> Self {
         Self {
             observer,
             detail,
             connections: AtomicU64::new(0),
             open: AtomicUsize::new(0),
             most: most_connections,
+            access_log,
+            is_draining: AtomicBool::new(false),
+            reloads: Default::default(),
         }
     }
 

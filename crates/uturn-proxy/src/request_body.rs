@@ -1,6 +1,6 @@
 //! The body of a request on its way to a target.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -57,7 +57,7 @@ struct Source {
     keeps: bool,
     /// Whether a part was read that is not kept any more.
     is_lost: bool,
-    received: u64,
+    received: Rc<Cell<u64>>,
     limit: u64,
     /// For the answer; a part of the body postpones it.
     deadline: Rc<Deadline>,
@@ -73,6 +73,8 @@ pub(crate) struct BodyLimits {
     pub(crate) bytes: Option<u64>,
     pub(crate) silence: Duration,
     pub(crate) deadline: Rc<Deadline>,
+    /// Counts its bytes.
+    pub(crate) received: Rc<Cell<u64>>,
 }
 
 impl RequestBody {
@@ -91,7 +93,7 @@ impl RequestBody {
             trailers: None,
             keeps: true,
             is_lost: false,
-            received: 0,
+            received: limits.received,
             limit: limits.bytes.unwrap_or(u64::MAX),
             deadline: limits.deadline,
             silence: limits.silence,
@@ -149,8 +151,8 @@ impl Source {
             self.trailers = frame.trailers_ref().cloned();
             return Ok(frame);
         };
-        self.received += part.len() as u64;
-        if self.received > self.limit {
+        self.received.set(self.received.get() + part.len() as u64);
+        if self.received.get() > self.limit {
             return Err(BodyError::TooLarge);
         }
         self.keeps &= self.kept_bytes + part.len() <= KEPT_AT_MOST;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use uturn_model::lb::{self, ListenerProtocol};
 use uturn_model::network::SecurityRule;
 use uturn_model::{LoadBalancer, Text};
 
+use crate::access_log::{self, AccessLog};
+use crate::admin::{Admin, Overview, ShownListener};
 use crate::error::StartError;
 use crate::probe::{self, Probed, Prober};
 use crate::process::{Detail, Observer, Process};
@@ -31,6 +34,8 @@ pub struct Server {
     workers: Vec<Thread>,
     prober: Prober,
     listeners: HashMap<SocketAddr, Arc<Slot>>,
+    process: Arc<Process>,
+    admin: Admin,
 }
 
 #[derive(Debug)]
@@ -53,14 +58,21 @@ impl Server {
     /// # Errors
     /// When a listener cannot listen, or probes cannot be sent; then nothing is served.
     pub fn start(config: &Config, observer: Observer, detail: Detail) -> Result<Self, StartError> {
-        let process = Arc::new(Process::new(observer, detail, config.process.connections));
+        let most = config.process.connections;
+        let process = Arc::new(Process::new(observer, detail, most, AccessLog::start()?));
         let prober = Prober::start(Arc::clone(&process))?;
-        let mut server = Self { workers: Vec::new(), prober, listeners: HashMap::new() };
+        let mut server = Self {
+            workers: Vec::new(),
+            prober,
+            listeners: HashMap::new(),
+            process: Arc::clone(&process),
+            admin: Admin::start(Arc::clone(&process))?,
+        };
         let count = config.process.workers.unwrap_or_else(cores);
         for number in 0..count {
             server.workers.push(Thread::start(number, Arc::clone(&process))?);
         }
-        server.reload(config)?;
+        server.serve(config)?;
         process.report_change(&Event::Ready { listeners: listening(config) });
         Ok(server)
     }
@@ -71,6 +83,14 @@ impl Server {
     /// # Errors
     /// When a new listener cannot listen, or probes cannot be sent; then nothing changes.
     pub fn reload(&mut self, config: &Config) -> Result<(), StartError> {
+        let served = self.serve(config);
+        self.process.reloads[usize::from(served.is_err())].fetch_add(1, Ordering::Relaxed);
+        served
+    }
+
+    fn serve(&mut self, config: &Config) -> Result<(), StartError> {
+        let access_log = open_access_log(config)?;
+        let admin = self.admin.prepare(config.process.admin)?;
         let mut changes = Vec::new();
         let mut probes = Vec::new();
         for Served { load_balancer, listeners, derived: _ } in &config.load_balancers {
@@ -85,28 +105,38 @@ impl Server {
                         StartError { doing, source }
                     })?;
                 probe::check_source(address, listener)?;
-                probes.push((address, listener.clone(), settings.clone()));
+                let name = load_balancer.name.clone();
+                probes.push((name, address, listener.clone(), settings.clone()));
                 changes.extend(change);
             }
         }
         self.apply(changes);
-        let probed = probes.into_iter().map(|(address, listener, settings)| {
+        let previous = self.admin.overview();
+        let mut overview = Overview::default();
+        let probed = probes.into_iter().map(|(name, address, listener, settings)| {
             let is_served = !is_in_kernel(listener.protocol);
             let slot = self.listeners.get(&address).filter(|_| is_served).map(Arc::clone);
-            Probed { address, listener, settings, slot }
+            let shown = ShownListener::new(&name, address, &listener, slot.clone(), &previous);
+            let records = shown.targets.iter().map(|target| Arc::clone(&target.probes)).collect();
+            overview.listeners.push(shown);
+            Probed { address, listener, settings, records, slot }
         });
         self.prober.probe(probed.collect());
+        self.process.access_log.switch(access_log);
+        self.admin.change(admin, overview);
         Ok(())
     }
 
     /// Stops: nothing is accepted any more, and what is open may take this long to end.
     pub fn stop(mut self, drain: Duration) {
+        self.process.is_draining.store(true, Ordering::Relaxed);
         for worker in &self.workers {
             worker.tell(Command::Stop(drain));
         }
         for worker in &mut self.workers {
             worker.join();
         }
+        self.process.access_log.stop();
     }
 
     fn change(
@@ -141,7 +171,7 @@ impl Server {
                     slot.replace(listener);
                     slot
                 }
-                None => Arc::new(Slot::new(listener)),
+                None => Arc::new(Slot::new(listener, self.workers.len())),
             };
             for (worker, socket) in self.workers.iter().zip(sockets) {
                 worker.tell(Command::Listen(socket, Arc::clone(&slot)));
@@ -161,7 +191,7 @@ impl Thread {
         let (commands, receiver) = mpsc::unbounded_channel();
         let handle = thread::Builder::new()
             .name(format!("worker {number}"))
-            .spawn(move || worker_thread::run(process, receiver))
+            .spawn(move || worker_thread::run(number, process, receiver))
             .map_err(|source| StartError { doing: "start a worker".into(), source })?;
         Ok(Self { commands, handle: Some(handle) })
     }
@@ -176,6 +206,11 @@ impl Thread {
             let _ = handle.join();
         }
     }
+}
+
+fn open_access_log(config: &Config) -> Result<access_log::Output, StartError> {
+    access_log::open(&config.process.access_log)
+        .map_err(|source| StartError { doing: "open the access log".into(), source })
 }
 
 /// Whether the kernel forwards a listener's packets, instead of this process its connections.
@@ -202,6 +237,8 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
+    // Accepted connections take it over, which saves a call for each.
+    socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())

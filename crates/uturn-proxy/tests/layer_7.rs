@@ -3,9 +3,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
 
-#[path = "common/tls_client.rs"]
-mod tls_client;
-
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -24,6 +21,8 @@ use uturn_model::lb::{
 };
 use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
 use uturn_proxy::{Detail, Observer, Server};
+
+mod tls_client;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 

@@ -20,7 +20,8 @@ use uturn_model::lb::Layer;
 use super::prefixed::Prefixed;
 use super::serve::{serve_http1, serve_http2};
 use super::stream;
-use crate::exchange::Client;
+use crate::exchange::{Client, record_unreadable};
+use crate::metrics::Refusal;
 use crate::phase::Phase;
 use crate::state::{Listener, Slot};
 use crate::worker::Worker;
@@ -30,6 +31,9 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The kind of record that every TLS connection begins with.
 const TLS_HANDSHAKE: u8 = 22;
+
+/// Room for the first bytes of a connection: most requests and TLS greetings arrive in one read.
+const FIRST_READ: usize = 4096;
 
 /// What a client is told that speaks no TLS where TLS is terminated.
 const NO_TLS: &[u8] =
@@ -63,21 +67,28 @@ impl Accepted {
         let address = match self.client_address(&listener, &phase, &mut received).await {
             Ok(address) => address,
             Err(error) => {
+                self.refuse(Refusal::ProxyHeader);
                 return self.client(self.peer, phase).report_failure(None, &error.to_string());
             }
         };
         let entered = match self.slot.gate.enter(address.ip(), &listener.settings.limits) {
             Ok(entered) if listener.admits(address.ip()) => entered,
-            _ => {
+            refused => {
+                self.refuse(refused.err().map_or(Refusal::SecurityGroup, Refusal::from));
                 reset(&self.stream);
                 return self.client(address, phase).report_failure(None, "not admitted");
             }
         };
         let client = self.client(address, phase);
         if let Err(error) = serve(&client, self.stream, received).await {
+            client.shard().fail();
             client.report_failure(None, &error.to_string());
         }
         drop(entered);
+    }
+
+    fn refuse(&self, refusal: Refusal) {
+        self.slot.metrics.of_worker(self.worker.number).refuse(refusal);
     }
 
     fn client(&self, address: SocketAddr, phase: Phase) -> Rc<Client> {
@@ -121,7 +132,6 @@ async fn serve(
     mut received: BytesMut,
 ) -> io::Result<()> {
     let listener = &client.listener;
-    stream.set_nodelay(true)?;
     let Some(tls) = &listener.tls else {
         return serve_plain(client, stream, received).await;
     };
@@ -143,7 +153,9 @@ async fn serve(
         }
         (Some(false), Layer::L7) => {
             stream.write_all(NO_TLS).await?;
-            client.report_failure(Some(400), "the client does not speak TLS");
+            let why = "the client does not speak TLS";
+            record_unreadable(client, 400, why);
+            client.report_failure(Some(400), why);
             linger(stream).await
         }
         (Some(false), Layer::L4) => {
@@ -211,11 +223,16 @@ async fn read_until<T>(
         if !is_readable {
             return Ok(None);
         }
+        received.reserve(FIRST_READ);
         match stream.try_read_buf(received) {
             Ok(0) => return Ok(None),
             Ok(_) => {}
             // A new stream counts as readable until a read shows otherwise.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if received.is_empty() {
+                    *received = BytesMut::new();
+                }
+            }
             Err(error) => return Err(error),
         }
     }

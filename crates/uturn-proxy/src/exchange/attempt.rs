@@ -24,8 +24,10 @@ use uturn_lb::source::replaced_source;
 use uturn_model::lb;
 
 use super::answer::OwnAnswer;
+use super::record::Record;
 use super::service::Client;
 use crate::deadline::Deadline;
+use crate::metrics::ConnectFailure;
 use crate::request_body::{BodyError, RequestBody};
 use crate::state::{Listener, OpenGuard, Rule};
 use crate::upstream::{ConnectError, Http1, Http2, Key, SendError, Source, connect};
@@ -36,6 +38,7 @@ use crate::worker::Worker;
 pub(super) struct Attempt<'a> {
     pub(super) client: &'a Client,
     pub(super) listener: &'a Listener,
+    pub(super) record: &'a Record,
     pub(super) rule: &'a Arc<Rule>,
     pub(super) deadline: &'a Rc<Deadline>,
     /// Whether connections that served others may be used.
@@ -87,9 +90,11 @@ impl Attempt<'_> {
             target: self.address(picked.target),
             turn: picked.turn,
         });
-        let mut tried = vec![picked.target];
+        // Takes no memory unless a target fails.
+        let mut tried = Vec::new();
         let mut target = picked.target;
         loop {
+            self.record.attempt(self.address(target));
             let failure = match self.try_target(target, request).await {
                 Ok(answered) => {
                     self.rule.record(target, true);
@@ -107,11 +112,11 @@ impl Attempt<'_> {
                 return Err(failure.answer);
             };
             request = again;
+            tried.push(target);
             target = match self.rule.next(client.address.ip(), &tried) {
                 Some(next) => next,
                 None => return Err(failure.answer),
             };
-            tried.push(target);
         }
     }
 
@@ -127,7 +132,7 @@ impl Attempt<'_> {
             let kept = may_reuse.then(|| self.kept(&reached.key)).flatten();
             let (mut connection, is_reused) = match kept {
                 Some(connection) => (connection, true),
-                None => match self.open(&reached.key).await {
+                None => match self.open(target, &reached.key).await {
                     Ok(connection) => (connection, false),
                     Err(answer) => {
                         return Err(Failure { answer, request: Some(request), is_targets: true });
@@ -183,19 +188,22 @@ impl Attempt<'_> {
     }
 
     /// Opens a connection to a target.
-    async fn open(&self, key: &Key) -> Result<Connection, OwnAnswer> {
+    async fn open(&self, place: usize, key: &Key) -> Result<Connection, OwnAnswer> {
         let Client { address, connection, .. } = self.client;
         let (target, connection) = (key.target, *connection);
         let profile = &self.listener.profile;
+        let metrics = &self.rule.targets[place].metrics;
         let stream = connect(target, &profile.source, address.ip(), profile.connect_timeout).await;
         let stream = match stream {
             Ok(stream) => stream,
             Err(ConnectError::Timeout) => {
+                metrics.fail_to_connect(ConnectFailure::Timeout);
                 self.client.report(|| Event::Timeout { connection, target });
                 let why = format!("{target} does not answer");
                 return Err(OwnAnswer::new(StatusCode::GATEWAY_TIMEOUT, why));
             }
             Err(ConnectError::Refused(error)) => {
+                metrics.fail_to_connect(ConnectFailure::Refused);
                 let why = error.to_string();
                 self.client.report(|| Event::Refused { connection, target, why: why.clone() });
                 return Err(OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {why}")));

@@ -13,5 +13,5 @@ mod life;
 mod messages;
 mod smuggling;
 mod support;
-#[path = "../common/tls_client.rs"]
+#[path = "../tls_client/mod.rs"]
 mod tls_client;
