@@ -128,7 +128,10 @@ async fn serve(
 ) -> io::Result<()> {
     let listener = &client.listener;
     let Some(tls) = &listener.tls else {
-        return serve_plain(client, stream, received).await;
+        return match listener.protocol.layer() {
+            Layer::L4 => stream::forward(client, Prefixed::new(received.freeze(), stream)).await,
+            Layer::L7 => serve_plain(client, stream, received).await,
+        };
     };
     let begins_tls = |bytes: &[u8]| bytes.first().map(|first| *first == TLS_HANDSHAKE);
     let is_tls = client.phase.limit(read_until(&mut stream, &mut received, begins_tls)).await??;
