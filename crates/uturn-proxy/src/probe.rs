@@ -24,6 +24,7 @@ use uturn_model::Protocol;
 use uturn_model::lb::{HealthCheck, Listener};
 
 use crate::error::StartError;
+use crate::l4::HealthReports;
 use crate::metrics::ProbeRecord;
 use crate::process::Process;
 use crate::state::Slot;
@@ -45,6 +46,8 @@ pub(crate) struct Probed {
     pub(crate) records: Vec<Arc<ProbeRecord>>,
     /// Where decisions are kept; `None` for listeners that the kernel serves.
     pub(crate) slot: Option<Arc<Slot>>,
+    /// Where the results go of listeners that the kernel serves.
+    pub(crate) layer_4: Option<HealthReports>,
 }
 
 /// A target of a rule, and how it is asked.
@@ -61,6 +64,7 @@ struct Target {
     source: IpAddr,
     slot: Option<Arc<Slot>>,
     record: Arc<ProbeRecord>,
+    layer_4: Option<HealthReports>,
 }
 
 impl Prober {
@@ -125,7 +129,7 @@ pub(crate) fn check_source(address: SocketAddr, listener: &Listener) -> Result<(
 }
 
 fn targets(process: &Arc<Process>, probed: &Probed) -> Vec<Target> {
-    let Probed { address, listener, settings, records, slot } = probed;
+    let Probed { address, listener, settings, records, slot, layer_4 } = probed;
     let Some(check) = &listener.profile.health_check else { return Vec::new() };
     let mut targets = Vec::new();
     let mut records = records.iter();
@@ -144,6 +148,7 @@ fn targets(process: &Arc<Process>, probed: &Probed) -> Vec<Target> {
                 source: check.source.address(address.ip()),
                 slot: slot.clone(),
                 record: records.next().map_or_else(Arc::default, Arc::clone),
+                layer_4: layer_4.clone(),
             });
         }
     }
@@ -198,6 +203,9 @@ impl Target {
             {
                 rule.set_alive(self.place, self.address, alive);
             }
+        }
+        if let Some(layer_4) = &self.layer_4 {
+            layer_4.report(self.listener, self.transport, self.address, alive);
         }
         self.process.report_change(&Event::Health {
             listener: self.listener,

@@ -45,16 +45,16 @@ pub(crate) fn main() {
     }
 }
 
-/// What `uturn lb run --netns NAME --until-stdin-closes --events -f FILE` does.
+/// What `uturn lb run --netns NAME --until-stdin-closes --events --no-layer-4 -f FILE` does.
 fn balance(arguments: &[String]) {
-    let [_, _, _, space, _, _, _, file] = arguments else { panic!("{arguments:?}") };
+    let [_, _, _, space, _, _, _, _, file] = arguments else { panic!("{arguments:?}") };
     let text = fs::read_to_string(file).unwrap();
     let load_balancers = read_load_balancers(Source { name: file.as_str().into(), text }).unwrap();
     uturn_proxy::enter(space).unwrap();
     let requests = uturn_proxy::requests(true).unwrap();
     let observer: Observer = Arc::new(|event| println!("{}", event.to_json()));
-    let server =
-        Server::start(&Config::plain(load_balancers), observer, Detail::Connections).unwrap();
+    let config = Config::plain(load_balancers);
+    let server = Server::start_without_layer_4(&config, observer, Detail::Connections).unwrap();
     let _ = requests.recv();
     server.stop(Duration::ZERO);
 }

@@ -133,7 +133,10 @@ async fn serve(
 ) -> io::Result<()> {
     let listener = &client.listener;
     let Some(tls) = &listener.tls else {
-        return serve_plain(client, stream, received).await;
+        return match listener.protocol.layer() {
+            Layer::L4 => stream::forward(client, Prefixed::new(received.freeze(), stream)).await,
+            Layer::L7 => serve_plain(client, stream, received).await,
+        };
     };
     let begins_tls = |bytes: &[u8]| bytes.first().map(|first| *first == TLS_HANDSHAKE);
     let drained = client.worker.drained();

@@ -1,12 +1,14 @@
-//! A connection that is passed on as it is after TLS was terminated.
+//! A connection that is passed on as it is, after TLS or a PROXY header.
 
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 
-use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
+use uturn_lb::config::ProxyVersion;
 use uturn_lb::event::Event;
+use uturn_lb::proxy_header;
 
 use super::counted::Counted;
 use crate::access_log::Entry;
@@ -91,6 +93,12 @@ where
             return Err(io::Error::other(format!("{target}: {error}")));
         }
     };
+    let header = match listener.settings.proxy_to {
+        None => Vec::new(),
+        Some(ProxyVersion::V1) => proxy_header::v1(client.address, listener.address),
+        Some(ProxyVersion::V2) => proxy_header::v2(client.address, listener.address),
+    };
+    upstream.write_all(&header).await?;
     let phase = client.phase.begin();
     copy_bidirectional(stream, &mut upstream).await?;
     drop((open, phase));

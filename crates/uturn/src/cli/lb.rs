@@ -26,6 +26,9 @@ pub(crate) struct LbRun {
     /// Stop when standard input is closed
     #[arg(long)]
     pub(crate) until_stdin_closes: bool,
+    /// Leave TCP and UDP listeners, which the kernel forwards, to other rules of this machine
+    #[arg(long)]
+    pub(crate) no_layer_4: bool,
     /// Print every step of every connection, not only what changes
     #[arg(long)]
     pub(crate) events: bool,

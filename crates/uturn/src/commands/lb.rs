@@ -88,7 +88,8 @@ fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
     let observer: Observer =
         Arc::new(move |event| events.result(&format!("{}\n", event.to_json())));
     let detail = if args.events { Detail::Connections } else { Detail::Changes };
-    let mut server = Server::start(&config, observer, detail).map_err(here)?;
+    let start = if args.no_layer_4 { Server::start_without_layer_4 } else { Server::start };
+    let mut server = start(&config, observer, detail).map_err(here)?;
     for request in requests {
         match request {
             Request::Reload => match read(&args.file) {
