@@ -1,5 +1,6 @@
 //! A load balancer, targets and clients for tests.
 
+use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
@@ -170,7 +171,7 @@ pub(crate) fn rule(targets: &[SocketAddr]) -> Rule {
 pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     serve: Arc<dyn Fn(Wire<TcpStream>) + Send + Sync>,
-    open: Arc<Mutex<Vec<TcpStream>>>,
+    open: Arc<Mutex<HashMap<usize, TcpStream>>>,
     accepted: Arc<AtomicUsize>,
     running: Mutex<Option<(Arc<AtomicBool>, JoinHandle<()>)>>,
 }
@@ -220,18 +221,20 @@ impl Host {
                 if over.load(Ordering::SeqCst) {
                     break;
                 }
-                accepted.fetch_add(1, Ordering::SeqCst);
-                open.lock().unwrap().push(stream.try_clone().unwrap());
+                let number = accepted.fetch_add(1, Ordering::SeqCst);
+                open.lock().unwrap().insert(number, stream.try_clone().unwrap());
+                let others = Arc::clone(&open);
                 let serve = Arc::clone(&serve);
                 threads.push(thread::spawn(move || {
                     let end = stream.try_clone().unwrap();
                     serve(Wire::new(stream));
                     // The copy for a kill keeps the connection open otherwise.
                     let _ = end.shutdown(Shutdown::Both);
+                    others.lock().unwrap().remove(&number);
                 }));
             }
             drop(listener);
-            for stream in open.lock().unwrap().drain(..) {
+            for (_, stream) in open.lock().unwrap().drain() {
                 let _ = stream.shutdown(Shutdown::Both);
             }
             for thread in threads {
