@@ -216,11 +216,12 @@ impl Host {
             Arc::clone(&self.accepted),
         );
         let thread = thread::spawn(move || {
-            let mut threads = Vec::new();
+            let mut threads: Vec<JoinHandle<()>> = Vec::new();
             for stream in listener.incoming().map_while(Result::ok) {
                 if over.load(Ordering::SeqCst) {
                     break;
                 }
+                threads.retain(|thread| !thread.is_finished());
                 let number = accepted.fetch_add(1, Ordering::SeqCst);
                 open.lock().unwrap().insert(number, stream.try_clone().unwrap());
                 let others = Arc::clone(&open);
