@@ -196,7 +196,13 @@ impl Target {
 
     fn decide(&self, alive: bool, result: ProbeResult) {
         if let Some(slot) = &self.slot {
-            slot.current().rules[self.rule].set_alive(self.place, alive);
+            // After a reload, other rules may stand there until the probes are replaced too.
+            let listener = slot.current();
+            if let Some(rule) = listener.rules.get(self.rule)
+                && listener.profile.health_check.is_some()
+            {
+                rule.set_alive(self.place, self.address, alive);
+            }
         }
         if let Some(layer_4) = &self.layer_4 {
             layer_4.report(self.listener, self.transport, self.address, alive);

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use thiserror::Error;
@@ -39,6 +40,8 @@ pub(crate) struct RequestBody {
     parts: usize,
     /// How many bytes were sent.
     sent: u64,
+    /// Whether its trailers were sent.
+    has_sent_trailers: bool,
 }
 
 /// Where a request's body comes from.
@@ -49,6 +52,7 @@ struct Source {
     length: Option<u64>,
     kept: Vec<Bytes>,
     kept_bytes: usize,
+    trailers: Option<HeaderMap>,
     /// Whether parts that were read are kept.
     keeps: bool,
     /// Whether a part was read that is not kept any more.
@@ -76,7 +80,7 @@ pub(crate) struct BodyLimits {
 impl RequestBody {
     /// No body.
     pub(crate) fn none() -> Self {
-        Self { source: None, parts: 0, sent: 0 }
+        Self { source: None, parts: 0, sent: 0, has_sent_trailers: false }
     }
 
     /// The body that a client sends. Its beginning is kept so that the request can be sent again.
@@ -86,6 +90,7 @@ impl RequestBody {
             incoming,
             kept: Vec::new(),
             kept_bytes: 0,
+            trailers: None,
             keeps: true,
             is_lost: false,
             received: limits.received,
@@ -95,12 +100,12 @@ impl RequestBody {
             waits_for_client: false,
             failed: None,
         };
-        Self { source: Some(Rc::new(RefCell::new(source))), parts: 0, sent: 0 }
+        Self { source: Some(Rc::new(RefCell::new(source))), ..Self::none() }
     }
 
     /// The same body for another attempt.
     pub(crate) fn again(&self) -> Self {
-        Self { source: self.source.clone(), parts: 0, sent: 0 }
+        Self { source: self.source.clone(), ..Self::none() }
     }
 
     /// Whether another attempt would send all of it.
@@ -142,7 +147,10 @@ impl Source {
     }
 
     fn receive(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
-        let Some(part) = frame.data_ref() else { return Ok(frame) };
+        let Some(part) = frame.data_ref() else {
+            self.trailers = frame.trailers_ref().cloned();
+            return Ok(frame);
+        };
         self.received.set(self.received.get() + part.len() as u64);
         if self.received.get() > self.limit {
             return Err(BodyError::TooLarge);
@@ -175,12 +183,19 @@ impl Body for RequestBody {
             this.sent += part.len() as u64;
             return Poll::Ready(Some(Ok(Frame::data(part.clone()))));
         }
+        if let Some(trailers) = &source.trailers {
+            let is_next = !std::mem::replace(&mut this.has_sent_trailers, true);
+            return Poll::Ready(is_next.then(|| Ok(Frame::trailers(trailers.clone()))));
+        }
         let polled = source.poll(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(part) = frame.data_ref()
-        {
-            this.parts = source.kept.len();
-            this.sent += part.len() as u64;
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            match frame.data_ref() {
+                Some(part) => {
+                    this.parts = source.kept.len();
+                    this.sent += part.len() as u64;
+                }
+                None => this.has_sent_trailers = true,
+            }
         }
         polled
     }
@@ -188,7 +203,9 @@ impl Body for RequestBody {
     fn is_end_stream(&self) -> bool {
         let Some(source) = &self.source else { return true };
         let source = source.borrow();
-        self.parts >= source.kept.len() && source.incoming.is_end_stream()
+        self.parts >= source.kept.len()
+            && (source.trailers.is_none() || self.has_sent_trailers)
+            && source.incoming.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -1,9 +1,12 @@
 //! How a connection begins: who the client is, whether it may enter, and what it speaks.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
@@ -108,7 +111,9 @@ impl Accepted {
             Ok(None) => None,
             read => Some(read),
         };
-        let read = phase.limit(read_until(&mut self.stream, received, header)).await??;
+        let drained = self.worker.drained();
+        let read = read_until(&mut self.stream, received, drained, header);
+        let read = phase.limit(read).await??;
         let Some(read) = read else { return Err(io::ErrorKind::UnexpectedEof.into()) };
         let read = read.map_err(|error| {
             reset(&self.stream);
@@ -134,7 +139,9 @@ async fn serve(
         };
     };
     let begins_tls = |bytes: &[u8]| bytes.first().map(|first| *first == TLS_HANDSHAKE);
-    let is_tls = client.phase.limit(read_until(&mut stream, &mut received, begins_tls)).await??;
+    let drained = client.worker.drained();
+    let is_tls = read_until(&mut stream, &mut received, drained, begins_tls);
+    let is_tls = client.phase.limit(is_tls).await??;
     let mut stream = Prefixed::new(received.freeze(), stream);
     match (is_tls, listener.protocol.layer()) {
         (None, _) => Ok(()),
@@ -179,7 +186,9 @@ async fn serve_plain(
             (common == HTTP2_PREFACE.len()).then_some(Beginning::Http2)
         }
     };
-    let beginning = client.phase.limit(read_until(&mut stream, &mut received, beginning)).await??;
+    let drained = client.worker.drained();
+    let beginning = read_until(&mut stream, &mut received, drained, beginning);
+    let beginning = client.phase.limit(beginning).await??;
     let stream = Prefixed::new(received.freeze(), stream);
     match beginning {
         None => Ok(()),
@@ -188,12 +197,15 @@ async fn serve_plain(
     }
 }
 
-/// Reads until the bytes so far decide something. Returns `None` if the client ends before.
+/// Reads until the bytes so far decide something. Returns `None` if the client ends before, or has
+/// sent nothing when connections are to end.
 async fn read_until<T>(
     stream: &mut TcpStream,
     received: &mut BytesMut,
+    drained: impl Future<Output = ()>,
     decide: impl Fn(&[u8]) -> Option<T>,
 ) -> io::Result<Option<T>> {
+    let mut drained = pin!(drained);
     loop {
         if !received.is_empty()
             && let Some(decision) = decide(received)
@@ -201,10 +213,30 @@ async fn read_until<T>(
             return Ok(Some(decision));
         }
         // Memory is taken when there is something to read, not for each idle connection.
-        stream.readable().await?;
-        received.reserve(FIRST_READ);
-        if stream.read_buf(received).await? == 0 {
+        let is_readable = {
+            let mut readable = pin!(stream.readable());
+            poll_fn(|cx| match readable.as_mut().poll(cx) {
+                Poll::Pending if received.is_empty() => {
+                    drained.as_mut().poll(cx).map(|()| Ok(false))
+                }
+                polled => polled.map_ok(|()| true),
+            })
+            .await?
+        };
+        if !is_readable {
             return Ok(None);
+        }
+        received.reserve(FIRST_READ);
+        match stream.try_read_buf(received) {
+            Ok(0) => return Ok(None),
+            Ok(_) => {}
+            // A new stream counts as readable until a read shows otherwise.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if received.is_empty() {
+                    *received = BytesMut::new();
+                }
+            }
+            Err(error) => return Err(error),
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 use super::counted::Counted;
 use super::watched::Watched;
 use crate::exchange::{self, Client, Upgrade, record_unreadable};
-use crate::local::LocalTasks;
+use crate::local::LimitedTasks;
 
 /// Requests that a client may have under way on one HTTP/2 connection.
 const HTTP2_STREAMS: u32 = 128;
@@ -93,7 +93,11 @@ where
         let client = Rc::clone(client);
         move |request| exchange::serve(Rc::clone(&client), request)
     });
-    let mut builder = http2::Builder::new(LocalTasks);
+    let listener = &client.listener;
+    // Whatever a stream waits for otherwise wakes it within one of the two.
+    let limit = listener.settings.timeouts.read + listener.profile.connect_timeout;
+    let streams = LimitedTasks::new(&client.worker.deadlines, limit);
+    let mut builder = http2::Builder::new(streams);
     builder.max_concurrent_streams(HTTP2_STREAMS);
     builder.max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX));
     let watched = Watched::new(stream, Rc::clone(&client.phase));

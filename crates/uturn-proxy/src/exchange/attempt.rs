@@ -5,7 +5,8 @@
 //! - A request that was sent is sent again only if its method is idempotent (RFC 9110, section
 //!   9.2.2), no answer has begun and the whole of its body is still known.
 //! - A kept connection that the target closed meanwhile is no failure of the target: the request
-//!   is sent to it again, on another connection, under the same conditions.
+//!   is sent to it once more, on a new connection, under the same conditions. A target that does
+//!   not answer in time is not asked again.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -126,8 +127,10 @@ impl Attempt<'_> {
         mut request: Request<RequestBody>,
     ) -> Result<(Response<Incoming>, Reached), Failure> {
         let mut reached = self.reached(target);
+        let mut may_reuse = true;
         loop {
-            let (mut connection, is_reused) = match self.kept(&reached.key) {
+            let kept = may_reuse.then(|| self.kept(&reached.key)).flatten();
+            let (mut connection, is_reused) = match kept {
                 Some(connection) => (connection, true),
                 None => match self.open(target, &reached.key).await {
                     Ok(connection) => (connection, false),
@@ -161,7 +164,10 @@ impl Attempt<'_> {
             }
             let again = unsent.or_else(|| copy.filter(|_| body.is_whole()));
             match again {
-                Some(again) if is_reused => request = again,
+                Some(again) if is_reused && !is_timeout => {
+                    may_reuse = false;
+                    request = again;
+                }
                 request => return Err(Failure { answer, request, is_targets: true }),
             }
         }

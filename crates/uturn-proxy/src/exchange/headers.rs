@@ -81,7 +81,8 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
     let mut found = HopByHop::default();
     let present = Present::of(headers);
     if present.upgrade && nominates(headers, "upgrade") {
-        found.upgrade = headers.get(UPGRADE).cloned();
+        // An upgrade to HTTP/2 would carry requests past all rules and checks.
+        found.upgrade = headers.get(UPGRADE).filter(|value| !has_token(value, "h2c")).cloned();
     }
     if present.te
         && let Some(te) = headers.get(TE)
@@ -227,7 +228,9 @@ mod tests {
         let found = remove_hop_by_hop(&mut map);
         assert_eq!(found.upgrade.as_ref().map(HeaderValue::as_bytes), Some(&b"websocket"[..]));
         assert!(map.is_empty());
-        let mut map = headers(&[("upgrade", "h2c")]);
+        let mut map = headers(&[("upgrade", "websocket")]);
+        assert_eq!(remove_hop_by_hop(&mut map).upgrade, None);
+        let mut map = headers(&[("upgrade", "H2C, websocket"), ("connection", "Upgrade")]);
         assert_eq!(remove_hop_by_hop(&mut map).upgrade, None);
     }
 

@@ -74,7 +74,12 @@ impl Rule {
             }
             target
         };
-        let targets = config.targets.iter().map(|config| target(config.address)).collect();
+        let targets: Vec<Arc<Target>> =
+            config.targets.iter().map(|config| target(config.address)).collect();
+        if profile.health_check.is_none() {
+            // No probe would ever bring a dead target back.
+            targets.iter().for_each(|target| target.is_alive.store(true, Ordering::Relaxed));
+        }
         let nothing = Schedule::new(profile, &[], &[]);
         let turn = known.map_or(0, |rule| rule.turn.load(Ordering::Relaxed));
         let rule = Self {
@@ -121,9 +126,13 @@ impl Rule {
         OpenGuard { rule: Arc::clone(self), target }
     }
 
-    /// Records what health checks have decided.
-    pub(crate) fn set_alive(&self, target: usize, is_alive: bool) {
-        self.targets[target].is_alive.store(is_alive, Ordering::Relaxed);
+    /// Records what health checks have decided about the target at a place, if that is still the
+    /// one at this address.
+    pub(crate) fn set_alive(&self, target: usize, address: SocketAddr, is_alive: bool) {
+        let Some(target) = self.targets.get(target).filter(|now| now.address == address) else {
+            return;
+        };
+        target.is_alive.store(is_alive, Ordering::Relaxed);
         self.make_schedule();
     }
 
