@@ -42,6 +42,17 @@ const NEEDED_BY_IPVS: [Needed; 4] = [
     Needed { program: "ipvsadm", package: "ipvsadm" },
 ];
 
+/// What the comparison of load balancers calls: the peers, and what starts and places them.
+const NEEDED_BY_BENCH: [Needed; 7] = [
+    Needed { program: "ip", package: "iproute2" },
+    Needed { program: "nginx", package: "nginx-light" },
+    Needed { program: "haproxy", package: "haproxy" },
+    Needed { program: "openssl", package: "openssl" },
+    Needed { program: "sysctl", package: "procps" },
+    Needed { program: "setpriv", package: "util-linux" },
+    Needed { program: "taskset", package: "util-linux" },
+];
+
 /// Whether this runs in CI, where leaving something out in silence is a fault.
 pub(crate) fn is_ci() -> bool {
     env::var("CI").is_ok_and(|value| value != "false" && !value.is_empty())
@@ -61,6 +72,11 @@ pub(crate) fn install_for_conformance() -> Result<(), String> {
 /// The same for its IPVS mode.
 pub(crate) fn install_for_ipvs() -> Result<(), String> {
     install(&NEEDED_BY_IPVS)
+}
+
+/// The same for the comparison of load balancers.
+pub(crate) fn install_for_bench() -> Result<(), String> {
+    install(&NEEDED_BY_BENCH)
 }
 
 fn install(needed: &[Needed]) -> Result<(), String> {

@@ -6,6 +6,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to people")]
 
+mod bench;
 mod conformance;
 mod deny;
 mod fuzz;
@@ -51,12 +52,15 @@ cargo xtask TASK
        --case FILE   one cluster and no other: what a difference was saved as
   lab                every scenario, predicted and measured (needs root; what this kernel
                      cannot run is measured in a small machine); words go to uturn lab verify
+  bench lb           uturn lb run beside nginx and HAProxy: requests a second, times at a constant
+                     rate, memory (needs root; minutes); words go to uturn-bench lb, such as
+                     --rounds N, --seconds N, --rows small,tls
   gen-cluster -o FILE
                      write a large cluster as manifests, to see how uturn grows
        --nodes N, --pods N, --targets N
                      its size (default 5000, 150000, 10000 Services and Ingresses)
        --seed S      of all that varies (default 1)
-  ci                 all of the above, in this order
+  ci                 test, lint, deny, portable, fuzz, conformance and lab, in this order
   help               this text
 
 exit: 0 done, 1 something failed, 2 wrong usage
@@ -73,6 +77,7 @@ enum Task {
     Growth { words: Vec<String> },
     Conformance { words: Vec<String> },
     Lab { words: Vec<String> },
+    Bench { words: Vec<String> },
     GenCluster { size: gen_cluster::Size },
     Ci,
     Help,
@@ -167,6 +172,10 @@ impl Task {
             ["lab", rest @ ..] => {
                 Ok(Self::Lab { words: rest.iter().map(|&word| word.to_owned()).collect() })
             }
+            ["bench", "lb", rest @ ..] => {
+                Ok(Self::Bench { words: rest.iter().map(|&word| word.to_owned()).collect() })
+            }
+            ["bench", ..] => Err("bench: expected lb after it".to_owned()),
             ["gen-cluster", rest @ ..] => {
                 Ok(Self::GenCluster { size: gen_cluster::Size::parse(rest)? })
             }
@@ -204,6 +213,7 @@ impl Task {
             Self::Growth { words } => fuzz::growth(words),
             Self::Conformance { words } => conformance::run(words),
             Self::Lab { words } => lab::run(words),
+            Self::Bench { words } => bench::run(words),
             Self::GenCluster { size } => gen_cluster::run(size),
             Self::Ci | Self::Help => Ok(Done::Whole),
         }
@@ -224,6 +234,7 @@ impl Task {
             Self::Growth { .. } => "fuzz --growth",
             Self::Conformance { .. } => "conformance",
             Self::Lab { .. } => "lab",
+            Self::Bench { .. } => "bench",
             Self::GenCluster { .. } => "gen-cluster",
             Self::Ci => "ci",
             Self::Help => "help",
@@ -269,6 +280,8 @@ mod tests {
         assert_eq!(parse("fuzz --help"), Ok(Task::Help));
         let words = ["--count", "2"].map(str::to_owned).into();
         assert_eq!(parse("conformance --count 2"), Ok(Task::Conformance { words }));
+        let words = ["--rows", "tls"].map(str::to_owned).into();
+        assert_eq!(parse("bench lb --rows tls"), Ok(Task::Bench { words }));
     }
 
     #[test]
@@ -284,6 +297,8 @@ mod tests {
             ("conformance fast", "\"fast\""),
             ("conformance --count", "--count"),
             ("conformance --seed x", "--seed x"),
+            ("bench", "lb"),
+            ("bench scan", "lb"),
         ] {
             let fault = parse(line).unwrap_err();
             assert!(fault.contains(named), "{line:?}: {fault}");

@@ -1,8 +1,11 @@
 //! Manifests, Facts and Scenarios, YAML and JSON.
 
-use uturn_model::Share;
+use uturn_lb::config::Config;
+use uturn_model::{Origin, Share};
 use uturn_snapshot::scenario::{self, Scenario};
-use uturn_snapshot::{Fault, Source, read, read_load_balancers, write_load_balancers};
+use uturn_snapshot::{
+    Fault, Source, read, read_lb_config, read_load_balancers, write_lb_config, write_load_balancers,
+};
 
 use crate::text;
 
@@ -45,6 +48,45 @@ pub fn load_balancers(data: &[u8]) -> bool {
         Err(faults) => panic!("written as:\n{written}\nand refused: {faults:?}"),
     }
     true
+}
+
+/// The file of `uturn lb run`: written and read back unchanged, and its load balancers alone too.
+pub fn lb_config(data: &[u8]) -> bool {
+    let text = text(data);
+    let read = |text: String| read_lb_config(vec![Source { name: FILE.into(), text }]);
+    let config = match read(text.to_string()) {
+        Ok(config) => without_places(config),
+        Err(faults) => {
+            refused(&faults, &text);
+            return false;
+        }
+    };
+    let written = write_lb_config(&config);
+    match read(written.clone()) {
+        Ok(again) => assert_eq!(without_places(again), config, "written as:\n{written}"),
+        Err(faults) => panic!("written as:\n{written}\nand refused: {faults:?}"),
+    }
+    let balancers: Vec<_> =
+        config.load_balancers.into_iter().map(|served| served.load_balancer).collect();
+    let written = write_load_balancers(&balancers);
+    match read(written.clone()) {
+        Ok(again) => {
+            let again = again.load_balancers.into_iter().map(|served| served.load_balancer);
+            assert_eq!(again.collect::<Vec<_>>(), balancers, "written as:\n{written}");
+        }
+        Err(faults) => panic!("written as:\n{written}\nand refused: {faults:?}"),
+    }
+    true
+}
+
+/// Without the places where security groups are written.
+fn without_places(mut config: Config) -> Config {
+    for group in &mut config.security_groups {
+        group.origin = Origin::SUPPOSED;
+        let rules = group.inbound.iter_mut().chain(&mut group.outbound);
+        rules.for_each(|rule| rule.origin = Origin::SUPPOSED);
+    }
+    config
 }
 
 /// Scenarios: the expected shares of a flow sum to 1.

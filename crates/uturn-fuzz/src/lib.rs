@@ -38,6 +38,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("iptables", node::iptables),
     ("iptables_fragment", node::iptables_fragment),
     ("ipvs", node::ipvs),
+    ("lb_config", documents::lb_config),
     ("load_balancers", documents::load_balancers),
     ("manifests", documents::manifests),
     ("names", words::names),

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use uturn_model::lb::{Listener, Source};
+use uturn_model::lb::{Listener, ListenerProtocol, Source};
 use uturn_model::network::SecurityGroup;
 use uturn_model::{IpNet, LoadBalancer, Text};
 
@@ -24,11 +24,15 @@ pub struct Config {
 }
 
 impl Config {
-    /// Load balancers of which nothing but their decisions is configured. Where the client's
-    /// address is kept, each request has a connection to its target for itself.
+    /// Load balancers that were derived from a cluster: nothing but their decisions is
+    /// configured. Where the client's address is kept, each request has a connection to its
+    /// target for itself.
     pub fn plain(load_balancers: Vec<LoadBalancer>) -> Self {
         let settings = |listener: &Listener| {
-            let mut settings = ListenerSettings::default();
+            let mut settings = ListenerSettings {
+                rules: vec![RuleSettings::default(); listener.rules.len()],
+                ..ListenerSettings::of(listener.protocol)
+            };
             if listener.profile.source == Source::Kept {
                 settings.keepalive.connections = 0;
             }
@@ -37,6 +41,7 @@ impl Config {
         let load_balancers = load_balancers.into_iter().map(|load_balancer| Served {
             listeners: load_balancer.listeners.iter().map(settings).collect(),
             load_balancer,
+            derived: true,
         });
         Self { load_balancers: load_balancers.collect(), ..Self::default() }
     }
@@ -49,6 +54,9 @@ pub struct Served {
     pub load_balancer: LoadBalancer,
     /// The settings of each of its listeners, in the same order.
     pub listeners: Vec<ListenerSettings>,
+    /// Whether a program derived it from a cluster, as the lab does. It was then not checked for
+    /// what only people get wrong, and may name security groups that are not here.
+    pub derived: bool,
 }
 
 /// The settings of the process.
@@ -81,7 +89,7 @@ impl Default for ProcessSettings {
 /// Where the access log goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AccessLog {
-    /// Nowhere.
+    /// Not written.
     #[default]
     Off,
     /// To standard output.
@@ -112,6 +120,13 @@ pub struct ListenerSettings {
     pub default_host: Option<Text>,
     /// How each rule forwards, in the order of the listener's rules.
     pub rules: Vec<RuleSettings>,
+}
+
+impl ListenerSettings {
+    /// The settings of a listener of this protocol of which nothing is stated.
+    pub fn of(protocol: ListenerProtocol) -> Self {
+        Self { timeouts: Timeouts::of(protocol), ..Self::default() }
+    }
 }
 
 impl Default for ListenerSettings {
@@ -180,7 +195,7 @@ pub enum Probe {
         /// The classes of status codes that count as healthy, such as 2 for 200 to 299.
         classes: Vec<u8>,
     },
-    /// Bytes that are sent, and bytes that the answer begins with.
+    /// Bytes that are sent in one piece, and bytes that the answer begins with.
     Exchange {
         /// What is sent; may be empty for protocols in which the server speaks first.
         send: Vec<u8>,
@@ -259,6 +274,19 @@ pub struct Timeouts {
     pub read: Duration,
     /// A client's connection without a request, or without a packet on layer 4.
     pub idle: Duration,
+}
+
+impl Timeouts {
+    /// Those of a listener of this protocol of which nothing is stated. A connection of layer 4
+    /// may well be idle for minutes.
+    pub fn of(protocol: ListenerProtocol) -> Self {
+        let idle = match protocol {
+            ListenerProtocol::Tcp | ListenerProtocol::TcpSsl => 900,
+            ListenerProtocol::Udp => 300,
+            ListenerProtocol::Http | ListenerProtocol::Https => 75,
+        };
+        Self { idle: Duration::from_secs(idle), ..Self::default() }
+    }
 }
 
 impl Default for Timeouts {

@@ -1,8 +1,8 @@
 //! Which target a load balancer picks, which it avoids, and which it tries next.
 //!
 //! # Guarantees
-//! - A target with weight 0 is never picked, a dead one only when all are dead and the
-//!   profile treats that as all alive.
+//! - A target with weight 0 is never picked, a dead one only when so few are alive that the
+//!   profile treats all as alive: by default, when none is.
 //! - While another target is left, a target with the client's own address is not picked.
 //! - A retry walks on from the target that failed and leaves the scheduler's turn alone.
 //!   So with N equal targets and one that fails, one request in N meets it first, however
@@ -46,14 +46,20 @@ impl<'a> Choice<'a> {
     pub fn candidates(&self) -> Vec<usize> {
         let weighted = |i: &usize| self.targets[*i].weight > 0;
         let mut all: Vec<usize> = (0..self.targets.len()).filter(weighted).collect();
-        let any_alive = all.iter().any(|i| self.alive[*i]);
-        if any_alive || !self.profile.all_dead_all_alive {
+        if !self.is_panic(&all) {
             all.retain(|i| self.alive[*i]);
         }
         if self.profile.avoids_client {
             all.retain(|i| self.targets[*i].address.ip() != self.client);
         }
         all
+    }
+
+    /// Whether so few of these targets are alive that all count as alive.
+    fn is_panic(&self, targets: &[usize]) -> bool {
+        let alive = targets.iter().filter(|i| self.alive[**i]).count();
+        let threshold = self.profile.panic_threshold.map(usize::from);
+        threshold.is_some_and(|percent| alive * 100 <= targets.len() * percent)
     }
 
     /// The target of the connection with this number. Returns `None` if there is no candidate.
@@ -189,6 +195,21 @@ mod tests {
             [1]
         );
         assert_eq!(Choice::new(&profile, &targets, &[false; 3], client).candidates(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn few_alive_are_all_alive_up_to_the_threshold() {
+        let targets = targets(&[10, 10, 10, 0]);
+        let candidates = |panic_threshold, alive: [bool; 4]| {
+            let profile = Profile { panic_threshold, ..clb(Layer::L4) };
+            Choice::new(&profile, &targets, &alive, ip("10.1.1.10")).candidates()
+        };
+        let third = [true, false, false, true];
+        assert_eq!(candidates(Some(33), third), [0], "a third is more than 33 percent");
+        assert_eq!(candidates(Some(34), third), [0, 1, 2]);
+        assert_eq!(candidates(None, third), [0]);
+        assert_eq!(candidates(None, [false; 4]), [0; 0]);
+        assert_eq!(candidates(Some(0), [false; 4]), [0, 1, 2]);
     }
 
     #[test]

@@ -64,6 +64,11 @@ pub enum Event {
         /// The target.
         target: SocketAddr,
     },
+    /// The kernel did not take a change of what it forwards; it is tried again.
+    NotProgrammed {
+        /// Why.
+        why: String,
+    },
     /// A target was picked for a new connection.
     Pick {
         /// Counts connections from clients.

@@ -20,6 +20,7 @@ pub mod controller;
 pub mod decide;
 pub mod event;
 pub mod health;
+pub mod nft;
 pub mod proxy_header;
 pub mod rules;
 pub mod schedule;

@@ -141,10 +141,10 @@ mod tests {
             alive in prop::collection::vec(any::<bool>(), 7),
             scheduler in scheduler(),
             avoids_client: bool,
-            all_dead_all_alive: bool,
+            panic_threshold in prop::option::of(0u8..100),
             turns in prop::collection::vec((0u64..1000, 8u8..16), 1..20),
         ) {
-            let profile = Profile { scheduler, avoids_client, all_dead_all_alive, ..clb(Layer::L7) };
+            let profile = Profile { scheduler, avoids_client, panic_threshold, ..clb(Layer::L7) };
             let targets: Vec<Target> = weights.iter().enumerate().map(target).collect();
             let alive = &alive[..targets.len()];
             let schedule = Schedule::new(&profile, &targets, alive);

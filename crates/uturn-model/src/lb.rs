@@ -128,8 +128,9 @@ pub struct Profile {
     pub next_target: bool,
     /// How it selects a target.
     pub scheduler: Scheduler,
-    /// Whether it treats all targets as healthy if none is.
-    pub all_dead_all_alive: bool,
+    /// The percentage of alive targets at or below which all count as alive: with 0, if none is
+    /// alive. `None`: dead targets are never picked.
+    pub panic_threshold: Option<u8>,
     /// Its active health check.
     pub health_check: Option<HealthCheck>,
     /// Its passive health check; layer 7 only.
@@ -187,7 +188,7 @@ pub struct PassiveCheck {
 pub enum ProbeSource {
     /// The load balancer's own address.
     Vip,
-    /// A range that the cloud reserves for probes.
+    /// A range that the cloud reserves for probes, or that a data plane's own file names.
     Reserved(ProbeRanges),
 }
 

@@ -1,6 +1,7 @@
 //! Connections from clients.
 
 mod accept;
+mod counted;
 mod prefixed;
 mod serve;
 mod stream;

@@ -2,25 +2,34 @@
 //!
 //! **Owns** what happens to real connections: layer 7 (HTTP/1.1 and HTTP/2, upgrades), TLS
 //! termination, connections to targets and which of them are kept, retries where they are safe,
-//! time limits, probes, reload and draining.
+//! time limits, probes, reload and draining; the kernel, which forwards layer 4; and what is told of
+//! it all: metrics, the state of targets and the access log.
 //!
 //! **Refuses** to decide: which target is picked, avoided and tried next, when a target is alive
 //! and which rule serves a request is decided in `uturn-lb`, which the prediction asks too.
 //!
 //! **Start reading** at [`Server`], then `worker_thread` (a worker), `client` (a connection), `exchange` (a
-//! request) and `upstream` (connections to targets).
+//! request) and `upstream` (connections to targets), and for layer 4 at `l4`.
 //!
 //! # Caveats
 //! - VIPs, the addresses of replaced sources (`uturn_lb::source`) and those that probes come from
 //!   must be bound where it runs; for a kept source `uturn_lb::steer` has the settings that the
 //!   kernel needs.
+//! - TCP and UDP listeners need `nft`, the capability `CAP_NET_ADMIN` (ambient, so that `nft`
+//!   inherits it) and a kernel that forwards packets. One process in a network namespace serves
+//!   them. Where clients' addresses are kept, targets must answer through it.
 #![cfg(target_os = "linux")]
 
+mod access_log;
+mod admin;
 mod client;
 mod deadline;
 mod error;
 mod exchange;
+mod joined;
+mod l4;
 mod local;
+mod metrics;
 mod namespace;
 mod phase;
 mod probe;
@@ -29,6 +38,7 @@ mod request_body;
 mod requests;
 mod server;
 mod state;
+mod timestamp;
 mod tls;
 mod upstream;
 mod worker;
@@ -36,6 +46,6 @@ mod worker_thread;
 
 pub use error::StartError;
 pub use namespace::enter;
-pub use process::Observer;
+pub use process::{Detail, Observer};
 pub use requests::{Request, requests};
 pub use server::Server;

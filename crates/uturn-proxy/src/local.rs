@@ -1,6 +1,14 @@
 //! Tasks that stay on their worker's thread.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
 use hyper::rt::Executor;
+
+use crate::deadline::Deadlines;
 
 /// Runs what HTTP/2 needs beside a connection.
 #[derive(Clone, Copy, Debug)]
@@ -9,5 +17,39 @@ pub(crate) struct LocalTasks;
 impl<F: Future<Output = ()> + 'static> Executor<F> for LocalTasks {
     fn execute(&self, task: F) {
         tokio::task::spawn_local(task);
+    }
+}
+
+/// Runs the streams of an HTTP/2 connection, and drops those that nothing wakes for too long: their
+/// client has no room for the answer. That resets them.
+#[derive(Clone, Debug)]
+pub(crate) struct LimitedTasks {
+    deadlines: Rc<Deadlines>,
+    limit: Duration,
+}
+
+impl LimitedTasks {
+    pub(crate) fn new(deadlines: &Rc<Deadlines>, limit: Duration) -> Self {
+        Self { deadlines: Rc::clone(deadlines), limit }
+    }
+}
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for LimitedTasks {
+    fn execute(&self, task: F) {
+        let (deadline, limit) = (self.deadlines.add(), self.limit);
+        tokio::task::spawn_local(async move {
+            let mut task = pin!(task);
+            poll_fn(|cx| {
+                if deadline.is_set() && deadline.poll(cx).is_ready() {
+                    return Poll::Ready(());
+                }
+                let polled = task.as_mut().poll(cx);
+                deadline.set(limit);
+                // Registers to be woken; it is not due yet.
+                let _ = deadline.poll(cx);
+                polled
+            })
+            .await;
+        });
     }
 }

@@ -24,6 +24,8 @@ use uturn_model::Protocol;
 use uturn_model::lb::{HealthCheck, Listener};
 
 use crate::error::StartError;
+use crate::l4::HealthReports;
+use crate::metrics::ProbeRecord;
 use crate::process::Process;
 use crate::state::Slot;
 
@@ -40,8 +42,12 @@ pub(crate) struct Probed {
     pub(crate) address: SocketAddr,
     pub(crate) listener: Listener,
     pub(crate) settings: ListenerSettings,
-    /// Where the results are kept; `None` for listeners that the kernel serves.
+    /// What is known of each target: of the first rule's, of the second's, and so on.
+    pub(crate) records: Vec<Arc<ProbeRecord>>,
+    /// Where decisions are kept; `None` for listeners that the kernel serves.
     pub(crate) slot: Option<Arc<Slot>>,
+    /// Where the results go of listeners that the kernel serves.
+    pub(crate) layer_4: Option<HealthReports>,
 }
 
 /// A target of a rule, and how it is asked.
@@ -57,6 +63,8 @@ struct Target {
     probe: Option<Probe>,
     source: IpAddr,
     slot: Option<Arc<Slot>>,
+    record: Arc<ProbeRecord>,
+    layer_4: Option<HealthReports>,
 }
 
 impl Prober {
@@ -121,9 +129,10 @@ pub(crate) fn check_source(address: SocketAddr, listener: &Listener) -> Result<(
 }
 
 fn targets(process: &Arc<Process>, probed: &Probed) -> Vec<Target> {
-    let Probed { address, listener, settings, slot } = probed;
+    let Probed { address, listener, settings, records, slot, layer_4 } = probed;
     let Some(check) = &listener.profile.health_check else { return Vec::new() };
     let mut targets = Vec::new();
+    let mut records = records.iter();
     for (rule, config) in listener.rules.iter().enumerate() {
         let probe = settings.rules.get(rule).and_then(|RuleSettings { probe, .. }| probe.clone());
         for (place, target) in config.targets.iter().enumerate() {
@@ -138,6 +147,8 @@ fn targets(process: &Arc<Process>, probed: &Probed) -> Vec<Target> {
                 probe: probe.clone(),
                 source: check.source.address(address.ip()),
                 slot: slot.clone(),
+                record: records.next().map_or_else(Arc::default, Arc::clone),
+                layer_4: layer_4.clone(),
             });
         }
     }
@@ -151,7 +162,9 @@ impl Target {
         loop {
             let began = Instant::now();
             let result = self.ask().await;
-            if let Some(alive) = health.record(result == ProbeResult::Answered) {
+            let decision = health.record(result == ProbeResult::Answered);
+            self.record.record(result, health.decided());
+            if let Some(alive) = decision {
                 self.decide(alive, result);
             }
             match health.decided() {
@@ -183,9 +196,18 @@ impl Target {
 
     fn decide(&self, alive: bool, result: ProbeResult) {
         if let Some(slot) = &self.slot {
-            slot.current().rules[self.rule].set_alive(self.place, alive);
+            // After a reload, other rules may stand there until the probes are replaced too.
+            let listener = slot.current();
+            if let Some(rule) = listener.rules.get(self.rule)
+                && listener.profile.health_check.is_some()
+            {
+                rule.set_alive(self.place, self.address, alive);
+            }
         }
-        self.process.report(|| Event::Health {
+        if let Some(layer_4) = &self.layer_4 {
+            layer_4.report(self.listener, self.transport, self.address, alive);
+        }
+        self.process.report_change(&Event::Health {
             listener: self.listener,
             protocol: self.transport.lower().into(),
             rule: self.rule,

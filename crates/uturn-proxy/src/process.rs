@@ -2,38 +2,69 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use uturn_lb::event::Event;
 
-/// Takes every event, from many threads.
+use crate::access_log::AccessLog;
+
+/// Takes events, from many threads.
 pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// Which events an observer takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What changes: it serves, a target is alive or dead, a target is left alone.
+    Changes,
+    /// Every step of every connection as well.
+    Connections,
+}
 
 /// The process.
 pub(crate) struct Process {
-    observer: Option<Observer>,
+    observer: Observer,
+    detail: Detail,
     /// Counts connections from clients.
     connections: AtomicU64,
     /// The connections from clients that are open.
     open: AtomicUsize,
     /// The most that may be.
     most: usize,
+    pub(crate) access_log: AccessLog,
+    /// Whether it accepts nothing more and ends what is open.
+    pub(crate) is_draining: AtomicBool,
+    /// Changes of the configuration that succeeded, and that failed.
+    pub(crate) reloads: [AtomicU64; 2],
 }
 
 impl Process {
-    pub(crate) fn new(observer: Option<Observer>, most_connections: usize) -> Self {
+    pub(crate) fn new(
+        observer: Observer,
+        detail: Detail,
+        most_connections: usize,
+        access_log: AccessLog,
+    ) -> Self {
         Self {
             observer,
+            detail,
             connections: AtomicU64::new(0),
             open: AtomicUsize::new(0),
             most: most_connections,
+            access_log,
+            is_draining: AtomicBool::new(false),
+            reloads: Default::default(),
         }
     }
 
-    /// Reports an event, if there is an observer.
+    /// Reports a change.
+    pub(crate) fn report_change(&self, event: &Event) {
+        (self.observer)(event);
+    }
+
+    /// Reports a step of a connection, if the observer takes those.
     pub(crate) fn report(&self, event: impl FnOnce() -> Event) {
-        if let Some(observer) = &self.observer {
-            observer(&event());
+        if self.detail == Detail::Connections {
+            (self.observer)(&event());
         }
     }
 

@@ -1,12 +1,13 @@
 //! The body of a request on its way to a target.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use thiserror::Error;
@@ -39,6 +40,8 @@ pub(crate) struct RequestBody {
     parts: usize,
     /// How many bytes were sent.
     sent: u64,
+    /// Whether its trailers were sent.
+    has_sent_trailers: bool,
 }
 
 /// Where a request's body comes from.
@@ -49,11 +52,12 @@ struct Source {
     length: Option<u64>,
     kept: Vec<Bytes>,
     kept_bytes: usize,
+    trailers: Option<HeaderMap>,
     /// Whether parts that were read are kept.
     keeps: bool,
     /// Whether a part was read that is not kept any more.
     is_lost: bool,
-    received: u64,
+    received: Rc<Cell<u64>>,
     limit: u64,
     /// For the answer; a part of the body postpones it.
     deadline: Rc<Deadline>,
@@ -69,12 +73,14 @@ pub(crate) struct BodyLimits {
     pub(crate) bytes: Option<u64>,
     pub(crate) silence: Duration,
     pub(crate) deadline: Rc<Deadline>,
+    /// Counts its bytes.
+    pub(crate) received: Rc<Cell<u64>>,
 }
 
 impl RequestBody {
     /// No body.
     pub(crate) fn none() -> Self {
-        Self { source: None, parts: 0, sent: 0 }
+        Self { source: None, parts: 0, sent: 0, has_sent_trailers: false }
     }
 
     /// The body that a client sends. Its beginning is kept so that the request can be sent again.
@@ -84,21 +90,22 @@ impl RequestBody {
             incoming,
             kept: Vec::new(),
             kept_bytes: 0,
+            trailers: None,
             keeps: true,
             is_lost: false,
-            received: 0,
+            received: limits.received,
             limit: limits.bytes.unwrap_or(u64::MAX),
             deadline: limits.deadline,
             silence: limits.silence,
             waits_for_client: false,
             failed: None,
         };
-        Self { source: Some(Rc::new(RefCell::new(source))), parts: 0, sent: 0 }
+        Self { source: Some(Rc::new(RefCell::new(source))), ..Self::none() }
     }
 
     /// The same body for another attempt.
     pub(crate) fn again(&self) -> Self {
-        Self { source: self.source.clone(), parts: 0, sent: 0 }
+        Self { source: self.source.clone(), ..Self::none() }
     }
 
     /// Whether another attempt would send all of it.
@@ -140,9 +147,12 @@ impl Source {
     }
 
     fn receive(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
-        let Some(part) = frame.data_ref() else { return Ok(frame) };
-        self.received += part.len() as u64;
-        if self.received > self.limit {
+        let Some(part) = frame.data_ref() else {
+            self.trailers = frame.trailers_ref().cloned();
+            return Ok(frame);
+        };
+        self.received.set(self.received.get() + part.len() as u64);
+        if self.received.get() > self.limit {
             return Err(BodyError::TooLarge);
         }
         self.keeps &= self.kept_bytes + part.len() <= KEPT_AT_MOST;
@@ -173,12 +183,19 @@ impl Body for RequestBody {
             this.sent += part.len() as u64;
             return Poll::Ready(Some(Ok(Frame::data(part.clone()))));
         }
+        if let Some(trailers) = &source.trailers {
+            let is_next = !std::mem::replace(&mut this.has_sent_trailers, true);
+            return Poll::Ready(is_next.then(|| Ok(Frame::trailers(trailers.clone()))));
+        }
         let polled = source.poll(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(part) = frame.data_ref()
-        {
-            this.parts = source.kept.len();
-            this.sent += part.len() as u64;
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            match frame.data_ref() {
+                Some(part) => {
+                    this.parts = source.kept.len();
+                    this.sent += part.len() as u64;
+                }
+                None => this.has_sent_trailers = true,
+            }
         }
         polled
     }
@@ -186,7 +203,9 @@ impl Body for RequestBody {
     fn is_end_stream(&self) -> bool {
         let Some(source) = &self.source else { return true };
         let source = source.borrow();
-        self.parts >= source.kept.len() && source.incoming.is_end_stream()
+        self.parts >= source.kept.len()
+            && (source.trailers.is_none() || self.has_sent_trailers)
+            && source.incoming.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -11,13 +12,17 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::mpsc;
 use uturn_lb::config::{Config, ListenerSettings, Served};
 use uturn_lb::event::Event;
+use uturn_lb::nft::Forwarded;
 use uturn_model::lb::{self, ListenerProtocol};
 use uturn_model::network::SecurityRule;
 use uturn_model::{LoadBalancer, Text};
 
+use crate::access_log::{self, AccessLog};
+use crate::admin::{Admin, Overview, ShownListener};
 use crate::error::StartError;
+use crate::l4::{self, Layer4};
 use crate::probe::{self, Probed, Prober};
-use crate::process::{Observer, Process};
+use crate::process::{Detail, Observer, Process};
 use crate::state::{Listener, Slot};
 use crate::tls;
 use crate::worker_thread::{self, Command};
@@ -31,6 +36,10 @@ pub struct Server {
     workers: Vec<Thread>,
     prober: Prober,
     listeners: HashMap<SocketAddr, Arc<Slot>>,
+    process: Arc<Process>,
+    admin: Admin,
+    /// `None` where something else forwards layer 4.
+    layer_4: Option<Layer4>,
 }
 
 #[derive(Debug)]
@@ -48,20 +57,51 @@ struct Change {
 }
 
 impl Server {
-    /// Starts to serve. `observer` takes every event.
+    /// Starts to serve. `observer` takes events as detailed as it wants them.
     ///
     /// # Errors
     /// When a listener cannot listen, or probes cannot be sent; then nothing is served.
-    pub fn start(config: &Config, observer: Option<Observer>) -> Result<Self, StartError> {
-        let process = Arc::new(Process::new(observer, config.process.connections));
+    pub fn start(config: &Config, observer: Observer, detail: Detail) -> Result<Self, StartError> {
+        Self::start_with(config, observer, detail, true)
+    }
+
+    /// The same, but for what the kernel forwards: the targets of TCP and UDP listeners are probed,
+    /// and no more.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_without_layer_4(
+        config: &Config,
+        observer: Observer,
+        detail: Detail,
+    ) -> Result<Self, StartError> {
+        Self::start_with(config, observer, detail, false)
+    }
+
+    fn start_with(
+        config: &Config,
+        observer: Observer,
+        detail: Detail,
+        with_layer_4: bool,
+    ) -> Result<Self, StartError> {
+        let most = config.process.connections;
+        let process = Arc::new(Process::new(observer, detail, most, AccessLog::start()?));
         let prober = Prober::start(Arc::clone(&process))?;
-        let mut server = Self { workers: Vec::new(), prober, listeners: HashMap::new() };
+        let layer_4 = with_layer_4.then(|| Layer4::start(Arc::clone(&process))).transpose()?;
+        let mut server = Self {
+            workers: Vec::new(),
+            prober,
+            listeners: HashMap::new(),
+            process: Arc::clone(&process),
+            admin: Admin::start(Arc::clone(&process))?,
+            layer_4,
+        };
         let count = config.process.workers.unwrap_or_else(cores);
         for number in 0..count {
             server.workers.push(Thread::start(number, Arc::clone(&process))?);
         }
-        server.reload(config)?;
-        process.report(|| Event::Ready { listeners: listening(config) });
+        server.serve(config)?;
+        process.report_change(&Event::Ready { listeners: listening(config) });
         Ok(server)
     }
 
@@ -71,42 +111,78 @@ impl Server {
     /// # Errors
     /// When a new listener cannot listen, or probes cannot be sent; then nothing changes.
     pub fn reload(&mut self, config: &Config) -> Result<(), StartError> {
+        let served = self.serve(config);
+        self.process.reloads[usize::from(served.is_err())].fetch_add(1, Ordering::Relaxed);
+        served
+    }
+
+    fn serve(&mut self, config: &Config) -> Result<(), StartError> {
+        let access_log = open_access_log(config)?;
+        let admin = self.admin.prepare(config.process.admin)?;
         let mut changes = Vec::new();
         let mut probes = Vec::new();
-        for Served { load_balancer, listeners } in &config.load_balancers {
+        let mut forwarded = Vec::new();
+        for Served { load_balancer, listeners, derived: _ } in &config.load_balancers {
             let default = ListenerSettings::default();
             let settings = listeners.iter().chain(std::iter::repeat(&default));
             for (listener, settings) in load_balancer.listeners.iter().zip(settings) {
                 let address = SocketAddr::new(load_balancer.vip, listener.port.number());
                 let security = security_rules(config, load_balancer);
+                if l4::is_in_kernel(listener, settings) {
+                    forwarded.push(Forwarded {
+                        vip: load_balancer.vip,
+                        listener: listener.clone(),
+                        settings: settings.clone(),
+                        security: security.clone(),
+                        alive: Vec::new(),
+                    });
+                }
                 let change =
                     self.change(address, listener, settings, security).map_err(|source| {
                         let doing = format!("listen on {address} of {}", load_balancer.name);
                         StartError { doing, source }
                     })?;
                 probe::check_source(address, listener)?;
-                probes.push((address, listener.clone(), settings.clone()));
+                let name = load_balancer.name.clone();
+                probes.push((name, address, listener.clone(), settings.clone()));
                 changes.extend(change);
             }
         }
+        if let Some(layer_4) = &self.layer_4 {
+            layer_4.load(forwarded, config.process.drain)?;
+        }
         self.apply(changes);
-        let probed = probes.into_iter().map(|(address, listener, settings)| {
-            let is_served = !is_in_kernel(listener.protocol);
-            let slot = self.listeners.get(&address).filter(|_| is_served).map(Arc::clone);
-            Probed { address, listener, settings, slot }
+        let previous = self.admin.overview();
+        let mut overview = Overview::default();
+        let probed = probes.into_iter().map(|(name, address, listener, settings)| {
+            let is_in_kernel = l4::is_in_kernel(&listener, &settings);
+            let slot = self.listeners.get(&address).filter(|_| !is_in_kernel).map(Arc::clone);
+            let layer_4 = self.layer_4.as_ref().filter(|_| is_in_kernel);
+            let layer_4 = layer_4.map(Layer4::health_reports);
+            let shown = ShownListener::new(&name, address, &listener, slot.clone(), &previous);
+            let records = shown.targets.iter().map(|target| Arc::clone(&target.probes)).collect();
+            overview.listeners.push(shown);
+            Probed { address, listener, settings, records, slot, layer_4 }
         });
         self.prober.probe(probed.collect());
+        self.process.access_log.switch(access_log);
+        self.admin.change(admin, overview);
         Ok(())
     }
 
     /// Stops: nothing is accepted any more, and what is open may take this long to end.
     pub fn stop(mut self, drain: Duration) {
+        self.process.is_draining.store(true, Ordering::Relaxed);
         for worker in &self.workers {
             worker.tell(Command::Stop(drain));
+        }
+        if let Some(layer_4) = &self.layer_4 {
+            layer_4.stop(drain);
         }
         for worker in &mut self.workers {
             worker.join();
         }
+        self.process.access_log.stop();
     }
 
     fn change(
@@ -116,7 +192,7 @@ impl Server {
         settings: &ListenerSettings,
         security: Option<Vec<SecurityRule>>,
     ) -> io::Result<Option<Change>> {
-        if is_in_kernel(listener.protocol) {
+        if l4::is_in_kernel(listener, settings) {
             return Ok(None);
         }
         let speaks_http2 = settings.http2 && listener.protocol == ListenerProtocol::Https;
@@ -141,7 +217,7 @@ impl Server {
                     slot.replace(listener);
                     slot
                 }
-                None => Arc::new(Slot::new(listener)),
+                None => Arc::new(Slot::new(listener, self.workers.len())),
             };
             for (worker, socket) in self.workers.iter().zip(sockets) {
                 worker.tell(Command::Listen(socket, Arc::clone(&slot)));
@@ -161,7 +237,7 @@ impl Thread {
         let (commands, receiver) = mpsc::unbounded_channel();
         let handle = thread::Builder::new()
             .name(format!("worker {number}"))
-            .spawn(move || worker_thread::run(process, receiver))
+            .spawn(move || worker_thread::run(number, process, receiver))
             .map_err(|source| StartError { doing: "start a worker".into(), source })?;
         Ok(Self { commands, handle: Some(handle) })
     }
@@ -178,9 +254,9 @@ impl Thread {
     }
 }
 
-/// Whether the kernel forwards a listener's packets, instead of this process its connections.
-fn is_in_kernel(protocol: ListenerProtocol) -> bool {
-    matches!(protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp)
+fn open_access_log(config: &Config) -> Result<access_log::Output, StartError> {
+    access_log::open(&config.process.access_log)
+        .map_err(|source| StartError { doing: "open the access log".into(), source })
 }
 
 /// The rules of all groups of a load balancer, as they stand. `None` where it has no group that the
@@ -202,6 +278,8 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
+    // Accepted connections take it over, which saves a call for each.
+    socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
@@ -209,11 +287,13 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// The addresses that the process listens on.
 fn listening(config: &Config) -> Vec<SocketAddr> {
-    let balancers = config.load_balancers.iter().map(|served| &served.load_balancer);
-    balancers
-        .flat_map(|lb| {
-            let served = lb.listeners.iter().filter(|listener| !is_in_kernel(listener.protocol));
-            served.map(|listener| SocketAddr::new(lb.vip, listener.port.number()))
-        })
-        .collect()
+    let mut addresses = Vec::new();
+    for Served { load_balancer, listeners, derived: _ } in &config.load_balancers {
+        for (listener, settings) in load_balancer.listeners.iter().zip(listeners) {
+            if !l4::is_in_kernel(listener, settings) {
+                addresses.push(SocketAddr::new(load_balancer.vip, listener.port.number()));
+            }
+        }
+    }
+    addresses
 }

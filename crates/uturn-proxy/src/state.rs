@@ -5,4 +5,4 @@ mod listener;
 mod rule;
 
 pub(crate) use listener::{Listener, Slot};
-pub(crate) use rule::{OpenGuard, Rule};
+pub(crate) use rule::{OpenGuard, Rule, Target};

@@ -13,6 +13,8 @@ use crate::upstream::Pool;
 /// What the tasks of a worker share.
 #[derive(Debug)]
 pub(crate) struct Worker {
+    /// Which of the process's workers it is.
+    pub(crate) number: usize,
     pub(crate) process: Arc<Process>,
     pub(crate) pool: Pool,
     pub(crate) deadlines: Rc<Deadlines>,
@@ -22,8 +24,9 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(process: Arc<Process>) -> Self {
+    pub(crate) fn new(number: usize, process: Arc<Process>) -> Self {
         Self {
+            number,
             process,
             pool: Pool::default(),
             deadlines: Rc::default(),

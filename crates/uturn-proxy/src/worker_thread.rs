@@ -20,6 +20,7 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use crate::client::Accepted;
+use crate::metrics::Refusal;
 use crate::process::Process;
 use crate::state::Slot;
 use crate::worker::Worker;
@@ -43,12 +44,13 @@ pub(crate) enum Command {
 /// # Errors
 /// When the runtime cannot be set up.
 pub(crate) fn run(
+    number: usize,
     process: Arc<Process>,
     mut commands: mpsc::UnboundedReceiver<Command>,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     runtime.block_on(async {
-        let worker = Rc::new(Worker::new(process));
+        let worker = Rc::new(Worker::new(number, process));
         let (deadlines, pool) = (Rc::clone(&worker.deadlines), Rc::clone(&worker));
         spawn_local(async move { deadlines.run().await });
         spawn_local(async move { pool.pool.run().await });
@@ -97,6 +99,7 @@ impl Accepting {
             let (worker, socket, slot) = (Rc::clone(worker), Rc::clone(&socket), Arc::clone(&slot));
             async move { accept(&worker, &socket, &slot).await }
         });
+        slot.metrics.begin_accepting();
         Ok(Self { socket, slot, task })
     }
 
@@ -104,6 +107,7 @@ impl Accepting {
     async fn stop(self, worker: &Rc<Worker>) {
         self.task.abort();
         let _ = self.task.await;
+        self.slot.metrics.end_accepting();
         loop {
             let waiting = poll_fn(|cx| match self.socket.poll_accept(cx) {
                 Poll::Ready(Ok(accepted)) => Poll::Ready(Some(accepted)),
@@ -130,7 +134,12 @@ async fn accept(worker: &Rc<Worker>, socket: &TcpListener, slot: &Arc<Slot>) {
 
 /// Serves a connection in a task of its own. A connection too many is closed.
 fn serve(worker: &Rc<Worker>, slot: &Arc<Slot>, stream: TcpStream, address: SocketAddr) {
-    let Some(admission) = worker.process.admit() else { return };
+    let metrics = slot.metrics.of_worker(worker.number);
+    metrics.accept();
+    let Some(admission) = worker.process.admit() else {
+        metrics.refuse(Refusal::ProcessLimit);
+        return metrics.close();
+    };
     let accepted = Accepted {
         worker: Rc::clone(worker),
         slot: Arc::clone(slot),
@@ -138,9 +147,10 @@ fn serve(worker: &Rc<Worker>, slot: &Arc<Slot>, stream: TcpStream, address: Sock
         peer: address,
         connection: admission.number,
     };
-    let open = worker.open();
+    let (number, slot, open) = (worker.number, Arc::clone(slot), worker.open());
     spawn_local(async move {
         accepted.run().await;
+        slot.metrics.of_worker(number).close();
         drop((admission, open));
     });
 }

@@ -20,7 +20,9 @@ use uturn_model::lb::{
     Target, TargetKind,
 };
 use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
-use uturn_proxy::{Observer, Server};
+use uturn_proxy::{Detail, Observer, Server};
+
+mod tls_client;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
@@ -78,7 +80,7 @@ impl Balancer {
             let _ = sender.lock().unwrap().send(event.clone());
         });
         let config = Config::plain(vec![load_balancer]);
-        let server = Server::start(&config, Some(observer)).unwrap();
+        let server = Server::start(&config, observer, Detail::Connections).unwrap();
         let address = SocketAddr::new(vip, port);
         assert_eq!(events.recv().unwrap(), Event::Ready { listeners: vec![address] });
         Self { address, events, server: Some(server) }
@@ -340,70 +342,4 @@ fn a_target_that_fails_too_often_is_not_picked() {
     assert_eq!(refused, 2, "{events:?}");
     let rests = Event::Resting { listener: balancer.address, target: unused_address() };
     assert_eq!(events.iter().filter(|event| **event == rests).count(), 1, "{events:?}");
-}
-
-/// A client that believes whatever certificate it is shown.
-mod tls_client {
-    use std::net::TcpStream;
-    use std::sync::Arc;
-
-    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-    use rustls::crypto::{CryptoProvider, ring};
-    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-    use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
-
-    pub(super) type Stream = rustls::StreamOwned<ClientConnection, TcpStream>;
-
-    pub(super) fn connect(stream: TcpStream) -> Stream {
-        let provider = Arc::new(ring::default_provider());
-        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Credulous(provider)))
-            .with_no_client_auth();
-        let name = ServerName::try_from("uturn-lb").unwrap();
-        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
-        Stream::new(connection, stream)
-    }
-
-    #[derive(Debug)]
-    struct Credulous(Arc<CryptoProvider>);
-
-    impl ServerCertVerifier for Credulous {
-        fn verify_server_cert(
-            &self,
-            _: &CertificateDer<'_>,
-            _: &[CertificateDer<'_>],
-            _: &ServerName<'_>,
-            _: &[u8],
-            _: UnixTime,
-        ) -> Result<ServerCertVerified, Error> {
-            Ok(ServerCertVerified::assertion())
-        }
-
-        fn verify_tls12_signature(
-            &self,
-            message: &[u8],
-            certificate: &CertificateDer<'_>,
-            signed: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            let algorithms = &self.0.signature_verification_algorithms;
-            rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
-        }
-
-        fn verify_tls13_signature(
-            &self,
-            message: &[u8],
-            certificate: &CertificateDer<'_>,
-            signed: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            let algorithms = &self.0.signature_verification_algorithms;
-            rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
-        }
-
-        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            self.0.signature_verification_algorithms.supported_schemes()
-        }
-    }
 }

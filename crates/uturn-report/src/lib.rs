@@ -22,6 +22,7 @@ pub mod html;
 pub mod json;
 pub mod junit;
 pub mod lab;
+pub mod lb;
 mod markup;
 #[cfg(test)]
 mod sample;

@@ -81,16 +81,23 @@ impl<'d> Doc<'d> {
     fn report(&self, node: &Node<'_>, key: Option<&str>, message: String, hint: Option<String>) {
         let mut field = None;
         if !self.faults.borrow().is_full() {
-            let mut path = self.prefix.to_owned();
-            if path_to(self.root, node, &mut path) {
-                if let Some(key) = key {
-                    step(&mut path, key);
-                }
-                field = Some(path).filter(|path| !path.is_empty());
-            }
+            field = self.path_of(node, key);
         }
         let origin = self.origin(node);
         self.faults.borrow_mut().push(Fault { origin, field, message, hint });
+    }
+
+    /// The path of a value, or of a field of it. Returns `None` for the document itself, and for
+    /// what is not in it.
+    pub(crate) fn path_of(&self, node: &Node<'_>, key: Option<&str>) -> Option<String> {
+        let mut path = self.prefix.to_owned();
+        if !path_to(self.root, node, &mut path) {
+            return None;
+        }
+        if let Some(key) = key {
+            step(&mut path, key);
+        }
+        Some(path).filter(|path| !path.is_empty())
     }
 
     /// The mapping under `key`. Reports a fault and returns `None` if it is something else.

@@ -36,7 +36,7 @@ fn both(items: &[Json], pretty: bool) -> Result<String, Vec<Fault>> {
 }
 
 /// A document of YAML as JSON.
-fn as_json(node: &Node<'_>) -> Json {
+pub(crate) fn as_json(node: &Node<'_>) -> Json {
     match &node.value {
         Value::Null => Json::Null,
         Value::Bool(word) => truth(word).into(),

@@ -48,7 +48,9 @@ use uturn_model::{Capture, Cluster, Name, Text};
 
 pub use capture::read_capture;
 pub use fault::Fault;
-pub use load_balancer::{read_load_balancers, write_load_balancers};
+pub use load_balancer::{
+    LbFile, read_lb_config, read_load_balancers, write_lb_config, write_load_balancers,
+};
 pub use manifests::Manifests;
 pub use scenario::Scenario;
 use source::OtherFiles;

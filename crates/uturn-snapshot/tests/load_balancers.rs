@@ -69,12 +69,12 @@ metadata: {name: a}
          lb.yaml:8:3: spec.listener: unknown field\n  did you mean listeners?\n\
          lb.yaml:9:36: spec.listeners[0].protocol: expected TCP, UDP, TCP_SSL, HTTP or HTTPS, \
          found \"http\"\n\
-         lb.yaml:9:50: spec.listeners[0].rules[0].service: missing: expected NAMESPACE/NAME\n\
          lb.yaml:9:71: spec.listeners[0].rules[0].targets[0].address: expected ADDRESS:PORT, \
          found \"a\"\n\
          lb.yaml:9:84: spec.listeners[0].rules[0].targets[0].nodePort: a target is a nodePort or \
          a pod, not both\n\
-         lb.yaml:11:1: expected uturn.dev/v1alpha1 LoadBalancer, found v1 Service\n"
+         lb.yaml:11:1: expected uturn.dev/v1alpha1 LoadBalancer, DataPlane or SecurityGroup, found \
+         v1 Service\n"
     );
 }
 
@@ -147,7 +147,7 @@ fn profile() -> impl Strategy<Value = Profile> {
         Just(Scheduler::LeastConnections),
         Just(Scheduler::SourceHash)
     ];
-    let flags = any::<(bool, bool, bool)>();
+    let flags = any::<(bool, bool, Option<u8>)>();
     let passive_check = (any::<u32>(), time())
         .prop_map(|(failures, rest)| uturn_model::lb::PassiveCheck { failures, rest });
     let checks = (prop::option::of(health_check()), prop::option::of(passive_check));
@@ -160,7 +160,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 connect_timeout,
                 next_target: flags.1,
                 scheduler,
-                all_dead_all_alive: flags.2,
+                panic_threshold: flags.2,
                 health_check,
                 passive_check,
             }

@@ -44,7 +44,9 @@ impl BalancerProcess {
         let log = run.file(&format!("load-balancer-{name}.log"));
         fs::write(&file, write_load_balancers(all)).during(during)?;
         let mut child = Command::new(program)
-            .args(["lb", "run", "--netns", space.name(), "--until-stdin-closes", "-f"])
+            .args(["lb", "run", "--netns", space.name(), "--until-stdin-closes", "--events"])
+            // The lab has rules of its own for layer 4.
+            .args(["--no-layer-4", "-f"])
             .arg(&file)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -139,7 +141,10 @@ impl ConnectionOwners {
         current: Option<usize>,
     ) -> Option<(usize, FlowEvent)> {
         let (connection, seen) = match event {
-            Event::Ready { .. } | Event::Health { .. } | Event::Resting { .. } => return None,
+            Event::Ready { .. }
+            | Event::Health { .. }
+            | Event::Resting { .. }
+            | Event::NotProgrammed { .. } => return None,
             Event::Pick { connection, target, .. } => (connection, FlowEvent::Picked(*target)),
             Event::Timeout { connection, target } => (connection, FlowEvent::TimedOut(*target)),
             Event::Refused { connection, .. }

@@ -67,7 +67,7 @@ fn dead_target() {
         );
     }
     for lb in &mut set.1 {
-        lb.listeners[0].profile.all_dead_all_alive = false;
+        lb.listeners[0].profile.panic_threshold = None;
     }
     hold(&set, &[(OUTSIDE, INGRESS, status(503)), (OUTSIDE, SERVICE, Outcome::Hangs)]);
 }

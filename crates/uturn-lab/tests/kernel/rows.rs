@@ -13,7 +13,7 @@ use uturn_lb::cloud::tke::profile::snat;
 use uturn_lb::config::Config;
 use uturn_model::node::RpFilter;
 use uturn_model::{Capture, Cluster, Flow, LoadBalancer, Name, Outcome, Protocol};
-use uturn_proxy::{Observer, Server};
+use uturn_proxy::{Detail, Observer, Server};
 use uturn_snapshot::{Source, read_load_balancers};
 
 use crate::cluster::{cluster, cluster_v6};
@@ -45,15 +45,16 @@ pub(crate) fn main() {
     }
 }
 
-/// What `uturn lb run --netns NAME --until-stdin-closes -f FILE` does.
+/// What `uturn lb run --netns NAME --until-stdin-closes --events --no-layer-4 -f FILE` does.
 fn balance(arguments: &[String]) {
-    let [_, _, _, space, _, _, file] = arguments else { panic!("{arguments:?}") };
+    let [_, _, _, space, _, _, _, _, file] = arguments else { panic!("{arguments:?}") };
     let text = fs::read_to_string(file).unwrap();
     let load_balancers = read_load_balancers(Source { name: file.as_str().into(), text }).unwrap();
     uturn_proxy::enter(space).unwrap();
     let requests = uturn_proxy::requests(true).unwrap();
     let observer: Observer = Arc::new(|event| println!("{}", event.to_json()));
-    let server = Server::start(&Config::plain(load_balancers), Some(observer)).unwrap();
+    let config = Config::plain(load_balancers);
+    let server = Server::start_without_layer_4(&config, observer, Detail::Connections).unwrap();
     let _ = requests.recv();
     server.stop(Duration::ZERO);
 }

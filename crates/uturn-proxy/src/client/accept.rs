@@ -1,9 +1,12 @@
 //! How a connection begins: who the client is, whether it may enter, and what it speaks.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
@@ -17,7 +20,8 @@ use uturn_model::lb::Layer;
 use super::prefixed::Prefixed;
 use super::serve::{serve_http1, serve_http2};
 use super::stream;
-use crate::exchange::Client;
+use crate::exchange::{Client, record_unreadable};
+use crate::metrics::Refusal;
 use crate::phase::Phase;
 use crate::state::{Listener, Slot};
 use crate::worker::Worker;
@@ -27,6 +31,9 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The kind of record that every TLS connection begins with.
 const TLS_HANDSHAKE: u8 = 22;
+
+/// Room for the first bytes of a connection: most requests and TLS greetings arrive in one read.
+const FIRST_READ: usize = 4096;
 
 /// What a client is told that speaks no TLS where TLS is terminated.
 const NO_TLS: &[u8] =
@@ -60,21 +67,28 @@ impl Accepted {
         let address = match self.client_address(&listener, &phase, &mut received).await {
             Ok(address) => address,
             Err(error) => {
+                self.refuse(Refusal::ProxyHeader);
                 return self.client(self.peer, phase).report_failure(None, &error.to_string());
             }
         };
         let entered = match self.slot.gate.enter(address.ip(), &listener.settings.limits) {
             Ok(entered) if listener.admits(address.ip()) => entered,
-            _ => {
+            refused => {
+                self.refuse(refused.err().map_or(Refusal::SecurityGroup, Refusal::from));
                 reset(&self.stream);
                 return self.client(address, phase).report_failure(None, "not admitted");
             }
         };
         let client = self.client(address, phase);
         if let Err(error) = serve(&client, self.stream, received).await {
+            client.shard().fail();
             client.report_failure(None, &error.to_string());
         }
         drop(entered);
+    }
+
+    fn refuse(&self, refusal: Refusal) {
+        self.slot.metrics.of_worker(self.worker.number).refuse(refusal);
     }
 
     fn client(&self, address: SocketAddr, phase: Phase) -> Rc<Client> {
@@ -97,7 +111,9 @@ impl Accepted {
             Ok(None) => None,
             read => Some(read),
         };
-        let read = phase.limit(read_until(&mut self.stream, received, header)).await??;
+        let drained = self.worker.drained();
+        let read = read_until(&mut self.stream, received, drained, header);
+        let read = phase.limit(read).await??;
         let Some(read) = read else { return Err(io::ErrorKind::UnexpectedEof.into()) };
         let read = read.map_err(|error| {
             reset(&self.stream);
@@ -116,12 +132,16 @@ async fn serve(
     mut received: BytesMut,
 ) -> io::Result<()> {
     let listener = &client.listener;
-    stream.set_nodelay(true)?;
     let Some(tls) = &listener.tls else {
-        return serve_plain(client, stream, received).await;
+        return match listener.protocol.layer() {
+            Layer::L4 => stream::forward(client, Prefixed::new(received.freeze(), stream)).await,
+            Layer::L7 => serve_plain(client, stream, received).await,
+        };
     };
     let begins_tls = |bytes: &[u8]| bytes.first().map(|first| *first == TLS_HANDSHAKE);
-    let is_tls = client.phase.limit(read_until(&mut stream, &mut received, begins_tls)).await??;
+    let drained = client.worker.drained();
+    let is_tls = read_until(&mut stream, &mut received, drained, begins_tls);
+    let is_tls = client.phase.limit(is_tls).await??;
     let mut stream = Prefixed::new(received.freeze(), stream);
     match (is_tls, listener.protocol.layer()) {
         (None, _) => Ok(()),
@@ -136,7 +156,9 @@ async fn serve(
         }
         (Some(false), Layer::L7) => {
             stream.write_all(NO_TLS).await?;
-            client.report_failure(Some(400), "the client does not speak TLS");
+            let why = "the client does not speak TLS";
+            record_unreadable(client, 400, why);
+            client.report_failure(Some(400), why);
             linger(stream).await
         }
         (Some(false), Layer::L4) => {
@@ -164,7 +186,9 @@ async fn serve_plain(
             (common == HTTP2_PREFACE.len()).then_some(Beginning::Http2)
         }
     };
-    let beginning = client.phase.limit(read_until(&mut stream, &mut received, beginning)).await??;
+    let drained = client.worker.drained();
+    let beginning = read_until(&mut stream, &mut received, drained, beginning);
+    let beginning = client.phase.limit(beginning).await??;
     let stream = Prefixed::new(received.freeze(), stream);
     match beginning {
         None => Ok(()),
@@ -173,12 +197,15 @@ async fn serve_plain(
     }
 }
 
-/// Reads until the bytes so far decide something. Returns `None` if the client ends before.
+/// Reads until the bytes so far decide something. Returns `None` if the client ends before, or has
+/// sent nothing when connections are to end.
 async fn read_until<T>(
     stream: &mut TcpStream,
     received: &mut BytesMut,
+    drained: impl Future<Output = ()>,
     decide: impl Fn(&[u8]) -> Option<T>,
 ) -> io::Result<Option<T>> {
+    let mut drained = pin!(drained);
     loop {
         if !received.is_empty()
             && let Some(decision) = decide(received)
@@ -186,9 +213,30 @@ async fn read_until<T>(
             return Ok(Some(decision));
         }
         // Memory is taken when there is something to read, not for each idle connection.
-        stream.readable().await?;
-        if stream.read_buf(received).await? == 0 {
+        let is_readable = {
+            let mut readable = pin!(stream.readable());
+            poll_fn(|cx| match readable.as_mut().poll(cx) {
+                Poll::Pending if received.is_empty() => {
+                    drained.as_mut().poll(cx).map(|()| Ok(false))
+                }
+                polled => polled.map_ok(|()| true),
+            })
+            .await?
+        };
+        if !is_readable {
             return Ok(None);
+        }
+        received.reserve(FIRST_READ);
+        match stream.try_read_buf(received) {
+            Ok(0) => return Ok(None),
+            Ok(_) => {}
+            // A new stream counts as readable until a read shows otherwise.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if received.is_empty() {
+                    *received = BytesMut::new();
+                }
+            }
+            Err(error) => return Err(error),
         }
     }
 }

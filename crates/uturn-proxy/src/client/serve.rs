@@ -11,9 +11,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 
+use super::counted::Counted;
 use super::watched::Watched;
-use crate::exchange::{self, Client, Upgrade};
-use crate::local::LocalTasks;
+use crate::exchange::{self, Client, Upgrade, record_unreadable};
+use crate::local::LimitedTasks;
 
 /// Requests that a client may have under way on one HTTP/2 connection.
 const HTTP2_STREAMS: u32 = 128;
@@ -64,7 +65,10 @@ where
         Some(upgrade) => switch(stream, &parts.read_buf, upgrade).await,
         // A client that sent nothing gets nothing.
         None if parts.read_buf.is_empty() => Ok(()),
-        None => stream.write_all(TOO_SLOW).await,
+        None => {
+            record_unreadable(client, 408, "the request's headers did not come in time");
+            stream.write_all(TOO_SLOW).await
+        }
     }
 }
 
@@ -74,6 +78,7 @@ fn refused(client: &Client, error: hyper::Error) -> io::Result<()> {
         return Err(io::Error::other(error));
     }
     let status = if error.is_parse_too_large() { 431 } else { 400 };
+    record_unreadable(client, status, &error.to_string());
     client.report_failure(Some(status), &error.to_string());
     Ok(())
 }
@@ -88,7 +93,11 @@ where
         let client = Rc::clone(client);
         move |request| exchange::serve(Rc::clone(&client), request)
     });
-    let mut builder = http2::Builder::new(LocalTasks);
+    let listener = &client.listener;
+    // Whatever a stream waits for otherwise wakes it within one of the two.
+    let limit = listener.settings.timeouts.read + listener.profile.connect_timeout;
+    let streams = LimitedTasks::new(&client.worker.deadlines, limit);
+    let mut builder = http2::Builder::new(streams);
     builder.max_concurrent_streams(HTTP2_STREAMS);
     builder.max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX));
     let watched = Watched::new(stream, Rc::clone(&client.phase));
@@ -110,14 +119,21 @@ where
 }
 
 /// Passes bytes between a client and a target that have switched protocols.
-async fn switch<S>(mut client: S, read: &[u8], upgrade: Upgrade) -> io::Result<()>
+async fn switch<S>(client: S, read: &[u8], upgrade: Upgrade) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let Upgrade { mut stream, received, open } = upgrade;
-    client.write_all(&received).await?;
-    stream.write_all(read).await?;
-    copy_bidirectional(&mut client, &mut stream).await?;
+    let Upgrade { mut stream, received, open, record } = upgrade;
+    let mut client = Counted::new(client);
+    let passed = async {
+        client.write_all(&received).await?;
+        stream.write_all(read).await?;
+        copy_bidirectional(&mut client, &mut stream).await
+    }
+    .await;
+    if let Some(mut record) = record {
+        record.switched(read.len() as u64 + client.read, client.written);
+    }
     drop(open);
-    Ok(())
+    passed.map(|_| ())
 }

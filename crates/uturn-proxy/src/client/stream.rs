@@ -1,17 +1,60 @@
-//! A connection that is passed on as it is after TLS was terminated.
+//! A connection that is passed on as it is, after TLS or a PROXY header.
 
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Instant;
 
-use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
+use uturn_lb::config::ProxyVersion;
 use uturn_lb::event::Event;
+use uturn_lb::proxy_header;
 
+use super::counted::Counted;
+use crate::access_log::Entry;
 use crate::exchange::Client;
+use crate::metrics::ConnectFailure;
 use crate::upstream::{ConnectError, connect};
 
-/// Passes a connection on to a target. Only one is tried: layer 4 has no way to say that another
-/// was meant.
-pub(super) async fn forward<S>(client: &Rc<Client>, mut stream: S) -> io::Result<()>
+/// Passes a connection on to a target; counts and logs it.
+pub(super) async fn forward<S>(client: &Rc<Client>, stream: S) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let began = Instant::now();
+    let mut stream = Counted::new(stream);
+    let mut tried = None;
+    let passed = pass(client, &mut stream, &mut tried).await;
+    client.shard().pass(stream.read, stream.written);
+    let log = &client.worker.process.access_log;
+    if log.is_on() {
+        log.log(Box::new(Entry {
+            began,
+            listener: client.listener.address,
+            client: client.address,
+            connection: client.connection,
+            protocol: "TCP_SSL",
+            head: None,
+            status: None,
+            received: stream.read,
+            sent: stream.written,
+            target: tried,
+            attempts: tried.map_or(0, |_| 1),
+            first_byte: None,
+            total: began.elapsed(),
+            why: passed.as_ref().err().map(ToString::to_string),
+        }));
+    }
+    passed
+}
+
+/// Passes a connection on to `tried`, the target whose turn it is. No other is tried: layer 4 has
+/// no way to say that another was meant.
+async fn pass<S>(
+    client: &Rc<Client>,
+    stream: &mut Counted<S>,
+    tried: &mut Option<SocketAddr>,
+) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -23,6 +66,7 @@ where
         return Err(io::Error::other("no target may be picked"));
     };
     let (connection, target) = (client.connection, rule.targets[picked.target].address);
+    *tried = Some(target);
     client.report(|| Event::Pick {
         connection,
         client: client.address,
@@ -34,20 +78,29 @@ where
     let limit = listener.settings.timeouts.read;
     let reached = connect(target, &listener.profile.source, client.address.ip(), limit).await;
     rule.record(picked.target, reached.is_ok());
+    let metrics = &rule.targets[picked.target].metrics;
     let mut upstream = match reached {
         Ok(upstream) => upstream,
         Err(ConnectError::Timeout) => {
+            metrics.fail_to_connect(ConnectFailure::Timeout);
             client.report(|| Event::Timeout { connection, target });
             return Err(io::Error::other(format!("{target} does not answer")));
         }
         Err(ConnectError::Refused(error)) => {
+            metrics.fail_to_connect(ConnectFailure::Refused);
             let why = error.to_string();
             client.report(|| Event::Refused { connection, target, why });
             return Err(io::Error::other(format!("{target}: {error}")));
         }
     };
+    let header = match listener.settings.proxy_to {
+        None => Vec::new(),
+        Some(ProxyVersion::V1) => proxy_header::v1(client.address, listener.address),
+        Some(ProxyVersion::V2) => proxy_header::v2(client.address, listener.address),
+    };
+    upstream.write_all(&header).await?;
     let phase = client.phase.begin();
-    copy_bidirectional(&mut stream, &mut upstream).await?;
+    copy_bidirectional(stream, &mut upstream).await?;
     drop((open, phase));
     client.report(|| Event::Passed { connection, target });
     Ok(())

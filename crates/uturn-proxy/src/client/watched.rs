@@ -7,10 +7,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::joined;
 use crate::phase::Phase;
-
-/// Pieces that are shorter than this together are written as one.
-const SHORT: usize = 4096;
 
 /// A client's stream.
 #[derive(Debug)]
@@ -60,19 +58,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let length: usize = parts.iter().map(|part| part.len()).sum();
-        let result = if length <= SHORT {
-            // One piece costs the kernel less than several.
-            let mut whole = [0; SHORT];
-            let mut end = 0;
-            for part in parts {
-                whole[end..end + part.len()].copy_from_slice(part);
-                end += part.len();
-            }
-            Pin::new(&mut self.stream).poll_write(cx, &whole[..end])
-        } else {
-            Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
-        };
+        let result = joined::poll_write(&mut self.stream, cx, parts);
         self.phase.wrote(result.is_pending());
         result
     }

@@ -5,7 +5,8 @@
 //! - A request that was sent is sent again only if its method is idempotent (RFC 9110, section
 //!   9.2.2), no answer has begun and the whole of its body is still known.
 //! - A kept connection that the target closed meanwhile is no failure of the target: the request
-//!   is sent to it again, on another connection, under the same conditions.
+//!   is sent to it once more, on a new connection, under the same conditions. A target that does
+//!   not answer in time is not asked again.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -23,8 +24,10 @@ use uturn_lb::source::replaced_source;
 use uturn_model::lb;
 
 use super::answer::OwnAnswer;
+use super::record::Record;
 use super::service::Client;
 use crate::deadline::Deadline;
+use crate::metrics::ConnectFailure;
 use crate::request_body::{BodyError, RequestBody};
 use crate::state::{Listener, OpenGuard, Rule};
 use crate::upstream::{ConnectError, Http1, Http2, Key, SendError, Source, connect};
@@ -35,6 +38,7 @@ use crate::worker::Worker;
 pub(super) struct Attempt<'a> {
     pub(super) client: &'a Client,
     pub(super) listener: &'a Listener,
+    pub(super) record: &'a Record,
     pub(super) rule: &'a Arc<Rule>,
     pub(super) deadline: &'a Rc<Deadline>,
     /// Whether connections that served others may be used.
@@ -86,9 +90,11 @@ impl Attempt<'_> {
             target: self.address(picked.target),
             turn: picked.turn,
         });
-        let mut tried = vec![picked.target];
+        // Takes no memory unless a target fails.
+        let mut tried = Vec::new();
         let mut target = picked.target;
         loop {
+            self.record.attempt(self.address(target));
             let failure = match self.try_target(target, request).await {
                 Ok(answered) => {
                     self.rule.record(target, true);
@@ -97,7 +103,7 @@ impl Attempt<'_> {
                 Err(failure) => failure,
             };
             if failure.is_targets && self.rule.record(target, false) {
-                client.report(|| Event::Resting {
+                client.worker.process.report_change(&Event::Resting {
                     listener: self.listener.address,
                     target: self.address(target),
                 });
@@ -106,11 +112,11 @@ impl Attempt<'_> {
                 return Err(failure.answer);
             };
             request = again;
+            tried.push(target);
             target = match self.rule.next(client.address.ip(), &tried) {
                 Some(next) => next,
                 None => return Err(failure.answer),
             };
-            tried.push(target);
         }
     }
 
@@ -121,10 +127,12 @@ impl Attempt<'_> {
         mut request: Request<RequestBody>,
     ) -> Result<(Response<Incoming>, Reached), Failure> {
         let mut reached = self.reached(target);
+        let mut may_reuse = true;
         loop {
-            let (mut connection, is_reused) = match self.kept(&reached.key) {
+            let kept = may_reuse.then(|| self.kept(&reached.key)).flatten();
+            let (mut connection, is_reused) = match kept {
                 Some(connection) => (connection, true),
-                None => match self.open(&reached.key).await {
+                None => match self.open(target, &reached.key).await {
                     Ok(connection) => (connection, false),
                     Err(answer) => {
                         return Err(Failure { answer, request: Some(request), is_targets: true });
@@ -156,7 +164,10 @@ impl Attempt<'_> {
             }
             let again = unsent.or_else(|| copy.filter(|_| body.is_whole()));
             match again {
-                Some(again) if is_reused => request = again,
+                Some(again) if is_reused && !is_timeout => {
+                    may_reuse = false;
+                    request = again;
+                }
                 request => return Err(Failure { answer, request, is_targets: true }),
             }
         }
@@ -177,19 +188,22 @@ impl Attempt<'_> {
     }
 
     /// Opens a connection to a target.
-    async fn open(&self, key: &Key) -> Result<Connection, OwnAnswer> {
+    async fn open(&self, place: usize, key: &Key) -> Result<Connection, OwnAnswer> {
         let Client { address, connection, .. } = self.client;
         let (target, connection) = (key.target, *connection);
         let profile = &self.listener.profile;
+        let metrics = &self.rule.targets[place].metrics;
         let stream = connect(target, &profile.source, address.ip(), profile.connect_timeout).await;
         let stream = match stream {
             Ok(stream) => stream,
             Err(ConnectError::Timeout) => {
+                metrics.fail_to_connect(ConnectFailure::Timeout);
                 self.client.report(|| Event::Timeout { connection, target });
                 let why = format!("{target} does not answer");
                 return Err(OwnAnswer::new(StatusCode::GATEWAY_TIMEOUT, why));
             }
             Err(ConnectError::Refused(error)) => {
+                metrics.fail_to_connect(ConnectFailure::Refused);
                 let why = error.to_string();
                 self.client.report(|| Event::Refused { connection, target, why: why.clone() });
                 return Err(OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {why}")));

@@ -10,6 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::attempt::Reached;
+use super::record::Record;
 use crate::deadline::Deadline;
 use crate::phase::ExchangeGuard;
 use crate::request_body::BodyError;
@@ -20,6 +21,8 @@ pub(crate) struct AnswerBody {
     source: AnswerSource,
     /// The exchange lasts as long as its body.
     exchange: Option<ExchangeGuard>,
+    /// Counted and logged when the body has ended.
+    record: Option<Record>,
 }
 
 #[derive(Debug)]
@@ -43,7 +46,7 @@ impl AnswerBody {
     pub(super) fn own(text: impl Into<Bytes>) -> Self {
         let text = text.into();
         let source = AnswerSource::Own((!text.is_empty()).then_some(text));
-        Self { source, exchange: None }
+        Self { source, exchange: None, record: None }
     }
 
     /// What a target sends.
@@ -54,12 +57,30 @@ impl AnswerBody {
         silence: Duration,
     ) -> Self {
         let body = TargetBody { incoming, reached, deadline, silence };
-        Self { source: AnswerSource::Target(Box::new(body)), exchange: None }
+        Self { source: AnswerSource::Target(Box::new(body)), exchange: None, record: None }
     }
 
     /// Lets the exchange last until this body is sent.
     pub(super) fn hold(&mut self, exchange: ExchangeGuard) {
         self.exchange = Some(exchange);
+    }
+
+    /// Lets the record end with this body.
+    pub(super) fn keep(&mut self, mut record: Record) {
+        if self.is_end_stream() {
+            record.complete();
+        }
+        self.record = Some(record);
+    }
+
+    fn poll_source(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.source {
+            AnswerSource::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            AnswerSource::Target(body) => body.poll(cx),
+        }
     }
 }
 
@@ -104,10 +125,21 @@ impl Body for AnswerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.source {
-            AnswerSource::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            AnswerSource::Target(body) => body.poll(cx),
+        let polled = self.poll_source(cx);
+        let is_end = self.is_end_stream();
+        let Some(record) = &mut self.record else { return polled };
+        match &polled {
+            Poll::Pending => record.wait(),
+            Poll::Ready(Some(Ok(frame))) => {
+                record.send(frame.data_ref().map_or(0, Bytes::len));
+                if is_end {
+                    record.complete();
+                }
+            }
+            Poll::Ready(Some(Err(error))) => record.break_off(*error),
+            Poll::Ready(None) => record.complete(),
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

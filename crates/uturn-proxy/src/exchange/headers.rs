@@ -10,6 +10,10 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 const FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
+/// Headers that concern one connection, whether or not `Connection` names them.
+const BETWEEN_NEIGHBOURS: [HeaderName; 5] =
+    [KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE];
+
 /// Headers on which a message's end or origin depends.
 const DECISIVE: [&str; 9] = [
     "connection",
@@ -43,27 +47,58 @@ pub(super) struct HopByHop {
     pub(super) takes_trailers: bool,
 }
 
+/// Which headers that concern one connection only a message has.
+#[derive(Default)]
+struct Present {
+    connection: bool,
+    transfer_encoding: bool,
+    upgrade: bool,
+    te: bool,
+    /// Others of [`BETWEEN_NEIGHBOURS`].
+    others: bool,
+}
+
+impl Present {
+    /// Looks at each header once: that costs less than a look-up for each name.
+    fn of(headers: &HeaderMap) -> Self {
+        let mut present = Self::default();
+        for name in headers.keys() {
+            match name.as_str() {
+                "connection" => present.connection = true,
+                "transfer-encoding" => present.transfer_encoding = true,
+                "upgrade" => present.upgrade = true,
+                "te" => present.te = true,
+                "keep-alive" | "proxy-connection" => present.others = true,
+                _ => {}
+            }
+        }
+        present
+    }
+}
+
 /// Removes what is between two neighbours only (RFC 9110, section 7.6.1).
 pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
     let mut found = HopByHop::default();
-    let is_upgrade = headers.contains_key(UPGRADE) && nominates(headers, "upgrade");
-    if is_upgrade {
-        found.upgrade = headers.get(UPGRADE).cloned();
+    let present = Present::of(headers);
+    if present.upgrade && nominates(headers, "upgrade") {
+        // An upgrade to HTTP/2 would carry requests past all rules and checks.
+        found.upgrade = headers.get(UPGRADE).filter(|value| !has_token(value, "h2c")).cloned();
     }
-    if let Some(te) = headers.get(TE) {
+    if present.te
+        && let Some(te) = headers.get(TE)
+    {
         found.takes_trailers = has_token(te, "trailers");
     }
-    if headers.contains_key(CONNECTION) {
+    if present.connection {
         remove_nominated(headers);
     }
-    if headers.contains_key(TRANSFER_ENCODING) {
+    if present.transfer_encoding {
         // It decides alone; a length beside it is at best superfluous (RFC 9112, section 6.3).
         headers.remove(CONTENT_LENGTH);
     }
-    for name in [KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE] {
-        // Most requests have none of them: a look-up is cheaper than a removal.
-        if headers.contains_key(&name) {
-            headers.remove(&name);
+    if present.transfer_encoding || present.upgrade || present.te || present.others {
+        for name in BETWEEN_NEIGHBOURS {
+            headers.remove(name);
         }
     }
     found
@@ -72,6 +107,12 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
 /// Removes `Connection` and the headers that it names, but for those without which the message
 /// would be another one.
 fn remove_nominated(headers: &mut HeaderMap) {
+    if headers.get_all(CONNECTION).iter().all(|value| value == "keep-alive") {
+        // What most servers say; a header of that name goes in any case.
+        headers.remove(CONNECTION);
+        headers.remove(KEEP_ALIVE);
+        return;
+    }
     let values: Vec<HeaderValue> = headers.get_all(CONNECTION).iter().cloned().collect();
     headers.remove(CONNECTION);
     for value in &values {
@@ -187,7 +228,9 @@ mod tests {
         let found = remove_hop_by_hop(&mut map);
         assert_eq!(found.upgrade.as_ref().map(HeaderValue::as_bytes), Some(&b"websocket"[..]));
         assert!(map.is_empty());
-        let mut map = headers(&[("upgrade", "h2c")]);
+        let mut map = headers(&[("upgrade", "websocket")]);
+        assert_eq!(remove_hop_by_hop(&mut map).upgrade, None);
+        let mut map = headers(&[("upgrade", "H2C, websocket"), ("connection", "Upgrade")]);
         assert_eq!(remove_hop_by_hop(&mut map).upgrade, None);
     }
 

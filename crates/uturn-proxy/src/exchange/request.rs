@@ -111,6 +111,11 @@ fn content_length(headers: &HeaderMap) -> Option<u64> {
 }
 
 fn is_authority(host: &HeaderValue) -> bool {
+    // Most hosts are names in the clear; what else there may be is left to a parser.
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    if !host.is_empty() && host.as_bytes().iter().all(is_plain) {
+        return true;
+    }
     !host.as_bytes().contains(&b'@') && Authority::try_from(host.as_bytes()).is_ok()
 }
 

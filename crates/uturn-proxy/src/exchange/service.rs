@@ -19,8 +19,10 @@ use super::answer::OwnAnswer;
 use super::attempt::Attempt;
 use super::body::AnswerBody;
 use super::headers::{Forwarded, add_forwarded, remove_hop_by_hop};
+use super::record::Record;
 use super::request;
 use crate::deadline::Deadline;
+use crate::metrics::{AnsweredBy, Shard};
 use crate::phase::Phase;
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::{Listener, OpenGuard, Rule, Slot};
@@ -32,7 +34,7 @@ pub(crate) struct Client {
     pub(crate) worker: Rc<Worker>,
     /// The listener as it was when the client connected.
     pub(crate) listener: Arc<Listener>,
-    slot: Arc<Slot>,
+    pub(super) slot: Arc<Slot>,
     pub(crate) address: SocketAddr,
     /// Counts the connections of the process.
     pub(crate) connection: u64,
@@ -50,6 +52,8 @@ pub(crate) struct Upgrade {
     pub(crate) received: Bytes,
     /// The target's connection is open as long as this.
     pub(crate) open: OpenGuard,
+    /// The request that switched; it ends with the connection.
+    pub(crate) record: Option<Record>,
 }
 
 /// A request that passed all checks.
@@ -87,6 +91,11 @@ impl Client {
         self.upgrade.borrow_mut().take()
     }
 
+    /// Where the worker counts what happens to the listener.
+    pub(crate) fn shard(&self) -> &Shard {
+        self.slot.metrics.of_worker(self.worker.number)
+    }
+
     /// Reports an event to whoever observes the process.
     pub(crate) fn report(&self, event: impl FnOnce() -> Event) {
         self.worker.process.report(event);
@@ -114,11 +123,21 @@ pub(crate) async fn serve(
 ) -> Result<Response<AnswerBody>, Infallible> {
     let exchange = client.phase.begin();
     let listener = client.slot.current();
-    let answered = match admit(&client, &listener, request) {
-        Ok(admitted) => forward(&client, &listener, admitted).await,
+    let mut record = Record::begin(&client, &request);
+    let answered = match admit(&client, &listener, &record, request) {
+        Ok(admitted) => forward(&client, &listener, &record, admitted).await,
         Err(own) => Err(own),
     };
-    let mut response = answered.unwrap_or_else(|own| answer_alone(&client, own));
+    let by = if answered.is_ok() { AnsweredBy::Target } else { AnsweredBy::LoadBalancer };
+    let mut response = answered.unwrap_or_else(|own| {
+        record.explain(&own.why);
+        answer_alone(&client, own)
+    });
+    record.answer(by, response.status().as_u16());
+    match client.upgrade.borrow_mut().as_mut().filter(|upgrade| upgrade.record.is_none()) {
+        Some(upgrade) => upgrade.record = Some(record),
+        None => response.body_mut().keep(record),
+    }
     response.body_mut().hold(exchange);
     Ok(response)
 }
@@ -127,6 +146,7 @@ pub(crate) async fn serve(
 fn admit(
     client: &Client,
     listener: &Listener,
+    record: &Record,
     request: Request<Incoming>,
 ) -> Result<Admitted, OwnAnswer> {
     request::check(&request, listener)?;
@@ -145,6 +165,7 @@ fn admit(
                 bytes: listener.settings.limits.body_bytes,
                 silence: listener.settings.timeouts.read,
                 deadline: Rc::clone(&deadline),
+                received: record.received(),
             };
             RequestBody::new(incoming, limits)
         }
@@ -194,11 +215,12 @@ fn route<B>(listener: &Listener, request: &Request<B>) -> Result<Arc<Rule>, OwnA
 async fn forward(
     client: &Client,
     listener: &Listener,
+    record: &Record,
     admitted: Admitted,
 ) -> Result<Response<AnswerBody>, OwnAnswer> {
     let Admitted { rule, request, is_upgrade, deadline } = admitted;
-    let attempt =
-        Attempt { client, listener, rule: &rule, deadline: &deadline, may_reuse: !is_upgrade };
+    let (rule, deadline, may_reuse) = (&rule, &deadline, !is_upgrade);
+    let attempt = Attempt { client, listener, record, rule, deadline, may_reuse };
     let (response, reached) = attempt.forward(request).await?;
     let status = response.status();
     client.report(|| Event::Answered {
@@ -217,11 +239,11 @@ async fn forward(
         let (stream, received) = connection.into_stream();
         parts.headers.insert(UPGRADE, protocol);
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        *client.upgrade.borrow_mut() = Some(Upgrade { stream, received, open });
+        *client.upgrade.borrow_mut() = Some(Upgrade { stream, received, open, record: None });
         return Ok(Response::from_parts(parts, AnswerBody::own("")));
     }
     let silence = listener.settings.timeouts.read;
-    let body = AnswerBody::of_target(incoming, reached, deadline, silence);
+    let body = AnswerBody::of_target(incoming, reached, Rc::clone(deadline), silence);
     Ok(Response::from_parts(parts, body))
 }
 

@@ -60,11 +60,12 @@ pub(super) async fn udp(
         }
         Err(_) => false,
     };
-    // A refusal arrives no later than the answer to an echo request that was sent afterwards.
-    match socket.try_recv(&mut [0; 64]) {
-        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Ok(result_of(&error)),
-        _ if is_echoed => Ok(ProbeResult::Answered),
-        _ => Ok(ProbeResult::TimedOut),
+    // A refusal arrives no later than the answer to an echo request that was sent afterwards. The
+    // kernel keeps it as the socket's error, whether the runtime has noticed it or not.
+    match socket.take_error()? {
+        Some(error) => Ok(result_of(&error)),
+        None if is_echoed => Ok(ProbeResult::Answered),
+        None => Ok(ProbeResult::TimedOut),
     }
 }
 

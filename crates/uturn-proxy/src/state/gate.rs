@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use uturn_lb::config::Limits;
 
+use crate::metrics::Refusal;
+
 /// Counts what a listener has taken in.
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -26,6 +28,16 @@ pub(crate) enum Full {
     Client,
     /// As many came in the last second as may.
     Rate,
+}
+
+impl From<Full> for Refusal {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Connections => Self::ListenerLimit,
+            Full::Client => Self::ClientLimit,
+            Full::Rate => Self::Rate,
+        }
+    }
 }
 
 /// A connection that was taken in, until this is dropped.

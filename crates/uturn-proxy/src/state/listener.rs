@@ -13,6 +13,7 @@ use uturn_model::network::SecurityRule;
 
 use super::gate::Gate;
 use super::rule::Rule;
+use crate::metrics::ListenerMetrics;
 
 /// A listener as it is now. A reload puts another in its place; connections stay open, and their
 /// next request is served as the new one says.
@@ -21,11 +22,17 @@ pub(crate) struct Slot {
     listener: ArcSwap<Listener>,
     /// What it has taken in.
     pub(crate) gate: Arc<Gate>,
+    pub(crate) metrics: ListenerMetrics,
 }
 
 impl Slot {
-    pub(crate) fn new(listener: Listener) -> Self {
-        Self { listener: ArcSwap::from_pointee(listener), gate: Arc::new(Gate::new()) }
+    /// A listener that so many workers serve.
+    pub(crate) fn new(listener: Listener, workers: usize) -> Self {
+        Self {
+            listener: ArcSwap::from_pointee(listener),
+            gate: Arc::new(Gate::new()),
+            metrics: ListenerMetrics::new(workers),
+        }
     }
 
     /// The listener as it is now.

@@ -12,6 +12,8 @@ use uturn_lb::health::PassiveHealth;
 use uturn_lb::schedule::Schedule;
 use uturn_model::lb::{self, Profile, Scheduler};
 
+use crate::metrics::TargetMetrics;
+
 /// No target rests.
 const NEVER: u64 = u64::MAX;
 
@@ -44,6 +46,7 @@ pub(crate) struct Target {
     has_failed: AtomicBool,
     /// Requests and connections under way.
     open: AtomicU64,
+    pub(crate) metrics: TargetMetrics,
 }
 
 /// A target for a connection or request.
@@ -64,9 +67,19 @@ impl Rule {
         let target = |address: SocketAddr| {
             let known = known.into_iter().flat_map(|rule| &rule.targets);
             let mut same = known.filter(|target| target.address == address);
-            same.next().cloned().unwrap_or_else(|| Arc::new(Target::new(address)))
+            let target = same.next().cloned().unwrap_or_else(|| Arc::new(Target::new(address)));
+            if profile.health_check.is_none() {
+                // What probes have decided before holds no more.
+                target.is_alive.store(true, Ordering::Relaxed);
+            }
+            target
         };
-        let targets = config.targets.iter().map(|config| target(config.address)).collect();
+        let targets: Vec<Arc<Target>> =
+            config.targets.iter().map(|config| target(config.address)).collect();
+        if profile.health_check.is_none() {
+            // No probe would ever bring a dead target back.
+            targets.iter().for_each(|target| target.is_alive.store(true, Ordering::Relaxed));
+        }
         let nothing = Schedule::new(profile, &[], &[]);
         let turn = known.map_or(0, |rule| rule.turn.load(Ordering::Relaxed));
         let rule = Self {
@@ -95,12 +108,16 @@ impl Rule {
             }
             Scheduler::WeightedRoundRobin | Scheduler::SourceHash => schedule.pick(turn, client),
         };
-        target.map(|target| Picked { target, turn })
+        let target = target?;
+        self.targets[target].metrics.pick();
+        Some(Picked { target, turn })
     }
 
     /// The target to try after all of `tried` have failed.
     pub(crate) fn next(&self, client: IpAddr, tried: &[usize]) -> Option<usize> {
-        self.schedule.load().next(client, tried)
+        let next = self.schedule.load().next(client, tried)?;
+        self.targets[next].metrics.retry();
+        Some(next)
     }
 
     /// Counts a connection to a target as open until the guard is dropped.
@@ -109,22 +126,30 @@ impl Rule {
         OpenGuard { rule: Arc::clone(self), target }
     }
 
-    /// Records what health checks have decided.
-    pub(crate) fn set_alive(&self, target: usize, is_alive: bool) {
-        self.targets[target].is_alive.store(is_alive, Ordering::Relaxed);
+    /// Records what health checks have decided about the target at a place, if that is still the
+    /// one at this address.
+    pub(crate) fn set_alive(&self, target: usize, address: SocketAddr, is_alive: bool) {
+        let Some(target) = self.targets.get(target).filter(|now| now.address == address) else {
+            return;
+        };
+        target.is_alive.store(is_alive, Ordering::Relaxed);
         self.make_schedule();
     }
 
     /// Records how a request to a target ended. Returns whether the target rests from now on.
     pub(crate) fn record(&self, target: usize, is_good: bool) -> bool {
-        let Some(check) = &self.profile.passive_check else { return false };
         let state = &self.targets[target];
+        if !is_good {
+            state.metrics.fail();
+        }
+        let Some(check) = &self.profile.passive_check else { return false };
         if is_good && !state.has_failed.load(Ordering::Relaxed) {
             return false;
         }
         state.has_failed.store(!is_good, Ordering::Relaxed);
         let rests = locked(&state.passive_health).record(is_good, check, Instant::now());
         if rests {
+            state.metrics.rest();
             self.make_schedule();
         }
         rests
@@ -165,7 +190,23 @@ impl Target {
             passive_health: Mutex::default(),
             has_failed: AtomicBool::new(false),
             open: AtomicU64::new(0),
+            metrics: TargetMetrics::default(),
         }
+    }
+
+    /// Whether health checks let it be picked.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.is_alive.load(Ordering::Relaxed)
+    }
+
+    /// When its rest ends. Returns `None` if it does not rest.
+    pub(crate) fn rest_ends(&self, now: Instant) -> Option<Instant> {
+        locked(&self.passive_health).rest_ends(now)
+    }
+
+    /// How many requests and connections it has under way.
+    pub(crate) fn open(&self) -> u64 {
+        self.open.load(Ordering::Relaxed)
     }
 }
 

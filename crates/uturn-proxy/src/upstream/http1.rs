@@ -16,13 +16,14 @@ use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
+use crate::joined::Joined;
 use crate::request_body::RequestBody;
 
 /// A connection, idle or in use.
 #[derive(Debug)]
 pub(crate) struct Http1 {
     send: SendRequest<RequestBody>,
-    connection: Connection<TokioIo<TcpStream>, RequestBody>,
+    connection: Connection<TokioIo<Joined>, RequestBody>,
     /// Whether the connection's future is still to be polled.
     is_alive: bool,
 }
@@ -37,7 +38,8 @@ pub(crate) struct SendError {
 
 impl Http1 {
     pub(crate) async fn new(stream: TcpStream) -> Result<Box<Self>, hyper::Error> {
-        let (send, connection) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;
+        let (send, connection) =
+            http1::Builder::new().handshake(TokioIo::new(Joined(stream))).await?;
         Ok(Box::new(Self { send, connection, is_alive: true }))
     }
 
@@ -83,6 +85,6 @@ impl Http1 {
     /// The stream, and what was read from it already, after the target switched protocols.
     pub(crate) fn into_stream(self) -> (TcpStream, Bytes) {
         let parts = self.connection.into_parts();
-        (parts.io.into_inner(), parts.read_buf)
+        (parts.io.into_inner().0, parts.read_buf)
     }
 }

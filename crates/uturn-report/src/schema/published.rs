@@ -2,6 +2,7 @@
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
+use uturn_snapshot::LbFile;
 
 use super::{baseline, check, cure, explain_classes, lab, lab_fuzz, scan, trace, walk};
 
@@ -15,6 +16,7 @@ pub fn published() -> Vec<(&'static str, Schema)> {
         ("lab-fuzz", schema::<lab_fuzz::Fuzz<'_>>()),
         ("lab-list", schema::<lab::List<'_>>()),
         ("lab-verify", schema::<lab::Lab<'_>>()),
+        ("lb", schema::<LbFile>()),
         ("scan", schema::<scan::Scan<'_>>()),
         ("trace", schema::<trace::Trace<'_>>()),
         ("walk", schema::<walk::Walk<'_>>()),

@@ -65,7 +65,7 @@ use uturn_model::node::RpFilter;
 use uturn_model::{Name, NamespacedName, Origin, ProxyMode, ServiceProxy, Text, Variant, Version};
 
 use self::load_balancer::load_balancer;
-use self::security_group::security_group;
+pub(crate) use self::security_group::security_group;
 use super::{Doc, FromNode};
 use crate::document::{Node, Value};
 

@@ -1,23 +1,51 @@
-//! Writes LoadBalancer documents as JSON, which is YAML too.
+//! Writes load balancers as documents, in JSON, which is YAML too.
 
-use std::fmt::Display;
+mod process;
+mod rule;
+
 use std::io;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::ser::Formatter;
-use uturn_model::ingress::PathKind;
-use uturn_model::{LoadBalancer, ObjectRef, lb};
+use uturn_lb::cloud;
+use uturn_lb::config::{self, Config, ListenerSettings, RuleSettings, Served};
+use uturn_model::{LoadBalancer, lb};
 
-/// Writes load balancers as one `List`, which [`super::read_load_balancers`] reads back equal.
+use super::wire::{self, Document, LbFile, List, OrNone, Time};
+
+/// Writes load balancers as one `List`, marked as derived, which [`super::read_load_balancers`]
+/// reads back equal.
 pub fn write_load_balancers(balancers: &[LoadBalancer]) -> String {
-    let list = List {
-        api_version: "v1",
-        kind: "List",
-        items: balancers.iter().map(Document::from).collect(),
-    };
+    let config = Config::plain(balancers.to_vec());
+    text(&list(config.load_balancers.iter().map(document).collect()))
+}
+
+/// Writes what a data plane serves as one `List`, which [`super::read_lb_config`] reads back
+/// equal, but for the places where security groups are written.
+pub fn write_lb_config(config: &Config) -> String {
+    text(&LbFile::from(config))
+}
+
+impl From<&Config> for LbFile {
+    fn from(config: &Config) -> Self {
+        let Config { process, load_balancers, security_groups } = config;
+        let mut items = vec![Document::DataPlane(process::data_plane(process))];
+        items.extend(
+            security_groups.iter().map(|group| Document::SecurityGroup(process::group(group))),
+        );
+        items.extend(load_balancers.iter().map(document));
+        list(items)
+    }
+}
+
+fn list(items: Vec<Document>) -> LbFile {
+    LbFile(Document::List(List { api_version: wire::V1::It, kind: wire::ListKind::It, items }))
+}
+
+fn text(file: &LbFile) -> String {
     let mut bytes = Vec::new();
-    list.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, YamlToo))
+    file.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, YamlToo))
         .expect("memory takes all that is written, and all keys are text");
     bytes.push(b'\n');
     String::from_utf8(bytes).expect("it is written from texts")
@@ -46,301 +74,222 @@ impl Formatter for YamlToo {
     }
 }
 
-/// Writes a value as the text that it displays.
-fn text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct List<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    items: Vec<Document<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Document<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    metadata: Metadata<'a>,
-    spec: Spec<'a>,
-}
-
-#[derive(Serialize)]
-struct Metadata<'a> {
-    name: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Spec<'a> {
-    vip: String,
-    #[serde(serialize_with = "text")]
-    scope: lb::Scope,
-    security_groups: Vec<&'a str>,
-    listeners: Vec<Listener<'a>>,
-}
-
-impl<'a> From<&'a LoadBalancer> for Document<'a> {
-    fn from(balancer: &'a LoadBalancer) -> Self {
-        let LoadBalancer { name, vip, scope, security_groups, listeners } = balancer;
-        Self {
-            api_version: super::VERSION,
-            kind: "LoadBalancer",
-            metadata: Metadata { name },
-            spec: Spec {
-                vip: vip.to_string(),
-                scope: *scope,
-                security_groups: security_groups.iter().map(|name| &**name).collect(),
-                listeners: listeners.iter().map(Listener::from).collect(),
-            },
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Listener<'a> {
-    port: u16,
-    #[serde(serialize_with = "text")]
-    protocol: lb::ListenerProtocol,
-    profile: Profile<'a>,
-    rules: Vec<Rule<'a>>,
-}
-
-impl<'a> From<&'a lb::Listener> for Listener<'a> {
-    fn from(listener: &'a lb::Listener) -> Self {
-        let lb::Listener { port, protocol, profile, rules } = listener;
-        Self {
-            port: port.number(),
-            protocol: *protocol,
-            profile: Profile::from(profile),
-            rules: rules.iter().map(Rule::from).collect(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Profile<'a> {
-    name: &'a str,
-    source: String,
-    avoids_client: bool,
-    connect_timeout: String,
-    next_target: bool,
-    scheduler: &'static str,
-    all_dead_all_alive: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    health_check: Option<HealthCheck>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    passive_check: Option<PassiveCheck>,
-}
-
-impl<'a> From<&'a lb::Profile> for Profile<'a> {
-    fn from(profile: &'a lb::Profile) -> Self {
-        let lb::Profile {
-            name,
-            source,
-            avoids_client,
-            connect_timeout,
-            next_target,
-            scheduler,
-            all_dead_all_alive,
-            health_check,
-            passive_check,
-        } = profile;
-        Self {
-            name,
-            source: match source {
-                lb::Source::Kept => "kept".to_owned(),
-                lb::Source::Replaced(range) => range.to_string(),
-            },
-            avoids_client: *avoids_client,
-            connect_timeout: duration(*connect_timeout),
-            next_target: *next_target,
-            scheduler: match scheduler {
-                lb::Scheduler::WeightedRoundRobin => "WRR",
-                lb::Scheduler::LeastConnections => "LEAST_CONN",
-                lb::Scheduler::SourceHash => "IP_HASH",
-            },
-            all_dead_all_alive: *all_dead_all_alive,
-            health_check: health_check.as_ref().map(HealthCheck::from),
-            passive_check: passive_check.as_ref().map(PassiveCheck::from),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct HealthCheck {
-    source: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ranges: Option<ProbeRanges>,
-    interval: String,
-    timeout: String,
-    rise: u32,
-    fall: u32,
-}
-
-impl From<&lb::HealthCheck> for HealthCheck {
-    fn from(check: &lb::HealthCheck) -> Self {
-        let lb::HealthCheck { source, interval, timeout, rise, fall } = check;
-        Self {
-            source: match source {
-                lb::ProbeSource::Vip => "vip",
-                lb::ProbeSource::Reserved(_) => "reserved",
-            },
-            ranges: match source {
-                lb::ProbeSource::Vip => None,
-                lb::ProbeSource::Reserved(lb::ProbeRanges { v4, v6 }) => {
-                    Some(ProbeRanges { v4: v4.to_string(), v6: v6.to_string() })
-                }
-            },
-            interval: duration(*interval),
-            timeout: duration(*timeout),
-            rise: *rise,
-            fall: *fall,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct ProbeRanges {
-    v4: String,
-    v6: String,
-}
-
-#[derive(Serialize)]
-struct PassiveCheck {
-    failures: u32,
-    rest: String,
-}
-
-impl From<&lb::PassiveCheck> for PassiveCheck {
-    fn from(check: &lb::PassiveCheck) -> Self {
-        let lb::PassiveCheck { failures, rest } = check;
-        Self { failures: *failures, rest: duration(*rest) }
-    }
-}
-
-fn duration(time: Duration) -> String {
-    match (time.subsec_nanos(), time.subsec_nanos() % 1_000_000) {
+/// A time with the unit that has no fraction.
+fn time(time: Duration) -> Time {
+    Time(match (time.subsec_nanos(), time.subsec_nanos() % 1_000_000) {
         (0, _) => format!("{}s", time.as_secs()),
         (_, 0) => format!("{}ms", time.as_millis()),
         _ => format!("{}ns", time.as_nanos()),
-    }
+    })
 }
 
-#[derive(Serialize)]
-struct Rule<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<Path<'a>>,
-    service: String,
-    owner: Object<'a>,
-    targets: Vec<Target<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    redirect: Option<Redirect<'a>>,
-}
-
-impl<'a> From<&'a lb::Rule> for Rule<'a> {
-    fn from(rule: &'a lb::Rule) -> Self {
-        let lb::Rule { host, path, service, owner, targets, redirect } = rule;
-        Self {
-            host: host.as_deref(),
-            path: path.as_ref().map(|(path, kind)| Path {
-                path,
-                kind: match kind {
-                    PathKind::Exact => "Exact",
-                    PathKind::Prefix => "Prefix",
-                    PathKind::ImplementationSpecific => "ImplementationSpecific",
-                },
+fn document(served: &Served) -> Document {
+    let Served { load_balancer, listeners, derived } = served;
+    let LoadBalancer { name, vip, scope, security_groups, listeners: decided } = load_balancer;
+    let listeners = decided.iter().zip(listeners);
+    Document::LoadBalancer(Box::new(wire::LoadBalancer {
+        api_version: wire::Ours::It,
+        kind: wire::LoadBalancerKind::It,
+        metadata: wire::Metadata { name: name.to_string() },
+        spec: wire::LoadBalancerSpec {
+            vip: wire::Address(vip.to_string()),
+            scope: Some(match scope {
+                lb::Scope::Private => wire::Scope::Private,
+                lb::Scope::Public => wire::Scope::Public,
             }),
-            service: service.to_string(),
-            owner: Object::from(owner),
-            targets: targets.iter().map(Target::from).collect(),
-            redirect: redirect.as_ref().map(Redirect::from),
+            security_groups: Some(security_groups.iter().map(ToString::to_string).collect()),
+            derived: derived.then_some(true),
+            listeners: listeners
+                .map(|(listener, settings)| self::listener(listener, settings, *derived))
+                .collect(),
+        },
+    }))
+}
+
+fn listener(
+    listener: &lb::Listener,
+    settings: &ListenerSettings,
+    is_derived: bool,
+) -> wire::Listener {
+    use lb::ListenerProtocol::{Http, Https, Tcp, TcpSsl, Udp};
+    let lb::Listener { port, protocol, profile, rules } = listener;
+    let ListenerSettings {
+        certificates,
+        proxy_from,
+        proxy_to,
+        limits,
+        timeouts,
+        keepalive,
+        http2,
+        default_host,
+        rules: rule_settings,
+    } = settings;
+    let protocol = *protocol;
+    // Only a program states what listeners of other protocols have.
+    let is_layer_7 = is_derived || matches!(protocol, Http | Https);
+    let connects = is_derived || matches!(protocol, Http | Https | TcpSsl);
+    let is_udp = protocol == Udp;
+    // The probe of rules that say nothing of their own is one connection or echo request.
+    let rules = rules.iter().zip(rule_settings).map(|(rule, settings)| {
+        let has_checks = profile.health_check.is_some();
+        rule::rule(rule, settings, protocol, is_derived || is_layer_7, has_checks)
+    });
+    wire::Listener {
+        port: port.number(),
+        protocol: match protocol {
+            Tcp => wire::ListenerProtocol::Tcp,
+            Udp => wire::ListenerProtocol::Udp,
+            TcpSsl => wire::ListenerProtocol::TcpSsl,
+            Http => wire::ListenerProtocol::Http,
+            Https => wire::ListenerProtocol::Https,
+        },
+        profile: Some(wire::NamedProfile {
+            name: Some(profile.name.to_string()),
+            fields: wire::Profile::default(),
+        }),
+        fields: fields(profile, connects),
+        certificates: protocol.ends_tls().then(|| {
+            let certificate = |files: &config::CertificateFiles| wire::Certificate {
+                certificate: files.certificate.to_string_lossy().into_owned(),
+                key: files.key.to_string_lossy().into_owned(),
+            };
+            certificates.iter().map(certificate).collect()
+        }),
+        proxy_from: (!is_udp)
+            .then(|| proxy_from.iter().map(|net| wire::Network(net.to_string())).collect()),
+        proxy_to: proxy_to.map(|version| match version {
+            config::ProxyVersion::V1 => wire::ProxyVersion::V1,
+            config::ProxyVersion::V2 => wire::ProxyVersion::V2,
+        }),
+        limits: Some(wire::Limits {
+            connections: limits.connections,
+            connections_per_client: limits.connections_per_client,
+            connections_per_second: limits.connections_per_second,
+            requests_per_second: limits.requests_per_second,
+            header_bytes: is_layer_7.then_some(wire::Size::Bytes(limits.header_bytes as u64)),
+            headers: is_layer_7.then_some(limits.headers),
+            body_bytes: limits.body_bytes.map(wire::Size::Bytes),
+        }),
+        timeouts: Some(wire::Timeouts {
+            header: is_layer_7.then(|| time(timeouts.header)),
+            read: is_layer_7.then(|| time(timeouts.read)),
+            idle: Some(time(timeouts.idle)),
+        }),
+        keepalive: is_layer_7.then(|| wire::Keepalive {
+            connections: Some(keepalive.connections),
+            idle: Some(time(keepalive.idle)),
+        }),
+        http2: is_layer_7.then_some(*http2),
+        default_host: default_host.as_ref().map(|host| wire::Host(host.to_string())),
+        targets: None,
+        rules: Some(rules.collect()),
+    }
+}
+
+fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
+    let lb::Profile {
+        name: _,
+        source,
+        avoids_client,
+        connect_timeout,
+        next_target,
+        scheduler,
+        panic_threshold,
+        health_check,
+        passive_check,
+    } = profile;
+    let passive_check = match passive_check {
+        Some(check) => OrNone::Some(wire::PassiveCheck {
+            failures: Some(check.failures),
+            rest: Some(time(check.rest)),
+        }),
+        None => OrNone::None(wire::NoneWord::None),
+    };
+    wire::Profile {
+        source: Some(wire::Seen(match source {
+            lb::Source::Kept => "kept".to_owned(),
+            lb::Source::Replaced(range) => range.to_string(),
+        })),
+        avoids_client: Some(*avoids_client),
+        connect_timeout: connects.then(|| time(*connect_timeout)),
+        next_target: connects.then_some(*next_target),
+        scheduler: Some(match scheduler {
+            lb::Scheduler::WeightedRoundRobin => wire::Scheduler::Wrr,
+            lb::Scheduler::LeastConnections => wire::Scheduler::LeastConn,
+            lb::Scheduler::SourceHash => wire::Scheduler::IpHash,
+        }),
+        all_dead_all_alive: Some(panic_threshold.is_some()),
+        panic_threshold: *panic_threshold,
+        health_check: Some(match health_check {
+            Some(check) => OrNone::Some(self::health_check(check)),
+            None => OrNone::None(wire::NoneWord::None),
+        }),
+        passive_check: connects.then_some(passive_check),
+    }
+}
+
+fn health_check(check: &lb::HealthCheck) -> wire::HealthCheck {
+    let lb::HealthCheck { source, interval, timeout, rise, fall } = check;
+    wire::HealthCheck {
+        source: Some(probe_source(*source)),
+        interval: Some(time(*interval)),
+        timeout: Some(time(*timeout)),
+        rise: Some(*rise),
+        fall: Some(*fall),
+        probe: None,
+    }
+}
+
+fn probe_source(source: lb::ProbeSource) -> wire::ProbeFrom {
+    let usual = cloud::USUAL_PROBE_RANGES;
+    wire::ProbeFrom::Word(wire::ProbeWord(match source {
+        lb::ProbeSource::Vip => "vip".to_owned(),
+        lb::ProbeSource::Reserved(ranges) if ranges == usual => "reserved".to_owned(),
+        lb::ProbeSource::Reserved(ranges) if ranges.v6 == usual.v6 => ranges.v4.to_string(),
+        lb::ProbeSource::Reserved(ranges) if ranges.v4 == usual.v4 => ranges.v6.to_string(),
+        lb::ProbeSource::Reserved(lb::ProbeRanges { v4, v6 }) => {
+            let ranges = wire::ProbeRanges {
+                v4: wire::Network(v4.to_string()),
+                v6: wire::Network(v6.to_string()),
+            };
+            return wire::ProbeFrom::Ranges(ranges);
+        }
+    }))
+}
+
+/// What a rule's health checks ask.
+fn probe(settings: &RuleSettings, protocol: lb::ListenerProtocol) -> wire::Probe {
+    match &settings.probe {
+        None if protocol == lb::ListenerProtocol::Udp => {
+            wire::Probe::Transport(wire::TransportWord::Udp)
+        }
+        None => wire::Probe::Transport(wire::TransportWord::Tcp),
+        Some(config::Probe::Http { method, path, host, classes }) => {
+            let codes = classes.iter().map(|c| wire::CodeClass::Number(wire::CodeNumber(*c)));
+            let http = wire::HttpRequest {
+                method: Some(match method {
+                    config::HttpMethod::Head => wire::Method::Head,
+                    config::HttpMethod::Get => wire::Method::Get,
+                }),
+                path: Some(wire::HttpPath(path.to_string())),
+                host: host.as_ref().map(ToString::to_string),
+                codes: Some(codes.collect()),
+            };
+            wire::Probe::Http(wire::HttpProbe { http })
+        }
+        Some(config::Probe::Exchange { send, expect }) => {
+            let exchange = wire::Exchange { send: Some(bytes(send)), expect: Some(bytes(expect)) };
+            wire::Probe::Exchange(wire::ExchangeProbe { exchange })
         }
     }
 }
 
-#[derive(Serialize)]
-struct Path<'a> {
-    path: &'a str,
-    #[serde(rename = "type")]
-    kind: &'static str,
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    kind: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    namespace: Option<&'a str>,
-    name: &'a str,
-}
-
-impl<'a> From<&'a ObjectRef> for Object<'a> {
-    fn from(object: &'a ObjectRef) -> Self {
-        let ObjectRef { kind, namespace, name } = object;
-        Self {
-            kind: kind.as_str(),
-            namespace: namespace.as_ref().map(uturn_model::Name::as_str),
-            name,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Redirect<'a> {
-    status: u16,
-    tls: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<&'a str>,
-    port: u16,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<&'a str>,
-}
-
-impl<'a> From<&'a lb::Redirect> for Redirect<'a> {
-    fn from(redirect: &'a lb::Redirect) -> Self {
-        let lb::Redirect { code, tls, host, port, path } = redirect;
-        Self {
-            status: *code,
-            tls: *tls,
-            host: host.as_deref(),
-            port: port.number(),
-            path: path.as_deref(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Target<'a> {
-    address: String,
-    weight: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node_port: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pod: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<&'a str>,
-}
-
-impl<'a> From<&'a lb::Target> for Target<'a> {
-    fn from(target: &'a lb::Target) -> Self {
-        let lb::Target { address, weight, kind } = target;
-        let (node_port, pod, node) = match kind {
-            lb::TargetKind::NodePort(node) => (Some(node), None, None),
-            lb::TargetKind::Pod { pod, node } => (None, pod.as_ref(), node.as_ref()),
-        };
-        Self {
-            address: address.to_string(),
-            weight: *weight,
-            node_port: node_port.map(uturn_model::Name::as_str),
-            pod: pod.map(ToString::to_string),
-            node: node.map(uturn_model::Name::as_str),
+fn bytes(bytes: &[u8]) -> wire::Bytes {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => wire::Bytes::Text(text.to_owned()),
+        Err(_) => {
+            let digits = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            wire::Bytes::Hex(wire::Hex { hex: wire::Digits(digits) })
         }
     }
 }

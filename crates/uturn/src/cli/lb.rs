@@ -4,17 +4,20 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::Output;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lb {
     /// Run the load balancers of a file until stopped
     Run(LbRun),
-    /// Check a file of load balancers without running them
+    /// Check a file of load balancers without running them: a table of what it serves, or all that
+    /// is wrong with it
     Check(LbCheck),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct LbRun {
-    /// LoadBalancer documents; - for standard input
+    /// A file as docs/lb.md describes it, or a folder of such files; - for standard input
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) file: PathBuf,
     /// Run inside this network namespace (as `ip netns` names it)
@@ -23,11 +26,20 @@ pub(crate) struct LbRun {
     /// Stop when standard input is closed
     #[arg(long)]
     pub(crate) until_stdin_closes: bool,
+    /// Leave TCP and UDP listeners, which the kernel forwards, to other rules of this machine
+    #[arg(long)]
+    pub(crate) no_layer_4: bool,
+    /// Print every step of every connection, not only what changes
+    #[arg(long)]
+    pub(crate) events: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct LbCheck {
-    /// LoadBalancer documents; - for standard input
+    /// The file to check, or a folder of such files; - for standard input
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) file: PathBuf,
+    /// Output format; json and yaml print the file with every default in its place
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Output,
 }

@@ -1,8 +1,12 @@
 //! `uturn lb`: the load balancer itself.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use uturn_model::LoadBalancer;
+use uturn_lb::config::Config;
+use uturn_report::lb;
+use uturn_snapshot::LbFile;
 
 use crate::cli::{Lb, LbCheck, LbRun};
 use crate::printer::Printer;
@@ -16,20 +20,48 @@ pub(super) fn run(args: &Lb, printer: &Printer) -> Result<Status, Failure> {
 }
 
 fn check(args: &LbCheck, printer: &Printer) -> Result<Status, Failure> {
-    let balancers = read(&args.file)?;
-    for balancer in &balancers {
-        printer.result(&format!(
-            "load balancer {}: {} ({}), {}\n",
-            balancer.name,
-            balancer.vip,
-            balancer.scope,
-            uturn_report::words::count(balancer.listeners.len(), "listener")
-        ));
+    let config = read(&args.file)?;
+    if config.load_balancers.is_empty() {
+        let message = format!("{}: no LoadBalancer document", args.file.display());
+        return Err(Failure::usage(message));
     }
+    let missing = unreadable_certificates(&config);
+    if !missing.is_empty() {
+        return Err(Failure::input(missing));
+    }
+    super::print(printer, args.output, |style| lb::text(&config, style), || LbFile::from(&config));
     Ok(Status::Clean)
 }
 
-fn read(file: &Path) -> Result<Vec<LoadBalancer>, Failure> {
+/// Messages for certificates and keys that cannot be opened.
+fn unreadable_certificates(config: &Config) -> Vec<String> {
+    let mut messages = Vec::new();
+    for served in &config.load_balancers {
+        let balancer = &served.load_balancer;
+        for (listener, settings) in balancer.listeners.iter().zip(&served.listeners) {
+            let files = settings.certificates.iter();
+            for file in files.flat_map(|files| [&files.certificate, &files.key]) {
+                if let Err(error) = File::open(file) {
+                    let why = match error.kind() {
+                        io::ErrorKind::NotFound => "no such file".to_owned(),
+                        _ => error.to_string(),
+                    };
+                    messages.push(format!(
+                        "{} {}:{}: cannot open {}: {why}",
+                        balancer.name,
+                        listener.protocol,
+                        listener.port,
+                        file.display()
+                    ));
+                }
+            }
+        }
+    }
+    messages
+}
+
+/// Reads what is to be served.
+fn read(file: &Path) -> Result<Config, Failure> {
     let faulty = |faults: Vec<uturn_snapshot::Fault>| {
         Failure::input(faults.iter().map(ToString::to_string).collect())
     };
@@ -37,22 +69,17 @@ fn read(file: &Path) -> Result<Vec<LoadBalancer>, Failure> {
     if !faults.is_empty() {
         return Err(faulty(faults));
     }
-    let mut balancers = Vec::new();
-    for source in sources {
-        balancers.extend(uturn_snapshot::read_load_balancers(source).map_err(faulty)?);
-    }
-    Ok(balancers)
+    uturn_snapshot::read_lb_config(sources).map_err(faulty)
 }
 
 #[cfg(target_os = "linux")]
 fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
     use std::sync::Arc;
 
-    use uturn_lb::config::Config;
-    use uturn_proxy::{Observer, Request, Server, requests};
+    use uturn_proxy::{Detail, Observer, Request, Server, requests};
 
     let here = |why: uturn_proxy::StartError| Failure::not_here(why.to_string());
-    let mut config = Config::plain(read(&args.file)?);
+    let mut config = read(&args.file)?;
     if let Some(namespace) = &args.netns {
         uturn_proxy::enter(namespace).map_err(here)?;
     }
@@ -60,10 +87,12 @@ fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
     let events = *printer;
     let observer: Observer =
         Arc::new(move |event| events.result(&format!("{}\n", event.to_json())));
-    let mut server = Server::start(&config, Some(observer)).map_err(here)?;
+    let detail = if args.events { Detail::Connections } else { Detail::Changes };
+    let start = if args.no_layer_4 { Server::start_without_layer_4 } else { Server::start };
+    let mut server = start(&config, observer, detail).map_err(here)?;
     for request in requests {
         match request {
-            Request::Reload => match read(&args.file).map(Config::plain) {
+            Request::Reload => match read(&args.file) {
                 Ok(changed) => match server.reload(&changed) {
                     Ok(()) => config = changed,
                     Err(why) => printer.error(&format!("not reloaded: {why}")),

@@ -14,6 +14,7 @@ mod folders;
 mod groups;
 mod html;
 mod lab;
+mod lb;
 #[cfg(target_os = "linux")]
 mod machine;
 mod networks;

@@ -42,7 +42,7 @@ pub fn clb(layer: Layer) -> Profile {
         connect_timeout: Duration::from_secs(4),
         next_target: layer == Layer::L7,
         scheduler: Scheduler::WeightedRoundRobin,
-        all_dead_all_alive: true,
+        panic_threshold: Some(0),
         health_check: Some(health_check),
         passive_check: (layer == Layer::L7)
             .then_some(PassiveCheck { failures: 3, rest: Duration::from_secs(10) }),

@@ -7,7 +7,7 @@ use crate::decode::value::one_of;
 use crate::decode::{Doc, FromNode};
 use crate::document::Node;
 
-pub(super) fn security_group<'d>(doc: &Doc<'d>, name: &str, node: &'d Node<'d>) -> SecurityGroup {
+pub(crate) fn security_group<'d>(doc: &Doc<'d>, name: &str, node: &'d Node<'d>) -> SecurityGroup {
     doc.only(node, &["inbound", "outbound"]);
     let rules = |key| doc.maps(node, key).filter_map(|item| security_rule(doc, item)).collect();
     SecurityGroup {

@@ -1,0 +1,171 @@
+//! A client that makes load and measures how long answers take.
+//!
+//! At a constant rate, a request's time counts from when it should have been sent, not from when
+//! a connection was free for it: a server that stalls delays all requests that were due meanwhile,
+//! and each of them counts (the correction for coordinated omission).
+//!
+//! It opens its connections, prints a line, waits for a line, sends requests for as long as it is
+//! to, and prints what it measured as JSON.
+
+mod connection;
+mod schedule;
+
+use std::cell::{Cell, RefCell};
+use std::io::BufRead;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use connection::{Connection, Server};
+use hdrhistogram::Histogram;
+use schedule::Schedule;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::spawn_local;
+use tokio::time::timeout;
+
+use crate::arguments::LoadArguments;
+use crate::failure::Failure;
+
+/// How long answers are waited for after the last request was due.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    /// Requests that were answered as they should be.
+    pub(crate) answered: u64,
+    /// Requests that failed or got another answer.
+    pub(crate) failed: u64,
+    /// Requests that had no answer when the client stopped to wait.
+    pub(crate) unanswered: u64,
+    /// From the first request to the last answer.
+    pub(crate) seconds: f64,
+    /// The times of answers, in microseconds.
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) p999: f64,
+    /// The first error.
+    pub(crate) error: Option<String>,
+}
+
+/// What all connections share.
+struct Load {
+    server: Server,
+    is_new: bool,
+    schedule: Schedule,
+    times: RefCell<Histogram<u64>>,
+    failed: Cell<u64>,
+    error: RefCell<Option<String>>,
+    last_answer: Cell<Option<Instant>>,
+}
+
+/// Makes load and prints what it measured.
+pub(crate) fn run(arguments: &LoadArguments) -> Result<(), Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    let runtime = runtime.map_err(Failure::of("start the runtime"))?;
+    let measured = runtime.block_on(measure(arguments))?;
+    let json = serde_json::to_string(&measured).map_err(|error| Failure(error.to_string()))?;
+    println!("{json}");
+    Ok(())
+}
+
+async fn measure(arguments: &LoadArguments) -> Result<Measured, Failure> {
+    let times = Histogram::new_with_bounds(1_000, 100_000_000_000, 3);
+    let load = Rc::new(Load {
+        server: Server::new(arguments)?,
+        is_new: arguments.new,
+        schedule: Schedule::new(arguments.rate),
+        times: RefCell::new(times.map_err(|error| Failure(error.to_string()))?),
+        failed: Cell::new(0),
+        error: RefCell::new(None),
+        last_answer: Cell::new(None),
+    });
+    let mut connections = Vec::new();
+    for number in 0..arguments.connections {
+        connections.push(match arguments.new {
+            true => None,
+            false => {
+                let opened = timeout(GRACE, opened(&load, number)).await;
+                Some(opened.unwrap_or_else(|_| Err(Failure("no answer in time".to_owned())))?)
+            }
+        });
+    }
+    println!("ready");
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).map_err(Failure::of("read standard input"))?;
+
+    let begin = Instant::now();
+    load.schedule.start(begin, Duration::from_secs(arguments.seconds.into()));
+    let workers: Vec<_> = connections
+        .into_iter()
+        .enumerate()
+        .map(|(number, connection)| spawn_local(work(Rc::clone(&load), number, connection)))
+        .collect();
+    load.schedule.run().await.map_err(Failure::of("wait for the next request's time"))?;
+    let _ = timeout(GRACE, async {
+        for worker in workers {
+            let _ = worker.await;
+        }
+    })
+    .await;
+    Ok(load.measured(begin))
+}
+
+/// A connection that had an answer already.
+async fn opened(load: &Load, number: usize) -> Result<Connection, Failure> {
+    let doing = || Failure::of(format!("ask {}", load.server.address));
+    let mut connection = load.server.connect(number).await.map_err(doing())?;
+    connection.ask(&load.server.request).await.map_err(doing())?;
+    Ok(connection)
+}
+
+/// Sends requests until none is due any more.
+async fn work(load: Rc<Load>, number: usize, mut connection: Option<Connection>) {
+    while let Some(due) = load.schedule.next().await {
+        match request(&load, number, connection.take()).await {
+            Ok(kept) => {
+                connection = (!load.is_new).then_some(kept);
+                let now = Instant::now();
+                let nanos = u64::try_from(now.duration_since(due).as_nanos()).unwrap_or(u64::MAX);
+                load.times.borrow_mut().saturating_record(nanos);
+                load.last_answer.set(Some(now));
+            }
+            Err(error) => {
+                load.failed.set(load.failed.get() + 1);
+                load.error.borrow_mut().get_or_insert_with(|| error.to_string());
+            }
+        }
+    }
+}
+
+async fn request(
+    load: &Load,
+    number: usize,
+    connection: Option<Connection>,
+) -> std::io::Result<Connection> {
+    let mut connection = match connection {
+        Some(connection) => connection,
+        None => load.server.connect(number).await?,
+    };
+    connection.ask(&load.server.request).await?;
+    Ok(connection)
+}
+
+impl Load {
+    fn measured(&self, begin: Instant) -> Measured {
+        let times = self.times.borrow();
+        let micros = |quantile: f64| times.value_at_quantile(quantile) as f64 / 1_000.0;
+        let (answered, failed) = (times.len(), self.failed.get());
+        let end = self.last_answer.get().unwrap_or(begin);
+        Measured {
+            answered,
+            failed,
+            unanswered: self.schedule.taken().saturating_sub(answered + failed),
+            seconds: end.duration_since(begin).as_secs_f64(),
+            p50: micros(0.5),
+            p99: micros(0.99),
+            p999: micros(0.999),
+            error: self.error.borrow().clone(),
+        }
+    }
+}

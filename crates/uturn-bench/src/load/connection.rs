@@ -1,0 +1,257 @@
+//! A client of HTTP/1.1 that costs little: it looks at status and length and keeps nothing.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::IpBindAddressNoPort;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ClientConfig, Resumption};
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::arguments::LoadArguments;
+use crate::failure::Failure;
+
+/// The longest head of an answer.
+const HEAD: usize = 8 * 1024;
+
+/// How much of a body is read at a time.
+const PART: usize = 128 * 1024;
+
+/// The server that is asked, and how.
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    pub(super) request: Vec<u8>,
+    from: Vec<IpAddr>,
+    tls: Option<TlsConnector>,
+}
+
+impl Server {
+    pub(super) fn new(arguments: &LoadArguments) -> Result<Self, Failure> {
+        let close = if arguments.new { "Connection: close\r\n" } else { "" };
+        let request = format!(
+            "GET {} HTTP/1.1\r\nHost: bench.example\r\nUser-Agent: uturn-bench\r\n\
+             Accept: */*\r\n{close}\r\n",
+            arguments.path
+        );
+        let tls = arguments.tls.then(connector).transpose();
+        Ok(Self {
+            address: arguments.to,
+            request: request.into(),
+            from: arguments.from.clone(),
+            tls: tls.map_err(|error| Failure(format!("cannot speak TLS: {error}")))?,
+        })
+    }
+
+    /// Opens a connection from one of the clients' addresses.
+    ///
+    /// # Errors
+    /// When the server takes none.
+    pub(super) async fn connect(&self, number: usize) -> io::Result<Connection> {
+        let domain = Domain::for_address(self.address);
+        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        if let Some(turn) = number.checked_rem(self.from.len()) {
+            // A port is picked with the server's address known, so that there are enough of them.
+            setsockopt(&socket, IpBindAddressNoPort, &true)?;
+            socket.bind(&SocketAddr::new(self.from[turn], 0).into())?;
+        }
+        let stream = TcpSocket::from_std_stream(socket.into()).connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        let stream = match &self.tls {
+            None => Stream::Plain(stream),
+            Some(tls) => {
+                let name = ServerName::try_from("bench.example").map_err(io::Error::other)?;
+                Stream::Tls(Box::new(tls.connect(name, stream).await?))
+            }
+        };
+        Ok(Connection { stream, buffer: vec![0; HEAD] })
+    }
+}
+
+/// A connection to the server.
+pub(super) struct Connection {
+    stream: Stream,
+    buffer: Vec<u8>,
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Connection {
+    /// Sends the request and reads the answer to its end.
+    ///
+    /// # Errors
+    /// When the answer is not `200` with a length, or the connection ends before it does.
+    pub(super) async fn ask(&mut self, request: &[u8]) -> io::Result<()> {
+        self.stream.write_all(request).await?;
+        let mut filled = 0;
+        let (head, length) = loop {
+            let count = self.stream.read(&mut self.buffer[filled..]).await?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            filled += count;
+            if let Some(found) = read_head(&self.buffer[..filled])? {
+                break found;
+            }
+        };
+        let mut left = (head + length).saturating_sub(filled);
+        if left > self.buffer.len() {
+            self.buffer.resize(PART, 0);
+        }
+        while left > 0 {
+            let most = left.min(self.buffer.len());
+            let count = self.stream.read(&mut self.buffer[..most]).await?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            left -= count;
+        }
+        Ok(())
+    }
+}
+
+/// The length of an answer's head, and that of its body. Returns `None` if the head is not
+/// complete.
+fn read_head(bytes: &[u8]) -> io::Result<Option<(usize, usize)>> {
+    let Some(end) = bytes.windows(4).position(|part| part == b"\r\n\r\n") else {
+        return match bytes.len() {
+            HEAD.. => Err(io::Error::other("the answer's head is too long")),
+            _ => Ok(None),
+        };
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]);
+    let mut lines = head.split("\r\n");
+    let status = lines.next().unwrap_or_default();
+    if !status.starts_with("HTTP/1.1 200") {
+        return Err(io::Error::other(format!("answered {status}")));
+    }
+    let length = lines.find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+    });
+    match length {
+        Some(length) => Ok(Some((end + 4, length))),
+        None => Err(io::Error::other("the answer has no length")),
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
+/// TLS 1.3 in which every connection has a handshake of its own.
+fn connector() -> Result<TlsConnector, rustls::Error> {
+    let provider = Arc::new(ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate))
+        .with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    Ok(Arc::new(config).into())
+}
+
+/// Takes every certificate: who the server is does not matter here, and checking it would cost the
+/// client time.
+#[derive(Debug)]
+struct AnyCertificate;
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        ring::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_heads_of_good_answers_are_read() {
+        let whole = b"HTTP/1.1 200 OK\r\nServer: x\r\ncontent-length: 3\r\n\r\nabc";
+        assert_eq!(read_head(&whole[..20]).unwrap(), None);
+        assert_eq!(read_head(whole).unwrap(), Some((whole.len() - 3, 3)));
+        let failed = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n";
+        assert!(read_head(failed).unwrap_err().to_string().contains("503"));
+        assert!(read_head(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+}

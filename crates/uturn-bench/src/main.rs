@@ -1,0 +1,58 @@
+//! Measures the load balancer beside others: `cargo xtask bench lb`.
+//!
+//! **Owns** the comparison of `uturn lb run` with nginx and HAProxy: it starts all of them on the
+//! same cores of the same machine ([`contestant`]), loads them in turns ([`comparison`]), and
+//! prints what each could do and what it cost ([`table`]); and the client that makes the load
+//! ([`load`]), which runs as a process of its own.
+//!
+//! **Refuses** to be shipped, to know uturn's own types, and to send a packet that leaves the
+//! network namespaces that it makes ([`namespaces`]).
+//!
+//! **Start reading** at [`comparison`], then [`row`].
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to people")]
+
+#[cfg(target_os = "linux")]
+mod arguments;
+#[cfg(target_os = "linux")]
+mod comparison;
+#[cfg(target_os = "linux")]
+mod contestant;
+#[cfg(target_os = "linux")]
+mod failure;
+#[cfg(target_os = "linux")]
+mod load;
+#[cfg(target_os = "linux")]
+mod namespaces;
+#[cfg(target_os = "linux")]
+mod process;
+#[cfg(target_os = "linux")]
+mod row;
+#[cfg(target_os = "linux")]
+mod table;
+
+use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+fn main() -> ExitCode {
+    use arguments::Arguments;
+    use clap::Parser as _;
+
+    let ended = match Arguments::parse() {
+        Arguments::Lb(arguments) => comparison::run(&arguments),
+        Arguments::Load(arguments) => load::run(&arguments),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    eprintln!("error: the comparison needs Linux: it makes network namespaces");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,132 @@
+//! What is served, as the administrator sees it.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use uturn_model::Text;
+use uturn_model::ingress::PathKind;
+use uturn_model::lb::{self, ListenerProtocol};
+
+use crate::metrics::ProbeRecord;
+use crate::state::{Slot, Target};
+
+/// All listeners with their targets.
+#[derive(Debug, Default)]
+pub(crate) struct Overview {
+    pub(crate) listeners: Vec<ShownListener>,
+}
+
+/// A listener.
+#[derive(Debug)]
+pub(crate) struct ShownListener {
+    pub(crate) load_balancer: Text,
+    pub(crate) address: SocketAddr,
+    pub(crate) protocol: ListenerProtocol,
+    /// `None` if the kernel serves it.
+    pub(crate) slot: Option<Arc<Slot>>,
+    /// Those of the first rule, of the second, and so on.
+    pub(crate) targets: Vec<ShownTarget>,
+}
+
+/// A target of a rule.
+#[derive(Debug)]
+pub(crate) struct ShownTarget {
+    /// The rule's host and path; unique among the rules of the listener.
+    pub(crate) rule: Arc<str>,
+    /// Its address; unique among the targets of the rule.
+    pub(crate) name: String,
+    pub(crate) weight: u32,
+    pub(crate) probes: Arc<ProbeRecord>,
+    /// `None` if the kernel forwards to it.
+    pub(crate) state: Option<Arc<Target>>,
+}
+
+impl ShownListener {
+    /// A listener. What `previous` knows of a target from health checks goes on.
+    pub(crate) fn new(
+        load_balancer: &Text,
+        address: SocketAddr,
+        config: &lb::Listener,
+        slot: Option<Arc<Slot>>,
+        previous: &Overview,
+    ) -> Self {
+        let same = |other: &&Self| {
+            let transport = |protocol: ListenerProtocol| protocol.transport();
+            other.address == address && transport(other.protocol) == transport(config.protocol)
+        };
+        let known = previous.listeners.iter().find(same);
+        let is_probed = config.profile.health_check.is_some();
+        let probes = |rule: &str, name: &str| {
+            let known = known.filter(|_| is_probed).into_iter().flat_map(|known| &known.targets);
+            let mut same = known.filter(|target| *target.rule == *rule && target.name == name);
+            same.next().map_or_else(Arc::default, |target| Arc::clone(&target.probes))
+        };
+        let current = slot.as_ref().map(|slot| slot.current());
+        let (mut rules, mut targets) = (HashSet::new(), Vec::new());
+        for (place, rule) in config.rules.iter().enumerate() {
+            let name: Arc<str> = unique(&mut rules, rule_name(rule)).into();
+            let mut names = HashSet::new();
+            for (number, target) in rule.targets.iter().enumerate() {
+                let target_name = unique(&mut names, target.address.to_string());
+                targets.push(ShownTarget {
+                    probes: probes(&name, &target_name),
+                    rule: Arc::clone(&name),
+                    name: target_name,
+                    weight: target.weight,
+                    state: current
+                        .as_ref()
+                        .map(|now| Arc::clone(&now.rules[place].targets[number])),
+                });
+            }
+        }
+        let load_balancer = load_balancer.clone();
+        Self { load_balancer, address, protocol: config.protocol, slot, targets }
+    }
+
+    /// Whether it accepts connections. The kernel always does.
+    pub(crate) fn is_accepting(&self) -> bool {
+        self.slot.as_ref().is_none_or(|slot| slot.metrics.is_accepting())
+    }
+}
+
+impl ShownTarget {
+    /// Whether it may be picked, as far as health checks decide it.
+    pub(crate) fn is_alive(&self) -> bool {
+        match &self.state {
+            Some(target) => target.is_alive(),
+            None => self.probes.state().alive.unwrap_or(true),
+        }
+    }
+}
+
+/// The host and path of a rule; `*` for all hosts.
+fn rule_name(rule: &lb::Rule) -> String {
+    let host = rule.host.as_deref().unwrap_or("*");
+    match &rule.path {
+        None => host.to_owned(),
+        Some((path, PathKind::Exact)) => format!("{host}{path} (exact)"),
+        Some((path, _)) => format!("{host}{path}"),
+    }
+}
+
+/// A name that is not among `taken` yet.
+fn unique(taken: &mut HashSet<String>, name: String) -> String {
+    let numbered = (2..).map(|number| format!("{name}#{number}"));
+    let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
+    let free = free.unwrap_or(name);
+    taken.insert(free.clone());
+    free
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut taken = HashSet::new();
+        let names = ["a", "b", "a", "a"].map(|name| unique(&mut taken, name.into()));
+        assert_eq!(names, ["a", "b", "a#2", "a#3"]);
+    }
+}

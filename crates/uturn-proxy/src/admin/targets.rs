@@ -1,0 +1,63 @@
+//! `/targets`: what is known of each target.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use serde::Serialize;
+use uturn_lb::event::ProbeResult;
+
+use super::Known;
+use super::overview::{ShownListener, ShownTarget};
+use crate::timestamp::Clock;
+
+#[derive(Debug, Serialize)]
+struct Page<'a> {
+    targets: Vec<Row<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    load_balancer: &'a str,
+    listener: SocketAddr,
+    protocol: String,
+    rule: &'a str,
+    target: &'a str,
+    weight: u32,
+    alive: bool,
+    /// The latest health check.
+    probe: Option<ProbeResult>,
+    /// `null` unless it is left alone.
+    resting_until: Option<String>,
+    /// What it has under way; `null` where the kernel forwards.
+    open: Option<u64>,
+}
+
+/// The page, as JSON.
+pub(super) fn page(known: &Known) -> String {
+    let overview = known.overview.load();
+    let (clock, now) = (Clock::now(), Instant::now());
+    let rows = |listener| rows(listener, &clock, now);
+    let page = Page { targets: overview.listeners.iter().flat_map(rows).collect() };
+    let mut text = serde_json::to_string_pretty(&page).expect("strings and numbers only");
+    text.push('\n');
+    text
+}
+
+fn rows<'a>(listener: &'a ShownListener, clock: &Clock, now: Instant) -> Vec<Row<'a>> {
+    let row = |target: &'a ShownTarget| {
+        let rest_ends = target.state.as_ref().and_then(|state| state.rest_ends(now));
+        Row {
+            load_balancer: &listener.load_balancer,
+            listener: listener.address,
+            protocol: listener.protocol.to_string(),
+            rule: &target.rule,
+            target: &target.name,
+            weight: target.weight,
+            alive: target.is_alive(),
+            probe: target.probes.state().latest,
+            resting_until: rest_ends.map(|moment| clock.text(moment)),
+            open: target.state.as_ref().map(|state| state.open()),
+        }
+    };
+    listener.targets.iter().map(row).collect()
+}

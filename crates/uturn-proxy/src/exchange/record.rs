@@ -1,0 +1,236 @@
+//! What is known of a request until its answer has ended: then it is counted and logged.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use http::{Method, Request, Version};
+
+use super::service::Client;
+use crate::access_log::{Entry, Head};
+use crate::metrics::{AnsweredBy, Cut, Shard};
+use crate::request_body::BodyError;
+
+/// A request. When this is dropped it has ended.
+#[derive(Debug)]
+pub(crate) struct Record {
+    client: Rc<Client>,
+    began: Instant,
+    protocol: &'static str,
+    /// Whether the answer has no body, whatever its length says.
+    is_head: bool,
+    /// For the log, if there is one.
+    head: Option<Head>,
+    attempts: Cell<u32>,
+    /// The target that was tried last.
+    target: Cell<Option<SocketAddr>>,
+    received: Rc<Cell<u64>>,
+    answer: Option<Answer>,
+    why: Option<String>,
+}
+
+/// An answer whose head is there.
+#[derive(Debug)]
+struct Answer {
+    by: AnsweredBy,
+    status: u16,
+    first_byte: Duration,
+    /// Bytes of its body.
+    sent: u64,
+    /// Whether it took longer than its head.
+    is_long: bool,
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The client's connection ended first, unless something else happens.
+    Open,
+    Complete,
+    /// The target broke it off.
+    Broken,
+}
+
+impl Record {
+    /// A request that has just come in.
+    pub(super) fn begin<B>(client: &Rc<Client>, request: &Request<B>) -> Self {
+        let is_logged = client.worker.process.access_log.is_on();
+        Self {
+            client: Rc::clone(client),
+            began: Instant::now(),
+            protocol: name(request.version()),
+            is_head: request.method() == Method::HEAD,
+            head: is_logged.then(|| Head::of(request)),
+            attempts: Cell::new(0),
+            target: Cell::new(None),
+            received: Rc::default(),
+            answer: None,
+            why: None,
+        }
+    }
+
+    /// It is sent to a target.
+    pub(super) fn attempt(&self, target: SocketAddr) {
+        self.attempts.set(self.attempts.get() + 1);
+        self.target.set(Some(target));
+    }
+
+    /// Counts the bytes of its body.
+    pub(super) fn received(&self) -> Rc<Cell<u64>> {
+        Rc::clone(&self.received)
+    }
+
+    /// No target answers it, for this reason.
+    pub(super) fn explain(&mut self, why: &str) {
+        if self.head.is_some() && !why.is_empty() {
+            self.why = Some(why.to_owned());
+        }
+    }
+
+    /// Its answer's head is there.
+    pub(super) fn answer(&mut self, by: AnsweredBy, status: u16) {
+        let first_byte = self.began.elapsed();
+        self.answer =
+            Some(Answer { by, status, first_byte, sent: 0, is_long: false, end: End::Open });
+        if self.is_head {
+            self.complete();
+        }
+    }
+
+    /// The next part of its answer is on the way.
+    pub(super) fn send(&mut self, bytes: usize) {
+        if let Some(answer) = &mut self.answer {
+            // An answer of one part that was there with its head ends when that does: that saves
+            // a look at the clock.
+            answer.is_long |= answer.sent > 0;
+            answer.sent += bytes as u64;
+        }
+    }
+
+    /// Its answer's next part is not there yet.
+    pub(super) fn wait(&mut self) {
+        if let Some(answer) = &mut self.answer {
+            answer.is_long = true;
+        }
+    }
+
+    /// Its answer is complete.
+    pub(super) fn complete(&mut self) {
+        if let Some(answer) = &mut self.answer {
+            answer.end = End::Complete;
+        }
+    }
+
+    /// The target broke its answer off, for this reason.
+    pub(super) fn break_off(&mut self, why: BodyError) {
+        if let Some(answer) = &mut self.answer {
+            answer.end = End::Broken;
+        }
+        if self.head.is_some() {
+            self.why = Some(why.to_string());
+        }
+    }
+
+    /// Its connection has switched protocols and ended since, with so many bytes each way.
+    pub(crate) fn switched(&mut self, received: u64, sent: u64) {
+        self.received.set(self.received.get() + received);
+        if let Some(answer) = &mut self.answer {
+            answer.sent += sent;
+            answer.is_long = true;
+        }
+        self.complete();
+    }
+
+    fn shard(&self) -> &Shard {
+        self.client.shard()
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let received = self.received.get();
+        let (mut status, mut sent, mut first_byte) = (None, 0, None);
+        let total = match &self.answer {
+            None => self.began.elapsed(),
+            Some(answer) => {
+                (status, sent) = (Some(answer.status), answer.sent);
+                first_byte = Some(answer.first_byte);
+                match answer.end == End::Complete && !answer.is_long {
+                    true => answer.first_byte,
+                    false => self.began.elapsed(),
+                }
+            }
+        };
+        let by = self.answer.as_ref().map_or(AnsweredBy::Target, |answer| answer.by);
+        self.shard().answer(by, status);
+        self.shard().pass(received, sent);
+        if let Some(first_byte) = first_byte {
+            self.shard().time(first_byte, total);
+        }
+        let cut = match self.answer.as_ref().map(|answer| answer.end) {
+            Some(End::Open) => Some(Cut::Client),
+            Some(End::Broken) => Some(Cut::Target),
+            Some(End::Complete) | None => None,
+        };
+        if let Some(cut) = cut {
+            self.shard().cut(cut);
+        }
+        let Some(head) = self.head.take() else { return };
+        let is_gone = self.answer.is_none() || cut == Some(Cut::Client);
+        let why = self
+            .why
+            .take()
+            .or_else(|| is_gone.then(|| "the client's connection ended first".into()));
+        let client = &self.client;
+        client.worker.process.access_log.log(Box::new(Entry {
+            began: self.began,
+            listener: client.listener.address,
+            client: client.address,
+            connection: client.connection,
+            protocol: self.protocol,
+            head: Some(head),
+            status,
+            received,
+            sent,
+            target: self.target.get(),
+            attempts: self.attempts.get(),
+            first_byte,
+            total,
+            why,
+        }));
+    }
+}
+
+/// Counts and logs the answer to a request that could not be read.
+pub(crate) fn record_unreadable(client: &Client, status: u16, why: &str) {
+    client.shard().answer(AnsweredBy::LoadBalancer, Some(status));
+    let log = &client.worker.process.access_log;
+    if !log.is_on() {
+        return;
+    }
+    log.log(Box::new(Entry {
+        began: Instant::now(),
+        listener: client.listener.address,
+        client: client.address,
+        connection: client.connection,
+        protocol: "HTTP",
+        head: None,
+        status: Some(status),
+        received: 0,
+        sent: 0,
+        target: None,
+        attempts: 0,
+        first_byte: None,
+        total: Duration::ZERO,
+        why: Some(why.to_owned()),
+    }));
+}
+
+fn name(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2",
+        _ => "HTTP/1.1",
+    }
+}

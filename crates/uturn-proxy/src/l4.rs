@@ -1,0 +1,133 @@
+//! Layer 4: TCP and UDP listeners that the kernel forwards.
+//!
+//! A thread programs the table of [`uturn_lb::nft`]: when the configuration changes, when health
+//! checks decide something, and when the process stops. Connections keep their targets meanwhile,
+//! since conntrack has them.
+
+mod conntrack;
+mod endings;
+mod forwarder;
+mod nft;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use uturn_lb::config::ListenerSettings;
+use uturn_lb::nft::Forwarded;
+use uturn_model::Protocol;
+use uturn_model::lb::{Listener, ListenerProtocol};
+
+use self::forwarder::Forwarder;
+use crate::error::StartError;
+use crate::process::Process;
+
+/// The thread that programs the kernel. When this is dropped, it deletes the table.
+#[derive(Debug)]
+pub(crate) struct Layer4 {
+    commands: Sender<Command>,
+    handle: Option<JoinHandle<()>>,
+}
+
+/// A target of a listener that the kernel forwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Endpoint {
+    listener: SocketAddr,
+    transport: Protocol,
+    target: SocketAddr,
+}
+
+#[derive(Debug)]
+enum Command {
+    /// Serve these listeners, and end connections to targets that are no more after this time.
+    Load(Vec<Forwarded>, Duration, SyncSender<Result<(), StartError>>),
+    /// A target is alive or dead.
+    Health(Endpoint, bool),
+    /// Let nothing new in, and delete the table when what is open has ended or this time is over.
+    Stop(Duration),
+}
+
+/// Takes the results of health checks.
+#[derive(Clone, Debug)]
+pub(crate) struct HealthReports(Sender<Command>);
+
+impl Layer4 {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub(crate) fn start(process: Arc<Process>) -> Result<Self, StartError> {
+        let (commands, receiver) = channel();
+        let handle = thread::Builder::new()
+            .name("layer 4".into())
+            .spawn(move || Forwarder::new(process).run(&receiver))
+            .map_err(|source| StartError { doing: "start layer 4".into(), source })?;
+        Ok(Self { commands, handle: Some(handle) })
+    }
+
+    /// Serves these listeners, and no others. What is known of the health of targets stays.
+    ///
+    /// # Errors
+    /// When the kernel does not take them; then nothing changes.
+    pub(crate) fn load(
+        &self,
+        listeners: Vec<Forwarded>,
+        drain: Duration,
+    ) -> Result<(), StartError> {
+        let (answer, answers) = sync_channel(1);
+        let gone = |_| StartError {
+            doing: "set up layer 4".into(),
+            source: io::Error::other("its thread has ended"),
+        };
+        self.commands.send(Command::Load(listeners, drain, answer)).map_err(|_| gone(()))?;
+        answers.recv().map_err(|_| gone(()))?
+    }
+
+    /// Where results of health checks go.
+    pub(crate) fn health_reports(&self) -> HealthReports {
+        HealthReports(self.commands.clone())
+    }
+
+    /// Lets nothing new in. What is open may take this long to end; then the table is deleted.
+    pub(crate) fn stop(&self, drain: Duration) {
+        // The thread is gone only if it was stopped already.
+        let _ = self.commands.send(Command::Stop(drain));
+    }
+}
+
+impl Drop for Layer4 {
+    fn drop(&mut self) {
+        self.stop(Duration::ZERO);
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
+    }
+}
+
+impl HealthReports {
+    /// Reports that a target is alive or dead.
+    pub(crate) fn report(
+        &self,
+        listener: SocketAddr,
+        transport: Protocol,
+        target: SocketAddr,
+        alive: bool,
+    ) {
+        let endpoint = Endpoint { listener, transport, target };
+        // The thread is gone only when everything stops.
+        let _ = self.0.send(Command::Health(endpoint, alive));
+    }
+}
+
+/// Whether the kernel forwards a listener's packets, instead of this process its connections. A
+/// PROXY header is data, which the kernel neither reads nor adds.
+pub(crate) fn is_in_kernel(listener: &Listener, settings: &ListenerSettings) -> bool {
+    match listener.protocol {
+        ListenerProtocol::Udp => true,
+        ListenerProtocol::Tcp => settings.proxy_from.is_empty() && settings.proxy_to.is_none(),
+        ListenerProtocol::TcpSsl | ListenerProtocol::Http | ListenerProtocol::Https => false,
+    }
+}

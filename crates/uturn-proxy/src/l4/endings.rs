@@ -1,0 +1,69 @@
+//! Targets whose connections are to end.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::Endpoint;
+
+/// Targets that were removed, and when their connections end.
+#[derive(Debug, Default)]
+pub(super) struct Endings(HashMap<Endpoint, Instant>);
+
+impl Endings {
+    /// Records a change of targets: those that are no more have this long, and those that are
+    /// back stay.
+    pub(super) fn record(
+        &mut self,
+        before: &[Endpoint],
+        after: &[Endpoint],
+        now: Instant,
+        drain: Duration,
+    ) {
+        self.0.retain(|endpoint, _| !after.contains(endpoint));
+        for endpoint in before.iter().filter(|endpoint| !after.contains(endpoint)) {
+            self.0.entry(*endpoint).or_insert(now + drain);
+        }
+    }
+
+    /// When connections end next. Returns `None` if none do.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.values().min().copied()
+    }
+
+    /// Takes out the targets whose time is over.
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Endpoint> {
+        self.0.extract_if(|_, at| *at <= now).map(|(endpoint, _)| endpoint).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_model::Protocol;
+
+    use super::*;
+
+    fn endpoint(target: &str) -> Endpoint {
+        Endpoint {
+            listener: "10.0.0.200:80".parse().unwrap(),
+            transport: Protocol::Tcp,
+            target: target.parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_removed_target_has_its_time_and_one_that_is_back_stays() {
+        let (a, b) = (endpoint("10.0.0.11:80"), endpoint("10.0.0.12:80"));
+        let now = Instant::now();
+        let second = Duration::from_secs(1);
+        let mut endings = Endings::default();
+        assert_eq!(endings.next(), None);
+        endings.record(&[a, b], &[], now, 2 * second);
+        // Its time is not prolonged.
+        endings.record(&[a], &[], now + second, 2 * second);
+        assert_eq!(endings.next(), Some(now + 2 * second));
+        endings.record(&[], &[b], now + second, 2 * second);
+        assert_eq!(endings.take_due(now + second), []);
+        assert_eq!(endings.take_due(now + 2 * second), [a]);
+        assert_eq!(endings.next(), None);
+    }
+}

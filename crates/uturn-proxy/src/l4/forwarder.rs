@@ -1,0 +1,223 @@
+//! Keeps the kernel's table as the configuration and the health of targets say.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use uturn_lb::event::Event;
+use uturn_lb::nft::{Forwarded, Ruleset, deletion};
+use uturn_model::{Family, Protocol};
+
+use super::conntrack::{Connection, Conntrack};
+use super::endings::Endings;
+use super::{Command, Endpoint, nft};
+use crate::error::StartError;
+use crate::process::Process;
+
+/// When a change is tried again that the kernel did not take.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How often open connections are counted while the process stops.
+const COUNT: Duration = Duration::from_millis(100);
+
+/// How long to wait when nothing is due.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// The table, and what it should be.
+#[derive(Debug)]
+pub(super) struct Forwarder {
+    process: Arc<Process>,
+    listeners: Vec<Forwarded>,
+    /// What the kernel has; `None` before the first listener.
+    loaded: Option<Ruleset>,
+    /// When the table is programmed, if it is not as it should be.
+    due: Option<Instant>,
+    endings: Endings,
+    /// Targets of UDP listeners that died. Their flows go to others at once, because a client sees
+    /// no connection break and sends on.
+    dead: Vec<Endpoint>,
+}
+
+impl Forwarder {
+    pub(super) fn new(process: Arc<Process>) -> Self {
+        Self {
+            process,
+            listeners: Vec::new(),
+            loaded: None,
+            due: None,
+            endings: Endings::default(),
+            dead: Vec::new(),
+        }
+    }
+
+    /// Follows commands until one says to stop.
+    pub(super) fn run(mut self, commands: &Receiver<Command>) {
+        let drain = loop {
+            let next = self.due.into_iter().chain(self.endings.next()).min();
+            let wait = next.map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));
+            match commands.recv_timeout(wait) {
+                Ok(Command::Load(listeners, drain, answer)) => {
+                    // It waits for the answer.
+                    let _ = answer.send(self.load(listeners, drain));
+                }
+                // The next round programs what all results together say.
+                Ok(Command::Health(endpoint, alive)) => self.set_alive(endpoint, alive),
+                Ok(Command::Stop(drain)) => break drain,
+                Err(RecvTimeoutError::Disconnected) => break Duration::ZERO,
+                Err(RecvTimeoutError::Timeout) => self.act(),
+            }
+        };
+        self.stop(drain);
+    }
+
+    /// Serves other listeners.
+    fn load(&mut self, mut listeners: Vec<Forwarded>, drain: Duration) -> Result<(), StartError> {
+        let failed = |source| StartError { doing: "set up layer 4".into(), source };
+        if listeners.is_empty() && self.loaded.is_none() {
+            return Ok(());
+        }
+        let known: HashMap<Endpoint, bool> = self.listeners.iter().flat_map(endpoints).collect();
+        for listener in &mut listeners {
+            // Until something is decided, a target counts as alive.
+            let alive = |(endpoint, _)| known.get(&endpoint).copied().unwrap_or(true);
+            listener.alive = endpoints(listener).map(alive).collect();
+        }
+        for family in Family::BOTH {
+            if listeners.iter().any(|listener| Family::of(listener.vip) == family) {
+                nft::check_forwarding(family).map_err(failed)?;
+            }
+        }
+        let before = std::mem::replace(&mut self.listeners, listeners);
+        if let Err(error) = self.program() {
+            self.listeners = before;
+            return Err(failed(error));
+        }
+        self.due = None;
+        let all = |listeners: &[Forwarded]| -> Vec<Endpoint> {
+            listeners.iter().flat_map(endpoints).map(|(endpoint, _)| endpoint).collect()
+        };
+        self.endings.record(&all(&before), &all(&self.listeners), Instant::now(), drain);
+        Ok(())
+    }
+
+    fn set_alive(&mut self, endpoint: Endpoint, alive: bool) {
+        for listener in &mut self.listeners {
+            if (listener.address(), listener.transport()) != (endpoint.listener, endpoint.transport)
+            {
+                continue;
+            }
+            let targets: Vec<_> = listener.targets().collect();
+            for (known, target) in listener.alive.iter_mut().zip(targets) {
+                if target == endpoint.target && *known != alive {
+                    *known = alive;
+                    self.due = Some(Instant::now());
+                }
+            }
+        }
+        self.dead.retain(|dead| *dead != endpoint);
+        if !alive && endpoint.transport == Protocol::Udp {
+            self.dead.push(endpoint);
+        }
+    }
+
+    /// Does what is due.
+    fn act(&mut self) {
+        let now = Instant::now();
+        if self.due.is_some_and(|at| at <= now) {
+            match self.program() {
+                Ok(()) => {
+                    self.due = None;
+                    let dead = std::mem::take(&mut self.dead);
+                    self.end(&dead);
+                }
+                Err(error) => {
+                    self.due = Some(now + AGAIN);
+                    self.report(&error);
+                }
+            }
+        }
+        let ended = self.endings.take_due(now);
+        self.end(&ended);
+    }
+
+    /// Makes the table what it should be.
+    fn program(&mut self) -> io::Result<()> {
+        let wanted = Ruleset::new(&self.listeners).map_err(io::Error::other)?;
+        let text = match &self.loaded {
+            None => Some(wanted.text()),
+            Some(loaded) => wanted.change_from(loaded),
+        };
+        if let Some(text) = text {
+            nft::load(text)?;
+        }
+        self.loaded = Some(wanted);
+        Ok(())
+    }
+
+    /// Ends all connections to targets.
+    fn end(&self, endpoints: &[Endpoint]) {
+        if endpoints.is_empty() {
+            return;
+        }
+        let endpoints: HashSet<&Endpoint> = endpoints.iter().collect();
+        let is_meant = |connection: &Connection| endpoints.contains(&connection.endpoint);
+        let ended = Conntrack::open().and_then(|mut conntrack| {
+            let meant: Vec<_> = conntrack.connections()?.into_iter().filter(is_meant).collect();
+            meant.iter().try_for_each(|connection| conntrack.delete(connection))
+        });
+        if let Err(error) = ended {
+            self.report(&error);
+        }
+    }
+
+    fn report(&self, error: &io::Error) {
+        self.process.report_change(&Event::NotProgrammed { why: error.to_string() });
+    }
+
+    /// Lets open connections end, and deletes the table.
+    fn stop(self, drain: Duration) {
+        let Some(loaded) = &self.loaded else { return };
+        let end = Instant::now() + drain;
+        if !drain.is_zero()
+            && let Some(text) = loaded.closed().change_from(loaded)
+        {
+            if let Err(error) = nft::load(text) {
+                self.report(&error);
+            }
+            while self.has_open_connections() && Instant::now() < end {
+                thread::sleep(COUNT.min(end.saturating_duration_since(Instant::now())));
+            }
+        }
+        if let Err(error) = nft::load(deletion()) {
+            self.report(&error);
+        }
+    }
+
+    /// Whether a TCP connection is open. Flows of UDP have no end that conntrack sees.
+    fn has_open_connections(&self) -> bool {
+        let ours: Vec<_> = self.listeners.iter().map(|l| (l.address(), l.transport())).collect();
+        let is_open = |connection: &Connection| {
+            let Endpoint { listener, transport, .. } = connection.endpoint;
+            connection.is_open && ours.contains(&(listener, transport))
+        };
+        let connections = Conntrack::open().and_then(|mut conntrack| conntrack.connections());
+        match connections {
+            Ok(connections) => connections.iter().any(is_open),
+            Err(error) => {
+                self.report(&error);
+                false
+            }
+        }
+    }
+}
+
+/// Each target with its health.
+fn endpoints(forwarded: &Forwarded) -> impl Iterator<Item = (Endpoint, bool)> {
+    let (listener, transport) = (forwarded.address(), forwarded.transport());
+    let endpoint = move |target| Endpoint { listener, transport, target };
+    let alive = forwarded.alive.iter().copied().chain(std::iter::repeat(true));
+    forwarded.targets().map(endpoint).zip(alive)
+}

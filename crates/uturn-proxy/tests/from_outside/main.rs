@@ -1,0 +1,17 @@
+//! The data plane as clients and targets meet it that break, stall, abuse and confuse it.
+//!
+//! Everything happens on the loopback interface. `UTURN_CHAOS=N` makes the runs whose length is
+//! arbitrary N times as long.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
+
+mod abuse;
+mod faults;
+mod frames;
+mod grpc;
+mod life;
+mod messages;
+mod smuggling;
+mod support;
+#[path = "../tls_client/mod.rs"]
+mod tls_client;

@@ -1,0 +1,377 @@
+//! Layer 4 with real connections: a client, the load balancer and targets in network namespaces
+//! of their own.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
+
+mod network;
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use uturn_lb::cloud::tke::profile::clb;
+use uturn_lb::config::{Config, ProxyVersion};
+use uturn_lb::event::Event;
+use uturn_model::lb::{
+    HealthCheck, Layer, Listener, ListenerProtocol, ProbeSource, Rule, Scheduler, Scope, Source,
+    Target, TargetKind,
+};
+use uturn_model::network::{SecurityGroup, SecurityRule};
+use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Origin, Port};
+use uturn_proxy::{Detail, Observer, Server, StartError};
+use uturn_testing::{Requirement, in_a_namespace, skip};
+
+use network::{CHANGE, Network, Space, VIP, VIP_6};
+
+/// The network, or `None` where this machine cannot have it.
+fn network(targets: usize) -> Option<Network> {
+    match in_a_namespace("nft list tables", "") {
+        Ok(_) => Some(Network::new(targets)),
+        Err(why) => {
+            skip(Requirement::Nft, "layer 4 with real connections", why);
+            None
+        }
+    }
+}
+
+/// A listener of the VIP with targets of these numbers and weights.
+fn listener(protocol: ListenerProtocol, vip: &str, targets: &[(usize, u32)]) -> LoadBalancer {
+    let service = NamespacedName::new("shop", "api").unwrap();
+    let target = |(number, weight): &(usize, u32)| {
+        let address = match vip {
+            VIP => format!("10.2.{number}.2:80"),
+            _ => format!("[fd00:2:{number}::2]:80"),
+        };
+        let kind = TargetKind::NodePort(format!("t{number}").parse().unwrap());
+        Target { address: address.parse().unwrap(), weight: *weight, kind }
+    };
+    let rule = Rule {
+        host: None,
+        path: None,
+        service: service.clone(),
+        owner: ObjectRef::namespaced(ObjectKind::Service, &service),
+        targets: targets.iter().map(target).collect(),
+        redirect: None,
+    };
+    let mut profile = clb(Layer::L4);
+    profile.health_check = None;
+    LoadBalancer {
+        name: "lb".into(),
+        vip: vip.parse().unwrap(),
+        scope: Scope::Private,
+        security_groups: Vec::new(),
+        listeners: vec![Listener {
+            port: Port::new(80).unwrap(),
+            protocol,
+            profile,
+            rules: vec![rule],
+        }],
+    }
+}
+
+fn tcp(targets: &[(usize, u32)]) -> Config {
+    Config::plain(vec![listener(ListenerProtocol::Tcp, VIP, targets)])
+}
+
+fn first(config: &mut Config) -> &mut Listener {
+    &mut config.load_balancers[0].load_balancer.listeners[0]
+}
+
+/// A load balancer that serves in the network.
+struct Balancer<'n> {
+    space: &'n Space,
+    server: Option<Server>,
+    events: Receiver<Event>,
+}
+
+impl<'n> Balancer<'n> {
+    fn start(network: &'n Network, config: &Config) -> Self {
+        Self::try_start(&network.balancer, config).unwrap()
+    }
+
+    fn try_start(space: &'n Space, config: &Config) -> Result<Self, StartError> {
+        let (sender, events) = channel();
+        let sender = Mutex::new(sender);
+        let observer: Observer = Arc::new(move |event: &Event| {
+            let _ = sender.lock().unwrap().send(event.clone());
+        });
+        let server = Some(space.run(|| Server::start(config, observer, Detail::Connections))?);
+        Ok(Self { space, server, events })
+    }
+
+    fn reload(&mut self, config: &Config) {
+        let server = self.server.as_mut().unwrap();
+        self.space.run(|| server.reload(config)).unwrap();
+    }
+
+    /// Waits until a target is alive or dead.
+    fn await_health(&self, target: SocketAddr, wanted: bool) {
+        loop {
+            match self.events.recv_timeout(CHANGE).unwrap() {
+                Event::Health { target: of, alive, .. } if (of, alive) == (target, wanted) => {
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn tables(&self) -> String {
+        self.space.sh("nft list tables")
+    }
+}
+
+/// Waits until something is so.
+fn await_that(mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + CHANGE;
+    while !is_so() {
+        assert!(Instant::now() < end, "it never was so");
+        thread::yield_now();
+    }
+}
+
+const TCP: &str = "10.9.9.9:80";
+const TCP_6: &str = "[fd00:9::9]:80";
+
+#[test]
+fn turns_are_even_and_the_source_is_kept() {
+    let Some(network) = network(3) else { return };
+    let all = &[(1, 10), (2, 10), (3, 10)];
+    let config = Config::plain(vec![
+        listener(ListenerProtocol::Tcp, VIP, all),
+        listener(ListenerProtocol::Udp, VIP, all),
+        listener(ListenerProtocol::Tcp, VIP_6, all),
+        listener(ListenerProtocol::Udp, VIP_6, all),
+    ]);
+    let balancer = Balancer::start(&network, &config);
+    let client = &network.client;
+    assert_eq!(client.targets(6, TCP), "t1 t2 t3 t1 t2 t3");
+    assert_eq!(client.targets(6, TCP_6), "t1 t2 t3 t1 t2 t3");
+    assert_eq!(client.datagrams(6, "0.0.0.0", TCP), "t1 t2 t3 t1 t2 t3");
+    assert_eq!(client.datagrams(6, "::", TCP_6), "t1 t2 t3 t1 t2 t3");
+    assert_eq!(client.connect(TCP).unwrap().client(), "10.1.0.2");
+    assert_eq!(client.connect(TCP_6).unwrap().client(), "fd00:1::2");
+    // A client on the same machine takes turns, too.
+    assert_eq!(network.balancer.targets(3, TCP), "t2 t3 t1");
+    // A flow of datagrams stays with its target.
+    let flow = client.datagram_socket("0.0.0.0");
+    assert_eq!([(); 3].map(|()| client.ask(&flow, TCP)), ["t1", "t1", "t1"]);
+    drop(balancer);
+}
+
+#[test]
+fn turns_are_as_weights_say() {
+    let Some(network) = network(3) else { return };
+    let _balancer = Balancer::start(&network, &tcp(&[(1, 20), (2, 10), (3, 0)]));
+    assert_eq!(network.client.targets(6, TCP), "t1 t2 t1 t1 t2 t1");
+    // Clients with a target's address meet the others.
+    assert_eq!(network.targets[0].space.targets(2, TCP), "t2 t2");
+    assert_eq!(network.targets[1].space.targets(2, TCP), "t1 t1");
+    assert_eq!(network.targets[2].space.targets(3, TCP), "t1 t2 t1");
+}
+
+#[test]
+fn a_target_is_not_sent_to_itself() {
+    let Some(network) = network(3) else { return };
+    let all = &[(1, 10), (2, 10), (3, 10)];
+    let v6 = listener(ListenerProtocol::Tcp, VIP_6, all);
+    let config = Config::plain(vec![listener(ListenerProtocol::Tcp, VIP, all), v6]);
+    let mut balancer = Balancer::start(&network, &config);
+    assert_eq!(network.targets[0].space.targets(4, TCP), "t2 t3 t2 t3");
+    assert_eq!(network.targets[1].space.targets(4, TCP), "t3 t1 t3 t1");
+    assert_eq!(network.targets[2].space.targets(4, TCP_6), "t1 t2 t1 t2");
+    balancer.reload(&tcp(&[(1, 10)]));
+    assert_eq!(network.targets[0].space.targets(1, TCP), "none");
+    assert_eq!(network.client.targets(1, TCP), "t1");
+    balancer.reload(&tcp(&[]));
+    assert_eq!(network.client.targets(1, TCP), "none");
+}
+
+#[test]
+fn a_source_is_replaced_and_a_hash_of_it_picks() {
+    let Some(network) = network(3) else { return };
+    let all = &[(1, 10), (2, 10), (3, 10)];
+    let mut config = Config::plain(vec![
+        listener(ListenerProtocol::Tcp, VIP, all),
+        listener(ListenerProtocol::Tcp, VIP_6, all),
+    ]);
+    for (served, range) in config.load_balancers.iter_mut().zip(["10.7.0.0/24", "fd00:7::/64"]) {
+        let profile = &mut served.load_balancer.listeners[0].profile;
+        profile.source = Source::Replaced(range.parse().unwrap());
+        profile.scheduler = Scheduler::SourceHash;
+    }
+    let _balancer = Balancer::start(&network, &config);
+    let (v4, v6) = (network.client.connect(TCP).unwrap(), network.client.connect(TCP_6).unwrap());
+    assert_eq!((v4.client(), v6.client()), ("10.7.0.1", "fd00:7::1"));
+    assert_eq!(network.client.targets(3, TCP), [v4.target(); 3].join(" "));
+    assert_eq!(network.client.targets(3, TCP_6), [v6.target(); 3].join(" "));
+    // No target is sent to itself.
+    for (number, target) in network.targets.iter().enumerate() {
+        let own = format!("t{}", number + 1);
+        assert_ne!(target.space.connect(TCP).unwrap().target(), own);
+        assert_ne!(target.space.connect(TCP_6).unwrap().target(), own);
+    }
+}
+
+#[test]
+fn a_dead_target_is_left_out() {
+    let Some(network) = network(2) else { return };
+    let all = &[(1, 10), (2, 10)];
+    let mut config = Config::plain(vec![
+        listener(ListenerProtocol::Tcp, VIP, all),
+        listener(ListenerProtocol::Udp, VIP, all),
+    ]);
+    let check = HealthCheck {
+        source: ProbeSource::Vip,
+        interval: Duration::from_millis(100),
+        timeout: Duration::from_secs(1),
+        rise: 1,
+        fall: 1,
+    };
+    for served in &mut config.load_balancers {
+        served.load_balancer.listeners[0].profile.health_check = Some(check.clone());
+        served.listeners[0].rules = vec![uturn_lb::config::RuleSettings {
+            probe: Some(uturn_lb::config::Probe::Exchange {
+                send: b"?".into(),
+                expect: b"t".into(),
+            }),
+            ..Default::default()
+        }];
+    }
+    let balancer = Balancer::start(&network, &config);
+    balancer.await_health("10.2.1.2:80".parse().unwrap(), true);
+    let client = &network.client;
+    let flow = client.datagram_socket("0.0.0.0");
+    // Whichever has the turn, the flow is with the first target in the end.
+    await_that(|| client.datagrams(1, "0.0.0.0", TCP) == "t2");
+    assert_eq!(client.ask(&flow, TCP), "t1");
+    let mut open = client.connect(TCP).unwrap();
+    network.targets[0].stop();
+    balancer.await_health("10.2.1.2:80".parse().unwrap(), false);
+    await_that(|| client.targets(4, TCP) == "t2 t2 t2 t2");
+    // The flow goes on with the other target; an open connection stays where it is.
+    await_that(|| client.ask(&flow, TCP) == "t2");
+    assert!(open.is_open());
+}
+
+#[test]
+fn a_change_of_targets_breaks_no_connection_until_its_time_is_over() {
+    let Some(network) = network(3) else { return };
+    let mut config = tcp(&[(1, 10), (2, 10)]);
+    let mut balancer = Balancer::start(&network, &config);
+    let client = &network.client;
+    let mut open = client.connect(TCP).unwrap();
+    assert_eq!(open.target(), "t1");
+    let mut stays = client.connect(TCP).unwrap();
+    config = tcp(&[(2, 10), (3, 10)]);
+    config.process.drain = Duration::from_secs(600);
+    balancer.reload(&config);
+    assert_eq!(client.targets(4, TCP), "t2 t3 t2 t3");
+    assert!(open.is_open());
+    // Another listener replaces the whole table.
+    let udp = listener(ListenerProtocol::Udp, VIP, &[(1, 10)]);
+    let mut more = Config::plain(vec![listener(ListenerProtocol::Tcp, VIP, &[(2, 10)]), udp]);
+    more.process.drain = Duration::from_secs(600);
+    balancer.reload(&more);
+    assert!(open.is_open());
+    assert!(stays.is_open());
+    // The first is back, and goes for good.
+    balancer.reload(&tcp(&[(1, 10), (2, 10)]));
+    assert!(open.is_open());
+    let mut config = tcp(&[(2, 10)]);
+    config.process.drain = Duration::from_millis(1);
+    balancer.reload(&config);
+    await_that(|| !open.is_open());
+    assert!(stays.is_open());
+}
+
+#[test]
+fn nothing_is_left_when_it_stops_and_leftovers_are_replaced() {
+    let Some(network) = network(1) else { return };
+    network.balancer.sh("nft 'table inet uturn_lb { chain left { type nat hook prerouting priority -150; drop; }; }'");
+    network.balancer.sh("nft 'table inet other { }'");
+    let mut balancer = Balancer::start(&network, &tcp(&[(1, 10)]));
+    assert_eq!(network.client.targets(1, TCP), "t1");
+    balancer.server.take().unwrap().stop(Duration::ZERO);
+    assert_eq!(balancer.tables(), "table inet other\n");
+    assert!(network.client.connect(TCP).is_none());
+    // What is dropped without being stopped leaves nothing either.
+    drop(Balancer::start(&network, &tcp(&[(1, 10)])));
+    assert_eq!(balancer.tables(), "table inet other\n");
+}
+
+#[test]
+fn what_is_open_ends_before_it_stops() {
+    let Some(network) = network(1) else { return };
+    let mut balancer = Balancer::start(&network, &tcp(&[(1, 10)]));
+    let mut open = network.client.connect(TCP).unwrap();
+    let server = balancer.server.take().unwrap();
+    let stops = thread::spawn(move || server.stop(Duration::from_secs(600)));
+    await_that(|| network.client.connect(TCP).is_none());
+    assert!(open.is_open());
+    drop(open);
+    stops.join().unwrap();
+    assert_eq!(balancer.tables(), "");
+}
+
+#[test]
+fn groups_and_limits_turn_clients_away() {
+    let Some(network) = network(2) else { return };
+    let mut config = tcp(&[(1, 10), (2, 10)]);
+    let rule = |accept, peer: &str| SecurityRule {
+        accept,
+        protocol: None,
+        ports: None,
+        peer: Some(peer.parse().unwrap()),
+        origin: Origin::file("lb.yaml"),
+    };
+    config.load_balancers[0].load_balancer.security_groups = vec!["web".into()];
+    config.security_groups = vec![SecurityGroup {
+        name: "web".into(),
+        inbound: vec![rule(false, "10.2.2.0/24"), rule(true, "10.0.0.0/8")],
+        outbound: Vec::new(),
+        origin: Origin::file("lb.yaml"),
+    }];
+    config.load_balancers[0].listeners[0].limits.connections_per_client = Some(2);
+    config.load_balancers[0].listeners[0].limits.connections = Some(3);
+    let mut balancer = Balancer::start(&network, &config);
+    let client = &network.client;
+    assert!(network.targets[1].space.connect(TCP).is_none(), "a group keeps it out");
+    let open = [client.connect(TCP), client.connect(TCP)];
+    assert!(open.iter().all(Option::is_some));
+    assert!(client.connect(TCP).is_none(), "it has two");
+    let third = network.targets[0].space.connect(TCP);
+    assert!(third.is_some());
+    assert!(network.targets[0].space.connect(TCP).is_none(), "there are three");
+    config.load_balancers[0].listeners[0].limits = Default::default();
+    config.load_balancers[0].listeners[0].limits.connections_per_second = Some(1);
+    balancer.reload(&config);
+    assert!(client.targets(5, TCP).contains("none"));
+}
+
+#[test]
+fn a_proxy_header_makes_it_the_process_that_forwards() {
+    let Some(network) = network(1) else { return };
+    let mut config = tcp(&[(1, 10)]);
+    first(&mut config).profile.source = Source::Replaced("10.9.9.9/32".parse().unwrap());
+    config.load_balancers[0].listeners[0].proxy_to = Some(ProxyVersion::V1);
+    let balancer = Balancer::start(&network, &config);
+    assert_eq!(balancer.tables(), "");
+    let mut connection = network.client.connect(TCP).unwrap();
+    assert_eq!((connection.target(), connection.client()), ("t1", VIP));
+    // The target sends back what it got.
+    let header = connection.read_line().unwrap();
+    assert!(header.starts_with("PROXY TCP4 10.1.0.2 10.9.9.9 "), "{header}");
+}
+
+#[test]
+fn a_machine_that_does_not_forward_is_refused() {
+    let Some(network) = network(1) else { return };
+    network.balancer.sh("sysctl -qw net.ipv4.ip_forward=0");
+    let why = Balancer::try_start(&network.balancer, &tcp(&[(1, 10)])).err().unwrap();
+    let expected = "cannot set up layer 4: this machine does not forward packets: \
+                    set it up with sysctl -w net.ipv4.ip_forward=1";
+    assert_eq!(why.to_string(), expected);
+}

@@ -1,0 +1,276 @@
+//! A client, the load balancer and targets, each in a network namespace of its own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::SockRef;
+
+/// How long an answer may take, and how long a test waits to see that there is none.
+const ANSWER: Duration = Duration::from_secs(2);
+const SILENCE: Duration = Duration::from_millis(300);
+
+/// How long a change may take to arrive.
+pub(crate) const CHANGE: Duration = Duration::from_secs(20);
+
+pub(crate) const VIP: &str = "10.9.9.9";
+pub(crate) const VIP_6: &str = "fd00:9::9";
+
+/// A network namespace, which is gone when this is dropped.
+pub(crate) struct Space {
+    holder: Child,
+    life: Option<ChildStdin>,
+}
+
+/// A client at 10.1.0.2 and targets at 10.2.N.2, all routed by the load balancer's namespace.
+pub(crate) struct Network {
+    pub(crate) client: Space,
+    pub(crate) balancer: Space,
+    pub(crate) targets: Vec<Target>,
+}
+
+/// A target: it serves TCP and UDP at port 80 until it is told to stop.
+pub(crate) struct Target {
+    pub(crate) space: Space,
+    listener: TcpListener,
+    stop: Arc<AtomicBool>,
+}
+
+impl Space {
+    fn new() -> Self {
+        let mut holder = Command::new("unshare")
+            .args(["-n", "sh", "-c", "echo ready; exec cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        let life = holder.stdin.take();
+        let space = Self { holder, life };
+        space.sh("ip link set lo up");
+        space
+    }
+
+    fn path(&self) -> String {
+        format!("/proc/{}/ns/net", self.holder.id())
+    }
+
+    /// Runs a shell script there, and returns what it printed.
+    pub(crate) fn sh(&self, script: &str) -> String {
+        let net = format!("--net={}", self.path());
+        let output = Command::new("nsenter").args([&net, "sh", "-ec", script]).output().unwrap();
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a closure there. Threads that it starts stay there.
+    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let inside = || {
+            uturn_proxy::enter(&self.path()).unwrap();
+            work()
+        };
+        thread::scope(|scope| scope.spawn(inside).join().unwrap())
+    }
+
+    /// Connects from there. Returns `None` if there is no answer, or the connection is refused.
+    pub(crate) fn connect(&self, address: impl ToSocketAddrs) -> Option<Connection> {
+        let address = address.to_socket_addrs().unwrap().next().unwrap();
+        let stream = self.run(|| TcpStream::connect_timeout(&address, SILENCE)).ok()?;
+        stream.set_read_timeout(Some(ANSWER)).unwrap();
+        let mut connection = Connection { stream, greeting: String::new() };
+        connection.greeting = connection.read_line()?;
+        Some(connection)
+    }
+
+    /// Connects so many times, one after the other; returns the targets, as `t1 t2`.
+    pub(crate) fn targets(&self, count: usize, address: &str) -> String {
+        let met = |_| match self.connect(address) {
+            Some(connection) => connection.target().to_owned(),
+            None => "none".to_owned(),
+        };
+        (0..count).map(met).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Sends datagrams from one port each; returns who answered them.
+    pub(crate) fn datagrams(&self, count: usize, from: &str, address: &str) -> String {
+        let met = |_| self.ask(&self.datagram_socket(from), address);
+        (0..count).map(met).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A socket for datagrams from there.
+    pub(crate) fn datagram_socket(&self, from: &str) -> UdpSocket {
+        let socket = self.run(|| UdpSocket::bind((from, 0))).unwrap();
+        socket.set_read_timeout(Some(SILENCE)).unwrap();
+        socket
+    }
+
+    /// Sends a datagram; returns who answered.
+    pub(crate) fn ask(&self, socket: &UdpSocket, address: &str) -> String {
+        socket.send_to(b"?", address).unwrap();
+        let mut answer = [0; 100];
+        match socket.recv_from(&mut answer) {
+            Ok((length, from)) => {
+                assert_eq!(from, address.parse().unwrap());
+                let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
+                answer.split(' ').next().unwrap().to_owned()
+            }
+            Err(_) => "none".to_owned(),
+        }
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        drop(self.life.take());
+        let _ = self.holder.wait();
+    }
+}
+
+impl Network {
+    pub(crate) fn new(targets: usize) -> Self {
+        let balancer = Space::new();
+        balancer.sh(&format!(
+            "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+             ip addr add {VIP}/32 dev lo; ip addr add {VIP_6}/128 dev lo nodad"
+        ));
+        let client = Space::new();
+        link(&balancer, &client, "c", "10.1.0", "fd00:1:0:");
+        let targets = (1..=targets)
+            .map(|number| {
+                let space = Space::new();
+                let prefixes = (format!("10.2.{number}"), format!("fd00:2:{number}:"));
+                link(&balancer, &space, &format!("t{number}"), &prefixes.0, &prefixes.1);
+                Target::start(space, number)
+            })
+            .collect();
+        let network = Self { client, balancer, targets };
+        network.await_links();
+        network
+    }
+}
+
+impl Network {
+    /// A link carries IPv6 some time after it is up.
+    fn await_links(&self) {
+        let spaces = self.targets.iter().map(|target| &target.space);
+        for space in spaces.chain([&self.client]) {
+            for number in 1..=self.targets.len() {
+                let address = format!("[fd00:2:{number}::2]:80");
+                let end = Instant::now() + CHANGE;
+                while space.connect(&*address).is_none() {
+                    assert!(Instant::now() < end, "{address} cannot be reached");
+                }
+            }
+        }
+    }
+}
+
+/// Links a namespace to the load balancer's, which becomes its router.
+fn link(balancer: &Space, space: &Space, name: &str, v4: &str, v6: &str) {
+    let pid = space.holder.id();
+    balancer.sh(&format!(
+        "ip link add {name} type veth peer name eth0 netns {pid}
+         ip addr add {v4}.1/24 dev {name}; ip addr add {v6}:1/64 dev {name} nodad
+         ip link set {name} up"
+    ));
+    space.sh(&format!(
+        "ip addr add {v4}.2/24 dev eth0; ip addr add {v6}:2/64 dev eth0 nodad
+         ip link set eth0 up
+         ip route add default via {v4}.1; ip -6 route add default via {v6}:1"
+    ));
+}
+
+impl Target {
+    fn start(space: Space, number: usize) -> Self {
+        let name = format!("t{number}");
+        let stop = Arc::new(AtomicBool::new(false));
+        let listener = space.run(|| TcpListener::bind("[::]:80")).unwrap();
+        let socket = space.run(|| UdpSocket::bind("[::]:80")).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let accepts = listener.try_clone().unwrap();
+        let (called, stops) = (name.clone(), Arc::clone(&stop));
+        thread::spawn(move || serve(&accepts, &called));
+        thread::spawn(move || answer(&socket, &name, &stops));
+        Self { space, listener, stop }
+    }
+
+    /// Stops serving; open connections go on.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = SockRef::from(&self.listener).shutdown(Shutdown::Both);
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Greets each client with the target's name and the client's address, and sends back lines.
+fn serve(listener: &TcpListener, name: &str) {
+    while let Ok((mut stream, peer)) = listener.accept() {
+        let greeting = format!("{name} {}\n", canonical(peer));
+        thread::spawn(move || {
+            stream.write_all(greeting.as_bytes())?;
+            let mut reader = stream.try_clone()?;
+            std::io::copy(&mut reader, &mut stream)
+        });
+    }
+}
+
+fn answer(socket: &UdpSocket, name: &str, stop: &AtomicBool) {
+    let mut buffer = [0; 100];
+    while !stop.load(Ordering::Relaxed) {
+        if let Ok((_, peer)) = socket.recv_from(&mut buffer) {
+            let answer = format!("{name} {}", canonical(peer));
+            let _ = socket.send_to(answer.as_bytes(), peer);
+        }
+    }
+}
+
+fn canonical(peer: SocketAddr) -> IpAddr {
+    peer.ip().to_canonical()
+}
+
+/// A connection to a target, which has greeted.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: TcpStream,
+    greeting: String,
+}
+
+impl Connection {
+    pub(crate) fn target(&self) -> &str {
+        self.greeting.split(' ').next().unwrap()
+    }
+
+    /// The client's address, as the target sees it.
+    pub(crate) fn client(&self) -> &str {
+        self.greeting.split(' ').nth(1).unwrap()
+    }
+
+    /// Whether a line comes back.
+    pub(crate) fn is_open(&mut self) -> bool {
+        self.stream.write_all(b"hello\n").is_ok() && self.read_line().as_deref() == Some("hello")
+    }
+
+    /// A line, without its end.
+    pub(crate) fn read_line(&mut self) -> Option<String> {
+        let mut line = Vec::new();
+        let mut byte = [0];
+        loop {
+            match self.stream.read(&mut byte) {
+                Ok(1) if byte == *b"\n" => return String::from_utf8(line).ok(),
+                Ok(1) => line.extend(byte),
+                _ => return None,
+            }
+        }
+    }
+}

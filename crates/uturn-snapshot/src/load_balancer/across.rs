@@ -1,0 +1,134 @@
+//! What has to fit across documents: names, addresses and security groups.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use uturn_model::{Origin, Protocol, Text};
+
+use crate::document::Node;
+use crate::fault::Fault;
+
+use super::form::Form;
+
+/// Where something is written.
+#[derive(Clone, Debug)]
+struct Place {
+    origin: Origin,
+    field: Option<String>,
+}
+
+impl Place {
+    fn of(form: &Form<'_, '_>, node: &Node<'_>) -> Self {
+        Self { origin: form.origin(node), field: form.path_of(node, None) }
+    }
+
+    fn fault(&self, message: String) -> Fault {
+        let Self { origin, field } = self.clone();
+        Fault { origin, field, message, hint: None }
+    }
+}
+
+/// What the documents so far have said about each other.
+#[derive(Debug, Default)]
+pub(super) struct Across {
+    data_plane: Option<Place>,
+    balancers: HashMap<Text, Place>,
+    listeners: HashMap<(SocketAddr, Protocol), Place>,
+    groups: HashMap<Text, Place>,
+    named_groups: Vec<(Text, Place)>,
+    admin: Option<(SocketAddr, Place)>,
+    faults: Vec<Fault>,
+}
+
+impl Across {
+    /// There is one process.
+    pub(super) fn data_plane(&mut self, form: &Form<'_, '_>) {
+        let place = Place::of(form, form.root);
+        match &self.data_plane {
+            Some(first) => {
+                let message = format!("a second DataPlane: the first is at {}", first.origin);
+                self.faults.push(place.fault(message));
+            }
+            None => self.data_plane = Some(place),
+        }
+    }
+
+    pub(super) fn admin(&mut self, form: &Form<'_, '_>, node: &Node<'_>, address: SocketAddr) {
+        self.admin = Some((address, Place::of(form, node)));
+    }
+
+    pub(super) fn balancer(&mut self, form: &Form<'_, '_>, node: &Node<'_>, name: &Text) {
+        if form.is_derived() {
+            return;
+        }
+        let place = Place::of(form, node);
+        if let Some(first) = self.balancers.get(name) {
+            let message = format!("load balancer {name} is there twice: first at {}", first.origin);
+            self.faults.push(place.fault(message));
+        } else {
+            self.balancers.insert(name.clone(), place);
+        }
+    }
+
+    pub(super) fn listener(
+        &mut self,
+        form: &Form<'_, '_>,
+        node: &Node<'_>,
+        address: SocketAddr,
+        transport: Protocol,
+    ) {
+        if form.is_derived() {
+            return;
+        }
+        let place = Place::of(form, node);
+        if let Some(first) = self.listeners.get(&(address, transport)) {
+            let message =
+                format!("{transport} {address} has a listener already, at {}", first.origin);
+            self.faults.push(place.fault(message));
+        } else {
+            self.listeners.insert((address, transport), place);
+        }
+    }
+
+    pub(super) fn group(&mut self, form: &Form<'_, '_>, node: &Node<'_>, name: &Text) {
+        let place = Place::of(form, node);
+        if let Some(first) = self.groups.get(name) {
+            let message =
+                format!("security group {name} is there twice: first at {}", first.origin);
+            self.faults.push(place.fault(message));
+        } else {
+            self.groups.insert(name.clone(), place);
+        }
+    }
+
+    pub(super) fn named_group(&mut self, form: &Form<'_, '_>, node: &Node<'_>, name: Text) {
+        if !form.is_derived() {
+            self.named_groups.push((name, Place::of(form, node)));
+        }
+    }
+
+    /// Adds the faults that only all documents together show.
+    pub(super) fn check(mut self, faults: &mut Vec<Fault>) {
+        for (name, place) in &self.named_groups {
+            if !self.groups.contains_key(name) {
+                let message = format!("no SecurityGroup document defines {name}");
+                self.faults.push(place.fault(message));
+            }
+        }
+        if let Some((address, place)) = &self.admin
+            && let Some(listener) = self.listeners.get(&(*address, Protocol::Tcp))
+        {
+            let message = format!("{address} is a listener's address, at {}", listener.origin);
+            self.faults.push(place.fault(message));
+        }
+        if !self.faults.is_empty() {
+            faults.append(&mut self.faults);
+            // Of one file in the order of their places; the sort keeps the order of equals.
+            faults.sort_by(|a, b| place_in_file(a).cmp(&place_in_file(b)));
+        }
+    }
+}
+
+fn place_in_file(fault: &Fault) -> (Option<&str>, u32, u32) {
+    (fault.origin.path(), fault.origin.line(), fault.origin.column())
+}

@@ -1,0 +1,79 @@
+//! LoadBalancer documents.
+
+use std::net::IpAddr;
+
+use uturn_lb::config::Served;
+use uturn_model::lb::Scope;
+use uturn_model::{LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Text};
+
+use crate::decode::Doc;
+use crate::document::Node;
+
+use super::across::Across;
+use super::form::Form;
+use super::listener;
+
+/// What a listener's fields are held against, and what its rules belong to.
+pub(super) struct Around<'t> {
+    pub(super) vip: Option<IpAddr>,
+    pub(super) name: &'t Text,
+}
+
+impl Around<'_> {
+    /// The Service of a rule that names none.
+    pub(super) fn service(&self) -> NamespacedName {
+        let name: Option<Name> = self.name.parse().ok();
+        let name = name.or_else(|| "service".parse().ok()).expect("it is a name");
+        NamespacedName { namespace: "default".parse().expect("it is a name"), name }
+    }
+
+    /// The owner of a rule that names neither its owner nor its Service.
+    pub(super) fn owner(&self) -> ObjectRef {
+        ObjectRef::global(ObjectKind::LoadBalancer, self.name.clone())
+    }
+}
+
+/// Whether a program derived a document from a cluster.
+pub(super) fn is_derived(doc: &Doc<'_>) -> bool {
+    doc.root.get("spec").is_some_and(|spec| {
+        // A fault of it is reported where the field is read.
+        matches!(spec.get("derived").map(crate::decode::FromNode::from_node), Some(Ok(true)))
+    })
+}
+
+/// Reads a load balancer with the settings of its listeners.
+pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> Option<Served> {
+    form.only(form.root, &["apiVersion", "kind", "metadata", "spec"]);
+    let name = form.need_map(form.root, "metadata").and_then(|metadata| {
+        form.only(metadata, &["name"]);
+        let name = form.need::<Text>(metadata, "name")?;
+        across.balancer(form, metadata.get("name")?, &name);
+        Some(name)
+    });
+    let spec = form.need_map(form.root, "spec")?;
+    form.only(spec, &["vip", "scope", "securityGroups", "listeners", "derived"]);
+    let vip = form.need::<IpAddr>(spec, "vip");
+    if let Some((vip, node)) = vip.zip(spec.get("vip"))
+        && (vip.is_unspecified() || vip.is_multicast())
+    {
+        form.wrong(node, format!("expected an address that clients call, found {vip}"));
+    }
+    let scope = form.read(spec, "scope").unwrap_or(Scope::Private);
+    form.read::<bool>(spec, "derived");
+    let mut security_groups = Vec::new();
+    for node in form.items(spec, "securityGroups") {
+        let Some(group) = form.value::<Text>(node) else { continue };
+        across.named_group(form, node, group.clone());
+        security_groups.push(group);
+    }
+    let name_or_none = name.clone().unwrap_or_default();
+    let around = Around { vip, name: &name_or_none };
+    let nodes: Vec<&Node<'_>> = form.maps(spec, "listeners").collect();
+    if form.items(spec, "listeners").is_empty() {
+        form.lacks(spec, "listeners", "at least one listener");
+    }
+    let (listeners, settings) =
+        nodes.into_iter().filter_map(|node| listener::read(form, node, &around, across)).unzip();
+    let load_balancer = LoadBalancer { name: name?, vip: vip?, scope, security_groups, listeners };
+    Some(Served { load_balancer, listeners: settings, derived: form.is_derived() })
+}

@@ -1,0 +1,98 @@
+//! DataPlane and SecurityGroup documents.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use uturn_lb::config::{AccessLog, ProcessSettings};
+use uturn_model::Text;
+use uturn_model::network::SecurityGroup;
+
+use crate::decode::{FromNode, facts};
+use crate::document::{Node, Value, truth};
+
+use super::across::Across;
+use super::form::{Form, set};
+use super::values::beside;
+
+/// Reads the settings of the process.
+pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> ProcessSettings {
+    across.data_plane(form);
+    form.only(form.root, &["apiVersion", "kind", "metadata", "spec"]);
+    if let Some(metadata) = form.map(form.root, "metadata") {
+        form.only(metadata, &["name"]);
+    }
+    let mut settings = ProcessSettings::default();
+    let Some(spec) = form.need_map(form.root, "spec") else { return settings };
+    form.only(spec, &["workers", "admin", "accessLog", "drain", "connections"]);
+    settings.workers = form.within(spec, "workers", 1..=1024, "a number of threads from 1 to 1024");
+    settings.admin = form.read(spec, "admin");
+    if let Some((address, node)) = settings.admin.zip(spec.get("admin")) {
+        if address.port() == 0 {
+            form.fault(node, "expected a port from 1 to 65535, found 0");
+        }
+        across.admin(form, node, address);
+    }
+    set(&mut settings.access_log, form.read(spec, "accessLog"));
+    if let AccessLog::File(path) = &mut settings.access_log {
+        *path = beside(form.file, path);
+    }
+    let hour = Duration::from_secs(3600);
+    form.set_within(
+        &mut settings.drain,
+        spec,
+        "drain",
+        Duration::ZERO..=hour,
+        "a time from 0s to 1h",
+    );
+    form.set_within(
+        &mut settings.connections,
+        spec,
+        "connections",
+        1..=10_000_000,
+        "a number of connections from 1 to 10000000",
+    );
+    settings
+}
+
+/// Reads a security group: rules as Facts have them.
+pub(super) fn security_group(form: &Form<'_, '_>, across: &mut Across) -> Option<SecurityGroup> {
+    form.only(form.root, &["apiVersion", "kind", "metadata", "spec"]);
+    let metadata = form.need_map(form.root, "metadata");
+    let name = metadata.and_then(|metadata| {
+        form.only(metadata, &["name"]);
+        let name = form.need::<Text>(metadata, "name")?;
+        across.group(form, metadata.get("name")?, &name);
+        Some(name)
+    });
+    let spec = form.need_map(form.root, "spec")?;
+    let group = facts::security_group(form, name.as_deref().unwrap_or_default(), spec);
+    name.map(|_| group)
+}
+
+impl FromNode for AccessLog {
+    const EXPECTED: &'static str = "off, stdout, or the path of a file";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        match &node.value {
+            // What YAML makes of `off`.
+            Value::Bool(word) if !truth(word) => Ok(Self::Off),
+            Value::String(text) => match &**text {
+                "off" => Ok(Self::Off),
+                "stdout" => Ok(Self::Stdout),
+                "" => Err(String::new()),
+                path => Ok(Self::File(PathBuf::from(path))),
+            },
+            _ => Err(String::new()),
+        }
+    }
+}
+
+impl FromNode for SocketAddr {
+    const EXPECTED: &'static str = "ADDRESS:PORT";
+    const IS_TEXT: bool = true;
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        node.as_str().and_then(|text| text.parse().ok()).ok_or_else(String::new)
+    }
+}

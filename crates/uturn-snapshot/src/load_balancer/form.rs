@@ -1,0 +1,97 @@
+//! A document of the data plane while it is read.
+
+use std::fmt::Display;
+use std::ops::{Deref, RangeInclusive};
+
+use crate::decode::{Doc, FromNode};
+use crate::document::Node;
+
+/// A document, and whether it is checked for what only people get wrong.
+pub(super) struct Form<'a, 'd> {
+    doc: &'a Doc<'d>,
+    is_derived: bool,
+}
+
+impl<'d> Deref for Form<'_, 'd> {
+    type Target = Doc<'d>;
+
+    fn deref(&self) -> &Doc<'d> {
+        self.doc
+    }
+}
+
+impl<'a, 'd> Form<'a, 'd> {
+    pub(super) fn new(doc: &'a Doc<'d>, is_derived: bool) -> Self {
+        Self { doc, is_derived }
+    }
+
+    pub(super) fn is_derived(&self) -> bool {
+        self.is_derived
+    }
+
+    /// Reports a value that has the right form and makes no sense.
+    pub(super) fn wrong(&self, node: &Node<'_>, message: impl Into<String>) {
+        if !self.is_derived {
+            self.fault(node, message);
+        }
+    }
+
+    /// Reports that a mapping lacks a field which a program may leave out.
+    pub(super) fn lacks(&self, map: &Node<'_>, key: &str, expected: &str) {
+        if !self.is_derived {
+            self.missing(map, key, expected);
+        }
+    }
+
+    /// Reports the fields that this listener cannot have; `only` says which can.
+    pub(super) fn not_here(
+        &self,
+        map: &'d Node<'d>,
+        keys: &[&str],
+        only: &str,
+        found: impl Display,
+    ) {
+        for key in keys {
+            if let Some(node) = map.get(key) {
+                self.wrong(node, format!("{only}, and this one is {found}"));
+            }
+        }
+    }
+
+    /// A value in a range. `expected` names the range.
+    pub(super) fn within<T: FromNode + PartialOrd>(
+        &self,
+        parent: &'d Node<'d>,
+        key: &str,
+        range: RangeInclusive<T>,
+        expected: &str,
+    ) -> Option<T> {
+        let node = parent.get(key)?;
+        match T::from_node(node) {
+            Ok(value) if self.is_derived || range.contains(&value) => Some(value),
+            _ => {
+                self.fault(node, format!("expected {expected}, found {}", node.describe()));
+                None
+            }
+        }
+    }
+
+    /// As [`Form::within`]; stays as it is where it is missing or wrong.
+    pub(super) fn set_within<T: FromNode + PartialOrd>(
+        &self,
+        place: &mut T,
+        parent: &'d Node<'d>,
+        key: &str,
+        range: RangeInclusive<T>,
+        expected: &str,
+    ) {
+        set(place, self.within(parent, key, range, expected));
+    }
+}
+
+/// Replaces a default by what is stated.
+pub(super) fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}

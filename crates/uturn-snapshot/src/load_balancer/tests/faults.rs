@@ -1,0 +1,280 @@
+//! Every fault with its place, and what is no fault.
+
+use super::schema::{schema, violations};
+use super::{balancer, read};
+
+/// The faults of a listener, without the head that all have.
+fn faults(listener: &str) -> Vec<String> {
+    let text = balancer(&format!("  - {listener}\n"));
+    let shown = match read(&text) {
+        Ok(_) => return Vec::new(),
+        Err(shown) => shown,
+    };
+    shown
+        .lines()
+        .filter(|line| !line.starts_with("  "))
+        .map(|line| {
+            let (_, rest) = line.split_once(": ").unwrap();
+            rest.strip_prefix("spec.listeners[0].").unwrap_or(rest).to_owned()
+        })
+        .collect()
+}
+
+/// Each fault of one listener, with what would be right.
+#[test]
+fn faults_of_a_listener() {
+    let http = "port: 80, protocol: HTTP";
+    let one = "targets: ['10.0.0.11:80']";
+    let rules = |rules: &str| format!("{{{http}, rules: [{rules}]}}");
+    let cases: Vec<(String, bool, &[&str])> = vec![
+        (format!("{{{http}}}"), false, &["rules: missing: expected rules, or targets"]),
+        (format!("{{{http}, rules: []}}"), false, &["rules: expected at least one rule"]),
+        (
+            format!("{{{http}, {one}, rules: [{{{one}}}]}}"),
+            false,
+            &["targets: a listener has targets or rules, not both"],
+        ),
+        (
+            format!("{{{http}, {one}, certificates: [{{certificate: a, key: b}}]}}"),
+            false,
+            &["certificates: only TCP_SSL and HTTPS listeners end TLS, and this one is HTTP"],
+        ),
+        (
+            format!("{{port: 80, protocol: TCP, {one}, http2: true, limits: {{headers: 5}}}}"),
+            false,
+            &[
+                "http2: only HTTP and HTTPS listeners have it, and this one is TCP",
+                "limits.headers: only HTTP and HTTPS listeners have it, and this one is TCP",
+            ],
+        ),
+        (
+            format!("{{port: 80, protocol: TCP, rules: [{{host: a, {one}}}]}}"),
+            false,
+            &["rules[0].host: only rules of HTTP and HTTPS listeners have it, and this one is TCP"],
+        ),
+        (
+            format!("{{port: 80, protocol: TCP, rules: [{{{one}}}, {{{one}}}]}}"),
+            false,
+            &["rules[1]: expected a single rule: on layer 4 nothing tells requests apart"],
+        ),
+        (
+            format!("{{port: 80, protocol: UDP, nextTarget: true, proxyTo: v1, {one}}}"),
+            false,
+            &[
+                "nextTarget: only TCP_SSL, HTTP and HTTPS listeners connect to targets \
+                 themselves, and this one is UDP",
+                "proxyTo: UDP has no connection that a PROXY header could begin, and this one is \
+                 UDP",
+            ],
+        ),
+        (
+            format!("{{{http}, {one}, healthCheck: {{interval: 1s, timeout: 1s}}}}"),
+            false,
+            &["healthCheck.timeout: expected less than the interval, which is 1s"],
+        ),
+        (
+            format!("{{{http}, {one}, healthCheck: {{rise: 0, interval: 5}}}}"),
+            true,
+            &[
+                "healthCheck.rise: expected a number from 1 to 100, found the number 0",
+                "healthCheck.interval: expected a time from 100ms to 5m, found the number 5",
+            ],
+        ),
+        (
+            format!("{{{http}, {one}, healthCheck: {{probe: {{http: {{path: x, codes: [6]}}}}}}}}"),
+            true,
+            &[
+                "healthCheck.probe.http.path: expected a path that begins with /, found \"x\"",
+                "healthCheck.probe.http.codes[0]: expected a class of status codes from 1 to 5, \
+                 found the number 6",
+            ],
+        ),
+        (
+            format!("{{{http}, {one}, healthCheck: {{probe: udp}}}}"),
+            false,
+            &["healthCheck.probe: the targets of this listener speak TCP: expected tcp, \
+                 {http: …} or {exchange: …}"],
+        ),
+        (
+            format!(
+                "{{port: 53, protocol: UDP, {one}, healthCheck: {{probe: {{exchange: {{send: a}}}}}}}}"
+            ),
+            false,
+            &["healthCheck.probe.exchange.expect: missing: expected what a target answers, \
+                 because UDP has no connections"],
+        ),
+        (
+            format!("{{{http}, {one}, allDeadAllAlive: false, panicThreshold: 20}}"),
+            false,
+            &["panicThreshold: allDeadAllAlive is false, so no share of dead targets makes all \
+                 alive"],
+        ),
+        (
+            format!("{{{http}, {one}, panicThreshold: 100}}"),
+            true,
+            &["panicThreshold: expected a percentage from 0 to 99, found the number 100"],
+        ),
+        (
+            format!("{{{http}, {one}, source: kept, profile: {{source: kept}}}}"),
+            false,
+            &["profile.source: source stands on the listener already"],
+        ),
+        (
+            format!("{{{http}, {one}, limits: {{headerBytes: 0, headers: 0, connections: 0}}}}"),
+            true,
+            &[
+                "limits.headerBytes: expected a size from 256 to 1Mi bytes, found the number 0",
+                "limits.headers: expected a number from 1 to 1000, found the number 0",
+                "limits.connections: expected a number from 1 to 10000000, found the number 0",
+            ],
+        ),
+        (
+            format!(
+                "{{{http}, defaultHost: b.example.com, rules: [{{host: a.example.com, {one}}}]}}"
+            ),
+            false,
+            &[
+                "defaultHost: no rule is for b.example.com; expected the host of a rule: a.example.com",
+            ],
+        ),
+        (
+            format!(
+                "{{{http}, targets: [{{address: '10.0.0.11:80', weight: 101}}, '10.0.0.11:80']}}"
+            ),
+            true,
+            &[
+                "targets[0].weight: expected a weight from 0 to 100, found the number 101",
+                "targets[1]: 10.0.0.11:80 is there twice: first at line 7",
+            ],
+        ),
+        (
+            format!("{{{http}, targets: ['10.0.0.100:80', '[fd00::1]:80', '10.0.0.11:0']}}"),
+            false,
+            &[
+                "targets[0]: this is the listener's own address: it would call itself",
+                "targets[1]: the target is IPv6: the client's address is kept, and the VIP is IPv4",
+                "targets[2]: expected a port from 1 to 65535, found 0",
+            ],
+        ),
+        (
+            format!("{{{http}, source: 'fd00:1::/64', targets: ['[fd00::1]:80']}}"),
+            false,
+            &["targets[0]: the target is IPv6: its health checks come from IPv4"],
+        ),
+        (
+            rules("{host: a}"),
+            false,
+            &["rules[0].targets: missing: expected targets, or a redirect"],
+        ),
+        (
+            rules(&format!("{{{one}, redirect: {{tls: true}}}}")),
+            false,
+            &["rules[0].redirect: a rule has targets or a redirect"],
+        ),
+        (
+            rules("{redirect: {port: 80}}"),
+            false,
+            &["rules[0].redirect: clients that follow this redirect come to this rule again"],
+        ),
+        (
+            rules("{redirect: {tls: true, status: 200}}"),
+            true,
+            &["rules[0].redirect.status: expected 301, 302, 307 or 308, found the number 200"],
+        ),
+        (
+            rules(&format!(
+                "{{host: A.example.com, {one}}}, {{host: a.example.com, path: /, {one}}}"
+            )),
+            false,
+            &["rules[1]: the rule at line 7 has this host and path already"],
+        ),
+        (
+            rules(&format!("{{host: 'a:80', path: 'a b', {one}}}")),
+            true,
+            &[
+                "rules[0].host: expected a host such as shop.example.com or *.example.com, \
+                 without a port, found \"a:80\"",
+                "rules[0].path: expected a path that begins with /, found \"a b\"",
+            ],
+        ),
+        (
+            format!("{{port: 80, protocol: TCP, rules: [{{{one}, stickiness: {{cookie: a}}}}]}}"),
+            false,
+            &["rules[0].stickiness.cookie: only HTTP and HTTPS have cookies: expected source"],
+        ),
+        (
+            rules(&format!("{{{one}, stickiness: {{source: 1m, maxAge: 1m}}}}")),
+            true,
+            &["rules[0].stickiness.maxAge: only a cookie has a maxAge; source has its time \
+                 itself"],
+        ),
+        (
+            format!("{{{http}, healthCheck: none, rules: [{{{one}, probe: tcp}}]}}"),
+            false,
+            &["rules[0].probe: the listener has no health checks: its healthCheck is none"],
+        ),
+    ];
+    let (schema, mut otherwise) = (schema(), Vec::new());
+    for (listener, schema_refuses, expected) in cases {
+        assert_eq!(faults(&listener), expected, "{listener}");
+        let violations = violations(&schema, &balancer(&format!("  - {listener}\n")));
+        if violations.is_empty() == schema_refuses {
+            otherwise.push(format!("{listener}: {violations:?}"));
+        }
+    }
+    assert_eq!(otherwise, [""; 0], "the schema");
+}
+
+#[test]
+fn what_only_works_together_is_accepted() {
+    for listener in [
+        // An IPv6 address in front of IPv4 targets, as a proxy whose source is its own.
+        "{port: 80, protocol: HTTP, targets: ['10.0.0.11:80'], source: 10.1.0.0/24}",
+        "{port: 80, protocol: HTTP, rules: [{targets: []}]}",
+        "{port: 80, protocol: HTTP, rules: [{redirect: {tls: true}}]}",
+        "{port: 80, protocol: HTTP, rules: [{path: /old, redirect: {port: 80, path: /new}}, \
+         {targets: ['10.0.0.11:80']}]}",
+        "{port: 53, protocol: UDP, targets: ['10.0.0.11:53'], healthCheck: {probe: udp}}",
+        "{port: 53, protocol: TCP, targets: ['10.0.0.11:53'], healthCheck: none}",
+    ] {
+        assert_eq!(faults(listener), [""; 0], "{listener}");
+    }
+}
+
+#[test]
+fn faults_across_documents() {
+    let listener = "  - {port: 9900, protocol: HTTP, targets: ['10.0.0.11:80']}\n";
+    let process = "apiVersion: uturn.dev/v1alpha1\nkind: DataPlane\n\
+                   spec: {admin: '10.0.0.100:9900', accessLog: off}\n";
+    let group = "apiVersion: uturn.dev/v1alpha1\nkind: SecurityGroup\nmetadata: {name: sg-1}\n\
+                 spec: {inbound: []}\n";
+    let named = balancer(listener).replace("  vip:", "  securityGroups: [sg-1, sg-2]\n  vip:");
+    let again = balancer(listener);
+    let text = [process, process, group, group, &named, &again].join("---\n");
+    assert_eq!(
+        read(&text).unwrap_err(),
+        "lb.yaml:5:1: a second DataPlane: the first is at lb.yaml:1:1\n\
+         lb.yaml:7:15: spec.admin: 10.0.0.100:9900 is a listener's address, at lb.yaml:26:5\n\
+         lb.yaml:16:18: metadata.name: security group sg-1 is there twice: first at \
+         lb.yaml:11:18\n\
+         lb.yaml:23:26: spec.securityGroups[1]: no SecurityGroup document defines sg-2\n\
+         lb.yaml:30:18: metadata.name: load balancer web is there twice: first at \
+         lb.yaml:21:18\n\
+         lb.yaml:34:5: spec.listeners[0]: TCP 10.0.0.100:9900 has a listener already, at \
+         lb.yaml:26:5\n"
+    );
+}
+
+/// What programs write is not held against what people get wrong.
+#[test]
+fn a_derived_document_may_be_odd() {
+    let odd = "  - {port: 80, protocol: TCP, http2: true, rules: [{}, {host: '', path: x}]}\n\
+               \x20 - {port: 80, protocol: TCP, rules: []}\n";
+    let text =
+        balancer(odd).replace("  vip:", "  securityGroups: [unknown]\n  derived: true\n  vip:");
+    let config = read(&text).unwrap();
+    assert!(config.load_balancers[0].derived);
+    assert!(read(&text.replace("  derived: true\n", "")).is_err());
+    let wrong = text.replace("port: 80", "port: no");
+    assert!(read(&wrong).unwrap_err().contains("expected a port"), "its form is checked");
+}
