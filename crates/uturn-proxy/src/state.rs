@@ -3,6 +3,7 @@
 mod gate;
 mod listener;
 mod rule;
+mod stickiness;
 
 pub(crate) use listener::{Listener, Slot};
 pub(crate) use rule::{OpenGuard, Rule, Target};

@@ -62,7 +62,7 @@ where
     let Some(rule) = listener.rules.first() else {
         return Err(io::Error::other("no rule"));
     };
-    let Some(picked) = rule.pick(client.address.ip()) else {
+    let Some(picked) = rule.pick(client.address.ip(), None) else {
         return Err(io::Error::other("no target may be picked"));
     };
     let (connection, target) = (client.connection, rule.targets[picked.target].address);
@@ -78,6 +78,9 @@ where
     let limit = listener.settings.timeouts.read;
     let reached = connect(target, &listener.profile.source, client.address.ip(), limit).await;
     rule.record(picked.target, reached.is_ok());
+    if reached.is_ok() {
+        rule.remember(client.address.ip(), picked.target);
+    }
     let metrics = &rule.targets[picked.target].metrics;
     let mut upstream = match reached {
         Ok(upstream) => upstream,

@@ -41,6 +41,8 @@ pub(super) struct Attempt<'a> {
     pub(super) record: &'a Record,
     pub(super) rule: &'a Arc<Rule>,
     pub(super) deadline: &'a Rc<Deadline>,
+    /// The value of the cookie by which the client stays with its target.
+    pub(super) cookie: Option<&'a str>,
     /// Whether connections that served others may be used.
     pub(super) may_reuse: bool,
 }
@@ -82,7 +84,7 @@ impl Attempt<'_> {
         let client = self.client;
         let no_target =
             || OwnAnswer::new(StatusCode::SERVICE_UNAVAILABLE, "no target may be picked");
-        let picked = self.rule.pick(client.address.ip()).ok_or_else(no_target)?;
+        let picked = self.rule.pick(client.address.ip(), self.cookie).ok_or_else(no_target)?;
         client.report(|| Event::Pick {
             connection: client.connection,
             client: client.address,
@@ -98,6 +100,7 @@ impl Attempt<'_> {
             let failure = match self.try_target(target, request).await {
                 Ok(answered) => {
                     self.rule.record(target, true);
+                    self.rule.remember(client.address.ip(), target);
                     return Ok(answered);
                 }
                 Err(failure) => failure,

@@ -1,6 +1,8 @@
 //! What a proxy removes from headers and adds to them.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, Entry, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, COOKIE, Entry, HOST, TE, TRANSFER_ENCODING, UPGRADE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
@@ -136,6 +138,14 @@ fn remove_look_alikes(headers: &mut HeaderMap) {
     for name in found {
         headers.remove(name);
     }
+}
+
+/// The value of a cookie that a client sent.
+pub(super) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    let found = pairs.find(|(found, _)| found.trim() == name);
+    found.map(|(_, value)| value.trim().to_owned())
 }
 
 /// Tells a target who asked, and how.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, EXPECT, TE, UPGRADE};
+use http::header::{CONNECTION, EXPECT, SET_COOKIE, TE, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -18,7 +18,7 @@ use uturn_lb::event::Event;
 use super::answer::OwnAnswer;
 use super::attempt::Attempt;
 use super::body::AnswerBody;
-use super::headers::{Forwarded, add_forwarded, remove_hop_by_hop};
+use super::headers::{Forwarded, add_forwarded, cookie, remove_hop_by_hop};
 use super::record::Record;
 use super::request;
 use crate::deadline::Deadline;
@@ -220,7 +220,9 @@ async fn forward(
 ) -> Result<Response<AnswerBody>, OwnAnswer> {
     let Admitted { rule, request, is_upgrade, deadline } = admitted;
     let (rule, deadline, may_reuse) = (&rule, &deadline, !is_upgrade);
-    let attempt = Attempt { client, listener, record, rule, deadline, may_reuse };
+    let cookie = rule.cookie_name().and_then(|name| cookie(request.headers(), name));
+    let cookie = cookie.as_deref();
+    let attempt = Attempt { client, listener, record, rule, deadline, cookie, may_reuse };
     let (response, reached) = attempt.forward(request).await?;
     let status = response.status();
     client.report(|| Event::Answered {
@@ -231,6 +233,10 @@ async fn forward(
     let (mut parts, incoming) = response.into_parts();
     let hop_by_hop = remove_hop_by_hop(&mut parts.headers);
     parts.version = Version::HTTP_11;
+    let set_cookie = rule.cookie_for(reached.address(), cookie);
+    if let Some(set_cookie) = set_cookie.and_then(|text| HeaderValue::try_from(text).ok()) {
+        parts.headers.append(SET_COOKIE, set_cookie);
+    }
     if status == StatusCode::SWITCHING_PROTOCOLS {
         let no_upgrade =
             || OwnAnswer::new(StatusCode::BAD_GATEWAY, "the target switches protocols unasked");

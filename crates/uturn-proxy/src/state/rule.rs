@@ -7,11 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use uturn_lb::config::RuleSettings;
+use uturn_lb::config::{RuleSettings, Stickiness};
 use uturn_lb::health::PassiveHealth;
 use uturn_lb::schedule::Schedule;
 use uturn_model::lb::{self, Profile, Scheduler};
 
+use super::stickiness::{Remembered, cookie_value};
 use crate::metrics::TargetMetrics;
 
 /// No target rests.
@@ -32,6 +33,8 @@ pub(crate) struct Rule {
     began: Instant,
     /// Held while the schedule is made anew, so that the latest state wins.
     making: Mutex<()>,
+    /// The target that each client had, where clients stay by their address.
+    remembered: Arc<Remembered>,
 }
 
 /// A target, and what is known of it.
@@ -67,12 +70,7 @@ impl Rule {
         let target = |address: SocketAddr| {
             let known = known.into_iter().flat_map(|rule| &rule.targets);
             let mut same = known.filter(|target| target.address == address);
-            let target = same.next().cloned().unwrap_or_else(|| Arc::new(Target::new(address)));
-            if profile.health_check.is_none() {
-                // What probes have decided before holds no more.
-                target.is_alive.store(true, Ordering::Relaxed);
-            }
-            target
+            same.next().cloned().unwrap_or_else(|| Arc::new(Target::new(address)))
         };
         let targets: Vec<Arc<Target>> =
             config.targets.iter().map(|config| target(config.address)).collect();
@@ -90,6 +88,7 @@ impl Rule {
             rest_ends: AtomicU64::new(NEVER),
             began: Instant::now(),
             making: Mutex::new(()),
+            remembered: known.map_or_else(Arc::default, |rule| Arc::clone(&rule.remembered)),
             config,
             settings,
         };
@@ -97,20 +96,70 @@ impl Rule {
         rule
     }
 
-    /// The target whose turn it is. Returns `None` if none may be picked for this client.
-    pub(crate) fn pick(&self, client: IpAddr) -> Option<Picked> {
+    /// The target that the client stays with, or else the one whose turn it is. `cookie` is the
+    /// value of the rule's cookie. Returns `None` if none may be picked for this client.
+    pub(crate) fn pick(&self, client: IpAddr, cookie: Option<&str>) -> Option<Picked> {
         self.end_rests();
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let schedule = self.schedule.load();
+        let picked = match self.kept_target(client, cookie) {
+            Some(target) if schedule.candidates(client).contains(&target) => {
+                Picked { target, turn: self.turn.load(Ordering::Relaxed) }
+            }
+            _ => self.pick_by_turn(&schedule, client)?,
+        };
+        self.targets[picked.target].metrics.pick();
+        Some(picked)
+    }
+
+    fn pick_by_turn(&self, schedule: &Schedule, client: IpAddr) -> Option<Picked> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let target = match self.profile.scheduler {
             Scheduler::LeastConnections => {
                 schedule.least(turn, client, |i| self.targets[i].open.load(Ordering::Relaxed))
             }
             Scheduler::WeightedRoundRobin | Scheduler::SourceHash => schedule.pick(turn, client),
-        };
-        let target = target?;
-        self.targets[target].metrics.pick();
+        }?;
         Some(Picked { target, turn })
+    }
+
+    /// The target that a client stays with, whether it may be picked or not.
+    fn kept_target(&self, client: IpAddr, cookie: Option<&str>) -> Option<usize> {
+        match self.settings.stickiness.as_ref()? {
+            Stickiness::Source(_) => {
+                let address = self.remembered.get(client, Instant::now())?;
+                self.targets.iter().position(|target| target.address == address)
+            }
+            Stickiness::Cookie { .. } => {
+                let value = cookie?;
+                self.targets.iter().position(|target| cookie_value(target.address) == value)
+            }
+        }
+    }
+
+    /// Lets a client stay with the target that served it, where clients stay by their address.
+    pub(crate) fn remember(&self, client: IpAddr, target: usize) {
+        if let Some(Stickiness::Source(time)) = self.settings.stickiness {
+            self.remembered.set(client, self.targets[target].address, time, Instant::now());
+        }
+    }
+
+    /// The `Set-Cookie` that lets a client stay with a target, where clients stay by a cookie and
+    /// this one has another.
+    pub(crate) fn cookie_for(&self, target: SocketAddr, sent: Option<&str>) -> Option<String> {
+        let Some(Stickiness::Cookie { name, max_age }) = &self.settings.stickiness else {
+            return None;
+        };
+        let value = cookie_value(target);
+        let age = max_age.map_or_else(String::new, |age| format!("; Max-Age={}", age.as_secs()));
+        (sent != Some(&value)).then(|| format!("{name}={value}; Path=/; HttpOnly{age}"))
+    }
+
+    /// The name of the cookie by which clients stay with their targets.
+    pub(crate) fn cookie_name(&self) -> Option<&str> {
+        match &self.settings.stickiness {
+            Some(Stickiness::Cookie { name, .. }) => Some(name),
+            _ => None,
+        }
     }
 
     /// The target to try after all of `tried` have failed.

@@ -12,6 +12,7 @@ mod grpc;
 mod life;
 mod messages;
 mod smuggling;
+mod stickiness;
 mod support;
 #[path = "../tls_client/mod.rs"]
 mod tls_client;

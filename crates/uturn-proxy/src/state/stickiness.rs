@@ -1,0 +1,66 @@
+//! Which target a client stays with.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// So many clients are remembered at most; others are given targets as if nothing were.
+const MOST: usize = 200_000;
+
+/// The targets that clients had, by the clients' addresses.
+#[derive(Debug, Default)]
+pub(super) struct Remembered(Mutex<HashMap<IpAddr, (SocketAddr, Instant)>>);
+
+impl Remembered {
+    /// The target that a client had, if that is not too long ago.
+    pub(super) fn get(&self, client: IpAddr, now: Instant) -> Option<SocketAddr> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&client).filter(|(_, until)| now < *until).map(|(target, _)| *target)
+    }
+
+    /// Records that a client has a target, and is to stay with it for a time.
+    pub(super) fn set(&self, client: IpAddr, target: SocketAddr, time: Duration, now: Instant) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST && !all.contains_key(&client) {
+            all.retain(|_, (_, until)| now < *until);
+            if all.len() >= MOST {
+                return;
+            }
+        }
+        all.insert(client, (target, now + time));
+    }
+}
+
+/// The value of the cookie that stands for a target: the same in every process, and no address.
+pub(super) fn cookie_value(target: SocketAddr) -> String {
+    // FNV-1a.
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", target.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, fold))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_remembered_for_its_time() {
+        let remembered = Remembered::default();
+        let (client, target) = ("10.1.1.10".parse().unwrap(), "10.0.0.11:80".parse().unwrap());
+        let begin = Instant::now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        remembered.set(client, target, Duration::from_secs(10), begin);
+        assert_eq!(remembered.get(client, at(9)), Some(target));
+        remembered.set(client, target, Duration::from_secs(10), at(9));
+        assert_eq!(remembered.get(client, at(18)), Some(target));
+        assert_eq!(remembered.get(client, at(19)), None);
+        assert_eq!(remembered.get("10.1.1.11".parse().unwrap(), begin), None);
+    }
+
+    #[test]
+    fn targets_have_cookies_of_their_own() {
+        let value = |target: &str| cookie_value(target.parse().unwrap());
+        assert_eq!(value("10.0.0.11:80").len(), 16);
+        assert_ne!(value("10.0.0.11:80"), value("10.0.0.12:80"));
+    }
+}
