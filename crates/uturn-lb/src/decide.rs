@@ -17,6 +17,8 @@ use std::net::IpAddr;
 use uturn_model::Share;
 use uturn_model::lb::{Profile, Scheduler, Target};
 
+use crate::hash::fnv1a;
+
 /// Everything that a decision depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<'a> {
@@ -136,13 +138,11 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// FNV-1a over the address: the same client always meets the same target.
+/// A number of the address: the same client always meets the same target.
 fn hash(client: IpAddr) -> u64 {
-    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let start = 0xcbf2_9ce4_8422_2325;
     match client {
-        IpAddr::V4(ip) => ip.octets().into_iter().fold(start, fold),
-        IpAddr::V6(ip) => ip.octets().into_iter().fold(start, fold),
+        IpAddr::V4(ip) => fnv1a(&ip.octets()),
+        IpAddr::V6(ip) => fnv1a(&ip.octets()),
     }
 }
 

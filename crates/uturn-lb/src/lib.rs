@@ -19,6 +19,7 @@ pub mod config;
 pub mod controller;
 pub mod decide;
 pub mod event;
+pub mod hash;
 pub mod health;
 pub mod nft;
 pub mod proxy_header;

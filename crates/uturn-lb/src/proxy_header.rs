@@ -6,6 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use thiserror::Error;
 
+use crate::config::ProxyVersion;
+
 /// What every header of version 2 begins with.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
@@ -119,8 +121,16 @@ where
     read().ok_or(Malformed)
 }
 
+/// The header of a version for a client's connection.
+pub fn write(version: ProxyVersion, client: SocketAddr, server: SocketAddr) -> Vec<u8> {
+    match version {
+        ProxyVersion::V1 => v1(client, server),
+        ProxyVersion::V2 => v2(client, server),
+    }
+}
+
 /// The header of version 1 for a client's connection.
-pub fn v1(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
+fn v1(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
     let (client, server) = same_family(client, server);
     let family = if client.is_ipv4() { "TCP4" } else { "TCP6" };
     let (ip, port) = (client.ip(), client.port());
@@ -128,7 +138,7 @@ pub fn v1(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
 }
 
 /// The header of version 2 for a client's connection.
-pub fn v2(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
+fn v2(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
     let (client, server) = same_family(client, server);
     let (family, mut block) = match (client.ip(), server.ip()) {
         (IpAddr::V4(client), IpAddr::V4(server)) => {

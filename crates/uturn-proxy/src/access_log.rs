@@ -10,7 +10,7 @@ mod writer;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ pub(crate) use entry::{Entry, Head};
 pub(crate) use output::Output;
 
 use crate::error::StartError;
+use crate::lock::locked;
 
 /// How many entries may wait to be written.
 const WAITING_AT_MOST: usize = 8192;
@@ -80,7 +81,7 @@ impl AccessLog {
     /// Writes to something else from now on.
     pub(crate) fn switch(&self, output: Output) {
         let is_on = !matches!(output, Output::Off);
-        *self.shared.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(output);
+        *locked(&self.shared.next) = Some(output);
         self.shared.is_on.store(is_on, Ordering::Release);
         self.wake();
     }
@@ -112,7 +113,7 @@ impl AccessLog {
         self.shared.is_on.store(false, Ordering::Release);
         self.shared.is_stopping.store(true, Ordering::Release);
         self.wake();
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = locked(&self.ended);
         // An output that takes no more must not keep the process from ending.
         let _ = ended.recv_timeout(LAST);
     }

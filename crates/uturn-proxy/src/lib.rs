@@ -29,6 +29,7 @@ mod exchange;
 mod joined;
 mod l4;
 mod local;
+mod lock;
 mod metrics;
 mod namespace;
 mod phase;

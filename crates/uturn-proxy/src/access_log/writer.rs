@@ -1,13 +1,13 @@
 //! The thread that writes the access log.
 
 use std::iter::once;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Message, Output, Shared};
+use crate::lock::locked;
 use crate::timestamp::Clock;
 
 /// The most entries that are written at once.
@@ -63,7 +63,7 @@ impl Writer<'_> {
     }
 
     fn switch(&mut self) {
-        let next = self.shared.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let next = locked(&self.shared.next).take();
         if let Some(next) = next {
             self.output = next;
         }

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
-use uturn_lb::config::ProxyVersion;
 use uturn_lb::event::Event;
 use uturn_lb::proxy_header;
 
@@ -96,12 +95,9 @@ where
             return Err(io::Error::other(format!("{target}: {error}")));
         }
     };
-    let header = match listener.settings.proxy_to {
-        None => Vec::new(),
-        Some(ProxyVersion::V1) => proxy_header::v1(client.address, listener.address),
-        Some(ProxyVersion::V2) => proxy_header::v2(client.address, listener.address),
-    };
-    upstream.write_all(&header).await?;
+    if let Some(version) = listener.settings.proxy_to {
+        upstream.write_all(&proxy_header::write(version, client.address, listener.address)).await?;
+    }
     let phase = client.phase.begin();
     copy_bidirectional(stream, &mut upstream).await?;
     drop((open, phase));

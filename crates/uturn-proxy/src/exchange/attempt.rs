@@ -17,7 +17,7 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use uturn_lb::config::{Forward, Keepalive, ProxyVersion};
+use uturn_lb::config::{Forward, Keepalive};
 use uturn_lb::event::Event;
 use uturn_lb::proxy_header;
 use uturn_lb::source::replaced_source;
@@ -235,11 +235,8 @@ impl Attempt<'_> {
         target: SocketAddr,
     ) -> Result<TcpStream, OwnAnswer> {
         let Client { address, listener, .. } = self.client;
-        let header = match self.listener.settings.proxy_to {
-            None => return Ok(stream),
-            Some(ProxyVersion::V1) => proxy_header::v1(*address, listener.address),
-            Some(ProxyVersion::V2) => proxy_header::v2(*address, listener.address),
-        };
+        let Some(version) = self.listener.settings.proxy_to else { return Ok(stream) };
+        let header = proxy_header::write(version, *address, listener.address);
         let broken = |error| OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {error}"));
         stream.write_all(&header).await.map_err(broken)?;
         Ok(stream)

@@ -1,9 +1,11 @@
 //! What is counted for a target.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use uturn_lb::event::ProbeResult;
+
+use crate::lock::locked;
 
 /// What requests and connections do to a target.
 #[derive(Debug, Default)]
@@ -88,13 +90,13 @@ impl ProbeRecord {
         if let Some(place) = place {
             self.counts[place].fetch_add(1, Ordering::Relaxed);
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         *state = ProbeState { alive: alive.or(state.alive), latest: Some(result) };
     }
 
     /// What is known now.
     pub(crate) fn state(&self) -> ProbeState {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.state)
     }
 
     /// How many probes had each result.

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use uturn_lb::config::Limits;
+
+use crate::lock::locked;
 
 use crate::metrics::Refusal;
 
@@ -134,11 +136,6 @@ impl Rate {
         self.tokens = Some(if has_one { tokens - 1.0 } else { tokens });
         has_one
     }
-}
-
-/// A panic of another thread leaves counts behind that are as good as any.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! A rule with the turn it is at and the health of its targets.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -13,6 +12,7 @@ use uturn_lb::schedule::Schedule;
 use uturn_model::lb::{self, Profile, Scheduler};
 
 use super::stickiness::{Remembered, cookie_value};
+use crate::lock::locked;
 use crate::metrics::TargetMetrics;
 
 /// No target rests.
@@ -35,6 +35,8 @@ pub(crate) struct Rule {
     making: Mutex<()>,
     /// The target that each client had, where clients stay by their address.
     remembered: Arc<Remembered>,
+    /// The value of each target's cookie, where clients stay by a cookie.
+    cookies: Vec<String>,
 }
 
 /// A target, and what is known of it.
@@ -79,6 +81,12 @@ impl Rule {
             targets.iter().for_each(|target| target.is_alive.store(true, Ordering::Relaxed));
         }
         let nothing = Schedule::new(profile, &[], &[]);
+        let cookies = match settings.stickiness {
+            Some(Stickiness::Cookie { .. }) => {
+                targets.iter().map(|target| cookie_value(target.address)).collect()
+            }
+            _ => Vec::new(),
+        };
         let turn = known.map_or(0, |rule| rule.turn.load(Ordering::Relaxed));
         let rule = Self {
             targets,
@@ -89,6 +97,7 @@ impl Rule {
             began: Instant::now(),
             making: Mutex::new(()),
             remembered: known.map_or_else(Arc::default, |rule| Arc::clone(&rule.remembered)),
+            cookies,
             config,
             settings,
         };
@@ -131,7 +140,7 @@ impl Rule {
             }
             Stickiness::Cookie { .. } => {
                 let value = cookie?;
-                self.targets.iter().position(|target| cookie_value(target.address) == value)
+                self.cookies.iter().position(|known| known == value)
             }
         }
     }
@@ -274,9 +283,4 @@ impl Drop for OpenGuard {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(NEVER - 1)
-}
-
-/// A panic of another thread leaves a state behind that is as good as any.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

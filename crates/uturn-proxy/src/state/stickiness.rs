@@ -2,8 +2,12 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use uturn_lb::hash::fnv1a;
+
+use crate::lock::locked;
 
 /// So many clients are remembered at most; others are given targets as if nothing were.
 const MOST: usize = 200_000;
@@ -15,13 +19,13 @@ pub(super) struct Remembered(Mutex<HashMap<IpAddr, (SocketAddr, Instant)>>);
 impl Remembered {
     /// The target that a client had, if that is not too long ago.
     pub(super) fn get(&self, client: IpAddr, now: Instant) -> Option<SocketAddr> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = locked(&self.0);
         all.get(&client).filter(|(_, until)| now < *until).map(|(target, _)| *target)
     }
 
     /// Records that a client has a target, and is to stay with it for a time.
     pub(super) fn set(&self, client: IpAddr, target: SocketAddr, time: Duration, now: Instant) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.0);
         if all.len() >= MOST && !all.contains_key(&client) {
             all.retain(|_, (_, until)| now < *until);
             if all.len() >= MOST {
@@ -34,9 +38,7 @@ impl Remembered {
 
 /// The value of the cookie that stands for a target: the same in every process, and no address.
 pub(super) fn cookie_value(target: SocketAddr) -> String {
-    // FNV-1a.
-    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", target.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, fold))
+    format!("{:016x}", fnv1a(target.to_string().as_bytes()))
 }
 
 #[cfg(test)]
