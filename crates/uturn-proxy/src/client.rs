@@ -2,7 +2,6 @@
 
 mod accept;
 mod counted;
-mod prefixed;
 mod serve;
 mod stream;
 mod watched;

@@ -33,6 +33,7 @@ mod lock;
 mod metrics;
 mod namespace;
 mod phase;
+mod prefixed;
 mod probe;
 mod process;
 mod request_body;
