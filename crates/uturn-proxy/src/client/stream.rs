@@ -98,7 +98,7 @@ where
     if let Some(version) = listener.settings.proxy_to {
         upstream.write_all(&proxy_header::write(version, client.address, listener.address)).await?;
     }
-    let phase = client.phase.begin();
+    let phase = client.phase.begin(false);
     copy_bidirectional(stream, &mut upstream).await?;
     drop((open, phase));
     client.report(|| Event::Passed { connection, target });
