@@ -35,7 +35,7 @@ pub(crate) struct SendError {
 }
 
 impl SendError {
-    fn new(is_unsent: bool, why: impl ToString) -> Self {
+    fn new(is_unsent: bool, why: &impl ToString) -> Self {
         Self { is_unsent, why: why.to_string() }
     }
 }
