@@ -463,6 +463,23 @@ fn a_proxy_header_makes_it_the_process_that_forwards() {
 }
 
 #[test]
+fn the_fewest_connections_make_it_the_process_that_forwards() {
+    let Some(network) = network(2) else { return };
+    let mut config = tcp(&[(1, 10), (2, 10)]);
+    first(&mut config).profile.source = Source::Replaced("10.9.9.9/32".parse().unwrap());
+    first(&mut config).profile.scheduler = Scheduler::LeastConnections;
+    let balancer = Balancer::start(&network, &config);
+    assert_eq!(balancer.tables(), "");
+    let client = &network.client;
+    let mut open: Vec<_> = (0..20).map(|_| client.connect(TCP).unwrap()).collect();
+    open.retain(|connection| connection.target() == "t1");
+    assert_eq!(open.len(), 10);
+    // The load balancer sees them end one after the other.
+    await_that(|| client.targets(1, TCP) == "t2");
+    assert_eq!(client.targets(5, TCP), "t2 t2 t2 t2 t2");
+}
+
+#[test]
 fn a_machine_that_does_not_forward_is_refused() {
     let Some(network) = network(1) else { return };
     network.balancer.sh("sysctl -qw net.ipv4.ip_forward=0");
