@@ -10,6 +10,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Listen(StdListener, Arc<Slot>),
     /// Accept no more connections of the listener at this address.
     Close(SocketAddr),
+    /// Answer, to show that commands are followed.
+    Answer(Sender<()>),
     /// Accept no more connections, and end those that are open within this time.
     Stop(Duration),
 }
@@ -69,6 +72,10 @@ pub(crate) fn run(
                     if let Some(accepting) = listeners.remove(&address) {
                         accepting.stop(&worker).await;
                     }
+                }
+                Command::Answer(answer) => {
+                    // The server has waited long enough if it does not listen any more.
+                    let _ = answer.send(());
                 }
                 Command::Stop(limit) => {
                     drain = limit;

@@ -1,0 +1,39 @@
+//! Messages that name the capability that is missing.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Ports below this one are privileged unless the system says otherwise.
+const PRIVILEGED: u16 = 1024;
+
+/// Adds what an operation needs to the error of a refused one.
+pub(crate) fn needs(error: io::Error, what: &str) -> io::Error {
+    match error.kind() {
+        kind @ io::ErrorKind::PermissionDenied => io::Error::new(kind, format!("{error}: {what}")),
+        _ => error,
+    }
+}
+
+/// Adds what listening at an address needs to the error of a refusal.
+pub(crate) fn needs_to_listen(error: io::Error, address: SocketAddr) -> io::Error {
+    match address.port() {
+        0..PRIVILEGED => needs(error, "ports below 1024 need the capability CAP_NET_BIND_SERVICE"),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_refusal_is_explained() {
+        let refused = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let port = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let text = |error: io::Error| error.to_string();
+        assert!(text(needs_to_listen(refused(), port(80))).contains("CAP_NET_BIND_SERVICE"));
+        assert_eq!(text(needs_to_listen(refused(), port(8080))), text(refused()));
+        let taken = io::Error::from(io::ErrorKind::AddrInUse);
+        assert!(!text(needs(taken, "CAP")).contains("CAP"));
+    }
+}
