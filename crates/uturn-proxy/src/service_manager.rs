@@ -101,10 +101,8 @@ mod tests {
         let named = format!("@{name}");
         for (receiver, text) in [(by_path, path.as_os_str()), (by_name, OsStr::new(&named))] {
             let socket = UnixDatagram::unbound().unwrap();
-            let manager = ServiceManager {
-                socket: Some((socket, address(text).unwrap())),
-                watchdog: None,
-            };
+            let manager =
+                ServiceManager { socket: Some((socket, address(text).unwrap())), watchdog: None };
             manager.ready("fine");
             let mut message = [0; 100];
             let count = receiver.recv(&mut message).unwrap();

@@ -69,7 +69,11 @@ pub(super) fn not_allowed(allowed: &'static str) -> Response<String> {
     response
 }
 
-pub(super) fn page(status: StatusCode, content_type: &'static str, text: String) -> Response<String> {
+pub(super) fn page(
+    status: StatusCode,
+    content_type: &'static str,
+    text: String,
+) -> Response<String> {
     let mut response = Response::new(text);
     *response.status_mut() = status;
     let headers = response.headers_mut();

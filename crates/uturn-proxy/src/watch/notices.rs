@@ -124,10 +124,8 @@ impl Notices {
     /// Waits until there is something to read. Returns whether there is.
     fn poll(&self, limit: Option<Duration>) -> bool {
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-        let mut files = [
-            PollFd::new(&self.queue, PollFlags::IN),
-            PollFd::new(&self.woken, PollFlags::IN),
-        ];
+        let mut files =
+            [PollFd::new(&self.queue, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
         loop {
             match poll(&mut files, limit.as_ref()) {
                 Err(Errno::INTR) => {}
