@@ -44,7 +44,8 @@ pub enum Event {
     },
     /// Another configuration is served.
     Reloaded {
-        /// What asked for it: `signal`, `file`, `certificates` or `admin`.
+        /// What asked for it: `signal`, `file`, `certificates`, `admin`, or
+        /// `takeover` for that of a process before.
         cause: String,
         /// The version of the configuration, as the admin address states it.
         version: String,

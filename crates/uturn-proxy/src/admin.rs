@@ -193,6 +193,14 @@ impl Admin {
         }
     }
 
+    /// Answers no more.
+    pub(crate) fn close(&mut self) {
+        self.address = None;
+        if let Some(commands) = &self.commands {
+            let _ = commands.send(Command::Close);
+        }
+    }
+
     /// The version of the configuration that is served; `None` where nothing can write it.
     pub(crate) fn version(&self) -> Option<String> {
         self.known.served.load().as_ref().map(|served| served.version.clone())

@@ -52,7 +52,7 @@ pub use admin::{Control, Form};
 pub use error::StartError;
 pub use namespace::enter;
 pub use process::{Detail, Observer};
-pub use requests::{Answer, Changed, Refusal, Replacement, Request, Requests, requests};
+pub use requests::{Answer, Changed, Refusal, Replacement, Request, Requests, requests, take_over};
 pub use server::{Options, Server};
 pub use service_manager::ServiceManager;
 pub use watch::{Seen, Watch};

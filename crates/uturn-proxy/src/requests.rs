@@ -1,11 +1,13 @@
 //! What the person or program that runs the load balancer asks of it while it runs.
 
+use std::fs;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
 
@@ -22,6 +24,8 @@ pub enum Request {
     Changed(Changed),
     /// Accept nothing more, and stop when what is open has ended: SIGTERM or SIGINT.
     Drain,
+    /// The same, but leave to another process what the kernel forwards: SIGUSR2.
+    HandOver,
     /// Stop at once: a second SIGTERM or SIGINT, or the end of standard input.
     Stop,
 }
@@ -111,7 +115,7 @@ impl Requests {
 /// When signals cannot be listened for.
 pub fn requests(until_stdin_closes: bool) -> Result<Requests, StartError> {
     let (sender, receiver) = channel();
-    let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]);
+    let signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR2]);
     let signals =
         signals.map_err(|source| StartError { doing: "listen for signals".into(), source })?;
     if until_stdin_closes {
@@ -126,6 +130,24 @@ pub fn requests(until_stdin_closes: bool) -> Result<Requests, StartError> {
     Ok(Requests { sender, receiver })
 }
 
+/// Asks another load balancer to leave everything to this one.
+///
+/// # Errors
+/// When there is no such process, or it runs another program.
+pub fn take_over(process: u32) -> Result<(), StartError> {
+    let program = |process: &str| fs::read_to_string(format!("/proc/{process}/comm"));
+    let asked = || {
+        if program(&process.to_string())? != program("self")? {
+            return Err(io::Error::other("it is not this program"));
+        }
+        let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+        let process = process.ok_or(io::ErrorKind::NotFound)?;
+        Ok(kill_process(process, Signal::USR2)?)
+    };
+    asked()
+        .map_err(|source| StartError { doing: format!("take over from process {process}"), source })
+}
+
 fn forward(mut signals: Signals, sender: &Sender<Request>) {
     let mut is_draining = false;
     for signal in signals.forever() {
@@ -134,7 +156,7 @@ fn forward(mut signals: Signals, sender: &Sender<Request>) {
             _ if is_draining => Request::Stop,
             _ => {
                 is_draining = true;
-                Request::Drain
+                if signal == SIGUSR2 { Request::HandOver } else { Request::Drain }
             }
         };
         if sender.send(request).is_err() {

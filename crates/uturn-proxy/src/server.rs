@@ -212,6 +212,16 @@ impl Server {
         Ok(())
     }
 
+    /// Stops as [`Server::stop`] does, but for what another process has taken over: what the kernel
+    /// forwards stays, and the admin address is free at once.
+    pub fn hand_over(mut self, drain: Duration) {
+        if let Some(layer_4) = self.layer_4.take() {
+            layer_4.leave();
+        }
+        self.admin.close();
+        self.stop(drain);
+    }
+
     /// Stops: nothing is accepted any more, and what is open may take this long to end.
     pub fn stop(mut self, drain: Duration) {
         self.process.is_draining.store(true, Ordering::Relaxed);

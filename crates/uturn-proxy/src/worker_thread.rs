@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_local};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::client::Accepted;
 use crate::metrics::Refusal;
@@ -28,6 +28,9 @@ use crate::worker::Worker;
 
 /// How long to wait when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(10);
+
+/// How long clients may take to send a first request when the process stops.
+const FIRST_REQUEST: Duration = Duration::from_millis(250);
 
 /// What a worker is told to do.
 #[derive(Debug)]
@@ -86,8 +89,11 @@ pub(crate) fn run(
         for (_, accepting) in listeners {
             accepting.stop(&worker).await;
         }
+        let end = Instant::now() + drain;
+        // Clients that were accepted last have had no time yet to send a request.
+        let _ = timeout(FIRST_REQUEST.min(drain), worker.all_closed()).await;
         // Whatever is still open after that is cut with the runtime.
-        let _ = timeout(drain, worker.end_connections()).await;
+        let _ = timeout_at(end, worker.end_connections()).await;
     });
     Ok(())
 }

@@ -29,6 +29,10 @@ pub(crate) struct LbRun {
     /// are saved; without it SIGHUP reads them again
     #[arg(long)]
     pub(crate) watch: bool,
+    /// Take over from the load balancer that has this process id: once this one serves, that one
+    /// accepts nothing more, and stops when what is open has ended
+    #[arg(long, value_name = "PID")]
+    pub(crate) takeover: Option<u32>,
     /// Run inside this network namespace (as `ip netns` names it)
     #[arg(long, value_name = "NAME")]
     pub(crate) netns: Option<String>,

@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -486,4 +486,44 @@ fn it_is_ready_when_every_target_has_been_checked() {
         .replace(&mute.local_addr().unwrap().to_string(), &other.local_addr().unwrap().to_string());
     assert_eq!(site.allowed("PUT", "/config", &text).0, 200);
     assert_eq!(site.admin("GET", "/readyz", "", "").0, 200);
+}
+
+/// Another process takes over, as when the program is replaced by a newer one.
+#[test]
+fn a_second_process_takes_over() {
+    let site = Site::new("lb-takeover");
+    let mut first = site.start(&[]);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut answers = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                assert_eq!(site.ask(), "first");
+                answers += 1;
+            }
+            answers
+        });
+        for _ in 0..3 {
+            let process = first.child.id().to_string();
+            let mut second = site.start(&["--takeover", &process]);
+            assert_eq!(second.reloaded(), "takeover");
+            assert!(first.child.wait().unwrap().success());
+            // The admin address is the second one's.
+            assert_eq!(site.metric("uturn_lb_draining"), "0");
+            assert_eq!(site.allowed("GET", "/config", "").0, 200);
+            first = second;
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(client.join().unwrap() > 0);
+    });
+}
+
+#[test]
+fn only_a_load_balancer_is_taken_over() {
+    let site = Site::new("lb-takeover-wrong");
+    let own = std::process::id().to_string();
+    let output = site.command(&["-f", "lb.yaml", "--takeover", &own]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains(&format!("cannot take over from process {own}: it is not")), "{error}");
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use uturn_lb::config::Config;
 use uturn_lb::event::Event;
@@ -25,6 +25,12 @@ const BODY: &str = "body";
 
 /// How long to wait for requests when nothing else is due.
 const LONG: Duration = Duration::from_secs(3600);
+
+/// How long another process may take to leave the admin address.
+const HAND_OVER: Duration = Duration::from_secs(5);
+
+/// How soon that is tried again.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// A load balancer that runs.
 struct Running<'a> {
@@ -66,7 +72,11 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
         layer_4: !args.no_layer_4,
         control: Some(Control { requests: requests.sender(), describe }),
     };
-    let server = Server::start_with(&config, Arc::clone(&observer), options).map_err(here)?;
+    let server = match args.takeover {
+        None => Server::start_with(&config, Arc::clone(&observer), options),
+        Some(process) => take_over(process, &config, Arc::clone(&observer), options),
+    };
+    let server = server.map_err(here)?;
     let file = &args.file;
     let running = Running {
         file,
@@ -80,10 +90,35 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
         named,
         is_behind: false,
     };
+    if args.takeover.is_some() {
+        running.report("takeover");
+    }
     running.watch_files();
     running.manager.ready(&running.status());
     running.run(&requests);
     Ok(Status::Clean)
+}
+
+/// Starts to serve beside another process, and has that one stop.
+fn take_over(
+    process: u32,
+    config: &Config,
+    observer: Observer,
+    options: Options,
+) -> Result<Server, StartError> {
+    // Listeners can share their addresses, and the kernel's rules are replaced as a whole; the
+    // admin address is the other process's until that stops.
+    let mut first = config.clone();
+    first.process.admin = None;
+    let mut server = Server::start_with(&first, observer, options)?;
+    uturn_proxy::take_over(process)?;
+    let end = Instant::now() + HAND_OVER;
+    loop {
+        match server.reload(config) {
+            Err(_) if Instant::now() < end => thread::sleep(AGAIN),
+            outcome => return outcome.map(|()| server),
+        }
+    }
 }
 
 impl Running<'_> {
@@ -103,6 +138,11 @@ impl Running<'_> {
                     let drain = self.config.process.drain;
                     self.manager.stopping(drain);
                     return self.stop(drain, pulse);
+                }
+                Ok(Request::HandOver) => {
+                    let drain = self.config.process.drain;
+                    self.manager.stopping(drain);
+                    return self.server.hand_over(drain);
                 }
                 Ok(Request::Stop) => return self.server.stop(Duration::ZERO),
                 Err(_) => {}
@@ -208,11 +248,16 @@ impl Running<'_> {
         let outcome = self.server.reload(&config);
         if outcome.is_ok() {
             self.config = config;
-            let version = self.server.version().unwrap_or_default();
-            (self.observer)(&Event::Reloaded { cause: cause.into(), version });
+            self.report(cause);
         }
         self.manager.ready(&self.status());
         outcome.map_err(|why| Refusal::NotServed(why.to_string()))
+    }
+
+    /// Reports what is served from now on.
+    fn report(&self, cause: &str) {
+        let version = self.server.version().unwrap_or_default();
+        (self.observer)(&Event::Reloaded { cause: cause.into(), version });
     }
 
     /// Keeps what is served, because what was to replace it is wrong.
