@@ -1,10 +1,28 @@
-//! Messages that name the capability that is missing.
+//! The capabilities of the process, and messages that name one that is missing.
 
 use std::io;
 use std::net::SocketAddr;
 
+use rustix::thread::{
+    CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities,
+};
+
 /// Ports below this one are privileged unless the system says otherwise.
 const PRIVILEGED: u16 = 1024;
+
+/// Takes the capabilities that this thread may have, and lets the programs that it starts have
+/// `CAP_NET_ADMIN`, which nft needs. A process has them at once if a service manager or root started
+/// it, and not if they come from its file (setcap, as in a container that is not root's).
+pub fn take_capabilities() {
+    let Ok(mut sets) = capabilities(None) else { return };
+    sets.effective = sets.permitted;
+    sets.inheritable |= sets.permitted & CapabilitySet::NET_ADMIN;
+    // What is refused here is reported where it is missing.
+    let taken = set_capabilities(None, sets);
+    if taken.is_ok() && sets.permitted.contains(CapabilitySet::NET_ADMIN) {
+        let _ = configure_capability_in_ambient_set(CapabilitySet::NET_ADMIN, true);
+    }
+}
 
 /// Adds what an operation needs to the error of a refused one.
 pub(crate) fn needs(error: io::Error, what: &str) -> io::Error {

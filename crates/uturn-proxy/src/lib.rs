@@ -49,6 +49,7 @@ mod worker;
 mod worker_thread;
 
 pub use admin::{Control, Form};
+pub use capability::take_capabilities;
 pub use error::StartError;
 pub use namespace::enter;
 pub use process::{Detail, Observer};
