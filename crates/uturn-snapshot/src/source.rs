@@ -88,7 +88,7 @@ impl Gathering {
         };
         // Kubernetes keeps the files of a mounted ConfigMap in folders such as `..data`, to which
         // links beside them lead.
-        entries.retain(|path| !path.file_name().is_some_and(|name| starts_with_dots(name)));
+        entries.retain(|path| !path.file_name().is_some_and(starts_with_dots));
         entries.sort();
         self.beside.look_at(folder);
         self.depth += 1;

@@ -155,7 +155,8 @@ impl Notices {
         // Without a name it is the folder itself.
         let Some(name) = name else { return true };
         let is_folder = events.contains(ReadFlags::ISDIR);
-        if !folder.names.contains(name) && !(folder.is_whole && is_read(name, is_folder)) {
+        let is_watched = folder.is_whole && is_read(name, is_folder);
+        if !is_watched && !folder.names.contains(name) {
             return false;
         }
         // A new file is empty until it is closed; a new link or folder has something in it.

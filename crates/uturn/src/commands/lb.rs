@@ -76,12 +76,12 @@ fn unreadable_files(config: &Config) -> Vec<String> {
 fn read(file: &Path) -> Result<Config, Failure> {
     let (sources, faults) = uturn_snapshot::gather(&[PathBuf::from(file)]);
     if !faults.is_empty() {
-        return Err(faulty(faults));
+        return Err(faulty(&faults));
     }
-    uturn_snapshot::read_lb_config(sources).map_err(faulty)
+    uturn_snapshot::read_lb_config(sources).map_err(|faults| faulty(&faults))
 }
 
-fn faulty(faults: Vec<uturn_snapshot::Fault>) -> Failure {
+fn faulty(faults: &[uturn_snapshot::Fault]) -> Failure {
     Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 

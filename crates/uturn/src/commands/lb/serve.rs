@@ -203,7 +203,7 @@ impl Running<'_> {
         let path = folder.unwrap_or(Path::new("")).join(BODY);
         let name = path.to_string_lossy();
         let source = Source { name: (&*name).into(), text };
-        let config = uturn_snapshot::read_lb_config(vec![source]).map_err(faulty);
+        let config = uturn_snapshot::read_lb_config(vec![source]).map_err(|faults| faulty(&faults));
         let config = config.and_then(|config| {
             check_whole(&config, &path)?;
             Ok(config)
