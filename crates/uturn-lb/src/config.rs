@@ -66,6 +66,9 @@ pub struct ProcessSettings {
     pub workers: Option<usize>,
     /// Where metrics, the state of targets and the process's own health are served.
     pub admin: Option<SocketAddr>,
+    /// The file with the token that reading and changing the configuration there takes; without
+    /// it, neither is possible.
+    pub admin_token: Option<PathBuf>,
     /// Where the access log goes.
     pub access_log: AccessLog,
     /// How long connections may take to end when a listener or the process stops.
@@ -79,6 +82,7 @@ impl Default for ProcessSettings {
         Self {
             workers: None,
             admin: None,
+            admin_token: None,
             access_log: AccessLog::Off,
             drain: Duration::from_secs(30),
             connections: 20_000,

@@ -42,6 +42,14 @@ pub enum Event {
         /// Their addresses.
         listeners: Vec<SocketAddr>,
     },
+    /// Another configuration is served.
+    Reloaded {
+        /// What asked for it: `signal`, `file`, `certificates`, `admin`, or
+        /// `takeover` for that of a process before.
+        cause: String,
+        /// The version of the configuration, as the admin address states it.
+        version: String,
+    },
     /// Probes have decided whether a target is alive, or changed their mind.
     Health {
         /// The listener that it serves.

@@ -50,6 +50,8 @@ enum Command {
     /// Let nothing new in, and delete the table when what is open has ended or this time is over.
     /// The second shortens the time of the first.
     Stop(Duration),
+    /// Leave the table as it is, to the process that has replaced it.
+    Leave,
 }
 
 /// Takes the results of health checks.
@@ -115,6 +117,12 @@ impl Layer4 {
     /// Where results of health checks go.
     pub(crate) fn health_reports(&self) -> HealthReports {
         HealthReports(self.commands.clone())
+    }
+
+    /// Leaves the table as it is, to another process.
+    pub(crate) fn leave(&self) {
+        // The thread is gone only if it was stopped already.
+        let _ = self.commands.send(Command::Leave);
     }
 
     /// Lets nothing new in. What is open may take this long to end; then the table is deleted.

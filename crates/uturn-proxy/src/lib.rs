@@ -22,6 +22,7 @@
 
 mod access_log;
 mod admin;
+mod capability;
 mod client;
 mod deadline;
 mod error;
@@ -38,15 +39,21 @@ mod process;
 mod request_body;
 mod requests;
 mod server;
+mod service_manager;
 mod state;
 mod timestamp;
 mod tls;
 mod upstream;
+mod watch;
 mod worker;
 mod worker_thread;
 
+pub use admin::{Control, Form};
+pub use capability::take_capabilities;
 pub use error::StartError;
 pub use namespace::enter;
 pub use process::{Detail, Observer};
-pub use requests::{Request, requests};
-pub use server::{Server, Stopper};
+pub use requests::{Answer, Changed, Refusal, Replacement, Request, Requests, requests, take_over};
+pub use server::{Options, Server, Stopper};
+pub use service_manager::ServiceManager;
+pub use watch::{Seen, Watch};

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::mpsc;
@@ -18,17 +18,31 @@ use uturn_model::network::SecurityRule;
 use uturn_model::{LoadBalancer, Text};
 
 use crate::access_log::{self, AccessLog};
-use crate::admin::{Admin, Overview, ShownListener};
+use crate::admin::{Admin, Control, Overview, ShownListener};
+use crate::capability::needs_to_listen;
 use crate::error::StartError;
 use crate::l4::{self, Layer4};
 use crate::probe::{self, Probed, Prober};
 use crate::process::{Detail, Observer, Process};
 use crate::state::{Listener, Slot};
 use crate::tls;
+use crate::upstream;
 use crate::worker_thread::{self, Command};
 
 /// Connections that the kernel completes before they are accepted.
 const BACKLOG: i32 = 4096;
+
+/// How a load balancer is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which events its observer takes.
+    pub detail: Detail,
+    /// Whether it programs the kernel with TCP and UDP listeners. Without that, their targets are
+    /// probed, and no more.
+    pub layer_4: bool,
+    /// What the admin address needs to show the configuration and to have it changed.
+    pub control: Option<Control>,
+}
 
 /// A load balancer that serves.
 #[derive(Debug)]
@@ -82,7 +96,7 @@ impl Server {
     /// # Errors
     /// When a listener cannot listen, or probes cannot be sent; then nothing is served.
     pub fn start(config: &Config, observer: Observer, detail: Detail) -> Result<Self, StartError> {
-        Self::start_with(config, observer, detail, true)
+        Self::start_with(config, observer, Options { detail, layer_4: true, control: None })
     }
 
     /// The same, but for what the kernel forwards: the targets of TCP and UDP listeners are probed,
@@ -95,25 +109,29 @@ impl Server {
         observer: Observer,
         detail: Detail,
     ) -> Result<Self, StartError> {
-        Self::start_with(config, observer, detail, false)
+        Self::start_with(config, observer, Options { detail, layer_4: false, control: None })
     }
 
-    fn start_with(
+    /// Starts to serve with these options.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_with(
         config: &Config,
         observer: Observer,
-        detail: Detail,
-        with_layer_4: bool,
+        options: Options,
     ) -> Result<Self, StartError> {
+        let Options { detail, layer_4, control } = options;
         let most = config.process.connections;
         let process = Arc::new(Process::new(observer, detail, most, AccessLog::start()?));
         let prober = Prober::start(Arc::clone(&process))?;
-        let layer_4 = with_layer_4.then(|| Layer4::start(Arc::clone(&process))).transpose()?;
+        let layer_4 = layer_4.then(|| Layer4::start(Arc::clone(&process))).transpose()?;
         let mut server = Self {
             workers: Vec::new(),
             prober,
             listeners: HashMap::new(),
             process: Arc::clone(&process),
-            admin: Admin::start(Arc::clone(&process))?,
+            admin: Admin::start(Arc::clone(&process), control)?,
             layer_4,
         };
         let count = config.process.workers.unwrap_or_else(cores);
@@ -132,13 +150,34 @@ impl Server {
     /// When a new listener cannot listen, or probes cannot be sent; then nothing changes.
     pub fn reload(&mut self, config: &Config) -> Result<(), StartError> {
         let served = self.serve(config);
-        self.process.reloads[usize::from(served.is_err())].fetch_add(1, Ordering::Relaxed);
+        self.process.count_reload(served.is_ok());
         served
+    }
+
+    /// Counts a reload that failed before there was a configuration to serve.
+    pub fn count_failed_reload(&self) {
+        self.process.count_reload(false);
+    }
+
+    /// The version of the configuration that is served; `None` without a [`Control`].
+    pub fn version(&self) -> Option<String> {
+        self.admin.version()
+    }
+
+    /// Whether every worker follows commands within this time.
+    pub fn is_responsive(&self, limit: Duration) -> bool {
+        let (answer, answers) = std::sync::mpsc::channel();
+        for worker in &self.workers {
+            worker.tell(Command::Answer(answer.clone()));
+        }
+        let end = Instant::now() + limit;
+        let wait = |_| answers.recv_timeout(end.saturating_duration_since(Instant::now()));
+        self.workers.iter().map(wait).all(|answer| answer.is_ok())
     }
 
     fn serve(&mut self, config: &Config) -> Result<(), StartError> {
         let access_log = open_access_log(config)?;
-        let admin = self.admin.prepare(config.process.admin)?;
+        let admin = self.admin.prepare(&config.process)?;
         let mut changes = Vec::new();
         let mut probes = Vec::new();
         let mut forwarded = Vec::new();
@@ -162,6 +201,9 @@ impl Server {
                         let doing = format!("listen on {address} of {}", load_balancer.name);
                         StartError { doing, source }
                     })?;
+                if !l4::is_in_kernel(listener, settings) {
+                    upstream::check_source(address, listener)?;
+                }
                 probe::check_source(address, listener)?;
                 let name = load_balancer.name.clone();
                 probes.push((name, address, listener.clone(), settings.clone()));
@@ -186,8 +228,18 @@ impl Server {
         });
         self.prober.probe(probed.collect());
         self.process.access_log.switch(access_log);
-        self.admin.change(admin, overview);
+        self.admin.change(admin, overview, config);
         Ok(())
+    }
+
+    /// Stops as [`Server::stop`] does, but for what another process has taken over: what the kernel
+    /// forwards stays, and the admin address is free at once.
+    pub fn hand_over(mut self, drain: Duration) {
+        if let Some(layer_4) = self.layer_4.take() {
+            layer_4.leave();
+        }
+        self.admin.close();
+        self.stop(drain);
     }
 
     /// Stops: nothing is accepted any more, and what is open may take this long to end.
@@ -311,7 +363,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_nonblocking(true)?;
     // Accepted connections take it over, which saves a call for each.
     socket.set_tcp_nodelay(true)?;
-    socket.bind(&address.into())?;
+    socket.bind(&address.into()).map_err(|error| needs_to_listen(error, address))?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }

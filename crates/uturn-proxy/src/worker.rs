@@ -48,6 +48,11 @@ impl Worker {
     /// Lets connections end after the request that they are at, and waits until all have.
     pub(crate) async fn end_connections(&self) {
         self.drain.send_replace(true);
+        self.all_closed().await;
+    }
+
+    /// Waits until no connection is open.
+    pub(crate) async fn all_closed(&self) {
         while self.open.get() > 0 {
             self.closed.notified().await;
         }

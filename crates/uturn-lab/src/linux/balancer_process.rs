@@ -142,6 +142,7 @@ impl ConnectionOwners {
     ) -> Option<(usize, FlowEvent)> {
         let (connection, seen) = match event {
             Event::Ready { .. }
+            | Event::Reloaded { .. }
             | Event::Health { .. }
             | Event::Resting { .. }
             | Event::NotProgrammed { .. } => return None,

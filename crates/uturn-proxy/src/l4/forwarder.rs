@@ -56,7 +56,7 @@ impl Forwarder {
         }
     }
 
-    /// Follows commands until one says to stop.
+    /// Follows commands until one says to stop, or to leave the table to another process.
     pub(super) fn run(mut self, commands: &Receiver<Command>) {
         let mut has_looked = false;
         let drain = loop {
@@ -74,6 +74,7 @@ impl Forwarder {
                 // The next round programs what all results together say.
                 Ok(Command::Health(endpoint, alive)) => self.set_alive(endpoint, alive),
                 Ok(Command::Stop(drain)) => break drain,
+                Ok(Command::Leave) => return,
                 Err(RecvTimeoutError::Disconnected) => break Duration::ZERO,
                 Err(RecvTimeoutError::Timeout) => self.act(),
             }

@@ -13,7 +13,7 @@ use crate::decode::value::one_of;
 use crate::document::Node;
 
 use super::form::{Form, set};
-use super::values::{Size, beside};
+use super::values::Size;
 
 /// The fields of a listener that this module reads.
 pub(super) const FIELDS: [&str; 8] = [
@@ -58,11 +58,8 @@ pub(super) fn read<'d>(
 fn certificate<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<CertificateFiles> {
     form.only(node, &["certificate", "key"]);
     let path = |key| {
-        let path = form.need::<Text>(node, key)?;
-        if path.is_empty() {
-            form.fault(node.get(key)?, "expected the path of a file, found \"\"");
-        }
-        Some(beside(form.file, (*path).as_ref()))
+        form.need::<Text>(node, key)?;
+        form.path(node, key)
     };
     let (certificate, key) = (path("certificate"), path("key"));
     Some(CertificateFiles { certificate: certificate?, key: key? })

@@ -65,7 +65,7 @@ apiVersion: uturn.dev/v1alpha1
 kind: DataPlane
 spec:
   workers: 2
-  admin: 127.0.0.1:9900
+  admin: {address: 127.0.0.1:9900, tokenFile: admin.token}
   accessLog: logs/access.json
   drain: 1m
   connections: 1000
@@ -146,6 +146,7 @@ fn every_field_is_read() {
     let process = ProcessSettings {
         workers: Some(2),
         admin: Some("127.0.0.1:9900".parse().unwrap()),
+        admin_token: Some("admin.token".into()),
         access_log: AccessLog::File("logs/access.json".into()),
         drain: Duration::from_secs(60),
         connections: 1000,

@@ -60,7 +60,8 @@ fn what_is_misspelt_is_refused_by_both() {
     let spoils = [
         ("workers: 2", "workers: 0"),
         ("workers: 2", "worker: 2"),
-        ("admin: 127.0.0.1:9900", "admin: localhost"),
+        ("address: 127.0.0.1:9900", "address: localhost"),
+        ("tokenFile: admin.token", "token: secret"),
         ("drain: 1m", "drain: 60"),
         ("action: drop", "action: refuse"),
         ("protocol: tcp", "protocol: icmp"),
