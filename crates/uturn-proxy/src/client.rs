@@ -5,6 +5,7 @@ mod counted;
 mod prefixed;
 mod serve;
 mod stream;
+mod tunnel;
 mod watched;
 
 pub(crate) use accept::Accepted;

@@ -125,6 +125,27 @@ impl Deadline {
         })
         .await
     }
+
+    /// Waits for something that is woken again and again, each time within `idle`.
+    ///
+    /// # Errors
+    /// When nothing wakes it for longer.
+    pub(crate) async fn limit_idle<F: Future>(
+        &self,
+        idle: Duration,
+        future: F,
+    ) -> Result<F::Output, Exceeded> {
+        let mut future = pin!(future);
+        self.clear();
+        poll_fn(|cx| {
+            if self.poll(cx).is_ready() {
+                return Poll::Ready(Err(Exceeded));
+            }
+            self.set(idle);
+            future.as_mut().poll(cx).map(Ok)
+        })
+        .await
+    }
 }
 
 impl Drop for Deadline {

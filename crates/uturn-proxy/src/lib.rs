@@ -32,6 +32,7 @@ mod local;
 mod lock;
 mod metrics;
 mod namespace;
+mod peer;
 mod phase;
 mod probe;
 mod process;

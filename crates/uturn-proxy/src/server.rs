@@ -21,6 +21,7 @@ use crate::access_log::{self, AccessLog};
 use crate::admin::{Admin, Overview, ShownListener};
 use crate::error::StartError;
 use crate::l4::{self, Layer4};
+use crate::peer;
 use crate::probe::{self, Probed, Prober};
 use crate::process::{Detail, Observer, Process};
 use crate::state::{Listener, Slot};
@@ -278,8 +279,9 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
-    // Accepted connections take it over, which saves a call for each.
+    // Accepted connections take both over, which saves calls for each.
     socket.set_tcp_nodelay(true)?;
+    peer::set_keepalive(&socket)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())

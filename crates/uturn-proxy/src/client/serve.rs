@@ -9,9 +9,10 @@ use std::task::Poll;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::counted::Counted;
+use super::tunnel;
 use super::watched::Watched;
 use crate::exchange::{self, Client, Upgrade, record_unreadable};
 use crate::local::LimitedTasks;
@@ -62,7 +63,7 @@ where
     let parts = connection.into_parts();
     let mut stream = parts.io.into_inner().into_inner();
     match upgrade {
-        Some(upgrade) => switch(stream, &parts.read_buf, upgrade).await,
+        Some(upgrade) => switch(client, stream, &parts.read_buf, upgrade).await,
         // A client that sent nothing gets nothing.
         None if parts.read_buf.is_empty() => Ok(()),
         None => {
@@ -119,21 +120,24 @@ where
 }
 
 /// Passes bytes between a client and a target that have switched protocols.
-async fn switch<S>(client: S, read: &[u8], upgrade: Upgrade) -> io::Result<()>
+async fn switch<S>(client: &Client, stream: S, read: &[u8], upgrade: Upgrade) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let Upgrade { mut stream, received, open, record } = upgrade;
-    let mut client = Counted::new(client);
+    let Upgrade { stream: mut target, received, open, record, idle } = upgrade;
+    let mut stream = Counted::new(stream);
     let passed = async {
-        client.write_all(&received).await?;
-        stream.write_all(read).await?;
-        copy_bidirectional(&mut client, &mut stream).await
+        stream.write_all(&received).await?;
+        target.write_all(read).await?;
+        tunnel::pass(&client.worker, &mut stream, &mut target, idle).await
     }
     .await;
     if let Some(mut record) = record {
-        record.switched(read.len() as u64 + client.read, client.written);
+        record.switched(read.len() as u64 + stream.read, stream.written);
+        if let Err(error) = &passed {
+            record.explain(&error.to_string());
+        }
     }
     drop(open);
-    passed.map(|_| ())
+    passed
 }

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use uturn_lb::event::Event;
 use uturn_lb::proxy_header;
 
 use super::counted::Counted;
+use super::tunnel;
 use crate::access_log::Entry;
 use crate::exchange::Client;
 use crate::metrics::ConnectFailure;
@@ -74,7 +75,7 @@ where
         turn: picked.turn,
     });
     let open = rule.open(picked.target);
-    let limit = listener.settings.timeouts.read;
+    let limit = listener.profile.connect_timeout;
     let reached = connect(target, &listener.profile.source, client.address.ip(), limit).await;
     rule.record(picked.target, reached.is_ok());
     if reached.is_ok() {
@@ -99,7 +100,8 @@ where
         upstream.write_all(&proxy_header::write(version, client.address, listener.address)).await?;
     }
     let phase = client.phase.begin();
-    copy_bidirectional(stream, &mut upstream).await?;
+    let idle = listener.settings.timeouts.idle;
+    tunnel::pass(&client.worker, stream, &mut upstream, idle).await?;
     drop((open, phase));
     client.report(|| Event::Passed { connection, target });
     Ok(())

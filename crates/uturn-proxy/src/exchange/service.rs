@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT, SET_COOKIE, TE, UPGRADE};
@@ -54,6 +55,8 @@ pub(crate) struct Upgrade {
     pub(crate) open: OpenGuard,
     /// The request that switched; it ends with the connection.
     pub(crate) record: Option<Record>,
+    /// How long the connection may be silent.
+    pub(crate) idle: Duration,
 }
 
 /// A request that passed all checks.
@@ -245,7 +248,9 @@ async fn forward(
         let (stream, received) = connection.into_stream();
         parts.headers.insert(UPGRADE, protocol);
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        *client.upgrade.borrow_mut() = Some(Upgrade { stream, received, open, record: None });
+        let idle = listener.settings.timeouts.tunnel;
+        let upgrade = Upgrade { stream, received, open, record: None, idle };
+        *client.upgrade.borrow_mut() = Some(upgrade);
         return Ok(Response::from_parts(parts, AnswerBody::own("")));
     }
     let silence = listener.settings.timeouts.read;

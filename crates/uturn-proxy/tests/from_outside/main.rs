@@ -9,6 +9,7 @@ mod abuse;
 mod faults;
 mod frames;
 mod grpc;
+mod idle;
 mod life;
 mod messages;
 mod smuggling;
