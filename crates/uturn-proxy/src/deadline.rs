@@ -101,9 +101,14 @@ impl Deadline {
         self.state.due.get() != NEVER
     }
 
+    /// Whether there is a limit and it is exceeded.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.state.due.get() <= self.deadlines.now.get()
+    }
+
     /// Ready once the limit is exceeded.
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Exceeded> {
-        if self.state.due.get() <= self.deadlines.now.get() {
+        if self.is_exceeded() {
             return Poll::Ready(Exceeded);
         }
         let mut waker = self.state.waker.borrow_mut();

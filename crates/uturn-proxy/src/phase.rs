@@ -4,10 +4,14 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use uturn_lb::config::Timeouts;
 
 use crate::deadline::{Deadline, Exceeded};
+
+/// How often a connection whose requests are being answered is to look for its client.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The phase of a client's connection, with its time limit.
 #[derive(Debug)]
@@ -28,7 +32,7 @@ enum Now {
     Idle,
     /// A request has begun, and its headers are not complete.
     Headers,
-    /// Requests are being answered.
+    /// Requests are being answered. The deadline is the next look for the client.
     Exchange,
     /// The client does not take what is written to it.
     Blocked,
@@ -65,7 +69,7 @@ impl Phase {
     pub(crate) fn begin(self: &Rc<Self>) -> ExchangeGuard {
         self.exchanges.set(self.exchanges.get() + 1);
         self.now.set(Now::Exchange);
-        self.deadline.clear();
+        self.deadline.set(LOOK);
         ExchangeGuard(Rc::clone(self))
     }
 
@@ -86,14 +90,23 @@ impl Phase {
             }
             (Now::Blocked, false) => {
                 self.now.set(Now::Exchange);
-                self.deadline.clear();
+                self.deadline.set(LOOK);
             }
             _ => {}
         }
     }
 
-    /// Ready once the phase has lasted too long.
+    /// Whether it is time to look for the client: one that only waits for its answer is not
+    /// noticed otherwise when it goes away.
+    pub(crate) fn is_look_due(&self) -> bool {
+        self.now.get() == Now::Exchange && self.deadline.is_exceeded()
+    }
+
+    /// Ready once the phase has lasted too long. Wakes the connection when a look is due.
     pub(crate) fn poll_exceeded(&self, cx: &Context<'_>) -> Poll<Exceeded> {
+        if self.is_look_due() {
+            self.deadline.set(LOOK);
+        }
         self.deadline.poll(cx)
     }
 

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::counted::Counted;
 use super::tunnel;
-use super::watched::Watched;
+use super::watched::{Connected, Watched};
 use crate::exchange::{self, Client, Upgrade, record_unreadable};
 use crate::local::LimitedTasks;
 
@@ -27,7 +27,7 @@ const TOO_SLOW: &[u8] =
 /// Serves HTTP/1, and what an upgrade makes of it.
 pub(super) async fn serve_http1<S>(client: &Rc<Client>, stream: S) -> io::Result<()>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Connected + Unpin,
 {
     client.phase.set_http1();
     let limits = &client.listener.settings.limits;
@@ -40,7 +40,7 @@ where
         .max_header_size(limits.header_bytes);
     // Room for headers that are too large, so that they get an answer.
     builder.max_buf_size((2 * limits.header_bytes).max(64 * 1024)).half_close(true);
-    let watched = Watched::new(stream, Rc::clone(&client.phase));
+    let watched = Watched::new(stream, client);
     let mut connection = builder.serve_connection(TokioIo::new(watched), service);
     let mut drained = pin!(client.worker.drained());
     let mut is_draining = false;
@@ -87,7 +87,7 @@ fn refused(client: &Client, error: hyper::Error) -> io::Result<()> {
 /// Serves HTTP/2.
 pub(super) async fn serve_http2<S>(client: &Rc<Client>, stream: S) -> io::Result<()>
 where
-    S: AsyncRead + AsyncWrite + Unpin + 'static,
+    S: AsyncRead + AsyncWrite + Connected + Unpin + 'static,
 {
     let limits = &client.listener.settings.limits;
     let service = service_fn({
@@ -101,7 +101,7 @@ where
     let mut builder = http2::Builder::new(streams);
     builder.max_concurrent_streams(HTTP2_STREAMS);
     builder.max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX));
-    let watched = Watched::new(stream, Rc::clone(&client.phase));
+    let watched = Watched::new(stream, client);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
     let mut drained = pin!(client.worker.drained());
     let mut is_draining = false;

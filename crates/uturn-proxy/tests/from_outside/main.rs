@@ -8,6 +8,7 @@
 mod abuse;
 mod faults;
 mod frames;
+mod gone;
 mod grpc;
 mod idle;
 mod life;

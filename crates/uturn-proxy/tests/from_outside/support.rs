@@ -320,6 +320,14 @@ impl Wire<TcpStream> {
         self.reader.get_ref()
     }
 
+    /// Whether the other end has closed nothing. For streams that do not block.
+    pub(crate) fn is_open(&self) -> bool {
+        match self.stream().peek(&mut [0]) {
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            Ok(read) => read > 0,
+        }
+    }
+
     /// Ends the connection with a reset.
     pub(crate) fn reset(self) {
         let socket = socket2::SockRef::from(self.stream());
