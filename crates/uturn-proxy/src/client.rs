@@ -2,6 +2,7 @@
 
 mod accept;
 mod counted;
+mod linger;
 mod prefixed;
 mod serve;
 mod stream;

@@ -19,6 +19,8 @@ pub(crate) struct Phase {
     now: Cell<Now>,
     /// Requests under way; more than one with HTTP/2 only.
     exchanges: Cell<u32>,
+    /// Whether an answer was given before its request was read to the end.
+    leaves_unread: Cell<bool>,
     /// Whether bytes that arrive between requests begin the next one. With HTTP/2 they may be
     /// frames of the connection's own.
     is_http1: Cell<bool>,
@@ -45,6 +47,7 @@ impl Phase {
         Self {
             now: Cell::new(Now::Headers),
             exchanges: Cell::new(0),
+            leaves_unread: Cell::new(false),
             is_http1: Cell::new(false),
             timeouts: timeouts.clone(),
             deadline,
@@ -100,6 +103,16 @@ impl Phase {
     /// noticed otherwise when it goes away.
     pub(crate) fn is_look_due(&self) -> bool {
         self.now.get() == Now::Exchange && self.deadline.is_exceeded()
+    }
+
+    /// A request is not read to its end.
+    pub(crate) fn leave_unread(&self) {
+        self.leaves_unread.set(true);
+    }
+
+    /// Whether the client may still be sending what is not read any more.
+    pub(crate) fn leaves_unread(&self) -> bool {
+        self.leaves_unread.get()
     }
 
     /// Ready once the phase has lasted too long. Wakes the connection when a look is due.

@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::counted::Counted;
+use super::linger::linger;
 use super::tunnel;
 use super::watched::{Connected, Watched};
 use crate::exchange::{self, Client, Upgrade, record_unreadable};
@@ -56,21 +57,23 @@ where
     })
     .await;
     let upgrade = client.take_upgrade();
-    let is_too_slow = ended.is_none() && client.phase.is_in_headers();
-    if upgrade.is_none() && !is_too_slow {
-        return ended.unwrap_or(Ok(())).or_else(|error| refused(client, error));
-    }
     let parts = connection.into_parts();
     let mut stream = parts.io.into_inner().into_inner();
-    match upgrade {
-        Some(upgrade) => switch(client, stream, &parts.read_buf, upgrade).await,
-        // A client that sent nothing gets nothing.
-        None if parts.read_buf.is_empty() => Ok(()),
-        None => {
-            record_unreadable(client, 408, "the request's headers did not come in time");
-            stream.write_all(TOO_SLOW).await
-        }
+    if let Some(upgrade) = upgrade {
+        return switch(client, stream, &parts.read_buf, upgrade).await;
     }
+    match ended {
+        // A client that sent nothing gets nothing.
+        None if client.phase.is_in_headers() && !parts.read_buf.is_empty() => {
+            record_unreadable(client, 408, "the request's headers did not come in time");
+            stream.write_all(TOO_SLOW).await?;
+        }
+        Some(Err(error)) => refused(client, error)?,
+        Some(Ok(())) if client.phase.leaves_unread() => {}
+        _ => return Ok(()),
+    }
+    linger(stream).await;
+    Ok(())
 }
 
 /// Reports a request that broke the protocol; it has had its answer.

@@ -169,6 +169,7 @@ fn admit(
                 silence: listener.settings.timeouts.read,
                 deadline: Rc::clone(&deadline),
                 received: record.received(),
+                phase: Rc::clone(&client.phase),
             };
             RequestBody::new(incoming, limits)
         }
@@ -261,6 +262,9 @@ async fn forward(
 /// Answers in the load balancer's own name.
 fn answer_alone(client: &Client, own: OwnAnswer) -> Response<AnswerBody> {
     let status = own.status.as_u16();
+    if own.closes {
+        client.phase.leave_unread();
+    }
     match &own.location {
         Some(location) => client.report(|| Event::Redirected {
             connection: client.connection,
