@@ -13,6 +13,7 @@ mod grpc;
 mod idle;
 mod life;
 mod messages;
+mod options;
 mod refused;
 mod smuggling;
 mod stickiness;
