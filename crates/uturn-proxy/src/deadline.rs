@@ -131,23 +131,30 @@ impl Deadline {
         .await
     }
 
-    /// Waits for something that is woken again and again, each time within `idle`.
+    /// Waits for something that makes progress, each time within `idle`. What is there when the
+    /// limit is exceeded counts as progress, so that a worker that was late ends nothing.
     ///
     /// # Errors
-    /// When nothing wakes it for longer.
+    /// When it makes no progress for longer.
     pub(crate) async fn limit_idle<F: Future>(
         &self,
         idle: Duration,
+        progress: impl Fn() -> u64,
         future: F,
     ) -> Result<F::Output, Exceeded> {
         let mut future = pin!(future);
-        self.clear();
+        let mut seen = progress();
+        self.set(idle);
         poll_fn(|cx| {
-            if self.poll(cx).is_ready() {
-                return Poll::Ready(Err(Exceeded));
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return Poll::Ready(Ok(output));
             }
-            self.set(idle);
-            future.as_mut().poll(cx).map(Ok)
+            let now = progress();
+            if seen != now {
+                seen = now;
+                self.set(idle);
+            }
+            self.poll(cx).map(Err)
         })
         .await
     }
@@ -195,6 +202,26 @@ mod tests {
         assert_eq!(deadline.poll(&cx), Poll::Pending);
         deadlines.sweep(1000);
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn progress_postpones_the_limit_and_waking_alone_does_not() {
+        let deadlines = Rc::new(Deadlines::default());
+        let deadline = deadlines.add();
+        let progress = Cell::new(0);
+        let limited =
+            deadline.limit_idle(TICK * 2, || progress.get(), std::future::pending::<()>());
+        let mut limited = pin!(limited);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(limited.as_mut().poll(&mut cx).is_pending());
+        // Bytes have come, and the worker was late.
+        progress.set(1);
+        deadlines.sweep(3);
+        assert!(limited.as_mut().poll(&mut cx).is_pending());
+        deadlines.sweep(5);
+        assert!(limited.as_mut().poll(&mut cx).is_pending());
+        deadlines.sweep(6);
+        assert_eq!(limited.as_mut().poll(&mut cx), Poll::Ready(Err(Exceeded)));
     }
 
     #[test]

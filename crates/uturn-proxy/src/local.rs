@@ -1,6 +1,9 @@
 //! Tasks that stay on their worker's thread.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::rt::Executor;
@@ -35,8 +38,18 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for LimitedTasks {
     fn execute(&self, task: F) {
         let (deadline, limit) = (self.deadlines.add(), self.limit);
         tokio::task::spawn_local(async move {
-            // A stream that is dropped is reset.
-            let _ = deadline.limit_idle(limit, task).await;
+            let mut task = pin!(task);
+            poll_fn(|cx| {
+                if deadline.is_set() && deadline.poll(cx).is_ready() {
+                    return Poll::Ready(());
+                }
+                let polled = task.as_mut().poll(cx);
+                deadline.set(limit);
+                // Registers to be woken; it is not due yet.
+                let _ = deadline.poll(cx);
+                polled
+            })
+            .await;
         });
     }
 }

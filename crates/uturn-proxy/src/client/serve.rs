@@ -136,7 +136,8 @@ where
     }
     .await;
     if let Some(mut record) = record {
-        record.switched(read.len() as u64 + stream.read, stream.written);
+        let counts = &stream.counts;
+        record.switched(read.len() as u64 + counts.read.get(), counts.written.get());
         if let Err(error) = &passed {
             record.explain(&error.to_string());
         }

@@ -25,7 +25,8 @@ where
     let mut stream = Counted::new(stream);
     let mut tried = None;
     let passed = pass(client, &mut stream, &mut tried).await;
-    client.shard().pass(stream.read, stream.written);
+    let (received, sent) = (stream.counts.read.get(), stream.counts.written.get());
+    client.shard().pass(received, sent);
     let log = &client.worker.process.access_log;
     if log.is_on() {
         log.log(Box::new(Entry {
@@ -36,8 +37,8 @@ where
             protocol: "TCP_SSL",
             head: None,
             status: None,
-            received: stream.read,
-            sent: stream.written,
+            received,
+            sent,
             target: tried,
             attempts: tried.map_or(0, |_| 1),
             first_byte: None,
