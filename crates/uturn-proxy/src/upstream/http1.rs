@@ -1,9 +1,8 @@
 //! A connection to a target that speaks HTTP/1.1.
 //!
-//! hyper's connection is a future that somebody has to poll. Usually that is a task of its own,
-//! which costs a switch between tasks for each request and each answer. Here the future travels
-//! with the connection: the exchange that uses it polls it, and while it is idle, the pool looks
-//! at it when it takes it out.
+//! hyper's connection is a future, and moves bytes while it is polled. Usually a task of its own
+//! polls it, which costs a switch between tasks for each request and each answer. Here the
+//! exchange that uses the connection polls it, and the pool does when it takes an idle one out.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

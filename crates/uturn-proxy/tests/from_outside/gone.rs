@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use uturn_model::lb::ListenerProtocol;
 
+use crate::common::tls;
 use crate::frames::{END_HEADERS, END_STREAM, HEADERS, Http2, RST_STREAM, frame, get};
 use crate::support::{Balancer, Host, Wire, listener, settings};
-use crate::tls_client;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -115,7 +115,7 @@ fn a_reset_under_tls_ends_the_request() {
     });
     let stream = TcpStream::connect(balancer.address).unwrap();
     let socket = stream.try_clone().unwrap();
-    let mut client = Wire::over(tls_client::connect(stream));
+    let mut client = Wire::over(tls::connect(stream));
     client.send(GET).unwrap();
     target.expect_request();
     socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();

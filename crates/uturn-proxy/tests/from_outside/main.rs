@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
 
 mod abuse;
+#[path = "../common/mod.rs"]
+mod common;
 mod faults;
 mod frames;
 mod gone;
@@ -18,5 +20,3 @@ mod refused;
 mod smuggling;
 mod stickiness;
 mod support;
-#[path = "../tls_client/mod.rs"]
-mod tls_client;
