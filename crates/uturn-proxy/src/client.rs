@@ -3,7 +3,6 @@
 mod accept;
 mod counted;
 mod linger;
-mod prefixed;
 mod serve;
 mod stream;
 mod tunnel;

@@ -34,6 +34,7 @@ mod metrics;
 mod namespace;
 mod peer;
 mod phase;
+mod prefixed;
 mod probe;
 mod process;
 mod request_body;

@@ -112,6 +112,11 @@ impl RequestBody {
         Self { source: Some(Rc::new(RefCell::new(source))), ..Self::none() }
     }
 
+    /// Whether there is none.
+    pub(crate) fn is_none(&self) -> bool {
+        self.source.is_none()
+    }
+
     /// The same body for another attempt.
     pub(crate) fn again(&self) -> Self {
         Self { source: self.source.clone(), ..Self::none() }

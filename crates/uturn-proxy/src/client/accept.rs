@@ -18,12 +18,12 @@ use uturn_lb::proxy_header;
 use uturn_model::lb::Layer;
 
 use super::linger::linger;
-use super::prefixed::Prefixed;
 use super::serve::{serve_http1, serve_http2};
 use super::stream;
 use crate::exchange::{Client, record_unreadable};
 use crate::metrics::Refusal;
 use crate::phase::Phase;
+use crate::prefixed::Prefixed;
 use crate::state::{Listener, Slot};
 use crate::worker::Worker;
 

@@ -15,11 +15,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-use super::prefixed::Prefixed;
 use crate::exchange::Client;
 use crate::joined;
 use crate::peer::Peer;
 use crate::phase::Phase;
+use crate::prefixed::Prefixed;
 
 /// A stream over a TCP connection.
 pub(super) trait Connected {

@@ -245,14 +245,13 @@ async fn forward(
         let no_upgrade =
             || OwnAnswer::new(StatusCode::BAD_GATEWAY, "the target switches protocols unasked");
         let protocol = hop_by_hop.upgrade.filter(|_| is_upgrade).ok_or_else(no_upgrade)?;
-        let (connection, open) = reached.into_http1().ok_or_else(no_upgrade)?;
-        let (stream, received) = connection.into_stream();
+        let (stream, received, open) = reached.into_stream().ok_or_else(no_upgrade)?;
         parts.headers.insert(UPGRADE, protocol);
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         let idle = listener.settings.timeouts.tunnel;
         let upgrade = Upgrade { stream, received, open, record: None, idle };
         *client.upgrade.borrow_mut() = Some(upgrade);
-        return Ok(Response::from_parts(parts, AnswerBody::own("")));
+        return Ok(Response::from_parts(parts, AnswerBody::whole("")));
     }
     let silence = listener.settings.timeouts.read;
     let body = AnswerBody::of_target(incoming, reached, Rc::clone(deadline), silence);

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use tokio::net::TcpStream;
 use uturn_lb::config::Keepalive;
 
-use super::http1::Http1;
+use super::http1::{Http1, is_quiet};
 use super::http2::Http2;
 
 /// How often connections are looked for that have been idle for too long.
@@ -42,30 +43,31 @@ pub(crate) struct Pool {
 
 #[derive(Debug)]
 struct Idle {
-    connection: Box<Http1>,
+    stream: TcpStream,
     until: Instant,
 }
 
 impl Pool {
     /// An idle connection that the target has not closed.
-    pub(crate) fn take(&self, key: &Key) -> Option<Box<Http1>> {
+    pub(crate) fn take(&self, key: &Key) -> Option<Http1> {
         loop {
-            let mut idle = self.http1.borrow_mut().get_mut(key)?.pop()?;
-            if idle.connection.is_ready() {
-                return Some(idle.connection);
+            let idle = self.http1.borrow_mut().get_mut(key)?.pop()?;
+            if is_quiet(&idle.stream) {
+                return Some(Http1::Idle(idle.stream));
             }
         }
     }
 
     /// Keeps a connection for the next request, if it can take one.
-    pub(crate) fn give(&self, key: Key, mut connection: Box<Http1>, keepalive: &Keepalive) {
-        if keepalive.connections == 0 || !connection.is_ready() {
+    pub(crate) fn give(&self, key: Key, connection: Http1, keepalive: &Keepalive) {
+        if keepalive.connections == 0 {
             return;
         }
+        let Some(stream) = connection.into_idle() else { return };
         let mut all = self.http1.borrow_mut();
         let idle = all.entry(key).or_default();
         if idle.len() < keepalive.connections {
-            idle.push(Idle { connection, until: Instant::now() + keepalive.idle });
+            idle.push(Idle { stream, until: Instant::now() + keepalive.idle });
         }
     }
 
@@ -95,7 +97,7 @@ impl Pool {
 
     fn sweep(&self, now: Instant) {
         self.http1.borrow_mut().retain(|_, idle| {
-            idle.retain_mut(|idle| idle.until > now && idle.connection.is_ready());
+            idle.retain(|idle| idle.until > now && is_quiet(&idle.stream));
             !idle.is_empty()
         });
         self.http2.borrow_mut().retain(|_, connection| connection.is_ready());

@@ -22,6 +22,11 @@ impl<S> Prefixed<S> {
     pub(crate) fn get_ref(&self) -> &S {
         &self.stream
     }
+
+    /// The stream; the bytes at hand are lost.
+    pub(crate) fn into_inner(self) -> S {
+        self.stream
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Prefixed<S> {
