@@ -5,7 +5,7 @@
 //! has a module in `conformance/kube-proxy`. The crate `uturn-conformance` does the rest.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::shell::{self, Failure};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, Error, SignatureScheme, SupportedProtocolVersion,
+};
 
 /// A client of these versions of TLS to which it does not matter who the server is.
 ///
