@@ -72,7 +72,17 @@ impl Deadlines {
         }
     }
 
-    fn sweep(&self, now: u64) {
+    /// Wakes every task that waits for a deadline, whether or not it is due.
+    pub(crate) fn wake_all(&self) {
+        for state in self.all.borrow().iter().flatten() {
+            if let Some(waker) = state.waker.borrow_mut().take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Notes the time, in ticks, and wakes those whose deadline is due.
+    pub(crate) fn sweep(&self, now: u64) {
         self.now.set(now);
         for state in self.all.borrow().iter().flatten() {
             if state.due.get() <= now

@@ -1,9 +1,10 @@
-//! Writes short pieces as one.
+//! Short pieces become one.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
 /// Pieces that are not longer than this together are written as one.
@@ -29,6 +30,16 @@ pub(crate) fn poll_write<S: AsyncWrite + Unpin>(
         end += part.len();
     }
     Pin::new(stream).poll_write(cx, &whole[..end])
+}
+
+/// One piece that begins with the first and ends with the second, which seldom has anything. An
+/// empty one keeps no memory.
+pub(crate) fn join(first: Bytes, second: &[u8]) -> Bytes {
+    match (&*first, second) {
+        ([], []) => Bytes::new(),
+        (_, []) => first,
+        _ => [&first, second].concat().into(),
+    }
 }
 
 #[cfg(test)]

@@ -23,9 +23,9 @@ impl<S> Prefixed<S> {
         &self.stream
     }
 
-    /// The stream; the bytes at hand are lost.
-    pub(crate) fn into_inner(self) -> S {
-        self.stream
+    /// The bytes that are at hand still, and the stream.
+    pub(crate) fn into_parts(self) -> (Bytes, S) {
+        (self.prefix, self.stream)
     }
 }
 

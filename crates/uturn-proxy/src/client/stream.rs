@@ -100,7 +100,7 @@ where
     if let Some(version) = listener.settings.proxy_to {
         upstream.write_all(&proxy_header::write(version, client.address, listener.address)).await?;
     }
-    let phase = client.phase.begin();
+    let phase = client.phase.begin(false);
     let idle = listener.settings.timeouts.idle;
     tunnel::pass(&client.worker, stream, &mut upstream, idle).await?;
     drop((open, phase));

@@ -27,9 +27,15 @@ pub(super) trait Connected {
     fn socket(&self) -> BorrowedFd<'_>;
 }
 
-impl Connected for Prefixed<TcpStream> {
+impl Connected for TcpStream {
     fn socket(&self) -> BorrowedFd<'_> {
-        self.get_ref().as_fd()
+        self.as_fd()
+    }
+}
+
+impl<S: Connected> Connected for Prefixed<S> {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.get_ref().socket()
     }
 }
 

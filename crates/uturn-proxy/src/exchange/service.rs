@@ -41,6 +41,8 @@ pub(crate) struct Client {
     pub(crate) connection: u64,
     pub(crate) phase: Rc<Phase>,
     forwarded: Forwarded,
+    /// That of the last request; with HTTP/1, that of the next too.
+    deadline: RefCell<Option<Rc<Deadline>>>,
     /// Where the client's bytes go after its connection switched protocols.
     upgrade: RefCell<Option<Upgrade>>,
 }
@@ -85,13 +87,34 @@ impl Client {
             proto: HeaderValue::from_static(if is_tls { "https" } else { "http" }),
             port: text(listener.address.port().to_string()),
         };
-        let upgrade = RefCell::new(None);
-        Self { worker, listener, slot, address, connection, phase, forwarded, upgrade }
+        Self {
+            worker,
+            listener,
+            slot,
+            address,
+            connection,
+            phase,
+            forwarded,
+            deadline: RefCell::default(),
+            upgrade: RefCell::default(),
+        }
     }
 
     /// The target's stream, after an answer that switches protocols.
     pub(crate) fn take_upgrade(&self) -> Option<Upgrade> {
         self.upgrade.borrow_mut().take()
+    }
+
+    /// A deadline for a request. It is not set.
+    fn deadline(&self) -> Rc<Deadline> {
+        let mut last = self.deadline.borrow_mut();
+        match last.as_ref().filter(|last| Rc::strong_count(last) == 1) {
+            Some(unused) => {
+                unused.clear();
+                Rc::clone(unused)
+            }
+            None => Rc::clone(last.insert(Rc::new(self.worker.deadlines.add()))),
+        }
     }
 
     /// Where the worker counts what happens to the listener.
@@ -124,7 +147,7 @@ pub(crate) async fn serve(
     client: Rc<Client>,
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
-    let exchange = client.phase.begin();
+    let exchange = client.phase.begin(!request.body().is_end_stream());
     let listener = client.slot.current();
     let mut record = Record::begin(&client, &request);
     let answered = match admit(&client, &listener, &record, request) {
@@ -160,7 +183,7 @@ fn admit(
     let rule = route(listener, &request)?;
     let may_upgrade =
         request.version() == Version::HTTP_11 && rule.settings.forward == Forward::Http1;
-    let deadline = Rc::new(client.worker.deadlines.add());
+    let deadline = client.deadline();
     let mut request = request.map(|incoming| match incoming.is_end_stream() {
         true => RequestBody::none(),
         false => {

@@ -20,7 +20,7 @@ use super::SendError;
 use crate::request_body::RequestBody;
 
 /// Room for an answer.
-const ANSWER: usize = 16 * 1024;
+const ANSWER: usize = 8 * 1024;
 
 /// Room for a request's head; it grows where that is too little.
 const HEAD: usize = 1024;

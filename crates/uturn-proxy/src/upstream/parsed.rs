@@ -95,13 +95,15 @@ impl Parsed {
         let parts = self.connection.into_parts();
         let stream = parts.io.into_inner();
         let is_idle = parts.read_buf.is_empty() && !stream.is_blocked;
-        is_idle.then(|| stream.stream.into_inner())
+        let (unread, stream) = stream.stream.into_parts();
+        (is_idle && unread.is_empty()).then_some(stream)
     }
 
     /// The stream, and what was read from it already.
     pub(super) fn into_stream(self) -> (TcpStream, Bytes) {
         let parts = self.connection.into_parts();
-        (parts.io.into_inner().stream.into_inner(), parts.read_buf)
+        let (unread, stream) = parts.io.into_inner().stream.into_parts();
+        (stream, joined::join(parts.read_buf, &unread))
     }
 }
 

@@ -4,7 +4,7 @@
 //! taken first; the others grow old and are closed.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use super::http2::Http2;
 pub(crate) const SWEEP: Duration = Duration::from_secs(1);
 
 /// What a connection has to have in common with a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) target: SocketAddr,
     /// The address that the target sees.
@@ -26,7 +26,7 @@ pub(crate) struct Key {
 }
 
 /// The address that a target sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     /// The client's.
     Client(IpAddr),
@@ -37,8 +37,8 @@ pub(crate) enum Source {
 /// The idle connections of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    http1: RefCell<HashMap<Key, Vec<Idle>>>,
-    http2: RefCell<HashMap<Key, Http2>>,
+    http1: RefCell<BTreeMap<Key, Vec<Idle>>>,
+    http2: RefCell<BTreeMap<Key, Http2>>,
 }
 
 #[derive(Debug)]
