@@ -120,6 +120,9 @@ pub struct ListenerSettings {
     pub keepalive: Keepalive,
     /// Whether clients may speak HTTP/2; layer 7 only.
     pub http2: bool,
+    /// Whether a request ends when its client closes its side of the connection before the
+    /// answer, as when it gives up. A reset ends it in any case; layer 7 only.
+    pub abort_on_close: bool,
     /// The host whose rules serve requests for a host that no rule is for; layer 7 only.
     pub default_host: Option<Text>,
     /// How each rule forwards, in the order of the listener's rules.
@@ -143,6 +146,7 @@ impl Default for ListenerSettings {
             timeouts: Timeouts::default(),
             keepalive: Keepalive::default(),
             http2: true,
+            abort_on_close: false,
             default_host: None,
             rules: Vec::new(),
         }
@@ -278,6 +282,9 @@ pub struct Timeouts {
     pub read: Duration,
     /// A client's connection without a request, or without a packet on layer 4.
     pub idle: Duration,
+    /// A connection that has switched protocols, as for WebSocket, without a byte in either
+    /// direction; layer 7 only.
+    pub tunnel: Duration,
 }
 
 impl Timeouts {
@@ -299,6 +306,7 @@ impl Default for Timeouts {
             header: Duration::from_secs(30),
             read: Duration::from_secs(60),
             idle: Duration::from_secs(75),
+            tunnel: Duration::from_secs(3600),
         }
     }
 }

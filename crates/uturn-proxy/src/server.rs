@@ -22,6 +22,7 @@ use crate::admin::{Admin, Control, Overview, ShownListener};
 use crate::capability::needs_to_listen;
 use crate::error::StartError;
 use crate::l4::{self, Layer4};
+use crate::peer;
 use crate::probe::{self, Probed, Prober};
 use crate::process::{Detail, Observer, Process};
 use crate::state::{Listener, Slot};
@@ -361,8 +362,9 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
-    // Accepted connections take it over, which saves a call for each.
+    // Accepted connections take both over, which saves calls for each.
     socket.set_tcp_nodelay(true)?;
+    peer::set_keepalive(&socket)?;
     socket.bind(&address.into()).map_err(|error| needs_to_listen(error, address))?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())

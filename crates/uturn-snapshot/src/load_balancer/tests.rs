@@ -114,9 +114,10 @@ spec:
       headerBytes: 8Ki
       headers: 50
       bodyBytes: 10Mi
-    timeouts: {header: 10s, read: 20s, idle: 30s}
+    timeouts: {header: 10s, read: 20s, idle: 30s, tunnel: 2h}
     keepalive: {connections: 0, idle: 5s}
     http2: false
+    abortOnClose: true
     defaultHost: shop.example.com
     rules:
     - host: shop.example.com
@@ -173,7 +174,9 @@ fn every_field_is_read() {
     assert_eq!(settings.proxy_to, Some(ProxyVersion::V2));
     assert_eq!((settings.limits.header_bytes, settings.limits.headers), (8192, 50));
     assert_eq!(settings.limits.body_bytes, Some(10 << 20));
+    assert_eq!(settings.timeouts.tunnel, Duration::from_secs(7200));
     assert_eq!((settings.keepalive.connections, settings.http2), (0, false));
+    assert!(settings.abort_on_close);
     assert_eq!(settings.default_host.as_deref(), Some("shop.example.com"));
     let http = Probe::Http {
         method: HttpMethod::Get,
