@@ -46,6 +46,12 @@ pub enum Requirement {
     CoreDns,
     /// nginx.
     Nginx,
+    /// keepalived, and curl, by which it asks whether a load balancer is well.
+    Keepalived,
+    /// conntrackd.
+    Conntrackd,
+    /// BIRD.
+    Bird,
     /// Chromium.
     Browser,
     /// A build folder that users other than root can read.
@@ -53,7 +59,7 @@ pub enum Requirement {
 }
 
 impl Requirement {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 13] = [
         Self::Kernel,
         Self::Nft,
         Self::Ipset,
@@ -62,6 +68,9 @@ impl Requirement {
         Self::Machine,
         Self::CoreDns,
         Self::Nginx,
+        Self::Keepalived,
+        Self::Conntrackd,
+        Self::Bird,
         Self::Browser,
         Self::Unprivileged,
     ];
@@ -77,6 +86,9 @@ impl Requirement {
             Self::Machine => "machine",
             Self::CoreDns => "coredns",
             Self::Nginx => "nginx",
+            Self::Keepalived => "keepalived",
+            Self::Conntrackd => "conntrackd",
+            Self::Bird => "bird",
             Self::Browser => "browser",
             Self::Unprivileged => "unprivileged",
         }
