@@ -356,11 +356,16 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A socket that others may share its address with: each worker has one.
+/// A socket that others may share its address with: each worker has one. The machine need not have
+/// the address yet: of a pair of load balancers, only the active one has it.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
+    match address {
+        SocketAddr::V4(_) => socket.set_freebind_v4(true)?,
+        SocketAddr::V6(_) => socket.set_freebind_v6(true)?,
+    }
     socket.set_nonblocking(true)?;
     // Accepted connections take both over, which saves calls for each.
     socket.set_tcp_nodelay(true)?;

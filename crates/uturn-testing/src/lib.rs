@@ -49,6 +49,12 @@ pub enum Requirement {
     CoreDns,
     /// nginx.
     Nginx,
+    /// keepalived, and curl, by which it asks whether a load balancer is well.
+    Keepalived,
+    /// conntrackd.
+    Conntrackd,
+    /// BIRD.
+    Bird,
     /// Chromium.
     Browser,
     /// A build folder that users other than root can read.
@@ -56,7 +62,7 @@ pub enum Requirement {
 }
 
 impl Requirement {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 13] = [
         Self::Kernel,
         Self::Nft,
         Self::Ipset,
@@ -65,6 +71,9 @@ impl Requirement {
         Self::Machine,
         Self::CoreDns,
         Self::Nginx,
+        Self::Keepalived,
+        Self::Conntrackd,
+        Self::Bird,
         Self::Browser,
         Self::Unprivileged,
     ];
@@ -80,6 +89,9 @@ impl Requirement {
             Self::Machine => "machine",
             Self::CoreDns => "coredns",
             Self::Nginx => "nginx",
+            Self::Keepalived => "keepalived",
+            Self::Conntrackd => "conntrackd",
+            Self::Bird => "bird",
             Self::Browser => "browser",
             Self::Unprivileged => "unprivileged",
         }
