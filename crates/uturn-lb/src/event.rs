@@ -33,6 +33,17 @@ impl fmt::Display for ProbeResult {
     }
 }
 
+/// A target of a listener that the kernel forwards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForwardedTarget {
+    /// The listener that it serves.
+    pub listener: SocketAddr,
+    /// The transport that the listener speaks: `tcp` or `udp`.
+    pub protocol: String,
+    /// The target.
+    pub target: SocketAddr,
+}
+
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -68,6 +79,12 @@ pub enum Event {
     NotProgrammed {
         /// Why.
         why: String,
+    },
+    /// The kernel forwards as health checks have decided. This follows the decisions on TCP and
+    /// UDP listeners that change what it does.
+    Programmed {
+        /// The targets that count as dead.
+        dead: Vec<ForwardedTarget>,
     },
     /// A target was picked for a new connection.
     Pick {

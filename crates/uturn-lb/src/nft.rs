@@ -8,7 +8,8 @@
 //! # Guarantees
 //! - Connections meet targets in the order of [`Choice::pick`](crate::decide::Choice::pick), turn
 //!   by turn. A client with a target's address meets the others in the same order, but may begin
-//!   at another of them. Property tests hold both.
+//!   at another of them. By a hash of its address, a client meets the very target that
+//!   [`Choice::pick`](crate::decide::Choice::pick) returns. Property tests hold all three.
 //! - A change of one listener's targets changes its chains and its map, and nothing else.
 //! - Without a candidate a connection gets no answer: its packets are dropped.
 //!
@@ -18,18 +19,15 @@
 //!   through this machine.
 //!
 //! # Limits
-//! - The hash of a client's address is the kernel's (`jhash`) and not that of
-//!   [`Choice`](crate::decide::Choice), which nf_tables cannot compute. A client stays with a
-//!   target while targets stay as they are, and two load balancers with the same configuration
-//!   pick the same, but it is another target than predicted.
 //! - Fewest connections means in turns, as for [`Choice::pick`](crate::decide::Choice::pick): the
 //!   kernel cannot compare targets.
 //! - A client that is to stay with its target does so by the hash of its address; a change of
 //!   targets may give it another.
 //! - A listener that avoids its clients has a chain for each target's address. With equal weights
 //!   all use one map: the kernel took 0.3 s for a change of 1000 targets and 6 s for 5000, because
-//!   it checks the map for each chain. Where weights are unequal or targets share addresses, each
-//!   chain has a map of its own, so that a thousand targets need a million elements.
+//!   it checks the map for each chain. Where weights are unequal, targets share addresses or
+//!   clients' addresses are hashed, each chain has a map of its own, so that a thousand targets
+//!   need a million elements.
 
 mod listener;
 #[cfg(test)]

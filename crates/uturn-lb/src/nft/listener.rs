@@ -11,6 +11,7 @@ use uturn_model::network::SecurityRule;
 use super::{Forwarded, TABLE};
 use crate::config::Stickiness;
 use crate::decide::Choice;
+use crate::hash::SEED;
 
 /// The chains and the map of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +124,9 @@ impl Block {
         let mut rules = Vec::new();
         let addresses: BTreeSet<IpAddr> = ring.iter().map(SocketAddr::ip).collect();
         if profile.avoids_client && !addresses.is_empty() {
-            let is_once_each = addresses.len() == ring.len();
+            // A hash is a place in the round as it is decided, not in one that begins elsewhere.
+            let is_once_each =
+                addresses.len() == ring.len() && profile.scheduler != Scheduler::SourceHash;
             let mut to_chains = Vec::new();
             for client in addresses {
                 let chain = format!("{name}-from-{}", client.to_string().replace(':', "_"));
@@ -185,8 +188,7 @@ fn number(forwarded: &Forwarded, length: usize) -> String {
     let is_sticky =
         settings.is_some_and(|settings| matches!(settings.stickiness, Some(Stickiness::Source(_))));
     if is_sticky || forwarded.listener.profile.scheduler == Scheduler::SourceHash {
-        // The seed is the same everywhere, so that a standby picks what the active one picks.
-        format!("jhash {} saddr mod {length} seed 0x75746e6c", forwarded.family())
+        format!("jhash {} saddr mod {length} seed {SEED:#x}", forwarded.family())
     } else {
         format!("numgen inc mod {length}")
     }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use uturn_lb::event::Event;
+use uturn_lb::event::{Event, ForwardedTarget};
 use uturn_lb::nft::{Forwarded, Ruleset, deletion};
 use uturn_model::{Family, Protocol};
 
@@ -132,6 +132,7 @@ impl Forwarder {
                     self.due = None;
                     let dead = std::mem::take(&mut self.dead);
                     self.end(&dead);
+                    self.process.report_change(&Event::Programmed { dead: self.dead_targets() });
                 }
                 Err(error) => {
                     self.due = Some(now + AGAIN);
@@ -171,6 +172,16 @@ impl Forwarder {
         if let Err(error) = ended {
             self.report(&error);
         }
+    }
+
+    /// The targets that count as dead.
+    fn dead_targets(&self) -> Vec<ForwardedTarget> {
+        let dead = self.listeners.iter().flat_map(endpoints).filter(|(_, alive)| !alive);
+        dead.map(|(Endpoint { listener, transport, target }, _)| {
+            let protocol = transport.lower().to_owned();
+            ForwardedTarget { listener, protocol, target }
+        })
+        .collect()
     }
 
     fn report(&self, error: &io::Error) {
