@@ -36,11 +36,8 @@ impl TargetHealths {
         let Event::Health { listener, protocol, rule, target, alive, result } = event else {
             return false;
         };
-        let transport = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
-            .into_iter()
-            .find(|protocol_of| protocol_of.lower() == protocol)
-            .unwrap_or(Protocol::Tcp);
-        let before = self.0.insert((*listener, transport, *rule, *target), (*alive, *result));
+        let key = (*listener, transport(protocol), *rule, *target);
+        let before = self.0.insert(key, (*alive, *result));
         before.is_none_or(|(was, _)| was != *alive)
     }
 
@@ -96,6 +93,12 @@ pub(crate) fn accelerated(all: &[LoadBalancer]) -> Vec<LoadBalancer> {
         }
     }
     all
+}
+
+/// The transport protocol that an event names.
+pub(crate) fn transport(protocol: &str) -> Protocol {
+    let all = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+    all.into_iter().find(|known| known.lower() == protocol).unwrap_or(Protocol::Tcp)
 }
 
 fn end_of(result: ProbeResult) -> ProbeEnd {
