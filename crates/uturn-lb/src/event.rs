@@ -42,6 +42,8 @@ pub struct ForwardedTarget {
     pub protocol: String,
     /// The target.
     pub target: SocketAddr,
+    /// Whether it may be picked.
+    pub alive: bool,
 }
 
 /// Something happened.
@@ -80,11 +82,11 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// The kernel forwards as health checks have decided. This follows the decisions on TCP and
-    /// UDP listeners that change what it does.
+    /// The kernel forwards new connections as health checks have decided. This follows decisions
+    /// on targets of TCP and UDP listeners that change what it does.
     Programmed {
-        /// The targets that count as dead.
-        dead: Vec<ForwardedTarget>,
+        /// The targets that they were about.
+        targets: Vec<ForwardedTarget>,
     },
     /// A target was picked for a new connection.
     Pick {

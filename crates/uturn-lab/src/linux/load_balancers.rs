@@ -164,11 +164,14 @@ impl LoadBalancers {
             for event in balancer.events()? {
                 match &event {
                     Event::Ready { .. } => *is_ready = true,
-                    Event::Programmed { dead } => {
-                        let key = |dead: &ForwardedTarget| {
-                            ((dead.listener, health::transport(&dead.protocol)), dead.target)
-                        };
-                        *programmed = dead.iter().map(key).collect();
+                    Event::Programmed { targets } => {
+                        for ForwardedTarget { listener, protocol, target, alive } in targets {
+                            let key = ((*listener, health::transport(protocol)), *target);
+                            match alive {
+                                true => programmed.remove(&key),
+                                false => programmed.insert(key),
+                            };
+                        }
                     }
                     Event::NotProgrammed { why } => {
                         let reason = why.clone();

@@ -38,7 +38,9 @@ pub(super) struct Forwarder {
     endings: Endings,
     /// Targets of UDP listeners that died. Their flows go to others at once, because a client sees
     /// no connection break and sends on.
-    dead: Vec<Endpoint>,
+    dead: HashSet<Endpoint>,
+    /// Decisions on targets that the table does not have yet: whether they are alive.
+    decided: HashMap<Endpoint, bool>,
 }
 
 impl Forwarder {
@@ -49,7 +51,8 @@ impl Forwarder {
             loaded: None,
             due: None,
             endings: Endings::default(),
-            dead: Vec::new(),
+            dead: HashSet::new(),
+            decided: HashMap::new(),
         }
     }
 
@@ -96,7 +99,8 @@ impl Forwarder {
             return Err(failed(error));
         }
         self.due = None;
-        let all = |listeners: &[Forwarded]| -> Vec<Endpoint> {
+        self.report_programmed();
+        let all = |listeners: &[Forwarded]| -> HashSet<Endpoint> {
             listeners.iter().flat_map(endpoints).map(|(endpoint, _)| endpoint).collect()
         };
         self.endings.record(&all(&before), &all(&self.listeners), Instant::now(), drain);
@@ -104,22 +108,24 @@ impl Forwarder {
     }
 
     fn set_alive(&mut self, endpoint: Endpoint, alive: bool) {
-        for listener in &mut self.listeners {
-            if (listener.address(), listener.transport()) != (endpoint.listener, endpoint.transport)
-            {
-                continue;
-            }
-            let targets: Vec<_> = listener.targets().collect();
-            for (known, target) in listener.alive.iter_mut().zip(targets) {
-                if target == endpoint.target && *known != alive {
+        let is_meant = |listener: &&mut Forwarded| {
+            (listener.address(), listener.transport()) == (endpoint.listener, endpoint.transport)
+        };
+        for listener in self.listeners.iter_mut().filter(is_meant) {
+            let Forwarded { listener, alive: health, .. } = listener;
+            let targets = listener.rules.first().into_iter().flat_map(|rule| &rule.targets);
+            for (known, target) in health.iter_mut().zip(targets) {
+                if target.address == endpoint.target && *known != alive {
                     *known = alive;
-                    self.due = Some(Instant::now());
+                    self.decided.insert(endpoint, alive);
+                    self.due.get_or_insert_with(Instant::now);
                 }
             }
         }
-        self.dead.retain(|dead| *dead != endpoint);
         if !alive && endpoint.transport == Protocol::Udp {
-            self.dead.push(endpoint);
+            self.dead.insert(endpoint);
+        } else {
+            self.dead.remove(&endpoint);
         }
     }
 
@@ -131,8 +137,8 @@ impl Forwarder {
                 Ok(()) => {
                     self.due = None;
                     let dead = std::mem::take(&mut self.dead);
-                    self.end(&dead);
-                    self.process.report_change(&Event::Programmed { dead: self.dead_targets() });
+                    self.end(dead);
+                    self.report_programmed();
                 }
                 Err(error) => {
                     self.due = Some(now + AGAIN);
@@ -141,12 +147,16 @@ impl Forwarder {
             }
         }
         let ended = self.endings.take_due(now);
-        self.end(&ended);
+        self.end(ended);
     }
 
     /// Makes the table what it should be.
     fn program(&mut self) -> io::Result<()> {
-        let wanted = Ruleset::new(&self.listeners).map_err(io::Error::other)?;
+        let wanted = match &self.loaded {
+            None => Ruleset::new(&self.listeners),
+            Some(loaded) => loaded.next(&self.listeners),
+        }
+        .map_err(io::Error::other)?;
         let text = match &self.loaded {
             None => Some(wanted.text()),
             Some(loaded) => wanted.change_from(loaded),
@@ -159,11 +169,10 @@ impl Forwarder {
     }
 
     /// Ends all connections to targets.
-    fn end(&self, endpoints: &[Endpoint]) {
+    fn end(&self, endpoints: HashSet<Endpoint>) {
         if endpoints.is_empty() {
             return;
         }
-        let endpoints: HashSet<&Endpoint> = endpoints.iter().collect();
         let is_meant = |connection: &Connection| endpoints.contains(&connection.endpoint);
         let ended = Conntrack::open().and_then(|mut conntrack| {
             let meant: Vec<_> = conntrack.connections()?.into_iter().filter(is_meant).collect();
@@ -174,14 +183,18 @@ impl Forwarder {
         }
     }
 
-    /// The targets that count as dead.
-    fn dead_targets(&self) -> Vec<ForwardedTarget> {
-        let dead = self.listeners.iter().flat_map(endpoints).filter(|(_, alive)| !alive);
-        dead.map(|(Endpoint { listener, transport, target }, _)| {
+    /// Reports that the kernel takes what was decided on targets.
+    fn report_programmed(&mut self) {
+        if self.decided.is_empty() {
+            return;
+        }
+        let target = |(Endpoint { listener, transport, target }, alive)| {
             let protocol = transport.lower().to_owned();
-            ForwardedTarget { listener, protocol, target }
-        })
-        .collect()
+            ForwardedTarget { listener, protocol, target, alive }
+        };
+        let mut targets: Vec<_> = self.decided.drain().map(target).collect();
+        targets.sort_unstable_by_key(|of| (of.listener, of.protocol.clone(), of.target));
+        self.process.report_change(&Event::Programmed { targets });
     }
 
     fn report(&self, error: &io::Error) {
