@@ -4,6 +4,7 @@
 //! checks decide something, and when the process stops. Connections keep their targets meanwhile,
 //! since conntrack has them.
 
+mod claim;
 mod conntrack;
 mod endings;
 mod forwarder;
@@ -47,12 +48,25 @@ enum Command {
     /// A target is alive or dead.
     Health(Endpoint, bool),
     /// Let nothing new in, and delete the table when what is open has ended or this time is over.
+    /// The second shortens the time of the first.
     Stop(Duration),
 }
 
 /// Takes the results of health checks.
 #[derive(Clone, Debug)]
 pub(crate) struct HealthReports(Sender<Command>);
+
+/// Ends the time that open connections have.
+#[derive(Clone, Debug)]
+pub(crate) struct Stopper(Sender<Command>);
+
+impl Stopper {
+    /// Stops at once.
+    pub(crate) fn stop(&self) {
+        // The thread may have ended already.
+        let _ = self.0.send(Command::Stop(Duration::ZERO));
+    }
+}
 
 impl Layer4 {
     /// Starts the thread.
@@ -84,6 +98,18 @@ impl Layer4 {
         };
         self.commands.send(Command::Load(listeners, drain, answer)).map_err(|_| gone(()))?;
         answers.recv().map_err(|_| gone(()))?
+    }
+
+    /// Waits for the end, after [`Layer4::stop`].
+    pub(crate) fn join(mut self) {
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
+    }
+
+    /// What ends the time of a thread that stops.
+    pub(crate) fn stopper(&self) -> Stopper {
+        Stopper(self.commands.clone())
     }
 
     /// Where results of health checks go.

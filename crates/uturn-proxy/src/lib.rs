@@ -49,4 +49,4 @@ pub use error::StartError;
 pub use namespace::enter;
 pub use process::{Detail, Observer};
 pub use requests::{Request, requests};
-pub use server::Server;
+pub use server::{Server, Stopper};

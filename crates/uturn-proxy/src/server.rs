@@ -42,6 +42,26 @@ pub struct Server {
     layer_4: Option<Layer4>,
 }
 
+/// Ends the time that open connections have while a [`Server`] stops.
+#[derive(Clone, Debug)]
+pub struct Stopper {
+    workers: Vec<mpsc::UnboundedSender<Command>>,
+    layer_4: Option<l4::Stopper>,
+}
+
+impl Stopper {
+    /// Cuts what is open.
+    pub fn stop(&self) {
+        for worker in &self.workers {
+            // A worker that is gone has nothing open.
+            let _ = worker.send(Command::Stop(Duration::ZERO));
+        }
+        if let Some(layer_4) = &self.layer_4 {
+            layer_4.stop();
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Thread {
     commands: mpsc::UnboundedSender<Command>,
@@ -182,7 +202,18 @@ impl Server {
         for worker in &mut self.workers {
             worker.join();
         }
+        if let Some(layer_4) = self.layer_4.take() {
+            layer_4.join();
+        }
         self.process.access_log.stop();
+    }
+
+    /// What makes [`Server::stop`] end at once.
+    pub fn stopper(&self) -> Stopper {
+        Stopper {
+            workers: self.workers.iter().map(|worker| worker.commands.clone()).collect(),
+            layer_4: self.layer_4.as_ref().map(Layer4::stopper),
+        }
     }
 
     fn change(

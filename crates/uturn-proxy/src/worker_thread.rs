@@ -5,9 +5,10 @@
 //! serving takes no lock.
 
 use std::collections::HashMap;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -35,7 +36,8 @@ pub(crate) enum Command {
     Listen(StdListener, Arc<Slot>),
     /// Accept no more connections of the listener at this address.
     Close(SocketAddr),
-    /// Accept no more connections, and end those that are open within this time.
+    /// Accept no more connections, and end those that are open within this time. The second ends
+    /// them at once.
     Stop(Duration),
 }
 
@@ -80,9 +82,26 @@ pub(crate) fn run(
             accepting.stop(&worker).await;
         }
         // Whatever is still open after that is cut with the runtime.
-        let _ = timeout(drain, worker.end_connections()).await;
+        let mut ended = pin!(worker.end_connections());
+        let mut stopped = pin!(another_stop(&mut commands));
+        let either = poll_fn(|cx| match ended.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => stopped.as_mut().poll(cx),
+        });
+        let _ = timeout(drain, either).await;
     });
     Ok(())
+}
+
+/// Ready when a worker that stops is told to stop at once.
+async fn another_stop(commands: &mut mpsc::UnboundedReceiver<Command>) {
+    while let Some(command) = commands.recv().await {
+        if matches!(command, Command::Stop(_)) {
+            return;
+        }
+    }
+    // No command can come any more.
+    pending::<()>().await;
 }
 
 /// A listener's socket, and the task that accepts its connections.

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use uturn_lb::event::{Event, ForwardedTarget};
 use uturn_lb::nft::{Forwarded, Ruleset, deletion};
 use uturn_model::{Family, Protocol};
 
+use super::claim::Claim;
 use super::conntrack::{Connection, Conntrack};
 use super::endings::Endings;
 use super::{Command, Endpoint, nft};
@@ -31,6 +31,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 pub(super) struct Forwarder {
     process: Arc<Process>,
     listeners: Vec<Forwarded>,
+    /// Held while the table is this process's.
+    claim: Option<Claim>,
     /// What the kernel has; `None` before the first listener.
     loaded: Option<Ruleset>,
     /// When the table is programmed, if it is not as it should be.
@@ -48,6 +50,7 @@ impl Forwarder {
         Self {
             process,
             listeners: Vec::new(),
+            claim: None,
             loaded: None,
             due: None,
             endings: Endings::default(),
@@ -58,6 +61,7 @@ impl Forwarder {
 
     /// Follows commands until one says to stop.
     pub(super) fn run(mut self, commands: &Receiver<Command>) {
+        let mut has_looked = false;
         let drain = loop {
             let next = self.due.into_iter().chain(self.endings.next()).min();
             let wait = next.map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));
@@ -65,6 +69,10 @@ impl Forwarder {
                 Ok(Command::Load(listeners, drain, answer)) => {
                     // It waits for the answer.
                     let _ = answer.send(self.load(listeners, drain));
+                    if !has_looked && self.loaded.is_none() {
+                        delete_leftover();
+                    }
+                    has_looked = true;
                 }
                 // The next round programs what all results together say.
                 Ok(Command::Health(endpoint, alive)) => self.set_alive(endpoint, alive),
@@ -73,7 +81,7 @@ impl Forwarder {
                 Err(RecvTimeoutError::Timeout) => self.act(),
             }
         };
-        self.stop(drain);
+        self.stop(drain, commands);
     }
 
     /// Serves other listeners.
@@ -92,6 +100,9 @@ impl Forwarder {
             if listeners.iter().any(|listener| Family::of(listener.vip) == family) {
                 nft::check_forwarding(family).map_err(failed)?;
             }
+        }
+        if self.claim.is_none() {
+            self.claim = Some(Claim::new().map_err(failed)?);
         }
         let before = std::mem::replace(&mut self.listeners, listeners);
         if let Err(error) = self.program() {
@@ -137,7 +148,7 @@ impl Forwarder {
                 Ok(()) => {
                     self.due = None;
                     let dead = std::mem::take(&mut self.dead);
-                    self.end(dead);
+                    self.end(&dead);
                     self.report_programmed();
                 }
                 Err(error) => {
@@ -147,7 +158,7 @@ impl Forwarder {
             }
         }
         let ended = self.endings.take_due(now);
-        self.end(ended);
+        self.end(&ended);
     }
 
     /// Makes the table what it should be.
@@ -157,19 +168,21 @@ impl Forwarder {
             Some(loaded) => loaded.next(&self.listeners),
         }
         .map_err(io::Error::other)?;
-        let text = match &self.loaded {
-            None => Some(wanted.text()),
-            Some(loaded) => wanted.change_from(loaded),
-        };
-        if let Some(text) = text {
-            nft::load(text)?;
+        match &self.loaded {
+            None => nft::load(wanted.text())?,
+            Some(loaded) => {
+                if let Some(change) = wanted.change_from(loaded) {
+                    // If something else has changed the table, it is made anew.
+                    nft::load(change).or_else(|_| nft::load(wanted.text()))?;
+                }
+            }
         }
         self.loaded = Some(wanted);
         Ok(())
     }
 
     /// Ends all connections to targets.
-    fn end(&self, endpoints: HashSet<Endpoint>) {
+    fn end(&self, endpoints: &HashSet<Endpoint>) {
         if endpoints.is_empty() {
             return;
         }
@@ -201,18 +214,34 @@ impl Forwarder {
         self.process.report_change(&Event::NotProgrammed { why: error.to_string() });
     }
 
-    /// Lets open connections end, and deletes the table.
-    fn stop(self, drain: Duration) {
+    /// Lets open connections end, and deletes the table. Another command to stop shortens the time.
+    fn stop(self, drain: Duration, commands: &Receiver<Command>) {
         let Some(loaded) = &self.loaded else { return };
-        let end = Instant::now() + drain;
+        let mut end = Instant::now() + drain;
         if !drain.is_zero()
             && let Some(text) = loaded.closed().change_from(loaded)
         {
             if let Err(error) = nft::load(text) {
                 self.report(&error);
             }
-            while self.has_open_connections() && Instant::now() < end {
-                thread::sleep(COUNT.min(end.saturating_duration_since(Instant::now())));
+            let mut count = Instant::now();
+            loop {
+                let now = Instant::now();
+                if now >= end {
+                    break;
+                }
+                if now >= count {
+                    if !self.has_open_connections() {
+                        break;
+                    }
+                    count = now + COUNT;
+                }
+                let wait = count.min(end).saturating_duration_since(now);
+                match commands.recv_timeout(wait) {
+                    Ok(Command::Stop(drain)) => end = end.min(Instant::now() + drain),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                    Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                }
             }
         }
         if let Err(error) = nft::load(deletion()) {
@@ -235,6 +264,14 @@ impl Forwarder {
                 false
             }
         }
+    }
+}
+
+/// Deletes the table that a killed process has left, unless another process has it. This one needs
+/// neither nft nor the right to use it.
+fn delete_leftover() {
+    if Claim::new().is_ok() {
+        let _ = nft::load(deletion());
     }
 }
 

@@ -3,7 +3,10 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
 
+mod changes;
+mod many;
 mod network;
+mod owner;
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, channel};
@@ -24,7 +27,7 @@ use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Origin, P
 use uturn_proxy::{Detail, Observer, Server, StartError};
 use uturn_testing::{Requirement, in_a_namespace, skip};
 
-use network::{CHANGE, Network, Space, VIP, VIP_6};
+use network::{CHANGE, Network, Service, Space, VIP, VIP_6};
 
 /// The network, or `None` where this machine cannot have it.
 fn network(targets: usize) -> Option<Network> {
@@ -39,21 +42,34 @@ fn network(targets: usize) -> Option<Network> {
 
 /// A listener of the VIP with targets of these numbers and weights.
 fn listener(protocol: ListenerProtocol, vip: &str, targets: &[(usize, u32)]) -> LoadBalancer {
-    let service = NamespacedName::new("shop", "api").unwrap();
     let target = |(number, weight): &(usize, u32)| {
         let address = match vip {
             VIP => format!("10.2.{number}.2:80"),
             _ => format!("[fd00:2:{number}::2]:80"),
         };
-        let kind = TargetKind::NodePort(format!("t{number}").parse().unwrap());
-        Target { address: address.parse().unwrap(), weight: *weight, kind }
+        (address.parse().unwrap(), *weight)
+    };
+    listener_of(protocol, vip, targets.iter().map(target).collect())
+}
+
+/// A listener of the VIP with targets of these addresses and weights.
+fn listener_of(
+    protocol: ListenerProtocol,
+    vip: &str,
+    targets: Vec<(SocketAddr, u32)>,
+) -> LoadBalancer {
+    let service = NamespacedName::new("shop", "api").unwrap();
+    let target = |(address, weight)| Target {
+        address,
+        weight,
+        kind: TargetKind::NodePort("n1".parse().unwrap()),
     };
     let rule = Rule {
         host: None,
         path: None,
         service: service.clone(),
         owner: ObjectRef::namespaced(ObjectKind::Service, &service),
-        targets: targets.iter().map(target).collect(),
+        targets: targets.into_iter().map(target).collect(),
         redirect: None,
     };
     let mut profile = clb(Layer::L4);
@@ -327,6 +343,58 @@ fn nothing_is_left_when_it_stops_and_leftovers_are_replaced() {
 }
 
 #[test]
+fn a_target_may_be_on_the_load_balancers_machine() {
+    let Some(network) = network(1) else { return };
+    let _service = Service::start(&network.balancer, "own");
+    let config = Config::plain(vec![
+        listener_of(
+            ListenerProtocol::Tcp,
+            VIP,
+            vec![("10.2.1.2:80".parse().unwrap(), 10), ("10.1.0.1:80".parse().unwrap(), 10)],
+        ),
+        listener_of(
+            ListenerProtocol::Udp,
+            VIP_6,
+            vec![
+                ("[fd00:2:1::2]:80".parse().unwrap(), 10),
+                ("[fd00:1::1]:80".parse().unwrap(), 10),
+            ],
+        ),
+    ]);
+    let _balancer = Balancer::start(&network, &config);
+    assert_eq!(network.client.targets(4, TCP), "t1 own t1 own");
+    assert_eq!(network.client.datagrams(4, "::", TCP_6), "t1 own t1 own");
+    // Clients on that machine meet both, too.
+    assert_eq!(network.balancer.targets(2, TCP), "t1 own");
+}
+
+#[test]
+fn connections_are_kept_as_long_as_the_listener_says() {
+    let Some(network) = network(1) else { return };
+    let mut config = Config::plain(vec![
+        listener(ListenerProtocol::Tcp, VIP, &[(1, 10)]),
+        listener(ListenerProtocol::Udp, VIP, &[(1, 10)]),
+    ]);
+    config.load_balancers[0].listeners[0].timeouts.idle = Duration::from_secs(5000);
+    config.load_balancers[1].listeners[0].timeouts.idle = Duration::from_secs(3000);
+    let _balancer = Balancer::start(&network, &config);
+    let mut open = network.client.connect(TCP).unwrap();
+    assert!(open.is_open());
+    let flow = network.client.datagram_socket("0.0.0.0");
+    assert_eq!(network.client.ask(&flow, TCP), "t1");
+    let is_kept = |protocol: &str, seconds: u64| {
+        let all = network.balancer.sh("cat /proc/net/nf_conntrack");
+        let mut lines = all.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let line = lines.find(|words| words[2] == protocol && words.contains(&"dst=10.9.9.9"));
+        (seconds - 100..=seconds).contains(&line.unwrap()[4].parse().unwrap())
+    };
+    // The kernel's own times are 432000 and 30 seconds; it has another until what was sent is
+    // acknowledged.
+    await_that(|| is_kept("tcp", 5000));
+    await_that(|| is_kept("udp", 3000));
+}
+
+#[test]
 fn what_is_open_ends_before_it_stops() {
     let Some(network) = network(1) else { return };
     let mut balancer = Balancer::start(&network, &tcp(&[(1, 10)]));
@@ -338,6 +406,34 @@ fn what_is_open_ends_before_it_stops() {
     drop(open);
     stops.join().unwrap();
     assert_eq!(balancer.tables(), "");
+}
+
+#[test]
+fn a_second_stop_ends_what_is_open() {
+    let Some(network) = network(1) else { return };
+    // The kernel forwards the first listener's connections, the process the second's.
+    let mut config = Config::plain(vec![
+        listener(ListenerProtocol::Tcp, VIP, &[(1, 10)]),
+        listener(ListenerProtocol::Tcp, VIP_6, &[(1, 10)]),
+    ]);
+    config.load_balancers[1].listeners[0].proxy_to = Some(ProxyVersion::V1);
+    let profile = &mut config.load_balancers[1].load_balancer.listeners[0].profile;
+    profile.source = Source::Replaced("fd00:9::9/128".parse().unwrap());
+    let mut balancer = Balancer::start(&network, &config);
+    let mut open = network.client.connect(TCP).unwrap();
+    let mut through = network.client.connect(TCP_6).unwrap();
+    assert!(through.read_line().unwrap().starts_with("PROXY TCP6 "));
+    let server = balancer.server.take().unwrap();
+    let stopper = server.stopper();
+    let stops = thread::spawn(move || server.stop(Duration::from_secs(600)));
+    await_that(|| network.client.connect(TCP).is_none());
+    await_that(|| network.client.connect(TCP_6).is_none());
+    assert!(open.is_open());
+    assert!(through.is_open());
+    stopper.stop();
+    stops.join().unwrap();
+    assert_eq!(balancer.tables(), "");
+    assert!(!through.is_open());
 }
 
 #[test]

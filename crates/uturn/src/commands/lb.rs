@@ -90,7 +90,7 @@ fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
     let detail = if args.events { Detail::Connections } else { Detail::Changes };
     let start = if args.no_layer_4 { Server::start_without_layer_4 } else { Server::start };
     let mut server = start(&config, observer, detail).map_err(here)?;
-    for request in requests {
+    while let Ok(request) = requests.recv() {
         match request {
             Request::Reload => match read(&args.file) {
                 Ok(changed) => match server.reload(&changed) {
@@ -101,6 +101,12 @@ fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
                 Err(failure) => drop(failure.report(printer)),
             },
             Request::Drain => {
+                let stopper = server.stopper();
+                std::thread::spawn(move || {
+                    if requests.iter().any(|request| request == Request::Stop) {
+                        stopper.stop();
+                    }
+                });
                 server.stop(config.process.drain);
                 return Ok(Status::Clean);
             }
