@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use uturn_lb::event::{Event, ProbeResult};
-use uturn_model::lb::Listener;
+use uturn_model::lb::{Listener, Scheduler};
 use uturn_model::{LoadBalancer, Protocol};
 
 use crate::{ProbeEnd, TargetHealth};
@@ -80,13 +80,19 @@ impl TargetHealths {
     }
 }
 
-/// The load balancers with faster health checks and without passive checks. With passive checks,
-/// failures of one flow would change the shares of the next, and how many connections fail before
-/// that would depend on the speed of this machine.
+/// The load balancers with faster health checks, without passive checks and without counts of open
+/// connections. With passive checks, failures of one flow would change the shares of the next, and
+/// how many connections fail before that would depend on the speed of this machine. So would the
+/// target with the fewest connections: a flow opens all of its own at once, and those to a target
+/// that does not answer stay open. The prediction is for targets with equal counts, which take
+/// turns.
 pub(crate) fn accelerated(all: &[LoadBalancer]) -> Vec<LoadBalancer> {
     let mut all = all.to_vec();
     for listener in all.iter_mut().flat_map(|lb| &mut lb.listeners) {
         listener.profile.passive_check = None;
+        if listener.profile.scheduler == Scheduler::LeastConnections {
+            listener.profile.scheduler = Scheduler::WeightedRoundRobin;
+        }
         if let Some(check) = &mut listener.profile.health_check {
             check.interval /= SPEED_UP;
             check.timeout /= SPEED_UP;

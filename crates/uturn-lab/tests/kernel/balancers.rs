@@ -12,7 +12,7 @@ use uturn_model::service::TargetPort;
 use uturn_model::{Flow, Outcome, Port, Protocol};
 
 use crate::nodes::serve;
-use crate::rows::{INGRESS, LATE, SERVICE, flow, measure, plan, quick};
+use crate::rows::{INGRESS, LATE, SERVICE, TIMEOUT, flow, measure, plan, quick};
 use crate::set::{
     OUTSIDE, Set, forget_vips, hold, ip, pod, set_probe_source, targets, vpc_cni_set,
 };
@@ -21,6 +21,7 @@ pub(crate) const ROWS: &[(&str, fn())] = &[
     ("dead-target", dead_target),
     ("probe-source", probe_source),
     ("source-hash", source_hash),
+    ("least-connections", least_connections),
     ("l4-snat", l4_snat),
     ("l4-weights", l4_weights),
     ("tcp-ssl", tcp_ssl),
@@ -120,6 +121,28 @@ fn source_hash() {
             let target = targets[choice.pick(0).unwrap()].address;
             assert_eq!(measured.evidence.picked, [(target, 12)], "{client} → {to}");
         }
+    }
+}
+
+/// A target that does not answer is met as often as predicted, though its connections stay open
+/// and those to the other end at once.
+fn least_connections() {
+    let mut set = quick(2);
+    forget_vips(&mut set);
+    for lb in &mut set.1 {
+        let listener = &mut lb.listeners[0];
+        listener.profile.scheduler = Scheduler::LeastConnections;
+        listener.profile.health_check = None;
+        listener.rules[0].targets[1].address.set_port(30999);
+    }
+    let status = |code| Outcome::Status { code, after: TIMEOUT };
+    // The latest try decides.
+    let expected =
+        [(INGRESS, [status(502), status(504)]), (SERVICE, [Outcome::Refused, Outcome::Hangs])];
+    for (to, [refused, hangs]) in expected {
+        let mut expected = [(refused, 6), (hangs, 6)];
+        expected.sort_unstable();
+        assert_eq!(measure(&mut set, &[pod("web-1")], to)[0].counts, expected, "{to}");
     }
 }
 
