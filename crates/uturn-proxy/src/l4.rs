@@ -20,7 +20,7 @@ use std::time::Duration;
 use uturn_lb::config::ListenerSettings;
 use uturn_lb::nft::Forwarded;
 use uturn_model::Protocol;
-use uturn_model::lb::{Listener, ListenerProtocol};
+use uturn_model::lb::{Listener, ListenerProtocol, Scheduler};
 
 use self::forwarder::Forwarder;
 use crate::error::StartError;
@@ -148,12 +148,21 @@ impl HealthReports {
     }
 }
 
-/// Whether the kernel forwards a listener's packets, instead of this process its connections. A
-/// PROXY header is data, which the kernel neither reads nor adds.
-pub(crate) fn is_in_kernel(listener: &Listener, settings: &ListenerSettings) -> bool {
+/// Whether packets of a listener are forwarded, instead of this process serving its connections. A
+/// PROXY header is data, which the kernel neither reads nor adds; and it cannot compare how many
+/// connections targets have. `is_ours` says whether this process programs the kernel: what
+/// something else forwards, it forwards by the fewest connections as well.
+pub(crate) fn is_in_kernel(
+    listener: &Listener,
+    settings: &ListenerSettings,
+    is_ours: bool,
+) -> bool {
     match listener.protocol {
         ListenerProtocol::Udp => true,
-        ListenerProtocol::Tcp => settings.proxy_from.is_empty() && settings.proxy_to.is_none(),
+        ListenerProtocol::Tcp => {
+            let compares = listener.profile.scheduler == Scheduler::LeastConnections;
+            settings.proxy_from.is_empty() && settings.proxy_to.is_none() && !(is_ours && compares)
+        }
         ListenerProtocol::TcpSsl | ListenerProtocol::Http | ListenerProtocol::Https => false,
     }
 }

@@ -121,7 +121,7 @@ impl Server {
             server.workers.push(Thread::start(number, Arc::clone(&process))?);
         }
         server.serve(config)?;
-        process.report_change(&Event::Ready { listeners: listening(config) });
+        process.report_change(&Event::Ready { listeners: listening(config, with_layer_4) });
         Ok(server)
     }
 
@@ -148,7 +148,7 @@ impl Server {
             for (listener, settings) in load_balancer.listeners.iter().zip(settings) {
                 let address = SocketAddr::new(load_balancer.vip, listener.port.number());
                 let security = security_rules(config, load_balancer);
-                if l4::is_in_kernel(listener, settings) {
+                if l4::is_in_kernel(listener, settings, self.layer_4.is_some()) {
                     forwarded.push(Forwarded {
                         vip: load_balancer.vip,
                         listener: listener.clone(),
@@ -175,7 +175,7 @@ impl Server {
         let previous = self.admin.overview();
         let mut overview = Overview::default();
         let probed = probes.into_iter().map(|(name, address, listener, settings)| {
-            let is_in_kernel = l4::is_in_kernel(&listener, &settings);
+            let is_in_kernel = l4::is_in_kernel(&listener, &settings, self.layer_4.is_some());
             let slot = self.listeners.get(&address).filter(|_| !is_in_kernel).map(Arc::clone);
             let layer_4 = self.layer_4.as_ref().filter(|_| is_in_kernel);
             let layer_4 = layer_4.map(Layer4::health_reports);
@@ -223,7 +223,7 @@ impl Server {
         settings: &ListenerSettings,
         security: Option<Vec<SecurityRule>>,
     ) -> io::Result<Option<Change>> {
-        if l4::is_in_kernel(listener, settings) {
+        if l4::is_in_kernel(listener, settings, self.layer_4.is_some()) {
             return Ok(None);
         }
         let speaks_http2 = settings.http2 && listener.protocol == ListenerProtocol::Https;
@@ -317,11 +317,11 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// The addresses that the process listens on.
-fn listening(config: &Config) -> Vec<SocketAddr> {
+fn listening(config: &Config, with_layer_4: bool) -> Vec<SocketAddr> {
     let mut addresses = Vec::new();
     for Served { load_balancer, listeners, derived: _ } in &config.load_balancers {
         for (listener, settings) in load_balancer.listeners.iter().zip(listeners) {
-            if !l4::is_in_kernel(listener, settings) {
+            if !l4::is_in_kernel(listener, settings, with_layer_4) {
                 addresses.push(SocketAddr::new(load_balancer.vip, listener.port.number()));
             }
         }

@@ -85,7 +85,8 @@ impl TargetHealths {
 /// how many connections fail before that would depend on the speed of this machine. So would the
 /// target with the fewest connections: a flow opens all of its own at once, and those to a target
 /// that does not answer stay open. The prediction is for targets with equal counts, which take
-/// turns.
+/// turns; and on layer 4 it is for packets that are forwarded, while the process itself serves a
+/// TCP listener that counts.
 pub(crate) fn accelerated(all: &[LoadBalancer]) -> Vec<LoadBalancer> {
     let mut all = all.to_vec();
     for listener in all.iter_mut().flat_map(|lb| &mut lb.listeners) {

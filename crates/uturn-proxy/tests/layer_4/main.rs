@@ -7,6 +7,8 @@ mod changes;
 mod many;
 mod network;
 mod owner;
+mod picks;
+mod stop;
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, channel};
@@ -16,7 +18,6 @@ use std::time::{Duration, Instant};
 
 use uturn_lb::cloud::tke::profile::clb;
 use uturn_lb::config::{Config, ProxyVersion};
-use uturn_lb::decide::Choice;
 use uturn_lb::event::{Event, ForwardedTarget};
 use uturn_model::lb::{
     HealthCheck, Layer, Listener, ListenerProtocol, ProbeSource, Rule, Scheduler, Scope, Source,
@@ -163,99 +164,13 @@ const TCP: &str = "10.9.9.9:80";
 const TCP_6: &str = "[fd00:9::9]:80";
 
 #[test]
-fn turns_are_even_and_the_source_is_kept() {
-    let Some(network) = network(3) else { return };
-    let all = &[(1, 10), (2, 10), (3, 10)];
-    let config = Config::plain(vec![
-        listener(ListenerProtocol::Tcp, VIP, all),
-        listener(ListenerProtocol::Udp, VIP, all),
-        listener(ListenerProtocol::Tcp, VIP_6, all),
-        listener(ListenerProtocol::Udp, VIP_6, all),
-    ]);
-    let balancer = Balancer::start(&network, &config);
-    let client = &network.client;
-    assert_eq!(client.targets(6, TCP), "t1 t2 t3 t1 t2 t3");
-    assert_eq!(client.targets(6, TCP_6), "t1 t2 t3 t1 t2 t3");
-    assert_eq!(client.datagrams(6, "0.0.0.0", TCP), "t1 t2 t3 t1 t2 t3");
-    assert_eq!(client.datagrams(6, "::", TCP_6), "t1 t2 t3 t1 t2 t3");
-    assert_eq!(client.connect(TCP).unwrap().client(), "10.1.0.2");
-    assert_eq!(client.connect(TCP_6).unwrap().client(), "fd00:1::2");
-    // A client on the same machine takes turns, too.
-    assert_eq!(network.balancer.targets(3, TCP), "t2 t3 t1");
-    // A flow of datagrams stays with its target.
-    let flow = client.datagram_socket("0.0.0.0");
-    assert_eq!([(); 3].map(|()| client.ask(&flow, TCP)), ["t1", "t1", "t1"]);
-    drop(balancer);
-}
-
-#[test]
-fn turns_are_as_weights_say() {
-    let Some(network) = network(3) else { return };
-    let _balancer = Balancer::start(&network, &tcp(&[(1, 20), (2, 10), (3, 0)]));
-    assert_eq!(network.client.targets(6, TCP), "t1 t2 t1 t1 t2 t1");
-    // Clients with a target's address meet the others.
-    assert_eq!(network.targets[0].space.targets(2, TCP), "t2 t2");
-    assert_eq!(network.targets[1].space.targets(2, TCP), "t1 t1");
-    assert_eq!(network.targets[2].space.targets(3, TCP), "t1 t2 t1");
-}
-
-#[test]
-fn a_target_is_not_sent_to_itself() {
-    let Some(network) = network(3) else { return };
-    let all = &[(1, 10), (2, 10), (3, 10)];
-    let v6 = listener(ListenerProtocol::Tcp, VIP_6, all);
-    let config = Config::plain(vec![listener(ListenerProtocol::Tcp, VIP, all), v6]);
-    let mut balancer = Balancer::start(&network, &config);
-    assert_eq!(network.targets[0].space.targets(4, TCP), "t2 t3 t2 t3");
-    assert_eq!(network.targets[1].space.targets(4, TCP), "t3 t1 t3 t1");
-    assert_eq!(network.targets[2].space.targets(4, TCP_6), "t1 t2 t1 t2");
-    balancer.reload(&tcp(&[(1, 10)]));
-    assert_eq!(network.targets[0].space.targets(1, TCP), "none");
-    assert_eq!(network.client.targets(1, TCP), "t1");
-    balancer.reload(&tcp(&[]));
-    assert_eq!(network.client.targets(1, TCP), "none");
-}
-
-#[test]
-fn a_source_is_replaced_and_a_hash_of_it_picks() {
-    let Some(network) = network(3) else { return };
-    let all = &[(1, 10), (2, 10), (3, 10)];
-    let mut config = Config::plain(vec![
-        listener(ListenerProtocol::Tcp, VIP, all),
-        listener(ListenerProtocol::Tcp, VIP_6, all),
-    ]);
-    for (served, range) in config.load_balancers.iter_mut().zip(["10.7.0.0/24", "fd00:7::/64"]) {
-        let profile = &mut served.load_balancer.listeners[0].profile;
-        profile.source = Source::Replaced(range.parse().unwrap());
-        profile.scheduler = Scheduler::SourceHash;
-    }
-    let _balancer = Balancer::start(&network, &config);
-    let (v4, v6) = (network.client.connect(TCP).unwrap(), network.client.connect(TCP_6).unwrap());
-    assert_eq!((v4.client(), v6.client()), ("10.7.0.1", "fd00:7::1"));
-    // The kernel picks what the decision picks, also for a target, which is not sent to itself.
-    let decided = |family: usize, client: &str| {
-        let Listener { profile, rules, .. } =
-            &config.load_balancers[family].load_balancer.listeners[0];
-        let client = client.parse().unwrap();
-        let picked = Choice::new(profile, &rules[0].targets, &[true; 3], client).pick(0).unwrap();
-        format!("t{}", picked + 1)
-    };
-    assert_eq!(network.client.targets(3, TCP), [&*decided(0, "10.1.0.2"); 3].join(" "));
-    assert_eq!(network.client.targets(3, TCP_6), [&*decided(1, "fd00:1::2"); 3].join(" "));
-    for (number, target) in network.targets.iter().enumerate() {
-        let number = number + 1;
-        assert_eq!(target.space.targets(1, TCP), decided(0, &format!("10.2.{number}.2")));
-        assert_eq!(target.space.targets(1, TCP_6), decided(1, &format!("fd00:2:{number}::2")));
-    }
-}
-
-#[test]
 fn a_dead_target_is_left_out() {
     let Some(network) = network(2) else { return };
     let all = &[(1, 10), (2, 10)];
     let mut config = Config::plain(vec![
         listener(ListenerProtocol::Tcp, VIP, all),
         listener(ListenerProtocol::Udp, VIP, all),
+        listener(ListenerProtocol::Udp, VIP_6, all),
     ]);
     let check = HealthCheck {
         source: ProbeSource::Vip,
@@ -278,21 +193,29 @@ fn a_dead_target_is_left_out() {
     balancer.await_health("10.2.1.2:80".parse().unwrap(), true);
     let client = &network.client;
     let flow = client.datagram_socket("0.0.0.0");
-    // Whichever has the turn, the flow is with the first target in the end.
+    let flow_6 = client.datagram_socket("::");
+    // Whichever has the turn, the flows are with the first target in the end.
     await_that(|| client.datagrams(1, "0.0.0.0", TCP) == "t2");
     assert_eq!(client.ask(&flow, TCP), "t1");
+    await_that(|| client.datagrams(1, "::", TCP_6) == "t2");
+    assert_eq!(client.ask(&flow_6, TCP_6), "t1");
     let mut open = client.connect(TCP).unwrap();
     network.targets[0].stop();
-    let dead = |protocol: &str| ForwardedTarget {
-        listener: TCP.parse().unwrap(),
+    let dead = |protocol: &str, listener: &str, target: &str| ForwardedTarget {
+        listener: listener.parse().unwrap(),
         protocol: protocol.into(),
-        target: "10.2.1.2:80".parse().unwrap(),
+        target: target.parse().unwrap(),
         alive: false,
     };
-    balancer.await_programmed(&[dead("tcp"), dead("udp")]);
+    balancer.await_programmed(&[
+        dead("tcp", TCP, "10.2.1.2:80"),
+        dead("udp", TCP, "10.2.1.2:80"),
+        dead("udp", TCP_6, "[fd00:2:1::2]:80"),
+    ]);
     assert_eq!(client.targets(4, TCP), "t2 t2 t2 t2");
-    // The flow goes on with the other target; an open connection stays where it is.
+    // The flows go on with the other target; an open connection stays where it is.
     assert_eq!(client.ask(&flow, TCP), "t2");
+    assert_eq!(client.ask(&flow_6, TCP_6), "t2");
     assert!(open.is_open());
 }
 
@@ -328,47 +251,6 @@ fn a_change_of_targets_breaks_no_connection_until_its_time_is_over() {
 }
 
 #[test]
-fn nothing_is_left_when_it_stops_and_leftovers_are_replaced() {
-    let Some(network) = network(1) else { return };
-    network.balancer.sh("nft 'table inet uturn_lb { chain left { type nat hook prerouting priority -150; drop; }; }'");
-    network.balancer.sh("nft 'table inet other { }'");
-    let mut balancer = Balancer::start(&network, &tcp(&[(1, 10)]));
-    assert_eq!(network.client.targets(1, TCP), "t1");
-    balancer.server.take().unwrap().stop(Duration::ZERO);
-    assert_eq!(balancer.tables(), "table inet other\n");
-    assert!(network.client.connect(TCP).is_none());
-    // What is dropped without being stopped leaves nothing either.
-    drop(Balancer::start(&network, &tcp(&[(1, 10)])));
-    assert_eq!(balancer.tables(), "table inet other\n");
-}
-
-#[test]
-fn a_target_may_be_on_the_load_balancers_machine() {
-    let Some(network) = network(1) else { return };
-    let _service = Service::start(&network.balancer, "own");
-    let config = Config::plain(vec![
-        listener_of(
-            ListenerProtocol::Tcp,
-            VIP,
-            vec![("10.2.1.2:80".parse().unwrap(), 10), ("10.1.0.1:80".parse().unwrap(), 10)],
-        ),
-        listener_of(
-            ListenerProtocol::Udp,
-            VIP_6,
-            vec![
-                ("[fd00:2:1::2]:80".parse().unwrap(), 10),
-                ("[fd00:1::1]:80".parse().unwrap(), 10),
-            ],
-        ),
-    ]);
-    let _balancer = Balancer::start(&network, &config);
-    assert_eq!(network.client.targets(4, TCP), "t1 own t1 own");
-    assert_eq!(network.client.datagrams(4, "::", TCP_6), "t1 own t1 own");
-    // Clients on that machine meet both, too.
-    assert_eq!(network.balancer.targets(2, TCP), "t1 own");
-}
-
-#[test]
 fn connections_are_kept_as_long_as_the_listener_says() {
     let Some(network) = network(1) else { return };
     let mut config = Config::plain(vec![
@@ -392,48 +274,6 @@ fn connections_are_kept_as_long_as_the_listener_says() {
     // acknowledged.
     await_that(|| is_kept("tcp", 5000));
     await_that(|| is_kept("udp", 3000));
-}
-
-#[test]
-fn what_is_open_ends_before_it_stops() {
-    let Some(network) = network(1) else { return };
-    let mut balancer = Balancer::start(&network, &tcp(&[(1, 10)]));
-    let mut open = network.client.connect(TCP).unwrap();
-    let server = balancer.server.take().unwrap();
-    let stops = thread::spawn(move || server.stop(Duration::from_secs(600)));
-    await_that(|| network.client.connect(TCP).is_none());
-    assert!(open.is_open());
-    drop(open);
-    stops.join().unwrap();
-    assert_eq!(balancer.tables(), "");
-}
-
-#[test]
-fn a_second_stop_ends_what_is_open() {
-    let Some(network) = network(1) else { return };
-    // The kernel forwards the first listener's connections, the process the second's.
-    let mut config = Config::plain(vec![
-        listener(ListenerProtocol::Tcp, VIP, &[(1, 10)]),
-        listener(ListenerProtocol::Tcp, VIP_6, &[(1, 10)]),
-    ]);
-    config.load_balancers[1].listeners[0].proxy_to = Some(ProxyVersion::V1);
-    let profile = &mut config.load_balancers[1].load_balancer.listeners[0].profile;
-    profile.source = Source::Replaced("fd00:9::9/128".parse().unwrap());
-    let mut balancer = Balancer::start(&network, &config);
-    let mut open = network.client.connect(TCP).unwrap();
-    let mut through = network.client.connect(TCP_6).unwrap();
-    assert!(through.read_line().unwrap().starts_with("PROXY TCP6 "));
-    let server = balancer.server.take().unwrap();
-    let stopper = server.stopper();
-    let stops = thread::spawn(move || server.stop(Duration::from_secs(600)));
-    await_that(|| network.client.connect(TCP).is_none());
-    await_that(|| network.client.connect(TCP_6).is_none());
-    assert!(open.is_open());
-    assert!(through.is_open());
-    stopper.stop();
-    stops.join().unwrap();
-    assert_eq!(balancer.tables(), "");
-    assert!(!through.is_open());
 }
 
 #[test]
@@ -469,21 +309,6 @@ fn groups_and_limits_turn_clients_away() {
     config.load_balancers[0].listeners[0].limits.connections_per_second = Some(1);
     balancer.reload(&config);
     assert!(client.targets(5, TCP).contains("none"));
-}
-
-#[test]
-fn a_proxy_header_makes_it_the_process_that_forwards() {
-    let Some(network) = network(1) else { return };
-    let mut config = tcp(&[(1, 10)]);
-    first(&mut config).profile.source = Source::Replaced("10.9.9.9/32".parse().unwrap());
-    config.load_balancers[0].listeners[0].proxy_to = Some(ProxyVersion::V1);
-    let balancer = Balancer::start(&network, &config);
-    assert_eq!(balancer.tables(), "");
-    let mut connection = network.client.connect(TCP).unwrap();
-    assert_eq!((connection.target(), connection.client()), ("t1", VIP));
-    // The target sends back what it got.
-    let header = connection.read_line().unwrap();
-    assert!(header.starts_with("PROXY TCP4 10.1.0.2 10.9.9.9 "), "{header}");
 }
 
 #[test]
