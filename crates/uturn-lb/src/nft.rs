@@ -9,7 +9,8 @@
 //! - Up to 4096 elements (a round of the scheduler, for each address that is avoided), connections
 //!   meet targets in the order of [`Choice::pick`](crate::decide::Choice::pick), turn by turn. A
 //!   client with a target's address meets the others in the same order, but may begin at another
-//!   of them. Property tests hold both.
+//!   of them. By a hash of its address, a client meets the very target that the decision picks.
+//!   Property tests hold all three.
 //! - Beyond that, targets of the same weight take turns, in any order, and which weight has the
 //!   turn is random: shares are exact in the mean. A client with a target's address is spread at
 //!   random over eight others, which a hash of its address picks in proportion to their weights.
@@ -25,10 +26,6 @@
 //!   through this machine.
 //!
 //! # Limits
-//! - The hash of a client's address is the kernel's (`jhash`) and not that of
-//!   [`Choice`](crate::decide::Choice), which nf_tables cannot compute. A client stays with a
-//!   target while targets stay as they are, and two load balancers with the same configuration
-//!   pick the same, but it is another target than predicted.
 //! - Fewest connections means in turns, as for [`Choice::pick`](crate::decide::Choice::pick): the
 //!   kernel cannot compare targets.
 //! - A client that is to stay with its target does so by the hash of its address; a change of

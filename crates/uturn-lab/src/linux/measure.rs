@@ -171,7 +171,10 @@ impl<'a> Lab<'a> {
         let mut begun = 0;
         loop {
             self.collect(&mut attempts)?;
-            while begun < self.targets.len() && self.is_decided(begun, &attempts)? {
+            while begun < self.targets.len()
+                && self.balancers.are_programmed()
+                && self.is_decided(begun, &attempts)?
+            {
                 progress(&format!(
                     "measuring {} → {}",
                     self.plan.flows[begun].from, self.plan.flows[begun].to
@@ -224,6 +227,9 @@ impl<'a> Lab<'a> {
         let decided = match self.targets[before].picked_by {
             PickedBy::NoBalancer => return Ok(self.is_quiet),
             PickedBy::Process => self.tallies[before].decided,
+            PickedBy::Kernel if self.tallies[before].decided >= self.connects(before) => {
+                return Ok(true);
+            }
             // No events are processed while the counters are read.
             PickedBy::Kernel
                 if !self.is_quiet || self.counters_read_at.elapsed() < POLL_INTERVAL / 2 =>

@@ -12,14 +12,14 @@ use super::block::{Block, Key, Map};
 use super::many::{OTHERS, Sampler, arrange};
 use crate::config::Stickiness;
 use crate::decide::{Choice, gcd};
+use crate::hash::SEED;
 
 /// The most elements of a listener's maps with which every client meets the targets in the order
 /// of the decision.
 const EXACT: u64 = 4096;
 
-/// The seeds are the same everywhere, so that a standby picks what the active one picks. What a
-/// class of weights is picked with says nothing of the place in it.
-const PLACE_SEED: u32 = 0x7574_6e6c;
+/// The seed is the same everywhere, so that a standby picks what the active one picks. What a class
+/// of weights is picked with says nothing of the place in it.
 const CLASS_SEED: u32 = 0x6c6e_7475;
 
 /// Builds a block.
@@ -95,7 +95,9 @@ impl Builder<'_> {
         let mut rules = Vec::new();
         let mut targets = ring.clone();
         if !avoided.is_empty() {
-            let is_once_each = avoided.len() == ring.len();
+            // A hash is a place in the round as it is decided, not in one that begins elsewhere.
+            let is_once_each = avoided.len() == ring.len()
+                && self.forwarded.listener.profile.scheduler != Scheduler::SourceHash;
             let mut to_chains = Vec::new();
             for client in avoided {
                 let chain = format!("{}-from-{}", self.name, client.to_string().replace(':', "_"));
@@ -223,7 +225,7 @@ impl Builder<'_> {
         }
         let offset = if first == 0 { String::new() } else { format!(" offset {first}") };
         let place = match self.is_hash {
-            true => self.hash(length as u64, PLACE_SEED),
+            true => self.hash(length as u64, SEED),
             false => format!("numgen inc mod {length}"),
         };
         self.translate(&format!("{place}{offset} map {map}"))

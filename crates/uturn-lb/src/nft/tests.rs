@@ -8,6 +8,7 @@ use super::*;
 use crate::cloud::tke::profile::clb;
 use crate::config::{RuleSettings, Stickiness};
 use crate::decide::Choice;
+use crate::hash::place_of;
 
 /// A listener at 10.0.0.200:80 with targets that have these addresses and weights.
 pub(super) fn listener(targets: &[(String, u32)]) -> Forwarded {
@@ -83,22 +84,28 @@ impl<'t> Kernel<'t> {
                     }
                     continue;
                 }
-                return Some(self.pick(rule));
+                return Some(self.pick(rule, client));
             }
             panic!("no rule decides");
         }
     }
 
-    fn pick(&mut self, rule: &'t str) -> SocketAddr {
+    fn pick(&mut self, rule: &'t str, client: IpAddr) -> SocketAddr {
         let words: Vec<&str> = rule.split_whitespace().collect();
         let after = |name: &str| {
             let at = words.iter().position(|word| *word == name)?;
             words[at + 1].parse::<usize>().ok()
         };
-        assert!(rule.starts_with("meta l4proto tcp dnat ip to numgen inc mod "), "{rule}");
-        let count = self.counts.entry(rule).or_default();
-        let place = *count % after("mod").unwrap() + after("offset").unwrap_or(0);
-        *count += 1;
+        let length = after("mod").unwrap();
+        let number = if rule.starts_with("meta l4proto tcp dnat ip to jhash ip saddr mod ") {
+            place_of(client, length).unwrap()
+        } else {
+            assert!(rule.starts_with("meta l4proto tcp dnat ip to numgen inc mod "), "{rule}");
+            let count = self.counts.entry(rule).or_default();
+            *count += 1;
+            (*count - 1) % length
+        };
+        let place = number + after("offset").unwrap_or(0);
         let map = rule.split_once(" map ").unwrap().1;
         let elements = match map.strip_prefix('@') {
             None => map,
@@ -331,5 +338,24 @@ proptest! {
         prop_assert!(met.iter().all(|target| target.ip() != client));
         let begins_later = (0..decided.len().min(60)).any(|first| decided[first..][..60] == met);
         prop_assert!(met.is_empty() || begins_later, "{met:?} {decided:?}");
+    }
+
+    #[test]
+    fn a_hash_meets_the_target_of_the_decision(
+        targets in prop::collection::vec((0u8..6, 0u16..3, 0u32..4), 1..8),
+        equal in any::<bool>(),
+        dead in prop::collection::vec(any::<bool>(), 8),
+        client in 0u8..12,
+    ) {
+        let target = |(host, port, weight): &(u8, u16, u32)| {
+            (format!("10.0.0.{}:{}", 11 + host, 80 + port), if equal { 10 } else { *weight })
+        };
+        let mut forwarded = listener(&targets.iter().map(target).collect::<Vec<_>>());
+        forwarded.listener.profile.scheduler = Scheduler::SourceHash;
+        forwarded.alive = dead[..targets.len()].to_vec();
+        let client = IpAddr::from([10, 0, 0, 11 + client]);
+        let text = text(&forwarded);
+        let met = Kernel::new(&text).connect(client);
+        prop_assert_eq!(met, decided(&forwarded, client, 1).first().copied());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use uturn_lb::event::Event;
+use uturn_lb::event::{Event, ForwardedTarget};
 use uturn_lb::nft::{Forwarded, Ruleset, deletion};
 use uturn_model::{Family, Protocol};
 
@@ -41,6 +41,8 @@ pub(super) struct Forwarder {
     /// Targets of UDP listeners that died. Their flows go to others at once, because a client sees
     /// no connection break and sends on.
     dead: HashSet<Endpoint>,
+    /// Decisions on targets that the table does not have yet: whether they are alive.
+    decided: HashMap<Endpoint, bool>,
 }
 
 impl Forwarder {
@@ -53,6 +55,7 @@ impl Forwarder {
             due: None,
             endings: Endings::default(),
             dead: HashSet::new(),
+            decided: HashMap::new(),
         }
     }
 
@@ -108,6 +111,7 @@ impl Forwarder {
             return Err(failed(error));
         }
         self.due = None;
+        self.report_programmed();
         let all = |listeners: &[Forwarded]| -> HashSet<Endpoint> {
             listeners.iter().flat_map(endpoints).map(|(endpoint, _)| endpoint).collect()
         };
@@ -125,6 +129,7 @@ impl Forwarder {
             for (known, target) in health.iter_mut().zip(targets) {
                 if target.address == endpoint.target && *known != alive {
                     *known = alive;
+                    self.decided.insert(endpoint, alive);
                     self.due.get_or_insert_with(Instant::now);
                 }
             }
@@ -145,6 +150,7 @@ impl Forwarder {
                     self.due = None;
                     let dead = std::mem::take(&mut self.dead);
                     self.end(&dead);
+                    self.report_programmed();
                 }
                 Err(error) => {
                     self.due = Some(now + AGAIN);
@@ -189,6 +195,20 @@ impl Forwarder {
         if let Err(error) = ended {
             self.report(&error);
         }
+    }
+
+    /// Reports that the kernel takes what was decided on targets.
+    fn report_programmed(&mut self) {
+        if self.decided.is_empty() {
+            return;
+        }
+        let target = |(Endpoint { listener, transport, target }, alive)| {
+            let protocol = transport.lower().to_owned();
+            ForwardedTarget { listener, protocol, target, alive }
+        };
+        let mut targets: Vec<_> = self.decided.drain().map(target).collect();
+        targets.sort_unstable_by_key(|of| (of.listener, of.protocol.clone(), of.target));
+        self.process.report_change(&Event::Programmed { targets });
     }
 
     fn report(&self, error: &io::Error) {

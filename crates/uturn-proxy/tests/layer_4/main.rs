@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use uturn_lb::cloud::tke::profile::clb;
 use uturn_lb::config::{Config, ProxyVersion};
-use uturn_lb::event::Event;
+use uturn_lb::event::{Event, ForwardedTarget};
 use uturn_model::lb::{
     HealthCheck, Layer, Listener, ListenerProtocol, ProbeSource, Rule, Scheduler, Scope, Source,
     Target, TargetKind,
@@ -136,6 +136,16 @@ impl<'n> Balancer<'n> {
         }
     }
 
+    /// Waits until the kernel forwards as decided on these targets, in any order.
+    fn await_programmed(&self, wanted: &[ForwardedTarget]) {
+        let mut left = wanted.to_vec();
+        while !left.is_empty() {
+            if let Event::Programmed { targets } = self.events.recv_timeout(CHANGE).unwrap() {
+                left.retain(|target| !targets.contains(target));
+            }
+        }
+    }
+
     fn tables(&self) -> String {
         self.space.sh("nft list tables")
     }
@@ -191,11 +201,21 @@ fn a_dead_target_is_left_out() {
     assert_eq!(client.ask(&flow_6, TCP_6), "t1");
     let mut open = client.connect(TCP).unwrap();
     network.targets[0].stop();
-    balancer.await_health("10.2.1.2:80".parse().unwrap(), false);
-    await_that(|| client.targets(4, TCP) == "t2 t2 t2 t2");
+    let dead = |protocol: &str, listener: &str, target: &str| ForwardedTarget {
+        listener: listener.parse().unwrap(),
+        protocol: protocol.into(),
+        target: target.parse().unwrap(),
+        alive: false,
+    };
+    balancer.await_programmed(&[
+        dead("tcp", TCP, "10.2.1.2:80"),
+        dead("udp", TCP, "10.2.1.2:80"),
+        dead("udp", TCP_6, "[fd00:2:1::2]:80"),
+    ]);
+    assert_eq!(client.targets(4, TCP), "t2 t2 t2 t2");
     // The flows go on with the other target; an open connection stays where it is.
-    await_that(|| client.ask(&flow, TCP) == "t2");
-    await_that(|| client.ask(&flow_6, TCP_6) == "t2");
+    assert_eq!(client.ask(&flow, TCP), "t2");
+    assert_eq!(client.ask(&flow_6, TCP_6), "t2");
     assert!(open.is_open());
 }
 

@@ -1,5 +1,7 @@
 //! Which target a client meets, and what that sees.
 
+use uturn_lb::decide::Choice;
+
 use super::*;
 
 #[test]
@@ -78,13 +80,20 @@ fn a_source_is_replaced_and_a_hash_of_it_picks() {
     let _balancer = Balancer::start(&network, &config);
     let (v4, v6) = (network.client.connect(TCP).unwrap(), network.client.connect(TCP_6).unwrap());
     assert_eq!((v4.client(), v6.client()), ("10.7.0.1", "fd00:7::1"));
-    assert_eq!(network.client.targets(3, TCP), [v4.target(); 3].join(" "));
-    assert_eq!(network.client.targets(3, TCP_6), [v6.target(); 3].join(" "));
-    // No target is sent to itself.
+    // The kernel picks what the decision picks, also for a target, which is not sent to itself.
+    let decided = |family: usize, client: &str| {
+        let Listener { profile, rules, .. } =
+            &config.load_balancers[family].load_balancer.listeners[0];
+        let client = client.parse().unwrap();
+        let picked = Choice::new(profile, &rules[0].targets, &[true; 3], client).pick(0).unwrap();
+        format!("t{}", picked + 1)
+    };
+    assert_eq!(network.client.targets(3, TCP), [&*decided(0, "10.1.0.2"); 3].join(" "));
+    assert_eq!(network.client.targets(3, TCP_6), [&*decided(1, "fd00:1::2"); 3].join(" "));
     for (number, target) in network.targets.iter().enumerate() {
-        let own = format!("t{}", number + 1);
-        assert_ne!(target.space.connect(TCP).unwrap().target(), own);
-        assert_ne!(target.space.connect(TCP_6).unwrap().target(), own);
+        let number = number + 1;
+        assert_eq!(target.space.targets(1, TCP), decided(0, &format!("10.2.{number}.2")));
+        assert_eq!(target.space.targets(1, TCP_6), decided(1, &format!("fd00:2:{number}::2")));
     }
 }
 
