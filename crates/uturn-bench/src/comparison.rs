@@ -1,34 +1,40 @@
-//! The comparison: all load balancers beside each other on one core, clients and targets on another,
-//! measured in turns so that whatever else the machine does meets all of them.
+//! The comparison: contestants are measured in turns, so that whatever else the machine does meets
+//! all of them.
+//!
+//! On layer 7 load balancers have a core and all else another. On layer 4 the kernel forwards
+//! packets on the core of whoever sends them, so there everything shares one core, and what a
+//! request costs in all is what is compared.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::arguments::LbArguments;
-use crate::contestant::{Contestant, Setting, make_certificate, start_targets};
+use crate::arguments::{LbArguments, Output};
+use crate::clients::Clients;
+use crate::contestant::{Contestant, Setting};
+use crate::cost::{Cost, cost_of, kernel_memory, packet_thread};
 use crate::failure::Failure;
+use crate::goal::Goal;
 use crate::load::Measured;
-use crate::namespaces::{self, Namespaces};
+use crate::network::{Addresses, Network};
 use crate::process::{Place, Running};
-use crate::row::Row;
-use crate::table::{self, Constant, Full, Memory};
+use crate::result::{
+    Comparison, ContestantResult, Figure, Machine, Memory, RowResult, Sample, figures, version,
+};
+use crate::row::{Measure, Row};
+use crate::servers::{make_certificate, start_targets};
+use crate::statistics::{Summary, constant_rate, constant_seconds};
+use crate::table;
 
 /// How long a load balancer may take to serve.
 const START: Duration = Duration::from_secs(20);
-
-/// The constant rate, as a part of what the slowest can do.
-const PART: f64 = 0.5;
 
 /// Compares in every row that was asked for, and prints a table for each.
 ///
@@ -36,49 +42,63 @@ const PART: f64 = 0.5;
 /// When a program cannot be started, or a load balancer does not serve.
 pub(crate) fn run(arguments: &LbArguments) -> Result<(), Failure> {
     let stopped = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stopped))
             .map_err(Failure::of("listen for signals"))?;
     }
-    let contestants: Vec<Contestant> =
-        Contestant::ALL.into_iter().filter(|contestant| is_here(*contestant)).collect();
+    let compared = compare(arguments, &stopped);
+    // Programs that were ended with this one are a consequence of that.
+    match stopped.load(Ordering::Relaxed) {
+        true => Err(Failure("stopped".to_owned())),
+        false => compared,
+    }
+}
+
+fn compare(arguments: &LbArguments, stopped: &AtomicBool) -> Result<(), Failure> {
+    let programs = [
+        version(Command::new(&arguments.uturn).arg("--version")),
+        version(Command::new("nginx").arg("-v")),
+        version(Command::new("haproxy").arg("-v")),
+    ];
+    let has_haproxy = programs[2].is_some();
+    let mut comparison = Comparison {
+        machine: Machine::this(programs.into_iter().flatten().collect()),
+        rounds: arguments.rounds(),
+        seconds: arguments.seconds(),
+        rows: Vec::new(),
+        goals: Vec::new(),
+    };
+    let is_text = arguments.output == Output::Text;
+    if is_text {
+        print!("{}", table::head(&comparison));
+        if !has_haproxy {
+            println!("HAProxy is not here: it is left out");
+        }
+    }
     raise_file_limit();
     let folder = Folder::make()?;
     make_certificate(&folder.0)?;
-    let stage = Stage {
-        arguments,
-        contestants,
-        folder: &folder.0,
-        namespaces: Namespaces::make()?,
-        stopped,
-    };
-    let rows = match arguments.rows.as_slice() {
-        [] => Row::value_variants(),
-        rows => rows,
-    };
-    for row in rows {
-        match row {
-            Row::Memory => stage.memory(*row)?,
-            row => stage.speed(*row)?,
+    let network = Network::make()?;
+    let stage = Stage { arguments, folder: &folder.0, network: &network, stopped, has_haproxy };
+    for row in arguments.rows() {
+        let result = match row.measure() {
+            Measure::Memory => stage.memory(*row)?,
+            Measure::Speed => stage.speed(*row)?,
+        };
+        if is_text {
+            print!("{}", table::row(&result));
+        }
+        comparison.goals.extend(Goal::of_row(&result));
+        comparison.rows.push(result);
+    }
+    match arguments.output {
+        Output::Text => print!("{}", table::goals(&comparison.goals)),
+        Output::Json => {
+            let json = serde_json::to_string_pretty(&comparison);
+            println!("{}", json.map_err(|error| Failure(error.to_string()))?);
         }
     }
     Ok(())
-}
-
-/// Whether a contestant can be had; says so if not.
-fn is_here(contestant: Contestant) -> bool {
-    let is_here = match contestant {
-        Contestant::Uturn | Contestant::Nginx => true,
-        Contestant::HaProxy => Command::new("haproxy")
-            .arg("-v")
-            .stdout(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success()),
-    };
-    if !is_here {
-        println!("{} is not here: it is left out", contestant.name());
-    }
-    is_here
 }
 
 /// Many connections need many descriptors. Programs that are started take the limit over.
@@ -91,81 +111,128 @@ fn raise_file_limit() {
 /// Where and by what is measured.
 struct Stage<'a> {
     arguments: &'a LbArguments,
-    contestants: Vec<Contestant>,
     folder: &'a Path,
-    namespaces: Namespaces,
-    stopped: Arc<AtomicBool>,
+    network: &'a Network,
+    stopped: &'a AtomicBool,
+    has_haproxy: bool,
 }
 
-/// All load balancers of a row, and the targets behind them.
+/// Those who are compared in a row, and the targets behind them.
 struct Started<'a> {
     stage: &'a Stage<'a>,
     row: Row,
-    vip: IpAddr,
-    contestants: Vec<(Contestant, Running)>,
-    _targets: Running,
+    starters: Vec<Starter<'a>>,
+    targets: Running,
+    /// The kernel's thread for the packets of the core that layer 4 shares.
+    packets: Option<u32>,
+}
+
+/// A contestant that serves.
+struct Starter<'a> {
+    contestant: Contestant,
+    addresses: Addresses,
+    clients: Place<'a>,
+    /// Plain routing has no process.
+    running: Option<Running>,
 }
 
 impl Stage<'_> {
-    fn speed(&self, row: Row) -> Result<(), Failure> {
+    fn speed(&self, row: Row) -> Result<RowResult, Failure> {
         let started = self.start(row)?;
-        let mut full = vec![Vec::new(); self.contestants.len()];
+        let mut result = self.result(&started);
+        let seconds = self.arguments.seconds();
         started.in_turns(|number| {
-            let (measured, cpu) = started.load(number, row.connections(), None)?;
-            let per_second = measured.answered as f64 / measured.seconds;
-            full[number].push(Full { per_second, cpu: per_request(cpu, &measured), measured });
+            let sample = started.load(number, row.connections(), None, seconds)?;
+            result.contestants[number].full.push(sample);
             Ok(())
         })?;
-        let speeds = full.iter().map(|samples| table::median(samples, |full| full.per_second));
-        let slowest = speeds.fold(f64::INFINITY, f64::min);
-        let rate = ((slowest * PART) as u32).max(10);
-        let mut constant = vec![Vec::new(); self.contestants.len()];
-        // Enough for requests to be sent on time while some wait.
-        let connections = if row.is_new() { 4 * row.connections() } else { row.connections() };
+        if !row.has_constant_rate() {
+            return Ok(result);
+        }
+        let speeds = result.contestants.iter().filter_map(|contestant| {
+            Some(Summary::of(figures(&contestant.full, Figure::PerSecond))?.median)
+        });
+        let rate = constant_rate(speeds.fold(f64::INFINITY, f64::min));
+        let seconds = constant_seconds(rate, seconds);
+        (result.rate, result.rate_seconds) = (Some(rate), Some(seconds));
+        let connections = row.connections_at_constant_rate();
         started.in_turns(|number| {
-            let (measured, cpu) = started.load(number, connections, Some(rate))?;
-            constant[number].push(Constant { cpu: per_request(cpu, &measured), measured });
+            let sample = started.load(number, connections, Some(rate), seconds)?;
+            result.contestants[number].constant.push(sample);
             Ok(())
         })?;
-        table::print_speed(row, rate, &self.contestants, &full, &constant);
-        Ok(())
+        Ok(result)
     }
 
-    fn memory(&self, row: Row) -> Result<(), Failure> {
+    fn memory(&self, row: Row) -> Result<RowResult, Failure> {
         let started = self.start(row)?;
-        let mut samples = Vec::new();
-        for (number, (_, running)) in started.contestants.iter().enumerate() {
-            let before = running.memory()?;
+        let mut result = self.result(&started);
+        for (number, starter) in started.starters.iter().enumerate() {
+            let Some(running) = &starter.running else { continue };
+            started.check_stop()?;
+            let (before, kernel_before) = (running.memory()?, kernel_memory());
             let clients = started.clients(number, row.connections(), None, 0)?;
-            let after = running.memory()?;
-            clients.go()?;
-            samples.push(Memory { before, after });
+            let (after, kernel_after) = (running.memory()?, kernel_memory());
+            drop(clients);
+            let memory = Memory { before, after, kernel_before, kernel_after };
+            result.contestants[number].memory = Some(memory);
         }
-        table::print_memory(row, &self.contestants, &samples);
-        Ok(())
+        Ok(result)
+    }
+
+    fn result(&self, started: &Started<'_>) -> RowResult {
+        let row = started.row;
+        let contestants = started.starters.iter();
+        RowResult {
+            row,
+            title: row.title(),
+            unit: row.unit(),
+            connections: row.connections(),
+            rate: None,
+            rate_seconds: None,
+            contestants: contestants
+                .map(|starter| ContestantResult::new(starter.contestant))
+                .collect(),
+        }
     }
 
     fn start(&self, row: Row) -> Result<Started<'_>, Failure> {
-        let Self { arguments, folder, namespaces, .. } = self;
-        let (vip, target, at_targets) = match row.keeps_source() {
-            true => (namespaces::VIP, namespaces::TARGET, &namespaces.targets),
-            false => (namespaces::LOCAL_VIP, namespaces::LOCAL_TARGET, &namespaces.balancer),
+        let Self { arguments, folder, network, .. } = self;
+        // Where everything shares a core, that is the load balancers'.
+        let other_core = if row.is_layer_4() { arguments.core } else { arguments.other_core };
+        let (clients, targets) = match row.is_through_namespaces() {
+            true => (&network.clients, &network.targets),
+            false => (&network.layer_7.space, &network.layer_7.space),
         };
-        let at_targets = Place { namespace: at_targets, core: arguments.other_core };
-        let targets = start_targets(target, at_targets, folder)?;
-        let setting = Setting {
-            row,
-            vip,
-            target,
-            place: Place { namespace: &namespaces.balancer, core: arguments.core },
-            folder,
-            uturn: &arguments.uturn,
-        };
-        let mut contestants = Vec::new();
-        for contestant in &self.contestants {
-            contestants.push((*contestant, contestant.start(&setting)?));
+        let place = |space| Place { space, core: other_core };
+        let (clients, targets) = (place(clients), start_targets(row, place(targets), folder)?);
+        let mut starters = Vec::new();
+        for contestant in row.contestants() {
+            if *contestant == Contestant::HaProxy && !self.has_haproxy {
+                continue;
+            }
+            let middle = match row.is_layer_4() {
+                true => network.layer_4(*contestant),
+                false => &network.layer_7,
+            };
+            let addresses = match row.is_through_namespaces() {
+                true => middle.addresses(),
+                false => Addresses::local(),
+            };
+            let setting = Setting {
+                row,
+                vip: addresses.vip,
+                target: addresses.target,
+                gateway: middle.gateway(),
+                place: Place { space: &middle.space, core: arguments.core },
+                folder,
+                uturn: &arguments.uturn,
+            };
+            let running = contestant.start(&setting)?;
+            starters.push(Starter { contestant: *contestant, addresses, clients, running });
         }
-        let started = Started { stage: self, row, vip, contestants, _targets: targets };
+        let packets = row.is_layer_4().then(|| packet_thread(arguments.core)).flatten();
+        let started = Started { stage: self, row, starters, targets, packets };
         started.wait()?;
         Ok(started)
     }
@@ -175,8 +242,9 @@ impl Started<'_> {
     /// Waits until every load balancer serves.
     fn wait(&self) -> Result<(), Failure> {
         let end = Instant::now() + START;
-        for (number, (contestant, _)) in self.contestants.iter().enumerate() {
+        for (number, Starter { contestant, .. }) in self.starters.iter().enumerate() {
             while let Err(failure) = self.clients(number, 1, None, 0).and_then(Clients::go) {
+                self.check_stop()?;
                 if Instant::now() > end {
                     let log = self.stage.folder.join(format!("{}.log", contestant.name()));
                     let log = fs::read_to_string(log).unwrap_or_default();
@@ -189,46 +257,63 @@ impl Started<'_> {
         Ok(())
     }
 
-    /// Measures each load balancer as often as it was asked for, each time in another order.
+    fn check_stop(&self) -> Result<(), Failure> {
+        match self.stage.stopped.load(Ordering::Relaxed) {
+            true => Err(Failure("stopped".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// Measures each contestant in each round, each time in another order.
     fn in_turns(
         &self,
         mut measure: impl FnMut(usize) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let count = self.contestants.len();
-        for round in 0..self.stage.arguments.rounds as usize {
+        let count = self.starters.len();
+        for round in 0..self.stage.arguments.rounds() as usize {
             for turn in 0..count {
-                if self.stage.stopped.load(Ordering::Relaxed) {
-                    return Err(Failure("stopped".to_owned()));
-                }
+                self.check_stop()?;
                 measure((round + turn) % count)?;
             }
         }
         Ok(())
     }
 
-    /// Loads one of them, and returns what clients measured and what it took of its core.
+    /// Loads one of them, and returns what clients measured and what it took.
     fn load(
         &self,
         number: usize,
         connections: usize,
         rate: Option<u32>,
-    ) -> Result<(Measured, Duration), Failure> {
-        let clients = self.clients(number, connections, rate, self.stage.arguments.seconds)?;
-        let (contestant, running) = &self.contestants[number];
-        let before = running.cpu()?;
+        seconds: u32,
+    ) -> Result<Sample, Failure> {
+        let clients = self.clients(number, connections, rate, seconds)?;
+        let before = self.cost(number)?;
         let measured = clients.go()?;
-        let cpu = running.cpu()?.saturating_sub(before);
-        if let Some(error) = &measured.error {
-            println!(
-                "{}: {}: {} failed: {error}",
-                self.row.title(),
-                contestant.name(),
-                measured.failed
-            );
+        let mut taken = self.cost(number)? - before;
+        if self.row.is_layer_4() {
+            taken = taken + measured.cost;
         }
-        match measured.answered {
-            0 => Err(Failure(format!("{} answers nothing", contestant.name()))),
-            _ => Ok((measured, cpu)),
+        match measured {
+            Measured { answered: 0, error, .. } => {
+                let name = self.starters[number].contestant.name();
+                let error = error.unwrap_or_default();
+                Err(Failure(format!("{name} answers nothing: {error}")))
+            }
+            measured => Ok(Sample { measured, taken }),
+        }
+    }
+
+    /// What a contestant took until now; on layer 4 with targets and the kernel.
+    fn cost(&self, number: usize) -> Result<Cost, Failure> {
+        let own = self.starters[number].running.as_ref().map(Running::cost).transpose()?;
+        let own = own.unwrap_or_default();
+        match self.row.is_layer_4() {
+            false => Ok(own),
+            true => {
+                let packets = self.packets.map(cost_of).transpose()?.unwrap_or_default();
+                Ok(own + self.targets.cost()? + packets)
+            }
         }
     }
 
@@ -240,18 +325,15 @@ impl Started<'_> {
         rate: Option<u32>,
         seconds: u32,
     ) -> Result<Clients, Failure> {
-        let Stage { arguments, namespaces, .. } = self.stage;
-        let (namespace, from) = match self.row.keeps_source() {
-            true => (&namespaces.clients, namespaces::clients()),
-            false => (&namespaces.balancer, namespaces::local_clients()),
-        };
+        let Starter { contestant, addresses, clients, .. } = &self.starters[number];
         let this = std::env::current_exe().map_err(Failure::of("find this program"))?;
-        let mut command = Place { namespace, core: arguments.other_core }.command(this);
-        let to = self.contestants[number].0.address(self.vip);
+        let mut command = clients.command(this);
+        let to = contestant.address(addresses.vip, addresses.target);
         command.args(["load", "--to", &to.to_string(), "--path", self.row.path()]);
+        command.args(["--exchange", self.row.exchange().word()]);
         command.args(["--connections", &connections.to_string()]);
         command.args(["--seconds", &seconds.to_string()]);
-        for address in from {
+        for address in &addresses.clients {
             command.args(["--from", &address.to_string()]);
         }
         if let Some(rate) = rate {
@@ -261,59 +343,14 @@ impl Started<'_> {
         if self.row.is_new() && seconds > 0 {
             command.arg("--new");
         }
+        // One connection is there to see whether the server answers.
+        if self.row.is_silent() && connections > 1 {
+            command.arg("--silent");
+        }
         if self.row.is_tls() {
             command.arg("--tls");
         }
         Clients::start(&mut command)
-    }
-}
-
-/// A process that makes load.
-struct Clients {
-    child: Child,
-    output: BufReader<std::process::ChildStdout>,
-}
-
-impl Clients {
-    /// Starts it and waits until its connections are open.
-    fn start(command: &mut Command) -> Result<Self, Failure> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(Failure::of("start clients"))?;
-        let output = child.stdout.take().ok_or_else(|| Failure("no output".to_owned()))?;
-        let mut clients = Self { child, output: BufReader::new(output) };
-        match clients.line()?.as_str() {
-            "ready" => Ok(clients),
-            _ => {
-                let mut why = String::new();
-                if let Some(stderr) = clients.child.stderr.take() {
-                    let _ = BufReader::new(stderr).read_line(&mut why);
-                }
-                Err(Failure(why.trim().to_owned()))
-            }
-        }
-    }
-
-    /// Sends requests until the time is over.
-    fn go(mut self) -> Result<Measured, Failure> {
-        let doing = "reach clients";
-        let mut input =
-            self.child.stdin.take().ok_or_else(|| Failure(format!("cannot {doing}")))?;
-        input.write_all(b"go\n").map_err(Failure::of(doing))?;
-        let line = self.line()?;
-        serde_json::from_str(&line).map_err(|error| Failure(format!("clients: {error}: {line}")))
-    }
-
-    fn line(&mut self) -> Result<String, Failure> {
-        let mut line = String::new();
-        self.output.read_line(&mut line).map_err(Failure::of("read from clients"))?;
-        Ok(line.trim().to_owned())
-    }
-}
-
-impl Drop for Clients {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -333,9 +370,4 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// In microseconds.
-fn per_request(cpu: Duration, measured: &Measured) -> f64 {
-    cpu.as_secs_f64() * 1e6 / measured.answered as f64
 }
