@@ -26,7 +26,7 @@ pub(crate) struct LbArguments {
     /// How often each is measured [default: 3, or 1 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
-    /// How long a measurement at full speed lasts, and at least one at a constant rate
+    /// How long a measurement at a constant rate lasts, and twice one at full speed
     /// [default: 2, or 1 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=600))]
     seconds: Option<u32>,

@@ -30,7 +30,7 @@ use crate::result::{
 };
 use crate::row::{Measure, Row};
 use crate::servers::{make_certificate, start_targets};
-use crate::statistics::{Summary, constant_rate, constant_seconds};
+use crate::statistics::{Summary, constant_rate, constant_seconds, full_seconds};
 use crate::table;
 
 /// How long a load balancer may take to serve.
@@ -123,7 +123,7 @@ struct Started<'a> {
     row: Row,
     starters: Vec<Starter<'a>>,
     targets: Running,
-    /// The kernel's thread for the packets of the core that layer 4 shares.
+    /// The kernel's thread for packets, on the core of clients and targets.
     packets: Option<u32>,
 }
 
@@ -142,7 +142,7 @@ impl Stage<'_> {
         let mut result = self.result(&started);
         let seconds = self.arguments.seconds();
         started.in_turns(|number| {
-            let sample = started.load(number, row.connections(), None, seconds)?;
+            let sample = started.load(number, row.connections(), None, full_seconds(seconds))?;
             result.contestants[number].full.push(sample);
             Ok(())
         })?;
@@ -188,6 +188,7 @@ impl Stage<'_> {
             title: row.title(),
             unit: row.unit(),
             connections: row.connections(),
+            full_seconds: full_seconds(self.arguments.seconds()),
             rate: None,
             rate_seconds: None,
             contestants: contestants
@@ -231,7 +232,7 @@ impl Stage<'_> {
             let running = contestant.start(&setting)?;
             starters.push(Starter { contestant: *contestant, addresses, clients, running });
         }
-        let packets = row.is_layer_4().then(|| packet_thread(arguments.core)).flatten();
+        let packets = packet_thread(other_core);
         let started = Started { stage: self, row, starters, targets, packets };
         started.wait()?;
         Ok(started)
@@ -288,33 +289,33 @@ impl Started<'_> {
         seconds: u32,
     ) -> Result<Sample, Failure> {
         let clients = self.clients(number, connections, rate, seconds)?;
-        let before = self.cost(number)?;
+        let before = (self.cost(number)?, self.cost_of_others()?);
         let measured = clients.go()?;
-        let mut taken = self.cost(number)? - before;
-        if self.row.is_layer_4() {
-            taken = taken + measured.cost;
-        }
+        let own = self.cost(number)? - before.0;
+        let others = self.cost_of_others()? - before.1 + measured.cost;
         match measured {
             Measured { answered: 0, error, .. } => {
                 let name = self.starters[number].contestant.name();
                 let error = error.unwrap_or_default();
                 Err(Failure(format!("{name} answers nothing: {error}")))
             }
-            measured => Ok(Sample { measured, taken }),
+            measured if self.row.is_layer_4() => {
+                Ok(Sample::new(measured, own + others, own + others))
+            }
+            measured => Ok(Sample::new(measured, own, others)),
         }
     }
 
-    /// What a contestant took until now; on layer 4 with targets and the kernel.
+    /// What a contestant took until now.
     fn cost(&self, number: usize) -> Result<Cost, Failure> {
         let own = self.starters[number].running.as_ref().map(Running::cost).transpose()?;
-        let own = own.unwrap_or_default();
-        match self.row.is_layer_4() {
-            false => Ok(own),
-            true => {
-                let packets = self.packets.map(cost_of).transpose()?.unwrap_or_default();
-                Ok(own + self.targets.cost()? + packets)
-            }
-        }
+        Ok(own.unwrap_or_default())
+    }
+
+    /// What targets and the kernel's thread took until now.
+    fn cost_of_others(&self) -> Result<Cost, Failure> {
+        let packets = self.packets.map(cost_of).transpose()?.unwrap_or_default();
+        Ok(self.targets.cost()? + packets)
     }
 
     /// Clients whose connections are open.

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// Time on a core. The kernel counts the whole exactly, and samples how it divides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cost {
-    pub(crate) total: Duration,
+    pub(crate) nanos: u64,
     /// Samples that met the program itself.
     pub(crate) user_ticks: u64,
     /// Samples that met the kernel at work for it.
@@ -19,18 +19,22 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
+    pub(crate) fn total(self) -> Duration {
+        Duration::from_nanos(self.nanos)
+    }
+
     /// The part of the kernel.
     pub(crate) fn system(self) -> Duration {
         let ticks = self.user_ticks + self.system_ticks;
         match ticks {
             0 => Duration::ZERO,
-            ticks => self.total.mul_f64(self.system_ticks as f64 / ticks as f64),
+            ticks => self.total().mul_f64(self.system_ticks as f64 / ticks as f64),
         }
     }
 
     /// The part of the program itself.
     pub(crate) fn user(self) -> Duration {
-        self.total.saturating_sub(self.system())
+        self.total().saturating_sub(self.system())
     }
 }
 
@@ -39,7 +43,7 @@ impl Add for Cost {
 
     fn add(self, other: Self) -> Self {
         Self {
-            total: self.total + other.total,
+            nanos: self.nanos + other.nanos,
             user_ticks: self.user_ticks + other.user_ticks,
             system_ticks: self.system_ticks + other.system_ticks,
         }
@@ -52,7 +56,7 @@ impl Sub for Cost {
 
     fn sub(self, earlier: Self) -> Self {
         Self {
-            total: self.total.saturating_sub(earlier.total),
+            nanos: self.nanos.saturating_sub(earlier.nanos),
             user_ticks: self.user_ticks.saturating_sub(earlier.user_ticks),
             system_ticks: self.system_ticks.saturating_sub(earlier.system_ticks),
         }
@@ -75,7 +79,7 @@ pub(crate) fn cost_of(process: u32) -> Result<Cost, Failure> {
         let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
         text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0)
     });
-    Ok(Cost { total: Duration::from_nanos(nanos.sum()), user_ticks, system_ticks })
+    Ok(Cost { nanos: nanos.sum(), user_ticks, system_ticks })
 }
 
 /// The ticks of a process in user and in system mode: the 14th and 15th fields of its `stat`. The
@@ -134,18 +138,18 @@ mod tests {
 
     #[test]
     fn the_whole_is_divided_as_the_ticks_are() {
-        let cost = Cost { total: Duration::from_millis(1000), user_ticks: 30, system_ticks: 90 };
+        let cost = Cost { nanos: 1_000_000_000, user_ticks: 30, system_ticks: 90 };
         assert_eq!(cost.system(), Duration::from_millis(750));
         assert_eq!(cost.user(), Duration::from_millis(250));
-        let unsampled = Cost { total: Duration::from_micros(10), ..Cost::default() };
-        assert_eq!(unsampled.user() + unsampled.system(), unsampled.total);
+        let unsampled = Cost { nanos: 10_000, ..Cost::default() };
+        assert_eq!(unsampled.user() + unsampled.system(), unsampled.total());
     }
 
     #[test]
     fn this_process_costs_something() {
         let before = cost_of(std::process::id()).unwrap();
         let mut work: u64 = 0;
-        while cost_of(std::process::id()).unwrap().total == before.total {
+        while cost_of(std::process::id()).unwrap().nanos == before.nanos {
             work = std::hint::black_box(work.wrapping_add(1));
         }
         assert!(cost_of(0).is_err());

@@ -24,10 +24,12 @@ pub(crate) struct Goal {
     pub(crate) least: f64,
     /// The ratio that was.
     pub(crate) ratio: Summary,
+    pub(crate) outcome: Outcome,
 }
 
 /// Whether a goal was reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
     Reached,
     Missed,
@@ -84,17 +86,18 @@ impl Goal {
     ) -> Option<Self> {
         let least = if row.is_layer_4() { LAYER_4 } else { LAYER_7 };
         let (peer, ratio) = ratios.min_by(|(_, a), (_, b)| a.median.total_cmp(&b.median))?;
-        Some(Self { row, figure, peer, least, ratio })
+        Some(Self { row, figure, peer, least, ratio, outcome: Outcome::of(ratio, least) })
     }
+}
 
-    pub(crate) fn outcome(&self) -> Outcome {
-        let Summary { median, least, most } = self.ratio;
+impl Outcome {
+    fn of(ratio: Summary, goal: f64) -> Self {
         // Two digits are printed, and two count.
-        let is_above = |ratio: f64| (ratio * 100.0).round() / 100.0 >= self.least;
-        match (is_above(least), is_above(most)) {
-            (false, true) if least < most => Outcome::Unclear,
-            _ if is_above(median) => Outcome::Reached,
-            _ => Outcome::Missed,
+        let is_reached = |ratio: f64| (ratio * 100.0).round() / 100.0 >= goal;
+        match (is_reached(ratio.least), is_reached(ratio.most)) {
+            (false, true) => Self::Unclear,
+            (true, _) => Self::Reached,
+            (false, false) => Self::Missed,
         }
     }
 }
@@ -118,7 +121,7 @@ mod tests {
         let result = row_result(Row::Small, &[&[30_000; 3], &[20_000; 3], &[40_000; 3]]);
         let goal = goal(&result, Figure::PerSecond);
         assert_eq!((goal.peer, goal.least, goal.ratio.median), (Contestant::HaProxy, 1.0, 0.75));
-        assert_eq!(goal.outcome(), Outcome::Missed);
+        assert_eq!(goal.outcome, Outcome::Missed);
     }
 
     #[test]
@@ -126,15 +129,15 @@ mod tests {
         let result = row_result(Row::L4Small, &[&[19_000; 3], &[20_000; 3], &[40_000; 3]]);
         let goal = goal(&result, Figure::PerSecond);
         assert_eq!((goal.peer, goal.ratio.median), (Contestant::Routing, 0.95));
-        assert_eq!(goal.outcome(), Outcome::Reached);
+        assert_eq!(goal.outcome, Outcome::Reached);
     }
 
     #[test]
     fn rounds_that_disagree_decide_nothing() {
         let rounds: [&[u64]; 2] = [&[19_000, 21_000, 22_000], &[20_000; 3]];
         let result = row_result(Row::Small, &rounds);
-        assert_eq!(goal(&result, Figure::PerSecond).outcome(), Outcome::Unclear);
-        assert_eq!(goal(&result, Figure::Median).outcome(), Outcome::Unclear);
+        assert_eq!(goal(&result, Figure::PerSecond).outcome, Outcome::Unclear);
+        assert_eq!(goal(&result, Figure::Median).outcome, Outcome::Unclear);
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(crate) struct RowResult {
     /// What is counted.
     pub(crate) unit: &'static str,
     pub(crate) connections: usize,
+    /// How long a round at full speed lasted.
+    pub(crate) full_seconds: u32,
     /// The constant rate, and how long a round at it lasted.
     pub(crate) rate: Option<u32>,
     pub(crate) rate_seconds: Option<u32>,
@@ -66,8 +68,14 @@ pub(crate) struct ContestantResult {
 pub(crate) struct Sample {
     #[serde(flatten)]
     pub(crate) measured: Measured,
-    /// What the load balancer took of its core; on layer 4, everything that took part.
-    pub(crate) taken: Cost,
+    pub(crate) per_second: f64,
+    /// Microseconds on a core for each answer: the load balancer's, on layer 4 those of everything
+    /// that took part.
+    pub(crate) cpu: f64,
+    pub(crate) cpu_user: f64,
+    pub(crate) cpu_system: f64,
+    /// The same of everything on the core of clients and targets.
+    pub(crate) cpu_others: f64,
 }
 
 /// The memory of idle connections, in kB.
@@ -98,8 +106,12 @@ pub(crate) enum Figure {
     User,
     #[serde(rename = "CPU, system")]
     System,
+    /// How much of the load balancer's core was used.
     #[serde(rename = "busy")]
     Busy,
+    /// How much of the core of clients and targets was used.
+    #[serde(rename = "others busy")]
+    OthersBusy,
     #[serde(rename = "memory")]
     Memory,
 }
@@ -127,23 +139,38 @@ pub(crate) fn version(command: &mut Command) -> Option<String> {
     String::from_utf8_lossy(&text).lines().next().map(str::to_owned)
 }
 
+impl Sample {
+    pub(crate) fn new(measured: Measured, taken: Cost, others: Cost) -> Self {
+        let answered = measured.answered.max(1) as f64;
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / answered;
+        Self {
+            per_second: measured.answered as f64 / measured.seconds,
+            cpu: each(taken.total()),
+            cpu_user: each(taken.user()),
+            cpu_system: each(taken.system()),
+            cpu_others: each(others.total()),
+            measured,
+        }
+    }
+}
+
 impl Figure {
     pub(crate) fn more_is_better(self) -> bool {
         self == Self::PerSecond
     }
 
     pub(crate) fn of(self, sample: &Sample) -> f64 {
-        let Sample { measured, taken } = sample;
-        let each = |time: Duration| time.as_secs_f64() * 1e6 / measured.answered.max(1) as f64;
+        let measured = &sample.measured;
         match self {
-            Self::PerSecond => measured.answered as f64 / measured.seconds,
+            Self::PerSecond => sample.per_second,
             Self::Median => measured.p50,
             Self::OneInHundred => measured.p99,
             Self::OneInThousand => measured.p999,
-            Self::Processor => each(taken.total),
-            Self::User => each(taken.user()),
-            Self::System => each(taken.system()),
-            Self::Busy => 100.0 * taken.total.as_secs_f64() / measured.seconds,
+            Self::Processor => sample.cpu,
+            Self::User => sample.cpu_user,
+            Self::System => sample.cpu_system,
+            Self::Busy => 100.0 * sample.cpu * sample.per_second / 1e6,
+            Self::OthersBusy => 100.0 * sample.cpu_others * sample.per_second / 1e6,
             Self::Memory => f64::NAN,
         }
     }
@@ -159,6 +186,7 @@ impl Figure {
             Self::User => "  user".to_owned(),
             Self::System => "  kernel".to_owned(),
             Self::Busy => "core busy, %".to_owned(),
+            Self::OthersBusy => "other core, %".to_owned(),
             Self::Memory => "kB each".to_owned(),
         }
     }
@@ -223,20 +251,19 @@ pub(crate) mod tests {
 
     /// A sample with so many answers in a second.
     pub(crate) fn sample(answered: u64, p50: f64) -> Sample {
-        Sample {
-            measured: Measured {
-                answered,
-                failed: 0,
-                unanswered: 0,
-                seconds: 1.0,
-                p50,
-                p99: 2.0 * p50,
-                p999: 3.0 * p50,
-                cost: Cost::default(),
-                error: None,
-            },
-            taken: Cost { total: Duration::from_millis(500), ..Cost::default() },
-        }
+        let measured = Measured {
+            answered,
+            failed: 0,
+            unanswered: 0,
+            seconds: 1.0,
+            p50,
+            p99: 2.0 * p50,
+            p999: 3.0 * p50,
+            cost: Cost::default(),
+            error: None,
+        };
+        let taken = Cost { nanos: 500_000_000, user_ticks: 10, system_ticks: 40 };
+        Sample::new(measured, taken, Cost { nanos: 700_000_000, ..taken })
     }
 
     /// A row with these answers a second in each round of each contestant.
@@ -255,6 +282,7 @@ pub(crate) mod tests {
             title: row.title(),
             unit: row.unit(),
             connections: row.connections(),
+            full_seconds: 1,
             rate: Some(5000),
             rate_seconds: Some(2),
             contestants: contestants.collect(),
@@ -266,7 +294,8 @@ pub(crate) mod tests {
         let sample = sample(10_000, 80.0);
         assert_eq!(Figure::PerSecond.of(&sample), 10_000.0);
         assert_eq!(Figure::Processor.of(&sample), 50.0);
-        assert_eq!(Figure::Busy.of(&sample), 50.0);
+        assert_eq!((Figure::User.of(&sample), Figure::System.of(&sample)), (10.0, 40.0));
+        assert_eq!((Figure::Busy.of(&sample), Figure::OthersBusy.of(&sample)), (50.0, 70.0));
         assert_eq!(Figure::OneInThousand.of(&sample), 240.0);
     }
 

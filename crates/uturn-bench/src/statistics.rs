@@ -8,7 +8,7 @@ pub(crate) const PART: f64 = 0.5;
 /// How many answers a round needs for its p99.9 to be more than a few of the slowest.
 pub(crate) const ENOUGH: u64 = 10_000;
 
-/// How many times as long as asked for a round at a constant rate may last to have enough answers.
+/// How many times as long as asked for a round at a constant rate lasts to have enough answers.
 const LONGEST: u32 = 2;
 
 /// The figures of several rounds.
@@ -46,10 +46,18 @@ pub(crate) fn constant_rate(slowest: f64) -> u32 {
     ((slowest * PART) as u32).max(10)
 }
 
-/// How many seconds a round at this rate lasts: as long as enough answers take, but not much
-/// longer than was asked for.
+/// How many seconds a round at full speed lasts.
+pub(crate) fn full_seconds(asked: u32) -> u32 {
+    asked.div_ceil(2)
+}
+
+/// How many seconds a round at this rate lasts: longer than was asked for if it has enough answers
+/// then, but not much longer.
 pub(crate) fn constant_seconds(rate: u32, asked: u32) -> u32 {
-    seconds_for_enough(rate).clamp(asked, asked.saturating_mul(LONGEST))
+    match seconds_for_enough(rate) {
+        enough if enough <= asked.saturating_mul(LONGEST) => enough.max(asked),
+        _ => asked,
+    }
 }
 
 /// How many seconds enough answers take.
@@ -90,9 +98,11 @@ mod tests {
     fn rounds_last_until_there_are_enough_answers_within_bounds() {
         assert_eq!(constant_rate(20_001.0), 10_000);
         assert_eq!(constant_rate(3.0), 10);
+        assert_eq!((full_seconds(1), full_seconds(2), full_seconds(15)), (1, 1, 8));
         assert_eq!(constant_seconds(50_000, 2), 2);
         assert_eq!(constant_seconds(3_400, 2), 3);
-        assert_eq!(constant_seconds(500, 2), 4);
+        // Four seconds would not be enough either.
+        assert_eq!(constant_seconds(500, 2), 2);
         assert_eq!(seconds_for_enough(500), 21);
         assert!(u64::from(seconds_for_enough(3_400)) * 3_400 >= ENOUGH);
     }

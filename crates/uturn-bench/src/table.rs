@@ -14,7 +14,7 @@ const RATIO: usize = 22;
 
 /// What stands above all rows.
 pub(crate) fn head(comparison: &Comparison) -> String {
-    let Comparison { machine, rounds, seconds, .. } = comparison;
+    let Comparison { machine, rounds, .. } = comparison;
     let mut text = format!(
         "{}, {} cores, Linux {}, load {} at the beginning\n",
         machine.processor, machine.cores, machine.kernel, machine.load
@@ -24,8 +24,8 @@ pub(crate) fn head(comparison: &Comparison) -> String {
     }
     let _ = writeln!(
         text,
-        "medians of {rounds} rounds of {seconds} s in turns, with the least and the most; ratios are \
-         of rounds side by side, above 1 uturn is better"
+        "medians of {rounds} rounds in turns, with the least and the most; ratios are of rounds side \
+         by side, above 1 uturn is better"
     );
     text
 }
@@ -48,11 +48,14 @@ fn speed(result: &RowResult, text: &mut String) {
         true => "; CPU is of clients, load balancer and targets, which share a core",
         false => "; CPU is the load balancer's",
     };
-    let _ = writeln!(text, "at full speed{whose}");
+    let _ = writeln!(text, "at full speed, {} s{whose}", result.full_seconds);
     headings(result, text);
     for figure in [Figure::PerSecond, Figure::Processor, Figure::User, Figure::System, Figure::Busy]
     {
         line(result, of_full, figure, text);
+    }
+    if !result.row.is_layer_4() {
+        line(result, of_full, Figure::OthersBusy, text);
     }
     let (Some(rate), Some(seconds)) = (result.rate, result.rate_seconds) else {
         return failures(result, text);
@@ -107,7 +110,8 @@ fn line(
         let _ = write!(text, "{:>FIGURE$}", summary.map_or("-".to_owned(), figure_text));
     }
     // These are parts of what is compared already, or nothing that is good or bad.
-    let is_compared = !matches!(figure, Figure::User | Figure::System | Figure::Busy);
+    let is_compared =
+        !matches!(figure, Figure::User | Figure::System | Figure::Busy | Figure::OthersBusy);
     for peer in result.peers().iter().filter(|_| is_compared) {
         let ratio = result.ratio(peer, of, figure);
         let _ = write!(text, "{:>RATIO$}", ratio.map_or("-".to_owned(), ratio_text));
@@ -130,6 +134,11 @@ fn failures(result: &RowResult, text: &mut String) {
 }
 
 fn memory(result: &RowResult, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "kB of the load balancer for each connection (the difference of its PSS), before there were \
+         any, and the kernel's\nfor each (sockets of both ends); measured once"
+    );
     headings(result, text);
     let mut line = |name: &str, figure: &dyn Fn(&ContestantResult) -> Option<f64>, ratios: bool| {
         let _ = write!(text, "{name:<NAME$}");
@@ -159,7 +168,7 @@ pub(crate) fn goals(goals: &[Goal]) -> String {
         "", "", "ratio", "to", "outcome"
     );
     for goal in goals {
-        let outcome = match goal.outcome() {
+        let outcome = match goal.outcome {
             Outcome::Reached => "reached",
             Outcome::Missed => "NOT reached",
             Outcome::Unclear => "unclear: rounds lie on both sides",
@@ -173,7 +182,7 @@ pub(crate) fn goals(goals: &[Goal]) -> String {
             goal.peer.name(),
         );
     }
-    let count = |outcome| goals.iter().filter(|goal| goal.outcome() == outcome).count();
+    let count = |outcome| goals.iter().filter(|goal| goal.outcome == outcome).count();
     let _ = writeln!(
         text,
         "{} reached, {} not reached, {} unclear",
