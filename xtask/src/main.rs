@@ -54,7 +54,7 @@ cargo xtask TASK
                      cannot run is measured in a small machine); words go to uturn lab verify
   bench lb           uturn lb run beside nginx, HAProxy and plain routing: requests a second, times
                      at a constant rate, memory (needs root; minutes); words go to uturn-bench lb,
-                     such as --quick, --rounds N, --seconds N, --rows small,l4-new, -o json
+                     such as --quick, --rounds N, --seconds N, --rows small,l4-new, --save FILE
   gen-cluster -o FILE
                      write a large cluster as manifests, to see how uturn grows
        --nodes N, --pods N, --targets N

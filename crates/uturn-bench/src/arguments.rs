@@ -45,6 +45,9 @@ pub(crate) struct LbArguments {
     /// What is printed
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+    /// A file that gets every round's figures as JSON, whatever is printed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
 }
 
 impl LbArguments {
@@ -138,4 +141,41 @@ pub(crate) struct TargetArguments {
     /// Where it listens
     #[arg(long, required = true)]
     pub(crate) listen: Vec<SocketAddr>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn lb(words: &str) -> LbArguments {
+        let words = format!("uturn-bench lb --uturn uturn {words}");
+        match Arguments::try_parse_from(words.split_whitespace()).unwrap() {
+            Arguments::Lb(arguments) => arguments,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn words_of_the_command_line_are_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_quick_run_has_all_rows_and_yields_to_what_is_asked_for() {
+        let usual = lb("");
+        assert_eq!((usual.rounds(), usual.seconds()), (3, 2));
+        let quick = lb("--quick --seconds 5");
+        assert_eq!((quick.rounds(), quick.seconds()), (1, 5));
+        assert_eq!(quick.rows(), Row::value_variants());
+        assert_eq!(lb("--rows l4-new,small").rows(), [Row::L4New, Row::Small]);
+    }
+
+    #[test]
+    fn exchanges_are_read_as_they_are_written() {
+        for exchange in Exchange::value_variants() {
+            assert_eq!(Exchange::from_str(exchange.word(), false).as_ref(), Ok(exchange));
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! **Owns** the comparison of `uturn lb run` with nginx, HAProxy and plain routing: it starts all of
 //! them on the same cores of the same machine ([`contestant`]), loads them in turns
-//! ([`comparison`]), and prints what each could do and what it cost ([`table`]) and which goals were
+//! ([`comparison`], [`stage`]), and prints what each could do and what it cost ([`table`]) and which goals were
 //! reached ([`goal`]); the client that makes the load ([`load`]) and the target of layer 4
 //! ([`target`]), which run as processes of their own.
 //!
@@ -39,6 +39,8 @@ mod result;
 mod row;
 #[cfg(target_os = "linux")]
 mod servers;
+#[cfg(target_os = "linux")]
+mod stage;
 #[cfg(target_os = "linux")]
 mod statistics;
 #[cfg(target_os = "linux")]

@@ -161,3 +161,19 @@ impl Row {
         self.is_layer_4() || self.keeps_source()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uturn_is_first_and_layer_4_is_beside_plain_routing() {
+        for row in Row::value_variants() {
+            let contestants = row.contestants();
+            assert_eq!(contestants.first(), Some(&Contestant::Uturn), "{row:?}");
+            let is_routed = contestants.contains(&Contestant::Routing);
+            assert_eq!(is_routed, row.is_layer_4(), "{row:?}");
+            assert_eq!(row.name().starts_with("l4-"), row.is_layer_4(), "{row:?}");
+        }
+    }
+}
