@@ -24,6 +24,7 @@ pub(crate) enum Contestant {
     Uturn,
     #[serde(rename = "nginx")]
     Nginx,
+    #[serde(rename = "HAProxy")]
     HaProxy,
     /// The kernel forwards packets from clients that call a target itself.
     #[serde(rename = "plain routing")]
