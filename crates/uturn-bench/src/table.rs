@@ -12,6 +12,12 @@ const NAME: usize = 14;
 const FIGURE: usize = 26;
 const RATIO: usize = 22;
 
+/// How much of a core is used at least where that core is the limit, in percent.
+const BUSY: f64 = 85.0;
+
+/// How many rounds show something of the spread.
+const ROUNDS: u32 = 3;
+
 /// What stands above all rows.
 pub(crate) fn head(comparison: &Comparison) -> String {
     let Comparison { machine, rounds, .. } = comparison;
@@ -27,6 +33,10 @@ pub(crate) fn head(comparison: &Comparison) -> String {
         "medians of {rounds} rounds in turns, with the least and the most; ratios are of rounds side \
          by side, above 1 uturn is better"
     );
+    if *rounds < ROUNDS {
+        let _ =
+            writeln!(text, "fewer than {ROUNDS} rounds do not show the spread: they decide little");
+    }
     text
 }
 
@@ -57,6 +67,7 @@ fn speed(result: &RowResult, text: &mut String) {
     if !result.row.is_layer_4() {
         line(result, of_full, Figure::OthersBusy, text);
     }
+    idle_cores(result, text);
     let (Some(rate), Some(seconds)) = (result.rate, result.rate_seconds) else {
         return failures(result, text);
     };
@@ -85,6 +96,24 @@ fn speed(result: &RowResult, text: &mut String) {
         line(result, of_constant, figure, text);
     }
     failures(result, text);
+}
+
+/// Says of whom a speed is not the one that it could have: neither core was busy with it.
+fn idle_cores(result: &RowResult, text: &mut String) {
+    for ContestantResult { contestant, full, .. } in &result.contestants {
+        let used = [Figure::Busy, Figure::OthersBusy]
+            .into_iter()
+            .filter_map(|figure| Summary::of(figures(full, figure)))
+            .fold(0.0, |used: f64, summary| used.max(summary.median));
+        if used < BUSY {
+            let name = contestant.name();
+            let _ = writeln!(
+                text,
+                "{name}: no core was busy with it ({used:.0} %): other work on the machine was in \
+                 the way, so look at CPU"
+            );
+        }
+    }
 }
 
 fn headings(result: &RowResult, text: &mut String) {
@@ -234,6 +263,16 @@ mod tests {
             text.contains("not given: it takes 10000 answers a round, here --seconds 3"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_speed_that_no_core_limited_is_pointed_out() {
+        let mut result = row_result(Row::Small, &[&[20_000], &[20_000]]);
+        result.contestants[0].full[0].cpu = 49.0;
+        result.contestants[1].full[0].cpu_others = 10.0;
+        let text = row(&result);
+        assert!(!text.contains("uturn: no core"), "{text}");
+        assert!(text.contains("nginx: no core was busy with it (50 %)"), "{text}");
     }
 
     #[test]
