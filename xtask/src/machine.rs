@@ -47,8 +47,11 @@ const NEEDED_BY_IPVS: [Needed; 4] = [
 ];
 
 /// What the comparison of load balancers calls: the peers, and what starts and places them.
-const NEEDED_BY_BENCH: [Needed; 7] = [
+const NEEDED_BY_BENCH: [Needed; 10] = [
     Needed { program: "ip", package: "iproute2" },
+    Needed { program: "nft", package: "nftables" },
+    Needed { program: "unshare", package: "util-linux" },
+    Needed { program: "nsenter", package: "util-linux" },
     Needed { program: "nginx", package: "nginx-light" },
     Needed { program: "haproxy", package: "haproxy" },
     Needed { program: "openssl", package: "openssl" },

@@ -55,9 +55,9 @@ cargo xtask TASK
                      with h2spec (needs Go)
   lab                every scenario, predicted and measured (needs root; what this kernel
                      cannot run is measured in a small machine); words go to uturn lab verify
-  bench lb           uturn lb run beside nginx and HAProxy: requests a second, times at a constant
-                     rate, memory (needs root; minutes); words go to uturn-bench lb, such as
-                     --rounds N, --seconds N, --rows small,tls
+  bench lb           uturn lb run beside nginx, HAProxy and plain routing: requests a second, times
+                     at a constant rate, memory (needs root; minutes); words go to uturn-bench lb,
+                     such as --quick, --rounds N, --seconds N, --rows small,l4-new, --save FILE
   gen-cluster -o FILE
                      write a large cluster as manifests, to see how uturn grows
        --nodes N, --pods N, --targets N
