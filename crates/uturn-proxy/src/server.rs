@@ -122,11 +122,11 @@ impl Server {
         observer: Observer,
         options: Options,
     ) -> Result<Self, StartError> {
-        let Options { detail, layer_4, control } = options;
+        let Options { detail, layer_4: with_layer_4, control } = options;
         let most = config.process.connections;
         let process = Arc::new(Process::new(observer, detail, most, AccessLog::start()?));
         let prober = Prober::start(Arc::clone(&process))?;
-        let layer_4 = layer_4.then(|| Layer4::start(Arc::clone(&process))).transpose()?;
+        let layer_4 = with_layer_4.then(|| Layer4::start(Arc::clone(&process))).transpose()?;
         let mut server = Self {
             workers: Vec::new(),
             prober,
@@ -188,7 +188,8 @@ impl Server {
             for (listener, settings) in load_balancer.listeners.iter().zip(settings) {
                 let address = SocketAddr::new(load_balancer.vip, listener.port.number());
                 let security = security_rules(config, load_balancer);
-                if l4::is_in_kernel(listener, settings, self.layer_4.is_some()) {
+                let is_forwarded = l4::is_in_kernel(listener, settings, self.layer_4.is_some());
+                if is_forwarded {
                     forwarded.push(Forwarded {
                         vip: load_balancer.vip,
                         listener: listener.clone(),
@@ -202,7 +203,7 @@ impl Server {
                         let doing = format!("listen on {address} of {}", load_balancer.name);
                         StartError { doing, source }
                     })?;
-                if !l4::is_in_kernel(listener, settings) {
+                if !is_forwarded {
                     upstream::check_source(address, listener)?;
                 }
                 probe::check_source(address, listener)?;

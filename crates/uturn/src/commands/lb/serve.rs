@@ -276,12 +276,7 @@ impl Running<'_> {
 
     /// Stops. Meanwhile systemd hears that the process is alive, and another request to stop cuts
     /// what is still open.
-    fn end(
-        self,
-        requests: &Requests,
-        pulse: Option<Duration>,
-        stop: impl FnOnce(Server) + Send,
-    ) {
+    fn end(self, requests: &Requests, pulse: Option<Duration>, stop: impl FnOnce(Server) + Send) {
         let Self { server, manager, .. } = self;
         let (stopper, sender) = (server.stopper(), requests.sender());
         let (has_ended, ended) = (&AtomicBool::new(false), sender);
