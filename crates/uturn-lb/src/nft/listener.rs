@@ -23,6 +23,10 @@ const EXACT: u64 = 4096;
 const PLACE_SEED: u32 = 0x7574_6e6c;
 const CLASS_SEED: u32 = 0x6c6e_7475;
 
+/// What becomes of a packet that is between two states of the table: its rule is of the one, the map
+/// of the other and without its place. Its client sends it again.
+const MISSED: &str = "drop";
+
 /// Builds a block.
 struct Builder<'f> {
     forwarded: &'f Forwarded,
@@ -61,7 +65,8 @@ pub(super) fn block(forwarded: &Forwarded, before: Option<&Block>) -> Block {
         return block;
     };
     let mut builder = Builder { forwarded, name, rule, is_hash: is_hash(forwarded), block };
-    let rules = builder.targets(before);
+    let mut rules = builder.targets(before);
+    rules.push(MISSED.into());
     builder.block.chains.insert(pick, rules);
     builder.block
 }
@@ -71,7 +76,7 @@ impl Builder<'_> {
     fn targets(&mut self, before: Option<&Block>) -> Vec<String> {
         let candidates = self.choice(unspecified(self.forwarded)).candidates();
         if candidates.is_empty() {
-            return vec!["drop".into()];
+            return Vec::new();
         }
         let weights = candidates.iter().map(|i| u64::from(self.rule.targets[*i].weight));
         let (total, divisor) =
@@ -115,7 +120,7 @@ impl Builder<'_> {
                     }
                 };
                 to_chains.push(format!("{client} : goto {chain}"));
-                self.block.chains.insert(chain, vec![own]);
+                self.block.chains.insert(chain, vec![own, MISSED.into()]);
             }
             let to_chains = to_chains.join(", ");
             rules.push(format!("{} saddr vmap {{ {to_chains} }}", self.forwarded.family()));
@@ -182,7 +187,7 @@ impl Builder<'_> {
             if is_single {
                 return vec![rule];
             }
-            self.block.chains.insert(chain.clone(), vec![rule]);
+            self.block.chains.insert(chain.clone(), vec![rule, MISSED.into()]);
             to_chains.push((class_weight, weight, chain));
         }
         // What is met most often comes first.
