@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, EXPECT, SET_COOKIE, TE, UPGRADE};
+use http::header::{CONNECTION, EXPECT, SET_COOKIE, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -202,7 +202,13 @@ fn admit(
         Forward::Http1 => request::to_origin_form(&mut request),
         Forward::H2c => request::to_http2_form(&mut request)?,
     }
+    // hyper sends no body of unknown length with GET and HEAD unless its framing is stated.
+    let is_chunked =
+        rule.settings.forward == Forward::Http1 && request.body().size_hint().exact().is_none();
     let headers = request.headers_mut();
+    if is_chunked {
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
     // The client's side is told to go on when its body is asked for.
     headers.remove(EXPECT);
     add_forwarded(headers, &client.forwarded);
