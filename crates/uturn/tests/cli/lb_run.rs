@@ -436,7 +436,7 @@ fn without_a_token_nothing_is_changed() {
         assert!(answer.contains("tokenFile: PATH"), "{answer}");
     }
     assert_eq!(site.ask(), "first");
-    assert_eq!(site.admin("GET", "/healthz", "", "").0, 200);
+    assert_eq!(site.admin("GET", "/metrics", "", "").0, 200);
 }
 
 /// The service manager hears that the process is ready, alive, reloading and stopping.
@@ -477,10 +477,13 @@ fn it_is_ready_when_every_target_has_been_checked() {
     site.folder.file("lb.yaml", &waiting);
     let mut running = site.start(&[]);
     let (mut probe, _) = mute.accept().unwrap();
+    // The worker may need a moment to accept connections.
+    while site.admin("GET", "/healthz", "", "").0 != 200 {
+        thread::yield_now();
+    }
     let (status, answer) = site.admin("GET", "/readyz", "", "");
     assert_eq!(status, 503);
     assert!(answer.ends_with(" has not been checked\n"), "{answer}");
-    assert_eq!(site.admin("GET", "/healthz", "", "").0, 200);
     probe.write_all(b"hi").unwrap();
     assert_eq!(running.event()["alive"], true);
     assert_eq!(site.admin("GET", "/readyz", "", "").0, 200);
