@@ -1,5 +1,6 @@
 //! What the table has for a listener.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,9 +19,13 @@ use crate::hash::SEED;
 /// of the decision.
 const EXACT: u64 = 4096;
 
-/// The seed is the same everywhere, so that a standby picks what the active one picks. What a class
-/// of weights is picked with says nothing of the place in it.
+/// Seeds are the same everywhere, so that a standby picks what the active one picks. A seed for each
+/// class of weights makes the places in it, which [`SEED`] is for, independent of what picks it.
 const CLASS_SEED: u32 = 0x6c6e_7475;
+
+/// What becomes of a packet that is between two states of the table: its rule is of the one, the map
+/// of the other and without its place. Its client sends it again.
+const MISSED: &str = "drop";
 
 /// Builds a block.
 struct Builder<'f> {
@@ -60,7 +65,8 @@ pub(super) fn block(forwarded: &Forwarded, before: Option<&Block>) -> Block {
         return block;
     };
     let mut builder = Builder { forwarded, name, rule, is_hash: is_hash(forwarded), block };
-    let rules = builder.targets(before);
+    let mut rules = builder.targets(before);
+    rules.push(MISSED.into());
     builder.block.chains.insert(pick, rules);
     builder.block
 }
@@ -70,7 +76,7 @@ impl Builder<'_> {
     fn targets(&mut self, before: Option<&Block>) -> Vec<String> {
         let candidates = self.choice(unspecified(self.forwarded)).candidates();
         if candidates.is_empty() {
-            return vec!["drop".into()];
+            return Vec::new();
         }
         let weights = candidates.iter().map(|i| u64::from(self.rule.targets[*i].weight));
         let (total, divisor) =
@@ -84,7 +90,7 @@ impl Builder<'_> {
             return self.exactly(avoided);
         }
         let mut rules = self.others(&candidates, &avoided);
-        rules.push(self.by_weight(&candidates, before));
+        rules.extend(self.by_weight(&candidates, before));
         rules
     }
 
@@ -116,7 +122,7 @@ impl Builder<'_> {
                     }
                 };
                 to_chains.push(format!("{client} : goto {chain}"));
-                self.block.chains.insert(chain, vec![own]);
+                self.block.chains.insert(chain, vec![own, MISSED.into()]);
             }
             let to_chains = to_chains.join(", ");
             rules.push(format!("{} saddr vmap {{ {to_chains} }}", self.forwarded.family()));
@@ -146,34 +152,31 @@ impl Builder<'_> {
         }
         let kind = format!("typeof {family} saddr . {}", self.map_kind());
         let map = format!("others-{}", self.name);
-        let place = self.at_random(u64::from(OTHERS));
+        let place = self.at_random(u64::from(OTHERS), CLASS_SEED);
         let rule = self.translate(&format!("{family} saddr . {place} map @{map}"));
         self.block.maps.insert(map, Map { kind, elements });
         vec![rule]
     }
 
-    /// The rule for all other clients: at random a class of targets with the same weight, and in it
-    /// one target after the other.
-    fn by_weight(&mut self, candidates: &[usize], before: Option<&Block>) -> String {
+    /// The rules for all other clients: at random a class of targets with the same weight, and in it
+    /// one target after the other. (A set of intervals would be a single rule, but it is empty for
+    /// some packets while the kernel replaces it.)
+    fn by_weight(&mut self, candidates: &[usize], before: Option<&Block>) -> Vec<String> {
         let mut classes: BTreeMap<u32, Vec<SocketAddr>> = BTreeMap::new();
         for i in candidates {
             let target = &self.rule.targets[*i];
             classes.entry(target.weight).or_default().push(target.address);
         }
         let is_single = classes.len() == 1;
-        let mut total = 0;
         let mut to_chains = Vec::new();
-        let mut rule = String::new();
         for (weight, targets) in classes {
             let chain = format!("{}-weight-{weight}", self.name);
             let map = match is_single {
                 true => format!("targets-{}", self.name),
                 false => format!("targets-{chain}"),
             };
-            let first = total;
-            total += u64::from(weight) * targets.len() as u64;
-            to_chains.push(format!("{first}-{} : goto {chain}", total - 1));
-            rule = self.translation(targets.len(), 0, &format!("@{map}"));
+            let rule = self.translation(targets.len(), 0, &format!("@{map}"));
+            let class_weight = u64::from(weight) * targets.len() as u64;
             let stood = before.and_then(|before| before.maps.get(&map));
             let targets = match stood {
                 // The hash of a client's address finds what it finds at a standby.
@@ -183,14 +186,26 @@ impl Builder<'_> {
                 _ => targets,
             };
             self.add_map(map, targets);
-            if !is_single {
-                self.block.chains.insert(chain, vec![rule.clone()]);
+            if is_single {
+                return vec![rule];
             }
+            self.block.chains.insert(chain.clone(), vec![rule, MISSED.into()]);
+            to_chains.push((class_weight, weight, chain));
         }
-        match is_single {
-            true => rule,
-            false => format!("{} vmap {{ {} }}", self.at_random(total), to_chains.join(", ")),
-        }
+        // What is met most often comes first.
+        to_chains
+            .sort_unstable_by_key(|(class_weight, weight, _)| Reverse((*class_weight, *weight)));
+        let mut left: u64 = to_chains.iter().map(|(class_weight, ..)| class_weight).sum();
+        let rule = |(class_weight, weight, chain): (u64, u32, String)| {
+            let is_last = left == class_weight;
+            let number = self.at_random(left, CLASS_SEED + weight);
+            left -= class_weight;
+            match is_last {
+                true => format!("goto {chain}"),
+                false => format!("{number} < {class_weight} goto {chain}"),
+            }
+        };
+        to_chains.into_iter().map(rule).collect()
     }
 
     fn choice(&self, client: IpAddr) -> Choice<'_> {
@@ -236,9 +251,9 @@ impl Builder<'_> {
         format!("meta l4proto {transport} dnat {family} to {target}")
     }
 
-    fn at_random(&self, length: u64) -> String {
+    fn at_random(&self, length: u64, seed: u32) -> String {
         match self.is_hash {
-            true => self.hash(length, CLASS_SEED),
+            true => self.hash(length, seed),
             false => format!("numgen random mod {length}"),
         }
     }

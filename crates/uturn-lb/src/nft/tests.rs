@@ -173,9 +173,12 @@ add element inet uturn_lb targets-tcp-10.0.0.200-80 { 0 : 10.0.0.11 . 30090, 1 :
 add rule inet uturn_lb tcp-10.0.0.200-80 ct timeout set \"idle-tcp-ip-75\"
 add rule inet uturn_lb tcp-10.0.0.200-80 goto tcp-10.0.0.200-80-pick
 add rule inet uturn_lb tcp-10.0.0.200-80-from-10.0.0.11 meta l4proto tcp dnat ip to numgen inc mod 1 offset 1 map @targets-tcp-10.0.0.200-80
+add rule inet uturn_lb tcp-10.0.0.200-80-from-10.0.0.11 drop
 add rule inet uturn_lb tcp-10.0.0.200-80-from-10.0.0.12 meta l4proto tcp dnat ip to numgen inc mod 1 offset 2 map @targets-tcp-10.0.0.200-80
+add rule inet uturn_lb tcp-10.0.0.200-80-from-10.0.0.12 drop
 add rule inet uturn_lb tcp-10.0.0.200-80-pick ip saddr vmap { 10.0.0.11 : goto tcp-10.0.0.200-80-from-10.0.0.11, 10.0.0.12 : goto tcp-10.0.0.200-80-from-10.0.0.12 }
 add rule inet uturn_lb tcp-10.0.0.200-80-pick meta l4proto tcp dnat ip to numgen inc mod 2 map @targets-tcp-10.0.0.200-80
+add rule inet uturn_lb tcp-10.0.0.200-80-pick drop
 ";
     assert_eq!(text(&with_weights(&[10, 10])), expected);
 }
@@ -262,9 +265,11 @@ delete element inet uturn_lb targets-tcp-10.0.0.200-81 { 1, 2, 3 }
 add element inet uturn_lb targets-tcp-10.0.0.200-81 { 1 : 10.0.0.11 . 30090 }
 flush chain inet uturn_lb tcp-10.0.0.200-81-from-10.0.0.11
 add rule inet uturn_lb tcp-10.0.0.200-81-from-10.0.0.11 drop
+add rule inet uturn_lb tcp-10.0.0.200-81-from-10.0.0.11 drop
 flush chain inet uturn_lb tcp-10.0.0.200-81-pick
 add rule inet uturn_lb tcp-10.0.0.200-81-pick ip saddr vmap { 10.0.0.11 : goto tcp-10.0.0.200-81-from-10.0.0.11 }
 add rule inet uturn_lb tcp-10.0.0.200-81-pick meta l4proto tcp dnat ip to numgen inc mod 1 map @targets-tcp-10.0.0.200-81
+add rule inet uturn_lb tcp-10.0.0.200-81-pick drop
 flush chain inet uturn_lb tcp-10.0.0.200-81-from-10.0.0.12
 delete chain inet uturn_lb tcp-10.0.0.200-81-from-10.0.0.12
 ";
