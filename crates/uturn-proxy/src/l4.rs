@@ -17,7 +17,7 @@ use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use uturn_lb::config::ListenerSettings;
+use uturn_lb::config::{Config, ListenerSettings, Served};
 use uturn_lb::nft::Forwarded;
 use uturn_model::Protocol;
 use uturn_model::lb::{Listener, ListenerProtocol, Scheduler};
@@ -154,6 +154,21 @@ impl HealthReports {
         // The thread is gone only when everything stops.
         let _ = self.0.send(Command::Health(endpoint, alive));
     }
+}
+
+/// The configuration without the listeners that the kernel forwards for.
+pub fn without_forwarded(config: &Config) -> Config {
+    let mut config = config.clone();
+    for Served { load_balancer, listeners, .. } in &mut config.load_balancers {
+        let models = std::mem::take(&mut load_balancer.listeners);
+        let settings = std::mem::take(listeners);
+        let served = models
+            .into_iter()
+            .zip(settings)
+            .filter(|(listener, settings)| !is_in_kernel(listener, settings, true));
+        (load_balancer.listeners, *listeners) = served.unzip();
+    }
+    config
 }
 
 /// Whether packets of a listener are forwarded, instead of this process serving its connections. A

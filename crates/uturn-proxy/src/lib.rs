@@ -53,6 +53,7 @@ mod worker_thread;
 pub use admin::{Control, Form};
 pub use capability::take_capabilities;
 pub use error::StartError;
+pub use l4::without_forwarded;
 pub use namespace::enter;
 pub use process::{Detail, Observer};
 pub use requests::{Answer, Changed, Refusal, Replacement, Request, Requests, requests, take_over};

@@ -50,9 +50,9 @@ pub(crate) fn connections(mut bytes: &[u8]) -> Vec<Connection> {
 
 fn connection(message: &[u8]) -> Option<Connection> {
     let original = find(message, TUPLE_ORIGINAL)?;
-    let protocol = match find(find(original, TUPLE_PROTOCOL)?, PROTOCOL)?.first()? {
-        &TCP => Protocol::Tcp,
-        &UDP => Protocol::Udp,
+    let protocol = match *find(find(original, TUPLE_PROTOCOL)?, PROTOCOL)?.first()? {
+        TCP => Protocol::Tcp,
+        UDP => Protocol::Udp,
         _ => return None,
     };
     let called = end(original, DESTINATION, DESTINATION_PORT)?;

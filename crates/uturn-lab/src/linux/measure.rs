@@ -224,24 +224,23 @@ impl<'a> Lab<'a> {
         if !attempts.iter().any(|attempt| attempt.flow == before) {
             return Ok(true);
         }
-        let decided = match self.targets[before].picked_by {
-            PickedBy::NoBalancer => return Ok(self.is_quiet),
-            PickedBy::Process => self.tallies[before].decided,
-            PickedBy::Kernel if self.tallies[before].decided >= self.connects(before) => {
-                return Ok(true);
-            }
-            // No events are processed while the counters are read.
+        let connects = self.connects(before);
+        match self.targets[before].picked_by {
+            PickedBy::NoBalancer => Ok(self.is_quiet),
+            _ if self.tallies[before].decided >= connects => Ok(true),
+            PickedBy::Process => Ok(false),
+            // The kernel does not report connections that it drops. No events are processed while
+            // the counters are read.
             PickedBy::Kernel
                 if !self.is_quiet || self.counters_read_at.elapsed() < POLL_INTERVAL / 2 =>
             {
-                return Ok(false);
+                Ok(false)
             }
             PickedBy::Kernel => {
                 self.counters_read_at = Instant::now();
-                self.called(before)? - self.called_before
+                Ok(self.called(before)? - self.called_before >= connects)
             }
-        };
-        Ok(decided >= self.connects(before))
+        }
     }
 
     /// How many packets of a flow have reached the layer 4 rules. (Other flows may share its

@@ -19,8 +19,8 @@ use crate::hash::SEED;
 /// of the decision.
 const EXACT: u64 = 4096;
 
-/// The seed is the same everywhere, so that a standby picks what the active one picks. What a class
-/// of weights is picked with says nothing of the place in it.
+/// Seeds are the same everywhere, so that a standby picks what the active one picks. A seed for each
+/// class of weights makes the places in it, which [`SEED`] is for, independent of what picks it.
 const CLASS_SEED: u32 = 0x6c6e_7475;
 
 /// What becomes of a packet that is between two states of the table: its rule is of the one, the map

@@ -108,9 +108,9 @@ fn take_over(
     observer: Observer,
     options: Options,
 ) -> Result<Server, StartError> {
-    // Listeners can share their addresses, and the kernel's rules are replaced as a whole; the
-    // admin address is the other process's until that stops.
-    let mut first = config.clone();
+    // Listeners can share their addresses. The admin address and the kernel's rules are the other
+    // process's until that leaves them.
+    let mut first = uturn_proxy::without_forwarded(config);
     first.process.admin = None;
     let mut server = Server::start_with(&first, observer, options)?;
     uturn_proxy::take_over(process)?;
