@@ -75,11 +75,11 @@ impl Layer4 {
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub(crate) fn start(process: Arc<Process>) -> Result<Self, StartError> {
+    pub(crate) fn start(process: Arc<Process>, takes_over: bool) -> Result<Self, StartError> {
         let (commands, receiver) = channel();
         let handle = thread::Builder::new()
             .name("layer 4".into())
-            .spawn(move || Forwarder::new(process).run(&receiver))
+            .spawn(move || Forwarder::new(process).run(&receiver, takes_over))
             .map_err(|source| StartError { doing: "start layer 4".into(), source })?;
         Ok(Self { commands, handle: Some(handle) })
     }

@@ -41,8 +41,17 @@ pub struct Options {
     /// Whether it programs the kernel with TCP and UDP listeners. Without that, their targets are
     /// probed, and no more.
     pub layer_4: bool,
+    /// Whether it takes over from another process, whose table then stays in the kernel until this
+    /// one has listeners for it.
+    pub takes_over: bool,
     /// What the admin address needs to show the configuration and to have it changed.
     pub control: Option<Control>,
+}
+
+impl Options {
+    fn new(detail: Detail, layer_4: bool) -> Self {
+        Self { detail, layer_4, takes_over: false, control: None }
+    }
 }
 
 /// A load balancer that serves.
@@ -97,7 +106,7 @@ impl Server {
     /// # Errors
     /// When a listener cannot listen, or probes cannot be sent; then nothing is served.
     pub fn start(config: &Config, observer: Observer, detail: Detail) -> Result<Self, StartError> {
-        Self::start_with(config, observer, Options { detail, layer_4: true, control: None })
+        Self::start_with(config, observer, Options::new(detail, true))
     }
 
     /// The same, but for what the kernel forwards: the targets of TCP and UDP listeners are probed,
@@ -110,7 +119,7 @@ impl Server {
         observer: Observer,
         detail: Detail,
     ) -> Result<Self, StartError> {
-        Self::start_with(config, observer, Options { detail, layer_4: false, control: None })
+        Self::start_with(config, observer, Options::new(detail, false))
     }
 
     /// Starts to serve with these options.
@@ -122,11 +131,12 @@ impl Server {
         observer: Observer,
         options: Options,
     ) -> Result<Self, StartError> {
-        let Options { detail, layer_4: with_layer_4, control } = options;
+        let Options { detail, layer_4: with_layer_4, takes_over, control } = options;
         let most = config.process.connections;
         let process = Arc::new(Process::new(observer, detail, most, AccessLog::start()?));
         let prober = Prober::start(Arc::clone(&process))?;
-        let layer_4 = with_layer_4.then(|| Layer4::start(Arc::clone(&process))).transpose()?;
+        let layer_4 =
+            with_layer_4.then(|| Layer4::start(Arc::clone(&process), takes_over)).transpose()?;
         let mut server = Self {
             workers: Vec::new(),
             prober,

@@ -35,8 +35,7 @@ pub(crate) struct SendError {
 }
 
 impl SendError {
-    #[expect(clippy::needless_pass_by_value, reason = "callers have no more use for the error")]
-    fn new(is_unsent: bool, why: impl ToString) -> Self {
+    fn new(is_unsent: bool, why: &impl ToString) -> Self {
         Self { is_unsent, why: why.to_string() }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use rustls::ServerConfig;
 use socket2::SockRef;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use uturn_lb::proxy_header;
@@ -222,31 +223,21 @@ async fn read_until<T>(
         {
             return Ok(Some(decision));
         }
-        // Memory is taken when there is something to read, not for each idle connection.
-        let is_readable = {
-            let mut readable = pin!(stream.readable());
-            poll_fn(|cx| match readable.as_mut().poll(cx) {
-                Poll::Pending if received.is_empty() && worker.is_draining() => {
-                    Poll::Ready(Ok(false))
-                }
-                polled => polled.map_ok(|()| true),
-            })
-            .await?
-        };
-        if !is_readable {
-            return Ok(None);
-        }
-        received.reserve(FIRST_READ);
-        match stream.try_read_buf(received) {
-            Ok(0) => return Ok(None),
-            Ok(_) => {}
-            // A new stream counts as readable until a read shows otherwise.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if received.is_empty() {
-                    *received = BytesMut::new();
-                }
+        let count = poll_fn(|cx| {
+            // On the stack: a connection takes no memory for what it may never send.
+            let mut space = [MaybeUninit::uninit(); FIRST_READ];
+            let mut buffer = ReadBuf::uninit(&mut space);
+            match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
+                Poll::Pending if received.is_empty() && worker.is_draining() => Poll::Ready(Ok(0)),
+                polled => polled.map_ok(|()| {
+                    received.extend_from_slice(buffer.filled());
+                    buffer.filled().len()
+                }),
             }
-            Err(error) => return Err(error),
+        })
+        .await?;
+        if count == 0 {
+            return Ok(None);
         }
     }
 }

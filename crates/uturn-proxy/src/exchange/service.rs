@@ -19,7 +19,7 @@ use uturn_lb::event::Event;
 use super::answer::OwnAnswer;
 use super::attempt::Attempt;
 use super::body::AnswerBody;
-use super::headers::{Forwarded, add_forwarded, cookie, remove_hop_by_hop};
+use super::headers::{Forwarded, add_forwarded, address_value, cookie, remove_hop_by_hop};
 use super::record::Record;
 use super::request;
 use crate::deadline::Deadline;
@@ -79,13 +79,10 @@ impl Client {
     ) -> Self {
         let listener = slot.current();
         let is_tls = listener.protocol.ends_tls();
-        let text = |text: String| {
-            HeaderValue::try_from(text).expect("addresses and numbers are legal in headers")
-        };
         let forwarded = Forwarded {
-            client: text(address.ip().to_string()),
+            client: address_value(address.ip()),
             proto: HeaderValue::from_static(if is_tls { "https" } else { "http" }),
-            port: text(listener.address.port().to_string()),
+            port: listener.address.port().into(),
         };
         Self {
             worker,

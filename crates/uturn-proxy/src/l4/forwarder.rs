@@ -59,9 +59,10 @@ impl Forwarder {
         }
     }
 
-    /// Follows commands until one says to stop, or to leave the table to another process.
-    pub(super) fn run(mut self, commands: &Receiver<Command>) {
-        let mut has_looked = false;
+    /// Follows commands until one says to stop, or to leave the table to another process. A table
+    /// that is there at the start is a killed process's, unless this one `takes_over`.
+    pub(super) fn run(mut self, commands: &Receiver<Command>, takes_over: bool) {
+        let mut has_looked = takes_over;
         let drain = loop {
             let next = self.due.into_iter().chain(self.endings.next()).min();
             let wait = next.map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));

@@ -54,8 +54,8 @@ pub(super) async fn ask(
         let written = poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, &head[sent..])).await;
         match written {
             Ok(written) if written > 0 => sent += written,
-            Ok(_) => return Err(SendError::new(sent == 0, io::ErrorKind::WriteZero)),
-            Err(error) => return Err(SendError::new(sent == 0, error)),
+            Ok(_) => return Err(SendError::new(sent == 0, &io::ErrorKind::WriteZero)),
+            Err(error) => return Err(SendError::new(sent == 0, &error)),
         }
     }
     let mut received = BytesMut::with_capacity(ANSWER);

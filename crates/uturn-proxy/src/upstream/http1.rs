@@ -54,7 +54,7 @@ impl Http1 {
         } else {
             Parsed::new(stream).await
         };
-        let mut parsed = parsed.map_err(|error| SendError::new(true, error))?;
+        let mut parsed = parsed.map_err(|error| SendError::new(true, &error))?;
         let response = parsed.send(request).await?;
         *self = Self::Parsed(Box::new(parsed));
         Ok(response.map(Received::Incoming))

@@ -36,7 +36,7 @@ impl Http2 {
     ) -> Result<Response<Received>, SendError> {
         let answer = self.send.try_send_request(super::copy_of(request)).await;
         answer.map(|response| response.map(Received::Incoming)).map_err(|mut failed| {
-            SendError::new(failed.take_message().is_some(), failed.into_error())
+            SendError::new(failed.take_message().is_some(), &failed.into_error())
         })
     }
 

@@ -75,7 +75,7 @@ impl Parsed {
         });
         answered.await.map_err(|mut failed| {
             let is_unsent = failed.take_message().is_some() && !self.is_sent;
-            SendError::new(is_unsent, failed.into_error())
+            SendError::new(is_unsent, &failed.into_error())
         })
     }
 

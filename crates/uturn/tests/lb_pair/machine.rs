@@ -56,12 +56,8 @@ impl Machine {
     }
 
     pub(crate) fn start(&mut self, daemon: Daemon) {
-        let mut command = match daemon {
-            Daemon::Uturn => {
-                let mut command = self.space.command(env!("CARGO_BIN_EXE_uturn"));
-                command.args(["lb", "run", "-f", &self.path("lb.yaml")]);
-                command
-            }
+        let command = match daemon {
+            Daemon::Uturn => self.uturn(),
             Daemon::Keepalived => {
                 let mut command = self.space.command("keepalived");
                 command
@@ -83,9 +79,30 @@ impl Machine {
             }
             Daemon::Announce => self.space.command(&self.path("announce-while-healthy")),
         };
+        self.spawn(daemon, command);
+    }
+
+    fn uturn(&self) -> Command {
+        let mut command = self.space.command(env!("CARGO_BIN_EXE_uturn"));
+        command.args(["lb", "run", "-f", &self.path("lb.yaml")]);
+        command
+    }
+
+    fn spawn(&mut self, daemon: Daemon, mut command: Command) {
         let log = File::options().create(true).append(true).open(self.log(daemon)).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.running.push((daemon, command.spawn().unwrap()));
+    }
+
+    /// Replaces uturn by another process of it, and waits until the first has ended.
+    pub(crate) fn take_over(&mut self) {
+        let at = self.running.iter().position(|(daemon, _)| *daemon == Daemon::Uturn).unwrap();
+        let mut first = self.running.remove(at).1;
+        let mut command = self.uturn();
+        command.args(["--takeover", &first.id().to_string()]);
+        self.spawn(Daemon::Uturn, command);
+        let ended = first.wait().unwrap();
+        assert!(ended.success(), "{ended}\n{}", self.logs());
     }
 
     /// Sends a signal to a daemon.

@@ -86,6 +86,32 @@ fn connections_on_layer_4_survive_with_conntrackd() {
     }
 }
 
+#[test]
+fn another_process_takes_over_the_kernels_table() {
+    if can_run("the pair of load balancers", &[Requirement::Keepalived]) {
+        let mut pair = Pair::start("pair-takeover", false);
+        let active = pair.active();
+        let uses = [(TURNS, Use::ClientSpeaks), (HASHED, Use::TargetSpeaks)];
+        let open = uses.map(|(address, used)| Open::new(&pair.client, address, used, OPEN));
+        for count in 1..=3 {
+            pair.machines[active].take_over();
+            let machine = &pair.machines[active];
+            let has_taken = || machine.logged(Daemon::Uturn, "takeover") == count;
+            await_that("the table is taken over", has_taken, || pair.logs());
+            for address in [TURNS, HASHED] {
+                let answer = pair.client.run(|| ask_anew(address));
+                assert!(answer.is_ok(), "{answer:?}\n{}", pair.logs());
+            }
+        }
+        let table = pair.machines[active].space.sh("nft list tables");
+        assert!(table.contains("uturn_lb"), "{table}");
+        for checked in open.map(|open| open.use_again(&pair.client)) {
+            let (used, fates) = (checked.used, checked.fates());
+            assert_eq!(fates.work, OPEN, "{used:?} {fates:?}");
+        }
+    }
+}
+
 /// Lets the active machine fail, and repairs it when the other one has taken over. Returns how many
 /// connections on layer 4 broke.
 fn fail_over(pair: &mut Pair, failure: Failure) -> usize {

@@ -72,6 +72,7 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
     let options = Options {
         detail: if args.events { Detail::Connections } else { Detail::Changes },
         layer_4: !args.no_layer_4,
+        takes_over: args.takeover.is_some(),
         control: Some(Control { requests: requests.sender(), describe }),
     };
     let server = match args.takeover {
