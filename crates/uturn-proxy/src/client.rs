@@ -2,8 +2,10 @@
 
 mod accept;
 mod counted;
+mod linger;
 mod serve;
 mod stream;
+mod tunnel;
 mod watched;
 
 pub(crate) use accept::Accepted;

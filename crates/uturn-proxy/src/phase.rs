@@ -10,6 +10,9 @@ use uturn_lb::config::Timeouts;
 
 use crate::deadline::{Deadline, Exceeded};
 
+/// How often a connection whose requests are being answered is to look for its client.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// For how long a busy connection keeps its buffers without a request.
 pub(crate) const BUSY: Duration = Duration::from_secs(1);
 
@@ -25,6 +28,8 @@ pub(crate) struct Phase {
     is_busy: Cell<bool>,
     /// Requests under way; more than one with HTTP/2 only.
     exchanges: Cell<u32>,
+    /// Whether an answer was given before its request was read to the end.
+    leaves_unread: Cell<bool>,
     /// Whether bytes that arrive between requests begin the next one. With HTTP/2 they may be
     /// frames of the connection's own.
     is_http1: Cell<bool>,
@@ -38,7 +43,7 @@ enum Now {
     Idle,
     /// A request has begun, and its headers are not complete.
     Headers,
-    /// Requests are being answered.
+    /// Requests are being answered. The deadline is the next look for the client.
     Exchange,
     /// The client does not take what is written to it.
     Blocked,
@@ -54,6 +59,7 @@ impl Phase {
             had_body: Cell::new(false),
             is_busy: Cell::new(false),
             exchanges: Cell::new(0),
+            leaves_unread: Cell::new(false),
             is_http1: Cell::new(false),
             timeouts: timeouts.clone(),
             deadline,
@@ -79,7 +85,7 @@ impl Phase {
         self.had_body.set(has_body);
         self.exchanges.set(self.exchanges.get() + 1);
         self.now.set(Now::Exchange);
-        self.deadline.clear();
+        self.deadline.set(LOOK);
         ExchangeGuard(Rc::clone(self))
     }
 
@@ -101,14 +107,33 @@ impl Phase {
             }
             (Now::Blocked, false) => {
                 self.now.set(Now::Exchange);
-                self.deadline.clear();
+                self.deadline.set(LOOK);
             }
             _ => {}
         }
     }
 
-    /// Ready once the phase has lasted too long.
+    /// Whether it is time to look for the client: one that only waits for its answer is not
+    /// noticed otherwise when it goes away.
+    pub(crate) fn is_look_due(&self) -> bool {
+        self.now.get() == Now::Exchange && self.deadline.is_exceeded()
+    }
+
+    /// A request is not read to its end.
+    pub(crate) fn leave_unread(&self) {
+        self.leaves_unread.set(true);
+    }
+
+    /// Whether the client may still be sending what is not read any more.
+    pub(crate) fn leaves_unread(&self) -> bool {
+        self.leaves_unread.get()
+    }
+
+    /// Ready once the phase has lasted too long. Wakes the connection when a look is due.
     pub(crate) fn poll_exceeded(&self, cx: &Context<'_>) -> Poll<Exceeded> {
+        if self.is_look_due() {
+            self.deadline.set(LOOK);
+        }
         self.deadline.poll(cx)
     }
 

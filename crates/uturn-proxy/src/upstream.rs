@@ -8,7 +8,7 @@ mod parsed;
 mod pool;
 
 use bytes::Bytes;
-pub(crate) use connect::{ConnectError, connect};
+pub(crate) use connect::{ConnectError, check_source, connect};
 use http::Request;
 pub(crate) use http1::Http1;
 pub(crate) use http2::Http2;

@@ -46,6 +46,11 @@ impl Worker {
     pub(crate) async fn end_connections(&self) {
         self.is_draining.set(true);
         self.deadlines.wake_all();
+        self.all_closed().await;
+    }
+
+    /// Waits until no connection is open.
+    pub(crate) async fn all_closed(&self) {
         while self.open.get() > 0 {
             self.closed.notified().await;
         }

@@ -13,13 +13,14 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use rustls::ServerConfig;
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use uturn_lb::proxy_header;
 use uturn_model::lb::Layer;
 
 use super::FIRST_READ;
+use super::linger::linger;
 use super::serve::{serve_http1, serve_http2};
 use super::stream;
 use crate::exchange::{Client, record_unreadable};
@@ -168,7 +169,8 @@ async fn serve_tls(
             let why = "the client does not speak TLS";
             record_unreadable(client, 400, why);
             client.report_failure(Some(400), why);
-            linger(stream).await
+            linger(stream).await;
+            Ok(())
         }
         (Some(false), Layer::L4) => {
             // Layer 4 has no other way to say that something is wrong.
@@ -244,15 +246,4 @@ async fn read_until<T>(
 fn reset(stream: &TcpStream) {
     // A socket on which this fails is gone already.
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
-}
-
-/// Reads what a client still sends after it was turned away, so that its connection is not reset
-/// before it has read the answer.
-async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
-    const AT_MOST: u64 = 1 << 20;
-    const LIMIT: Duration = Duration::from_millis(500);
-    stream.shutdown().await?;
-    let rest = &mut stream.take(AT_MOST);
-    let _ = tokio::time::timeout(LIMIT, tokio::io::copy(rest, &mut tokio::io::sink())).await;
-    Ok(())
 }

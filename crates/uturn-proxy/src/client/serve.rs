@@ -12,11 +12,13 @@ use bytes::Bytes;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::FIRST_READ;
 use super::counted::Counted;
-use super::watched::Watched;
+use super::linger::linger;
+use super::tunnel;
+use super::watched::{Connected, Watched};
 use crate::exchange::{self, Client, Upgrade, record_unreadable};
 use crate::joined::join;
 use crate::local::LimitedTasks;
@@ -40,7 +42,7 @@ pub(super) async fn serve_http1<S>(
     mut received: Bytes,
 ) -> io::Result<()>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Connected + Unpin,
 {
     client.phase.set_http1();
     let mut has_served = false;
@@ -100,7 +102,7 @@ async fn serve_until_idle<S>(
     stream: Prefixed<S>,
 ) -> io::Result<Option<(Bytes, S)>>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Connected + Unpin,
 {
     let limits = &client.listener.settings.limits;
     let service = service_fn(|request| exchange::serve(Rc::clone(client), request));
@@ -112,7 +114,7 @@ where
         .max_header_size(limits.header_bytes);
     // Room for headers that are too large, so that they get an answer.
     builder.max_buf_size((2 * limits.header_bytes).max(64 * 1024)).half_close(true);
-    let watched = Watched::new(stream, Rc::clone(&client.phase));
+    let watched = Watched::new(stream, client);
     let mut connection = builder.serve_connection(TokioIo::new(watched), service);
     let mut is_draining = false;
     let stopped = poll_fn(|cx| {
@@ -133,26 +135,25 @@ where
     })
     .await;
     let upgrade = client.take_upgrade();
-    let is_too_slow = matches!(stopped, Stopped::Exceeded) && client.phase.is_in_headers();
-    if upgrade.is_none() && !is_too_slow && !matches!(stopped, Stopped::Idle) {
-        return match stopped {
-            Stopped::Ended(Err(error)) => refused(client, error).map(|()| None),
-            _ => Ok(None),
-        };
-    }
     let parts = connection.into_parts();
     let (unread, mut stream) = parts.io.into_inner().into_inner().into_parts();
     let received = join(parts.read_buf, &unread);
-    match upgrade {
-        Some(upgrade) => Box::pin(switch(stream, &received, upgrade)).await?,
-        None if !is_too_slow => return Ok(Some((received, stream))),
+    if let Some(upgrade) = upgrade {
+        Box::pin(switch(client, stream, &received, upgrade)).await?;
+        return Ok(None);
+    }
+    match stopped {
+        Stopped::Idle => return Ok(Some((received, stream))),
         // A client that sent nothing gets nothing.
-        None if received.is_empty() => {}
-        None => {
+        Stopped::Exceeded if client.phase.is_in_headers() && !received.is_empty() => {
             record_unreadable(client, 408, "the request's headers did not come in time");
             stream.write_all(TOO_SLOW).await?;
         }
+        Stopped::Ended(Err(error)) => refused(client, error)?,
+        Stopped::Ended(Ok(())) if client.phase.leaves_unread() => {}
+        _ => return Ok(None),
     }
+    Box::pin(linger(stream)).await;
     Ok(None)
 }
 
@@ -179,7 +180,7 @@ fn refused(client: &Client, error: hyper::Error) -> io::Result<()> {
 /// Serves HTTP/2.
 pub(super) async fn serve_http2<S>(client: &Rc<Client>, stream: S) -> io::Result<()>
 where
-    S: AsyncRead + AsyncWrite + Unpin + 'static,
+    S: AsyncRead + AsyncWrite + Connected + Unpin + 'static,
 {
     let limits = &client.listener.settings.limits;
     let service = service_fn({
@@ -193,7 +194,7 @@ where
     let mut builder = http2::Builder::new(streams);
     builder.max_concurrent_streams(HTTP2_STREAMS);
     builder.max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX));
-    let watched = Watched::new(stream, Rc::clone(&client.phase));
+    let watched = Watched::new(stream, client);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
     let mut is_draining = false;
     poll_fn(|cx| {
@@ -211,21 +212,25 @@ where
 }
 
 /// Passes bytes between a client and a target that have switched protocols.
-async fn switch<S>(client: S, read: &[u8], upgrade: Upgrade) -> io::Result<()>
+async fn switch<S>(client: &Client, stream: S, read: &[u8], upgrade: Upgrade) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let Upgrade { mut stream, received, open, record } = upgrade;
-    let mut client = Counted::new(client);
+    let Upgrade { stream: mut target, received, open, record, idle } = upgrade;
+    let mut stream = Counted::new(stream);
     let passed = async {
-        client.write_all(&received).await?;
-        stream.write_all(read).await?;
-        copy_bidirectional(&mut client, &mut stream).await
+        stream.write_all(&received).await?;
+        target.write_all(read).await?;
+        tunnel::pass(&client.worker, &mut stream, &mut target, idle).await
     }
     .await;
     if let Some(mut record) = record {
-        record.switched(read.len() as u64 + client.read, client.written);
+        let counts = &stream.counts;
+        record.switched(read.len() as u64 + counts.read.get(), counts.written.get());
+        if let Err(error) = &passed {
+            record.explain(&error.to_string());
+        }
     }
     drop(open);
-    passed.map(|_| ())
+    passed
 }

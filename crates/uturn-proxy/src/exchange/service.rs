@@ -5,9 +5,10 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, EXPECT, SET_COOKIE, TE, UPGRADE};
+use http::header::{CONNECTION, EXPECT, SET_COOKIE, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -56,6 +57,8 @@ pub(crate) struct Upgrade {
     pub(crate) open: OpenGuard,
     /// The request that switched; it ends with the connection.
     pub(crate) record: Option<Record>,
+    /// How long the connection may be silent.
+    pub(crate) idle: Duration,
 }
 
 /// A request that passed all checks.
@@ -186,6 +189,7 @@ fn admit(
                 silence: listener.settings.timeouts.read,
                 deadline: Rc::clone(&deadline),
                 received: record.received(),
+                phase: Rc::clone(&client.phase),
             };
             RequestBody::new(incoming, limits)
         }
@@ -195,7 +199,13 @@ fn admit(
         Forward::Http1 => request::to_origin_form(&mut request),
         Forward::H2c => request::to_http2_form(&mut request)?,
     }
+    // hyper sends no body of unknown length with GET and HEAD unless its framing is stated.
+    let is_chunked =
+        rule.settings.forward == Forward::Http1 && request.body().size_hint().exact().is_none();
     let headers = request.headers_mut();
+    if is_chunked {
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
     // The client's side is told to go on when its body is asked for.
     headers.remove(EXPECT);
     add_forwarded(headers, &client.forwarded);
@@ -264,7 +274,9 @@ async fn forward(
         let (stream, received, open) = reached.into_stream().ok_or_else(no_upgrade)?;
         parts.headers.insert(UPGRADE, protocol);
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        *client.upgrade.borrow_mut() = Some(Upgrade { stream, received, open, record: None });
+        let idle = listener.settings.timeouts.tunnel;
+        let upgrade = Upgrade { stream, received, open, record: None, idle };
+        *client.upgrade.borrow_mut() = Some(upgrade);
         return Ok(Response::from_parts(parts, AnswerBody::whole("")));
     }
     let silence = listener.settings.timeouts.read;
@@ -275,6 +287,9 @@ async fn forward(
 /// Answers in the load balancer's own name.
 fn answer_alone(client: &Client, own: OwnAnswer) -> Response<AnswerBody> {
     let status = own.status.as_u16();
+    if own.closes {
+        client.phase.leave_unread();
+    }
     match &own.location {
         Some(location) => client.report(|| Event::Redirected {
             connection: client.connection,
