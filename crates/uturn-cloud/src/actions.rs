@@ -1,10 +1,18 @@
 //! What the actions do. Each takes its request, reads and changes the account through a
 //! [`Transaction`], and returns its answer.
 
+mod check;
+mod deal;
+mod filter;
+mod find;
+mod load_balancers;
+mod page;
 mod tasks;
+mod time;
 
 use serde_json::{Map, Value};
 
+use self::load_balancers as lb;
 use crate::api::{Action, clb};
 use crate::state::Transaction;
 use crate::wire::error::{ApiError, ErrorCode};
@@ -42,7 +50,23 @@ macro_rules! actions {
 }
 
 actions! {
+    clb::CreateLoadBalancerRequest => lb::create::create,
+    clb::CreateLoadBalancerSnatIpsRequest => lb::snat::create,
+    clb::DeleteLoadBalancerRequest => lb::delete::delete,
+    clb::DeleteLoadBalancerSnatIpsRequest => lb::snat::delete,
+    clb::DescribeCustomizedConfigAssociateListRequest => lb::custom_config::describe_bound,
+    clb::DescribeCustomizedConfigListRequest => lb::custom_config::describe,
+    clb::DescribeLBOperateProtectRequest => lb::protection::describe,
+    clb::DescribeLoadBalancersDetailRequest => lb::detail::describe,
+    clb::DescribeLoadBalancersRequest => lb::describe::describe,
+    clb::DescribeQuotaRequest => lb::quota::describe,
+    clb::DescribeResourcesRequest => lb::resources::describe,
     clb::DescribeTaskStatusRequest => tasks::describe_status,
+    clb::ModifyLoadBalancerAttributesRequest => lb::modify::modify,
+    clb::SetCustomizedConfigForLoadBalancerRequest => lb::custom_config::set,
+    clb::SetLoadBalancerSecurityGroupsRequest => lb::security_groups::set,
+    clb::SetLoadBalancerStartStatusRequest => lb::start_status::set,
+    clb::SetSecurityGroupForLoadbalancersRequest => lb::security_groups::set_for_load_balancers,
 }
 
 fn typed<A: Action>(

@@ -19,6 +19,7 @@ use crate::actions;
 use crate::credentials::Credentials;
 use crate::ids::IdSource;
 use crate::inventory::Inventory;
+use crate::quotas::Quotas;
 use crate::state::{Account, Changes, Context, Place, Transaction};
 use crate::wire::authorization::{self, Received};
 use crate::wire::envelope;
@@ -44,6 +45,8 @@ pub struct StorageError(pub String);
 pub struct Settings {
     /// How long a task takes; `None` for as long as the data plane needs.
     pub task_time: Option<Duration>,
+    /// How much an account may have.
+    pub quotas: Quotas,
 }
 
 /// The cloud.
@@ -104,6 +107,7 @@ impl Cloud {
             request_id,
             region,
             inventory: &self.inventory,
+            quotas: &self.settings.quotas,
             task_time: self.settings.task_time,
             ids: &self.ids,
         };

@@ -15,6 +15,7 @@ pub mod cloud;
 pub mod credentials;
 pub mod ids;
 pub mod inventory;
+pub mod quotas;
 pub mod schema;
 pub mod state;
 pub mod wire;

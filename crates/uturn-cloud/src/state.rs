@@ -4,6 +4,7 @@
 //! records. Either all of them are kept, or, after an error, none.
 
 mod certificate;
+mod custom_config;
 mod health_check;
 mod listener;
 mod load_balancer;
@@ -14,11 +15,12 @@ mod transaction;
 use std::collections::BTreeMap;
 
 pub use self::certificate::{Certificate, ListenerCertificate};
+pub use self::custom_config::CustomConfig;
 pub use self::health_check::{CheckType, HealthCheck, ProbeSourceType};
 pub use self::listener::{
-    Listener, Protocol, Redirection, Rule, Scheduler, Target, TargetHolder, TargetsOf,
+    Listener, Protocol, Redirection, Rescheduling, Rule, Scheduler, Target, TargetHolder, TargetsOf,
 };
-pub use self::load_balancer::{IpVersion, LoadBalancer, SnatAddress};
+pub use self::load_balancer::{Attributes, IpVersion, LoadBalancer, SnatAddress};
 pub use self::record::{Place, Record, RecordKey, RecordKind};
 pub use self::task::{Task, TaskStatus};
 pub use self::transaction::{Changes, Context, Transaction};
@@ -34,6 +36,8 @@ pub struct Account {
     pub client_tokens: BTreeMap<String, Vec<String>>,
     /// Certificates by their ids.
     pub certificates: BTreeMap<String, Certificate>,
+    /// Custom configurations by their ids.
+    pub custom_configs: BTreeMap<String, CustomConfig>,
 }
 
 impl Account {
@@ -45,11 +49,13 @@ impl Account {
             Some(Record::Task(record)) => drop(self.tasks.insert(id, record)),
             Some(Record::ClientToken(record)) => drop(self.client_tokens.insert(id, record)),
             Some(Record::Certificate(record)) => drop(self.certificates.insert(id, record)),
+            Some(Record::CustomConfig(record)) => drop(self.custom_configs.insert(id, record)),
             None => match kind {
                 RecordKind::LoadBalancer => drop(self.load_balancers.remove(&id)),
                 RecordKind::Task => drop(self.tasks.remove(&id)),
                 RecordKind::ClientToken => drop(self.client_tokens.remove(&id)),
                 RecordKind::Certificate => drop(self.certificates.remove(&id)),
+                RecordKind::CustomConfig => drop(self.custom_configs.remove(&id)),
             },
         }
     }

@@ -1,5 +1,7 @@
 //! Tasks: whether an asynchronous request is done.
 
+use super::check::given;
+use super::deal;
 use crate::api::clb::{DescribeTaskStatusRequest, DescribeTaskStatusResponse};
 use crate::state::{TaskStatus, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
@@ -9,9 +11,9 @@ pub(super) fn describe_status(
     transaction: &mut Transaction<'_>,
     request: DescribeTaskStatusRequest,
 ) -> Result<DescribeTaskStatusResponse, ApiError> {
-    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let id = match (given(request.task_id), given(request.deal_name)) {
-        (Some(id), None) | (None, Some(id)) => id,
+    let task = match (given(request.task_id.as_ref()), given(request.deal_name.as_ref())) {
+        (Some(id), None) => transaction.task(id).ok_or(id),
+        (None, Some(name)) => deal::task(transaction, name).ok_or(name),
         (None, None) => {
             let message = "one of the parameters `TaskId` and `DealName` is needed";
             return Err(ApiError::new(ErrorCode::InvalidParameter, message));
@@ -21,8 +23,8 @@ pub(super) fn describe_status(
             return Err(ApiError::new(ErrorCode::InvalidParameter, message));
         }
     };
-    let task = transaction.task(&id).ok_or_else(|| {
-        ApiError::new(ErrorCode::InvalidParameter, format!("the task {id} does not exist"))
+    let task = task.map_err(|name| {
+        ApiError::new(ErrorCode::InvalidParameter, format!("the task {name} does not exist"))
     })?;
     let load_balancers = &task.load_balancers;
     Ok(DescribeTaskStatusResponse {

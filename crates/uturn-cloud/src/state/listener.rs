@@ -39,6 +39,9 @@ pub struct Listener {
     pub snat: bool,
     /// Whether connections to a target that is unbound are reset.
     pub resets_on_unbind: bool,
+    /// When connections move to other targets.
+    #[serde(default)]
+    pub rescheduling: Rescheduling,
     /// The most connections; -1 for no limit.
     pub max_connections: i64,
     /// The most new connections a second; -1 for no limit.
@@ -94,6 +97,22 @@ impl Listener {
             }
         }
     }
+}
+
+/// When the connections of a TCP listener move to other targets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rescheduling {
+    /// When a target's weight becomes 0.
+    pub on_zero_weight: bool,
+    /// When a target dies.
+    pub on_death: bool,
+    /// When the set of targets changes.
+    pub on_change: bool,
+    /// Seconds until it begins.
+    pub start_seconds: Option<i64>,
+    /// Seconds that it takes.
+    pub seconds: Option<i64>,
 }
 
 /// Targets that are chosen among.

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Listener;
-use crate::api::clb::TagInfo;
+use super::{Listener, Target};
+use crate::api::clb::{AvailableZoneAffinityInfo, LBChargePrepaid, TagInfo, TargetRegionInfo};
 
 /// A load balancer with everything on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +61,9 @@ pub struct LoadBalancer {
     pub custom_config: Option<String>,
     /// Its listeners in the order in which they were created.
     pub listeners: Vec<Listener>,
+    /// What is kept for answers only.
+    #[serde(default)]
+    pub attributes: Attributes,
     /// The request whose task changes it or changed it last.
     pub last_task: String,
 }
@@ -71,10 +74,40 @@ impl LoadBalancer {
         self.listeners.iter().find(|listener| listener.id == id)
     }
 
+    /// Every target: those of its listeners and of their rules.
+    pub fn targets(&self) -> impl Iterator<Item = &Target> {
+        self.listeners.iter().flat_map(|listener| {
+            let groups = listener.groups().into_iter();
+            groups.flat_map(|group| group.targets)
+        })
+    }
+
     /// The listener with this id, to be changed.
     pub fn listener_mut(&mut self, id: &str) -> Option<&mut Listener> {
         self.listeners.iter_mut().find(|listener| listener.id == id)
     }
+}
+
+/// Attributes of a load balancer that answers repeat and nothing else depends on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Attributes {
+    /// Whether clients find it by a domain instead of its addresses.
+    pub has_domain: bool,
+    /// How long it was paid for in advance.
+    pub prepaid: Option<LBChargePrepaid>,
+    /// The kind of its bandwidth package.
+    pub bandwidth_package: Option<String>,
+    /// The zone that takes over when [`LoadBalancer::zone`] fails.
+    pub backup_zone: Option<String>,
+    /// The network's exit.
+    pub egress: Option<String>,
+    /// The endpoint that it is associated with.
+    pub endpoint: Option<String>,
+    /// The region and network of targets elsewhere.
+    pub target_region: Option<TargetRegionInfo>,
+    /// Whether targets of the same zone are preferred.
+    pub zone_affinity: Option<AvailableZoneAffinityInfo>,
 }
 
 /// The version of a load balancer's addresses.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Certificate, LoadBalancer, Task};
+use super::{Certificate, CustomConfig, LoadBalancer, Task};
 
 /// Where a resource belongs: an account and a region.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +33,8 @@ pub enum RecordKind {
     ClientToken,
     /// A certificate.
     Certificate,
+    /// A custom configuration.
+    CustomConfig,
 }
 
 /// A record.
@@ -47,4 +49,6 @@ pub enum Record {
     ClientToken(Vec<String>),
     /// A certificate.
     Certificate(Certificate),
+    /// A custom configuration.
+    CustomConfig(CustomConfig),
 }

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Account, Certificate, LoadBalancer, Record, RecordKey, RecordKind, Task, TaskStatus};
+use super::{
+    Account, Certificate, CustomConfig, LoadBalancer, Record, RecordKey, RecordKind, Task, TaskStatus,
+};
 use crate::ids::IdSource;
 use crate::inventory::Inventory;
+use crate::quotas::Quotas;
 use crate::wire::error::{ApiError, ErrorCode};
 
 /// What a request runs in beside its account.
@@ -22,6 +25,8 @@ pub struct Context<'a> {
     pub region: &'a str,
     /// Networks, instances and addresses that are there to be used.
     pub inventory: &'a Inventory,
+    /// How much an account may have.
+    pub quotas: &'a Quotas,
     /// How long a task takes; `None` for as long as the data plane needs.
     pub task_time: Option<Duration>,
     /// Where the ids of new resources come from.
@@ -149,6 +154,22 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    /// The tasks of earlier requests, by the requests' ids.
+    pub fn tasks(&self) -> &'a BTreeMap<String, Task> {
+        &self.account.tasks
+    }
+
+    /// Leaves a task that stands as the one that changed this load balancer last, for a request
+    /// that repeats an earlier one.
+    pub fn leave_task_like(&mut self, load_balancers: &[String]) {
+        let last = load_balancers.iter().filter_map(|id| self.load_balancer(id)).next_back();
+        let earlier = last.and_then(|load_balancer| self.task(&load_balancer.last_task));
+        let status = earlier.map_or(TaskStatus::Done, |task| task.status.clone());
+        let began = self.context.now;
+        let task = Task { load_balancers: load_balancers.to_vec(), began, status };
+        self.put(RecordKind::Task, self.context.request_id.to_owned(), Record::Task(task));
+    }
+
     /// The load balancers that were created with this client token.
     pub fn client_token(&self, token: &str) -> Option<&[String]> {
         self.account.client_tokens.get(token).map(Vec::as_slice)
@@ -182,6 +203,31 @@ impl<'a> Transaction<'a> {
     /// Removes a certificate.
     pub fn remove_certificate(&mut self, id: &str) {
         self.remove(RecordKind::Certificate, id);
+    }
+
+    /// The custom configuration with this id.
+    pub fn custom_config(&self, id: &str) -> Option<&CustomConfig> {
+        match self.changed(RecordKind::CustomConfig, id) {
+            Some(Some(Record::CustomConfig(config))) => Some(config),
+            Some(_) => None,
+            None => self.account.custom_configs.get(id),
+        }
+    }
+
+    /// All custom configurations that were there before the request.
+    pub fn custom_configs(&self) -> impl Iterator<Item = &CustomConfig> {
+        self.account.custom_configs.values()
+    }
+
+    /// Adds a custom configuration, or replaces the one with its id.
+    pub fn put_custom_config(&mut self, config: CustomConfig) {
+        let id = config.id.clone();
+        self.put(RecordKind::CustomConfig, id, Record::CustomConfig(config));
+    }
+
+    /// Removes a custom configuration.
+    pub fn remove_custom_config(&mut self, id: &str) {
+        self.remove(RecordKind::CustomConfig, id);
     }
 
     fn changed(&self, kind: RecordKind, id: &str) -> Option<&Option<Record>> {
