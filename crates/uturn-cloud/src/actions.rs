@@ -1,12 +1,18 @@
 //! What the actions do. Each takes its request, reads and changes the account through a
 //! [`Transaction`], and returns its answer.
 
+#![expect(clippy::needless_pass_by_value, reason = "an action takes its request as it was read")]
+
+mod certificates;
 mod check;
 mod deal;
 mod filter;
 mod find;
+mod health_check;
+mod listeners;
 mod load_balancers;
 mod page;
+mod rules;
 mod tasks;
 mod time;
 
@@ -50,19 +56,35 @@ macro_rules! actions {
 }
 
 actions! {
+    clb::AutoRewriteRequest => rules::auto_rewrite::create,
+    clb::CreateListenerRequest => listeners::create::create,
     clb::CreateLoadBalancerRequest => lb::create::create,
     clb::CreateLoadBalancerSnatIpsRequest => lb::snat::create,
+    clb::CreateRuleRequest => rules::create::create,
+    clb::DeleteListenerRequest => listeners::delete::delete,
+    clb::DeleteLoadBalancerListenersRequest => listeners::delete::delete_several,
     clb::DeleteLoadBalancerRequest => lb::delete::delete,
     clb::DeleteLoadBalancerSnatIpsRequest => lb::snat::delete,
+    clb::DeleteRewriteRequest => rules::rewrite::delete,
+    clb::DeleteRuleRequest => rules::delete::delete,
     clb::DescribeCustomizedConfigAssociateListRequest => lb::custom_config::describe_bound,
     clb::DescribeCustomizedConfigListRequest => lb::custom_config::describe,
     clb::DescribeLBOperateProtectRequest => lb::protection::describe,
+    clb::DescribeListenersRequest => listeners::describe::describe,
+    clb::DescribeLoadBalancerListByCertIdRequest => certificates::replace::describe,
     clb::DescribeLoadBalancersDetailRequest => lb::detail::describe,
     clb::DescribeLoadBalancersRequest => lb::describe::describe,
     clb::DescribeQuotaRequest => lb::quota::describe,
     clb::DescribeResourcesRequest => lb::resources::describe,
+    clb::DescribeRewriteRequest => rules::rewrite::describe,
     clb::DescribeTaskStatusRequest => tasks::describe_status,
+    clb::ManualRewriteRequest => rules::rewrite::create,
+    clb::ModifyDomainAttributesRequest => rules::domain_attributes::modify,
+    clb::ModifyDomainRequest => rules::domain_attributes::rename,
+    clb::ModifyListenerRequest => listeners::modify::modify,
     clb::ModifyLoadBalancerAttributesRequest => lb::modify::modify,
+    clb::ModifyRuleRequest => rules::modify::modify,
+    clb::ReplaceCertForLoadBalancersRequest => certificates::replace::replace,
     clb::SetCustomizedConfigForLoadBalancerRequest => lb::custom_config::set,
     clb::SetLoadBalancerSecurityGroupsRequest => lb::security_groups::set,
     clb::SetLoadBalancerStartStatusRequest => lb::start_status::set,

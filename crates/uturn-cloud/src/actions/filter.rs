@@ -25,7 +25,9 @@ pub(super) fn check(filters: &[Filter], known: &[&str]) -> Result<(), ApiError> 
         }
         if values.is_empty() || values.len() > MAX_VALUES {
             let count = values.len();
-            return error(format!("the filter {name} has {count} values; 1 to {MAX_VALUES} are allowed"));
+            return error(format!(
+                "the filter {name} has {count} values; 1 to {MAX_VALUES} are allowed"
+            ));
         }
     }
     Ok(())

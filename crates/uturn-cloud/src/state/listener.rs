@@ -63,6 +63,37 @@ pub struct Listener {
 }
 
 impl Listener {
+    /// A listener without an id and a name, with everything as it is unless a request says
+    /// otherwise.
+    pub fn new(protocol: Protocol, port: u16, created: Timestamp) -> Self {
+        Self {
+            id: String::new(),
+            name: String::new(),
+            protocol,
+            port,
+            end_port: None,
+            health_check: None,
+            certificate: None,
+            sni: false,
+            scheduler: Scheduler::Wrr,
+            session_seconds: 0,
+            session_type: "NORMAL".to_owned(),
+            keepalive: false,
+            snat: false,
+            resets_on_unbind: false,
+            rescheduling: Rescheduling::default(),
+            max_connections: -1,
+            max_new_connections: -1,
+            idle_seconds: None,
+            proxy_protocol: false,
+            compression: None,
+            is_stopped: false,
+            created,
+            rules: Vec::new(),
+            targets: Vec::new(),
+        }
+    }
+
     /// The rule with this id.
     pub fn rule(&self, id: &str) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.id == id)

@@ -7,7 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{
-    Account, Certificate, CustomConfig, LoadBalancer, Record, RecordKey, RecordKind, Task, TaskStatus,
+    Account, Certificate, CustomConfig, LoadBalancer, Record, RecordKey, RecordKind, Task,
+    TaskStatus,
 };
 use crate::ids::IdSource;
 use crate::inventory::Inventory;

@@ -39,7 +39,8 @@ impl AddressPool {
             })
         };
         let message = "there is no public address left";
-        let found = self.check(wanted, free(&self.in_use), ErrorCode::ResourceInsufficient, message)?;
+        let found =
+            self.check(wanted, free(&self.in_use), ErrorCode::ResourceInsufficient, message)?;
         self.in_use.insert(found);
         Ok(found)
     }

@@ -85,8 +85,7 @@ fn matches(
     let of = |text: &Option<String>, holds: &dyn Fn(&str) -> bool| {
         given(text.as_ref()).is_none_or(holds)
     };
-    let addresses: Vec<String> =
-        load_balancer.addresses.iter().map(ToString::to_string).collect();
+    let addresses: Vec<String> = load_balancer.addresses.iter().map(ToString::to_string).collect();
     let searched = [&load_balancer.name, &load_balancer.id, &domain];
     let searched = || searched.into_iter().chain(&addresses);
     among(request.load_balancer_ids.as_ref(), |id| *id == load_balancer.id)
@@ -155,11 +154,7 @@ fn matches_targets(
 }
 
 /// The addresses of what listens at a target.
-pub(super) fn addresses_of(
-    target: &Target,
-    context: &Context<'_>,
-    is_public: bool,
-) -> Vec<IpAddr> {
+pub(super) fn addresses_of(target: &Target, context: &Context<'_>, is_public: bool) -> Vec<IpAddr> {
     match &target.holder {
         TargetHolder::Interface(address) if !is_public => vec![*address],
         TargetHolder::Interface(_) => Vec::new(),

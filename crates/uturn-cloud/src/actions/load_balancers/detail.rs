@@ -53,6 +53,7 @@ pub(in crate::actions) fn describe(
     filter::check(&filters, &FILTERS)?;
     let page = Page::of_unsigned(request.offset, request.limit, ErrorCode::ValueRange)?;
     let fields = request.fields.unwrap_or_default();
+    selected(&LoadBalancerDetail::default(), &fields)?;
     let depth = depth(&fields);
     let target_type = check::given(request.target_type.as_ref());
     if let Some(target_type) = target_type {
@@ -104,7 +105,12 @@ impl Rows {
         }
     }
 
-    fn add_listener(&mut self, context: &Context<'_>, listener: &Listener, row: LoadBalancerDetail) {
+    fn add_listener(
+        &mut self,
+        context: &Context<'_>,
+        listener: &Listener,
+        row: LoadBalancerDetail,
+    ) {
         let groups = listener.groups();
         if self.depth == Depth::Listener || groups.is_empty() {
             self.found.push(row);

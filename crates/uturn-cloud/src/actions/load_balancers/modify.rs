@@ -21,7 +21,9 @@ pub(in crate::actions) fn modify(
     if let Some(flag) = request.switch_flag
         && flag > 2
     {
-        return Err(value_error(format!("the parameter `SwitchFlag` is {flag}; 0 to 2 are allowed")));
+        return Err(value_error(format!(
+            "the parameter `SwitchFlag` is {flag}; 0 to 2 are allowed"
+        )));
     }
     let id = &request.load_balancer_id;
     let load_balancer = transaction.load_balancer_mut(id, ErrorCode::LbIdNotFound)?;

@@ -71,7 +71,8 @@ impl Order {
         let is_public = request.load_balancer_type == "OPEN";
         let number = request.number.unwrap_or(1);
         if !(1..=MAX_NUMBER).contains(&number) {
-            let message = format!("the parameter `Number` is {number}; 1 to {MAX_NUMBER} are allowed");
+            let message =
+                format!("the parameter `Number` is {number}; 1 to {MAX_NUMBER} are allowed");
             return Err(ApiError::new(ErrorCode::ValueRange, message));
         }
         let name = given(request.load_balancer_name.as_ref()).filter(|_| number == 1);
@@ -145,10 +146,7 @@ fn check_offered(request: &CreateLoadBalancerRequest) -> Result<(), ApiError> {
     }
 }
 
-fn ip_version(
-    request: &CreateLoadBalancerRequest,
-    is_public: bool,
-) -> Result<IpVersion, ApiError> {
+fn ip_version(request: &CreateLoadBalancerRequest, is_public: bool) -> Result<IpVersion, ApiError> {
     let name = given(request.address_ip_version.as_ref()).unwrap_or("IPV4");
     let version = match name.to_ascii_lowercase().as_str() {
         "ipv4" => IpVersion::V4,
@@ -284,9 +282,9 @@ fn zones(
         }
     }
     match (master, slave, single) {
-        (Some(_), _, Some(_)) => {
-            Err(parameter_error("only one of the parameters `MasterZoneId` and `ZoneId` is allowed"))
-        }
+        (Some(_), _, Some(_)) => Err(parameter_error(
+            "only one of the parameters `MasterZoneId` and `ZoneId` is allowed",
+        )),
         (None, Some(_), _) => {
             Err(parameter_error("the parameter `SlaveZoneId` needs `MasterZoneId`"))
         }

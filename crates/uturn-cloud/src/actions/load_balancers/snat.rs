@@ -62,7 +62,8 @@ pub(in crate::actions) fn delete(
 ) -> Result<DeleteLoadBalancerSnatIpsResponse, ApiError> {
     if !(1..=MAX_DELETED).contains(&request.ips.len()) {
         let found = request.ips.len();
-        let message = format!("the parameter `Ips` has {found} items; 1 to {MAX_DELETED} are allowed");
+        let message =
+            format!("the parameter `Ips` has {found} items; 1 to {MAX_DELETED} are allowed");
         return Err(value_error(message));
     }
     let id = &request.load_balancer_id;
