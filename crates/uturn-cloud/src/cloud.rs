@@ -14,6 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+pub(crate) use self::route::MAX_BODY;
 use self::route::Route;
 use crate::actions;
 use crate::credentials::Credentials;
@@ -73,6 +74,11 @@ impl Cloud {
         accounts: HashMap<Place, Account>,
     ) -> Self {
         Self { credentials, inventory, settings, storage, ids, accounts: Mutex::new(accounts) }
+    }
+
+    /// The id of a request that is refused before it is answered.
+    pub(crate) fn new_request_id(&self) -> String {
+        self.ids.request()
     }
 
     /// Answers a request.

@@ -16,5 +16,7 @@ pub mod credentials;
 pub mod ids;
 pub mod inventory;
 pub mod schema;
+pub mod server;
 pub mod state;
+pub mod store;
 pub mod wire;

@@ -35,6 +35,26 @@ pub enum RecordKind {
     Certificate,
 }
 
+impl RecordKind {
+    /// Every kind.
+    const ALL: [Self; 4] = [Self::LoadBalancer, Self::Task, Self::ClientToken, Self::Certificate];
+
+    /// The name under which records of the kind are stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LoadBalancer => "load-balancer",
+            Self::Task => "task",
+            Self::ClientToken => "client-token",
+            Self::Certificate => "certificate",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// A record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "records are few at a time and moved once")]
