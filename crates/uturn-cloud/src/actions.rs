@@ -1,7 +1,12 @@
 //! What the actions do. Each takes its request, reads and changes the account through a
 //! [`Transaction`], and returns its answer.
 
+mod check;
+mod filter;
+mod find;
+pub mod targets;
 mod tasks;
+mod time;
 
 use serde_json::{Map, Value};
 
@@ -43,12 +48,22 @@ macro_rules! actions {
 
 actions! {
     clb::DescribeTaskStatusRequest => tasks::describe_status,
+    clb::RegisterTargetsRequest => targets::register,
+    clb::DeregisterTargetsRequest => targets::deregister,
+    clb::ModifyTargetWeightRequest => targets::modify_weight,
+    clb::ModifyTargetPortRequest => targets::modify_port,
+    clb::BatchRegisterTargetsRequest => targets::register_batch,
+    clb::BatchDeregisterTargetsRequest => targets::deregister_batch,
+    clb::BatchModifyTargetWeightRequest => targets::modify_weights,
+    clb::BatchModifyTargetTagRequest => targets::modify_tags,
+    clb::DescribeTargetsRequest => targets::describe,
+    clb::DescribeTargetHealthRequest => targets::describe_health,
 }
 
 fn typed<A: Action>(
     transaction: &mut Transaction<'_>,
     parameters: Value,
-    handler: fn(&mut Transaction<'_>, A) -> Result<A::Response, ApiError>,
+    handler: fn(&mut Transaction<'_>, &A) -> Result<A::Response, ApiError>,
 ) -> Result<Map<String, Value>, ApiError> {
     let internal = |error: serde_json::Error| {
         let message = format!("{}: {error}", A::NAME);
@@ -56,7 +71,7 @@ fn typed<A: Action>(
     };
     // Members that are `null` are absent.
     let request: A = serde_json::from_value(parameters).map_err(internal)?;
-    let response = handler(transaction, request)?;
+    let response = handler(transaction, &request)?;
     match serde_json::to_value(response).map_err(internal)? {
         Value::Object(members) => Ok(members),
         _ => Ok(Map::new()),

@@ -8,7 +8,7 @@ mod route;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,6 +18,7 @@ pub(crate) use self::route::MAX_BODY;
 use self::route::Route;
 use crate::actions;
 use crate::credentials::Credentials;
+use crate::health::{HealthView, NoDataPlane};
 use crate::ids::IdSource;
 use crate::inventory::Inventory;
 use crate::state::{Account, Changes, Context, Place, Transaction};
@@ -53,6 +54,7 @@ pub struct Cloud {
     inventory: Inventory,
     settings: Settings,
     storage: Box<dyn Storage>,
+    health: Arc<dyn HealthView>,
     ids: IdSource,
     accounts: Mutex<HashMap<Place, Account>>,
 }
@@ -73,7 +75,8 @@ impl Cloud {
         ids: IdSource,
         accounts: HashMap<Place, Account>,
     ) -> Self {
-        Self { credentials, inventory, settings, storage, ids, accounts: Mutex::new(accounts) }
+        let (health, accounts) = (Arc::new(NoDataPlane), Mutex::new(accounts));
+        Self { credentials, inventory, settings, storage, health, ids, accounts }
     }
 
     /// The id of a request that is refused before it is answered.
@@ -110,6 +113,7 @@ impl Cloud {
             request_id,
             region,
             inventory: &self.inventory,
+            health: &*self.health,
             task_time: self.settings.task_time,
             ids: &self.ids,
         };

@@ -13,6 +13,7 @@ pub mod actions;
 pub mod api;
 pub mod cloud;
 pub mod credentials;
+pub mod health;
 pub mod ids;
 pub mod inventory;
 pub mod schema;

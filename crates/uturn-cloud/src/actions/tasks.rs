@@ -1,5 +1,6 @@
 //! Tasks: whether an asynchronous request is done.
 
+use super::check;
 use crate::api::clb::{DescribeTaskStatusRequest, DescribeTaskStatusResponse};
 use crate::state::{TaskStatus, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
@@ -7,10 +8,10 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// `DescribeTaskStatus`: 0 done, 1 failed, 2 running.
 pub(super) fn describe_status(
     transaction: &mut Transaction<'_>,
-    request: DescribeTaskStatusRequest,
+    request: &DescribeTaskStatusRequest,
 ) -> Result<DescribeTaskStatusResponse, ApiError> {
-    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let id = match (given(request.task_id), given(request.deal_name)) {
+    let (task, deal) = (request.task_id.as_ref(), request.deal_name.as_ref());
+    let id = match (check::given(task), check::given(deal)) {
         (Some(id), None) | (None, Some(id)) => id,
         (None, None) => {
             let message = "one of the parameters `TaskId` and `DealName` is needed";
@@ -21,7 +22,7 @@ pub(super) fn describe_status(
             return Err(ApiError::new(ErrorCode::InvalidParameter, message));
         }
     };
-    let task = transaction.task(&id).ok_or_else(|| {
+    let task = transaction.task(id).ok_or_else(|| {
         ApiError::new(ErrorCode::InvalidParameter, format!("the task {id} does not exist"))
     })?;
     let load_balancers = &task.load_balancers;

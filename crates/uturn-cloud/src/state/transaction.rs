@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Account, Certificate, LoadBalancer, Record, RecordKey, RecordKind, Task, TaskStatus};
+use crate::health::HealthView;
 use crate::ids::IdSource;
 use crate::inventory::Inventory;
 use crate::wire::error::{ApiError, ErrorCode};
@@ -22,6 +23,8 @@ pub struct Context<'a> {
     pub region: &'a str,
     /// Networks, instances and addresses that are there to be used.
     pub inventory: &'a Inventory,
+    /// What the data plane knows about targets.
+    pub health: &'a dyn HealthView,
     /// How long a task takes; `None` for as long as the data plane needs.
     pub task_time: Option<Duration>,
     /// Where the ids of new resources come from.
