@@ -16,6 +16,7 @@ pub mod credentials;
 pub mod health;
 pub mod ids;
 pub mod inventory;
+pub mod plane;
 pub mod schema;
 pub mod server;
 pub mod state;
