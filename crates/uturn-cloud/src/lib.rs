@@ -11,6 +11,7 @@
 
 pub mod actions;
 pub mod api;
+pub mod client;
 pub mod cloud;
 pub mod credentials;
 pub mod health;
