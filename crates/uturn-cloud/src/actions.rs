@@ -1,8 +1,6 @@
 //! What the actions do. Each takes its request, reads and changes the account through a
 //! [`Transaction`], and returns its answer.
 
-#![expect(clippy::needless_pass_by_value, reason = "an action takes its request as it was read")]
-
 mod certificates;
 mod check;
 mod deal;
@@ -13,6 +11,7 @@ mod listeners;
 mod load_balancers;
 mod page;
 mod rules;
+pub mod targets;
 mod tasks;
 mod time;
 
@@ -57,6 +56,10 @@ macro_rules! actions {
 
 actions! {
     clb::AutoRewriteRequest => rules::auto_rewrite::create,
+    clb::BatchDeregisterTargetsRequest => targets::deregister_batch,
+    clb::BatchModifyTargetTagRequest => targets::modify_tags,
+    clb::BatchModifyTargetWeightRequest => targets::modify_weights,
+    clb::BatchRegisterTargetsRequest => targets::register_batch,
     clb::CreateListenerRequest => listeners::create::create,
     clb::CreateLoadBalancerRequest => lb::create::create,
     clb::CreateLoadBalancerSnatIpsRequest => lb::snat::create,
@@ -67,6 +70,7 @@ actions! {
     clb::DeleteLoadBalancerSnatIpsRequest => lb::snat::delete,
     clb::DeleteRewriteRequest => rules::rewrite::delete,
     clb::DeleteRuleRequest => rules::delete::delete,
+    clb::DeregisterTargetsRequest => targets::deregister,
     clb::DescribeCustomizedConfigAssociateListRequest => lb::custom_config::describe_bound,
     clb::DescribeCustomizedConfigListRequest => lb::custom_config::describe,
     clb::DescribeLBOperateProtectRequest => lb::protection::describe,
@@ -77,6 +81,8 @@ actions! {
     clb::DescribeQuotaRequest => lb::quota::describe,
     clb::DescribeResourcesRequest => lb::resources::describe,
     clb::DescribeRewriteRequest => rules::rewrite::describe,
+    clb::DescribeTargetHealthRequest => targets::describe_health,
+    clb::DescribeTargetsRequest => targets::describe,
     clb::DescribeTaskStatusRequest => tasks::describe_status,
     clb::ManualRewriteRequest => rules::rewrite::create,
     clb::ModifyDomainAttributesRequest => rules::domain_attributes::modify,
@@ -84,6 +90,9 @@ actions! {
     clb::ModifyListenerRequest => listeners::modify::modify,
     clb::ModifyLoadBalancerAttributesRequest => lb::modify::modify,
     clb::ModifyRuleRequest => rules::modify::modify,
+    clb::ModifyTargetPortRequest => targets::modify_port,
+    clb::ModifyTargetWeightRequest => targets::modify_weight,
+    clb::RegisterTargetsRequest => targets::register,
     clb::ReplaceCertForLoadBalancersRequest => certificates::replace::replace,
     clb::SetCustomizedConfigForLoadBalancerRequest => lb::custom_config::set,
     clb::SetLoadBalancerSecurityGroupsRequest => lb::security_groups::set,
@@ -94,7 +103,7 @@ actions! {
 fn typed<A: Action>(
     transaction: &mut Transaction<'_>,
     parameters: Value,
-    handler: fn(&mut Transaction<'_>, A) -> Result<A::Response, ApiError>,
+    handler: fn(&mut Transaction<'_>, &A) -> Result<A::Response, ApiError>,
 ) -> Result<Map<String, Value>, ApiError> {
     let internal = |error: serde_json::Error| {
         let message = format!("{}: {error}", A::NAME);
@@ -102,7 +111,7 @@ fn typed<A: Action>(
     };
     // Members that are `null` are absent.
     let request: A = serde_json::from_value(parameters).map_err(internal)?;
-    let response = handler(transaction, request)?;
+    let response = handler(transaction, &request)?;
     match serde_json::to_value(response).map_err(internal)? {
         Value::Object(members) => Ok(members),
         _ => Ok(Map::new()),

@@ -8,15 +8,17 @@ mod route;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+pub(crate) use self::route::MAX_BODY;
 use self::route::Route;
 use crate::actions;
 use crate::credentials::Credentials;
+use crate::health::{HealthView, NoDataPlane};
 use crate::ids::IdSource;
 use crate::inventory::Inventory;
 use crate::quotas::Quotas;
@@ -55,6 +57,7 @@ pub struct Cloud {
     inventory: Inventory,
     settings: Settings,
     storage: Box<dyn Storage>,
+    health: Arc<dyn HealthView>,
     ids: IdSource,
     accounts: Mutex<HashMap<Place, Account>>,
 }
@@ -75,7 +78,13 @@ impl Cloud {
         ids: IdSource,
         accounts: HashMap<Place, Account>,
     ) -> Self {
-        Self { credentials, inventory, settings, storage, ids, accounts: Mutex::new(accounts) }
+        let (health, accounts) = (Arc::new(NoDataPlane), Mutex::new(accounts));
+        Self { credentials, inventory, settings, storage, health, ids, accounts }
+    }
+
+    /// The id of a request that is refused before it is answered.
+    pub(crate) fn new_request_id(&self) -> String {
+        self.ids.request()
     }
 
     /// Answers a request.
@@ -108,6 +117,7 @@ impl Cloud {
             region,
             inventory: &self.inventory,
             quotas: &self.settings.quotas,
+            health: &*self.health,
             task_time: self.settings.task_time,
             ids: &self.ids,
         };

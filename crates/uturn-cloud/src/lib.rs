@@ -11,11 +11,16 @@
 
 pub mod actions;
 pub mod api;
+pub mod client;
 pub mod cloud;
 pub mod credentials;
+pub mod health;
 pub mod ids;
 pub mod inventory;
+pub mod plane;
 pub mod quotas;
 pub mod schema;
+pub mod server;
 pub mod state;
+pub mod store;
 pub mod wire;

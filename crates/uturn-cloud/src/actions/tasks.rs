@@ -9,7 +9,7 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// `DescribeTaskStatus`: 0 done, 1 failed, 2 running.
 pub(super) fn describe_status(
     transaction: &mut Transaction<'_>,
-    request: DescribeTaskStatusRequest,
+    request: &DescribeTaskStatusRequest,
 ) -> Result<DescribeTaskStatusResponse, ApiError> {
     let task = match (given(request.task_id.as_ref()), given(request.deal_name.as_ref())) {
         (Some(id), None) => transaction.task(id).ok_or(id),

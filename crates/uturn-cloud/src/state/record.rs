@@ -37,6 +37,28 @@ pub enum RecordKind {
     CustomConfig,
 }
 
+impl RecordKind {
+    /// Every kind.
+    const ALL: [Self; 5] =
+        [Self::LoadBalancer, Self::Task, Self::ClientToken, Self::Certificate, Self::CustomConfig];
+
+    /// The name under which records of the kind are stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LoadBalancer => "load-balancer",
+            Self::Task => "task",
+            Self::ClientToken => "client-token",
+            Self::Certificate => "certificate",
+            Self::CustomConfig => "custom-config",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// A record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "records are few at a time and moved once")]

@@ -10,6 +10,7 @@ use super::{
     Account, Certificate, CustomConfig, LoadBalancer, Record, RecordKey, RecordKind, Task,
     TaskStatus,
 };
+use crate::health::HealthView;
 use crate::ids::IdSource;
 use crate::inventory::Inventory;
 use crate::quotas::Quotas;
@@ -28,6 +29,8 @@ pub struct Context<'a> {
     pub inventory: &'a Inventory,
     /// How much an account may have.
     pub quotas: &'a Quotas,
+    /// What the data plane knows about targets.
+    pub health: &'a dyn HealthView,
     /// How long a task takes; `None` for as long as the data plane needs.
     pub task_time: Option<Duration>,
     /// Where the ids of new resources come from.

@@ -18,13 +18,13 @@ const MAX_IDS: usize = 20;
 /// is used.
 pub(in crate::actions) fn replace(
     transaction: &mut Transaction<'_>,
-    request: ReplaceCertForLoadBalancersRequest,
+    request: &ReplaceCertForLoadBalancersRequest,
 ) -> Result<ReplaceCertForLoadBalancersResponse, ApiError> {
     let old = &request.old_certificate_id;
     let is_authority = transaction.certificate(old).map(|certificate| certificate.is_authority);
     let is_authority = is_authority
         .ok_or_else(|| check::parameter_error(format!("the certificate {old} does not exist")))?;
-    let new = new_certificate(transaction, request.certificate, is_authority)?;
+    let new = new_certificate(transaction, &request.certificate, is_authority)?;
     let load_balancers = transaction.load_balancers().into_values();
     let using = load_balancers.filter(|load_balancer| uses(load_balancer, old));
     let using: Vec<String> = using.map(|load_balancer| load_balancer.id.clone()).collect();
@@ -43,29 +43,29 @@ pub(in crate::actions) fn replace(
 /// The id of the new certificate, which is of the old one's kind.
 fn new_certificate(
     transaction: &mut Transaction<'_>,
-    given: CertificateInput,
+    given: &CertificateInput,
     is_authority: bool,
 ) -> Result<String, ApiError> {
     if !is_authority {
-        let single = CertificateInput { ssl_mode: None, ..given };
+        let single = CertificateInput { ssl_mode: None, ..given.clone() };
         let read = input::read(transaction, Some(&single), None)?;
         let server = read.and_then(|read| read.servers.into_iter().next());
         return server.ok_or_else(|| check::parameter_error("there is no new certificate"));
     }
-    input::authority(transaction, &given)
+    input::authority(transaction, given)
 }
 
 /// `DescribeLoadBalancerListByCertId`.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
-    request: DescribeLoadBalancerListByCertIdRequest,
+    request: &DescribeLoadBalancerListByCertIdRequest,
 ) -> Result<DescribeLoadBalancerListByCertIdResponse, ApiError> {
     check::count("CertIds", &request.cert_ids, 1..=MAX_IDS)?;
     let load_balancers = transaction.load_balancers();
-    let related = request.cert_ids.into_iter().map(|id| {
-        let using = load_balancers.values().filter(|load_balancer| uses(load_balancer, &id));
+    let related = request.cert_ids.iter().map(|id| {
+        let using = load_balancers.values().filter(|load_balancer| uses(load_balancer, id));
         let using = using.map(|load_balancer| view(transaction, load_balancer)).collect();
-        CertIdRelatedWithLoadBalancers { cert_id: Some(id), load_balancers: Some(using) }
+        CertIdRelatedWithLoadBalancers { cert_id: Some(id.clone()), load_balancers: Some(using) }
     });
     Ok(DescribeLoadBalancerListByCertIdResponse { cert_set: Some(related.collect()) })
 }

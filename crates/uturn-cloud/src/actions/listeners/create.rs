@@ -14,22 +14,22 @@ const MAX_PORTS: usize = 49;
 /// `CreateListener`: a listener for each port.
 pub(in crate::actions) fn create(
     transaction: &mut Transaction<'_>,
-    request: CreateListenerRequest,
+    request: &CreateListenerRequest,
 ) -> Result<CreateListenerResponse, ApiError> {
     let id = &request.load_balancer_id;
     let load_balancer = find::load_balancer(transaction, id, ErrorCode::InvalidParameter)?;
     let allowed = Allowed::from(load_balancer);
     let is_v6 = load_balancer.ip_version != IpVersion::V4;
     let protocol = protocol(&request.protocol)?;
-    check_offered(&request, protocol)?;
-    let ports = ports(&request, protocol)?;
+    check_offered(request, protocol)?;
+    let ports = ports(request, protocol)?;
     check_ports(load_balancer, protocol, &ports)?;
     let limit = transaction.context.quotas.listeners;
     if load_balancer.listeners.len() + ports.len() > limit {
         return Err(quota_error("listeners of a load balancer", limit));
     }
-    let names = names(&request, ports.len())?;
-    let template = template(transaction, &request, protocol, is_v6, allowed)?;
+    let names = names(request, ports.len())?;
+    let template = template(transaction, request, protocol, is_v6, allowed)?;
     let mut ids = Vec::with_capacity(ports.len());
     for (ports, name) in ports.into_iter().zip(names) {
         let listener = Listener {

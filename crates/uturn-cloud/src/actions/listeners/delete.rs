@@ -18,11 +18,11 @@ const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 /// `DeleteListener`.
 pub(in crate::actions) fn delete(
     transaction: &mut Transaction<'_>,
-    request: DeleteListenerRequest,
+    request: &DeleteListenerRequest,
 ) -> Result<DeleteListenerResponse, ApiError> {
     let load_balancer = transaction.load_balancer_mut(&request.load_balancer_id, MISSING)?;
     find::listener(load_balancer, &request.listener_id, MISSING)?;
-    remove(load_balancer, &[request.listener_id]);
+    remove(load_balancer, std::slice::from_ref(&request.listener_id));
     Ok(DeleteListenerResponse {})
 }
 
@@ -30,9 +30,9 @@ pub(in crate::actions) fn delete(
 /// request, with a text that clients read.
 pub(in crate::actions) fn delete_several(
     transaction: &mut Transaction<'_>,
-    request: DeleteLoadBalancerListenersRequest,
+    request: &DeleteLoadBalancerListenersRequest,
 ) -> Result<DeleteLoadBalancerListenersResponse, ApiError> {
-    let wanted = request.listener_ids.unwrap_or_default();
+    let wanted = request.listener_ids.clone().unwrap_or_default();
     check::count("ListenerIds", &wanted, 0..=MAX_IDS)?;
     let load_balancer = transaction.load_balancer_mut(&request.load_balancer_id, MISSING)?;
     let unknown: Vec<&str> = wanted

@@ -14,9 +14,9 @@ const MAX_IDS: usize = 100;
 /// `DescribeListeners`. Ids of listeners that are not known are left out without an error.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
-    request: DescribeListenersRequest,
+    request: &DescribeListenersRequest,
 ) -> Result<DescribeListenersResponse, ApiError> {
-    let ids = request.listener_ids.unwrap_or_default();
+    let ids = request.listener_ids.clone().unwrap_or_default();
     check::count("ListenerIds", &ids, 0..=MAX_IDS)?;
     let protocol = given(request.protocol.as_ref()).map(protocol).transpose()?;
     let port = request.port.filter(|port| *port != 0);

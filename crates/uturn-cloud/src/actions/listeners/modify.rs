@@ -14,14 +14,14 @@ const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 /// `ModifyListener`. What the request leaves out stays as it is.
 pub(in crate::actions) fn modify(
     transaction: &mut Transaction<'_>,
-    request: ModifyListenerRequest,
+    request: &ModifyListenerRequest,
 ) -> Result<ModifyListenerResponse, ApiError> {
     let empty = ModifyListenerRequest {
         load_balancer_id: request.load_balancer_id.clone(),
         listener_id: request.listener_id.clone(),
         ..ModifyListenerRequest::default()
     };
-    if request == empty {
+    if *request == empty {
         return Err(missing("ListenerName"));
     }
     let id = &request.load_balancer_id;
@@ -52,7 +52,7 @@ pub(in crate::actions) fn modify(
         let current = listener.health_check.as_ref();
         listener.health_check = Some(health_check::read(Some(input), current, checked)?);
     }
-    Settings::from(&request).apply(listener, allowed)?;
+    Settings::from(request).apply(listener, allowed)?;
     Ok(ModifyListenerResponse {})
 }
 

@@ -15,13 +15,13 @@ const TOKEN_LENGTH: usize = 64;
 /// were created with it.
 pub(in crate::actions) fn create(
     transaction: &mut Transaction<'_>,
-    request: CreateLoadBalancerRequest,
+    request: &CreateLoadBalancerRequest,
 ) -> Result<CreateLoadBalancerResponse, ApiError> {
     let token = given(request.client_token.as_ref());
     if let Some(token) = token {
         check_token(token)?;
     }
-    let order = Order::of(&request, &transaction.context)?;
+    let order = Order::of(request, &transaction.context)?;
     if let Some(ids) = token.and_then(|token| created_before(transaction, token)) {
         check_same(transaction, &ids, &order)?;
         transaction.leave_task_like(&ids);

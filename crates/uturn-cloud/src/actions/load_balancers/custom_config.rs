@@ -23,12 +23,12 @@ const CONNECT_TIMEOUT: std::ops::RangeInclusive<u64> = 4..=120;
 /// configuration. INF: its tags are not kept, since no answer has them.
 pub(in crate::actions) fn set(
     transaction: &mut Transaction<'_>,
-    request: SetCustomizedConfigForLoadBalancerRequest,
+    request: &SetCustomizedConfigForLoadBalancerRequest,
 ) -> Result<SetCustomizedConfigForLoadBalancerResponse, ApiError> {
     let operation = request.operation_type.as_str();
     check::choice("OperationType", operation, &["ADD", "DELETE", "UPDATE", "BIND", "UNBIND"])?;
     let id = match operation {
-        "ADD" => add(transaction, &request)?,
+        "ADD" => add(transaction, request)?,
         _ => {
             let id = given(request.uconfig_id.as_ref()).ok_or_else(|| missing("UconfigId"))?;
             let config = transaction.custom_config(id).cloned().ok_or_else(|| {
@@ -36,8 +36,8 @@ pub(in crate::actions) fn set(
             })?;
             match operation {
                 "DELETE" => delete(transaction, id)?,
-                "UPDATE" => update(transaction, config, &request)?,
-                _ => bind(transaction, id, &request, operation == "BIND")?,
+                "UPDATE" => update(transaction, config, request)?,
+                _ => bind(transaction, id, request, operation == "BIND")?,
             }
             id.to_owned()
         }
@@ -155,13 +155,13 @@ fn check_content(content: &str) -> Result<(), ApiError> {
 /// `DescribeCustomizedConfigList`. Only whole load balancers have configurations here.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
-    request: DescribeCustomizedConfigListRequest,
+    request: &DescribeCustomizedConfigListRequest,
 ) -> Result<DescribeCustomizedConfigListResponse, ApiError> {
     check::choice("ConfigType", &request.config_type, &["CLB", "SERVER", "LOCATION"])?;
-    let filters = request.filters.unwrap_or_default();
+    let filters = request.filters.clone().unwrap_or_default();
     filter::check(&filters, &["loadbalancer-id", "vip"])?;
     let page = Page::of(request.offset, request.limit, ErrorCode::InvalidParameterValue)?;
-    let ids = request.uconfig_ids.unwrap_or_default();
+    let ids = request.uconfig_ids.clone().unwrap_or_default();
     let name = given(request.config_name.as_ref());
     let load_balancers = transaction.load_balancers();
     let passes = |config: &CustomConfig, filter: &Filter| {
@@ -202,7 +202,7 @@ fn item(config: &CustomConfig) -> ConfigListItem {
 /// bound to a domain.
 pub(in crate::actions) fn describe_bound(
     transaction: &mut Transaction<'_>,
-    request: DescribeCustomizedConfigAssociateListRequest,
+    request: &DescribeCustomizedConfigAssociateListRequest,
 ) -> Result<DescribeCustomizedConfigAssociateListResponse, ApiError> {
     let page = Page::of(request.offset, request.limit, ErrorCode::InvalidParameterValue)?;
     let id = given(request.uconfig_id.as_ref()).ok_or_else(|| missing("UconfigId"))?;

@@ -20,11 +20,11 @@ const COUNTED: SignedDuration = SignedDuration::from_mins(5);
 /// data plane does not say how much there was.
 pub(in crate::actions) fn delete(
     transaction: &mut Transaction<'_>,
-    request: DeleteLoadBalancerRequest,
+    request: &DeleteLoadBalancerRequest,
 ) -> Result<DeleteLoadBalancerResponse, ApiError> {
     check::count("LoadBalancerIds", &request.load_balancer_ids, 1..=MAX_IDS)?;
     let is_forced = request.force_delete.unwrap_or(false);
-    let ids: BTreeSet<String> = request.load_balancer_ids.into_iter().collect();
+    let ids: BTreeSet<String> = request.load_balancer_ids.iter().cloned().collect();
     for id in &ids {
         let load_balancer = transaction.load_balancer_mut(id, ErrorCode::LbIdNotFound)?;
         check_deletable(load_balancer, is_forced)?;

@@ -31,21 +31,21 @@ const FILTERS: [&str; 9] = [
 /// `DescribeLoadBalancers`. Ids that are not known are left out without an error.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
-    request: DescribeLoadBalancersRequest,
+    request: &DescribeLoadBalancersRequest,
 ) -> Result<DescribeLoadBalancersResponse, ApiError> {
-    check_request(&request)?;
+    check_request(request)?;
     let page = Page::of(request.offset, request.limit, ErrorCode::ValueRange)?;
     let load_balancers = transaction.load_balancers().into_values();
     let mut found: Vec<&LoadBalancer> = load_balancers
         .filter(|load_balancer| {
-            matches(load_balancer, &request, &transaction.context)
-                && matches_targets(load_balancer, &request, &transaction.context)
+            matches(load_balancer, request, &transaction.context)
+                && matches_targets(load_balancer, request, &transaction.context)
         })
         .collect();
-    sort(&mut found, &request, transaction.context.region);
+    sort(&mut found, request, transaction.context.region);
     let total = u64::try_from(found.len()).ok();
-    let fields = request.additional_fields.unwrap_or_default();
-    let counts_targets = fields.iter().any(|field| field == "TargetCount");
+    let mut fields = request.additional_fields.iter().flatten();
+    let counts_targets = fields.any(|field| field == "TargetCount");
     let described = page.take(found).into_iter().map(|load_balancer| Described {
         target_count: counts_targets.then(|| load_balancer.targets().count() as u64),
         ..view::view(transaction, load_balancer)

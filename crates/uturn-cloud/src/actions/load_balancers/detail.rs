@@ -47,12 +47,12 @@ enum Depth {
 /// `DescribeLoadBalancersDetail`.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
-    request: DescribeLoadBalancersDetailRequest,
+    request: &DescribeLoadBalancersDetailRequest,
 ) -> Result<DescribeLoadBalancersDetailResponse, ApiError> {
-    let filters = request.filters.unwrap_or_default();
+    let filters = request.filters.clone().unwrap_or_default();
     filter::check(&filters, &FILTERS)?;
     let page = Page::of_unsigned(request.offset, request.limit, ErrorCode::ValueRange)?;
-    let fields = request.fields.unwrap_or_default();
+    let fields = request.fields.clone().unwrap_or_default();
     selected(&LoadBalancerDetail::default(), &fields)?;
     let depth = depth(&fields);
     let target_type = check::given(request.target_type.as_ref());

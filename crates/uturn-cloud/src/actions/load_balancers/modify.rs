@@ -13,10 +13,10 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// `ModifyLoadBalancerAttributes`. What the request leaves out stays as it is.
 pub(in crate::actions) fn modify(
     transaction: &mut Transaction<'_>,
-    request: ModifyLoadBalancerAttributesRequest,
+    request: &ModifyLoadBalancerAttributesRequest,
 ) -> Result<ModifyLoadBalancerAttributesResponse, ApiError> {
-    check_any(&request)?;
-    check_name(transaction, &request)?;
+    check_any(request)?;
+    check_name(transaction, request)?;
     check_target_region(transaction, request.target_region_info.as_ref())?;
     if let Some(flag) = request.switch_flag
         && flag > 2
@@ -73,7 +73,7 @@ fn check_target_region(
 
 fn apply(
     load_balancer: &mut LoadBalancer,
-    request: ModifyLoadBalancerAttributesRequest,
+    request: &ModifyLoadBalancerAttributesRequest,
 ) -> Result<(), ApiError> {
     if let Some(charge) = &request.internet_charge_info {
         apply_charge(load_balancer, charge)?;
@@ -86,14 +86,15 @@ fn apply(
     change(&mut load_balancer.passes_to_target, request.load_balancer_pass_to_target);
     change(&mut load_balancer.snat_pro, request.snat_pro);
     change(&mut load_balancer.is_delete_protected, request.delete_protect);
-    if let Some(name) = request.load_balancer_name {
-        load_balancer.name = name;
+    if let Some(name) = &request.load_balancer_name {
+        load_balancer.name.clone_from(name);
     }
-    if let Some(target) = request.target_region_info {
-        load_balancer.attributes.target_region = Some(target);
+    if let Some(target) = &request.target_region_info {
+        load_balancer.attributes.target_region = Some(target.clone());
     }
-    if let Some(endpoint) = request.associate_endpoint {
-        load_balancer.attributes.endpoint = Some(endpoint).filter(|endpoint| !endpoint.is_empty());
+    if let Some(endpoint) = &request.associate_endpoint {
+        load_balancer.attributes.endpoint =
+            Some(endpoint.clone()).filter(|endpoint| !endpoint.is_empty());
     }
     Ok(())
 }

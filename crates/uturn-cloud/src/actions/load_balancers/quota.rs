@@ -7,7 +7,7 @@ use crate::wire::error::ApiError;
 /// `DescribeQuota`. Quotas of one load balancer, listener or rule have no current value.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
-    _: DescribeQuotaRequest,
+    _: &DescribeQuotaRequest,
 ) -> Result<DescribeQuotaResponse, ApiError> {
     let quotas = transaction.context.quotas;
     let load_balancers = transaction.load_balancers();

@@ -15,9 +15,9 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// addresses. An open inventory has one zone.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
-    request: DescribeResourcesRequest,
+    request: &DescribeResourcesRequest,
 ) -> Result<DescribeResourcesResponse, ApiError> {
-    let filters = request.filters.unwrap_or_default();
+    let filters = request.filters.clone().unwrap_or_default();
     filter::check(&filters, &["master-zone", "ip-version", "isp"])?;
     let page = Page::of_unsigned(request.offset, request.limit, ErrorCode::ValueRange)?;
     let mut found = resources(&transaction.context);

@@ -16,13 +16,13 @@ const MAX_LOAD_BALANCERS: usize = 20;
 /// `SetLoadBalancerSecurityGroups`: the whole set. Without any, all are unbound.
 pub(in crate::actions) fn set(
     transaction: &mut Transaction<'_>,
-    request: SetLoadBalancerSecurityGroupsRequest,
+    request: &SetLoadBalancerSecurityGroupsRequest,
 ) -> Result<SetLoadBalancerSecurityGroupsResponse, ApiError> {
     let mut groups: Vec<String> = Vec::new();
-    for group in request.security_groups.unwrap_or_default() {
-        check_group(transaction, &group)?;
-        if !groups.contains(&group) {
-            groups.push(group);
+    for group in request.security_groups.iter().flatten() {
+        check_group(transaction, group)?;
+        if !groups.contains(group) {
+            groups.push(group.clone());
         }
     }
     if groups.len() > MAX_GROUPS {
@@ -37,7 +37,7 @@ pub(in crate::actions) fn set(
 /// `SetSecurityGroupForLoadbalancers`: binds or unbinds one group.
 pub(in crate::actions) fn set_for_load_balancers(
     transaction: &mut Transaction<'_>,
-    request: SetSecurityGroupForLoadbalancersRequest,
+    request: &SetSecurityGroupForLoadbalancersRequest,
 ) -> Result<SetSecurityGroupForLoadbalancersResponse, ApiError> {
     check::choice("OperationType", &request.operation_type, &["ADD", "DEL"])?;
     let ids = &request.load_balancer_ids;

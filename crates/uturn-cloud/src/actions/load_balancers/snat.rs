@@ -21,7 +21,7 @@ const MAX_DELETED: usize = 20;
 /// subnet that is named without an address.
 pub(in crate::actions) fn create(
     transaction: &mut Transaction<'_>,
-    request: CreateLoadBalancerSnatIpsRequest,
+    request: &CreateLoadBalancerSnatIpsRequest,
 ) -> Result<CreateLoadBalancerSnatIpsResponse, ApiError> {
     let id = &request.load_balancer_id;
     let existing = find::load_balancer(transaction, id, ErrorCode::LbIdNotFound)?;
@@ -58,7 +58,7 @@ pub(in crate::actions) fn create(
 /// `DeleteLoadBalancerSnatIps`: all of them or none.
 pub(in crate::actions) fn delete(
     transaction: &mut Transaction<'_>,
-    request: DeleteLoadBalancerSnatIpsRequest,
+    request: &DeleteLoadBalancerSnatIpsRequest,
 ) -> Result<DeleteLoadBalancerSnatIpsResponse, ApiError> {
     if !(1..=MAX_DELETED).contains(&request.ips.len()) {
         let found = request.ips.len();

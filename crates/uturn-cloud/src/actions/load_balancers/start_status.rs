@@ -8,14 +8,14 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// `SetLoadBalancerStartStatus`: starts or stops a load balancer, or some of its listeners.
 pub(in crate::actions) fn set(
     transaction: &mut Transaction<'_>,
-    request: SetLoadBalancerStartStatusRequest,
+    request: &SetLoadBalancerStartStatusRequest,
 ) -> Result<SetLoadBalancerStartStatusResponse, ApiError> {
     check::choice("OperationType", &request.operation_type, &["Start", "Stop"])?;
     let is_stopped = request.operation_type == "Stop";
     let now = transaction.context.now;
     let id = &request.load_balancer_id;
     let load_balancer = transaction.load_balancer_mut(id, ErrorCode::InvalidParameter)?;
-    let listeners = request.listener_ids.unwrap_or_default();
+    let listeners = request.listener_ids.clone().unwrap_or_default();
     if load_balancer.listeners.is_empty() && listeners.is_empty() {
         let message = format!("{id} has no listener to be started or stopped");
         return Err(ApiError::new(ErrorCode::NoListenerInLb, message));

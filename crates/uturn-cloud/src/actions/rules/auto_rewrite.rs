@@ -18,7 +18,7 @@ const HTTP_PORT: u16 = 80;
 /// `AutoRewrite`. The listener on port 80 and its rules are created where they are missing.
 pub(in crate::actions) fn create(
     transaction: &mut Transaction<'_>,
-    request: AutoRewriteRequest,
+    request: &AutoRewriteRequest,
 ) -> Result<AutoRewriteResponse, ApiError> {
     let quotas = transaction.context.quotas;
     let ids = transaction.context.ids;
@@ -26,7 +26,7 @@ pub(in crate::actions) fn create(
     let id = &request.load_balancer_id;
     let load_balancer = transaction.load_balancer_mut(id, ErrorCode::LbIdNotFound)?;
     let target = https(load_balancer, &request.listener_id)?.clone();
-    let plans = plans(&target, &request)?;
+    let plans = plans(&target, request)?;
     let source = match http(load_balancer)? {
         Some(source) => source,
         None if load_balancer.listeners.len() >= quotas.listeners => {

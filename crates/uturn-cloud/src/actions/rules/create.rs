@@ -17,7 +17,7 @@ const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 /// `CreateRule`: all of the rules or none.
 pub(in crate::actions) fn create(
     transaction: &mut Transaction<'_>,
-    request: CreateRuleRequest,
+    request: &CreateRuleRequest,
 ) -> Result<CreateRuleResponse, ApiError> {
     let id = &request.load_balancer_id;
     let load_balancer = find::load_balancer(transaction, id, MISSING)?;

@@ -15,12 +15,12 @@ const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 /// default domain goes, the one that is named becomes the default, else the oldest that is left.
 pub(in crate::actions) fn delete(
     transaction: &mut Transaction<'_>,
-    request: DeleteRuleRequest,
+    request: &DeleteRuleRequest,
 ) -> Result<DeleteRuleResponse, ApiError> {
     let load_balancer = transaction.load_balancer_mut(&request.load_balancer_id, MISSING)?;
     let listener = find::listener_mut(load_balancer, &request.listener_id, MISSING)?;
     check_listener(listener)?;
-    let ids = meant(listener, &request)?;
+    let ids = meant(listener, request)?;
     listener.rules.retain(|rule| !ids.contains(&rule.id));
     if let Some(successor) = given(request.new_default_server_domain.as_ref()) {
         let successor = domain::group(listener, successor)?;

@@ -19,7 +19,7 @@ const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 /// `ModifyDomain`: renames one domain in all of its rules.
 pub(in crate::actions) fn rename(
     transaction: &mut Transaction<'_>,
-    request: ModifyDomainRequest,
+    request: &ModifyDomainRequest,
 ) -> Result<ModifyDomainResponse, ApiError> {
     domain::check_domain("NewDomain", &request.new_domain, MAX_LENGTH)?;
     let load_balancer = transaction.load_balancer_mut(&request.load_balancer_id, MISSING)?;
@@ -38,14 +38,14 @@ pub(in crate::actions) fn rename(
 /// `ModifyDomainAttributes`: changes what the rules of a domain share.
 pub(in crate::actions) fn modify(
     transaction: &mut Transaction<'_>,
-    request: ModifyDomainAttributesRequest,
+    request: &ModifyDomainAttributesRequest,
 ) -> Result<ModifyDomainAttributesResponse, ApiError> {
     let id = &request.load_balancer_id;
     let load_balancer = find::load_balancer(transaction, id, MISSING)?;
     let listener = find::listener(load_balancer, &request.listener_id, MISSING)?;
     check_listener(listener)?;
     let group = domain::group(listener, &request.domain)?;
-    let new_domains = new_domains(transaction, &request)?;
+    let new_domains = new_domains(transaction, request)?;
     let (single, several) = (request.certificate.as_ref(), request.multi_cert_info.as_ref());
     let settings = DomainSettings {
         certificate: certificates::read(transaction, single, several)?,
@@ -55,7 +55,7 @@ pub(in crate::actions) fn modify(
     let load_balancer = transaction.load_balancer_mut(id, MISSING)?;
     let listener = find::listener_mut(load_balancer, &request.listener_id, MISSING)?;
     settings.apply(listener, &group)?;
-    change_default(listener, &group, &request)?;
+    change_default(listener, &group, request)?;
     if let Some(new_domains) = new_domains {
         replace(listener, &group, &new_domains)?;
     }

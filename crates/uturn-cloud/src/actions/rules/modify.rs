@@ -15,9 +15,9 @@ const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 /// `ModifyRule`. What the request leaves out stays as it is.
 pub(in crate::actions) fn modify(
     transaction: &mut Transaction<'_>,
-    request: ModifyRuleRequest,
+    request: &ModifyRuleRequest,
 ) -> Result<ModifyRuleResponse, ApiError> {
-    check_request(&request)?;
+    check_request(request)?;
     let load_balancer = transaction.load_balancer_mut(&request.load_balancer_id, MISSING)?;
     let is_v6 = load_balancer.ip_version != IpVersion::V4;
     let listener = find::listener_mut(load_balancer, &request.listener_id, MISSING)?;
@@ -43,8 +43,8 @@ pub(in crate::actions) fn modify(
         rule.session_seconds = rule_session(seconds)?;
     }
     rule.scheduler = scheduler(request.scheduler.as_ref())?.unwrap_or(rule.scheduler);
-    if let Some(cookie) = request.cookie_name {
-        rule.cookie = Some(cookie).filter(|cookie| !cookie.is_empty());
+    if let Some(cookie) = &request.cookie_name {
+        rule.cookie = Some(cookie.clone()).filter(|cookie| !cookie.is_empty());
     }
     Ok(ModifyRuleResponse {})
 }

@@ -13,7 +13,7 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// `ManualRewrite`: redirects rules of one listener to rules of another, all of them or none.
 pub(in crate::actions) fn create(
     transaction: &mut Transaction<'_>,
-    request: ManualRewriteRequest,
+    request: &ManualRewriteRequest,
 ) -> Result<ManualRewriteResponse, ApiError> {
     if request.rewrite_infos.is_empty() {
         return Err(value_error("the parameter `RewriteInfos` is empty"));
@@ -71,7 +71,7 @@ pub(super) fn layer_7<'l>(
 /// that are not there: the redirection is then not there either.
 pub(in crate::actions) fn delete(
     transaction: &mut Transaction<'_>,
-    request: DeleteRewriteRequest,
+    request: &DeleteRewriteRequest,
 ) -> Result<DeleteRewriteResponse, ApiError> {
     if request.rewrite_infos.is_empty() {
         return Err(value_error("the parameter `RewriteInfos` is empty"));
@@ -102,12 +102,12 @@ pub(in crate::actions) fn delete(
 /// `DescribeRewrite`: the rules that are redirected.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
-    request: DescribeRewriteRequest,
+    request: &DescribeRewriteRequest,
 ) -> Result<DescribeRewriteResponse, ApiError> {
     let id = &request.load_balancer_id;
     let load_balancer = find::load_balancer(transaction, id, ErrorCode::LbIdNotFound)?;
-    let listeners = request.source_listener_ids.unwrap_or_default();
-    let rules = request.source_location_ids.unwrap_or_default();
+    let listeners = request.source_listener_ids.clone().unwrap_or_default();
+    let rules = request.source_location_ids.clone().unwrap_or_default();
     let is_wanted = |wanted: &[String], id: &String| wanted.is_empty() || wanted.contains(id);
     let mut rewrite_set = Vec::new();
     for listener in &load_balancer.listeners {
