@@ -7,7 +7,7 @@ use crate::actions::check::{given, parameter_error, quota_error, value_error};
 use crate::actions::find;
 use crate::api::clb::{
     CreateLoadBalancerSnatIpsRequest, CreateLoadBalancerSnatIpsResponse,
-    DeleteLoadBalancerSnatIpsRequest, DeleteLoadBalancerSnatIpsResponse,
+    DeleteLoadBalancerSnatIpsRequest, DeleteLoadBalancerSnatIpsResponse, SnatIp,
 };
 use crate::state::{SnatAddress, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
@@ -34,18 +34,20 @@ pub(in crate::actions) fn create(
     if request.snat_ips.is_empty() {
         return Err(value_error("the parameter `SnatIps` is empty"));
     }
+    let has_address = |wanted: &SnatIp| given(wanted.ip.as_ref()).is_some();
+    if number > 1 && request.snat_ips.iter().any(has_address) {
+        return Err(parameter_error("`Number` and `SnatIps.Ip` do not go together"));
+    }
+    let number = usize::try_from(number).unwrap_or_default();
     let limit = transaction.context.quotas.snat_addresses;
+    if existing + number * request.snat_ips.len() > limit {
+        return Err(quota_error("SNAT addresses of a load balancer", limit));
+    }
     let mut pool = AddressPool::of(transaction);
     let mut addresses: Vec<SnatAddress> = Vec::new();
     for wanted in &request.snat_ips {
-        let ip = given(wanted.ip.as_ref());
-        if ip.is_some() && number > 1 {
-            return Err(parameter_error("`Number` and `SnatIps.Ip` do not go together"));
-        }
         for _ in 0..number {
-            if existing + addresses.len() == limit {
-                return Err(quota_error("SNAT addresses of a load balancer", limit));
-            }
+            let ip = given(wanted.ip.as_ref());
             addresses.push(pool.snat(&transaction.context, &wanted.subnet_id, ip)?);
         }
     }
