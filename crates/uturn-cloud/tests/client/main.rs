@@ -1,5 +1,7 @@
 //! The client against the server, over a socket on loopback.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
