@@ -5,7 +5,7 @@
 //! has a module in `conformance/kube-proxy`. The crate `uturn-conformance` does the rest.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::shell::{self, Failure};
@@ -34,7 +34,7 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
     }
     shell::run(&mut shell::cargo(&["build", "--package", "uturn-conformance"]))?;
 
-    let mut stage = Command::new(built());
+    let mut stage = Command::new(shell::built("uturn-conformance"));
     stage.arg("--programs").arg(&programs).arg("--work").arg(&programs);
     stage.arg("--versions").arg(versions.join(","));
     stage.arg("--cases").arg(module.join("cases"));
@@ -86,14 +86,6 @@ fn left_out() -> Option<String> {
     }
     let no_go = machine::find("go").is_none();
     no_go.then(|| "go not found; it builds the real kube-proxy (Go 1.26 or later)".to_owned())
-}
-
-/// Where cargo puts the stage.
-fn built() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target =
-        target.map_or_else(|| shell::root().join("target"), |path| shell::root().join(path));
-    target.join("debug").join("uturn-conformance")
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
         return Ok(Done::LeftOut(why));
     }
     shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
-    let mut verify = Command::new(built());
+    let mut verify = Command::new(shell::built("uturn"));
     verify.args(["lab", "verify"]).current_dir(shell::root());
     match go::coredns() {
         Ok(path) => {
@@ -32,7 +32,7 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
     }
     shell::run(verify.args(words))?;
     if words.is_empty() {
-        let mut fuzz = Command::new(built());
+        let mut fuzz = Command::new(shell::built("uturn"));
         fuzz.args(["lab", "fuzz", "--count", RANDOM, "--folder"]).arg(failed_cases()?);
         shell::run(fuzz.current_dir(shell::root()))?;
     }
@@ -41,19 +41,8 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
 
 /// Where random scenarios are kept that do not come out as predicted.
 fn failed_cases() -> Result<PathBuf, Failure> {
-    let folder = target().join("lab");
+    let folder = shell::target().join("lab");
     std::fs::create_dir_all(&folder)
         .map_err(|why| Failure(format!("cannot make the folder {}: {why}", folder.display())))?;
     Ok(folder)
-}
-
-/// Where cargo puts the program. The build of the tests serves: the lab waits for packets most of
-/// the time, and an optimised build takes minutes.
-fn built() -> PathBuf {
-    target().join("debug").join("uturn")
-}
-
-fn target() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    target.map_or_else(|| shell::root().join("target"), |path| shell::root().join(path))
 }

@@ -14,7 +14,7 @@ struct Needed {
 
 /// What the lab, the small machine and the tests that load rules call. Without them those
 /// tests leave themselves out and say so.
-const NEEDED: [Needed; 8] = [
+const NEEDED: [Needed; 12] = [
     Needed { program: "ip", package: "iproute2" },
     Needed { program: "iptables-restore", package: "iptables" },
     Needed { program: "ipset", package: "ipset" },
@@ -23,6 +23,10 @@ const NEEDED: [Needed; 8] = [
     Needed { program: "linux.uml", package: "user-mode-linux" },
     Needed { program: "modprobe", package: "kmod" },
     Needed { program: "ipvsadm", package: "ipvsadm" },
+    Needed { program: "keepalived", package: "keepalived" },
+    Needed { program: "curl", package: "curl" },
+    Needed { program: "conntrackd", package: "conntrackd" },
+    Needed { program: "bird", package: "bird2" },
 ];
 
 /// What the conformance stage calls besides.
@@ -43,8 +47,11 @@ const NEEDED_BY_IPVS: [Needed; 4] = [
 ];
 
 /// What the comparison of load balancers calls: the peers, and what starts and places them.
-const NEEDED_BY_BENCH: [Needed; 7] = [
+const NEEDED_BY_BENCH: [Needed; 10] = [
     Needed { program: "ip", package: "iproute2" },
+    Needed { program: "nft", package: "nftables" },
+    Needed { program: "unshare", package: "util-linux" },
+    Needed { program: "nsenter", package: "util-linux" },
     Needed { program: "nginx", package: "nginx-light" },
     Needed { program: "haproxy", package: "haproxy" },
     Needed { program: "openssl", package: "openssl" },

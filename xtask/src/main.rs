@@ -12,6 +12,7 @@ mod deny;
 mod fuzz;
 mod gen_cluster;
 mod go;
+mod h2spec;
 mod lab;
 mod lint;
 mod machine;
@@ -50,17 +51,20 @@ cargo xtask TASK
        --seed S      of clusters and packets (default: from the clock; it is printed)
        --packets N   so many flows a node (default 100)
        --case FILE   one cluster and no other: what a difference was saved as
+  h2spec             hold uturn lb run against the rules of HTTP/2, in the clear and under TLS,
+                     with h2spec (needs Go)
   lab                every scenario, predicted and measured (needs root; what this kernel
                      cannot run is measured in a small machine); words go to uturn lab verify
-  bench lb           uturn lb run beside nginx and HAProxy: requests a second, times at a constant
-                     rate, memory (needs root; minutes); words go to uturn-bench lb, such as
-                     --rounds N, --seconds N, --rows small,tls
+  bench lb           uturn lb run beside nginx, HAProxy and plain routing: requests a second, times
+                     at a constant rate, memory (needs root; minutes); words go to uturn-bench lb,
+                     such as --quick, --rounds N, --seconds N, --rows small,l4-new, --save FILE
   gen-cluster -o FILE
                      write a large cluster as manifests, to see how uturn grows
        --nodes N, --pods N, --targets N
                      its size (default 5000, 150000, 10000 Services and Ingresses)
        --seed S      of all that varies (default 1)
-  ci                 test, lint, deny, portable, fuzz, conformance and lab, in this order
+  ci                 test, lint, deny, portable, fuzz, h2spec, conformance and lab, in this
+                     order
   help               this text
 
 exit: 0 done, 1 something failed, 2 wrong usage
@@ -75,6 +79,7 @@ enum Task {
     Portable,
     Fuzz { much: fuzz::Much },
     Growth { words: Vec<String> },
+    H2spec,
     Conformance { words: Vec<String> },
     Lab { words: Vec<String> },
     Bench { words: Vec<String> },
@@ -168,6 +173,7 @@ impl Task {
             ["fuzz", how @ ("--count" | "--seconds")] => {
                 Err(format!("{how}: expected a number after it"))
             }
+            ["h2spec"] => Ok(Self::H2spec),
             ["conformance", rest @ ..] => conformance_words(rest),
             ["lab", rest @ ..] => {
                 Ok(Self::Lab { words: rest.iter().map(|&word| word.to_owned()).collect() })
@@ -180,9 +186,11 @@ impl Task {
                 Ok(Self::GenCluster { size: gen_cluster::Size::parse(rest)? })
             }
             ["ci"] => Ok(Self::Ci),
-            [task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "ci"), other, ..] => {
-                Err(format!("{task} takes no {other:?}"))
-            }
+            [
+                task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "h2spec" | "ci"),
+                other,
+                ..,
+            ] => Err(format!("{task} takes no {other:?}")),
             [other, ..] => Err(format!("{other:?} is no task")),
         }
     }
@@ -196,6 +204,7 @@ impl Task {
                 Self::Deny { advisories: false },
                 Self::Portable,
                 Self::Fuzz { much: fuzz::USUAL },
+                Self::H2spec,
                 Self::Conformance { words: Vec::new() },
                 Self::Lab { words: Vec::new() },
             ],
@@ -211,6 +220,7 @@ impl Task {
             Self::Portable => portable::run(),
             Self::Fuzz { much } => fuzz::run(*much),
             Self::Growth { words } => fuzz::growth(words),
+            Self::H2spec => h2spec::run(),
             Self::Conformance { words } => conformance::run(words),
             Self::Lab { words } => lab::run(words),
             Self::Bench { words } => bench::run(words),
@@ -232,6 +242,7 @@ impl Task {
             Self::Portable => "portable",
             Self::Fuzz { .. } => "fuzz",
             Self::Growth { .. } => "fuzz --growth",
+            Self::H2spec => "h2spec",
             Self::Conformance { .. } => "conformance",
             Self::Lab { .. } => "lab",
             Self::Bench { .. } => "bench",
@@ -308,7 +319,10 @@ mod tests {
     #[test]
     fn ci_is_every_other_task() {
         let parts: Vec<&str> = Task::Ci.parts().iter().map(Task::word).collect();
-        assert_eq!(parts, ["test", "lint", "deny", "portable", "fuzz", "conformance", "lab"]);
+        assert_eq!(
+            parts,
+            ["test", "lint", "deny", "portable", "fuzz", "h2spec", "conformance", "lab"]
+        );
     }
 
     #[test]

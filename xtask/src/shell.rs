@@ -38,6 +38,18 @@ pub(crate) fn root() -> PathBuf {
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    target.map_or_else(|| root().join("target"), |path| root().join(path))
+}
+
+/// Where cargo puts a program. The build of the tests serves where nothing is measured: an
+/// optimised one takes minutes.
+pub(crate) fn built(program: &str) -> PathBuf {
+    target().join("debug").join(program)
+}
+
 /// Runs a command in front of the user.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     let line = shown(command);

@@ -27,7 +27,7 @@ const SKIPPED: &str = "UTURN_SKIPPED";
 const REQUIRE: &str = "UTURN_REQUIRE";
 
 /// What CI's machine has.
-const REQUIRED_IN_CI: &str = "kernel,nft,ipset,machine,coredns,nginx";
+const REQUIRED_IN_CI: &str = "kernel,nft,ipset,machine,coredns,nginx,keepalived,conntrackd,bird";
 
 /// So many of the slowest tests are listed.
 const SLOWEST: usize = 10;

@@ -5,22 +5,30 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::process::{Place, Running};
 use crate::row::Row;
 
 /// The targets' ports.
-const TARGET_PORTS: [u16; 2] = [8101, 8102];
+pub(crate) const TARGET_PORTS: [u16; 2] = [8101, 8102];
 
-/// A load balancer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A load balancer, or what does its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Contestant {
+    #[serde(rename = "uturn")]
     Uturn,
+    #[serde(rename = "nginx")]
     Nginx,
+    #[serde(rename = "HAProxy")]
     HaProxy,
+    /// The kernel forwards packets from clients that call a target itself.
+    #[serde(rename = "plain routing")]
+    Routing,
 }
 
 /// What a contestant is to serve.
@@ -29,6 +37,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) row: Row,
     pub(crate) vip: IpAddr,
     pub(crate) target: IpAddr,
+    /// The load balancer's address towards targets on layer 4.
+    pub(crate) gateway: IpAddr,
     pub(crate) place: Place<'a>,
     /// A folder for configurations and logs.
     pub(crate) folder: &'a Path,
@@ -36,43 +46,41 @@ pub(crate) struct Setting<'a> {
 }
 
 impl Contestant {
-    pub(crate) const ALL: [Self; 3] = [Self::Uturn, Self::Nginx, Self::HaProxy];
-
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Uturn => "uturn",
             Self::Nginx => "nginx",
             Self::HaProxy => "HAProxy",
+            Self::Routing => "plain routing",
         }
     }
 
-    fn port(self) -> u16 {
+    /// Where clients call it.
+    pub(crate) fn address(self, vip: IpAddr, target: IpAddr) -> SocketAddr {
         match self {
-            Self::Uturn => 9001,
-            Self::Nginx => 9002,
-            Self::HaProxy => 9003,
+            Self::Uturn => SocketAddr::new(vip, 9001),
+            Self::Nginx => SocketAddr::new(vip, 9002),
+            Self::HaProxy => SocketAddr::new(vip, 9003),
+            Self::Routing => SocketAddr::new(target, TARGET_PORTS[0]),
         }
     }
 
-    /// Where it listens.
-    pub(crate) fn address(self, vip: IpAddr) -> SocketAddr {
-        SocketAddr::new(vip, self.port())
-    }
-
-    /// Starts it.
+    /// Starts its process, if it has one.
     ///
     /// # Errors
     /// When its configuration cannot be written, or its program not be started.
-    pub(crate) fn start(self, setting: &Setting<'_>) -> Result<Running, Failure> {
-        let file = setting.folder.join(format!("{}.conf", self.name()));
+    pub(crate) fn start(self, setting: &Setting<'_>) -> Result<Option<Running>, Failure> {
         let text = match self {
             Self::Uturn => self.uturn(setting),
             Self::Nginx => self.nginx(setting),
+            Self::HaProxy if setting.row.is_layer_4() => self.haproxy_tcp(setting),
             Self::HaProxy => self.haproxy(setting),
+            Self::Routing => return Ok(None),
         };
+        let file = setting.folder.join(format!("{}.conf", self.name()));
         write(&file, &text)?;
         let mut command = match self {
-            Self::Uturn => {
+            Self::Uturn | Self::Routing => {
                 let mut command = setting.place.command(setting.uturn);
                 command.args(["lb", "run", "-f"]).arg(&file);
                 command
@@ -84,13 +92,27 @@ impl Contestant {
                 command
             }
         };
-        Running::start(&mut command, &setting.folder.join(format!("{}.log", self.name())))
+        let log = setting.folder.join(format!("{}.log", self.name()));
+        Running::start(&mut command, &log).map(Some)
+    }
+
+    fn listens(self, setting: &Setting<'_>) -> SocketAddr {
+        self.address(setting.vip, setting.target)
     }
 
     fn uturn(self, setting: &Setting<'_>) -> String {
-        let Setting { row, vip, target, .. } = setting;
-        let protocol = if row.is_tls() { "HTTPS" } else { "HTTP" };
-        let source = if row.keeps_source() { "kept".into() } else { format!("{target}/32") };
+        let Setting { row, vip, target, gateway, .. } = setting;
+        let protocol = match row {
+            Row::L4Udp => "UDP",
+            row if row.is_layer_4() => "TCP",
+            row if row.is_tls() => "HTTPS",
+            _ => "HTTP",
+        };
+        let source = match row {
+            row if row.keeps_source() => "kept".to_owned(),
+            row if row.is_layer_4() => format!("{gateway}/32"),
+            _ => format!("{target}/32"),
+        };
         let mut text = format!(
             "apiVersion: uturn.dev/v1alpha1\n\
              kind: LoadBalancer\n\
@@ -101,16 +123,12 @@ impl Contestant {
              \x20 listeners:\n\
              \x20 - port: {}\n\
              \x20   protocol: {protocol}\n\
-             \x20   profile: {{source: {source}}}\n\
-             \x20   rules:\n\
-             \x20   - path: {{path: /, type: Prefix}}\n\
-             \x20     service: bench/target\n\
-             \x20     targets:\n",
-            self.port()
+             \x20   source: {source}\n\
+             \x20   targets:\n",
+            self.listens(setting).port()
         );
         for port in TARGET_PORTS {
-            let address = SocketAddr::new(*target, port);
-            let _ = writeln!(text, "      - {{address: \"{address}\", weight: 10, nodePort: n1}}");
+            let _ = writeln!(text, "    - \"{}\"", SocketAddr::new(*target, port));
         }
         text
     }
@@ -156,7 +174,7 @@ impl Contestant {
              proxy_set_header X-Real-IP $remote_addr;\n\
              }} }} }}\n",
             nginx_head(folder, self.name()),
-            self.address(setting.vip),
+            self.listens(setting),
         )
     }
 
@@ -185,61 +203,40 @@ impl Contestant {
              http-request set-header X-Real-IP %[src]\n\
              default_backend targets\n\
              backend targets\nbalance roundrobin\nhttp-reuse always\n{source}",
-            self.address(setting.vip)
+            self.listens(setting)
         );
         for port in TARGET_PORTS {
             let _ = writeln!(text, "server t{port} {target}:{port} pool-max-conn -1");
         }
         text
     }
+
+    /// HAProxy as it advises for TCP: packets that only acknowledge are saved, and streams go
+    /// through pipes of the kernel.
+    fn haproxy_tcp(self, setting: &Setting<'_>) -> String {
+        let Setting { row, target, .. } = setting;
+        let splice = match row {
+            Row::L4Stream => "option splice-auto\n",
+            _ => "",
+        };
+        let source = if row.keeps_source() { "source 0.0.0.0 usesrc clientip\n" } else { "" };
+        let mut text = format!(
+            "global\nnbthread 1\nmaxconn 4000\n\
+             defaults\nmode tcp\noption tcp-smart-accept\noption tcp-smart-connect\n{splice}\
+             timeout connect 4s\ntimeout client 900s\ntimeout server 900s\nretries 1\n\
+             frontend clients\nbind {} backlog 4096\ndefault_backend targets\n\
+             backend targets\nbalance roundrobin\n{source}",
+            self.listens(setting)
+        );
+        for port in TARGET_PORTS {
+            let _ = writeln!(text, "server t{port} {target}:{port}");
+        }
+        text
+    }
 }
 
-/// Starts what answers: another nginx, from memory.
-///
-/// # Errors
-/// When it cannot be started.
-pub(crate) fn start_targets(
-    address: IpAddr,
-    place: Place<'_>,
-    folder: &Path,
-) -> Result<Running, Failure> {
-    let listen = TARGET_PORTS.map(|port| format!("listen {address}:{port} backlog=4096;"));
-    let file = folder.join("targets.conf");
-    write(&folder.join("large"), &"uturn-bench\n".repeat(1024 * 1024 / 12))?;
-    let text = format!(
-        "{}http {{\n\
-         access_log off; sendfile on; open_file_cache max=10;\n\
-         keepalive_requests 100000000; keepalive_timeout 600s;\n\
-         server {{\n{}\nroot {};\n\
-         location = / {{ default_type text/plain; return 200 \"{}\"; }}\n}} }}\n",
-        nginx_head(folder, "targets"),
-        listen.join("\n"),
-        folder.display(),
-        "0123456789".repeat(10),
-    );
-    write(&file, &text)?;
-    Running::start(&mut nginx_command(place, &file), &folder.join("targets.log"))
-}
-
-/// Makes the certificate of nginx and HAProxy, of the kind that uturn makes for itself.
-///
-/// # Errors
-/// When it cannot be made.
-pub(crate) fn make_certificate(folder: &Path) -> Result<(), Failure> {
-    let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
-    let path = |path: &PathBuf| path.display().to_string();
-    let new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"];
-    let what = ["ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=bench.example"];
-    let to = ["-out", &path(&certificate), "-keyout", &path(&key)];
-    crate::process::run(&[&new[..], &what[..], &to[..]].concat())?;
-    let read = |file: &PathBuf| {
-        fs::read_to_string(file).map_err(Failure::of(format!("read {}", file.display())))
-    };
-    let both = read(&certificate)? + &read(&key)?;
-    write(&folder.join("both.pem"), &both)
-}
-
-fn nginx_head(folder: &Path, name: &str) -> String {
+/// What every configuration of nginx begins with.
+pub(crate) fn nginx_head(folder: &Path, name: &str) -> String {
     format!(
         "worker_processes 1; daemon off; user root; worker_rlimit_nofile 20000;\n\
          pid {0}/{name}.pid; error_log {0}/{name}.log;\n\
@@ -248,12 +245,16 @@ fn nginx_head(folder: &Path, name: &str) -> String {
     )
 }
 
-fn nginx_command(place: Place<'_>, file: &Path) -> Command {
+pub(crate) fn nginx_command(place: Place<'_>, file: &Path) -> Command {
     let mut command = place.command("nginx");
     command.arg("-c").arg(file);
     command
 }
 
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
+/// Writes a file.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
     fs::write(file, text).map_err(Failure::of(format!("write {}", file.display())))
 }

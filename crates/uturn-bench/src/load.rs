@@ -2,12 +2,14 @@
 //!
 //! At a constant rate, a request's time counts from when it should have been sent, not from when
 //! a connection was free for it: a server that stalls delays all requests that were due meanwhile,
-//! and each of them counts (the correction for coordinated omission).
+//! and each of them counts (the correction for coordinated omission). A request that had no answer
+//! when the client stopped waiting counts as one that took as long as the client waited.
 //!
 //! It opens its connections, prints a line, waits for a line, sends requests for as long as it is
 //! to, and prints what it measured as JSON.
 
 mod connection;
+mod raw;
 mod schedule;
 
 use std::cell::{Cell, RefCell};
@@ -24,6 +26,7 @@ use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use crate::arguments::LoadArguments;
+use crate::cost::{Cost, cost_of};
 use crate::failure::Failure;
 
 /// How long answers are waited for after the last request was due.
@@ -44,6 +47,8 @@ pub(crate) struct Measured {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     pub(crate) p999: f64,
+    /// What the clients took of their core.
+    pub(crate) cost: Cost,
     /// The first error.
     pub(crate) error: Option<String>,
 }
@@ -85,7 +90,7 @@ async fn measure(arguments: &LoadArguments) -> Result<Measured, Failure> {
         connections.push(match arguments.new {
             true => None,
             false => {
-                let opened = timeout(GRACE, opened(&load, number)).await;
+                let opened = timeout(GRACE, opened(&load, number, arguments.silent)).await;
                 Some(opened.unwrap_or_else(|_| Err(Failure("no answer in time".to_owned())))?)
             }
         });
@@ -94,6 +99,7 @@ async fn measure(arguments: &LoadArguments) -> Result<Measured, Failure> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(Failure::of("read standard input"))?;
 
+    let before = cost_of(std::process::id())?;
     let begin = Instant::now();
     load.schedule.start(begin, Duration::from_secs(arguments.seconds.into()));
     let workers: Vec<_> = connections
@@ -108,14 +114,17 @@ async fn measure(arguments: &LoadArguments) -> Result<Measured, Failure> {
         }
     })
     .await;
-    Ok(load.measured(begin))
+    let cost = cost_of(std::process::id())? - before;
+    Ok(load.measured(begin, cost))
 }
 
-/// A connection that had an answer already.
-async fn opened(load: &Load, number: usize) -> Result<Connection, Failure> {
+/// A connection, which had an answer already unless it is to be silent.
+async fn opened(load: &Load, number: usize, is_silent: bool) -> Result<Connection, Failure> {
     let doing = || Failure::of(format!("ask {}", load.server.address));
     let mut connection = load.server.connect(number).await.map_err(doing())?;
-    connection.ask(&load.server.request).await.map_err(doing())?;
+    if !is_silent {
+        connection.ask(&load.server.request).await.map_err(doing())?;
+    }
     Ok(connection)
 }
 
@@ -152,20 +161,42 @@ async fn request(
 }
 
 impl Load {
-    fn measured(&self, begin: Instant) -> Measured {
-        let times = self.times.borrow();
-        let micros = |quantile: f64| times.value_at_quantile(quantile) as f64 / 1_000.0;
+    fn measured(&self, begin: Instant, cost: Cost) -> Measured {
+        let mut times = self.times.borrow_mut();
         let (answered, failed) = (times.len(), self.failed.get());
+        let unanswered = self.schedule.taken().saturating_sub(answered + failed);
+        record_unanswered(&mut times, unanswered);
+        let micros = |quantile: f64| times.value_at_quantile(quantile) as f64 / 1_000.0;
         let end = self.last_answer.get().unwrap_or(begin);
         Measured {
             answered,
             failed,
-            unanswered: self.schedule.taken().saturating_sub(answered + failed),
+            unanswered,
             seconds: end.duration_since(begin).as_secs_f64(),
             p50: micros(0.5),
             p99: micros(0.99),
             p999: micros(0.999),
+            cost,
             error: self.error.borrow().clone(),
         }
+    }
+}
+
+/// What had no answer took longer than could be waited for.
+fn record_unanswered(times: &mut Histogram<u64>, count: u64) {
+    times.saturating_record_n(u64::try_from(GRACE.as_nanos()).unwrap_or(u64::MAX), count);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_without_an_answer_are_among_the_slowest() {
+        let mut times = Histogram::<u64>::new_with_bounds(1_000, 100_000_000_000, 3).unwrap();
+        times.saturating_record_n(50_000, 980);
+        record_unanswered(&mut times, 20);
+        assert!(times.value_at_quantile(0.5) < 60_000);
+        assert!(Duration::from_nanos(times.value_at_quantile(0.99)) >= GRACE);
     }
 }

@@ -1,12 +1,13 @@
 //! Measures the load balancer beside others: `cargo xtask bench lb`.
 //!
-//! **Owns** the comparison of `uturn lb run` with nginx and HAProxy: it starts all of them on the
-//! same cores of the same machine ([`contestant`]), loads them in turns ([`comparison`]), and
-//! prints what each could do and what it cost ([`table`]); and the client that makes the load
-//! ([`load`]), which runs as a process of its own.
+//! **Owns** the comparison of `uturn lb run` with nginx, HAProxy and plain routing: it starts all of
+//! them on the same cores of the same machine ([`contestant`]), loads them in turns
+//! ([`comparison`], [`stage`]), and prints what each could do and what it cost ([`table`]) and which goals were
+//! reached ([`goal`]); the client that makes the load ([`load`]) and the target of layer 4
+//! ([`target`]), which run as processes of their own.
 //!
 //! **Refuses** to be shipped, to know uturn's own types, and to send a packet that leaves the
-//! network namespaces that it makes ([`namespaces`]).
+//! network namespaces that it makes ([`network`]).
 //!
 //! **Start reading** at [`comparison`], then [`row`].
 
@@ -15,21 +16,39 @@
 #[cfg(target_os = "linux")]
 mod arguments;
 #[cfg(target_os = "linux")]
+mod clients;
+#[cfg(target_os = "linux")]
 mod comparison;
 #[cfg(target_os = "linux")]
 mod contestant;
 #[cfg(target_os = "linux")]
+mod cost;
+#[cfg(target_os = "linux")]
 mod failure;
+#[cfg(target_os = "linux")]
+mod goal;
 #[cfg(target_os = "linux")]
 mod load;
 #[cfg(target_os = "linux")]
-mod namespaces;
+mod network;
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
+mod result;
+#[cfg(target_os = "linux")]
 mod row;
 #[cfg(target_os = "linux")]
+mod servers;
+#[cfg(target_os = "linux")]
+mod stage;
+#[cfg(target_os = "linux")]
+mod statistics;
+#[cfg(target_os = "linux")]
 mod table;
+#[cfg(target_os = "linux")]
+mod target;
+#[cfg(target_os = "linux")]
+mod wire;
 
 use std::process::ExitCode;
 
@@ -41,6 +60,7 @@ fn main() -> ExitCode {
     let ended = match Arguments::parse() {
         Arguments::Lb(arguments) => comparison::run(&arguments),
         Arguments::Load(arguments) => load::run(&arguments),
+        Arguments::Target(arguments) => target::run(&arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,12 +2,15 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::cost::{Cost, cost_of};
 use crate::failure::Failure;
+use crate::network::Space;
 
 /// How long a program may take to end after it was asked to.
 const END: Duration = Duration::from_secs(5);
@@ -15,7 +18,7 @@ const END: Duration = Duration::from_secs(5);
 /// Where a program runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
-    pub(crate) namespace: &'a str,
+    pub(crate) space: &'a Space,
     pub(crate) core: u32,
 }
 
@@ -28,9 +31,9 @@ pub(crate) struct Running {
 impl Place<'_> {
     /// A command that runs there. It ends with this process, whatever ends this process.
     pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new("ip");
+        let mut command = Command::new("nsenter");
         command
-            .args(["netns", "exec", self.namespace])
+            .arg(format!("--net={}", self.space.path()))
             .args(["setpriv", "--pdeathsig", "TERM"])
             // Others may be at work on the machine; what is compared comes first.
             .args(["nice", "-n", "-5", "taskset", "-c", &self.core.to_string()])
@@ -48,23 +51,23 @@ impl Running {
         let stdout = file().map_err(Failure::of(doing()))?;
         let stderr = file().map_err(Failure::of(doing()))?;
         let doing = doing();
-        let child = command.stdout(stdout).stderr(stderr).spawn().map_err(Failure::of(doing))?;
+        // A Ctrl-C is for this process, which ends programs in order.
+        let child = command
+            .process_group(0)
+            .stdout(stdout)
+            .stderr(stderr)
+            .spawn()
+            .map_err(Failure::of(doing))?;
         Ok(Self { child })
     }
 
     /// The time for which the program and its children were on a core.
-    pub(crate) fn cpu(&self) -> Result<Duration, Failure> {
-        let mut nanos = 0;
+    pub(crate) fn cost(&self) -> Result<Cost, Failure> {
+        let mut sum = Cost::default();
         for process in self.processes() {
-            let folder = format!("/proc/{process}/task");
-            let tasks = fs::read_dir(&folder).map_err(Failure::of(format!("read {folder}")))?;
-            for task in tasks.flatten() {
-                // A thread may have ended meanwhile.
-                let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-                nanos += text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0);
-            }
+            sum = sum + cost_of(process)?;
         }
-        Ok(Duration::from_nanos(nanos))
+        Ok(sum)
     }
 
     /// The memory of the program and its children, in kB; what several share counts once.

@@ -1,168 +1,285 @@
 //! What was measured, for people.
 
-use crate::contestant::Contestant;
-use crate::load::Measured;
-use crate::row::Row;
+use std::fmt::Write as _;
 
-/// Measured as fast as answers came.
-#[derive(Clone, Debug)]
-pub(crate) struct Full {
-    /// Requests a second.
-    pub(crate) per_second: f64,
-    /// Microseconds on a core for each request.
-    pub(crate) cpu: f64,
-    pub(crate) measured: Measured,
+use crate::goal::{Goal, Outcome};
+use crate::result::{Comparison, ContestantResult, Figure, RowResult, Sample, figures};
+use crate::row::Measure;
+use crate::statistics::{ENOUGH, PART, Summary, seconds_for_enough};
+
+/// How wide the names of figures, figures and ratios are.
+const NAME: usize = 14;
+const FIGURE: usize = 26;
+const RATIO: usize = 22;
+
+/// How much of a core is used at least where that core is the limit, in percent.
+const BUSY: f64 = 85.0;
+
+/// How many rounds show something of the spread.
+const ROUNDS: u32 = 3;
+
+/// What stands above all rows.
+pub(crate) fn head(comparison: &Comparison) -> String {
+    let Comparison { machine, rounds, .. } = comparison;
+    let mut text = format!(
+        "{}, {} cores, Linux {}, load {} at the beginning\n",
+        machine.processor, machine.cores, machine.kernel, machine.load
+    );
+    for program in &machine.programs {
+        let _ = writeln!(text, "{program}");
+    }
+    let _ = writeln!(
+        text,
+        "medians of {rounds} rounds in turns, with the least and the most; ratios are of rounds side \
+         by side, above 1 uturn is better"
+    );
+    if *rounds < ROUNDS {
+        let _ =
+            writeln!(text, "fewer than {ROUNDS} rounds do not show the spread: they decide little");
+    }
+    text
 }
 
-/// Measured at a constant rate.
-#[derive(Clone, Debug)]
-pub(crate) struct Constant {
-    /// Microseconds on a core for each request.
-    pub(crate) cpu: f64,
-    pub(crate) measured: Measured,
+/// A row's table.
+pub(crate) fn row(result: &RowResult) -> String {
+    let RowResult { row, title, connections, .. } = result;
+    let mut text = format!("\n{} ({title}): {connections} connections\n", row.name());
+    match row.measure() {
+        Measure::Memory => memory(result, &mut text),
+        Measure::Speed => speed(result, &mut text),
+    }
+    text
 }
 
-/// Memory of a process, in kB.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
-    pub(crate) before: u64,
-    pub(crate) after: u64,
+fn speed(result: &RowResult, text: &mut String) {
+    let of_full: fn(&ContestantResult) -> &[Sample] = |result| &result.full;
+    let of_constant: fn(&ContestantResult) -> &[Sample] = |result| &result.constant;
+    let whose = match result.row.is_layer_4() {
+        true => "; CPU is of clients, load balancer and targets, which share a core",
+        false => "; CPU is the load balancer's",
+    };
+    let _ = writeln!(text, "at full speed, {} s{whose}", result.full_seconds);
+    headings(result, text);
+    for figure in [Figure::PerSecond, Figure::Processor, Figure::User, Figure::System, Figure::Busy]
+    {
+        line(result, of_full, figure, text);
+    }
+    if !result.row.is_layer_4() {
+        line(result, of_full, Figure::OthersBusy, text);
+    }
+    idle_cores(result, text);
+    let (Some(rate), Some(seconds)) = (result.rate, result.rate_seconds) else {
+        return failures(result, text);
+    };
+    let fewest = result.fewest_answers().unwrap_or(0);
+    let _ = writeln!(
+        text,
+        "at {rate} {}/s, {PART} × what the slowest can do; at least {fewest} answers in each round \
+         of {seconds} s",
+        result.unit
+    );
+    for figure in [Figure::Median, Figure::OneInHundred] {
+        line(result, of_constant, figure, text);
+    }
+    match result.has_enough_answers() {
+        true => line(result, of_constant, Figure::OneInThousand, text),
+        false => {
+            let _ = writeln!(
+                text,
+                "{:<NAME$}not given: it takes {ENOUGH} answers a round, here --seconds {}",
+                Figure::OneInThousand.name(result.unit),
+                seconds_for_enough(rate)
+            );
+        }
+    }
+    for figure in [Figure::Processor, Figure::User, Figure::System] {
+        line(result, of_constant, figure, text);
+    }
+    failures(result, text);
 }
 
-/// A number of each contestant.
-struct Column {
-    heading: &'static str,
-    more_is_better: bool,
-    numbers: Vec<f64>,
+/// Says of whom a speed is not the one that it could have: neither core was busy with it.
+fn idle_cores(result: &RowResult, text: &mut String) {
+    for ContestantResult { contestant, full, .. } in &result.contestants {
+        let used = [Figure::Busy, Figure::OthersBusy]
+            .into_iter()
+            .filter_map(|figure| Summary::of(figures(full, figure)))
+            .fold(0.0, |used: f64, summary| used.max(summary.median));
+        if used < BUSY {
+            let name = contestant.name();
+            let _ = writeln!(
+                text,
+                "{name}: no core was busy with it ({used:.0} %): other work on the machine was in \
+                 the way, so look at CPU"
+            );
+        }
+    }
 }
 
-/// Prints speed and times: medians over the rounds.
-pub(crate) fn print_speed(
-    row: Row,
-    rate: u32,
-    contestants: &[Contestant],
-    full: &[Vec<Full>],
-    constant: &[Vec<Constant>],
+fn headings(result: &RowResult, text: &mut String) {
+    let _ = write!(text, "{:NAME$}", "");
+    for contestant in &result.contestants {
+        let _ = write!(text, "{:>FIGURE$}", contestant.contestant.name());
+    }
+    for peer in result.peers() {
+        let _ = write!(text, "{:>RATIO$}", format!("to {}", peer.contestant.name()));
+    }
+    text.push('\n');
+}
+
+fn line(
+    result: &RowResult,
+    of: fn(&ContestantResult) -> &[Sample],
+    figure: Figure,
+    text: &mut String,
 ) {
-    let of_full = |heading, more_is_better, number: fn(&Full) -> f64| Column {
-        heading,
-        more_is_better,
-        numbers: full.iter().map(|samples| median(samples, number)).collect(),
-    };
-    let of_constant = |heading, number: fn(&Constant) -> f64| Column {
-        heading,
-        more_is_better: false,
-        numbers: constant.iter().map(|samples| median(samples, number)).collect(),
-    };
-    let columns = [
-        of_full("requests/s", true, |full| full.per_second),
-        of_full("CPU µs", false, |full| full.cpu),
-        of_constant("p50 µs", |constant| constant.measured.p50),
-        of_constant("p99 µs", |constant| constant.measured.p99),
-        of_constant("p99.9 µs", |constant| constant.measured.p999),
-        of_constant("CPU µs", |constant| constant.cpu),
-    ];
-    println!("\n{}: {} connections, then {rate} requests/s", row.title(), row.connections());
-    print(contestants, &columns);
-    for (contestant, (full, constant)) in contestants.iter().zip(full.iter().zip(constant)) {
-        let of_full = full.iter().map(|full| &full.measured);
-        let all = of_full.chain(constant.iter().map(|constant| &constant.measured));
-        let (failed, unanswered) = all.fold((0, 0), |(failed, unanswered), measured| {
-            (failed + measured.failed, unanswered + measured.unanswered)
-        });
+    let _ = write!(text, "{:<NAME$}", figure.name(result.unit));
+    for contestant in &result.contestants {
+        let summary = Summary::of(figures(of(contestant), figure));
+        let _ = write!(text, "{:>FIGURE$}", summary.map_or("-".to_owned(), figure_text));
+    }
+    // These are parts of what is compared already, or nothing that is good or bad.
+    let is_compared =
+        !matches!(figure, Figure::User | Figure::System | Figure::Busy | Figure::OthersBusy);
+    for peer in result.peers().iter().filter(|_| is_compared) {
+        let ratio = result.ratio(peer, of, figure);
+        let _ = write!(text, "{:>RATIO$}", ratio.map_or("-".to_owned(), ratio_text));
+    }
+    text.push('\n');
+}
+
+fn failures(result: &RowResult, text: &mut String) {
+    for ContestantResult { contestant, full, constant, .. } in &result.contestants {
+        let all = || full.iter().chain(constant).map(|sample| &sample.measured);
+        let failed: u64 = all().map(|measured| measured.failed).sum();
+        let unanswered: u64 = all().map(|measured| measured.unanswered).sum();
         if failed + unanswered > 0 {
-            println!("{}: {failed} failed, {unanswered} were not answered", contestant.name());
+            let error = all().find_map(|measured| measured.error.as_deref());
+            let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+            let name = contestant.name();
+            let _ = writeln!(text, "{name}: {failed} failed, {unanswered} had no answer{error}");
         }
     }
 }
 
-/// Prints what connections took.
-pub(crate) fn print_memory(row: Row, contestants: &[Contestant], samples: &[Memory]) {
-    let kilobytes = |memory: &Memory| {
-        memory.after.saturating_sub(memory.before) as f64 / row.connections() as f64
+fn memory(result: &RowResult, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "kB of the load balancer for each connection (the difference of its PSS), before there were \
+         any, and the kernel's\nfor each (sockets of both ends); measured once"
+    );
+    headings(result, text);
+    let mut line = |name: &str, figure: &dyn Fn(&ContestantResult) -> Option<f64>, ratios: bool| {
+        let _ = write!(text, "{name:<NAME$}");
+        for contestant in &result.contestants {
+            let figure = figure(contestant).map_or("-".to_owned(), digits);
+            let _ = write!(text, "{figure:>FIGURE$}");
+        }
+        let ours = result.contestants.first().and_then(figure);
+        for peer in result.peers().iter().filter(|_| ratios) {
+            let ratio =
+                figure(peer).zip(ours).map(|(theirs, ours)| format!("{:.2}×", theirs / ours));
+            let _ = write!(text, "{:>RATIO$}", ratio.unwrap_or_default());
+        }
+        text.push('\n');
     };
-    let columns = [
-        Column {
-            heading: "kB each",
-            more_is_better: false,
-            numbers: samples.iter().map(kilobytes).collect(),
-        },
-        Column {
-            heading: "kB without",
-            more_is_better: false,
-            numbers: samples.iter().map(|memory| memory.before as f64).collect(),
-        },
-    ];
-    println!("\n{}", row.title());
-    print(contestants, &columns);
+    let connections = result.connections;
+    line("kB each", &|result| Some(result.memory?.each(connections)), true);
+    line("kB before", &|result| Some(result.memory?.before as f64), false);
+    line("kernel, each", &|result| result.memory?.kernel_each(connections), false);
 }
 
-fn print(contestants: &[Contestant], columns: &[Column]) {
-    print!("{:<12}", "");
-    for column in columns {
-        print!("{:>12}", column.heading);
+/// The goals, and which were reached.
+pub(crate) fn goals(goals: &[Goal]) -> String {
+    let mut text = format!(
+        "\nGoals: on layer 7 as good as the better peer, on layer 4 0.95 × plain routing\n\
+         {:<18}{:<14}{:>22}  {:<16}{}\n",
+        "", "", "ratio", "to", "outcome"
+    );
+    for goal in goals {
+        let outcome = match goal.outcome {
+            Outcome::Reached => "reached",
+            Outcome::Missed => "NOT reached",
+            Outcome::Unclear => "unclear: rounds lie on both sides",
+        };
+        let _ = writeln!(
+            text,
+            "{:<18}{:<14}{:>22}  {:<16}{outcome}",
+            goal.row.name(),
+            goal.figure.name(goal.row.unit()),
+            ratio_text(goal.ratio),
+            goal.peer.name(),
+        );
     }
-    println!();
-    for (number, contestant) in contestants.iter().enumerate() {
-        print!("{:<12}", contestant.name());
-        for column in columns {
-            let value = column.numbers[number];
-            let digits = if value < 100.0 { 1 } else { 0 };
-            print!("{value:>12.digits$}");
-        }
-        println!();
-    }
-    if contestants.len() > 1 {
-        print!("{:<12}", "to the best");
-        for column in columns {
-            print!("{:>11.2}×", column.first_to_best());
-        }
-        println!();
-    }
+    let count = |outcome| goals.iter().filter(|goal| goal.outcome == outcome).count();
+    let _ = writeln!(
+        text,
+        "{} reached, {} not reached, {} unclear",
+        count(Outcome::Reached),
+        count(Outcome::Missed),
+        count(Outcome::Unclear)
+    );
+    text
 }
 
-impl Column {
-    /// How the first compares with the best of the others; above 1 it is better.
-    fn first_to_best(&self) -> f64 {
-        let [first, others @ ..] = self.numbers.as_slice() else { return f64::NAN };
-        let others = others.iter().copied();
-        match self.more_is_better {
-            true => first / others.fold(f64::NEG_INFINITY, f64::max),
-            false => others.fold(f64::INFINITY, f64::min) / first,
-        }
-    }
+fn figure_text(Summary { median, least, most }: Summary) -> String {
+    format!("{} ({}–{})", digits(median), digits(least), digits(most))
 }
 
-/// The median of a number over samples.
-pub(crate) fn median<T>(samples: &[T], number: impl Fn(&T) -> f64) -> f64 {
-    let mut numbers: Vec<f64> = samples.iter().map(number).collect();
-    numbers.sort_by(f64::total_cmp);
-    let middle = numbers.len() / 2;
-    match numbers.len() {
-        0 => f64::NAN,
-        length if length % 2 == 0 => f64::midpoint(numbers[middle - 1], numbers[middle]),
-        _ => numbers[middle],
-    }
+fn ratio_text(Summary { median, least, most }: Summary) -> String {
+    format!("{median:.2}× ({least:.2}–{most:.2})")
+}
+
+fn digits(figure: f64) -> String {
+    let digits = if figure < 100.0 { 1 } else { 0 };
+    format!("{figure:.digits$}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::tests::row_result;
+    use crate::row::Row;
 
     #[test]
-    fn medians_are_in_the_middle() {
-        assert_eq!(median(&[3.0, 1.0, 2.0], |number| *number), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0], |number| *number), 2.5);
+    fn a_row_shows_spreads_and_ratios() {
+        let result = row_result(Row::Small, &[&[30_000, 20_000], &[20_000; 2], &[10_000; 2]]);
+        let text = row(&result);
+        let line = text.lines().find(|line| line.starts_with("requests/s")).unwrap();
+        assert_eq!(
+            line.split_whitespace().collect::<Vec<_>>().join(" "),
+            "requests/s 25000 (20000–30000) 20000 (20000–20000) 10000 (10000–10000) \
+             1.25× (1.00–1.50) 2.50× (2.00–3.00)"
+        );
+        assert!(text.contains("at 5000 requests/s, 0.5 × what the slowest can do"), "{text}");
+        assert!(text.contains("p99.9 µs "), "{text}");
+        assert!(!text.contains("not given"), "{text}");
     }
 
     #[test]
-    fn better_is_above_one_whatever_is_measured() {
-        let column = |more_is_better, numbers: [f64; 3]| Column {
-            heading: "",
-            more_is_better,
-            numbers: numbers.into(),
-        };
-        assert_eq!(column(true, [30.0, 10.0, 20.0]).first_to_best(), 1.5);
-        assert_eq!(column(false, [30.0, 60.0, 90.0]).first_to_best(), 2.0);
+    fn too_few_answers_have_no_p999_and_it_says_why() {
+        let text = row(&row_result(Row::Large, &[&[900], &[1000]]));
+        assert!(
+            text.contains("not given: it takes 10000 answers a round, here --seconds 3"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_speed_that_no_core_limited_is_pointed_out() {
+        let mut result = row_result(Row::Small, &[&[20_000], &[20_000]]);
+        result.contestants[0].full[0].cpu = 49.0;
+        result.contestants[1].full[0].cpu_others = 10.0;
+        let text = row(&result);
+        assert!(!text.contains("uturn: no core"), "{text}");
+        assert!(text.contains("nginx: no core was busy with it (50 %)"), "{text}");
+    }
+
+    #[test]
+    fn failures_are_told() {
+        let mut result = row_result(Row::Small, &[&[20_000], &[20_000]]);
+        result.contestants[1].full[0].measured.failed = 3;
+        result.contestants[1].full[0].measured.error = Some("reset".to_owned());
+        assert!(row(&result).ends_with("nginx: 3 failed, 0 had no answer: reset\n"));
     }
 }

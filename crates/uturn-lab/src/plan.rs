@@ -115,7 +115,7 @@ pub struct Evidence {
     /// How many packets that begin a connection reached the load balancer's address from the
     /// client or, masqueraded, from its node. Zero means that the flow never left the node.
     pub reached_load_balancer: u64,
-    /// Targets that the load balancer on layer 7 picked first, and how often.
+    /// Targets that the load balancer picked first, and how often.
     pub picked: Vec<(SocketAddr, u64)>,
     /// Targets that did not answer the load balancer in time, and how often.
     pub timed_out: Vec<(SocketAddr, u64)>,

@@ -66,6 +66,9 @@ pub struct ProcessSettings {
     pub workers: Option<usize>,
     /// Where metrics, the state of targets and the process's own health are served.
     pub admin: Option<SocketAddr>,
+    /// The file with the token that reading and changing the configuration there takes; without
+    /// it, neither is possible.
+    pub admin_token: Option<PathBuf>,
     /// Where the access log goes.
     pub access_log: AccessLog,
     /// How long connections may take to end when a listener or the process stops.
@@ -79,6 +82,7 @@ impl Default for ProcessSettings {
         Self {
             workers: None,
             admin: None,
+            admin_token: None,
             access_log: AccessLog::Off,
             drain: Duration::from_secs(30),
             connections: 20_000,
@@ -116,6 +120,9 @@ pub struct ListenerSettings {
     pub keepalive: Keepalive,
     /// Whether clients may speak HTTP/2; layer 7 only.
     pub http2: bool,
+    /// Whether a request ends when its client closes its side of the connection before the
+    /// answer, as when it gives up. A reset ends it in any case; layer 7 only.
+    pub abort_on_close: bool,
     /// The host whose rules serve requests for a host that no rule is for; layer 7 only.
     pub default_host: Option<Text>,
     /// How each rule forwards, in the order of the listener's rules.
@@ -139,6 +146,7 @@ impl Default for ListenerSettings {
             timeouts: Timeouts::default(),
             keepalive: Keepalive::default(),
             http2: true,
+            abort_on_close: false,
             default_host: None,
             rules: Vec::new(),
         }
@@ -274,6 +282,9 @@ pub struct Timeouts {
     pub read: Duration,
     /// A client's connection without a request, or without a packet on layer 4.
     pub idle: Duration,
+    /// A connection that has switched protocols, as for WebSocket, without a byte in either
+    /// direction; layer 7 only.
+    pub tunnel: Duration,
 }
 
 impl Timeouts {
@@ -295,6 +306,7 @@ impl Default for Timeouts {
             header: Duration::from_secs(30),
             read: Duration::from_secs(60),
             idle: Duration::from_secs(75),
+            tunnel: Duration::from_secs(3600),
         }
     }
 }

@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use uturn_model::Share;
 use uturn_model::lb::{Profile, Scheduler, Target};
 
-use crate::hash::fnv1a;
+use crate::hash::place_of;
 
 /// Everything that a decision depends on.
 #[derive(Clone, Copy, Debug)]
@@ -73,12 +73,13 @@ impl<'a> Choice<'a> {
     /// The place in a ring of this length that the connection with this number gets. Returns
     /// `None` if the ring is empty.
     pub(crate) fn ring_place(&self, turn: u64, length: usize) -> Option<usize> {
-        let number = match self.profile.scheduler {
+        match self.profile.scheduler {
             // Without a count of open connections, fewest means in turns.
-            Scheduler::WeightedRoundRobin | Scheduler::LeastConnections => turn,
-            Scheduler::SourceHash => hash(self.client),
-        };
-        number.checked_rem(length as u64).map(|at| at as usize)
+            Scheduler::WeightedRoundRobin | Scheduler::LeastConnections => {
+                turn.checked_rem(length as u64).map(|at| at as usize)
+            }
+            Scheduler::SourceHash => place_of(self.client, length),
+        }
     }
 
     /// The target to try after all of `tried`, in that order, have failed. Returns `None` if
@@ -134,16 +135,9 @@ impl<'a> Choice<'a> {
     }
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
+/// The greatest common divisor.
+pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
-}
-
-/// A number of the address: the same client always meets the same target.
-fn hash(client: IpAddr) -> u64 {
-    match client {
-        IpAddr::V4(ip) => fnv1a(&ip.octets()),
-        IpAddr::V6(ip) => fnv1a(&ip.octets()),
-    }
 }
 
 #[cfg(test)]

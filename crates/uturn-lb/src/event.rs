@@ -33,6 +33,19 @@ impl fmt::Display for ProbeResult {
     }
 }
 
+/// A target of a listener that the kernel forwards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForwardedTarget {
+    /// The listener that it serves.
+    pub listener: SocketAddr,
+    /// The transport that the listener speaks: `tcp` or `udp`.
+    pub protocol: String,
+    /// The target.
+    pub target: SocketAddr,
+    /// Whether it may be picked.
+    pub alive: bool,
+}
+
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -41,6 +54,14 @@ pub enum Event {
     Ready {
         /// Their addresses.
         listeners: Vec<SocketAddr>,
+    },
+    /// Another configuration is served.
+    Reloaded {
+        /// What asked for it: `signal`, `file`, `certificates`, `admin`, or
+        /// `takeover` for that of a process before.
+        cause: String,
+        /// The version of the configuration, as the admin address states it.
+        version: String,
     },
     /// Probes have decided whether a target is alive, or changed their mind.
     Health {
@@ -68,6 +89,12 @@ pub enum Event {
     NotProgrammed {
         /// Why.
         why: String,
+    },
+    /// The kernel forwards new connections as health checks have decided. This follows decisions
+    /// on targets of TCP and UDP listeners that change what it does.
+    Programmed {
+        /// The targets that they were about.
+        targets: Vec<ForwardedTarget>,
     },
     /// A target was picked for a new connection.
     Pick {

@@ -3,7 +3,11 @@
 //! - `/metrics`: counts, for Prometheus
 //! - `/targets`: what is known of each target, as JSON
 //! - `/healthz`: 200 if every listener accepts connections, else 503
+//! - `/readyz`: 200 if moreover the first health checks of every target have decided
+//! - `/config` and `/reload`: what is served, and changes of it; only with a token
 
+mod access;
+mod change;
 mod metrics;
 mod overview;
 mod pages;
@@ -13,16 +17,23 @@ mod targets;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 
-use arc_swap::ArcSwap;
-use tokio::sync::mpsc;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use tokio::sync::{Semaphore, mpsc};
+use uturn_lb::config::{Config, ProcessSettings};
+use uturn_lb::hash::fnv1a;
 
+use access::Token;
 pub(crate) use overview::{Overview, ShownListener};
 
+use crate::capability::needs_to_listen;
 use crate::error::StartError;
 use crate::process::Process;
+use crate::requests::Request;
 
 /// The thread that answers.
 #[derive(Debug)]
@@ -33,12 +44,55 @@ pub(crate) struct Admin {
     address: Option<SocketAddr>,
 }
 
+/// What the admin address needs to show the configuration and to have it changed.
+#[derive(Clone, Debug)]
+pub struct Control {
+    /// Takes requests for changes.
+    pub requests: Sender<Request>,
+    /// Writes a configuration as a file that can be read again.
+    pub describe: fn(&Config, Form) -> String,
+}
+
+/// The form in which a configuration is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
 /// What the answers are made of.
 #[derive(Debug)]
 struct Known {
     process: Arc<Process>,
     overview: ArcSwap<Overview>,
     started: SystemTime,
+    /// `None` where another program decides what is served.
+    control: Option<Control>,
+    /// What is served; `None` without `control`.
+    served: ArcSwapOption<ServedConfig>,
+    /// What reading and changing the configuration takes; `None` if neither is allowed.
+    token: ArcSwapOption<Token>,
+    /// Changes are made one after the other.
+    changing: Semaphore,
+    /// Whether the health of every target has been decided once.
+    was_decided: AtomicBool,
+}
+
+/// A configuration that is served.
+#[derive(Debug)]
+struct ServedConfig {
+    config: Config,
+    version: String,
+    since: SystemTime,
+}
+
+/// What a change needs, before anything has changed.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    to: Move,
+    token: Option<Token>,
 }
 
 /// What the thread is told to do.
@@ -52,7 +106,7 @@ enum Command {
 
 /// A change of the address, for which everything is ready.
 #[derive(Debug)]
-pub(crate) enum Move {
+enum Move {
     /// The address stays.
     Stay,
     /// It is another one, or the first.
@@ -66,10 +120,22 @@ impl Admin {
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub(crate) fn start(process: Arc<Process>) -> Result<Self, StartError> {
+    pub(crate) fn start(
+        process: Arc<Process>,
+        control: Option<Control>,
+    ) -> Result<Self, StartError> {
         let (commands, receiver) = mpsc::unbounded_channel();
         let overview = ArcSwap::default();
-        let known = Arc::new(Known { process, overview, started: SystemTime::now() });
+        let known = Arc::new(Known {
+            process,
+            overview,
+            started: SystemTime::now(),
+            control,
+            served: ArcSwapOption::empty(),
+            token: ArcSwapOption::empty(),
+            changing: Semaphore::new(1),
+            was_decided: AtomicBool::new(false),
+        });
         let of_thread = Arc::clone(&known);
         let handle = thread::Builder::new()
             .name("admin".into())
@@ -78,11 +144,23 @@ impl Admin {
         Ok(Self { commands: Some(commands), handle: Some(handle), known, address: None })
     }
 
-    /// Prepares to answer at this address.
+    /// Prepares to answer as these settings say.
     ///
     /// # Errors
-    /// When it cannot be listened at; then nothing has changed.
-    pub(crate) fn prepare(&self, address: Option<SocketAddr>) -> Result<Move, StartError> {
+    /// When the address cannot be listened at, or there is no token in its file; then nothing has
+    /// changed.
+    pub(crate) fn prepare(&self, settings: &ProcessSettings) -> Result<Prepared, StartError> {
+        let read = |path| {
+            Token::read(path).map_err(|source| {
+                let doing = format!("take the admin token from {}", path.display());
+                StartError { doing, source }
+            })
+        };
+        let token = settings.admin_token.as_deref().map(read).transpose()?;
+        Ok(Prepared { to: self.prepare_move(settings.admin)?, token })
+    }
+
+    fn prepare_move(&self, address: Option<SocketAddr>) -> Result<Move, StartError> {
         match address {
             same if same == self.address => Ok(Move::Stay),
             None => Ok(Move::Close),
@@ -96,10 +174,14 @@ impl Admin {
         }
     }
 
-    /// Moves to an address that was prepared, and shows this from now on.
-    pub(crate) fn change(&mut self, to: Move, overview: Overview) {
+    /// Answers as was prepared, and shows this from now on.
+    pub(crate) fn change(&mut self, prepared: Prepared, overview: Overview, config: &Config) {
+        // What has been decided before stays so, whatever targets there are now.
+        self.known.undecided();
         self.known.overview.store(Arc::new(overview));
-        let (address, command) = match to {
+        self.known.served.store(self.known.serves(config));
+        self.known.token.store(prepared.token.map(Arc::new));
+        let (address, command) = match prepared.to {
             Move::Stay => return,
             Move::Open(address, listener) => (Some(address), Command::Listen(listener)),
             Move::Close => (None, Command::Close),
@@ -111,9 +193,49 @@ impl Admin {
         }
     }
 
+    /// Answers no more.
+    pub(crate) fn close(&mut self) {
+        self.address = None;
+        if let Some(commands) = &self.commands {
+            let _ = commands.send(Command::Close);
+        }
+    }
+
+    /// The version of the configuration that is served; `None` where nothing can write it.
+    pub(crate) fn version(&self) -> Option<String> {
+        self.known.served.load().as_ref().map(|served| served.version.clone())
+    }
+
     /// What is shown.
     pub(crate) fn overview(&self) -> Arc<Overview> {
         self.known.overview.load_full()
+    }
+}
+
+impl Known {
+    fn serves(&self, config: &Config) -> Option<Arc<ServedConfig>> {
+        let describe = self.control.as_ref()?.describe;
+        let version = format!("{:016x}", fnv1a(describe(config, Form::Json).as_bytes()));
+        Some(Arc::new(ServedConfig { config: config.clone(), version, since: SystemTime::now() }))
+    }
+
+    /// The targets whose health is not decided, if that has not been the case for all before.
+    fn undecided(&self) -> Vec<String> {
+        if self.was_decided.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let overview = self.overview.load();
+        let undecided: Vec<String> = overview
+            .listeners
+            .iter()
+            .flat_map(|listener| listener.undecided().map(|name| (listener.address, name)))
+            .map(|(address, name)| format!("{address}: target {name} has not been checked\n"))
+            .collect();
+        // Before the first configuration there is nothing to decide.
+        if undecided.is_empty() && !overview.listeners.is_empty() {
+            self.was_decided.store(true, Ordering::Relaxed);
+        }
+        undecided
     }
 }
 
@@ -127,7 +249,7 @@ impl Drop for Admin {
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(address)?;
+    let listener = TcpListener::bind(address).map_err(|e| needs_to_listen(e, address))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }

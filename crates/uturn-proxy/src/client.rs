@@ -2,9 +2,13 @@
 
 mod accept;
 mod counted;
-mod prefixed;
+mod linger;
 mod serve;
 mod stream;
+mod tunnel;
 mod watched;
 
 pub(crate) use accept::Accepted;
+
+/// Room for the first bytes of a connection: most requests and TLS greetings arrive in one read.
+const FIRST_READ: usize = 4096;

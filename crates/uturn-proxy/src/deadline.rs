@@ -72,7 +72,17 @@ impl Deadlines {
         }
     }
 
-    fn sweep(&self, now: u64) {
+    /// Wakes every task that waits for a deadline, whether or not it is due.
+    pub(crate) fn wake_all(&self) {
+        for state in self.all.borrow().iter().flatten() {
+            if let Some(waker) = state.waker.borrow_mut().take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Notes the time, in ticks, and wakes those whose deadline is due.
+    pub(crate) fn sweep(&self, now: u64) {
         self.now.set(now);
         for state in self.all.borrow().iter().flatten() {
             if state.due.get() <= now
@@ -101,9 +111,14 @@ impl Deadline {
         self.state.due.get() != NEVER
     }
 
+    /// Whether there is a limit and it is exceeded.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.state.due.get() <= self.deadlines.now.get()
+    }
+
     /// Ready once the limit is exceeded.
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Exceeded> {
-        if self.state.due.get() <= self.deadlines.now.get() {
+        if self.is_exceeded() {
             return Poll::Ready(Exceeded);
         }
         let mut waker = self.state.waker.borrow_mut();
@@ -122,6 +137,34 @@ impl Deadline {
         poll_fn(|cx| match future.as_mut().poll(cx) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
             Poll::Pending => self.poll(cx).map(Err),
+        })
+        .await
+    }
+
+    /// Waits for something that makes progress, each time within `idle`. What is there when the
+    /// limit is exceeded counts as progress, so that a worker that was late ends nothing.
+    ///
+    /// # Errors
+    /// When it makes no progress for longer.
+    pub(crate) async fn limit_idle<F: Future>(
+        &self,
+        idle: Duration,
+        progress: impl Fn() -> u64,
+        future: F,
+    ) -> Result<F::Output, Exceeded> {
+        let mut future = pin!(future);
+        let mut seen = progress();
+        self.set(idle);
+        poll_fn(|cx| {
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return Poll::Ready(Ok(output));
+            }
+            let now = progress();
+            if seen != now {
+                seen = now;
+                self.set(idle);
+            }
+            self.poll(cx).map(Err)
         })
         .await
     }
@@ -169,6 +212,26 @@ mod tests {
         assert_eq!(deadline.poll(&cx), Poll::Pending);
         deadlines.sweep(1000);
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn progress_postpones_the_limit_and_waking_alone_does_not() {
+        let deadlines = Rc::new(Deadlines::default());
+        let deadline = deadlines.add();
+        let progress = Cell::new(0);
+        let limited =
+            deadline.limit_idle(TICK * 2, || progress.get(), std::future::pending::<()>());
+        let mut limited = pin!(limited);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(limited.as_mut().poll(&mut cx).is_pending());
+        // Bytes have come, and the worker was late.
+        progress.set(1);
+        deadlines.sweep(3);
+        assert!(limited.as_mut().poll(&mut cx).is_pending());
+        deadlines.sweep(5);
+        assert!(limited.as_mut().poll(&mut cx).is_pending());
+        deadlines.sweep(6);
+        assert_eq!(limited.as_mut().poll(&mut cx), Poll::Ready(Err(Exceeded)));
     }
 
     #[test]

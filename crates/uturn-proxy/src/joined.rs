@@ -1,11 +1,11 @@
-//! A stream that writes short pieces as one.
+//! Short pieces become one.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
 
 /// Pieces that are not longer than this together are written as one.
 const SHORT: usize = 2048;
@@ -32,47 +32,13 @@ pub(crate) fn poll_write<S: AsyncWrite + Unpin>(
     Pin::new(stream).poll_write(cx, &whole[..end])
 }
 
-/// A connection that writes short pieces as one.
-#[derive(Debug)]
-pub(crate) struct Joined(pub(crate) TcpStream);
-
-impl AsyncRead for Joined {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Joined {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        poll_write(&mut self.0, cx, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+/// One piece that begins with the first and ends with the second, which seldom has anything. An
+/// empty one keeps no memory.
+pub(crate) fn join(first: Bytes, second: &[u8]) -> Bytes {
+    match (&*first, second) {
+        ([], []) => Bytes::new(),
+        (_, []) => first,
+        _ => [&first, second].concat().into(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! checks decide something, and when the process stops. Connections keep their targets meanwhile,
 //! since conntrack has them.
 
+mod claim;
 mod conntrack;
 mod endings;
 mod forwarder;
@@ -16,10 +17,10 @@ use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use uturn_lb::config::ListenerSettings;
+use uturn_lb::config::{Config, ListenerSettings, Served};
 use uturn_lb::nft::Forwarded;
 use uturn_model::Protocol;
-use uturn_model::lb::{Listener, ListenerProtocol};
+use uturn_model::lb::{Listener, ListenerProtocol, Scheduler};
 
 use self::forwarder::Forwarder;
 use crate::error::StartError;
@@ -47,23 +48,38 @@ enum Command {
     /// A target is alive or dead.
     Health(Endpoint, bool),
     /// Let nothing new in, and delete the table when what is open has ended or this time is over.
+    /// The second shortens the time of the first.
     Stop(Duration),
+    /// Leave the table as it is, to the process that has replaced it.
+    Leave,
 }
 
 /// Takes the results of health checks.
 #[derive(Clone, Debug)]
 pub(crate) struct HealthReports(Sender<Command>);
 
+/// Ends the time that open connections have.
+#[derive(Clone, Debug)]
+pub(crate) struct Stopper(Sender<Command>);
+
+impl Stopper {
+    /// Stops at once.
+    pub(crate) fn stop(&self) {
+        // The thread may have ended already.
+        let _ = self.0.send(Command::Stop(Duration::ZERO));
+    }
+}
+
 impl Layer4 {
     /// Starts the thread.
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub(crate) fn start(process: Arc<Process>) -> Result<Self, StartError> {
+    pub(crate) fn start(process: Arc<Process>, takes_over: bool) -> Result<Self, StartError> {
         let (commands, receiver) = channel();
         let handle = thread::Builder::new()
             .name("layer 4".into())
-            .spawn(move || Forwarder::new(process).run(&receiver))
+            .spawn(move || Forwarder::new(process).run(&receiver, takes_over))
             .map_err(|source| StartError { doing: "start layer 4".into(), source })?;
         Ok(Self { commands, handle: Some(handle) })
     }
@@ -86,9 +102,27 @@ impl Layer4 {
         answers.recv().map_err(|_| gone(()))?
     }
 
+    /// Waits for the end, after [`Layer4::stop`].
+    pub(crate) fn join(mut self) {
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
+    }
+
+    /// What ends the time of a thread that stops.
+    pub(crate) fn stopper(&self) -> Stopper {
+        Stopper(self.commands.clone())
+    }
+
     /// Where results of health checks go.
     pub(crate) fn health_reports(&self) -> HealthReports {
         HealthReports(self.commands.clone())
+    }
+
+    /// Leaves the table as it is, to another process.
+    pub(crate) fn leave(&self) {
+        // The thread is gone only if it was stopped already.
+        let _ = self.commands.send(Command::Leave);
     }
 
     /// Lets nothing new in. What is open may take this long to end; then the table is deleted.
@@ -122,12 +156,36 @@ impl HealthReports {
     }
 }
 
-/// Whether the kernel forwards a listener's packets, instead of this process its connections. A
-/// PROXY header is data, which the kernel neither reads nor adds.
-pub(crate) fn is_in_kernel(listener: &Listener, settings: &ListenerSettings) -> bool {
+/// The configuration without the listeners that the kernel forwards for.
+pub fn without_forwarded(config: &Config) -> Config {
+    let mut config = config.clone();
+    for Served { load_balancer, listeners, .. } in &mut config.load_balancers {
+        let models = std::mem::take(&mut load_balancer.listeners);
+        let settings = std::mem::take(listeners);
+        let served = models
+            .into_iter()
+            .zip(settings)
+            .filter(|(listener, settings)| !is_in_kernel(listener, settings, true));
+        (load_balancer.listeners, *listeners) = served.unzip();
+    }
+    config
+}
+
+/// Whether packets of a listener are forwarded, instead of this process serving its connections. A
+/// PROXY header is data, which the kernel neither reads nor adds; and it cannot compare how many
+/// connections targets have. `is_ours` says whether this process programs the kernel: what
+/// something else forwards, it forwards by the fewest connections as well.
+pub(crate) fn is_in_kernel(
+    listener: &Listener,
+    settings: &ListenerSettings,
+    is_ours: bool,
+) -> bool {
     match listener.protocol {
         ListenerProtocol::Udp => true,
-        ListenerProtocol::Tcp => settings.proxy_from.is_empty() && settings.proxy_to.is_none(),
+        ListenerProtocol::Tcp => {
+            let compares = listener.profile.scheduler == Scheduler::LeastConnections;
+            settings.proxy_from.is_empty() && settings.proxy_to.is_none() && !(is_ours && compares)
+        }
         ListenerProtocol::TcpSsl | ListenerProtocol::Http | ListenerProtocol::Https => false,
     }
 }

@@ -4,17 +4,32 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use uturn_lb::config::Timeouts;
 
 use crate::deadline::{Deadline, Exceeded};
 
+/// How often a connection whose requests are being answered is to look for its client.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// For how long a busy connection keeps its buffers without a request.
+pub(crate) const BUSY: Duration = Duration::from_secs(1);
+
 /// The phase of a client's connection, with its time limit.
 #[derive(Debug)]
 pub(crate) struct Phase {
     now: Cell<Now>,
+    /// Whether the client has not taken yet all that was to be written to it.
+    is_blocked: Cell<bool>,
+    /// Whether the last request had a body: some of it may not have been read.
+    had_body: Cell<bool>,
+    /// Whether the next request is likely to come soon.
+    is_busy: Cell<bool>,
     /// Requests under way; more than one with HTTP/2 only.
     exchanges: Cell<u32>,
+    /// Whether an answer was given before its request was read to the end.
+    leaves_unread: Cell<bool>,
     /// Whether bytes that arrive between requests begin the next one. With HTTP/2 they may be
     /// frames of the connection's own.
     is_http1: Cell<bool>,
@@ -28,7 +43,7 @@ enum Now {
     Idle,
     /// A request has begun, and its headers are not complete.
     Headers,
-    /// Requests are being answered.
+    /// Requests are being answered. The deadline is the next look for the client.
     Exchange,
     /// The client does not take what is written to it.
     Blocked,
@@ -40,7 +55,11 @@ impl Phase {
         deadline.set(timeouts.header);
         Self {
             now: Cell::new(Now::Headers),
+            is_blocked: Cell::new(false),
+            had_body: Cell::new(false),
+            is_busy: Cell::new(false),
             exchanges: Cell::new(0),
+            leaves_unread: Cell::new(false),
             is_http1: Cell::new(false),
             timeouts: timeouts.clone(),
             deadline,
@@ -62,10 +81,11 @@ impl Phase {
     }
 
     /// Begins an exchange. It lasts until the guard is dropped.
-    pub(crate) fn begin(self: &Rc<Self>) -> ExchangeGuard {
+    pub(crate) fn begin(self: &Rc<Self>, has_body: bool) -> ExchangeGuard {
+        self.had_body.set(has_body);
         self.exchanges.set(self.exchanges.get() + 1);
         self.now.set(Now::Exchange);
-        self.deadline.clear();
+        self.deadline.set(LOOK);
         ExchangeGuard(Rc::clone(self))
     }
 
@@ -79,6 +99,7 @@ impl Phase {
 
     /// The client took bytes, or has no room for more.
     pub(crate) fn wrote(&self, is_blocked: bool) {
+        self.is_blocked.set(is_blocked);
         match (self.now.get(), is_blocked) {
             (Now::Exchange, true) => {
                 self.now.set(Now::Blocked);
@@ -86,15 +107,60 @@ impl Phase {
             }
             (Now::Blocked, false) => {
                 self.now.set(Now::Exchange);
-                self.deadline.clear();
+                self.deadline.set(LOOK);
             }
             _ => {}
         }
     }
 
-    /// Ready once the phase has lasted too long.
+    /// Whether it is time to look for the client: one that only waits for its answer is not
+    /// noticed otherwise when it goes away.
+    pub(crate) fn is_look_due(&self) -> bool {
+        self.now.get() == Now::Exchange && self.deadline.is_exceeded()
+    }
+
+    /// A request is not read to its end.
+    pub(crate) fn leave_unread(&self) {
+        self.leaves_unread.set(true);
+    }
+
+    /// Whether the client may still be sending what is not read any more.
+    pub(crate) fn leaves_unread(&self) -> bool {
+        self.leaves_unread.get()
+    }
+
+    /// Ready once the phase has lasted too long. Wakes the connection when a look is due.
     pub(crate) fn poll_exceeded(&self, cx: &Context<'_>) -> Poll<Exceeded> {
+        if self.is_look_due() {
+            self.deadline.set(LOOK);
+        }
         self.deadline.poll(cx)
+    }
+
+    /// Whether the next request is likely to come within [`BUSY`].
+    pub(crate) fn set_busy(&self, is_busy: bool) {
+        self.is_busy.set(is_busy);
+    }
+
+    /// Whether what serves requests is needed no more for now: everything that was read is
+    /// answered, every answer is written, and the next request is not likely to come soon.
+    pub(crate) fn may_rest(&self) -> bool {
+        self.is_idle() && !self.is_busy.get()
+    }
+
+    /// Ends a busy time, if that is all that was exceeded. A request may still come.
+    pub(crate) fn end_busy(&self) -> bool {
+        let rest = self.timeouts.idle.saturating_sub(BUSY);
+        let is_over = self.now.get() == Now::Idle && self.is_busy.replace(false);
+        if is_over && !rest.is_zero() {
+            self.deadline.set(rest);
+            return true;
+        }
+        false
+    }
+
+    fn is_idle(&self) -> bool {
+        self.now.get() == Now::Idle && !self.is_blocked.get() && !self.had_body.get()
     }
 
     /// Whether the client has begun a request without completing its headers.
@@ -113,7 +179,51 @@ impl Drop for ExchangeGuard {
         phase.exchanges.set(phase.exchanges.get() - 1);
         if phase.exchanges.get() == 0 {
             phase.now.set(Now::Idle);
-            phase.deadline.set(phase.timeouts.idle);
+            let idle = phase.timeouts.idle;
+            phase.deadline.set(if phase.is_busy.get() { idle.min(BUSY) } else { idle });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::deadline::{Deadlines, TICK};
+
+    #[test]
+    fn a_busy_connection_rests_when_its_busy_time_is_over_and_ends_after_its_idle_time() {
+        let deadlines = Rc::new(Deadlines::default());
+        let timeouts = Timeouts { idle: BUSY * 3, ..Timeouts::default() };
+        let phase = Rc::new(Phase::new(&timeouts, deadlines.add()));
+        let cx = Context::from_waker(Waker::noop());
+        let ticks = |time: Duration| (time.as_millis() / TICK.as_millis()) as u64 + 1;
+        phase.set_http1();
+        drop(phase.begin(false));
+        assert!(phase.may_rest(), "nothing says that another request comes soon");
+        phase.read();
+        phase.set_busy(true);
+        assert!(!phase.may_rest(), "a request has begun");
+        drop(phase.begin(false));
+        assert!(!phase.may_rest());
+        deadlines.sweep(ticks(BUSY));
+        assert!(phase.poll_exceeded(&cx).is_ready() && phase.end_busy());
+        assert!(phase.may_rest() && phase.poll_exceeded(&cx).is_pending());
+        deadlines.sweep(ticks(BUSY) + ticks(BUSY * 2));
+        assert!(phase.poll_exceeded(&cx).is_ready() && !phase.end_busy());
+    }
+
+    #[test]
+    fn a_connection_does_not_rest_while_something_may_be_unread_or_unwritten() {
+        let deadlines = Rc::new(Deadlines::default());
+        let phase = Rc::new(Phase::new(&Timeouts::default(), deadlines.add()));
+        drop(phase.begin(true));
+        assert!(!phase.may_rest(), "the request had a body");
+        drop(phase.begin(false));
+        phase.wrote(true);
+        assert!(!phase.may_rest(), "the answer is not written");
+        phase.wrote(false);
+        assert!(phase.may_rest());
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Process {
     pub(crate) is_draining: AtomicBool,
     /// Changes of the configuration that succeeded, and that failed.
     pub(crate) reloads: [AtomicU64; 2],
+    /// Whether the latest change failed.
+    pub(crate) has_failed_reload: AtomicBool,
 }
 
 impl Process {
@@ -53,7 +55,14 @@ impl Process {
             access_log,
             is_draining: AtomicBool::new(false),
             reloads: Default::default(),
+            has_failed_reload: AtomicBool::new(false),
         }
+    }
+
+    /// Counts a change of the configuration.
+    pub(crate) fn count_reload(&self, succeeded: bool) {
+        self.reloads[usize::from(!succeeded)].fetch_add(1, Ordering::Relaxed);
+        self.has_failed_reload.store(!succeeded, Ordering::Relaxed);
     }
 
     /// Reports a change.

@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use thiserror::Error;
 
 use crate::deadline::Deadline;
+use crate::phase::Phase;
 
 /// How many bytes of a body are kept so that the request can be sent again.
 const KEPT_AT_MOST: usize = 64 * 1024;
@@ -58,12 +59,16 @@ struct Source {
     /// Whether a part was read that is not kept any more.
     is_lost: bool,
     received: Rc<Cell<u64>>,
+    /// Of the client's connection.
+    phase: Rc<Phase>,
     limit: u64,
     /// For the answer; a part of the body postpones it.
     deadline: Rc<Deadline>,
     silence: Duration,
     /// Whether the client is to send the next part.
     waits_for_client: bool,
+    /// Whether all of it was read.
+    is_read: bool,
     failed: Option<BodyError>,
 }
 
@@ -75,6 +80,8 @@ pub(crate) struct BodyLimits {
     pub(crate) deadline: Rc<Deadline>,
     /// Counts its bytes.
     pub(crate) received: Rc<Cell<u64>>,
+    /// Learns if the body is not read to its end.
+    pub(crate) phase: Rc<Phase>,
 }
 
 impl RequestBody {
@@ -94,13 +101,20 @@ impl RequestBody {
             keeps: true,
             is_lost: false,
             received: limits.received,
+            phase: limits.phase,
             limit: limits.bytes.unwrap_or(u64::MAX),
             deadline: limits.deadline,
             silence: limits.silence,
             waits_for_client: false,
+            is_read: false,
             failed: None,
         };
         Self { source: Some(Rc::new(RefCell::new(source))), ..Self::none() }
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_none(&self) -> bool {
+        self.source.is_none()
     }
 
     /// The same body for another attempt.
@@ -133,7 +147,10 @@ impl Source {
         self.waits_for_client = polled.is_pending();
         let polled = match polled {
             Poll::Pending => return Poll::Pending,
-            Poll::Ready(None) => None,
+            Poll::Ready(None) => {
+                self.is_read = true;
+                None
+            }
             Poll::Ready(Some(Err(_))) => Some(Err(BodyError::Broken)),
             Poll::Ready(Some(Ok(frame))) => Some(self.receive(frame)),
         };
@@ -164,6 +181,14 @@ impl Source {
             self.kept = Vec::new();
         }
         Ok(frame)
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if !self.is_read && !self.incoming.is_end_stream() {
+            self.phase.leave_unread();
+        }
     }
 }
 

@@ -1,23 +1,111 @@
 //! What the person or program that runs the load balancer asks of it while it runs.
 
+use std::fs;
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
+use tokio::sync::oneshot;
 
 use crate::error::StartError;
 
 /// A request to the running load balancer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Request {
-    /// Read the configuration again: SIGHUP.
-    Reload,
+    /// Read the configuration again: SIGHUP, or the admin address, which waits for the outcome.
+    Reload(Option<Answer>),
+    /// Serve a configuration that came to the admin address.
+    Replace(Replacement),
+    /// Files that are watched have changed.
+    Changed(Changed),
     /// Accept nothing more, and stop when what is open has ended: SIGTERM or SIGINT.
     Drain,
+    /// The same, but leave to another process what the kernel forwards: SIGUSR2.
+    HandOver,
     /// Stop at once: a second SIGTERM or SIGINT, or the end of standard input.
     Stop,
+}
+
+/// What has changed among the files that are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// The configuration.
+    Config,
+    /// Files that it names: certificates, keys, the admin token.
+    Named,
+}
+
+/// A configuration that came to the admin address.
+#[derive(Debug)]
+pub struct Replacement {
+    /// The documents.
+    pub text: String,
+    /// The versions that it may replace; `None` for any.
+    pub replaces: Option<Vec<String>>,
+    /// Takes the outcome.
+    pub answer: Answer,
+}
+
+/// Takes the outcome of a change of the configuration.
+#[derive(Debug)]
+pub struct Answer(oneshot::Sender<Result<(), Refusal>>);
+
+/// Why the configuration has not changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is wrong; a message for each fault.
+    Faults(Vec<String>),
+    /// It cannot be served here.
+    NotServed(String),
+    /// Another version is served than the one that it was to replace.
+    Outdated,
+}
+
+impl Answer {
+    pub(crate) fn new() -> (Self, oneshot::Receiver<Result<(), Refusal>>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self(sender), receiver)
+    }
+
+    /// Gives the outcome.
+    pub fn give(self, outcome: Result<(), Refusal>) {
+        // A client that is gone has no use for it.
+        let _ = self.0.send(outcome);
+    }
+}
+
+/// The requests to the running load balancer, in the order in which they come.
+#[derive(Debug)]
+pub struct Requests {
+    sender: Sender<Request>,
+    receiver: Receiver<Request>,
+}
+
+impl Requests {
+    /// Waits for the next request.
+    ///
+    /// # Errors
+    /// Never while this is there, because it could send one itself.
+    pub fn recv(&self) -> Result<Request, RecvError> {
+        self.receiver.recv()
+    }
+
+    /// Waits for the next request, and no longer than this.
+    ///
+    /// # Errors
+    /// When none comes in time.
+    pub fn recv_timeout(&self, limit: Duration) -> Result<Request, RecvTimeoutError> {
+        self.receiver.recv_timeout(limit)
+    }
+
+    /// What other sources of requests send theirs with.
+    pub fn sender(&self) -> Sender<Request> {
+        self.sender.clone()
+    }
 }
 
 /// Listens for requests. With `until_stdin_closes`, the end of standard input is one: the process
@@ -25,9 +113,9 @@ pub enum Request {
 ///
 /// # Errors
 /// When signals cannot be listened for.
-pub fn requests(until_stdin_closes: bool) -> Result<Receiver<Request>, StartError> {
+pub fn requests(until_stdin_closes: bool) -> Result<Requests, StartError> {
     let (sender, receiver) = channel();
-    let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]);
+    let signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR2]);
     let signals =
         signals.map_err(|source| StartError { doing: "listen for signals".into(), source })?;
     if until_stdin_closes {
@@ -37,19 +125,40 @@ pub fn requests(until_stdin_closes: bool) -> Result<Receiver<Request>, StartErro
             let _ = sender.send(Request::Stop);
         });
     }
-    thread::spawn(move || forward(signals, &sender));
-    Ok(receiver)
+    let of_signals = sender.clone();
+    thread::spawn(move || forward(signals, &of_signals));
+    Ok(Requests { sender, receiver })
+}
+
+/// Asks another load balancer to leave everything to this one.
+///
+/// # Errors
+/// When there is no such process, or it runs another program.
+pub fn take_over(process: u32) -> Result<(), StartError> {
+    let program = |process: &str| fs::read_to_string(format!("/proc/{process}/comm"));
+    let asked = || {
+        if program(&process.to_string())? != program("self")? {
+            return Err(io::Error::other("it is not this program"));
+        }
+        let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+        let process = process.ok_or(io::ErrorKind::NotFound)?;
+        Ok(kill_process(process, Signal::USR2)?)
+    };
+    asked()
+        .map_err(|source| StartError { doing: format!("take over from process {process}"), source })
 }
 
 fn forward(mut signals: Signals, sender: &Sender<Request>) {
     let mut is_draining = false;
     for signal in signals.forever() {
         let request = match signal {
-            SIGHUP => Request::Reload,
+            SIGHUP => Request::Reload(None),
             _ if is_draining => Request::Stop,
-            _ => Request::Drain,
+            _ => {
+                is_draining = true;
+                if signal == SIGUSR2 { Request::HandOver } else { Request::Drain }
+            }
         };
-        is_draining |= request == Request::Drain;
         if sender.send(request).is_err() {
             return;
         }

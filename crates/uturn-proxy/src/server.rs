@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::mpsc;
@@ -18,17 +18,41 @@ use uturn_model::network::SecurityRule;
 use uturn_model::{LoadBalancer, Text};
 
 use crate::access_log::{self, AccessLog};
-use crate::admin::{Admin, Overview, ShownListener};
+use crate::admin::{Admin, Control, Overview, ShownListener};
+use crate::capability::needs_to_listen;
 use crate::error::StartError;
 use crate::l4::{self, Layer4};
+use crate::peer;
 use crate::probe::{self, Probed, Prober};
 use crate::process::{Detail, Observer, Process};
 use crate::state::{Listener, Slot};
 use crate::tls;
+use crate::upstream;
 use crate::worker_thread::{self, Command};
 
 /// Connections that the kernel completes before they are accepted.
 const BACKLOG: i32 = 4096;
+
+/// How a load balancer is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which events its observer takes.
+    pub detail: Detail,
+    /// Whether it programs the kernel with TCP and UDP listeners. Without that, their targets are
+    /// probed, and no more.
+    pub layer_4: bool,
+    /// Whether it takes over from another process, whose table then stays in the kernel until this
+    /// one has listeners for it.
+    pub takes_over: bool,
+    /// What the admin address needs to show the configuration and to have it changed.
+    pub control: Option<Control>,
+}
+
+impl Options {
+    fn new(detail: Detail, layer_4: bool) -> Self {
+        Self { detail, layer_4, takes_over: false, control: None }
+    }
+}
 
 /// A load balancer that serves.
 #[derive(Debug)]
@@ -40,6 +64,26 @@ pub struct Server {
     admin: Admin,
     /// `None` where something else forwards layer 4.
     layer_4: Option<Layer4>,
+}
+
+/// Ends the time that open connections have while a [`Server`] stops.
+#[derive(Clone, Debug)]
+pub struct Stopper {
+    workers: Vec<mpsc::UnboundedSender<Command>>,
+    layer_4: Option<l4::Stopper>,
+}
+
+impl Stopper {
+    /// Cuts what is open.
+    pub fn stop(&self) {
+        for worker in &self.workers {
+            // A worker that is gone has nothing open.
+            let _ = worker.send(Command::Stop(Duration::ZERO));
+        }
+        if let Some(layer_4) = &self.layer_4 {
+            layer_4.stop();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -62,7 +106,7 @@ impl Server {
     /// # Errors
     /// When a listener cannot listen, or probes cannot be sent; then nothing is served.
     pub fn start(config: &Config, observer: Observer, detail: Detail) -> Result<Self, StartError> {
-        Self::start_with(config, observer, detail, true)
+        Self::start_with(config, observer, Options::new(detail, true))
     }
 
     /// The same, but for what the kernel forwards: the targets of TCP and UDP listeners are probed,
@@ -75,25 +119,30 @@ impl Server {
         observer: Observer,
         detail: Detail,
     ) -> Result<Self, StartError> {
-        Self::start_with(config, observer, detail, false)
+        Self::start_with(config, observer, Options::new(detail, false))
     }
 
-    fn start_with(
+    /// Starts to serve with these options.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_with(
         config: &Config,
         observer: Observer,
-        detail: Detail,
-        with_layer_4: bool,
+        options: Options,
     ) -> Result<Self, StartError> {
+        let Options { detail, layer_4: with_layer_4, takes_over, control } = options;
         let most = config.process.connections;
         let process = Arc::new(Process::new(observer, detail, most, AccessLog::start()?));
         let prober = Prober::start(Arc::clone(&process))?;
-        let layer_4 = with_layer_4.then(|| Layer4::start(Arc::clone(&process))).transpose()?;
+        let layer_4 =
+            with_layer_4.then(|| Layer4::start(Arc::clone(&process), takes_over)).transpose()?;
         let mut server = Self {
             workers: Vec::new(),
             prober,
             listeners: HashMap::new(),
             process: Arc::clone(&process),
-            admin: Admin::start(Arc::clone(&process))?,
+            admin: Admin::start(Arc::clone(&process), control)?,
             layer_4,
         };
         let count = config.process.workers.unwrap_or_else(cores);
@@ -101,7 +150,7 @@ impl Server {
             server.workers.push(Thread::start(number, Arc::clone(&process))?);
         }
         server.serve(config)?;
-        process.report_change(&Event::Ready { listeners: listening(config) });
+        process.report_change(&Event::Ready { listeners: listening(config, with_layer_4) });
         Ok(server)
     }
 
@@ -112,13 +161,34 @@ impl Server {
     /// When a new listener cannot listen, or probes cannot be sent; then nothing changes.
     pub fn reload(&mut self, config: &Config) -> Result<(), StartError> {
         let served = self.serve(config);
-        self.process.reloads[usize::from(served.is_err())].fetch_add(1, Ordering::Relaxed);
+        self.process.count_reload(served.is_ok());
         served
+    }
+
+    /// Counts a reload that failed before there was a configuration to serve.
+    pub fn count_failed_reload(&self) {
+        self.process.count_reload(false);
+    }
+
+    /// The version of the configuration that is served; `None` without a [`Control`].
+    pub fn version(&self) -> Option<String> {
+        self.admin.version()
+    }
+
+    /// Whether every worker follows commands within this time.
+    pub fn is_responsive(&self, limit: Duration) -> bool {
+        let (answer, answers) = std::sync::mpsc::channel();
+        for worker in &self.workers {
+            worker.tell(Command::Answer(answer.clone()));
+        }
+        let end = Instant::now() + limit;
+        let wait = |_| answers.recv_timeout(end.saturating_duration_since(Instant::now()));
+        self.workers.iter().map(wait).all(|answer| answer.is_ok())
     }
 
     fn serve(&mut self, config: &Config) -> Result<(), StartError> {
         let access_log = open_access_log(config)?;
-        let admin = self.admin.prepare(config.process.admin)?;
+        let admin = self.admin.prepare(&config.process)?;
         let mut changes = Vec::new();
         let mut probes = Vec::new();
         let mut forwarded = Vec::new();
@@ -128,7 +198,8 @@ impl Server {
             for (listener, settings) in load_balancer.listeners.iter().zip(settings) {
                 let address = SocketAddr::new(load_balancer.vip, listener.port.number());
                 let security = security_rules(config, load_balancer);
-                if l4::is_in_kernel(listener, settings) {
+                let is_forwarded = l4::is_in_kernel(listener, settings, self.layer_4.is_some());
+                if is_forwarded {
                     forwarded.push(Forwarded {
                         vip: load_balancer.vip,
                         listener: listener.clone(),
@@ -142,6 +213,9 @@ impl Server {
                         let doing = format!("listen on {address} of {}", load_balancer.name);
                         StartError { doing, source }
                     })?;
+                if !is_forwarded {
+                    upstream::check_source(address, listener)?;
+                }
                 probe::check_source(address, listener)?;
                 let name = load_balancer.name.clone();
                 probes.push((name, address, listener.clone(), settings.clone()));
@@ -155,7 +229,7 @@ impl Server {
         let previous = self.admin.overview();
         let mut overview = Overview::default();
         let probed = probes.into_iter().map(|(name, address, listener, settings)| {
-            let is_in_kernel = l4::is_in_kernel(&listener, &settings);
+            let is_in_kernel = l4::is_in_kernel(&listener, &settings, self.layer_4.is_some());
             let slot = self.listeners.get(&address).filter(|_| !is_in_kernel).map(Arc::clone);
             let layer_4 = self.layer_4.as_ref().filter(|_| is_in_kernel);
             let layer_4 = layer_4.map(Layer4::health_reports);
@@ -166,8 +240,18 @@ impl Server {
         });
         self.prober.probe(probed.collect());
         self.process.access_log.switch(access_log);
-        self.admin.change(admin, overview);
+        self.admin.change(admin, overview, config);
         Ok(())
+    }
+
+    /// Stops as [`Server::stop`] does, but for what another process has taken over: what the kernel
+    /// forwards stays, and the admin address is free at once.
+    pub fn hand_over(mut self, drain: Duration) {
+        if let Some(layer_4) = self.layer_4.take() {
+            layer_4.leave();
+        }
+        self.admin.close();
+        self.stop(drain);
     }
 
     /// Stops: nothing is accepted any more, and what is open may take this long to end.
@@ -182,7 +266,18 @@ impl Server {
         for worker in &mut self.workers {
             worker.join();
         }
+        if let Some(layer_4) = self.layer_4.take() {
+            layer_4.join();
+        }
         self.process.access_log.stop();
+    }
+
+    /// What makes [`Server::stop`] end at once.
+    pub fn stopper(&self) -> Stopper {
+        Stopper {
+            workers: self.workers.iter().map(|worker| worker.commands.clone()).collect(),
+            layer_4: self.layer_4.as_ref().map(Layer4::stopper),
+        }
     }
 
     fn change(
@@ -192,7 +287,7 @@ impl Server {
         settings: &ListenerSettings,
         security: Option<Vec<SecurityRule>>,
     ) -> io::Result<Option<Change>> {
-        if l4::is_in_kernel(listener, settings) {
+        if l4::is_in_kernel(listener, settings, self.layer_4.is_some()) {
             return Ok(None);
         }
         let speaks_http2 = settings.http2 && listener.protocol == ListenerProtocol::Https;
@@ -272,25 +367,31 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A socket that others may share its address with: each worker has one.
+/// A socket that others may share its address with: each worker has one. The machine need not have
+/// the address yet: of a pair of load balancers, only the active one has it.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
+    match address {
+        SocketAddr::V4(_) => socket.set_freebind_v4(true)?,
+        SocketAddr::V6(_) => socket.set_freebind_v6(true)?,
+    }
     socket.set_nonblocking(true)?;
-    // Accepted connections take it over, which saves a call for each.
+    // Accepted connections take both over, which saves calls for each.
     socket.set_tcp_nodelay(true)?;
-    socket.bind(&address.into())?;
+    peer::set_keepalive(&socket)?;
+    socket.bind(&address.into()).map_err(|error| needs_to_listen(error, address))?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
 
 /// The addresses that the process listens on.
-fn listening(config: &Config) -> Vec<SocketAddr> {
+fn listening(config: &Config, with_layer_4: bool) -> Vec<SocketAddr> {
     let mut addresses = Vec::new();
     for Served { load_balancer, listeners, derived: _ } in &config.load_balancers {
         for (listener, settings) in load_balancer.listeners.iter().zip(listeners) {
-            if !l4::is_in_kernel(listener, settings) {
+            if !l4::is_in_kernel(listener, settings, with_layer_4) {
                 addresses.push(SocketAddr::new(load_balancer.vip, listener.port.number()));
             }
         }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use crate::deadline::Deadlines;
 use crate::process::Process;
@@ -18,7 +18,7 @@ pub(crate) struct Worker {
     pub(crate) process: Arc<Process>,
     pub(crate) pool: Pool,
     pub(crate) deadlines: Rc<Deadlines>,
-    drain: watch::Sender<bool>,
+    is_draining: Cell<bool>,
     open: Cell<usize>,
     closed: Notify,
 }
@@ -30,24 +30,27 @@ impl Worker {
             process,
             pool: Pool::default(),
             deadlines: Rc::default(),
-            drain: watch::Sender::new(false),
+            is_draining: Cell::new(false),
             open: Cell::new(0),
             closed: Notify::new(),
         }
     }
 
-    /// Ready when connections are to end after the request that they are at.
-    pub(crate) fn drained(&self) -> impl Future<Output = ()> + 'static {
-        let mut drain = self.drain.subscribe();
-        async move {
-            // The sender lives as long as the worker.
-            let _ = drain.wait_for(|is_draining| *is_draining).await;
-        }
+    /// Whether connections are to end after the request that they are at. When that changes, the
+    /// tasks of all connections are woken that wait for one of [`Self::deadlines`].
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining.get()
     }
 
     /// Lets connections end after the request that they are at, and waits until all have.
     pub(crate) async fn end_connections(&self) {
-        self.drain.send_replace(true);
+        self.is_draining.set(true);
+        self.deadlines.wake_all();
+        self.all_closed().await;
+    }
+
+    /// Waits until no connection is open.
+    pub(crate) async fn all_closed(&self) {
         while self.open.get() > 0 {
             self.closed.notified().await;
         }

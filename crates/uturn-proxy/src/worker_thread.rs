@@ -5,11 +5,13 @@
 //! serving takes no lock.
 
 use std::collections::HashMap;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_local};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::client::Accepted;
 use crate::metrics::Refusal;
@@ -28,6 +30,9 @@ use crate::worker::Worker;
 /// How long to wait when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(10);
 
+/// How long clients may take to send a first request when the process stops.
+const FIRST_REQUEST: Duration = Duration::from_millis(250);
+
 /// What a worker is told to do.
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -35,7 +40,10 @@ pub(crate) enum Command {
     Listen(StdListener, Arc<Slot>),
     /// Accept no more connections of the listener at this address.
     Close(SocketAddr),
-    /// Accept no more connections, and end those that are open within this time.
+    /// Answer, to show that commands are followed.
+    Answer(Sender<()>),
+    /// Accept no more connections, and end those that are open within this time. The second ends
+    /// them at once.
     Stop(Duration),
 }
 
@@ -70,6 +78,10 @@ pub(crate) fn run(
                         accepting.stop(&worker).await;
                     }
                 }
+                Command::Answer(answer) => {
+                    // The server has waited long enough if it does not listen any more.
+                    let _ = answer.send(());
+                }
                 Command::Stop(limit) => {
                     drain = limit;
                     break;
@@ -79,10 +91,32 @@ pub(crate) fn run(
         for (_, accepting) in listeners {
             accepting.stop(&worker).await;
         }
+        let end = Instant::now() + drain;
+        let mut ended = pin!(async {
+            // Clients that were accepted last have had no time yet to send a request.
+            let _ = timeout(FIRST_REQUEST.min(drain), worker.all_closed()).await;
+            worker.end_connections().await;
+        });
         // Whatever is still open after that is cut with the runtime.
-        let _ = timeout(drain, worker.end_connections()).await;
+        let mut stopped = pin!(another_stop(&mut commands));
+        let either = poll_fn(|cx| match ended.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => stopped.as_mut().poll(cx),
+        });
+        let _ = timeout_at(end, either).await;
     });
     Ok(())
+}
+
+/// Ready when a worker that stops is told to stop at once.
+async fn another_stop(commands: &mut mpsc::UnboundedReceiver<Command>) {
+    while let Some(command) = commands.recv().await {
+        if matches!(command, Command::Stop(_)) {
+            return;
+        }
+    }
+    // No command can come any more.
+    pending::<()>().await;
 }
 
 /// A listener's socket, and the task that accepts its connections.

@@ -4,25 +4,20 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use uturn_lb::cloud::tke::profile::clb;
 use uturn_lb::config::Config;
 use uturn_lb::event::{Event, ProbeResult};
-use uturn_model::ingress::PathKind;
-use uturn_model::lb::{
-    HealthCheck, Listener, ListenerProtocol, PassiveCheck, ProbeSource, Rule, Scope, Source,
-    Target, TargetKind,
-};
-use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
+use uturn_model::lb::{HealthCheck, ListenerProtocol, PassiveCheck, ProbeSource};
 use uturn_proxy::{Detail, Observer, Server};
 
-mod tls_client;
+mod common;
+
+use common::{load_balancer, rule};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
@@ -52,28 +47,12 @@ impl Balancer {
         health_check: Option<HealthCheck>,
         passive_check: Option<PassiveCheck>,
     ) -> Self {
-        static NEXT: AtomicU16 = AtomicU16::new(1);
-        // The whole of 127.0.0.0/8 is this machine: every process has ports of its own there.
-        let [_, high, middle, low] = std::process::id().to_be_bytes();
-        let vip = IpAddr::V4(Ipv4Addr::new(127, 64 | high, middle, low));
-        let port = 20000 + NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut profile = clb(protocol.layer());
-        profile.source = Source::Replaced("127.0.0.1/32".parse().unwrap());
-        profile.avoids_client = false;
-        profile.health_check = health_check;
-        profile.passive_check = passive_check;
-        let load_balancer = LoadBalancer {
-            name: "lb".into(),
-            vip,
-            scope: Scope::Private,
-            security_groups: Vec::new(),
-            listeners: vec![Listener {
-                port: Port::new(port).unwrap(),
-                protocol,
-                profile,
-                rules: vec![rule("/", targets), rule("/none", &[])],
-            }],
-        };
+        let host = Some("*.example.com");
+        let rules = vec![rule(host, "/", targets), rule(host, "/none", &[])];
+        let mut load_balancer = load_balancer(protocol, rules);
+        let profile = &mut load_balancer.listeners[0].profile;
+        (profile.health_check, profile.passive_check) = (health_check, passive_check);
+        let address = common::address(&load_balancer);
         let (sender, events) = channel();
         let sender = Mutex::new(sender);
         let observer: Observer = Arc::new(move |event: &Event| {
@@ -81,7 +60,6 @@ impl Balancer {
         });
         let config = Config::plain(vec![load_balancer]);
         let server = Server::start(&config, observer, Detail::Connections).unwrap();
-        let address = SocketAddr::new(vip, port);
         assert_eq!(events.recv().unwrap(), Event::Ready { listeners: vec![address] });
         Self { address, events, server: Some(server) }
     }
@@ -98,7 +76,7 @@ impl Balancer {
 
     /// The same under TLS; what comes back is whole, or an error.
     fn send_tls(&self, bytes: &str) -> io::Result<String> {
-        let mut stream = tls_client::connect(TcpStream::connect(self.address).unwrap());
+        let mut stream = common::tls::connect(TcpStream::connect(self.address).unwrap());
         stream.write_all(bytes.as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
@@ -113,23 +91,6 @@ impl Balancer {
 impl Drop for Balancer {
     fn drop(&mut self) {
         self.server.take().unwrap().stop(Duration::ZERO);
-    }
-}
-
-fn rule(path: &str, targets: &[SocketAddr]) -> Rule {
-    let name = NamespacedName::new("shop", "front").unwrap();
-    let target = |address: &SocketAddr| Target {
-        address: *address,
-        weight: 10,
-        kind: TargetKind::NodePort("n1".parse().unwrap()),
-    };
-    Rule {
-        host: Some("*.example.com".into()),
-        path: Some((path.into(), PathKind::Prefix)),
-        service: name.clone(),
-        owner: ObjectRef::namespaced(ObjectKind::Ingress, &name),
-        targets: targets.iter().map(target).collect(),
-        redirect: None,
     }
 }
 
@@ -158,7 +119,7 @@ fn target(until: &'static str, answer: &'static str) -> (SocketAddr, Receiver<St
 }
 
 /// An address where no process listens.
-fn unused_address() -> SocketAddr {
+fn closed_address() -> SocketAddr {
     "127.0.0.1:1".parse().unwrap()
 }
 
@@ -219,7 +180,7 @@ fn a_word_in_between_is_passed_on() {
 #[test]
 fn the_next_target_is_tried_and_turns_go_on() {
     let (good, _read) = target("\r\n\r\n", OK);
-    let balancer = Balancer::start(&[unused_address(), good]);
+    let balancer = Balancer::start(&[closed_address(), good]);
     for turn in 0..4 {
         assert!(balancer.get("/").starts_with("HTTP/1.1 200 "), "turn {turn}");
     }
@@ -233,7 +194,7 @@ fn what_cannot_be_served_has_a_status() {
     let (silent, _read) = target("\r\n\r\n", "");
     for (targets, request, status) in [
         (
-            vec![unused_address(), unused_address()],
+            vec![closed_address(), closed_address()],
             "GET / HTTP/1.1\r\nHost: a.example.com\r\n\r\n",
             "502",
         ),
@@ -292,7 +253,7 @@ fn bytes_under_tls_are_passed_on() {
     let mut stream = TcpStream::connect(balancer.address).unwrap();
     stream.write_all(b"any question?").unwrap();
     assert!(stream.read(&mut [0; 64]).is_err(), "who does not speak TLS is cut off");
-    let balancer = Balancer::with(&[unused_address(), address], ListenerProtocol::TcpSsl, None);
+    let balancer = Balancer::with(&[closed_address(), address], ListenerProtocol::TcpSsl, None);
     assert!(balancer.send_tls("any question?").is_err(), "no second target is tried");
 }
 
@@ -306,7 +267,7 @@ fn a_target_that_does_not_answer_probes_is_not_picked() {
         rise: 2,
         fall: 2,
     };
-    let balancer = Balancer::with(&[unused_address(), good], ListenerProtocol::Http, Some(check));
+    let balancer = Balancer::with(&[closed_address(), good], ListenerProtocol::Http, Some(check));
     let mut states: Vec<_> = balancer
         .events
         .iter()
@@ -319,7 +280,7 @@ fn a_target_that_does_not_answer_probes_is_not_picked() {
     states.sort_by_key(|(_, alive, _)| *alive);
     assert_eq!(
         states,
-        [(unused_address(), false, ProbeResult::Refused), (good, true, ProbeResult::Answered)]
+        [(closed_address(), false, ProbeResult::Refused), (good, true, ProbeResult::Answered)]
     );
     for _ in 0..4 {
         assert!(balancer.get("/").starts_with("HTTP/1.1 200 "));
@@ -333,13 +294,13 @@ fn a_target_that_fails_too_often_is_not_picked() {
     let (good, _read) = target("\r\n\r\n", OK);
     let check = PassiveCheck { failures: 2, rest: Duration::from_secs(3600) };
     let balancer =
-        Balancer::with_checks(&[unused_address(), good], ListenerProtocol::Http, None, Some(check));
+        Balancer::with_checks(&[closed_address(), good], ListenerProtocol::Http, None, Some(check));
     for _ in 0..12 {
         assert!(balancer.get("/").starts_with("HTTP/1.1 200 "));
     }
     let events: Vec<Event> = balancer.events.try_iter().collect();
     let refused = events.iter().filter(|event| matches!(event, Event::Refused { .. })).count();
     assert_eq!(refused, 2, "{events:?}");
-    let rests = Event::Resting { listener: balancer.address, target: unused_address() };
+    let rests = Event::Resting { listener: balancer.address, target: closed_address() };
     assert_eq!(events.iter().filter(|event| **event == rests).count(), 1, "{events:?}");
 }

@@ -152,6 +152,9 @@ fn about(served: &Served) -> String {
 
 fn process(settings: &ProcessSettings) -> String {
     let admin = match settings.admin {
+        Some(address) if settings.admin_token.is_some() => {
+            format!("admin on {address}, which takes changes with a token")
+        }
         Some(address) => format!("admin on {address}"),
         None => "no admin address".to_owned(),
     };

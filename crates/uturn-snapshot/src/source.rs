@@ -3,6 +3,7 @@
 mod layout;
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -85,6 +86,9 @@ impl Gathering {
             Ok(entries) => entries,
             Err(error) => return self.fault(folder, &error),
         };
+        // Kubernetes keeps the files of a mounted ConfigMap in folders such as `..data`, to which
+        // links beside them lead.
+        entries.retain(|path| !path.file_name().is_some_and(starts_with_dots));
         entries.sort();
         self.beside.look_at(folder);
         self.depth += 1;
@@ -170,6 +174,10 @@ fn read(file: &mut dyn Read, size: usize) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("larger than 4 GiB"));
     }
     Ok(bytes)
+}
+
+fn starts_with_dots(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"..")
 }
 
 fn is_manifest(path: &Path) -> bool {

@@ -2,15 +2,18 @@
 //!
 //! **Owns** how a test says that it cannot run on this machine ([`skip`]), how it runs real
 //! tools in a network namespace of its own ([`in_a_namespace`]), the network and the nodes of
-//! small clusters ([`manifests`]), and what benchmarks print their figures beside
-//! ([`yardstick`]). **Refuses** everything
-//! that only one crate's tests need, and to be more than a dev-dependency (but of
-//! `uturn-conformance`, which is nothing but a test).
+//! small clusters ([`manifests`]), what benchmarks print their figures beside
+//! ([`yardstick`]), and with the feature `tls` a client that takes every certificate (`tls`).
+//! **Refuses** everything that only one crate's tests need, and to be more than a dev-dependency
+//! (but of `uturn-conformance` and `uturn-bench`, which are nothing but tests, and of `uturn-lab`,
+//! whose clients are tests too).
 //! **Start reading** below; `xtask/src/test.rs` has the other end.
 
 #![expect(clippy::print_stdout, reason = "a test reports to the person who runs it")]
 
 pub mod manifests;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 use std::fmt::{self, Display};
 use std::fs::OpenOptions;
@@ -46,6 +49,12 @@ pub enum Requirement {
     CoreDns,
     /// nginx.
     Nginx,
+    /// keepalived, and curl, by which it asks whether a load balancer is well.
+    Keepalived,
+    /// conntrackd.
+    Conntrackd,
+    /// BIRD.
+    Bird,
     /// Chromium.
     Browser,
     /// A build folder that users other than root can read.
@@ -53,7 +62,7 @@ pub enum Requirement {
 }
 
 impl Requirement {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 13] = [
         Self::Kernel,
         Self::Nft,
         Self::Ipset,
@@ -62,6 +71,9 @@ impl Requirement {
         Self::Machine,
         Self::CoreDns,
         Self::Nginx,
+        Self::Keepalived,
+        Self::Conntrackd,
+        Self::Bird,
         Self::Browser,
         Self::Unprivileged,
     ];
@@ -77,6 +89,9 @@ impl Requirement {
             Self::Machine => "machine",
             Self::CoreDns => "coredns",
             Self::Nginx => "nginx",
+            Self::Keepalived => "keepalived",
+            Self::Conntrackd => "conntrackd",
+            Self::Bird => "bird",
             Self::Browser => "browser",
             Self::Unprivileged => "unprivileged",
         }

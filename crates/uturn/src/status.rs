@@ -48,6 +48,11 @@ impl Failure {
         Self { status: Status::NotHere, messages: vec![message.into()] }
     }
 
+    /// What is wrong.
+    pub(crate) fn messages(&self) -> &[String] {
+        &self.messages
+    }
+
     /// Prints it on stderr.
     pub(crate) fn report(self, printer: &Printer) -> Status {
         for message in &self.messages {

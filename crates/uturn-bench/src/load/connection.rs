@@ -1,25 +1,24 @@
-//! A client of HTTP/1.1 that costs little: it looks at status and length and keeps nothing.
+//! Connections to the server. HTTP/1.1 costs little: only status and length are looked at, and
+//! nothing is kept.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::IpBindAddressNoPort;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ClientConfig, Resumption};
-use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, SignatureScheme};
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::arguments::LoadArguments;
+use super::raw::{self, Datagrams, Echo, Flow};
+use crate::arguments::{Exchange, LoadArguments};
 use crate::failure::Failure;
 
 /// The longest head of an answer.
@@ -32,6 +31,7 @@ const PART: usize = 128 * 1024;
 pub(super) struct Server {
     pub(super) address: SocketAddr,
     pub(super) request: Vec<u8>,
+    exchange: Exchange,
     from: Vec<IpAddr>,
     tls: Option<TlsConnector>,
 }
@@ -39,15 +39,20 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(arguments: &LoadArguments) -> Result<Self, Failure> {
         let close = if arguments.new { "Connection: close\r\n" } else { "" };
-        let request = format!(
+        let http = format!(
             "GET {} HTTP/1.1\r\nHost: bench.example\r\nUser-Agent: uturn-bench\r\n\
              Accept: */*\r\n{close}\r\n",
             arguments.path
         );
+        let request = match arguments.exchange {
+            Exchange::Http => http.into(),
+            exchange => raw::request(exchange, arguments.new).to_bytes().to_vec(),
+        };
         let tls = arguments.tls.then(connector).transpose();
         Ok(Self {
             address: arguments.to,
-            request: request.into(),
+            request,
+            exchange: arguments.exchange,
             from: arguments.from.clone(),
             tls: tls.map_err(|error| Failure(format!("cannot speak TLS: {error}")))?,
         })
@@ -58,16 +63,25 @@ impl Server {
     /// # Errors
     /// When the server takes none.
     pub(super) async fn connect(&self, number: usize) -> io::Result<Connection> {
+        let from = number.checked_rem(self.from.len()).map(|turn| self.from[turn]);
+        if self.exchange == Exchange::Datagram {
+            return self.datagrams(from).await.map(Connection::Datagrams);
+        }
         let domain = Domain::for_address(self.address);
         let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
-        if let Some(turn) = number.checked_rem(self.from.len()) {
+        if let Some(from) = from {
             // A port is picked with the server's address known, so that there are enough of them.
             setsockopt(&socket, IpBindAddressNoPort, &true)?;
-            socket.bind(&SocketAddr::new(self.from[turn], 0).into())?;
+            socket.bind(&SocketAddr::new(from, 0).into())?;
         }
         let stream = TcpSocket::from_std_stream(socket.into()).connect(self.address).await?;
         stream.set_nodelay(true)?;
+        match self.exchange {
+            Exchange::Http => {}
+            Exchange::Stream => return Ok(Connection::Flow(Flow::new(stream))),
+            Exchange::Echo | Exchange::Datagram => return Ok(Connection::Echo(Echo::new(stream))),
+        }
         let stream = match &self.tls {
             None => Stream::Plain(stream),
             Some(tls) => {
@@ -75,12 +89,45 @@ impl Server {
                 Stream::Tls(Box::new(tls.connect(name, stream).await?))
             }
         };
-        Ok(Connection { stream, buffer: vec![0; HEAD] })
+        Ok(Connection::Http(Http { stream, buffer: vec![0; HEAD] }))
+    }
+
+    async fn datagrams(&self, from: Option<IpAddr>) -> io::Result<Datagrams> {
+        let any = match self.address {
+            SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let socket = UdpSocket::bind((from.unwrap_or(any), 0)).await?;
+        socket.connect(self.address).await?;
+        Ok(Datagrams::new(socket))
     }
 }
 
 /// A connection to the server.
-pub(super) struct Connection {
+pub(super) enum Connection {
+    Http(Http),
+    Echo(Echo),
+    Flow(Flow),
+    Datagrams(Datagrams),
+}
+
+impl Connection {
+    /// Sends the request and reads the answer.
+    ///
+    /// # Errors
+    /// When there is none, or not the one that is expected.
+    pub(super) async fn ask(&mut self, request: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Http(http) => http.ask(request).await,
+            Self::Echo(echo) => echo.ask(request).await,
+            Self::Flow(flow) => flow.read(request).await,
+            Self::Datagrams(datagrams) => datagrams.ask(request).await,
+        }
+    }
+}
+
+/// A connection of HTTP/1.1.
+pub(super) struct Http {
     stream: Stream,
     buffer: Vec<u8>,
 }
@@ -90,12 +137,12 @@ enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Connection {
+impl Http {
     /// Sends the request and reads the answer to its end.
     ///
     /// # Errors
     /// When the answer is not `200` with a length, or the connection ends before it does.
-    pub(super) async fn ask(&mut self, request: &[u8]) -> io::Result<()> {
+    async fn ask(&mut self, request: &[u8]) -> io::Result<()> {
         self.stream.write_all(request).await?;
         let mut filled = 0;
         let (head, length) = loop {
@@ -191,54 +238,9 @@ impl AsyncWrite for Stream {
 
 /// TLS 1.3 in which every connection has a handshake of its own.
 fn connector() -> Result<TlsConnector, rustls::Error> {
-    let provider = Arc::new(ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate))
-        .with_no_client_auth();
+    let mut config = uturn_testing::tls::any_server(&[&rustls::version::TLS13])?;
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config).into())
-}
-
-/// Takes every certificate: who the server is does not matter here, and checking it would cost the
-/// client time.
-#[derive(Debug)]
-struct AnyCertificate;
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ring::default_provider().signature_verification_algorithms.supported_schemes()
-    }
 }
 
 #[cfg(test)]

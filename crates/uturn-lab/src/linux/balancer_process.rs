@@ -14,6 +14,7 @@ use uturn_lb::event::Event;
 use uturn_model::LoadBalancer;
 use uturn_snapshot::write_load_balancers;
 
+use super::layer_4::Layer4;
 use super::namespace::Namespace;
 use super::state::Run;
 use super::system::During;
@@ -38,6 +39,7 @@ impl BalancerProcess {
         all: &[LoadBalancer],
         space: &Namespace,
         name: &str,
+        layer_4: Layer4,
     ) -> Result<Self, LabError> {
         let during = "start the load balancer";
         let file = run.file(&format!("load-balancers-{name}.yaml"));
@@ -45,8 +47,8 @@ impl BalancerProcess {
         fs::write(&file, write_load_balancers(all)).during(during)?;
         let mut child = Command::new(program)
             .args(["lb", "run", "--netns", space.name(), "--until-stdin-closes", "--events"])
-            // The lab has rules of its own for layer 4.
-            .args(["--no-layer-4", "-f"])
+            .args((layer_4 == Layer4::Rules).then_some("--no-layer-4"))
+            .arg("-f")
             .arg(&file)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -142,8 +144,10 @@ impl ConnectionOwners {
     ) -> Option<(usize, FlowEvent)> {
         let (connection, seen) = match event {
             Event::Ready { .. }
+            | Event::Reloaded { .. }
             | Event::Health { .. }
             | Event::Resting { .. }
+            | Event::Programmed { .. }
             | Event::NotProgrammed { .. } => return None,
             Event::Pick { connection, target, .. } => (connection, FlowEvent::Picked(*target)),
             Event::Timeout { connection, target } => (connection, FlowEvent::TimedOut(*target)),

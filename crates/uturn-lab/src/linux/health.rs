@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use uturn_lb::event::{Event, ProbeResult};
-use uturn_model::lb::Listener;
+use uturn_model::lb::{Listener, Scheduler};
 use uturn_model::{LoadBalancer, Protocol};
 
 use crate::{ProbeEnd, TargetHealth};
@@ -36,11 +36,8 @@ impl TargetHealths {
         let Event::Health { listener, protocol, rule, target, alive, result } = event else {
             return false;
         };
-        let transport = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
-            .into_iter()
-            .find(|protocol_of| protocol_of.lower() == protocol)
-            .unwrap_or(Protocol::Tcp);
-        let before = self.0.insert((*listener, transport, *rule, *target), (*alive, *result));
+        let key = (*listener, transport(protocol), *rule, *target);
+        let before = self.0.insert(key, (*alive, *result));
         before.is_none_or(|(was, _)| was != *alive)
     }
 
@@ -83,19 +80,32 @@ impl TargetHealths {
     }
 }
 
-/// The load balancers with faster health checks and without passive checks. With passive checks,
-/// failures of one flow would change the shares of the next, and how many connections fail before
-/// that would depend on the speed of this machine.
+/// The load balancers with faster health checks, without passive checks and without counts of open
+/// connections. With passive checks, failures of one flow would change the shares of the next, and
+/// how many connections fail before that would depend on the speed of this machine. So would the
+/// target with the fewest connections: a flow opens all of its own at once, and those to a target
+/// that does not answer stay open. The prediction is for targets with equal counts, which take
+/// turns; and on layer 4 it is for packets that are forwarded, while the process itself serves a
+/// TCP listener that counts.
 pub(crate) fn accelerated(all: &[LoadBalancer]) -> Vec<LoadBalancer> {
     let mut all = all.to_vec();
     for listener in all.iter_mut().flat_map(|lb| &mut lb.listeners) {
         listener.profile.passive_check = None;
+        if listener.profile.scheduler == Scheduler::LeastConnections {
+            listener.profile.scheduler = Scheduler::WeightedRoundRobin;
+        }
         if let Some(check) = &mut listener.profile.health_check {
             check.interval /= SPEED_UP;
             check.timeout /= SPEED_UP;
         }
     }
     all
+}
+
+/// The transport protocol that an event names.
+pub(crate) fn transport(protocol: &str) -> Protocol {
+    let all = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+    all.into_iter().find(|known| known.lower() == protocol).unwrap_or(Protocol::Tcp)
 }
 
 fn end_of(result: ProbeResult) -> ProbeEnd {

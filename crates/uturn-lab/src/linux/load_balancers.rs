@@ -2,19 +2,21 @@
 //! the events that these report, and the results of health checks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use uturn_lb::event::Event;
+use uturn_lb::event::{Event, ForwardedTarget};
 use uturn_model::LoadBalancer;
-use uturn_model::lb::Scope;
+use uturn_model::lb::{Listener, Scope};
 
 use super::balancer_process::{BalancerProcess, ConnectionOwners, FlowEvent};
 use super::build::Twin;
 use super::call_counters::{self, Call};
 use super::health::{self, TargetHealths};
 use super::interrupt::Watch;
-use super::rules::{Site, is_in_kernel};
+use super::layer_4::{self, Layer4, ListenerKey, Picks, is_in_kernel};
+use super::rules::Site;
 use super::state::Run;
 use super::target::Target;
 use super::wait::{POLL_INTERVAL, wait};
@@ -29,6 +31,8 @@ pub(crate) struct LoadBalancers {
     sites: Vec<Site>,
     /// The load balancer processes.
     processes: Vec<Process>,
+    /// What the kernels pick.
+    picks: Vec<Picks>,
     /// The health of targets so far.
     pub(crate) healths: TargetHealths,
 }
@@ -38,6 +42,10 @@ struct Process {
     balancer: BalancerProcess,
     owners: ConnectionOwners,
     is_ready: bool,
+    /// The listeners that it makes the kernel forward.
+    forwards: BTreeSet<ListenerKey>,
+    /// Their targets that the kernel does not forward to, because they are dead.
+    programmed: BTreeSet<(ListenerKey, SocketAddr)>,
 }
 
 impl LoadBalancers {
@@ -51,21 +59,38 @@ impl LoadBalancers {
         let all = plan.load_balancers;
         let public: Vec<LoadBalancer> =
             all.iter().filter(|lb| lb.scope == Scope::Public).cloned().collect();
-        let mut balancers =
-            Self { sites: Vec::new(), processes: Vec::new(), healths: TargetHealths::default() };
+        let mut balancers = Self {
+            sites: Vec::new(),
+            processes: Vec::new(),
+            picks: Vec::new(),
+            healths: TargetHealths::default(),
+        };
         for (scope, name) in [(Scope::Private, "inside"), (Scope::Public, "outside")] {
             let Some(space) = twin.of_balancers(scope) else { continue };
             let of_scope = targets.iter().filter(|target| target.scope == Some(scope));
             let calls: BTreeSet<Call> = of_scope.flat_map(Target::calls).collect();
-            let site = Site::new(scope, all, calls);
+            let site = Site::new(scope, all, calls, space)?;
             let beyond_vpc = twin.edge.as_ref().map(|_| &*public);
             site.program(space, plan.cluster, beyond_vpc)?;
-            if needs_process(&site.balancers) {
+            balancers.picks.extend(Picks::start(space, &site.balancers)?);
+            if needs_process(&site) {
                 let accelerated = health::accelerated(&site.balancers);
+                let layer_4 = site.layer_4;
                 let balancer =
-                    BalancerProcess::start(run, &plan.program, &accelerated, space, name)?;
-                let (owners, is_ready) = (ConnectionOwners::default(), false);
-                balancers.processes.push(Process { balancer, owners, is_ready });
+                    BalancerProcess::start(run, &plan.program, &accelerated, space, name, layer_4)?;
+                let forwards = match layer_4 {
+                    Layer4::Process => layer_4::listeners(&site.balancers),
+                    Layer4::Rules => BTreeSet::new(),
+                };
+                let owners = ConnectionOwners::default();
+                let (is_ready, programmed) = (false, BTreeSet::new());
+                balancers.processes.push(Process {
+                    balancer,
+                    owners,
+                    is_ready,
+                    forwards,
+                    programmed,
+                });
             }
             balancers.sites.push(site);
         }
@@ -80,7 +105,7 @@ impl LoadBalancers {
         loop {
             let all_ready = self.processes.iter().all(|process| process.is_ready);
             let is_decided = |site: &Site| self.healths.are_decided(&site.balancers);
-            if all_ready && self.sites.iter().all(is_decided) {
+            if all_ready && self.sites.iter().all(is_decided) && self.are_programmed() {
                 return Ok(());
             }
             watch.check()?;
@@ -100,9 +125,30 @@ impl LoadBalancers {
         }
     }
 
+    /// Whether the kernels forward as the health checks have decided.
+    pub(crate) fn are_programmed(&self) -> bool {
+        let dead = self.healths.dead();
+        let dead = || dead.iter().map(|dead| ((dead.listener, dead.protocol), dead.target));
+        self.processes.iter().all(|Process { forwards, programmed, .. }| {
+            let wanted: BTreeSet<_> =
+                dead().filter(|(listener, _)| forwards.contains(listener)).collect();
+            wanted == *programmed
+        })
+    }
+
+    /// Whether a process makes the kernel forward there.
+    pub(crate) fn forward_in_nf_tables(&self, scope: Scope) -> bool {
+        let of_scope = self.sites.iter().filter(|site| site.scope() == scope);
+        of_scope
+            .filter(|site| site.layer_4 == Layer4::Process)
+            .any(|site| site.balancers.iter().flat_map(|lb| &lb.listeners).any(is_in_kernel))
+    }
+
     /// The descriptors that become readable when there are events.
     pub(crate) fn waits_for(&self) -> impl Iterator<Item = PollFd<'_>> {
-        self.processes.iter().map(|process| PollFd::new(&process.balancer, PollFlags::IN))
+        let processes =
+            self.processes.iter().map(|process| PollFd::new(&process.balancer, PollFlags::IN));
+        processes.chain(self.picks.iter().map(|picks| PollFd::new(picks, PollFlags::IN)))
     }
 
     /// Processes the events since the last call and returns those that concern flows, each with
@@ -114,9 +160,25 @@ impl LoadBalancers {
     ) -> Result<Vec<(usize, FlowEvent)>, LabError> {
         let mut seen = Vec::new();
         let mut is_news = false;
-        for Process { balancer, owners, is_ready } in &mut self.processes {
+        for Process { balancer, owners, is_ready, programmed, .. } in &mut self.processes {
             for event in balancer.events()? {
-                *is_ready |= matches!(event, Event::Ready { .. });
+                match &event {
+                    Event::Ready { .. } => *is_ready = true,
+                    Event::Programmed { targets } => {
+                        for ForwardedTarget { listener, protocol, target, alive } in targets {
+                            let key = ((*listener, health::transport(protocol)), *target);
+                            match alive {
+                                true => programmed.remove(&key),
+                                false => programmed.insert(key),
+                            };
+                        }
+                    }
+                    Event::NotProgrammed { why } => {
+                        let reason = why.clone();
+                        return Err(LabError::Program { doing: "set up layer 4".into(), reason });
+                    }
+                    _ => {}
+                }
                 is_news |= self.healths.record(&event);
                 seen.extend(owners.record(&event, current));
             }
@@ -127,6 +189,12 @@ impl LoadBalancers {
                     site.program_layer_4(space, &self.healths)?;
                 }
             }
+        }
+        for picks in &self.picks {
+            let picked = picks.take()?.into_iter();
+            seen.extend(current.into_iter().flat_map(|flow| {
+                picked.clone().map(move |target| (flow, FlowEvent::Picked(target)))
+            }));
         }
         Ok(seen)
     }
@@ -143,8 +211,9 @@ impl LoadBalancers {
     }
 }
 
-/// Whether these load balancers need a process besides the rules.
-fn needs_process(all: &[LoadBalancer]) -> bool {
-    let mut listeners = all.iter().flat_map(|lb| &lb.listeners);
-    listeners.any(|listener| !is_in_kernel(listener)) || health::are_any(all)
+/// Whether a site needs a process beside the rules.
+fn needs_process(site: &Site) -> bool {
+    let mut listeners = site.balancers.iter().flat_map(|lb| &lb.listeners);
+    let by_rules = |listener: &Listener| site.layer_4 == Layer4::Rules && is_in_kernel(listener);
+    listeners.any(|listener| !by_rules(listener)) || health::are_any(&site.balancers)
 }

@@ -171,7 +171,10 @@ impl<'a> Lab<'a> {
         let mut begun = 0;
         loop {
             self.collect(&mut attempts)?;
-            while begun < self.targets.len() && self.is_decided(begun, &attempts)? {
+            while begun < self.targets.len()
+                && self.balancers.are_programmed()
+                && self.is_decided(begun, &attempts)?
+            {
                 progress(&format!(
                     "measuring {} → {}",
                     self.plan.flows[begun].from, self.plan.flows[begun].to
@@ -221,21 +224,23 @@ impl<'a> Lab<'a> {
         if !attempts.iter().any(|attempt| attempt.flow == before) {
             return Ok(true);
         }
-        let decided = match self.targets[before].picked_by {
-            PickedBy::NoBalancer => return Ok(self.is_quiet),
-            PickedBy::Process => self.tallies[before].decided,
-            // No events are processed while the counters are read.
+        let connects = self.connects(before);
+        match self.targets[before].picked_by {
+            PickedBy::NoBalancer => Ok(self.is_quiet),
+            _ if self.tallies[before].decided >= connects => Ok(true),
+            PickedBy::Process => Ok(false),
+            // The kernel does not report connections that it drops. No events are processed while
+            // the counters are read.
             PickedBy::Kernel
                 if !self.is_quiet || self.counters_read_at.elapsed() < POLL_INTERVAL / 2 =>
             {
-                return Ok(false);
+                Ok(false)
             }
             PickedBy::Kernel => {
                 self.counters_read_at = Instant::now();
-                self.called(before)? - self.called_before
+                Ok(self.called(before)? - self.called_before >= connects)
             }
-        };
-        Ok(decided >= self.connects(before))
+        }
     }
 
     /// How many packets of a flow have reached the layer 4 rules. (Other flows may share its

@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use uturn_lb::cloud;
-use uturn_model::lb::Scope;
+use uturn_lb::source::replaced_source;
+use uturn_model::lb::{ProbeRanges, ProbeSource, Scope, Source};
 use uturn_model::{Client, Cluster, Family, LoadBalancer, Node};
 
 use crate::Plan;
@@ -42,6 +44,26 @@ pub(crate) fn source_address(scope: Scope, own: IpAddr) -> IpAddr {
         (Scope::Public, IpAddr::V4(ip)) => IpAddr::V4((ip.to_bits() + 1).into()),
         (Scope::Public, IpAddr::V6(ip)) => IpAddr::V6((ip.to_bits() + 1).into()),
     }
+}
+
+/// A load balancer that sends from the addresses of its scope ([`source_address`]).
+pub(crate) fn with_own_sources(lb: &LoadBalancer) -> LoadBalancer {
+    let mut lb = lb.clone();
+    let own = |ip| IpNet::from(source_address(lb.scope, ip));
+    for listener in &mut lb.listeners {
+        if let Source::Replaced(range) = &mut listener.profile.source {
+            *range = own(replaced_source(*range));
+        }
+        if let Some(check) = &mut listener.profile.health_check
+            && let ProbeSource::Reserved(ranges) = check.source
+        {
+            let [v4, v6] = Family::BOTH.map(|family| own(ranges.prober(family)));
+            if let (IpNet::V4(v4), IpNet::V6(v6)) = (v4, v6) {
+                check.source = ProbeSource::Reserved(ProbeRanges { v4, v6 });
+            }
+        }
+    }
+    lb
 }
 
 /// The source addresses of health checks that do not come from a VIP.

@@ -16,8 +16,9 @@ use self::request::request_spec;
 use super::call_counters::Call;
 use super::client::{ClientProtocol, RequestSpec};
 use super::health::TargetHealths;
+use super::layer_4::{is_in_kernel, turns};
 use super::names::Found;
-use super::rules::{is_in_kernel, turns};
+
 use crate::{LabError, TargetHealth};
 
 /// The limit of a connect without load balancer retries, after which it counts as hanging. A SYN
@@ -50,7 +51,7 @@ pub(crate) struct Target {
 pub(crate) enum PickedBy {
     /// No load balancer.
     NoBalancer,
-    /// Rules in the kernel (layer 4).
+    /// The kernel (layer 4), whose connection tracking reports each pick.
     Kernel,
     /// The load balancer process (layer 7, and whatever ends TLS), which reports each pick.
     Process,

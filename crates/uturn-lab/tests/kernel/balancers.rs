@@ -6,13 +6,13 @@ use std::time::Duration;
 use uturn_lab::ProbeEnd;
 use uturn_lb::cloud::tke::profile::PROBE_RANGES;
 use uturn_model::lb::{
-    Layer, ListenerProtocol, ProbeSource, Scheduler, Source, Target, TargetKind,
+    Layer, ListenerProtocol, ProbeSource, Scheduler, Scope, Source, Target, TargetKind,
 };
 use uturn_model::service::TargetPort;
 use uturn_model::{Flow, Outcome, Port, Protocol};
 
 use crate::nodes::serve;
-use crate::rows::{INGRESS, LATE, SERVICE, flow, measure, plan, quick};
+use crate::rows::{INGRESS, LATE, SERVICE, TIMEOUT, flow, measure, plan, quick};
 use crate::set::{
     OUTSIDE, Set, forget_vips, hold, ip, pod, set_probe_source, targets, vpc_cni_set,
 };
@@ -21,6 +21,7 @@ pub(crate) const ROWS: &[(&str, fn())] = &[
     ("dead-target", dead_target),
     ("probe-source", probe_source),
     ("source-hash", source_hash),
+    ("least-connections", least_connections),
     ("l4-snat", l4_snat),
     ("l4-weights", l4_weights),
     ("tcp-ssl", tcp_ssl),
@@ -117,28 +118,59 @@ fn source_hash() {
                 (true, Layer::L4) => Outcome::Hangs,
             };
             assert_eq!(measured.counts, [(expected, 12)], "{client} → {to}");
+            let target = targets[choice.pick(0).unwrap()].address;
+            assert_eq!(measured.evidence.picked, [(target, 12)], "{client} → {to}");
         }
     }
 }
 
-fn l4_snat() {
-    let mut set = vpc_cni_set(2);
+/// A target that does not answer is met as often as predicted, though its connections stay open
+/// and those to the other end at once.
+fn least_connections() {
+    let mut set = quick(2);
     forget_vips(&mut set);
-    let listener = &mut set.1[1].listeners[0];
-    listener.profile.source = Source::Replaced("100.127.0.0/16".parse().unwrap());
-    listener.rules[0].targets = vec![Target {
-        address: SocketAddr::new(ip("10.1.2.20"), 8080),
-        weight: 10,
-        kind: TargetKind::Pod { pod: None, node: None },
-    }];
-    for measured in measure(&mut set, &[pod("web-1"), pod("web-2")], SERVICE) {
-        assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{}", measured.flow.from);
-        assert_eq!(
-            measured.evidence.sources_seen,
-            [(ip("100.127.0.1"), 12)],
-            "{}",
-            measured.flow.from
-        );
+    for lb in &mut set.1 {
+        let listener = &mut lb.listeners[0];
+        listener.profile.scheduler = Scheduler::LeastConnections;
+        listener.profile.health_check = None;
+        listener.rules[0].targets[1].address.set_port(30999);
+    }
+    let status = |code| Outcome::Status { code, after: TIMEOUT };
+    // The latest try decides.
+    let expected =
+        [(INGRESS, [status(502), status(504)]), (SERVICE, [Outcome::Refused, Outcome::Hangs])];
+    for (to, [refused, hangs]) in expected {
+        let mut expected = [(refused, 6), (hangs, 6)];
+        expected.sort_unstable();
+        assert_eq!(measure(&mut set, &[pod("web-1")], to)[0].counts, expected, "{to}");
+    }
+}
+
+/// Targets see the load balancer's own address; a public one's is another than a private one's.
+fn l4_snat() {
+    for (scope, vip, source) in [
+        (Scope::Private, "10.0.0.200", "100.127.0.1"),
+        (Scope::Public, "203.0.113.200", "100.127.0.2"),
+    ] {
+        let mut set = vpc_cni_set(2);
+        forget_vips(&mut set);
+        let lb = &mut set.1[1];
+        (lb.vip, lb.scope) = (ip(vip), scope);
+        let target = SocketAddr::new(ip("10.1.2.20"), 8080);
+        let listener = &mut lb.listeners[0];
+        listener.profile.source = Source::Replaced("100.127.0.0/16".parse().unwrap());
+        listener.rules[0].targets = vec![Target {
+            address: target,
+            weight: 10,
+            kind: TargetKind::Pod { pod: None, node: None },
+        }];
+        let clients = [pod("web-1"), pod("web-2")];
+        for measured in measure(&mut set, &clients, &format!("http://{vip}/")) {
+            let from = measured.flow.from;
+            assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{from} → {vip}");
+            assert_eq!(measured.evidence.sources_seen, [(ip(source), 12)], "{from} → {vip}");
+            assert_eq!(measured.evidence.picked, [(target, 12)], "{from} → {vip}");
+        }
     }
 }
 
@@ -149,11 +181,18 @@ fn l4_weights() {
     for (target, weight) in targets(&mut set).zip([20, 10, 0].into_iter().cycle()) {
         target.weight = weight;
     }
-    let measured = measure(&mut set, &[pod("web-1"), pod("web-2"), pod("web-3")], SERVICE);
-    for (flow, hangs) in measured.iter().zip([8, 4, 0]) {
+    let clients = [pod("web-1"), pod("web-2"), pod("web-3"), "node/n1".into(), "node/n2".into()];
+    let measured = measure(&mut set, &clients, SERVICE);
+    let picks =
+        [&[(0, 8), (1, 4)][..], &[(0, 8), (1, 4)], &[(0, 8), (1, 4)], &[(1, 12)], &[(0, 12)]];
+    for ((flow, hangs), picks) in measured.iter().zip([8, 4, 0, 0, 0]).zip(picks) {
         let mut expected = vec![(Outcome::AT_ONCE, 12 - hangs), (Outcome::Hangs, hangs)];
         expected.retain(|(_, count)| *count > 0);
         assert_eq!(flow.counts, expected, "{}", flow.flow.from);
+        let targets = &set.1[1].listeners[0].rules[0].targets;
+        let picks: Vec<_> =
+            picks.iter().map(|(at, count)| (targets[*at].address, *count)).collect();
+        assert_eq!(flow.evidence.picked, picks, "{}", flow.flow.from);
     }
 }
 

@@ -45,16 +45,23 @@ pub(crate) fn main() {
     }
 }
 
-/// What `uturn lb run --netns NAME --until-stdin-closes --events --no-layer-4 -f FILE` does.
+/// What `uturn lb run --netns NAME --until-stdin-closes --events -f FILE` does, with
+/// `--no-layer-4` where the kernel has no nf_tables.
 fn balance(arguments: &[String]) {
-    let [_, _, _, space, _, _, _, _, file] = arguments else { panic!("{arguments:?}") };
+    let without = |argument: &&String| *argument == "--no-layer-4";
+    let others: Vec<&String> = arguments.iter().filter(|argument| !without(argument)).collect();
+    let [_, _, _, space, _, _, _, file] = &others[..] else { panic!("{arguments:?}") };
     let text = fs::read_to_string(file).unwrap();
     let load_balancers = read_load_balancers(Source { name: file.as_str().into(), text }).unwrap();
     uturn_proxy::enter(space).unwrap();
     let requests = uturn_proxy::requests(true).unwrap();
     let observer: Observer = Arc::new(|event| println!("{}", event.to_json()));
     let config = Config::plain(load_balancers);
-    let server = Server::start_without_layer_4(&config, observer, Detail::Connections).unwrap();
+    let start = match others.len() == arguments.len() {
+        true => Server::start,
+        false => Server::start_without_layer_4,
+    };
+    let server = start(&config, observer, Detail::Connections).unwrap();
     let _ = requests.recv();
     server.stop(Duration::ZERO);
 }

@@ -15,11 +15,12 @@ use uturn_model::{Mechanism, Outcome};
 use crate::rows::{INGRESS, LATE, SERVICE, flow, labs_of, plan, quick, start_victim};
 use crate::set::{Set, forget_vips, here};
 
-pub(crate) const ROWS: [(&str, fn()); 6] = [
+pub(crate) const ROWS: [(&str, fn()); 7] = [
     ("watched-return", asymmetric_return),
     ("watched-filter", reverse_path_filter),
     ("watched-group", security_group),
     ("watched-no-process", no_process_listens),
+    ("watched-no-candidate", no_candidate),
     ("two-labs", two_labs),
     ("full-disk", full_disk),
 ];
@@ -102,6 +103,18 @@ fn no_process_listens() {
     assert_eq!(explanation.mechanism, Some(Mechanism::WrongPort), "{explanation:#?}");
 }
 
+/// The only target calls: the rule is found that drops its packets.
+fn no_candidate() {
+    let mut set = quick(1);
+    forget_vips(&mut set);
+    let explanation = explain_from("node/n1", &set, SERVICE);
+    assert_eq!(explanation.outcome, Some(Outcome::Hangs));
+    assert_eq!(explanation.mechanism, Some(Mechanism::NoCandidate), "{explanation:#?}");
+    // The second is the lab's own, where the kernel has no nf_tables.
+    let names = ["of table uturn_lb", "-A LB-NO-TARGET"];
+    assert!(names.iter().any(|name| explanation.because.contains(name)), "{explanation:#?}");
+}
+
 /// Two labs of one process, and one of another.
 fn two_labs() {
     let (mut other, _) = start_victim();
@@ -140,7 +153,11 @@ fn full_disk() {
 }
 
 fn explain(set: &Set, to: &str) -> Explanation {
-    let flows = [flow("pod/shop/web-1", to)];
+    explain_from("pod/shop/web-1", set, to)
+}
+
+fn explain_from(from: &str, set: &Set, to: &str) -> Explanation {
+    let flows = [flow(from, to)];
     let watching = Watching { captures: None, explain: true };
     let plan = plan(&set.0, &set.1, &flows);
     let mut watched = uturn_lab::watch(&plan, &watching, None, &mut |_| {}).unwrap();

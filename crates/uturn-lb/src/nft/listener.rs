@@ -1,174 +1,274 @@
-//! The chains and the map of one listener.
+//! What the table has for a listener.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::Family;
-use uturn_model::lb::Scheduler;
+use uturn_model::lb::{Rule, Scheduler};
 use uturn_model::network::SecurityRule;
 
-use super::{Forwarded, TABLE};
+use super::Forwarded;
+use super::block::{Block, Key, Map};
+use super::many::{OTHERS, Sampler, arrange};
 use crate::config::Stickiness;
-use crate::decide::Choice;
+use crate::decide::{Choice, gcd};
+use crate::hash::SEED;
 
-/// The chains and the map of one listener.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    /// The map's type.
-    kind: String,
-    /// One round of the scheduler, or two of them.
-    targets: Vec<SocketAddr>,
-    /// The rules of each chain.
-    chains: BTreeMap<String, Vec<String>>,
-    /// Whether a set counts each client's connections.
-    counts_clients: bool,
+/// The most elements of a listener's maps with which every client meets the targets in the order
+/// of the decision.
+const EXACT: u64 = 4096;
+
+/// Seeds are the same everywhere, so that a standby picks what the active one picks. A seed for each
+/// class of weights makes the places in it, which [`SEED`] is for, independent of what picks it.
+const CLASS_SEED: u32 = 0x6c6e_7475;
+
+/// What becomes of a packet that is between two states of the table: its rule is of the one, the map
+/// of the other and without its place. Its client sends it again.
+const MISSED: &str = "drop";
+
+/// Builds a block.
+struct Builder<'f> {
+    forwarded: &'f Forwarded,
+    name: String,
+    rule: &'f Rule,
+    /// Whether the client's address picks.
+    is_hash: bool,
+    block: Block,
 }
 
-/// How a chain picks from a map.
-#[derive(Clone, Copy)]
-struct Pick {
-    length: usize,
-    first: usize,
+/// What the table has for a listener. `before` is what it had: what stays in a map keeps its
+/// place where that matters.
+pub(super) fn block(forwarded: &Forwarded, before: Option<&Block>) -> Block {
+    let name = forwarded.name();
+    let mut block = Block::default();
+    let pick = format!("{name}-pick");
+    let admitted = match &forwarded.security {
+        None => name.clone(),
+        Some(security) => {
+            let admitted = format!("{name}-admitted");
+            block.chains.insert(name.clone(), admission(forwarded, security, &admitted));
+            admitted
+        }
+    };
+    // What these rules count outlives changes of targets, because those change other chains.
+    let mut rules = limits(forwarded, &name);
+    rules.push(format!("ct timeout set \"{}\"", forwarded.idle().0));
+    rules.push(format!("goto {pick}"));
+    block.chains.insert(admitted, rules);
+    if forwarded.settings.limits.connections_per_client.is_some() {
+        let kind = format!("type {}; flags dynamic; size 65535;", forwarded.address_type());
+        block.sets.insert(format!("clients-{name}"), kind);
+    }
+    let Some(rule) = forwarded.listener.rules.first() else {
+        block.chains.insert(pick, vec!["drop".into()]);
+        return block;
+    };
+    let mut builder = Builder { forwarded, name, rule, is_hash: is_hash(forwarded), block };
+    let mut rules = builder.targets(before);
+    rules.push(MISSED.into());
+    builder.block.chains.insert(pick, rules);
+    builder.block
 }
 
-impl Block {
-    pub(super) fn new(forwarded: &Forwarded) -> Self {
-        let (family, transport) = (forwarded.family(), forwarded.transport().lower());
-        let mut block = Self {
-            kind: format!("typeof {} : {family} daddr . {transport} dport", number(forwarded, 2)),
-            targets: Vec::new(),
-            chains: BTreeMap::new(),
-            counts_clients: forwarded.settings.limits.connections_per_client.is_some(),
+impl Builder<'_> {
+    /// Adds the targets. Returns the rules that pick one.
+    fn targets(&mut self, before: Option<&Block>) -> Vec<String> {
+        let candidates = self.choice(unspecified(self.forwarded)).candidates();
+        if candidates.is_empty() {
+            return Vec::new();
+        }
+        let weights = candidates.iter().map(|i| u64::from(self.rule.targets[*i].weight));
+        let (total, divisor) =
+            weights.fold((0, 0), |(total, divisor), weight| (total + weight, gcd(weight, divisor)));
+        let avoided: BTreeSet<IpAddr> = match self.forwarded.listener.profile.avoids_client {
+            true => candidates.iter().map(|i| self.rule.targets[*i].address.ip()).collect(),
+            false => BTreeSet::new(),
         };
-        let name = forwarded.name();
-        let admitted = match &forwarded.security {
-            None => name.clone(),
-            Some(security) => {
-                let admitted = format!("{name}-admitted");
-                block.chains.insert(name.clone(), admission(forwarded, security, &admitted));
-                admitted
-            }
-        };
-        let mut rules = limits(forwarded, &name);
-        rules.push(format!("ct timeout set \"{}\"", forwarded.idle().0));
-        rules.extend(block.add_targets(forwarded, &name));
-        block.chains.insert(admitted, rules);
-        block
+        let rounds = avoided.len().max(1) as u64;
+        if (total / divisor).saturating_mul(rounds) <= EXACT {
+            return self.exactly(avoided);
+        }
+        let mut rules = self.others(&candidates, &avoided);
+        rules.extend(self.by_weight(&candidates, before));
+        rules
     }
 
-    /// The same without targets.
-    pub(super) fn closed(&self, name: &str) -> Self {
-        let mut chains = BTreeMap::new();
-        chains.insert(name.to_owned(), vec!["drop".to_owned()]);
-        Self { targets: Vec::new(), chains, ..self.clone() }
-    }
-
-    /// Adds all that has a name.
-    pub(super) fn declare(&self, name: &str, text: &mut String) {
-        let _ = writeln!(text, "add map {TABLE} targets-{name} {{ {}; }}", self.kind);
-        if self.counts_clients {
-            let address = match self.kind.contains("ip6") {
-                true => "ipv6_addr",
-                false => "ipv4_addr",
-            };
-            let kind = format!("type {address}; flags dynamic; size 65535;");
-            let _ = writeln!(text, "add set {TABLE} clients-{name} {{ {kind} }}");
-        }
-        for chain in self.chains.keys() {
-            let _ = writeln!(text, "add chain {TABLE} {chain}");
-        }
-    }
-
-    /// Adds elements and rules to a map and chains that have none.
-    pub(super) fn fill(&self, name: &str, text: &mut String) {
-        if !self.targets.is_empty() {
-            let elements = elements(&self.targets);
-            let _ = writeln!(text, "add element {TABLE} targets-{name} {{ {elements} }}");
-        }
-        for (chain, rules) in &self.chains {
-            for rule in rules {
-                let _ = writeln!(text, "add rule {TABLE} {chain} {rule}");
-            }
-        }
-    }
-
-    /// Replaces another block of the same name.
-    pub(super) fn replace(&self, before: &Self, name: &str, text: &mut String) {
-        for chain in before.chains.keys() {
-            let _ = writeln!(text, "flush chain {TABLE} {chain}");
-        }
-        for chain in self.chains.keys().filter(|chain| !before.chains.contains_key(*chain)) {
-            let _ = writeln!(text, "add chain {TABLE} {chain}");
-        }
-        let _ = writeln!(text, "flush map {TABLE} targets-{name}");
-        self.fill(name, text);
-        for chain in before.chains.keys().filter(|chain| !self.chains.contains_key(*chain)) {
-            let _ = writeln!(text, "delete chain {TABLE} {chain}");
-        }
-    }
-
-    /// Fills the map. Returns the rules that pick from it, after chains for clients with a
-    /// target's address were added.
-    fn add_targets(&mut self, forwarded: &Forwarded, name: &str) -> Vec<String> {
-        let Some(rule) = forwarded.listener.rules.first() else { return vec!["drop".into()] };
-        let profile = &forwarded.listener.profile;
-        let ring_for = |client: IpAddr| {
-            let choice = Choice::new(profile, &rule.targets, &forwarded.alive, client);
-            let ring = choice.ring(&choice.candidates());
-            ring.into_iter().map(|i| rule.targets[i].address).collect::<Vec<_>>()
-        };
-        let ring = ring_for(unspecified(forwarded));
-        let all = Pick { length: ring.len(), first: 0 };
+    /// Each client meets the targets in the order of the decision.
+    fn exactly(&mut self, avoided: BTreeSet<IpAddr>) -> Vec<String> {
+        let ring = self.ring_for(unspecified(self.forwarded));
+        let map = format!("targets-{}", self.name);
         let mut rules = Vec::new();
-        let addresses: BTreeSet<IpAddr> = ring.iter().map(SocketAddr::ip).collect();
-        if profile.avoids_client && !addresses.is_empty() {
-            let is_once_each = addresses.len() == ring.len();
+        let mut targets = ring.clone();
+        if !avoided.is_empty() {
+            // A hash is a place in the round as it is decided, not in one that begins elsewhere.
+            let is_once_each = avoided.len() == ring.len()
+                && self.forwarded.listener.profile.scheduler != Scheduler::SourceHash;
             let mut to_chains = Vec::new();
-            for client in addresses {
-                let chain = format!("{name}-from-{}", client.to_string().replace(':', "_"));
+            for client in avoided {
+                let chain = format!("{}-from-{}", self.name, client.to_string().replace(':', "_"));
                 let own = match ring.iter().position(|target| target.ip() == client) {
                     // From the next of them on, all but the client itself: the map has two rounds.
                     Some(at) if is_once_each => {
-                        let pick = Pick { length: ring.len() - 1, first: at + 1 };
-                        pick.rule(forwarded, &format!("@targets-{name}"))
+                        self.translation(ring.len() - 1, at + 1, &format!("@{map}"))
                     }
                     _ => {
-                        let own = ring_for(client);
-                        let pick = Pick { length: own.len(), first: 0 };
-                        pick.rule(forwarded, &format!("{{ {} }}", elements(&own)))
+                        let own = self.ring_for(client);
+                        let element = |(place, target): (usize, &SocketAddr)| {
+                            format!("{place} : {} . {}", target.ip(), target.port())
+                        };
+                        let elements: Vec<_> = own.iter().enumerate().map(element).collect();
+                        self.translation(own.len(), 0, &format!("{{ {} }}", elements.join(", ")))
                     }
                 };
                 to_chains.push(format!("{client} : goto {chain}"));
-                self.chains.insert(chain, vec![own]);
+                self.block.chains.insert(chain, vec![own, MISSED.into()]);
             }
             let to_chains = to_chains.join(", ");
-            rules.push(format!("{} saddr vmap {{ {to_chains} }}", forwarded.family()));
+            rules.push(format!("{} saddr vmap {{ {to_chains} }}", self.forwarded.family()));
             if is_once_each {
-                self.targets.extend(&ring);
+                targets.extend(&ring);
             }
         }
-        self.targets.extend(&ring);
-        rules.push(all.rule(forwarded, &format!("@targets-{name}")));
+        rules.push(self.translation(ring.len(), 0, &format!("@{map}")));
+        self.add_map(map, targets);
         rules
     }
-}
 
-impl Pick {
-    /// The rule that translates a connection to a target of a map.
-    fn rule(self, forwarded: &Forwarded, map: &str) -> String {
-        let Self { length, first } = self;
+    /// The rule for clients with a target's address: each has some others in a map.
+    fn others(&mut self, candidates: &[usize], avoided: &BTreeSet<IpAddr>) -> Vec<String> {
+        let Some(first) = avoided.first() else { return Vec::new() };
+        let family = self.forwarded.family();
+        if avoided.len() == 1 {
+            return vec![format!("{family} saddr {first} drop")];
+        }
+        let sampler = Sampler::new(&self.rule.targets, candidates);
+        let mut elements = BTreeMap::new();
+        for client in avoided {
+            for place in 0..OTHERS {
+                let key = Key { client: Some(*client), place };
+                elements.extend(sampler.other(*client, place).map(|target| (key, target)));
+            }
+        }
+        let kind = format!("typeof {family} saddr . {}", self.map_kind());
+        let map = format!("others-{}", self.name);
+        let place = self.at_random(u64::from(OTHERS), CLASS_SEED);
+        let rule = self.translate(&format!("{family} saddr . {place} map @{map}"));
+        self.block.maps.insert(map, Map { kind, elements });
+        vec![rule]
+    }
+
+    /// The rules for all other clients: at random a class of targets with the same weight, and in it
+    /// one target after the other. (A set of intervals would be a single rule, but it is empty for
+    /// some packets while the kernel replaces it.)
+    fn by_weight(&mut self, candidates: &[usize], before: Option<&Block>) -> Vec<String> {
+        let mut classes: BTreeMap<u32, Vec<SocketAddr>> = BTreeMap::new();
+        for i in candidates {
+            let target = &self.rule.targets[*i];
+            classes.entry(target.weight).or_default().push(target.address);
+        }
+        let is_single = classes.len() == 1;
+        let mut to_chains = Vec::new();
+        for (weight, targets) in classes {
+            let chain = format!("{}-weight-{weight}", self.name);
+            let map = match is_single {
+                true => format!("targets-{}", self.name),
+                false => format!("targets-{chain}"),
+            };
+            let rule = self.translation(targets.len(), 0, &format!("@{map}"));
+            let class_weight = u64::from(weight) * targets.len() as u64;
+            let stood = before.and_then(|before| before.maps.get(&map));
+            let targets = match stood {
+                // The hash of a client's address finds what it finds at a standby.
+                Some(stood) if !self.is_hash => {
+                    arrange(targets, &stood.elements.values().copied().collect::<Vec<_>>())
+                }
+                _ => targets,
+            };
+            self.add_map(map, targets);
+            if is_single {
+                return vec![rule];
+            }
+            self.block.chains.insert(chain.clone(), vec![rule, MISSED.into()]);
+            to_chains.push((class_weight, weight, chain));
+        }
+        // What is met most often comes first.
+        to_chains
+            .sort_unstable_by_key(|(class_weight, weight, _)| Reverse((*class_weight, *weight)));
+        let mut left: u64 = to_chains.iter().map(|(class_weight, ..)| class_weight).sum();
+        let rule = |(class_weight, weight, chain): (u64, u32, String)| {
+            let is_last = left == class_weight;
+            let number = self.at_random(left, CLASS_SEED + weight);
+            left -= class_weight;
+            match is_last {
+                true => format!("goto {chain}"),
+                false => format!("{number} < {class_weight} goto {chain}"),
+            }
+        };
+        to_chains.into_iter().map(rule).collect()
+    }
+
+    fn choice(&self, client: IpAddr) -> Choice<'_> {
+        let Forwarded { listener, alive, .. } = self.forwarded;
+        Choice::new(&listener.profile, &self.rule.targets, alive, client)
+    }
+
+    fn ring_for(&self, client: IpAddr) -> Vec<SocketAddr> {
+        let choice = self.choice(client);
+        let ring = choice.ring(&choice.candidates());
+        ring.into_iter().map(|i| self.rule.targets[i].address).collect()
+    }
+
+    fn add_map(&mut self, name: String, targets: Vec<SocketAddr>) {
+        let place = |place| Key { client: None, place };
+        let elements = (0..).map(place).zip(targets).collect();
+        let kind = format!("typeof {}", self.map_kind());
+        self.block.maps.insert(name, Map { kind, elements });
+    }
+
+    /// The end of a map's type. The type of a place is the same, whatever it comes from.
+    fn map_kind(&self) -> String {
+        let (family, transport) = (self.forwarded.family(), self.forwarded.transport().lower());
+        format!("numgen inc mod 2 : {family} daddr . {transport} dport")
+    }
+
+    /// The rule that translates a connection to one target after the other of a map, or drops it
+    /// if there is none.
+    fn translation(&self, length: usize, first: usize, map: &str) -> String {
         if length == 0 {
             return "drop".into();
         }
-        let transport = forwarded.transport().lower();
         let offset = if first == 0 { String::new() } else { format!(" offset {first}") };
-        let number = number(forwarded, length);
-        format!(
-            "meta l4proto {transport} dnat {} to {number}{offset} map {map}",
-            forwarded.family()
-        )
+        let place = match self.is_hash {
+            true => self.hash(length as u64, SEED),
+            false => format!("numgen inc mod {length}"),
+        };
+        self.translate(&format!("{place}{offset} map {map}"))
     }
+
+    fn translate(&self, target: &str) -> String {
+        let (family, transport) = (self.forwarded.family(), self.forwarded.transport().lower());
+        format!("meta l4proto {transport} dnat {family} to {target}")
+    }
+
+    fn at_random(&self, length: u64, seed: u32) -> String {
+        match self.is_hash {
+            true => self.hash(length, seed),
+            false => format!("numgen random mod {length}"),
+        }
+    }
+
+    fn hash(&self, length: u64, seed: u32) -> String {
+        format!("jhash {} saddr mod {length} seed {seed:#x}", self.forwarded.family())
+    }
+}
+
+/// Whether the hash of a client's address picks its target.
+fn is_hash(forwarded: &Forwarded) -> bool {
+    let settings = forwarded.settings.rules.first();
+    let is_sticky =
+        settings.is_some_and(|settings| matches!(settings.stickiness, Some(Stickiness::Source(_))));
+    is_sticky || forwarded.listener.profile.scheduler == Scheduler::SourceHash
 }
 
 /// A client that is none of the targets.
@@ -177,26 +277,6 @@ fn unspecified(forwarded: &Forwarded) -> IpAddr {
         Family::V4 => IpAddr::from([0; 4]),
         Family::V6 => IpAddr::from([0; 16]),
     }
-}
-
-/// A connection's place in a round of this length.
-fn number(forwarded: &Forwarded, length: usize) -> String {
-    let settings = forwarded.settings.rules.first();
-    let is_sticky =
-        settings.is_some_and(|settings| matches!(settings.stickiness, Some(Stickiness::Source(_))));
-    if is_sticky || forwarded.listener.profile.scheduler == Scheduler::SourceHash {
-        // The seed is the same everywhere, so that a standby picks what the active one picks.
-        format!("jhash {} saddr mod {length} seed 0x75746e6c", forwarded.family())
-    } else {
-        format!("numgen inc mod {length}")
-    }
-}
-
-fn elements(targets: &[SocketAddr]) -> String {
-    let element = |(place, target): (usize, &SocketAddr)| {
-        format!("{place} : {} . {}", target.ip(), target.port())
-    };
-    targets.iter().enumerate().map(element).collect::<Vec<_>>().join(", ")
 }
 
 /// The rules of security groups: the first that is for a client decides, and none lets it in.

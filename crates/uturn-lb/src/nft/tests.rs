@@ -8,9 +8,10 @@ use super::*;
 use crate::cloud::tke::profile::clb;
 use crate::config::{RuleSettings, Stickiness};
 use crate::decide::Choice;
+use crate::hash::place_of;
 
 /// A listener at 10.0.0.200:80 with targets that have these addresses and weights.
-fn listener(targets: &[(String, u32)]) -> Forwarded {
+pub(super) fn listener(targets: &[(String, u32)]) -> Forwarded {
     let service = NamespacedName::new("shop", "api").unwrap();
     let target = |(address, weight): &(String, u32)| Target {
         address: address.parse().unwrap(),
@@ -71,6 +72,10 @@ impl<'t> Kernel<'t> {
                 if rule == "drop" {
                     return None;
                 }
+                if let Some(next) = rule.strip_prefix("goto ") {
+                    chain = next.to_owned();
+                    continue 'chain;
+                }
                 if let Some(to_chains) = rule.strip_prefix("ip saddr vmap ") {
                     let chains = pairs(to_chains);
                     if let Some(next) = chains.get(&*client.to_string()) {
@@ -79,22 +84,28 @@ impl<'t> Kernel<'t> {
                     }
                     continue;
                 }
-                return Some(self.pick(rule));
+                return Some(self.pick(rule, client));
             }
             panic!("no rule decides");
         }
     }
 
-    fn pick(&mut self, rule: &'t str) -> SocketAddr {
+    fn pick(&mut self, rule: &'t str, client: IpAddr) -> SocketAddr {
         let words: Vec<&str> = rule.split_whitespace().collect();
         let after = |name: &str| {
             let at = words.iter().position(|word| *word == name)?;
             words[at + 1].parse::<usize>().ok()
         };
-        assert!(rule.starts_with("meta l4proto tcp dnat ip to numgen inc mod "), "{rule}");
-        let count = self.counts.entry(rule).or_default();
-        let place = *count % after("mod").unwrap() + after("offset").unwrap_or(0);
-        *count += 1;
+        let length = after("mod").unwrap();
+        let number = if rule.starts_with("meta l4proto tcp dnat ip to jhash ip saddr mod ") {
+            place_of(client, length).unwrap()
+        } else {
+            assert!(rule.starts_with("meta l4proto tcp dnat ip to numgen inc mod "), "{rule}");
+            let count = self.counts.entry(rule).or_default();
+            *count += 1;
+            (*count - 1) % length
+        };
+        let place = number + after("offset").unwrap_or(0);
         let map = rule.split_once(" map ").unwrap().1;
         let elements = match map.strip_prefix('@') {
             None => map,
@@ -114,7 +125,7 @@ fn pairs(elements: &str) -> HashMap<&str, &str> {
 }
 
 /// The targets that the decision picks, turn by turn.
-fn decided(forwarded: &Forwarded, client: IpAddr, turns: u64) -> Vec<SocketAddr> {
+pub(super) fn decided(forwarded: &Forwarded, client: IpAddr, turns: u64) -> Vec<SocketAddr> {
     let Listener { profile, rules, .. } = &forwarded.listener;
     let choice = Choice::new(profile, &rules[0].targets, &forwarded.alive, client);
     let address = |turn| choice.pick(turn).map(|i| rules[0].targets[i].address);
@@ -131,6 +142,7 @@ add map inet uturn_lb targets-tcp-10.0.0.200-80 { typeof numgen inc mod 2 : ip d
 add chain inet uturn_lb tcp-10.0.0.200-80
 add chain inet uturn_lb tcp-10.0.0.200-80-from-10.0.0.11
 add chain inet uturn_lb tcp-10.0.0.200-80-from-10.0.0.12
+add chain inet uturn_lb tcp-10.0.0.200-80-pick
 table inet uturn_lb {
   ct timeout idle-tcp-ip-75 {
     protocol tcp
@@ -159,10 +171,14 @@ table inet uturn_lb {
 }
 add element inet uturn_lb targets-tcp-10.0.0.200-80 { 0 : 10.0.0.11 . 30090, 1 : 10.0.0.12 . 30090, 2 : 10.0.0.11 . 30090, 3 : 10.0.0.12 . 30090 }
 add rule inet uturn_lb tcp-10.0.0.200-80 ct timeout set \"idle-tcp-ip-75\"
-add rule inet uturn_lb tcp-10.0.0.200-80 ip saddr vmap { 10.0.0.11 : goto tcp-10.0.0.200-80-from-10.0.0.11, 10.0.0.12 : goto tcp-10.0.0.200-80-from-10.0.0.12 }
-add rule inet uturn_lb tcp-10.0.0.200-80 meta l4proto tcp dnat ip to numgen inc mod 2 map @targets-tcp-10.0.0.200-80
+add rule inet uturn_lb tcp-10.0.0.200-80 goto tcp-10.0.0.200-80-pick
 add rule inet uturn_lb tcp-10.0.0.200-80-from-10.0.0.11 meta l4proto tcp dnat ip to numgen inc mod 1 offset 1 map @targets-tcp-10.0.0.200-80
+add rule inet uturn_lb tcp-10.0.0.200-80-from-10.0.0.11 drop
 add rule inet uturn_lb tcp-10.0.0.200-80-from-10.0.0.12 meta l4proto tcp dnat ip to numgen inc mod 1 offset 2 map @targets-tcp-10.0.0.200-80
+add rule inet uturn_lb tcp-10.0.0.200-80-from-10.0.0.12 drop
+add rule inet uturn_lb tcp-10.0.0.200-80-pick ip saddr vmap { 10.0.0.11 : goto tcp-10.0.0.200-80-from-10.0.0.11, 10.0.0.12 : goto tcp-10.0.0.200-80-from-10.0.0.12 }
+add rule inet uturn_lb tcp-10.0.0.200-80-pick meta l4proto tcp dnat ip to numgen inc mod 2 map @targets-tcp-10.0.0.200-80
+add rule inet uturn_lb tcp-10.0.0.200-80-pick drop
 ";
     assert_eq!(text(&with_weights(&[10, 10])), expected);
 }
@@ -171,10 +187,10 @@ add rule inet uturn_lb tcp-10.0.0.200-80-from-10.0.0.12 meta l4proto tcp dnat ip
 fn without_a_candidate_connections_are_dropped() {
     for weights in [&[][..], &[0]] {
         let text = text(&with_weights(weights));
-        assert!(text.ends_with(" tcp-10.0.0.200-80 drop\n"), "{text}");
+        assert!(text.ends_with(" tcp-10.0.0.200-80-pick drop\n"), "{text}");
     }
     let text = text(&with_weights(&[10]));
-    assert!(text.ends_with(" tcp-10.0.0.200-80-from-10.0.0.11 drop\n"), "{text}");
+    assert!(text.contains(" tcp-10.0.0.200-80-from-10.0.0.11 drop\n"), "{text}");
 }
 
 #[test]
@@ -196,7 +212,7 @@ fn a_hash_of_the_address_is_the_kernels() {
     for forwarded in [by_hash, sticky] {
         let text = text(&forwarded);
         assert!(text.contains("dnat ip to jhash ip saddr mod 3 seed"), "{text}");
-        assert!(!text.contains("numgen"), "{text}");
+        assert!(!text.contains("to numgen"), "{text}");
     }
 }
 
@@ -245,15 +261,16 @@ fn a_change_of_targets_leaves_everything_else_alone() {
     assert_eq!(all(true).change_from(&all(true)), None);
     let change = all(false).change_from(&all(true)).unwrap();
     let expected = "\
-flush chain inet uturn_lb tcp-10.0.0.200-81
+delete element inet uturn_lb targets-tcp-10.0.0.200-81 { 1, 2, 3 }
+add element inet uturn_lb targets-tcp-10.0.0.200-81 { 1 : 10.0.0.11 . 30090 }
 flush chain inet uturn_lb tcp-10.0.0.200-81-from-10.0.0.11
-flush chain inet uturn_lb tcp-10.0.0.200-81-from-10.0.0.12
-flush map inet uturn_lb targets-tcp-10.0.0.200-81
-add element inet uturn_lb targets-tcp-10.0.0.200-81 { 0 : 10.0.0.11 . 30090, 1 : 10.0.0.11 . 30090 }
-add rule inet uturn_lb tcp-10.0.0.200-81 ct timeout set \"idle-tcp-ip-75\"
-add rule inet uturn_lb tcp-10.0.0.200-81 ip saddr vmap { 10.0.0.11 : goto tcp-10.0.0.200-81-from-10.0.0.11 }
-add rule inet uturn_lb tcp-10.0.0.200-81 meta l4proto tcp dnat ip to numgen inc mod 1 map @targets-tcp-10.0.0.200-81
 add rule inet uturn_lb tcp-10.0.0.200-81-from-10.0.0.11 drop
+add rule inet uturn_lb tcp-10.0.0.200-81-from-10.0.0.11 drop
+flush chain inet uturn_lb tcp-10.0.0.200-81-pick
+add rule inet uturn_lb tcp-10.0.0.200-81-pick ip saddr vmap { 10.0.0.11 : goto tcp-10.0.0.200-81-from-10.0.0.11 }
+add rule inet uturn_lb tcp-10.0.0.200-81-pick meta l4proto tcp dnat ip to numgen inc mod 1 map @targets-tcp-10.0.0.200-81
+add rule inet uturn_lb tcp-10.0.0.200-81-pick drop
+flush chain inet uturn_lb tcp-10.0.0.200-81-from-10.0.0.12
 delete chain inet uturn_lb tcp-10.0.0.200-81-from-10.0.0.12
 ";
     assert_eq!(change, expected);
@@ -264,6 +281,29 @@ fn another_listener_replaces_the_table() {
     let before = Ruleset::new(&[]).unwrap();
     let after = Ruleset::new(&[with_weights(&[10])]).unwrap();
     assert_eq!(after.change_from(&before), Some(after.text()));
+}
+
+#[test]
+fn a_limit_that_is_new_has_its_set() {
+    let before = with_weights(&[10]);
+    let mut after = before.clone();
+    after.settings.limits.connections_per_client = Some(2);
+    let [before, after] = [before, after].map(|forwarded| Ruleset::new(&[forwarded]).unwrap());
+    let set = "add set inet uturn_lb clients-tcp-10.0.0.200-80 ";
+    assert!(after.change_from(&before).unwrap().contains(set));
+    let change = before.change_from(&after).unwrap();
+    assert!(change.ends_with("delete set inet uturn_lb clients-tcp-10.0.0.200-80\n"), "{change}");
+}
+
+#[test]
+fn a_change_of_targets_keeps_what_limits_have_counted() {
+    let mut before = with_weights(&[10, 10]);
+    before.settings.limits.connections = Some(2);
+    let mut after = before.clone();
+    after.alive[1] = false;
+    let [before, after] = [before, after].map(|forwarded| Ruleset::new(&[forwarded]).unwrap());
+    let change = after.change_from(&before).unwrap();
+    assert!(!change.contains("flush chain inet uturn_lb tcp-10.0.0.200-80\n"), "{change}");
 }
 
 proptest! {
@@ -303,5 +343,24 @@ proptest! {
         prop_assert!(met.iter().all(|target| target.ip() != client));
         let begins_later = (0..decided.len().min(60)).any(|first| decided[first..][..60] == met);
         prop_assert!(met.is_empty() || begins_later, "{met:?} {decided:?}");
+    }
+
+    #[test]
+    fn a_hash_meets_the_target_of_the_decision(
+        targets in prop::collection::vec((0u8..6, 0u16..3, 0u32..4), 1..8),
+        equal in any::<bool>(),
+        dead in prop::collection::vec(any::<bool>(), 8),
+        client in 0u8..12,
+    ) {
+        let target = |(host, port, weight): &(u8, u16, u32)| {
+            (format!("10.0.0.{}:{}", 11 + host, 80 + port), if equal { 10 } else { *weight })
+        };
+        let mut forwarded = listener(&targets.iter().map(target).collect::<Vec<_>>());
+        forwarded.listener.profile.scheduler = Scheduler::SourceHash;
+        forwarded.alive = dead[..targets.len()].to_vec();
+        let client = IpAddr::from([10, 0, 0, 11 + client]);
+        let text = text(&forwarded);
+        let met = Kernel::new(&text).connect(client);
+        prop_assert_eq!(met, decided(&forwarded, client, 1).first().copied());
     }
 }

@@ -85,11 +85,22 @@ fn process(text: &mut Text, known: &Known) {
     single(&family::BUILD, &[("version", env!("CARGO_PKG_VERSION"))], 1);
     single(&family::STARTED, &[], started.as_secs());
     single(&family::DRAINING, &[], process.is_draining.load(Ordering::Relaxed).into());
+    let has_failed = process.has_failed_reload.load(Ordering::Relaxed);
+    single(&family::RELOAD_OK, &[], (!has_failed).into());
     single(&family::LOG_LINES, &[], process.access_log.written());
     single(&family::LOG_DROPPED, &[], process.access_log.dropped());
     text.family(&family::RELOADS);
     for (result, count) in ["ok", "failed"].into_iter().zip(&process.reloads) {
         text.sample(family::RELOADS.name, &[("result", result)], count.load(Ordering::Relaxed));
+    }
+    text.family(&family::CONFIG);
+    if let Some(served) = known.served.load().as_ref() {
+        text.sample(family::CONFIG.name, &[("version", &*served.version)], 1);
+    }
+    text.family(&family::CONFIG_TIME);
+    if let Some(served) = known.served.load().as_ref() {
+        let since = served.since.duration_since(UNIX_EPOCH).unwrap_or_default();
+        text.sample(family::CONFIG_TIME.name, &[], since.as_secs());
     }
 }
 

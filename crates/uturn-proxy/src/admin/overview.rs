@@ -23,6 +23,8 @@ pub(crate) struct ShownListener {
     pub(crate) load_balancer: Text,
     pub(crate) address: SocketAddr,
     pub(crate) protocol: ListenerProtocol,
+    /// Whether the health of its targets is checked.
+    is_probed: bool,
     /// `None` if the kernel serves it.
     pub(crate) slot: Option<Arc<Slot>>,
     /// Those of the first rule, of the second, and so on.
@@ -81,7 +83,14 @@ impl ShownListener {
             }
         }
         let load_balancer = load_balancer.clone();
-        Self { load_balancer, address, protocol: config.protocol, slot, targets }
+        Self { load_balancer, address, protocol: config.protocol, is_probed, slot, targets }
+    }
+
+    /// The targets of which health checks have not decided anything yet.
+    pub(crate) fn undecided(&self) -> impl Iterator<Item = &str> {
+        let probed = self.targets.iter().filter(|_| self.is_probed);
+        let undecided = probed.filter(|target| target.probes.state().alive.is_none());
+        undecided.map(|target| &*target.name)
     }
 
     /// Whether it accepts connections. The kernel always does.

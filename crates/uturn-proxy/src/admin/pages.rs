@@ -7,14 +7,15 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 
 use super::{Known, metrics, targets};
 
-const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+
+/// The paths of all pages.
+const ALL: &str = "/config\n/healthz\n/metrics\n/readyz\n/reload\n/targets\n";
 
 /// Answers a request.
 pub(super) fn answer<B>(request: &Request<B>, known: &Known) -> Response<String> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET only\n".into());
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return response;
+        return not_allowed("GET, HEAD");
     }
     match request.uri().path() {
         "/metrics" => page(StatusCode::OK, metrics::CONTENT_TYPE, metrics::page(known)),
@@ -23,7 +24,11 @@ pub(super) fn answer<B>(request: &Request<B>, known: &Known) -> Response<String>
             let (status, text) = health(known);
             page(status, TEXT, text)
         }
-        "/" => page(StatusCode::OK, TEXT, "/healthz\n/metrics\n/targets\n".into()),
+        "/readyz" => {
+            let (status, text) = readiness(known);
+            page(status, TEXT, text)
+        }
+        "/" => page(StatusCode::OK, TEXT, ALL.into()),
         _ => page(StatusCode::NOT_FOUND, TEXT, "no such page\n".into()),
     }
 }
@@ -46,7 +51,29 @@ fn health(known: &Known) -> (StatusCode, String) {
     }
 }
 
-fn page(status: StatusCode, content_type: &'static str, text: String) -> Response<String> {
+/// Whether clients are served, by targets whose health is known.
+fn readiness(known: &Known) -> (StatusCode, String) {
+    let (status, text) = health(known);
+    let undecided = known.undecided();
+    match status == StatusCode::OK && !undecided.is_empty() {
+        true => (StatusCode::SERVICE_UNAVAILABLE, undecided.concat()),
+        false => (status, text),
+    }
+}
+
+/// Answers a request with another method than these.
+pub(super) fn not_allowed(allowed: &'static str) -> Response<String> {
+    let text = format!("{allowed} only\n");
+    let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, text);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+pub(super) fn page(
+    status: StatusCode,
+    content_type: &'static str,
+    text: String,
+) -> Response<String> {
     let mut response = Response::new(text);
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -1,8 +1,11 @@
 //! The thread that answers the administrator.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener as StdListener;
+use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,15 +16,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::spawn_local;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{Command, Known, pages};
+use super::{Command, Known, change};
 
 /// Connections at a time; more wait.
 const CONNECTIONS: usize = 64;
 
 /// How long a connection may take, from its beginning to its end.
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// The same for a client that may change the configuration, which may take its time.
+const LIMIT_OF_CHANGES: Duration = Duration::from_secs(120);
 
 /// How long to wait when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(100);
@@ -64,7 +70,7 @@ async fn accept(socket: StdListener, known: &Arc<Known>) {
                 let known = Arc::clone(known);
                 spawn_local(async move {
                     // A client that is too slow, or breaks the protocol, gets no answer.
-                    let _ = timeout(LIMIT, serve(stream, &known)).await;
+                    serve_for_a_while(stream, &known).await;
                     drop(place);
                 });
             }
@@ -73,10 +79,27 @@ async fn accept(socket: StdListener, known: &Arc<Known>) {
     }
 }
 
-async fn serve(stream: TcpStream, known: &Arc<Known>) -> hyper::Result<()> {
+async fn serve_for_a_while(stream: TcpStream, known: &Arc<Known>) {
+    let (began, limit) = (Instant::now(), Rc::new(Cell::new(LIMIT)));
+    let mut served = pin!(serve(stream, known, &limit));
+    loop {
+        let end = began + limit.get();
+        // Meanwhile the limit may have become another one.
+        if timeout_at(end, &mut served).await.is_ok() || end == began + limit.get() {
+            return;
+        }
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    known: &Arc<Known>,
+    limit: &Rc<Cell<Duration>>,
+) -> hyper::Result<()> {
     let answer = service_fn(|request| {
-        let answer = pages::answer(&request, known);
-        async move { Ok::<_, Infallible>(answer) }
+        let (known, limit) = (Arc::clone(known), Rc::clone(limit));
+        let may_change = move || limit.set(LIMIT_OF_CHANGES);
+        async move { Ok::<_, Infallible>(change::answer(request, &known, may_change).await) }
     });
     let mut builder = http1::Builder::new();
     builder.keep_alive(false).half_close(true);

@@ -2,27 +2,31 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
+use rustls::ServerConfig;
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use uturn_lb::proxy_header;
 use uturn_model::lb::Layer;
 
-use super::prefixed::Prefixed;
+use super::FIRST_READ;
+use super::linger::linger;
 use super::serve::{serve_http1, serve_http2};
 use super::stream;
 use crate::exchange::{Client, record_unreadable};
 use crate::metrics::Refusal;
 use crate::phase::Phase;
+use crate::prefixed::Prefixed;
 use crate::state::{Listener, Slot};
 use crate::worker::Worker;
 
@@ -31,9 +35,6 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The kind of record that every TLS connection begins with.
 const TLS_HANDSHAKE: u8 = 22;
-
-/// Room for the first bytes of a connection: most requests and TLS greetings arrive in one read.
-const FIRST_READ: usize = 4096;
 
 /// What a client is told that speaks no TLS where TLS is terminated.
 const NO_TLS: &[u8] =
@@ -111,8 +112,8 @@ impl Accepted {
             Ok(None) => None,
             read => Some(read),
         };
-        let drained = self.worker.drained();
-        let read = read_until(&mut self.stream, received, drained, header);
+        let worker = Rc::clone(&self.worker);
+        let read = read_until(&mut self.stream, received, &worker, header);
         let read = phase.limit(read).await??;
         let Some(read) = read else { return Err(io::ErrorKind::UnexpectedEof.into()) };
         let read = read.map_err(|error| {
@@ -126,32 +127,41 @@ impl Accepted {
 }
 
 /// Serves what a client speaks. Some of its bytes may have been received already.
-async fn serve(
+///
+/// Futures that not every connection needs are boxed: a connection takes as much memory as the
+/// largest that is not.
+async fn serve(client: &Rc<Client>, stream: TcpStream, received: BytesMut) -> io::Result<()> {
+    let listener = &client.listener;
+    match (&listener.tls, listener.protocol.layer()) {
+        (Some(tls), _) => Box::pin(serve_tls(client, tls, stream, received)).await,
+        (None, Layer::L7) => serve_plain(client, stream, received).await,
+        (None, Layer::L4) => {
+            let stream = Prefixed::new(received.freeze(), stream);
+            Box::pin(stream::forward(client, stream)).await
+        }
+    }
+}
+
+/// Serves what a client speaks under TLS.
+async fn serve_tls(
     client: &Rc<Client>,
+    tls: &Arc<ServerConfig>,
     mut stream: TcpStream,
     mut received: BytesMut,
 ) -> io::Result<()> {
-    let listener = &client.listener;
-    let Some(tls) = &listener.tls else {
-        return match listener.protocol.layer() {
-            Layer::L4 => stream::forward(client, Prefixed::new(received.freeze(), stream)).await,
-            Layer::L7 => serve_plain(client, stream, received).await,
-        };
-    };
     let begins_tls = |bytes: &[u8]| bytes.first().map(|first| *first == TLS_HANDSHAKE);
-    let drained = client.worker.drained();
-    let is_tls = read_until(&mut stream, &mut received, drained, begins_tls);
+    let is_tls = read_until(&mut stream, &mut received, &client.worker, begins_tls);
     let is_tls = client.phase.limit(is_tls).await??;
     let mut stream = Prefixed::new(received.freeze(), stream);
-    match (is_tls, listener.protocol.layer()) {
+    match (is_tls, client.listener.protocol.layer()) {
         (None, _) => Ok(()),
         (Some(true), layer) => {
             let accept = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
-            let stream = client.phase.limit(accept).await??;
+            let stream = Box::pin(client.phase.limit(accept)).await??;
             match (layer, stream.get_ref().1.alpn_protocol()) {
-                (Layer::L4, _) => stream::forward(client, stream).await,
-                (Layer::L7, Some(b"h2")) => serve_http2(client, stream).await,
-                (Layer::L7, _) => serve_http1(client, stream).await,
+                (Layer::L4, _) => Box::pin(stream::forward(client, stream)).await,
+                (Layer::L7, Some(b"h2")) => Box::pin(serve_http2(client, stream)).await,
+                (Layer::L7, _) => serve_http1(client, stream, Bytes::new()).await,
             }
         }
         (Some(false), Layer::L7) => {
@@ -159,7 +169,8 @@ async fn serve(
             let why = "the client does not speak TLS";
             record_unreadable(client, 400, why);
             client.report_failure(Some(400), why);
-            linger(stream).await
+            linger(stream).await;
+            Ok(())
         }
         (Some(false), Layer::L4) => {
             // Layer 4 has no other way to say that something is wrong.
@@ -176,7 +187,7 @@ async fn serve_plain(
     mut received: BytesMut,
 ) -> io::Result<()> {
     if !client.listener.settings.http2 {
-        return serve_http1(client, Prefixed::new(received.freeze(), stream)).await;
+        return serve_http1(client, stream, received.freeze()).await;
     }
     let beginning = |bytes: &[u8]| {
         let common = bytes.len().min(HTTP2_PREFACE.len());
@@ -186,14 +197,15 @@ async fn serve_plain(
             (common == HTTP2_PREFACE.len()).then_some(Beginning::Http2)
         }
     };
-    let drained = client.worker.drained();
-    let beginning = read_until(&mut stream, &mut received, drained, beginning);
+    let beginning = read_until(&mut stream, &mut received, &client.worker, beginning);
     let beginning = client.phase.limit(beginning).await??;
-    let stream = Prefixed::new(received.freeze(), stream);
+    let received = received.freeze();
     match beginning {
         None => Ok(()),
-        Some(Beginning::Http1) => serve_http1(client, stream).await,
-        Some(Beginning::Http2) => serve_http2(client, stream).await,
+        Some(Beginning::Http1) => serve_http1(client, stream, received).await,
+        Some(Beginning::Http2) => {
+            Box::pin(serve_http2(client, Prefixed::new(received, stream))).await
+        }
     }
 }
 
@@ -202,41 +214,30 @@ async fn serve_plain(
 async fn read_until<T>(
     stream: &mut TcpStream,
     received: &mut BytesMut,
-    drained: impl Future<Output = ()>,
+    worker: &Worker,
     decide: impl Fn(&[u8]) -> Option<T>,
 ) -> io::Result<Option<T>> {
-    let mut drained = pin!(drained);
     loop {
         if !received.is_empty()
             && let Some(decision) = decide(received)
         {
             return Ok(Some(decision));
         }
-        // Memory is taken when there is something to read, not for each idle connection.
-        let is_readable = {
-            let mut readable = pin!(stream.readable());
-            poll_fn(|cx| match readable.as_mut().poll(cx) {
-                Poll::Pending if received.is_empty() => {
-                    drained.as_mut().poll(cx).map(|()| Ok(false))
-                }
-                polled => polled.map_ok(|()| true),
-            })
-            .await?
-        };
-        if !is_readable {
-            return Ok(None);
-        }
-        received.reserve(FIRST_READ);
-        match stream.try_read_buf(received) {
-            Ok(0) => return Ok(None),
-            Ok(_) => {}
-            // A new stream counts as readable until a read shows otherwise.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if received.is_empty() {
-                    *received = BytesMut::new();
-                }
+        let count = poll_fn(|cx| {
+            // On the stack: a connection takes no memory for what it may never send.
+            let mut space = [MaybeUninit::uninit(); FIRST_READ];
+            let mut buffer = ReadBuf::uninit(&mut space);
+            match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
+                Poll::Pending if received.is_empty() && worker.is_draining() => Poll::Ready(Ok(0)),
+                polled => polled.map_ok(|()| {
+                    received.extend_from_slice(buffer.filled());
+                    buffer.filled().len()
+                }),
             }
-            Err(error) => return Err(error),
+        })
+        .await?;
+        if count == 0 {
+            return Ok(None);
         }
     }
 }
@@ -245,15 +246,4 @@ async fn read_until<T>(
 fn reset(stream: &TcpStream) {
     // A socket on which this fails is gone already.
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
-}
-
-/// Reads what a client still sends after it was turned away, so that its connection is not reset
-/// before it has read the answer.
-async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
-    const AT_MOST: u64 = 1 << 20;
-    const LIMIT: Duration = Duration::from_millis(500);
-    stream.shutdown().await?;
-    let rest = &mut stream.take(AT_MOST);
-    let _ = tokio::time::timeout(LIMIT, tokio::io::copy(rest, &mut tokio::io::sink())).await;
-    Ok(())
 }

@@ -1,7 +1,9 @@
 //! A stream that counts its bytes, for connections that are passed on as they are.
 
+use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -10,13 +12,26 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Debug)]
 pub(super) struct Counted<S> {
     stream: S,
-    pub(super) read: u64,
-    pub(super) written: u64,
+    pub(super) counts: Rc<Counts>,
+}
+
+/// How much went through a stream.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) read: Cell<u64>,
+    pub(super) written: Cell<u64>,
+}
+
+impl Counts {
+    /// Both directions together.
+    pub(super) fn sum(&self) -> u64 {
+        self.read.get() + self.written.get()
+    }
 }
 
 impl<S> Counted<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, read: 0, written: 0 }
+        Self { stream, counts: Rc::default() }
     }
 }
 
@@ -28,7 +43,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        self.read += (buffer.filled().len() - before) as u64;
+        let read = (buffer.filled().len() - before) as u64;
+        self.counts.read.set(self.counts.read.get() + read);
         result
     }
 }
@@ -41,7 +57,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
         if let Poll::Ready(Ok(written)) = &result {
-            self.written += *written as u64;
+            self.counts.written.set(self.counts.written.get() + *written as u64);
         }
         result
     }

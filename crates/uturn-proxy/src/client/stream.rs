@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use uturn_lb::event::Event;
 use uturn_lb::proxy_header;
 
 use super::counted::Counted;
+use super::tunnel;
 use crate::access_log::Entry;
 use crate::exchange::Client;
 use crate::metrics::ConnectFailure;
@@ -24,7 +25,8 @@ where
     let mut stream = Counted::new(stream);
     let mut tried = None;
     let passed = pass(client, &mut stream, &mut tried).await;
-    client.shard().pass(stream.read, stream.written);
+    let (received, sent) = (stream.counts.read.get(), stream.counts.written.get());
+    client.shard().pass(received, sent);
     let log = &client.worker.process.access_log;
     if log.is_on() {
         log.log(Box::new(Entry {
@@ -35,8 +37,8 @@ where
             protocol: "TCP_SSL",
             head: None,
             status: None,
-            received: stream.read,
-            sent: stream.written,
+            received,
+            sent,
             target: tried,
             attempts: tried.map_or(0, |_| 1),
             first_byte: None,
@@ -74,7 +76,7 @@ where
         turn: picked.turn,
     });
     let open = rule.open(picked.target);
-    let limit = listener.settings.timeouts.read;
+    let limit = listener.profile.connect_timeout;
     let reached = connect(target, &listener.profile.source, client.address.ip(), limit).await;
     rule.record(picked.target, reached.is_ok());
     if reached.is_ok() {
@@ -98,8 +100,9 @@ where
     if let Some(version) = listener.settings.proxy_to {
         upstream.write_all(&proxy_header::write(version, client.address, listener.address)).await?;
     }
-    let phase = client.phase.begin();
-    copy_bidirectional(stream, &mut upstream).await?;
+    let phase = client.phase.begin(false);
+    let idle = listener.settings.timeouts.idle;
+    tunnel::pass(&client.worker, stream, &mut upstream, idle).await?;
     drop((open, phase));
     client.report(|| Event::Passed { connection, target });
     Ok(())

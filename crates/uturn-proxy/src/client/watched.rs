@@ -1,29 +1,78 @@
-//! A stream that tells the phase of its connection what is read and written.
+//! A stream that tells the phase of its connection what is read and written, and notices when its
+//! client goes away.
+//!
+//! hyper reads no further while it waits for an answer: a client may have closed its side, and what
+//! it sent behind its request is the next one. So nothing would notice that the client is gone. But
+//! hyper flushes whenever it is woken, and when a look is due, the phase wakes it.
 
 use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
+use crate::exchange::Client;
 use crate::joined;
+use crate::peer::Peer;
 use crate::phase::Phase;
+use crate::prefixed::Prefixed;
+
+/// A stream over a TCP connection.
+pub(super) trait Connected {
+    /// The TCP connection's socket.
+    fn socket(&self) -> BorrowedFd<'_>;
+}
+
+impl Connected for TcpStream {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+}
+
+impl<S: Connected> Connected for Prefixed<S> {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.get_ref().socket()
+    }
+}
+
+impl<S: Connected> Connected for TlsStream<S> {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.get_ref().0.socket()
+    }
+}
 
 /// A client's stream.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
     phase: Rc<Phase>,
+    /// Whether a client that has closed its side waits for no answer.
+    aborts_on_close: bool,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, phase: Rc<Phase>) -> Self {
-        Self { stream, phase }
+    pub(super) fn new(stream: S, client: &Client) -> Self {
+        let aborts_on_close = client.listener.settings.abort_on_close;
+        Self { stream, phase: Rc::clone(&client.phase), aborts_on_close }
     }
 
     pub(super) fn into_inner(self) -> S {
         self.stream
+    }
+}
+
+impl<S: Connected> Watched<S> {
+    /// Fails if the client waits for no answer any more.
+    fn look(&self) -> io::Result<()> {
+        match Peer::of(&self.stream.socket()) {
+            Peer::Gone => Err(io::ErrorKind::ConnectionReset.into()),
+            Peer::HasClosed if self.aborts_on_close => Err(io::ErrorKind::ConnectionAborted.into()),
+            Peer::HasClosed | Peer::There => Ok(()),
+        }
     }
 }
 
@@ -42,7 +91,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Connected + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -68,6 +117,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.phase.is_look_due() {
+            self.look()?;
+        }
         let result = Pin::new(&mut self.stream).poll_flush(cx);
         self.phase.wrote(result.is_pending());
         result

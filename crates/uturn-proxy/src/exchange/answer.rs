@@ -35,7 +35,7 @@ impl OwnAnswer {
     pub(super) fn into_response(self) -> Response<AnswerBody> {
         let reason = self.status.canonical_reason().unwrap_or("Error");
         let text = Bytes::from(format!("{} {reason}\n", self.status.as_u16()));
-        let mut response = Response::new(AnswerBody::own(text));
+        let mut response = Response::new(AnswerBody::whole(text));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));

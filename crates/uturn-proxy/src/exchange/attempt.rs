@@ -13,8 +13,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Context;
 
+use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use uturn_lb::config::{Forward, Keepalive};
@@ -30,7 +30,7 @@ use crate::deadline::Deadline;
 use crate::metrics::ConnectFailure;
 use crate::request_body::{BodyError, RequestBody};
 use crate::state::{Listener, OpenGuard, Rule};
-use crate::upstream::{ConnectError, Http1, Http2, Key, SendError, Source, connect};
+use crate::upstream::{ConnectError, Http1, Http2, Key, Received, SendError, Source, connect};
 use crate::worker::Worker;
 
 /// A request on its way to the targets of a rule.
@@ -59,7 +59,7 @@ pub(super) struct Reached {
 
 #[derive(Debug)]
 enum Connection {
-    Http1(Box<Http1>),
+    Http1(Http1),
     Http2(Http2),
 }
 
@@ -80,7 +80,7 @@ impl Attempt<'_> {
     pub(super) async fn forward(
         &self,
         mut request: Request<RequestBody>,
-    ) -> Result<(Response<Incoming>, Reached), OwnAnswer> {
+    ) -> Result<(Response<Received>, Reached), OwnAnswer> {
         let client = self.client;
         let no_target =
             || OwnAnswer::new(StatusCode::SERVICE_UNAVAILABLE, "no target may be picked");
@@ -127,8 +127,8 @@ impl Attempt<'_> {
     async fn try_target(
         &self,
         target: usize,
-        mut request: Request<RequestBody>,
-    ) -> Result<(Response<Incoming>, Reached), Failure> {
+        request: Request<RequestBody>,
+    ) -> Result<(Response<Received>, Reached), Failure> {
         let mut reached = self.reached(target);
         let mut may_reuse = true;
         loop {
@@ -142,37 +142,34 @@ impl Attempt<'_> {
                     }
                 },
             };
-            let body = request.body().again();
-            let copy = is_idempotent(request.method()).then(|| copy_of(&request));
             self.deadline.set(self.listener.settings.timeouts.read);
-            let sent = self.deadline.limit(connection.send(request)).await;
+            let sent = self.deadline.limit(connection.send(&request)).await;
             self.deadline.clear();
             let is_timeout = sent.is_err();
-            let (answer, unsent) = match sent {
+            let (answer, is_unsent) = match sent {
                 Ok(Ok(response)) => {
                     reached.connection = Some(connection);
                     return Ok((response, reached));
                 }
-                Ok(Err(SendError { unsent, error })) => {
-                    let why = format!("{}: {error}", self.address(target));
-                    (OwnAnswer::new(StatusCode::BAD_GATEWAY, why), unsent)
+                Ok(Err(SendError { is_unsent, why })) => {
+                    let why = format!("{}: {why}", self.address(target));
+                    (OwnAnswer::new(StatusCode::BAD_GATEWAY, why), is_unsent)
                 }
                 Err(_) => {
                     let why = format!("{} does not answer", self.address(target));
-                    (OwnAnswer::new(StatusCode::GATEWAY_TIMEOUT, why), None)
+                    (OwnAnswer::new(StatusCode::GATEWAY_TIMEOUT, why), false)
                 }
             };
-            if let Some(answer) = clients_fault(&body, is_timeout) {
+            if let Some(answer) = clients_fault(request.body(), is_timeout) {
                 return Err(Failure { answer, request: None, is_targets: false });
             }
-            let again = unsent.or_else(|| copy.filter(|_| body.is_whole()));
-            match again {
-                Some(again) if is_reused && !is_timeout => {
-                    may_reuse = false;
-                    request = again;
-                }
-                request => return Err(Failure { answer, request, is_targets: true }),
+            let may_repeat =
+                is_unsent || (is_idempotent(request.method()) && request.body().is_whole());
+            if !(may_repeat && is_reused) || is_timeout {
+                let request = may_repeat.then_some(request);
+                return Err(Failure { answer, request, is_targets: true });
             }
+            may_reuse = false;
         }
     }
 
@@ -217,7 +214,7 @@ impl Attempt<'_> {
             OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {error}"))
         };
         match self.rule.settings.forward {
-            Forward::Http1 => Http1::new(stream).await.map(Connection::Http1).map_err(broken),
+            Forward::Http1 => Ok(Connection::Http1(Http1::Idle(stream))),
             Forward::H2c => {
                 let connection = Http2::new(stream).await.map_err(broken)?;
                 if self.listener.settings.proxy_to.is_none() {
@@ -271,8 +268,8 @@ impl Attempt<'_> {
 impl Connection {
     async fn send(
         &mut self,
-        request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, SendError> {
+        request: &Request<RequestBody>,
+    ) -> Result<Response<Received>, SendError> {
         match self {
             Self::Http1(connection) => connection.send(request).await,
             Self::Http2(connection) => connection.send(request).await,
@@ -301,9 +298,12 @@ impl Reached {
     }
 
     /// The connection itself, after the target switched protocols; and what counts it as open.
-    pub(super) fn into_http1(self) -> Option<(Box<Http1>, OpenGuard)> {
+    pub(super) fn into_stream(self) -> Option<(TcpStream, Bytes, OpenGuard)> {
         match self.connection {
-            Some(Connection::Http1(connection)) => Some((connection, self.open)),
+            Some(Connection::Http1(connection)) => {
+                let (stream, received) = connection.into_stream()?;
+                Some((stream, received, self.open))
+            }
             _ => None,
         }
     }
@@ -324,14 +324,4 @@ fn clients_fault(body: &RequestBody, is_timeout: bool) -> Option<OwnAnswer> {
 fn is_idempotent(method: &Method) -> bool {
     [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::OPTIONS, Method::TRACE]
         .contains(method)
-}
-
-/// The same request for another attempt.
-fn copy_of(request: &Request<RequestBody>) -> Request<RequestBody> {
-    let mut copy = Request::new(request.body().again());
-    copy.method_mut().clone_from(request.method());
-    copy.uri_mut().clone_from(request.uri());
-    *copy.version_mut() = request.version();
-    copy.headers_mut().clone_from(request.headers());
-    copy
 }

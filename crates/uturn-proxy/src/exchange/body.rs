@@ -14,6 +14,7 @@ use super::record::Record;
 use crate::deadline::Deadline;
 use crate::phase::ExchangeGuard;
 use crate::request_body::BodyError;
+use crate::upstream::Received;
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -27,9 +28,9 @@ pub(crate) struct AnswerBody {
 
 #[derive(Debug)]
 enum AnswerSource {
-    /// The load balancer's own.
-    Own(Option<Bytes>),
-    /// A target's.
+    /// All of it is at hand.
+    Whole(Option<Bytes>),
+    /// A target sends it.
     Target(Box<TargetBody>),
 }
 
@@ -42,20 +43,27 @@ struct TargetBody {
 }
 
 impl AnswerBody {
-    /// A body of the load balancer's own.
-    pub(super) fn own(text: impl Into<Bytes>) -> Self {
+    /// A body of which all is at hand.
+    pub(super) fn whole(text: impl Into<Bytes>) -> Self {
         let text = text.into();
-        let source = AnswerSource::Own((!text.is_empty()).then_some(text));
+        let source = AnswerSource::Whole((!text.is_empty()).then_some(text));
         Self { source, exchange: None, record: None }
     }
 
     /// What a target sends.
     pub(super) fn of_target(
-        incoming: Incoming,
-        reached: Reached,
+        received: Received,
+        mut reached: Reached,
         deadline: Rc<Deadline>,
         silence: Duration,
     ) -> Self {
+        let incoming = match received {
+            Received::Whole(body) => {
+                reached.give_back();
+                return Self::whole(body);
+            }
+            Received::Incoming(incoming) => incoming,
+        };
         let body = TargetBody { incoming, reached, deadline, silence };
         Self { source: AnswerSource::Target(Box::new(body)), exchange: None, record: None }
     }
@@ -78,7 +86,7 @@ impl AnswerBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.source {
-            AnswerSource::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            AnswerSource::Whole(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             AnswerSource::Target(body) => body.poll(cx),
         }
     }
@@ -144,14 +152,14 @@ impl Body for AnswerBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            AnswerSource::Own(text) => text.is_none(),
+            AnswerSource::Whole(text) => text.is_none(),
             AnswerSource::Target(body) => body.incoming.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            AnswerSource::Own(text) => {
+            AnswerSource::Whole(text) => {
                 SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
             }
             AnswerSource::Target(body) => body.incoming.size_hint(),

@@ -81,8 +81,8 @@ impl Record {
         Rc::clone(&self.received)
     }
 
-    /// No target answers it, for this reason.
-    pub(super) fn explain(&mut self, why: &str) {
+    /// It has no answer of a target, or its switched connection broke, for this reason.
+    pub(crate) fn explain(&mut self, why: &str) {
         if self.head.is_some() && !why.is_empty() {
             self.why = Some(why.to_owned());
         }

@@ -58,9 +58,13 @@ pub(super) fn host<B>(request: &Request<B>) -> Cow<'_, str> {
     }
 }
 
-/// The path of a request's target, with its query.
+/// The path that decides on the rule of a request, with its query. That is the root for `OPTIONS *`,
+/// which asks about the server as a whole (RFC 9110, section 9.3.7).
 pub(super) fn path<B>(request: &Request<B>) -> &str {
-    request.uri().path_and_query().map_or("/", PathAndQuery::as_str)
+    match request.uri().path_and_query().map_or("/", PathAndQuery::as_str) {
+        "*" => "/",
+        path => path,
+    }
 }
 
 /// Makes the request's target what HTTP/1.1 sends to an origin server: a path, with the host in
@@ -97,13 +101,15 @@ pub(super) fn to_http2_form<B>(request: &mut Request<B>) -> Result<(), OwnAnswer
 fn is_target<B>(request: &Request<B>) -> bool {
     let uri = request.uri();
     match (uri.scheme(), uri.authority()) {
-        (Some(_), Some(authority)) => !authority.as_str().contains('@'),
-        (None, None) => {
-            uri.path().starts_with('/')
-                || (uri.path() == "*" && request.method() == Method::OPTIONS)
-        }
+        (Some(_), Some(authority)) => !authority.as_str().contains('@') && is_path(request),
+        (None, None) => is_path(request),
         _ => false,
     }
+}
+
+fn is_path<B>(request: &Request<B>) -> bool {
+    let path = request.uri().path();
+    path.starts_with('/') || (path == "*" && request.method() == Method::OPTIONS)
 }
 
 fn content_length(headers: &HeaderMap) -> Option<u64> {

@@ -5,9 +5,10 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, EXPECT, SET_COOKIE, TE, UPGRADE};
+use http::header::{CONNECTION, EXPECT, SET_COOKIE, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -18,7 +19,7 @@ use uturn_lb::event::Event;
 use super::answer::OwnAnswer;
 use super::attempt::Attempt;
 use super::body::AnswerBody;
-use super::headers::{Forwarded, add_forwarded, cookie, remove_hop_by_hop};
+use super::headers::{Forwarded, add_forwarded, address_value, cookie, remove_hop_by_hop};
 use super::record::Record;
 use super::request;
 use crate::deadline::Deadline;
@@ -40,6 +41,8 @@ pub(crate) struct Client {
     pub(crate) connection: u64,
     pub(crate) phase: Rc<Phase>,
     forwarded: Forwarded,
+    /// That of the last request; with HTTP/1, that of the next too.
+    deadline: RefCell<Option<Rc<Deadline>>>,
     /// Where the client's bytes go after its connection switched protocols.
     upgrade: RefCell<Option<Upgrade>>,
 }
@@ -54,6 +57,8 @@ pub(crate) struct Upgrade {
     pub(crate) open: OpenGuard,
     /// The request that switched; it ends with the connection.
     pub(crate) record: Option<Record>,
+    /// How long the connection may be silent.
+    pub(crate) idle: Duration,
 }
 
 /// A request that passed all checks.
@@ -74,21 +79,39 @@ impl Client {
     ) -> Self {
         let listener = slot.current();
         let is_tls = listener.protocol.ends_tls();
-        let text = |text: String| {
-            HeaderValue::try_from(text).expect("addresses and numbers are legal in headers")
-        };
         let forwarded = Forwarded {
-            client: text(address.ip().to_string()),
+            client: address_value(address.ip()),
             proto: HeaderValue::from_static(if is_tls { "https" } else { "http" }),
-            port: text(listener.address.port().to_string()),
+            port: listener.address.port().into(),
         };
-        let upgrade = RefCell::new(None);
-        Self { worker, listener, slot, address, connection, phase, forwarded, upgrade }
+        Self {
+            worker,
+            listener,
+            slot,
+            address,
+            connection,
+            phase,
+            forwarded,
+            deadline: RefCell::default(),
+            upgrade: RefCell::default(),
+        }
     }
 
     /// The target's stream, after an answer that switches protocols.
     pub(crate) fn take_upgrade(&self) -> Option<Upgrade> {
         self.upgrade.borrow_mut().take()
+    }
+
+    /// A deadline for a request. It is not set.
+    fn deadline(&self) -> Rc<Deadline> {
+        let mut last = self.deadline.borrow_mut();
+        match last.as_ref().filter(|last| Rc::strong_count(last) == 1) {
+            Some(unused) => {
+                unused.clear();
+                Rc::clone(unused)
+            }
+            None => Rc::clone(last.insert(Rc::new(self.worker.deadlines.add()))),
+        }
     }
 
     /// Where the worker counts what happens to the listener.
@@ -121,7 +144,7 @@ pub(crate) async fn serve(
     client: Rc<Client>,
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
-    let exchange = client.phase.begin();
+    let exchange = client.phase.begin(!request.body().is_end_stream());
     let listener = client.slot.current();
     let mut record = Record::begin(&client, &request);
     let answered = match admit(&client, &listener, &record, request) {
@@ -157,7 +180,7 @@ fn admit(
     let rule = route(listener, &request)?;
     let may_upgrade =
         request.version() == Version::HTTP_11 && rule.settings.forward == Forward::Http1;
-    let deadline = Rc::new(client.worker.deadlines.add());
+    let deadline = client.deadline();
     let mut request = request.map(|incoming| match incoming.is_end_stream() {
         true => RequestBody::none(),
         false => {
@@ -166,6 +189,7 @@ fn admit(
                 silence: listener.settings.timeouts.read,
                 deadline: Rc::clone(&deadline),
                 received: record.received(),
+                phase: Rc::clone(&client.phase),
             };
             RequestBody::new(incoming, limits)
         }
@@ -175,7 +199,13 @@ fn admit(
         Forward::Http1 => request::to_origin_form(&mut request),
         Forward::H2c => request::to_http2_form(&mut request)?,
     }
+    // hyper sends no body of unknown length with GET and HEAD unless its framing is stated.
+    let is_chunked =
+        rule.settings.forward == Forward::Http1 && request.body().size_hint().exact().is_none();
     let headers = request.headers_mut();
+    if is_chunked {
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
     // The client's side is told to go on when its body is asked for.
     headers.remove(EXPECT);
     add_forwarded(headers, &client.forwarded);
@@ -241,12 +271,13 @@ async fn forward(
         let no_upgrade =
             || OwnAnswer::new(StatusCode::BAD_GATEWAY, "the target switches protocols unasked");
         let protocol = hop_by_hop.upgrade.filter(|_| is_upgrade).ok_or_else(no_upgrade)?;
-        let (connection, open) = reached.into_http1().ok_or_else(no_upgrade)?;
-        let (stream, received) = connection.into_stream();
+        let (stream, received, open) = reached.into_stream().ok_or_else(no_upgrade)?;
         parts.headers.insert(UPGRADE, protocol);
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        *client.upgrade.borrow_mut() = Some(Upgrade { stream, received, open, record: None });
-        return Ok(Response::from_parts(parts, AnswerBody::own("")));
+        let idle = listener.settings.timeouts.tunnel;
+        let upgrade = Upgrade { stream, received, open, record: None, idle };
+        *client.upgrade.borrow_mut() = Some(upgrade);
+        return Ok(Response::from_parts(parts, AnswerBody::whole("")));
     }
     let silence = listener.settings.timeouts.read;
     let body = AnswerBody::of_target(incoming, reached, Rc::clone(deadline), silence);
@@ -256,6 +287,9 @@ async fn forward(
 /// Answers in the load balancer's own name.
 fn answer_alone(client: &Client, own: OwnAnswer) -> Response<AnswerBody> {
     let status = own.status.as_u16();
+    if own.closes {
+        client.phase.leave_unread();
+    }
     match &own.location {
         Some(location) => client.report(|| Event::Redirected {
             connection: client.connection,

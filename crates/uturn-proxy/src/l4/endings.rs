@@ -1,6 +1,6 @@
 //! Targets whose connections are to end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::Endpoint;
@@ -14,13 +14,13 @@ impl Endings {
     /// back stay.
     pub(super) fn record(
         &mut self,
-        before: &[Endpoint],
-        after: &[Endpoint],
+        before: &HashSet<Endpoint>,
+        after: &HashSet<Endpoint>,
         now: Instant,
         drain: Duration,
     ) {
         self.0.retain(|endpoint, _| !after.contains(endpoint));
-        for endpoint in before.iter().filter(|endpoint| !after.contains(endpoint)) {
+        for endpoint in before.difference(after) {
             self.0.entry(*endpoint).or_insert(now + drain);
         }
     }
@@ -31,7 +31,7 @@ impl Endings {
     }
 
     /// Takes out the targets whose time is over.
-    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Endpoint> {
+    pub(super) fn take_due(&mut self, now: Instant) -> HashSet<Endpoint> {
         self.0.extract_if(|_, at| *at <= now).map(|(endpoint, _)| endpoint).collect()
     }
 }
@@ -57,13 +57,13 @@ mod tests {
         let second = Duration::from_secs(1);
         let mut endings = Endings::default();
         assert_eq!(endings.next(), None);
-        endings.record(&[a, b], &[], now, 2 * second);
+        endings.record(&[a, b].into(), &[].into(), now, 2 * second);
         // Its time is not prolonged.
-        endings.record(&[a], &[], now + second, 2 * second);
+        endings.record(&[a].into(), &[].into(), now + second, 2 * second);
         assert_eq!(endings.next(), Some(now + 2 * second));
-        endings.record(&[], &[b], now + second, 2 * second);
-        assert_eq!(endings.take_due(now + second), []);
-        assert_eq!(endings.take_due(now + 2 * second), [a]);
+        endings.record(&[].into(), &[b].into(), now + second, 2 * second);
+        assert_eq!(endings.take_due(now + second), HashSet::new());
+        assert_eq!(endings.take_due(now + 2 * second), HashSet::from([a]));
         assert_eq!(endings.next(), None);
     }
 }

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use uturn_lb::event::Event;
+use uturn_lb::event::{Event, ForwardedTarget};
 use uturn_lb::nft::{Forwarded, Ruleset, deletion};
 use uturn_model::{Family, Protocol};
 
+use super::claim::Claim;
 use super::conntrack::{Connection, Conntrack};
 use super::endings::Endings;
 use super::{Command, Endpoint, nft};
@@ -31,6 +31,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 pub(super) struct Forwarder {
     process: Arc<Process>,
     listeners: Vec<Forwarded>,
+    /// Held while the table is this process's.
+    claim: Option<Claim>,
     /// What the kernel has; `None` before the first listener.
     loaded: Option<Ruleset>,
     /// When the table is programmed, if it is not as it should be.
@@ -38,7 +40,9 @@ pub(super) struct Forwarder {
     endings: Endings,
     /// Targets of UDP listeners that died. Their flows go to others at once, because a client sees
     /// no connection break and sends on.
-    dead: Vec<Endpoint>,
+    dead: HashSet<Endpoint>,
+    /// Decisions on targets that the table does not have yet: whether they are alive.
+    decided: HashMap<Endpoint, bool>,
 }
 
 impl Forwarder {
@@ -46,15 +50,19 @@ impl Forwarder {
         Self {
             process,
             listeners: Vec::new(),
+            claim: None,
             loaded: None,
             due: None,
             endings: Endings::default(),
-            dead: Vec::new(),
+            dead: HashSet::new(),
+            decided: HashMap::new(),
         }
     }
 
-    /// Follows commands until one says to stop.
-    pub(super) fn run(mut self, commands: &Receiver<Command>) {
+    /// Follows commands until one says to stop, or to leave the table to another process. A table
+    /// that is there at the start is a killed process's, unless this one `takes_over`.
+    pub(super) fn run(mut self, commands: &Receiver<Command>, takes_over: bool) {
+        let mut has_looked = takes_over;
         let drain = loop {
             let next = self.due.into_iter().chain(self.endings.next()).min();
             let wait = next.map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));
@@ -62,15 +70,20 @@ impl Forwarder {
                 Ok(Command::Load(listeners, drain, answer)) => {
                     // It waits for the answer.
                     let _ = answer.send(self.load(listeners, drain));
+                    if !has_looked && self.loaded.is_none() {
+                        delete_leftover();
+                    }
+                    has_looked = true;
                 }
                 // The next round programs what all results together say.
                 Ok(Command::Health(endpoint, alive)) => self.set_alive(endpoint, alive),
                 Ok(Command::Stop(drain)) => break drain,
+                Ok(Command::Leave) => return,
                 Err(RecvTimeoutError::Disconnected) => break Duration::ZERO,
                 Err(RecvTimeoutError::Timeout) => self.act(),
             }
         };
-        self.stop(drain);
+        self.stop(drain, commands);
     }
 
     /// Serves other listeners.
@@ -90,13 +103,17 @@ impl Forwarder {
                 nft::check_forwarding(family).map_err(failed)?;
             }
         }
+        if self.claim.is_none() {
+            self.claim = Some(Claim::new().map_err(failed)?);
+        }
         let before = std::mem::replace(&mut self.listeners, listeners);
         if let Err(error) = self.program() {
             self.listeners = before;
             return Err(failed(error));
         }
         self.due = None;
-        let all = |listeners: &[Forwarded]| -> Vec<Endpoint> {
+        self.report_programmed();
+        let all = |listeners: &[Forwarded]| -> HashSet<Endpoint> {
             listeners.iter().flat_map(endpoints).map(|(endpoint, _)| endpoint).collect()
         };
         self.endings.record(&all(&before), &all(&self.listeners), Instant::now(), drain);
@@ -104,22 +121,24 @@ impl Forwarder {
     }
 
     fn set_alive(&mut self, endpoint: Endpoint, alive: bool) {
-        for listener in &mut self.listeners {
-            if (listener.address(), listener.transport()) != (endpoint.listener, endpoint.transport)
-            {
-                continue;
-            }
-            let targets: Vec<_> = listener.targets().collect();
-            for (known, target) in listener.alive.iter_mut().zip(targets) {
-                if target == endpoint.target && *known != alive {
+        let is_meant = |listener: &&mut Forwarded| {
+            (listener.address(), listener.transport()) == (endpoint.listener, endpoint.transport)
+        };
+        for listener in self.listeners.iter_mut().filter(is_meant) {
+            let Forwarded { listener, alive: health, .. } = listener;
+            let targets = listener.rules.first().into_iter().flat_map(|rule| &rule.targets);
+            for (known, target) in health.iter_mut().zip(targets) {
+                if target.address == endpoint.target && *known != alive {
                     *known = alive;
-                    self.due = Some(Instant::now());
+                    self.decided.insert(endpoint, alive);
+                    self.due.get_or_insert_with(Instant::now);
                 }
             }
         }
-        self.dead.retain(|dead| *dead != endpoint);
         if !alive && endpoint.transport == Protocol::Udp {
-            self.dead.push(endpoint);
+            self.dead.insert(endpoint);
+        } else {
+            self.dead.remove(&endpoint);
         }
     }
 
@@ -132,6 +151,7 @@ impl Forwarder {
                     self.due = None;
                     let dead = std::mem::take(&mut self.dead);
                     self.end(&dead);
+                    self.report_programmed();
                 }
                 Err(error) => {
                     self.due = Some(now + AGAIN);
@@ -145,24 +165,29 @@ impl Forwarder {
 
     /// Makes the table what it should be.
     fn program(&mut self) -> io::Result<()> {
-        let wanted = Ruleset::new(&self.listeners).map_err(io::Error::other)?;
-        let text = match &self.loaded {
-            None => Some(wanted.text()),
-            Some(loaded) => wanted.change_from(loaded),
-        };
-        if let Some(text) = text {
-            nft::load(text)?;
+        let wanted = match &self.loaded {
+            None => Ruleset::new(&self.listeners),
+            Some(loaded) => loaded.next(&self.listeners),
+        }
+        .map_err(io::Error::other)?;
+        match &self.loaded {
+            None => nft::load(wanted.text())?,
+            Some(loaded) => {
+                if let Some(change) = wanted.change_from(loaded) {
+                    // If something else has changed the table, it is made anew.
+                    nft::load(change).or_else(|_| nft::load(wanted.text()))?;
+                }
+            }
         }
         self.loaded = Some(wanted);
         Ok(())
     }
 
     /// Ends all connections to targets.
-    fn end(&self, endpoints: &[Endpoint]) {
+    fn end(&self, endpoints: &HashSet<Endpoint>) {
         if endpoints.is_empty() {
             return;
         }
-        let endpoints: HashSet<&Endpoint> = endpoints.iter().collect();
         let is_meant = |connection: &Connection| endpoints.contains(&connection.endpoint);
         let ended = Conntrack::open().and_then(|mut conntrack| {
             let meant: Vec<_> = conntrack.connections()?.into_iter().filter(is_meant).collect();
@@ -173,22 +198,52 @@ impl Forwarder {
         }
     }
 
+    /// Reports that the kernel takes what was decided on targets.
+    fn report_programmed(&mut self) {
+        if self.decided.is_empty() {
+            return;
+        }
+        let target = |(Endpoint { listener, transport, target }, alive)| {
+            let protocol = transport.lower().to_owned();
+            ForwardedTarget { listener, protocol, target, alive }
+        };
+        let mut targets: Vec<_> = self.decided.drain().map(target).collect();
+        targets.sort_unstable_by_key(|of| (of.listener, of.protocol.clone(), of.target));
+        self.process.report_change(&Event::Programmed { targets });
+    }
+
     fn report(&self, error: &io::Error) {
         self.process.report_change(&Event::NotProgrammed { why: error.to_string() });
     }
 
-    /// Lets open connections end, and deletes the table.
-    fn stop(self, drain: Duration) {
+    /// Lets open connections end, and deletes the table. Another command to stop shortens the time.
+    fn stop(self, drain: Duration, commands: &Receiver<Command>) {
         let Some(loaded) = &self.loaded else { return };
-        let end = Instant::now() + drain;
+        let mut end = Instant::now() + drain;
         if !drain.is_zero()
             && let Some(text) = loaded.closed().change_from(loaded)
         {
             if let Err(error) = nft::load(text) {
                 self.report(&error);
             }
-            while self.has_open_connections() && Instant::now() < end {
-                thread::sleep(COUNT.min(end.saturating_duration_since(Instant::now())));
+            let mut count = Instant::now();
+            loop {
+                let now = Instant::now();
+                if now >= end {
+                    break;
+                }
+                if now >= count {
+                    if !self.has_open_connections() {
+                        break;
+                    }
+                    count = now + COUNT;
+                }
+                let wait = count.min(end).saturating_duration_since(now);
+                match commands.recv_timeout(wait) {
+                    Ok(Command::Stop(drain)) => end = end.min(Instant::now() + drain),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                    Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                }
             }
         }
         if let Err(error) = nft::load(deletion()) {
@@ -211,6 +266,14 @@ impl Forwarder {
                 false
             }
         }
+    }
+}
+
+/// Deletes the table that a killed process has left, unless another process has it. This one needs
+/// neither nft nor the right to use it.
+fn delete_leftover() {
+    if Claim::new().is_ok() {
+        let _ = nft::load(deletion());
     }
 }
 

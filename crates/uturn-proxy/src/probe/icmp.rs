@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
+use crate::capability::needs;
+
 /// A socket for echo requests from an address.
 ///
 /// # Errors
@@ -14,7 +16,8 @@ use tokio::net::UdpSocket;
 pub(super) fn socket(source: IpAddr) -> io::Result<Socket> {
     let protocol = if source.is_ipv4() { Protocol::ICMPV4 } else { Protocol::ICMPV6 };
     let at = SocketAddr::new(source, 0);
-    let socket = Socket::new(Domain::for_address(at), Type::RAW, Some(protocol))?;
+    let socket = Socket::new(Domain::for_address(at), Type::RAW, Some(protocol))
+        .map_err(|error| needs(error, "echo requests need the capability CAP_NET_RAW"))?;
     socket.set_nonblocking(true)?;
     socket.bind(&at.into())?;
     Ok(socket)

@@ -10,7 +10,10 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use uturn_lb::source::replaced_source;
-use uturn_model::lb::Source;
+use uturn_model::lb::{Listener, Source};
+
+use crate::capability::needs;
+use crate::error::StartError;
 
 /// How a connection to a target failed.
 #[derive(Debug)]
@@ -43,15 +46,38 @@ pub(crate) async fn connect(
     }
 }
 
+/// Fails if connections to a listener's targets cannot keep their clients' addresses, and should.
+///
+/// # Errors
+/// When the capability for it is missing.
+pub(crate) fn check_source(address: SocketAddr, listener: &Listener) -> Result<(), StartError> {
+    if listener.profile.source != Source::Kept {
+        return Ok(());
+    }
+    let mut targets = listener.rules.iter().flat_map(|rule| &rule.targets);
+    let Some(target) = targets.next().map(|target| target.address) else { return Ok(()) };
+    let kept = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))
+        .and_then(|socket| keep_source(&socket, target));
+    kept.map_err(|source| StartError {
+        doing: format!("keep the addresses of the clients of {address}"),
+        source: needs(source, "this needs the capability CAP_NET_ADMIN, or a source to replace it"),
+    })
+}
+
+/// Lets a socket have an address that is not this machine's.
+fn keep_source(socket: &Socket, target: SocketAddr) -> io::Result<()> {
+    match target {
+        SocketAddr::V4(_) => socket.set_ip_transparent_v4(true),
+        SocketAddr::V6(_) => socket.set_ip_transparent_v6(true),
+    }
+}
+
 fn bound_socket(target: SocketAddr, source: &Source, client: IpAddr) -> io::Result<TcpSocket> {
     let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     let from = match source {
         Source::Kept => {
-            match target {
-                SocketAddr::V4(_) => socket.set_ip_transparent_v4(true)?,
-                SocketAddr::V6(_) => socket.set_ip_transparent_v6(true)?,
-            }
+            keep_source(&socket, target)?;
             client
         }
         Source::Replaced(range) => replaced_source(*range),

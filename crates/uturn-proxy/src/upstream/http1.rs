@@ -1,90 +1,93 @@
 //! A connection to a target that speaks HTTP/1.1.
 //!
-//! hyper's connection is a future that somebody has to poll. Usually that is a task of its own,
-//! which costs a switch between tasks for each request and each answer. Here the future travels
-//! with the connection: the exchange that uses it polls it, and while it is idle, the pool looks
-//! at it when it takes it out.
+//! Most exchanges are small: a request without a body, and an answer of known length that arrives
+//! in one piece. [`direct`](super::direct) serves those on the bare stream. All others are left to
+//! hyper, for one exchange at a time: an idle connection is a stream and no more.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
-use std::task::{Context, Waker};
+use std::io;
+use std::task::Context;
 
 use bytes::Bytes;
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, Connection, SendRequest};
-use hyper_util::rt::TokioIo;
+use http::{Method, Request, Response};
 use tokio::net::TcpStream;
 
-use crate::joined::Joined;
+use super::direct::{self, Asked};
+use super::parsed::Parsed;
+use super::{Received, SendError};
 use crate::request_body::RequestBody;
 
 /// A connection, idle or in use.
 #[derive(Debug)]
-pub(crate) struct Http1 {
-    send: SendRequest<RequestBody>,
-    connection: Connection<TokioIo<Joined>, RequestBody>,
-    /// Whether the connection's future is still to be polled.
-    is_alive: bool,
-}
-
-/// Why there is no answer.
-#[derive(Debug)]
-pub(crate) struct SendError {
-    /// The request, if not a byte of it was sent.
-    pub(crate) unsent: Option<Request<RequestBody>>,
-    pub(crate) error: hyper::Error,
+pub(crate) enum Http1 {
+    /// No exchange is under way.
+    Idle(TcpStream),
+    /// hyper reads the answer.
+    Parsed(Box<Parsed>),
+    /// It can be used no more.
+    Spent,
 }
 
 impl Http1 {
-    pub(crate) async fn new(stream: TcpStream) -> Result<Box<Self>, hyper::Error> {
-        let (send, connection) =
-            http1::Builder::new().handshake(TokioIo::new(Joined(stream))).await?;
-        Ok(Box::new(Self { send, connection, is_alive: true }))
-    }
-
-    /// Sends a request and returns the answer's head. Its body arrives while [`Self::poll`] is
-    /// called.
+    /// Sends a request and returns the answer. If its body is not there yet, it arrives while
+    /// [`Self::poll`] is called.
     ///
     /// # Errors
     /// When the target closes the connection or does not speak HTTP.
     pub(crate) async fn send(
         &mut self,
-        request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, SendError> {
-        let answer = self.send.try_send_request(request);
-        let mut answer = pin!(answer);
-        poll_fn(|cx| {
-            if self.is_alive {
-                self.is_alive = Pin::new(&mut self.connection).poll(cx).is_pending();
+        request: &Request<RequestBody>,
+    ) -> Result<Response<Received>, SendError> {
+        let Self::Idle(mut stream) = std::mem::replace(self, Self::Spent) else {
+            return Err(SendError { is_unsent: true, why: "the connection is in use".into() });
+        };
+        // The answer to HEAD has a length, but no body.
+        let parsed = if request.body().is_none() && request.method() != Method::HEAD {
+            match direct::ask(&mut stream, request).await? {
+                Asked::Answered { response, is_reusable } => {
+                    if is_reusable {
+                        *self = Self::Idle(stream);
+                    }
+                    return Ok(response.map(Received::Whole));
+                }
+                Asked::Other(received) => Parsed::of_answer(stream, received).await,
             }
-            // The answer comes out of the connection that was polled just now: nothing else will
-            // have to wake this task for it.
-            answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-        })
-        .await
-        .map_err(|mut failed| SendError {
-            unsent: failed.take_message(),
-            error: failed.into_error(),
-        })
+        } else {
+            Parsed::new(stream).await
+        };
+        let mut parsed = parsed.map_err(|error| SendError::new(true, &error))?;
+        let response = parsed.send(request).await?;
+        *self = Self::Parsed(Box::new(parsed));
+        Ok(response.map(Received::Incoming))
     }
 
     /// Moves bytes in both directions as far as they go.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) {
-        if self.is_alive {
-            self.is_alive = Pin::new(&mut self.connection).poll(cx).is_pending();
+        if let Self::Parsed(parsed) = self {
+            parsed.poll(cx);
         }
     }
 
-    /// Whether it can take another request at once. Notices that the target has closed it.
-    pub(crate) fn is_ready(&mut self) -> bool {
-        self.poll(&mut Context::from_waker(Waker::noop()));
-        self.is_alive && self.send.is_ready()
+    /// The bare stream, if it can take another request at once.
+    pub(crate) fn into_idle(self) -> Option<TcpStream> {
+        let stream = match self {
+            Self::Idle(stream) => stream,
+            Self::Parsed(parsed) => parsed.into_idle()?,
+            Self::Spent => return None,
+        };
+        is_quiet(&stream).then_some(stream)
     }
 
     /// The stream, and what was read from it already, after the target switched protocols.
-    pub(crate) fn into_stream(self) -> (TcpStream, Bytes) {
-        let parts = self.connection.into_parts();
-        (parts.io.into_inner().0, parts.read_buf)
+    pub(crate) fn into_stream(self) -> Option<(TcpStream, Bytes)> {
+        match self {
+            Self::Parsed(parsed) => Some(parsed.into_stream()),
+            Self::Idle(_) | Self::Spent => None,
+        }
     }
+}
+
+/// Whether the target has neither closed a connection nor sent anything unasked.
+pub(super) fn is_quiet(stream: &TcpStream) -> bool {
+    let read = stream.try_read(&mut [0]);
+    read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }

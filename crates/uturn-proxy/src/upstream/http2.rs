@@ -1,12 +1,11 @@
 //! A connection to a target that speaks HTTP/2 without TLS, for many requests at a time.
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::http1::SendError;
+use super::{Received, SendError};
 use crate::local::LocalTasks;
 use crate::request_body::RequestBody;
 
@@ -33,12 +32,11 @@ impl Http2 {
     /// When the stream or the connection breaks.
     pub(crate) async fn send(
         &mut self,
-        request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, SendError> {
-        let answer = self.send.try_send_request(request).await;
-        answer.map_err(|mut failed| SendError {
-            unsent: failed.take_message(),
-            error: failed.into_error(),
+        request: &Request<RequestBody>,
+    ) -> Result<Response<Received>, SendError> {
+        let answer = self.send.try_send_request(super::copy_of(request)).await;
+        answer.map(|response| response.map(Received::Incoming)).map_err(|mut failed| {
+            SendError::new(failed.take_message().is_some(), &failed.into_error())
         })
     }
 

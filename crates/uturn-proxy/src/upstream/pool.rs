@@ -4,20 +4,21 @@
 //! taken first; the others grow old and are closed.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use tokio::net::TcpStream;
 use uturn_lb::config::Keepalive;
 
-use super::http1::Http1;
+use super::http1::{Http1, is_quiet};
 use super::http2::Http2;
 
 /// How often connections are looked for that have been idle for too long.
 pub(crate) const SWEEP: Duration = Duration::from_secs(1);
 
 /// What a connection has to have in common with a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) target: SocketAddr,
     /// The address that the target sees.
@@ -25,7 +26,7 @@ pub(crate) struct Key {
 }
 
 /// The address that a target sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     /// The client's.
     Client(IpAddr),
@@ -36,36 +37,37 @@ pub(crate) enum Source {
 /// The idle connections of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    http1: RefCell<HashMap<Key, Vec<Idle>>>,
-    http2: RefCell<HashMap<Key, Http2>>,
+    http1: RefCell<BTreeMap<Key, Vec<Idle>>>,
+    http2: RefCell<BTreeMap<Key, Http2>>,
 }
 
 #[derive(Debug)]
 struct Idle {
-    connection: Box<Http1>,
+    stream: TcpStream,
     until: Instant,
 }
 
 impl Pool {
     /// An idle connection that the target has not closed.
-    pub(crate) fn take(&self, key: &Key) -> Option<Box<Http1>> {
+    pub(crate) fn take(&self, key: &Key) -> Option<Http1> {
         loop {
-            let mut idle = self.http1.borrow_mut().get_mut(key)?.pop()?;
-            if idle.connection.is_ready() {
-                return Some(idle.connection);
+            let idle = self.http1.borrow_mut().get_mut(key)?.pop()?;
+            if is_quiet(&idle.stream) {
+                return Some(Http1::Idle(idle.stream));
             }
         }
     }
 
     /// Keeps a connection for the next request, if it can take one.
-    pub(crate) fn give(&self, key: Key, mut connection: Box<Http1>, keepalive: &Keepalive) {
-        if keepalive.connections == 0 || !connection.is_ready() {
+    pub(crate) fn give(&self, key: Key, connection: Http1, keepalive: &Keepalive) {
+        if keepalive.connections == 0 {
             return;
         }
+        let Some(stream) = connection.into_idle() else { return };
         let mut all = self.http1.borrow_mut();
         let idle = all.entry(key).or_default();
         if idle.len() < keepalive.connections {
-            idle.push(Idle { connection, until: Instant::now() + keepalive.idle });
+            idle.push(Idle { stream, until: Instant::now() + keepalive.idle });
         }
     }
 
@@ -95,7 +97,7 @@ impl Pool {
 
     fn sweep(&self, now: Instant) {
         self.http1.borrow_mut().retain(|_, idle| {
-            idle.retain_mut(|idle| idle.until > now && idle.connection.is_ready());
+            idle.retain(|idle| idle.until > now && is_quiet(&idle.stream));
             !idle.is_empty()
         });
         self.http2.borrow_mut().retain(|_, connection| connection.is_ready());

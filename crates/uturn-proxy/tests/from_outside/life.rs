@@ -10,8 +10,8 @@ use std::time::Duration;
 use uturn_lb::config::CertificateFiles;
 use uturn_model::lb::{HealthCheck, ListenerProtocol, PassiveCheck, ProbeSource};
 
-use crate::support::{Balancer, Host, Wire, factor, listener, rule, settings, unused};
-use crate::tls_client;
+use crate::common::{tls, unused_address};
+use crate::support::{Balancer, Host, Wire, factor, listener, rule, settings};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const RELOADS: usize = 100;
@@ -74,7 +74,7 @@ fn reloads_under_load_are_seen_by_no_client() {
     let mut balancer = Balancer::start(&targets);
     let (is_over, requests) = (AtomicBool::new(false), AtomicUsize::new(0));
     let address = balancer.address;
-    let extra = unused().port();
+    let extra = unused_address().port();
     thread::scope(|scope| {
         let clients: Vec<_> =
             (0..4).map(|_| scope.spawn(|| ask_until(address, &is_over, &requests))).collect();
@@ -137,7 +137,7 @@ fn certificates_change_under_load() {
                 scope.spawn(|| {
                     while !is_over.load(Ordering::SeqCst) {
                         let stream = TcpStream::connect(address).unwrap();
-                        let mut client = Wire::over(tls_client::connect(stream));
+                        let mut client = Wire::over(tls::connect(stream));
                         for _ in 0..3 {
                             assert_eq!(client.ask(GET).unwrap().status(), 200);
                         }
@@ -151,7 +151,7 @@ fn certificates_change_under_load() {
             });
             // A client that comes after the reload has the new certificate at once.
             let stream = TcpStream::connect(address).unwrap();
-            let mut client = Wire::over(tls_client::connect(stream));
+            let mut client = Wire::over(tls::connect(stream));
             assert_eq!(client.ask(GET).unwrap().status(), 200);
         }
         is_over.store(true, Ordering::SeqCst);
@@ -213,7 +213,7 @@ fn connections_of_a_removed_listener_go_on() {
     let mut kept = balancer.client();
     kept.send(GET).unwrap();
     arrivals.recv().unwrap();
-    let port = unused().port();
+    let port = unused_address().port();
     balancer.reload(|config| listener(config).port = uturn_model::Port::new(port).unwrap());
     // The workers take commands one after the other; the new listener is the latest.
     while let Ok(mut client) = Wire::connect(balancer.address) {

@@ -6,13 +6,17 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
 
 mod abuse;
+#[path = "../common/mod.rs"]
+mod common;
 mod faults;
 mod frames;
+mod gone;
 mod grpc;
+mod idle;
 mod life;
 mod messages;
+mod options;
+mod refused;
 mod smuggling;
 mod stickiness;
 mod support;
-#[path = "../tls_client/mod.rs"]
-mod tls_client;

@@ -151,6 +151,20 @@ fn an_answer_before_the_body_reaches_the_client() {
 }
 
 #[test]
+fn a_body_of_unknown_length_passes_with_any_method() {
+    let (host, requests) = telling(OK);
+    let balancer = Balancer::start(&[host.address]);
+    for method in ["GET", "DELETE", "POST"] {
+        let request = format!(
+            "{method} / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+             5\r\nhello\r\n0\r\n\r\n"
+        );
+        assert_eq!(balancer.client().ask(request).unwrap().text(), "ok");
+        assert_eq!(requests.recv().unwrap().text(), "hello", "{method}");
+    }
+}
+
+#[test]
 fn trailers_pass_both_ways() {
     let (host, requests) = telling(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n\

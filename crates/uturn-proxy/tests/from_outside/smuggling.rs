@@ -231,10 +231,10 @@ fn targets() -> Vec<Case> {
         target("a zero byte", "/\0"),
         refused("bytes beyond ASCII that are no text", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"),
         case(
-            "a star with OPTIONS, which is no path of the rule's",
+            "a star with OPTIONS, which is for the server that has the root",
             "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
-            &["404"],
-            &[],
+            &["200"],
+            &["OPTIONS * HTTP/1.1|host: a||"],
         ),
         case("a tunnel", "CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n", &["405"], &[]),
         case("a fragment", get_of("/a#b"), &["200"], &["GET /a HTTP/1.1|host: a||"]),

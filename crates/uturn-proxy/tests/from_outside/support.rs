@@ -2,19 +2,18 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use uturn_lb::cloud::tke::profile::clb;
 use uturn_lb::config::{Config, ListenerSettings, RuleSettings};
 use uturn_lb::event::Event;
-use uturn_model::ingress::PathKind;
-use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scope, Source, Target, TargetKind};
-use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
+use uturn_model::lb::{Listener, ListenerProtocol, Rule};
 use uturn_proxy::{Detail, Observer, Server};
+
+use crate::common::{self, load_balancer};
 
 /// No test waits longer for bytes: a fault fails it instead of blocking it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -65,24 +64,8 @@ impl Balancer {
 
     /// One of which a part of the configuration is another.
     pub(crate) fn with(targets: &[SocketAddr], adjust: impl FnOnce(&mut Config)) -> Self {
-        let address = unused();
-        let mut profile = clb(Layer::L7);
-        profile.source = Source::Replaced("127.0.0.1/32".parse().unwrap());
-        profile.avoids_client = false;
-        profile.health_check = None;
-        profile.passive_check = None;
-        let load_balancer = LoadBalancer {
-            name: "lb".into(),
-            vip: address.ip(),
-            scope: Scope::Private,
-            security_groups: Vec::new(),
-            listeners: vec![Listener {
-                port: Port::new(address.port()).unwrap(),
-                protocol: ListenerProtocol::Http,
-                profile,
-                rules: vec![rule(targets)],
-            }],
-        };
+        let load_balancer = load_balancer(ListenerProtocol::Http, vec![rule(targets)]);
+        let address = common::address(&load_balancer);
         let mut config = Config::plain(vec![load_balancer]);
         config.process.workers = Some(2);
         settings(&mut config).rules = vec![RuleSettings::default()];
@@ -140,31 +123,9 @@ pub(crate) fn listener(config: &mut Config) -> &mut Listener {
     &mut config.load_balancers[0].load_balancer.listeners[0]
 }
 
-/// An address where nothing listens. The whole of 127.0.0.0/8 is this machine: every process has
-/// ports of its own there.
-pub(crate) fn unused() -> SocketAddr {
-    static NEXT: AtomicU16 = AtomicU16::new(1);
-    let [_, high, middle, low] = std::process::id().to_be_bytes();
-    let address = IpAddr::V4(Ipv4Addr::new(127, 128 | high, middle, low));
-    SocketAddr::new(address, 20_000 + NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
 /// A rule for every host and path.
 pub(crate) fn rule(targets: &[SocketAddr]) -> Rule {
-    let name = NamespacedName::new("shop", "front").unwrap();
-    let target = |address: &SocketAddr| Target {
-        address: *address,
-        weight: 10,
-        kind: TargetKind::NodePort("n1".parse().unwrap()),
-    };
-    Rule {
-        host: None,
-        path: Some(("/".into(), PathKind::Prefix)),
-        service: name.clone(),
-        owner: ObjectRef::namespaced(ObjectKind::Ingress, &name),
-        targets: targets.iter().map(target).collect(),
-        redirect: None,
-    }
+    common::rule(None, "/", targets)
 }
 
 /// A server with a thread for each connection. It can be killed and started again.
@@ -318,6 +279,14 @@ impl Wire<TcpStream> {
 
     pub(crate) fn stream(&self) -> &TcpStream {
         self.reader.get_ref()
+    }
+
+    /// Whether the other end has closed nothing. For streams that do not block.
+    pub(crate) fn is_open(&self) -> bool {
+        match self.stream().peek(&mut [0]) {
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            Ok(read) => read > 0,
+        }
     }
 
     /// Ends the connection with a reset.

@@ -1,6 +1,6 @@
 //! A client, the load balancer and targets, each in a network namespace of its own.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
@@ -33,9 +33,14 @@ pub(crate) struct Network {
     pub(crate) targets: Vec<Target>,
 }
 
-/// A target: it serves TCP and UDP at port 80 until it is told to stop.
+/// A target, which serves in a namespace of its own.
 pub(crate) struct Target {
     pub(crate) space: Space,
+    service: Service,
+}
+
+/// Serves TCP and UDP at port 80 of any address until it is told to stop.
+pub(crate) struct Service {
     listener: TcpListener,
     stop: Arc<AtomicBool>,
 }
@@ -81,11 +86,7 @@ impl Space {
     /// Connects from there. Returns `None` if there is no answer, or the connection is refused.
     pub(crate) fn connect(&self, address: impl ToSocketAddrs) -> Option<Connection> {
         let address = address.to_socket_addrs().unwrap().next().unwrap();
-        let stream = self.run(|| TcpStream::connect_timeout(&address, SILENCE)).ok()?;
-        stream.set_read_timeout(Some(ANSWER)).unwrap();
-        let mut connection = Connection { stream, greeting: String::new() };
-        connection.greeting = connection.read_line()?;
-        Some(connection)
+        self.run(|| Connection::open(address, SILENCE))
     }
 
     /// Connects so many times, one after the other; returns the targets, as `t1 t2`.
@@ -188,26 +189,36 @@ fn link(balancer: &Space, space: &Space, name: &str, v4: &str, v6: &str) {
 
 impl Target {
     fn start(space: Space, number: usize) -> Self {
-        let name = format!("t{number}");
+        let service = Service::start(&space, &format!("t{number}"));
+        Self { space, service }
+    }
+
+    /// Stops serving; open connections go on.
+    pub(crate) fn stop(&self) {
+        self.service.stop();
+    }
+}
+
+impl Service {
+    pub(crate) fn start(space: &Space, name: &str) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let listener = space.run(|| TcpListener::bind("[::]:80")).unwrap();
         let socket = space.run(|| UdpSocket::bind("[::]:80")).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let accepts = listener.try_clone().unwrap();
-        let (called, stops) = (name.clone(), Arc::clone(&stop));
+        let (called, name, stops) = (name.to_owned(), name.to_owned(), Arc::clone(&stop));
         thread::spawn(move || serve(&accepts, &called));
         thread::spawn(move || answer(&socket, &name, &stops));
-        Self { space, listener, stop }
+        Self { listener, stop }
     }
 
-    /// Stops serving; open connections go on.
-    pub(crate) fn stop(&self) {
+    fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         let _ = SockRef::from(&self.listener).shutdown(Shutdown::Both);
     }
 }
 
-impl Drop for Target {
+impl Drop for Service {
     fn drop(&mut self) {
         self.stop();
     }
@@ -243,10 +254,22 @@ fn canonical(peer: SocketAddr) -> IpAddr {
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
+    reader: BufReader<TcpStream>,
     greeting: String,
 }
 
 impl Connection {
+    /// Connects from the namespace of this thread. Returns `None` if there is no answer in time, or
+    /// the connection is refused.
+    pub(crate) fn open(address: SocketAddr, limit: Duration) -> Option<Self> {
+        let stream = TcpStream::connect_timeout(&address, limit).ok()?;
+        stream.set_read_timeout(Some(ANSWER)).unwrap();
+        let reader = BufReader::new(stream.try_clone().unwrap());
+        let mut connection = Self { stream, reader, greeting: String::new() };
+        connection.greeting = connection.read_line()?;
+        Some(connection)
+    }
+
     pub(crate) fn target(&self) -> &str {
         self.greeting.split(' ').next().unwrap()
     }
@@ -263,14 +286,8 @@ impl Connection {
 
     /// A line, without its end.
     pub(crate) fn read_line(&mut self) -> Option<String> {
-        let mut line = Vec::new();
-        let mut byte = [0];
-        loop {
-            match self.stream.read(&mut byte) {
-                Ok(1) if byte == *b"\n" => return String::from_utf8(line).ok(),
-                Ok(1) => line.extend(byte),
-                _ => return None,
-            }
-        }
+        let mut line = String::new();
+        self.reader.read_line(&mut line).ok()?;
+        line.strip_suffix('\n').map(str::to_owned)
     }
 }

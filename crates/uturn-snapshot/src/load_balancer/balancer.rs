@@ -41,6 +41,10 @@ pub(super) fn is_derived(doc: &Doc<'_>) -> bool {
     })
 }
 
+/// Why a VIP is not all addresses of the machine.
+const WILDCARD: &str = "; write a document for each address, because the VIP is also what packets \
+                        are matched by and health checks are sent from";
+
 /// Reads a load balancer with the settings of its listeners.
 pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> Option<Served> {
     form.only(form.root, &["apiVersion", "kind", "metadata", "spec"]);
@@ -56,7 +60,11 @@ pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> Option<Served> {
     if let Some((vip, node)) = vip.zip(spec.get("vip"))
         && (vip.is_unspecified() || vip.is_multicast())
     {
-        form.wrong(node, format!("expected an address that clients call, found {vip}"));
+        let why = match vip.is_unspecified() {
+            true => WILDCARD,
+            false => "",
+        };
+        form.wrong(node, format!("expected one address that clients call, found {vip}{why}"));
     }
     let scope = form.read(spec, "scope").unwrap_or(Scope::Private);
     form.read::<bool>(spec, "derived");

@@ -26,12 +26,8 @@ pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> ProcessSettings 
     let Some(spec) = form.need_map(form.root, "spec") else { return settings };
     form.only(spec, &["workers", "admin", "accessLog", "drain", "connections"]);
     settings.workers = form.within(spec, "workers", 1..=1024, "a number of threads from 1 to 1024");
-    settings.admin = form.read(spec, "admin");
-    if let Some((address, node)) = settings.admin.zip(spec.get("admin")) {
-        if address.port() == 0 {
-            form.fault(node, "expected a port from 1 to 65535, found 0");
-        }
-        across.admin(form, node, address);
+    if let Some(node) = spec.get("admin") {
+        admin(form, spec, node, &mut settings, across);
     }
     set(&mut settings.access_log, form.read(spec, "accessLog"));
     if let AccessLog::File(path) = &mut settings.access_log {
@@ -53,6 +49,32 @@ pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> ProcessSettings 
         "a number of connections from 1 to 10000000",
     );
     settings
+}
+
+/// Reads the admin address: an address, or a mapping.
+fn admin<'d>(
+    form: &Form<'_, 'd>,
+    spec: &'d Node<'d>,
+    node: &'d Node<'d>,
+    settings: &mut ProcessSettings,
+    across: &mut Across,
+) {
+    let place = if matches!(node.value, Value::Map(_)) {
+        form.only(node, &["address", "tokenFile"]);
+        settings.admin = form.need(node, "address");
+        settings.admin_token =
+            form.need::<Text>(node, "tokenFile").and_then(|_| form.path(node, "tokenFile"));
+        node.get("address")
+    } else {
+        settings.admin = form.read(spec, "admin");
+        Some(node)
+    };
+    if let Some((address, node)) = settings.admin.zip(place) {
+        if address.port() == 0 {
+            form.fault(node, "expected a port from 1 to 65535, found 0");
+        }
+        across.admin(form, node, address);
+    }
 }
 
 /// Reads a security group: rules as Facts have them.

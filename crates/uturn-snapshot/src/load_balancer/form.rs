@@ -2,9 +2,14 @@
 
 use std::fmt::Display;
 use std::ops::{Deref, RangeInclusive};
+use std::path::PathBuf;
+
+use uturn_model::Text;
 
 use crate::decode::{Doc, FromNode};
 use crate::document::Node;
+
+use super::values::beside;
 
 /// A document, and whether it is checked for what only people get wrong.
 pub(super) struct Form<'a, 'd> {
@@ -56,6 +61,15 @@ impl<'a, 'd> Form<'a, 'd> {
                 self.wrong(node, format!("{only}, and this one is {found}"));
             }
         }
+    }
+
+    /// The path of a file, where it is relative as seen from the folder of the document's file.
+    pub(super) fn path(&self, parent: &'d Node<'d>, key: &str) -> Option<PathBuf> {
+        let path = self.read::<Text>(parent, key)?;
+        if path.is_empty() {
+            self.fault(parent.get(key)?, "expected the path of a file, found \"\"");
+        }
+        Some(beside(self.file, (*path).as_ref()))
     }
 
     /// A value in a range. `expected` names the range.

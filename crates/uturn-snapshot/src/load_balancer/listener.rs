@@ -77,10 +77,11 @@ fn refuse_what_others_have<'d>(
 ) {
     if protocol.layer() == Layer::L4 {
         let only = "only HTTP and HTTPS listeners have it";
-        form.not_here(node, &["http2", "defaultHost", "keepalive"], only, protocol);
+        let fields = ["http2", "abortOnClose", "defaultHost", "keepalive"];
+        form.not_here(node, &fields, only, protocol);
         let limits = ["requestsPerSecond", "headerBytes", "headers", "bodyBytes"];
         in_map(form, node, "limits", &limits, only, protocol);
-        in_map(form, node, "timeouts", &["header", "read"], only, protocol);
+        in_map(form, node, "timeouts", &["header", "read", "tunnel"], only, protocol);
     }
     if !protocol.ends_tls() {
         let only = "only TCP_SSL and HTTPS listeners end TLS";

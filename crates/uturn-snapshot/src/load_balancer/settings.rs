@@ -13,10 +13,10 @@ use crate::decode::value::one_of;
 use crate::document::Node;
 
 use super::form::{Form, set};
-use super::values::{Size, beside};
+use super::values::Size;
 
 /// The fields of a listener that this module reads.
-pub(super) const FIELDS: [&str; 8] = [
+pub(super) const FIELDS: [&str; 9] = [
     "certificates",
     "proxyFrom",
     "proxyTo",
@@ -24,6 +24,7 @@ pub(super) const FIELDS: [&str; 8] = [
     "timeouts",
     "keepalive",
     "http2",
+    "abortOnClose",
     "defaultHost",
 ];
 
@@ -51,6 +52,7 @@ pub(super) fn read<'d>(
         keepalive(form, map, &mut settings.keepalive);
     }
     set(&mut settings.http2, form.read(node, "http2"));
+    set(&mut settings.abort_on_close, form.read(node, "abortOnClose"));
     settings.default_host = form.read(node, "defaultHost");
     settings
 }
@@ -58,11 +60,8 @@ pub(super) fn read<'d>(
 fn certificate<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<CertificateFiles> {
     form.only(node, &["certificate", "key"]);
     let path = |key| {
-        let path = form.need::<Text>(node, key)?;
-        if path.is_empty() {
-            form.fault(node.get(key)?, "expected the path of a file, found \"\"");
-        }
-        Some(beside(form.file, (*path).as_ref()))
+        form.need::<Text>(node, key)?;
+        form.path(node, key)
     };
     let (certificate, key) = (path("certificate"), path("key"));
     Some(CertificateFiles { certificate: certificate?, key: key? })
@@ -99,12 +98,13 @@ fn limits<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, limits: &mut Limits) {
 }
 
 fn timeouts<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, timeouts: &mut Timeouts) {
-    form.only(node, &["header", "read", "idle"]);
+    form.only(node, &["header", "read", "idle", "tunnel"]);
     let expected = "a time from 1ms to 1h";
     form.set_within(&mut timeouts.header, node, "header", SHORTEST..=HOUR, expected);
     let expected = "a time from 1ms to 24h";
     form.set_within(&mut timeouts.read, node, "read", SHORTEST..=24 * HOUR, expected);
     form.set_within(&mut timeouts.idle, node, "idle", SHORTEST..=24 * HOUR, expected);
+    form.set_within(&mut timeouts.tunnel, node, "tunnel", SHORTEST..=24 * HOUR, expected);
 }
 
 fn keepalive<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, keepalive: &mut Keepalive) {

@@ -65,7 +65,7 @@ apiVersion: uturn.dev/v1alpha1
 kind: DataPlane
 spec:
   workers: 2
-  admin: 127.0.0.1:9900
+  admin: {address: 127.0.0.1:9900, tokenFile: admin.token}
   accessLog: logs/access.json
   drain: 1m
   connections: 1000
@@ -114,9 +114,10 @@ spec:
       headerBytes: 8Ki
       headers: 50
       bodyBytes: 10Mi
-    timeouts: {header: 10s, read: 20s, idle: 30s}
+    timeouts: {header: 10s, read: 20s, idle: 30s, tunnel: 2h}
     keepalive: {connections: 0, idle: 5s}
     http2: false
+    abortOnClose: true
     defaultHost: shop.example.com
     rules:
     - host: shop.example.com
@@ -146,6 +147,7 @@ fn every_field_is_read() {
     let process = ProcessSettings {
         workers: Some(2),
         admin: Some("127.0.0.1:9900".parse().unwrap()),
+        admin_token: Some("admin.token".into()),
         access_log: AccessLog::File("logs/access.json".into()),
         drain: Duration::from_secs(60),
         connections: 1000,
@@ -172,7 +174,9 @@ fn every_field_is_read() {
     assert_eq!(settings.proxy_to, Some(ProxyVersion::V2));
     assert_eq!((settings.limits.header_bytes, settings.limits.headers), (8192, 50));
     assert_eq!(settings.limits.body_bytes, Some(10 << 20));
+    assert_eq!(settings.timeouts.tunnel, Duration::from_secs(7200));
     assert_eq!((settings.keepalive.connections, settings.http2), (0, false));
+    assert!(settings.abort_on_close);
     assert_eq!(settings.default_host.as_deref(), Some("shop.example.com"));
     let http = Probe::Http {
         method: HttpMethod::Get,

@@ -102,7 +102,7 @@ documents! {
         workers: Option<usize>,
         /// Where metrics, the state of targets and the process's own health are served.
         #[serde(skip_serializing_if = "Option::is_none")]
-        admin: Option<Socket>,
+        admin: Option<Admin>,
         /// Where the access log goes: `off`, `stdout`, or the path of a file.
         #[serde(skip_serializing_if = "Option::is_none")]
         access_log: Option<AccessLog>,

@@ -121,6 +121,7 @@ fn listener(
         timeouts,
         keepalive,
         http2,
+        abort_on_close,
         default_host,
         rules: rule_settings,
     } = settings;
@@ -174,12 +175,14 @@ fn listener(
             header: is_layer_7.then(|| time(timeouts.header)),
             read: is_layer_7.then(|| time(timeouts.read)),
             idle: Some(time(timeouts.idle)),
+            tunnel: is_layer_7.then(|| time(timeouts.tunnel)),
         }),
         keepalive: is_layer_7.then(|| wire::Keepalive {
             connections: Some(keepalive.connections),
             idle: Some(time(keepalive.idle)),
         }),
         http2: is_layer_7.then_some(*http2),
+        abort_on_close: is_layer_7.then_some(*abort_on_close),
         default_host: default_host.as_ref().map(|host| wire::Host(host.to_string())),
         targets: None,
         rules: Some(rules.collect()),

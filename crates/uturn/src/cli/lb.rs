@@ -9,6 +9,11 @@ use super::Output;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lb {
     /// Run the load balancers of a file until stopped
+    ///
+    /// SIGHUP reads the file again: what is wrong with it is printed, and then what is served stays
+    /// as it is. SIGTERM and SIGINT stop accepting and let open connections end; a second one stops
+    /// at once. Under systemd it says when it is ready (Type=notify) and that it is alive
+    /// (WatchdogSec=). docs/lb-operations.md has more.
     Run(LbRun),
     /// Check a file of load balancers without running them: a table of what it serves, or all that
     /// is wrong with it
@@ -20,6 +25,14 @@ pub(crate) struct LbRun {
     /// A file as docs/lb.md describes it, or a folder of such files; - for standard input
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) file: PathBuf,
+    /// Serve changes of the file, and of the certificates, keys and token that it names, when they
+    /// are saved; without it SIGHUP reads them again
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Take over from the load balancer that has this process id: once this one serves, that one
+    /// accepts nothing more, and stops when what is open has ended
+    #[arg(long, value_name = "PID")]
+    pub(crate) takeover: Option<u32>,
     /// Run inside this network namespace (as `ip netns` names it)
     #[arg(long, value_name = "NAME")]
     pub(crate) netns: Option<String>,

@@ -1,5 +1,8 @@
 //! `uturn lb`: the load balancer itself.
 
+#[cfg(target_os = "linux")]
+mod serve;
+
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,51 +11,60 @@ use uturn_lb::config::Config;
 use uturn_report::lb;
 use uturn_snapshot::LbFile;
 
-use crate::cli::{Lb, LbCheck, LbRun};
+#[cfg(not(target_os = "linux"))]
+use crate::cli::LbRun;
+use crate::cli::{Lb, LbCheck};
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
+#[cfg(target_os = "linux")]
+use self::serve::serve as run_here;
+
 pub(super) fn run(args: &Lb, printer: &Printer) -> Result<Status, Failure> {
     match args {
-        Lb::Run(args) => serve(args, printer),
+        Lb::Run(args) => run_here(args, printer),
         Lb::Check(args) => check(args, printer),
     }
 }
 
 fn check(args: &LbCheck, printer: &Printer) -> Result<Status, Failure> {
     let config = read(&args.file)?;
-    if config.load_balancers.is_empty() {
-        let message = format!("{}: no LoadBalancer document", args.file.display());
-        return Err(Failure::usage(message));
-    }
-    let missing = unreadable_certificates(&config);
-    if !missing.is_empty() {
-        return Err(Failure::input(missing));
-    }
+    check_whole(&config, &args.file)?;
     super::print(printer, args.output, |style| lb::text(&config, style), || LbFile::from(&config));
     Ok(Status::Clean)
 }
 
-/// Messages for certificates and keys that cannot be opened.
-fn unreadable_certificates(config: &Config) -> Vec<String> {
+/// Checks what a document alone does not tell: that something is served, and that the files are
+/// there that are named.
+fn check_whole(config: &Config, file: &Path) -> Result<(), Failure> {
+    if config.load_balancers.is_empty() {
+        return Err(Failure::usage(format!("{}: no LoadBalancer document", file.display())));
+    }
+    let missing = unreadable_files(config);
+    if missing.is_empty() { Ok(()) } else { Err(Failure::input(missing)) }
+}
+
+/// Messages for certificates, keys and tokens that cannot be opened.
+fn unreadable_files(config: &Config) -> Vec<String> {
     let mut messages = Vec::new();
+    let cannot_open = |file: &Path| {
+        let error = File::open(file).err()?;
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => "no such file".to_owned(),
+            _ => error.to_string(),
+        };
+        Some(format!("cannot open {}: {why}", file.display()))
+    };
+    let token = config.process.admin_token.as_deref();
+    messages.extend(token.and_then(cannot_open).map(|why| format!("spec.admin.tokenFile: {why}")));
     for served in &config.load_balancers {
         let balancer = &served.load_balancer;
         for (listener, settings) in balancer.listeners.iter().zip(&served.listeners) {
             let files = settings.certificates.iter();
             for file in files.flat_map(|files| [&files.certificate, &files.key]) {
-                if let Err(error) = File::open(file) {
-                    let why = match error.kind() {
-                        io::ErrorKind::NotFound => "no such file".to_owned(),
-                        _ => error.to_string(),
-                    };
-                    messages.push(format!(
-                        "{} {}:{}: cannot open {}: {why}",
-                        balancer.name,
-                        listener.protocol,
-                        listener.port,
-                        file.display()
-                    ));
+                if let Some(why) = cannot_open(file) {
+                    let (name, protocol, port) = (&balancer.name, listener.protocol, listener.port);
+                    messages.push(format!("{name} {protocol}:{port}: {why}"));
                 }
             }
         }
@@ -62,56 +74,18 @@ fn unreadable_certificates(config: &Config) -> Vec<String> {
 
 /// Reads what is to be served.
 fn read(file: &Path) -> Result<Config, Failure> {
-    let faulty = |faults: Vec<uturn_snapshot::Fault>| {
-        Failure::input(faults.iter().map(ToString::to_string).collect())
-    };
     let (sources, faults) = uturn_snapshot::gather(&[PathBuf::from(file)]);
     if !faults.is_empty() {
-        return Err(faulty(faults));
+        return Err(faulty(&faults));
     }
-    uturn_snapshot::read_lb_config(sources).map_err(faulty)
+    uturn_snapshot::read_lb_config(sources).map_err(|faults| faulty(&faults))
 }
 
-#[cfg(target_os = "linux")]
-fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
-    use std::sync::Arc;
-
-    use uturn_proxy::{Detail, Observer, Request, Server, requests};
-
-    let here = |why: uturn_proxy::StartError| Failure::not_here(why.to_string());
-    let mut config = read(&args.file)?;
-    if let Some(namespace) = &args.netns {
-        uturn_proxy::enter(namespace).map_err(here)?;
-    }
-    let requests = requests(args.until_stdin_closes).map_err(here)?;
-    let events = *printer;
-    let observer: Observer =
-        Arc::new(move |event| events.result(&format!("{}\n", event.to_json())));
-    let detail = if args.events { Detail::Connections } else { Detail::Changes };
-    let start = if args.no_layer_4 { Server::start_without_layer_4 } else { Server::start };
-    let mut server = start(&config, observer, detail).map_err(here)?;
-    for request in requests {
-        match request {
-            Request::Reload => match read(&args.file) {
-                Ok(changed) => match server.reload(&changed) {
-                    Ok(()) => config = changed,
-                    Err(why) => printer.error(&format!("not reloaded: {why}")),
-                },
-                // It says what is wrong, and what is served stays as it is.
-                Err(failure) => drop(failure.report(printer)),
-            },
-            Request::Drain => {
-                server.stop(config.process.drain);
-                return Ok(Status::Clean);
-            }
-            Request::Stop => break,
-        }
-    }
-    server.stop(std::time::Duration::ZERO);
-    Ok(Status::Clean)
+fn faulty(faults: &[uturn_snapshot::Fault]) -> Failure {
+    Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn serve(_: &LbRun, _: &Printer) -> Result<Status, Failure> {
+fn run_here(_: &LbRun, _: &Printer) -> Result<Status, Failure> {
     Err(Failure::not_here("the load balancer needs Linux: it keeps the client's address"))
 }

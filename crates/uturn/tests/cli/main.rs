@@ -15,6 +15,8 @@ mod groups;
 mod html;
 mod lab;
 mod lb;
+mod lb_capabilities;
+mod lb_run;
 #[cfg(target_os = "linux")]
 mod machine;
 mod networks;

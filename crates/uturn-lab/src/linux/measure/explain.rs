@@ -194,12 +194,16 @@ impl Lab<'_> {
         if let Some(tracer) = &observer.tracer {
             tracer.begin().during(doing)?;
         }
-        let is_traced = self.plan.needs().contains(&KernelPart::NfTables);
-        let trace = is_traced.then(|| Trace::start(&self.twin)).transpose()?;
+        let on_nodes = self.plan.needs().contains(&KernelPart::NfTables);
+        let trace = Trace::start(&self.twin, |place| match place {
+            "fabric" => self.balancers.forward_in_nf_tables(Scope::Private),
+            "edge" => self.balancers.forward_in_nf_tables(Scope::Public),
+            place => on_nodes && place.starts_with("node "),
+        })?;
         observer.recorder.begin();
         let done = work(self)?;
         let frames = observer.recorder.take();
-        let traced = trace.map(|trace| trace.take(&self.twin)).transpose()?.unwrap_or_default();
+        let traced = trace.take(&self.twin)?;
         let drops = observer.tracer.as_ref().map(Tracer::take).transpose().during(doing)?;
         let growth = Counters::read(&self.twin)?.grown_since(&before);
         Ok((Observed { frames, drops: drops.unwrap_or_default(), growth, traced }, done))

@@ -244,7 +244,8 @@ impl Observations<'_> {
         grown.map(explain).next().or_else(|| self.traced(place))
     }
 
-    /// The rule that the kernel's trace names: those of nftables mode have no counters.
+    /// The rule that the kernel's trace names: those of nftables mode have no counters, nor have
+    /// the load balancers'.
     fn traced(&self, place: usize) -> Option<Diagnosis> {
         // A node's own packets may be dropped before they appear on a link.
         let is_seen = |ended: &EndedPacket| {
@@ -254,6 +255,7 @@ impl Observations<'_> {
         let ended = self.traced.iter().find(|ended| ended.place == place && is_seen(ended))?;
         let EndedPacket { packet, table, chain, rule, .. } = ended;
         let mechanism = match (&**table, &**chain) {
+            ("uturn_lb", _) => Mechanism::NoCandidate,
             ("kube-proxy", "cluster-ips-check") => self.kind_of_unserved(packet.dst),
             ("kube-proxy", chain) if !chain.starts_with("firewall-") => Mechanism::NoEndpoint,
             _ => Mechanism::Firewall,

@@ -1,7 +1,8 @@
 //! Finds the nf_tables rule that dropped a packet with the kernel's ruleset tracing.
 //!
-//! Rules of nftables mode have no counters. While a connection is followed, a table of the lab
-//! sets `nftrace` on each node, and the drop verdicts of the trace are kept.
+//! Rules of nftables mode have no counters, nor have the load balancers' on layer 4. While a
+//! connection is followed, a table of the lab sets `nftrace` where such rules are, and the drop
+//! verdicts of the trace are kept.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -46,9 +47,9 @@ const HEADERS: usize = 16 + 4;
 /// The receive buffer of a trace socket, in bytes.
 const BUFFER: usize = 8 << 20;
 
-/// Trace sockets of all nodes.
+/// Trace sockets.
 pub(crate) struct Trace {
-    /// By the place of their node.
+    /// By their place.
     sockets: BTreeMap<usize, Socket>,
 }
 
@@ -64,11 +65,11 @@ pub(crate) struct EndedPacket {
 }
 
 impl Trace {
-    /// Starts tracing on every node.
-    pub(crate) fn start(twin: &Twin) -> Result<Self, LabError> {
+    /// Starts tracing at the places for which `has_rules` returns true.
+    pub(crate) fn start(twin: &Twin, has_rules: impl Fn(&str) -> bool) -> Result<Self, LabError> {
         let mut sockets = BTreeMap::new();
         for (number, place) in places(twin).into_iter().enumerate() {
-            if !place.what.starts_with("node ") {
+            if !has_rules(&place.what) {
                 continue;
             }
             let doing = format!("trace the rules of {}", place.what);

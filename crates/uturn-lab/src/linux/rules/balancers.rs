@@ -13,25 +13,36 @@ use super::{edge, groups, layer_4, restore_more};
 use crate::LabError;
 use crate::linux::call_counters::{self, Call};
 use crate::linux::health::TargetHealths;
+use crate::linux::layer_4::{Layer4, is_in_kernel};
 use crate::linux::links::everything;
 use crate::linux::namespace::Namespace;
 use crate::linux::netlink::{Index, Netlink};
+use crate::linux::public;
 use crate::linux::system::During;
 
 /// A namespace with load balancers, and what its kernel is configured for.
 #[derive(Debug)]
 pub(crate) struct Site {
     scope: Scope,
-    /// The load balancers that are there.
+    /// The load balancers that are there, with the addresses that they send from.
     pub(crate) balancers: Vec<LoadBalancer>,
+    /// What programs layer 4.
+    pub(crate) layer_4: Layer4,
     /// Calls that are counted there.
     pub(crate) calls: BTreeSet<Call>,
 }
 
 impl Site {
-    pub(crate) fn new(scope: Scope, all: &[LoadBalancer], calls: BTreeSet<Call>) -> Self {
-        let here = all.iter().filter(|lb| lb.scope == scope).cloned();
-        Self { scope, balancers: here.collect(), calls }
+    pub(crate) fn new(
+        scope: Scope,
+        all: &[LoadBalancer],
+        calls: BTreeSet<Call>,
+        space: &Namespace,
+    ) -> Result<Self, LabError> {
+        let here = all.iter().filter(|lb| lb.scope == scope);
+        let balancers: Vec<LoadBalancer> = here.map(public::with_own_sources).collect();
+        let layer_4 = Layer4::of(space, &balancers)?;
+        Ok(Self { scope, balancers, layer_4, calls })
     }
 
     pub(crate) fn scope(&self) -> Scope {
@@ -69,16 +80,19 @@ impl Site {
         Ok(())
     }
 
-    /// Reloads the layer 4 rules for the current health of targets.
+    /// Reloads the layer 4 rules for the current health of targets, if they are the lab's.
     pub(crate) fn program_layer_4(
         &self,
         space: &Namespace,
         healths: &TargetHealths,
     ) -> Result<(), LabError> {
         let doing = "set up layer 4";
+        if self.layer_4 == Layer4::Process {
+            return Ok(());
+        }
         for family in Family::BOTH {
             let is_served = |lb: &LoadBalancer| {
-                Family::of(lb.vip) == family && lb.listeners.iter().any(layer_4::serves)
+                Family::of(lb.vip) == family && lb.listeners.iter().any(is_in_kernel)
             };
             if self.balancers.iter().any(is_served) {
                 let text = self.layer_4(family, healths);
@@ -102,10 +116,13 @@ impl Site {
         text += "COMMIT\n";
         text += &match self.scope {
             Scope::Private if public.is_some() => edge::translation(cluster, family),
-            Scope::Private => String::new(),
-            Scope::Public => edge::source_replacements(&self.balancers, family),
+            Scope::Private | Scope::Public => String::new(),
         };
-        text + layer_4::ENTRY + &self.layer_4(family, &TargetHealths::default())
+        if self.layer_4 == Layer4::Rules {
+            text += layer_4::ENTRY;
+            text += &self.layer_4(family, &TargetHealths::default());
+        }
+        text
     }
 
     fn layer_4(&self, family: Family, healths: &TargetHealths) -> String {

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use uturn_lb::source::replaced_source;
-use uturn_model::lb::{Scope, Source};
+use uturn_model::lb::Source;
 use uturn_model::{Cluster, Family, LoadBalancer, Node};
 
 use crate::linux::edge::{FROM_EDGE, TO_EDGE};
 use crate::linux::links::links_of;
-use crate::linux::public::{address_of, probers, source_address};
+use crate::linux::public::{address_of, probers};
 
 /// Rules for the fabric: SNAT to the node's public address towards the edge, DNAT from a node's
 /// public address to the node.
@@ -100,19 +100,4 @@ pub(super) fn own_sources(all: &[LoadBalancer]) -> Vec<IpAddr> {
         Some(check.source.address(vip)).filter(|source| *source != vip)
     });
     replaced.chain(probers).collect()
-}
-
-/// Rules for the edge: public load balancers use other source addresses than private ones
-/// ([`source_address`]).
-pub(super) fn source_replacements(all: &[LoadBalancer], family: Family) -> String {
-    let mut sources = own_sources(all);
-    sources.retain(|ip| Family::of(*ip) == family);
-    sources.sort_unstable();
-    sources.dedup();
-    let rule = |ip: &IpAddr| {
-        let other = source_address(Scope::Public, *ip);
-        format!("-A POSTROUTING -s {ip} -j SNAT --to-source {other}\n")
-    };
-    let rules: String = sources.iter().map(rule).collect();
-    format!("*nat\n{rules}COMMIT\n")
 }

@@ -1,6 +1,7 @@
-//! Layer 4 load balancing as rules: each new connection is translated to a target, and conntrack
-//! is the connection table. `uturn_lb::decide` picks the target for each client and turn; the
-//! rules repeat its picks.
+//! Layer 4 load balancing as rules for iptables, for kernels on which the load balancer process
+//! cannot forward: the small machine's has no nf_tables for IP. Each new connection is translated
+//! to a target, and conntrack is the connection table. `uturn_lb::decide` picks the target for
+//! each client and turn; the rules repeat its picks.
 //!
 //! The rules are in chains of their own, so that reloading them changes targets atomically and
 //! leaves everything else unchanged.
@@ -10,11 +11,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use uturn_lb::decide::Choice;
 use uturn_lb::source::replaced_source;
-use uturn_model::lb::{Listener, ListenerProtocol, Rule, Scheduler, Source};
+use uturn_model::lb::{Listener, Rule, Scheduler, Source};
 use uturn_model::{Family, LoadBalancer};
 
 use crate::linux::health::TargetHealths;
-use crate::linux::public::source_address;
+use crate::linux::layer_4::{is_in_kernel, turns};
 
 /// The jumps to the chains, loaded once.
 pub(super) const ENTRY: &str = "*nat\n\
@@ -27,11 +28,6 @@ pub(super) const ENTRY: &str = "*nat\n\
     :LB-NO-TARGET - [0:0]\n\
     -A PREROUTING -m conntrack --ctstate NEW -j LB-NO-TARGET\n\
     COMMIT\n";
-
-/// Whether rules serve a listener.
-pub(crate) fn serves(listener: &Listener) -> bool {
-    matches!(listener.protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp)
-}
 
 /// The rules for the current health of targets. `callers` are the clients that need rules of
 /// their own if a listener picks by source address.
@@ -46,7 +42,9 @@ pub(super) fn text(
     let of_family = load_balancers.iter().filter(|lb| Family::of(lb.vip) == family);
     let listeners =
         of_family.flat_map(|lb| lb.listeners.iter().map(move |listener| (lb, listener)));
-    for (number, (lb, listener)) in listeners.filter(|(_, listener)| serves(listener)).enumerate() {
+    for (number, (lb, listener)) in
+        listeners.filter(|(_, listener)| is_in_kernel(listener)).enumerate()
+    {
         let protocol = listener.protocol.transport().lower();
         let matched =
             format!("-d {} -p {protocol} -m {protocol} --dport {}", lb.vip, listener.port);
@@ -61,7 +59,7 @@ pub(super) fn text(
                      -j SNAT --to-source {}",
                     lb.vip,
                     listener.port,
-                    source_address(lb.scope, replaced_source(*range))
+                    replaced_source(*range)
                 ),
             );
         }
@@ -135,15 +133,6 @@ fn separate_clients(
     separate_clients
 }
 
-/// The smallest number of connections after which every target has been picked exactly as often
-/// as its share predicts.
-pub(crate) fn turns(choice: &Choice<'_>) -> u64 {
-    let shares = choice.shares();
-    let is_whole = |turns: &u64| shares.iter().all(|(_, share)| share.is_whole_number_of(*turns));
-    // Weights are at most a few hundred each; no share needs more turns than their sum.
-    (1..100_000).find(is_whole).unwrap_or(1)
-}
-
 /// Rules of one table, chain by chain.
 struct Chains(BTreeMap<String, Vec<String>>);
 
@@ -176,7 +165,7 @@ mod tests {
     use proptest::prelude::*;
     use uturn_lb::cloud::tke::profile::{clb, snat};
     use uturn_lb::event::{Event, ProbeResult};
-    use uturn_model::lb::{Layer, Scope, Target, TargetKind};
+    use uturn_model::lb::{Layer, ListenerProtocol, Scope, Target, TargetKind};
     use uturn_model::{NamespacedName, ObjectKind, ObjectRef, Port};
 
     use super::*;

@@ -9,7 +9,6 @@ mod layer_4;
 mod node;
 
 pub(crate) use balancers::Site;
-pub(crate) use layer_4::{serves as is_in_kernel, turns};
 pub(crate) use node::program_node;
 
 use super::tables::{restore, restore_more};

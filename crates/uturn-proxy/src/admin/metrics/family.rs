@@ -61,6 +61,12 @@ families! {
         "1 while the process stops and open connections end.";
     RELOADS "uturn_lb_reloads_total" Counter &["result"],
         "Changes of the configuration by result: ok or failed.";
+    RELOAD_OK "uturn_lb_last_reload_ok" Gauge &[],
+        "1 unless the latest change of the configuration failed.";
+    CONFIG "uturn_lb_config_info" Gauge &["version"],
+        "Always 1; the version of the configuration that is served is a label.";
+    CONFIG_TIME "uturn_lb_config_time_seconds" Gauge &[],
+        "When the configuration was taken that is served, in seconds since 1970.";
     LOG_LINES "uturn_lb_access_log_lines_total" Counter &[],
         "Lines written to the access log.";
     LOG_DROPPED "uturn_lb_access_log_dropped_total" Counter &[],

@@ -242,6 +242,25 @@ fn what_only_works_together_is_accepted() {
 }
 
 #[test]
+fn a_vip_is_one_address() {
+    let listener = "  - {port: 80, protocol: TCP, targets: ['10.0.0.11:80']}\n";
+    let faults = |vip: &str| {
+        let text = balancer(listener).replace("10.0.0.100", vip);
+        read(&text).unwrap_err().lines().next().unwrap().to_owned()
+    };
+    assert_eq!(
+        faults("0.0.0.0"),
+        "lb.yaml:5:8: spec.vip: expected one address that clients call, found 0.0.0.0; write a \
+         document for each address, because the VIP is also what packets are matched by and \
+         health checks are sent from"
+    );
+    assert_eq!(
+        faults("224.0.0.1"),
+        "lb.yaml:5:8: spec.vip: expected one address that clients call, found 224.0.0.1"
+    );
+}
+
+#[test]
 fn faults_across_documents() {
     let listener = "  - {port: 9900, protocol: HTTP, targets: ['10.0.0.11:80']}\n";
     let process = "apiVersion: uturn.dev/v1alpha1\nkind: DataPlane\n\

@@ -42,6 +42,10 @@ pub(in crate::load_balancer) struct Listener {
     /// Whether clients may speak HTTP/2. HTTP and HTTPS only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) http2: Option<bool>,
+    /// Whether a request ends when its client closes its side of the connection before the
+    /// answer. HTTP and HTTPS only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::load_balancer) abort_on_close: Option<bool>,
     /// The host whose rules serve requests for hosts that no rule is for. HTTP and HTTPS only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) default_host: Option<Host>,
@@ -198,6 +202,10 @@ documents! {
         /// A client's connection without a request, or on layer 4 without a packet.
         #[serde(skip_serializing_if = "Option::is_none")]
         idle: Option<Time>,
+        /// A connection that has switched protocols, without a byte either way. HTTP and HTTPS
+        /// only.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tunnel: Option<Time>,
     }
 
     /// Connections to targets that are kept open.

@@ -103,6 +103,13 @@ either! {
         /// A word or a path.
         Place(LogPlace),
     }
+    /// Where the administrator is answered.
+    Admin {
+        /// An address alone.
+        Address(Socket),
+        /// An address with a token.
+        Access(AdminAccess),
+    }
     /// Where health checks come from.
     ProbeFrom {
         /// A word or a range.
@@ -182,6 +189,17 @@ impl schemars::JsonSchema for False {
 #[cfg_attr(feature = "schema", schemars(inline, extend("minimum" = 1, "maximum" = 5)))]
 #[serde(transparent)]
 pub(in crate::load_balancer) struct CodeNumber(pub(in crate::load_balancer) u8);
+
+/// The admin address, and who may read and change what is served there.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(in crate::load_balancer) struct AdminAccess {
+    /// The address.
+    pub(in crate::load_balancer) address: Socket,
+    /// The file with the token that reading and changing the configuration takes.
+    pub(in crate::load_balancer) token_file: String,
+}
 
 /// A range for each family of addresses.
 #[derive(Debug, Serialize)]

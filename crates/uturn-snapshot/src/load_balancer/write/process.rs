@@ -1,5 +1,8 @@
 //! DataPlane and SecurityGroup documents.
 
+use std::net::SocketAddr;
+use std::path::Path;
+
 use uturn_lb::config::{AccessLog, ProcessSettings};
 use uturn_model::network::{SecurityGroup, SecurityRule};
 
@@ -8,7 +11,7 @@ use crate::load_balancer::wire;
 use super::time;
 
 pub(super) fn data_plane(settings: &ProcessSettings) -> wire::DataPlane {
-    let ProcessSettings { workers, admin, access_log, drain, connections } = settings;
+    let ProcessSettings { workers, admin, admin_token, access_log, drain, connections } = settings;
     let place = |text: String| wire::AccessLog::Place(wire::LogPlace(text));
     wire::DataPlane {
         api_version: wire::Ours::It,
@@ -16,7 +19,7 @@ pub(super) fn data_plane(settings: &ProcessSettings) -> wire::DataPlane {
         metadata: None,
         spec: wire::DataPlaneSpec {
             workers: *workers,
-            admin: admin.map(|address| wire::Socket(address.to_string())),
+            admin: admin.map(|address| self::admin(address, admin_token.as_deref())),
             access_log: Some(match access_log {
                 AccessLog::Off => place("off".to_owned()),
                 AccessLog::Stdout => place("stdout".to_owned()),
@@ -25,6 +28,17 @@ pub(super) fn data_plane(settings: &ProcessSettings) -> wire::DataPlane {
             drain: Some(time(*drain)),
             connections: Some(*connections),
         },
+    }
+}
+
+fn admin(address: SocketAddr, token: Option<&Path>) -> wire::Admin {
+    let address = wire::Socket(address.to_string());
+    match token {
+        None => wire::Admin::Address(address),
+        Some(path) => {
+            let token_file = path.to_string_lossy().into_owned();
+            wire::Admin::Access(wire::AdminAccess { address, token_file })
+        }
     }
 }
 

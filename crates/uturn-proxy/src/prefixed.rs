@@ -22,6 +22,11 @@ impl<S> Prefixed<S> {
     pub(crate) fn get_ref(&self) -> &S {
         &self.stream
     }
+
+    /// The bytes that are at hand still, and the stream.
+    pub(crate) fn into_parts(self) -> (Bytes, S) {
+        (self.prefix, self.stream)
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Prefixed<S> {

@@ -1,0 +1,245 @@
+//! The network that packets stay in: clients, targets and what is in the middle between them, each
+//! in a network namespace that a process holds. It is gone with that process, which ends with this
+//! one, however that ends.
+//!
+//! Every [`Middle`] has links of its own to the same clients and the same targets, and both route
+//! through it in both directions, so that the way is equally long whatever the middle does:
+//!
+//! ```text
+//! clients ─ 10.253.1.0/24 ─ middle 0 ─ 10.253.2.0/24 ─ targets
+//!         ─ 10.253.3.0/24 ─ middle 1 ─ 10.253.4.0/24 ─
+//! ```
+//!
+//! Where layer 7 replaces the source, everything runs in a middle, on its loopback interface.
+
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+
+use crate::contestant::Contestant;
+use crate::failure::Failure;
+use crate::process::run;
+
+/// How many addresses clients have: ports of one are used up by many new connections.
+const CLIENTS: u8 = 16;
+
+/// The load balancer's address on its loopback interface.
+const LOCAL_VIP: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+/// The targets' address there.
+const LOCAL_TARGET: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// A network namespace that is there until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Space {
+    holder: Child,
+}
+
+/// What a middle does with packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forwarding {
+    /// The kernel forwards them.
+    Routes,
+    /// It takes for itself what comes from the targets: answers to connections that a process
+    /// opened with the clients' addresses.
+    Takes,
+}
+
+/// A namespace between clients and targets.
+#[derive(Debug)]
+pub(crate) struct Middle {
+    pub(crate) space: Space,
+    /// Its addresses towards clients and targets are the first of two networks; this is its number.
+    number: u8,
+}
+
+/// The addresses of one way from clients to targets.
+#[derive(Clone, Debug)]
+pub(crate) struct Addresses {
+    pub(crate) clients: Vec<IpAddr>,
+    pub(crate) vip: IpAddr,
+    pub(crate) target: IpAddr,
+}
+
+/// Clients, targets, and a middle for layer 7 and for each contestant on layer 4.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) clients: Space,
+    pub(crate) targets: Space,
+    pub(crate) layer_7: Middle,
+    layer_4: Vec<(Contestant, Middle)>,
+}
+
+impl Space {
+    fn make() -> Result<Self, Failure> {
+        let doing = "make a network namespace";
+        let mut holder = Command::new("unshare")
+            .args(["--net", "sh", "-c", "echo ready; exec cat"])
+            // The pipe closes with this process, and `cat` ends with the pipe. A Ctrl-C is not for
+            // it: others are still to end in order.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(Failure::of(doing))?;
+        let output = holder.stdout.take();
+        let space = Self { holder };
+        let mut line = String::new();
+        if let Some(output) = output {
+            BufReader::new(output).read_line(&mut line).map_err(Failure::of(doing))?;
+        }
+        match line.as_str() {
+            "ready\n" => space.run(&["ip", "link", "set", "lo", "up"]).map(|()| space),
+            _ => Err(Failure(format!("cannot {doing}: is this root?"))),
+        }
+    }
+
+    /// The file that stands for it.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/ns/net", self.holder.id())
+    }
+
+    /// Runs a program there to its end.
+    fn run(&self, words: &[&str]) -> Result<(), Failure> {
+        let net = format!("--net={}", self.path());
+        run(&[&["nsenter", net.as_str()], words].concat())
+    }
+
+    fn set(&self, settings: &[&str]) -> Result<(), Failure> {
+        self.run(&[&["sysctl", "-qw"], settings].concat())
+    }
+
+    /// Links it to another by a pair of devices with these addresses.
+    fn link(
+        &self,
+        (device, addresses): (&str, &[IpAddr]),
+        other: &Self,
+        (other_device, other_addresses): (&str, &[IpAddr]),
+    ) -> Result<(), Failure> {
+        let there = other.holder.id().to_string();
+        let peer = ["type", "veth", "peer", "name", other_device, "netns", &there];
+        self.run(&[&["ip", "link", "add", device], &peer[..]].concat())?;
+        self.bring_up(device, addresses)?;
+        other.bring_up(other_device, other_addresses)
+    }
+
+    fn bring_up(&self, device: &str, addresses: &[IpAddr]) -> Result<(), Failure> {
+        for address in addresses {
+            self.run(&["ip", "address", "add", &format!("{address}/24"), "dev", device])?;
+        }
+        self.run(&["ip", "link", "set", device, "up"])
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        drop(self.holder.stdin.take());
+        let _ = self.holder.wait();
+    }
+}
+
+impl Middle {
+    fn make(
+        number: u8,
+        forwarding: Forwarding,
+        clients: &Space,
+        targets: &Space,
+    ) -> Result<Self, Failure> {
+        let middle = Self { space: Space::make()?, number };
+        let space = &middle.space;
+        let Addresses { clients: of_clients, vip, target } = middle.addresses();
+        let gateway = middle.gateway();
+        // What a device is told counts only where "all" does not say more.
+        space.set(&["net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"])?;
+        let (to_clients, to_targets) = (format!("c{number}"), format!("t{number}"));
+        clients.link((&to_clients, &of_clients), space, ("clients", &[vip]))?;
+        targets.link((&to_targets, &[target]), space, ("targets", &[gateway]))?;
+        let (client_net, target_net) = (network_of(vip), network_of(target));
+        clients.run(&["ip", "route", "add", &target_net, "via", &vip.to_string()])?;
+        targets.run(&["ip", "route", "add", &client_net, "via", &gateway.to_string()])?;
+        match forwarding {
+            Forwarding::Routes => space.set(&["net.ipv4.ip_forward=1"])?,
+            Forwarding::Takes => {
+                space.run(&["ip", "rule", "add", "iif", "targets", "lookup", "100"])?;
+                let here = ["local", "default", "dev", "lo", "table", "100"];
+                space.run(&[&["ip", "route", "add"], &here[..]].concat())?;
+            }
+        }
+        Ok(middle)
+    }
+
+    /// The addresses of the way through it.
+    pub(crate) fn addresses(&self) -> Addresses {
+        Addresses {
+            clients: (2..2 + CLIENTS).map(|last| self.address(1, last)).collect(),
+            vip: self.address(1, 1),
+            target: self.address(2, 2),
+        }
+    }
+
+    /// Its address towards targets.
+    pub(crate) fn gateway(&self) -> IpAddr {
+        self.address(2, 1)
+    }
+
+    fn address(&self, net: u8, last: u8) -> IpAddr {
+        [10, 253, 2 * self.number + net, last].into()
+    }
+}
+
+/// The network of 256 addresses that this one is in.
+fn network_of(address: IpAddr) -> String {
+    let text = address.to_string();
+    let net = text.rsplit_once('.').map_or(text.as_str(), |(net, _)| net);
+    format!("{net}.0/24")
+}
+
+impl Addresses {
+    /// The addresses on the loopback interface.
+    pub(crate) fn local() -> Self {
+        Self {
+            clients: (1..=CLIENTS).map(|last| [127, 0, 1, last].into()).collect(),
+            vip: LOCAL_VIP,
+            target: LOCAL_TARGET,
+        }
+    }
+}
+
+impl Network {
+    /// Makes and links all.
+    ///
+    /// # Errors
+    /// When `ip` fails, which it does for those who are not root.
+    pub(crate) fn make() -> Result<Self, Failure> {
+        let (clients, targets) = (Space::make()?, Space::make()?);
+        // Clients that open many connections need many ports.
+        clients.set(&["net.ipv4.ip_local_port_range=10000 65535"])?;
+        let layer_7 = Middle::make(0, Forwarding::Takes, &clients, &targets)?;
+        let mut layer_4 = Vec::new();
+        for (number, contestant, forwarding) in [
+            (1, Contestant::Uturn, Forwarding::Routes),
+            (2, Contestant::Routing, Forwarding::Routes),
+            (3, Contestant::HaProxy, Forwarding::Takes),
+        ] {
+            layer_4.push((contestant, Middle::make(number, forwarding, &clients, &targets)?));
+        }
+        Ok(Self { clients, targets, layer_7, layer_4 })
+    }
+
+    /// A contestant's middle on layer 4.
+    pub(crate) fn layer_4(&self, contestant: Contestant) -> &Middle {
+        let own = self.layer_4.iter().find(|(other, _)| *other == contestant);
+        own.map_or(&self.layer_7, |(_, middle)| middle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_written_with_their_length() {
+        assert_eq!(network_of([10, 253, 4, 2].into()), "10.253.4.0/24");
+    }
+}

@@ -1,0 +1,174 @@
+//! Layer 4: which listeners the kernel forwards, which program sets it up, and which targets it
+//! picks.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
+
+use netlink_sys::Socket;
+use netlink_sys::protocols::NETLINK_NETFILTER;
+use uturn_lb::decide::Choice;
+use uturn_model::lb::{Listener, ListenerProtocol};
+use uturn_model::{LoadBalancer, Protocol};
+
+use super::conntrack;
+use super::namespace::Namespace;
+use super::system::{During, find, run};
+use crate::LabError;
+
+/// What programs the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layer4 {
+    /// The load balancer process, as everywhere.
+    Process,
+    /// Rules for iptables that the lab makes ([`super::rules`]): this kernel has no nf_tables, as
+    /// the small machine's, or `nft` is not installed.
+    Rules,
+}
+
+/// What the process needs of the kernel.
+const TABLE: &str = "table inet uturn-lab {\n\
+    chain nat { type nat hook prerouting priority dstnat; }\n\
+    }\n";
+
+impl Layer4 {
+    /// What programs the kernel of these load balancers.
+    pub(crate) fn of(space: &Namespace, balancers: &[LoadBalancer]) -> Result<Self, LabError> {
+        static HAS_NF_TABLES: OnceLock<bool> = OnceLock::new();
+        if !balancers.iter().flat_map(|lb| &lb.listeners).any(is_in_kernel) {
+            return Ok(Self::Process);
+        }
+        let has_nf_tables = match HAS_NF_TABLES.get() {
+            Some(known) => *known,
+            None => {
+                let try_out = || Ok(run("nft", &["--check", "-f", "-"], TABLE)?.is_ok());
+                let has = find("nft").is_some() && space.run(try_out).during("try nf_tables")?;
+                *HAS_NF_TABLES.get_or_init(|| has)
+            }
+        };
+        Ok(if has_nf_tables { Self::Process } else { Self::Rules })
+    }
+}
+
+/// Whether the kernel forwards a listener's packets.
+pub(crate) fn is_in_kernel(listener: &Listener) -> bool {
+    matches!(listener.protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp)
+}
+
+/// The smallest number of connections after which every target has been picked exactly as often
+/// as its share predicts.
+pub(crate) fn turns(choice: &Choice<'_>) -> u64 {
+    let shares = choice.shares();
+    let is_whole = |turns: &u64| shares.iter().all(|(_, share)| share.is_whole_number_of(*turns));
+    // Weights are at most a few hundred each; no share needs more turns than their sum.
+    (1..100_000).find(is_whole).unwrap_or(1)
+}
+
+/// A listener's address and transport protocol.
+pub(crate) type ListenerKey = (SocketAddr, Protocol);
+
+/// The listeners of load balancers that the kernel forwards.
+pub(crate) fn listeners(balancers: &[LoadBalancer]) -> BTreeSet<ListenerKey> {
+    let of = |lb: &LoadBalancer| -> Vec<ListenerKey> {
+        let here = lb.listeners.iter().filter(|listener| is_in_kernel(listener));
+        here.map(|listener| {
+            let address = SocketAddr::new(lb.vip, listener.port.number());
+            (address, listener.protocol.transport())
+        })
+        .collect()
+    };
+    balancers.iter().flat_map(of).collect()
+}
+
+/// The kernel's reports of new connections to listeners that it forwards.
+pub(crate) struct Picks {
+    socket: Socket,
+    listeners: BTreeSet<ListenerKey>,
+}
+
+impl std::fmt::Debug for Picks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Picks").field("listeners", &self.listeners).finish_non_exhaustive()
+    }
+}
+
+/// `ENOBUFS`.
+const LOST: i32 = 105;
+
+impl Picks {
+    /// Reports connections in a namespace from now on. Returns `None` if there are no such
+    /// listeners.
+    pub(crate) fn start(
+        space: &Namespace,
+        balancers: &[LoadBalancer],
+    ) -> Result<Option<Self>, LabError> {
+        let listeners = listeners(balancers);
+        if listeners.is_empty() {
+            return Ok(None);
+        }
+        let open = || {
+            let mut socket = Socket::new(NETLINK_NETFILTER)?;
+            socket.bind_auto()?;
+            socket.add_membership(conntrack::NEW_CONNECTIONS)?;
+            socket.set_non_blocking(true)?;
+            Ok(socket)
+        };
+        let socket = space.run(open).during("watch the kernel's connections")?;
+        Ok(Some(Self { socket, listeners }))
+    }
+
+    /// The targets of new connections since the last call.
+    pub(crate) fn take(&self) -> Result<Vec<SocketAddr>, LabError> {
+        let mut picked = Vec::new();
+        loop {
+            match self.socket.recv_from_full() {
+                Ok((bytes, _)) => {
+                    for connection in conntrack::connections(&bytes) {
+                        let listener = (connection.called, connection.protocol);
+                        if self.listeners.contains(&listener) {
+                            picked.push(connection.answers_from);
+                        }
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(picked),
+                // The buffer overflowed: reports were lost, the others are valid.
+                Err(error) if error.raw_os_error() == Some(LOST) => {}
+                Err(error) => return Err(error).during("watch the kernel's connections"),
+            }
+        }
+    }
+}
+
+impl AsFd for Picks {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_lb::cloud::tke::profile::clb;
+    use uturn_model::lb::{Layer, Target, TargetKind};
+
+    use super::*;
+
+    #[test]
+    fn a_round_is_as_long_as_the_shares_say() {
+        for (weights, expected) in
+            [(&[10, 10, 10][..], 3), (&[20, 10], 3), (&[7, 3], 10), (&[10, 0], 1), (&[], 1)]
+        {
+            let target = |(i, weight): (usize, &u32)| Target {
+                address: format!("10.0.0.{}:30090", 11 + i).parse().unwrap(),
+                weight: *weight,
+                kind: TargetKind::NodePort("n1".parse().unwrap()),
+            };
+            let targets: Vec<Target> = weights.iter().enumerate().map(target).collect();
+            let (profile, alive) = (clb(Layer::L4), vec![true; targets.len()]);
+            let client = "10.1.1.10".parse().unwrap();
+            let choice = Choice::new(&profile, &targets, &alive, client);
+            assert_eq!(turns(&choice), expected, "{weights:?}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `/config` and `/reload`: what is served, and changes of it. Every other path only shows.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+
+use http::header::{ACCEPT, CONTENT_LENGTH, ETAG, IF_MATCH};
+use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, Response, StatusCode};
+use http_body::Body;
+use hyper::body::Incoming;
+
+use super::pages::{TEXT, not_allowed, page};
+use super::{Control, Form, Known, ServedConfig, access, pages};
+use crate::requests::{Answer, Refusal, Replacement, Request};
+
+/// The most bytes of a configuration.
+const LARGEST: usize = 16 << 20;
+
+/// Answers a request. `may_change` is called for a client that may change the configuration.
+pub(super) async fn answer(
+    request: HttpRequest<Incoming>,
+    known: &Known,
+    may_change: impl FnOnce(),
+) -> Response<String> {
+    let path = request.uri().path();
+    let Some(control) = known.control.as_ref().filter(|_| ["/config", "/reload"].contains(&path))
+    else {
+        return pages::answer(&request, known);
+    };
+    if let Err(refusal) = access::check(request.headers(), known) {
+        return *refusal;
+    }
+    may_change();
+    match (path, request.method().clone()) {
+        ("/config", Method::GET | Method::HEAD) => show(request.headers(), control, known),
+        ("/config", Method::PUT | Method::POST) => match replace(request, control, known).await {
+            Ok(response) => response,
+            Err((status, text)) => page(status, TEXT, text.into()),
+        },
+        ("/config", _) => not_allowed("GET, HEAD, POST, PUT"),
+        (_, Method::POST) => {
+            // The semaphore is never closed.
+            let _turn = known.changing.acquire().await;
+            let (answer, outcome) = Answer::new();
+            report(control, Request::Reload(Some(answer)), outcome, known).await
+        }
+        _ => not_allowed("POST"),
+    }
+}
+
+/// What is served.
+fn show(headers: &HeaderMap, control: &Control, known: &Known) -> Response<String> {
+    let wants_yaml = headers
+        .get_all(ACCEPT)
+        .iter()
+        .any(|value| value.to_str().is_ok_and(|text| text.contains("yaml")));
+    let (form, content_type) = match wants_yaml {
+        true => (Form::Yaml, "application/yaml"),
+        false => (Form::Json, "application/json"),
+    };
+    match known.served.load().as_ref() {
+        Some(served) => {
+            let text = (control.describe)(&served.config, form);
+            tagged(page(StatusCode::OK, content_type, text), served)
+        }
+        None => page(StatusCode::SERVICE_UNAVAILABLE, TEXT, "starting\n".into()),
+    }
+}
+
+/// Serves the configuration that a request has.
+async fn replace(
+    request: HttpRequest<Incoming>,
+    control: &Control,
+    known: &Known,
+) -> Result<Response<String>, (StatusCode, &'static str)> {
+    let (head, body) = request.into_parts();
+    let replaces = head.headers.get(IF_MATCH).map(|value| {
+        let text = value.to_str().unwrap_or_default();
+        let tags = text.split(',').map(|tag| tag.trim().trim_matches('"').to_owned());
+        tags.collect::<Vec<_>>()
+    });
+    let replaces = replaces.filter(|tags| !tags.iter().any(|tag| tag == "*"));
+    // The semaphore is never closed.
+    let _turn = known.changing.acquire().await;
+    let bytes = read(&head.headers, body).await?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| (StatusCode::BAD_REQUEST, "The configuration is not UTF-8.\n"))?;
+    let (answer, outcome) = Answer::new();
+    let replacement = Request::Replace(Replacement { text, replaces, answer });
+    Ok(report(control, replacement, outcome, known).await)
+}
+
+/// Has a change made, and tells what came of it.
+async fn report(
+    control: &Control,
+    request: Request,
+    outcome: tokio::sync::oneshot::Receiver<Result<(), Refusal>>,
+    known: &Known,
+) -> Response<String> {
+    // What stops takes no requests any more, and drops those that it has.
+    let _ = control.requests.send(request);
+    match outcome.await {
+        Err(_) => page(StatusCode::SERVICE_UNAVAILABLE, TEXT, "stopping\n".into()),
+        Ok(Err(refusal)) => {
+            let (status, text) = match refusal {
+                Refusal::Faults(messages) => (StatusCode::BAD_REQUEST, messages.join("\n")),
+                Refusal::NotServed(message) => (StatusCode::INTERNAL_SERVER_ERROR, message),
+                Refusal::Outdated => (
+                    StatusCode::PRECONDITION_FAILED,
+                    "Another version is served than the one that If-Match names.".into(),
+                ),
+            };
+            page(status, TEXT, format!("{text}\n"))
+        }
+        Ok(Ok(())) => match known.served.load().as_ref() {
+            Some(served) => {
+                let text = format!("serving version {}\n", served.version);
+                tagged(page(StatusCode::OK, TEXT, text), served)
+            }
+            None => page(StatusCode::OK, TEXT, "serving\n".into()),
+        },
+    }
+}
+
+fn tagged(mut response: Response<String>, served: &ServedConfig) -> Response<String> {
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", served.version)) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+}
+
+/// Reads a body.
+///
+/// # Errors
+/// When it is too large, and when it ends early.
+async fn read(
+    headers: &HeaderMap,
+    mut body: Incoming,
+) -> Result<Vec<u8>, (StatusCode, &'static str)> {
+    let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "A configuration has at most 16 MiB.\n");
+    let stated = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    if stated.is_some_and(|length: usize| length > LARGEST) {
+        return Err(too_large);
+    }
+    let mut bytes = Vec::new();
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let frame = frame.map_err(|_| (StatusCode::BAD_REQUEST, "The body ended early.\n"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > LARGEST {
+            return Err(too_large);
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,22 @@
+//! The end of a connection that the load balancer closes while the client may still be sending.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, sink};
+use tokio::time::timeout;
+
+/// How long the client may take to close its side.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// How much it may send meanwhile.
+const AT_MOST: u64 = 1 << 20;
+
+/// Closes this side, and reads until the client has closed its own (RFC 9112, section 9.6).
+///
+/// A socket that is closed with bytes unread, or receives some afterwards, answers with a reset, and
+/// a client may then lose an answer that it has not read yet.
+pub(super) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    if stream.shutdown().await.is_ok() {
+        let _ = timeout(LIMIT, copy(&mut stream.take(AT_MOST), &mut sink())).await;
+    }
+}

@@ -1,0 +1,331 @@
+//! `uturn lb run`: serves, and follows requests until one says to stop.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use uturn_lb::config::Config;
+use uturn_lb::event::Event;
+use uturn_proxy::{
+    Changed, Control, Detail, Form, Observer, Options, Refusal, Replacement, Request, Requests,
+    Seen, Server, ServiceManager, StartError, Watch,
+};
+use uturn_report::{json, yaml};
+use uturn_snapshot::{LbFile, Source};
+
+use super::{check_whole, faulty, read};
+use crate::cli::LbRun;
+use crate::printer::Printer;
+use crate::status::{Failure, Status};
+
+/// What the configuration is called that came to the admin address.
+const BODY: &str = "body";
+
+/// How long to wait for requests when nothing else is due.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// How long another process may take to leave the admin address.
+const HAND_OVER: Duration = Duration::from_secs(5);
+
+/// How soon that is tried again.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// A load balancer that runs.
+struct Running<'a> {
+    file: &'a Path,
+    printer: &'a Printer,
+    server: Server,
+    config: Config,
+    observer: Observer,
+    manager: ServiceManager,
+    watch: Option<Watch>,
+    /// The file as it was read last.
+    seen: Seen,
+    /// The files that it names, as they were read last.
+    named: Seen,
+    /// Whether the file has something that could not be served.
+    is_behind: bool,
+}
+
+pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
+    // Before there is another thread, so that all have them.
+    uturn_proxy::take_capabilities();
+    let here = |why: StartError| Failure::not_here(why.to_string());
+    if args.watch && is_stdin(&args.file) {
+        return Err(Failure::usage("--watch: standard input cannot be watched"));
+    }
+    let seen = see(args.watch, || vec![args.file.clone()]);
+    let config = read(&args.file)?;
+    let named = see(args.watch, || named_files(&config));
+    if let Some(namespace) = &args.netns {
+        uturn_proxy::enter(namespace).map_err(here)?;
+    }
+    let manager = ServiceManager::from_environment()
+        .map_err(|error| Failure::not_here(format!("cannot use NOTIFY_SOCKET: {error}")))?;
+    let requests = uturn_proxy::requests(args.until_stdin_closes).map_err(here)?;
+    let watch = args.watch.then(|| Watch::start(requests.sender())).transpose().map_err(here)?;
+    let events = *printer;
+    let observer: Observer =
+        Arc::new(move |event| events.result(&format!("{}\n", event.to_json())));
+    let options = Options {
+        detail: if args.events { Detail::Connections } else { Detail::Changes },
+        layer_4: !args.no_layer_4,
+        takes_over: args.takeover.is_some(),
+        control: Some(Control { requests: requests.sender(), describe }),
+    };
+    let server = match args.takeover {
+        None => Server::start_with(&config, Arc::clone(&observer), options),
+        Some(process) => take_over(process, &config, Arc::clone(&observer), options),
+    };
+    let server = server.map_err(here)?;
+    let file = &args.file;
+    let running = Running {
+        file,
+        printer,
+        server,
+        config,
+        observer,
+        manager,
+        watch,
+        seen,
+        named,
+        is_behind: false,
+    };
+    if args.takeover.is_some() {
+        running.report("takeover");
+    }
+    running.watch_files();
+    running.manager.ready(&running.status());
+    running.run(&requests);
+    Ok(Status::Clean)
+}
+
+/// Starts to serve beside another process, and has that one stop.
+fn take_over(
+    process: u32,
+    config: &Config,
+    observer: Observer,
+    options: Options,
+) -> Result<Server, StartError> {
+    // Listeners can share their addresses. The admin address and the kernel's rules are the other
+    // process's until that leaves them.
+    let mut first = uturn_proxy::without_forwarded(config);
+    first.process.admin = None;
+    let mut server = Server::start_with(&first, observer, options)?;
+    uturn_proxy::take_over(process)?;
+    let end = Instant::now() + HAND_OVER;
+    loop {
+        match server.reload(config) {
+            Err(_) if Instant::now() < end => thread::sleep(AGAIN),
+            outcome => return outcome.map(|()| server),
+        }
+    }
+}
+
+impl Running<'_> {
+    /// Follows requests until one says to stop, and stops.
+    fn run(mut self, requests: &Requests) {
+        // Twice as often as has to be, as systemd asks for.
+        let pulse = self.manager.watchdog().map(|limit| limit / 2);
+        loop {
+            let request = requests.recv_timeout(pulse.unwrap_or(LONG));
+            match request {
+                Ok(Request::Reload(None)) => self.print(|this| this.reload("signal")),
+                Ok(Request::Reload(Some(answer))) => answer.give(self.reload("admin")),
+                Ok(Request::Replace(replacement)) => self.replace(replacement),
+                Ok(Request::Changed(Changed::Config)) => self.print(|this| this.reload("file")),
+                Ok(Request::Changed(Changed::Named)) => self.read_named_files(),
+                Ok(Request::Drain) => {
+                    let drain = self.config.process.drain;
+                    self.manager.stopping(drain);
+                    return self.end(requests, pulse, |server| server.stop(drain));
+                }
+                Ok(Request::HandOver) => {
+                    let drain = self.config.process.drain;
+                    self.manager.stopping(drain);
+                    return self.end(requests, pulse, |server| server.hand_over(drain));
+                }
+                Ok(Request::Stop) => return self.server.stop(Duration::ZERO),
+                Err(_) => {}
+            }
+            if let Some(pulse) = pulse
+                && self.server.is_responsive(pulse)
+            {
+                self.manager.alive();
+            }
+        }
+    }
+
+    /// Makes a change that only the log can be told of.
+    fn print(&mut self, change: impl FnOnce(&mut Self) -> Result<(), Refusal>) {
+        match change(self) {
+            Ok(()) | Err(Refusal::Outdated) => {}
+            Err(Refusal::Faults(messages)) => drop(Failure::input(messages).report(self.printer)),
+            Err(Refusal::NotServed(why)) => self.printer.error(&format!("not reloaded: {why}")),
+        }
+    }
+
+    /// Reads the file again.
+    fn reload(&mut self, cause: &str) -> Result<(), Refusal> {
+        if is_stdin(self.file) {
+            let message = "standard input cannot be read again".to_owned();
+            return self.refuse(Refusal::Faults(vec![message]));
+        }
+        self.seen = see(self.watch.is_some(), || vec![self.file.to_owned()]);
+        let outcome = match read(self.file) {
+            Err(failure) => self.refuse(Refusal::Faults(failure.messages().to_vec())),
+            Ok(config) => {
+                // Before they are read, so that no change is missed; those of what is served too,
+                // which stays if this fails.
+                let paths = || [named_files(&config), named_files(&self.config)].concat();
+                self.named = see(self.watch.is_some(), paths);
+                match check_whole(&config, self.file) {
+                    Ok(()) => self.change(config, cause),
+                    Err(failure) => self.refuse(Refusal::Faults(failure.messages().to_vec())),
+                }
+            }
+        };
+        self.is_behind = outcome.is_err();
+        self.watch_files();
+        outcome
+    }
+
+    /// Serves what came to the admin address.
+    fn replace(&mut self, replacement: Replacement) {
+        let Replacement { text, replaces, answer } = replacement;
+        let version = self.server.version().unwrap_or_default();
+        if replaces.is_some_and(|versions| !versions.contains(&version)) {
+            return answer.give(Err(Refusal::Outdated));
+        }
+        // Relative paths begin where those of the file do.
+        let folder = if self.file.is_dir() { Some(self.file) } else { self.file.parent() };
+        let path = folder.unwrap_or(Path::new("")).join(BODY);
+        let name = path.to_string_lossy();
+        let source = Source { name: (&*name).into(), text };
+        let config = uturn_snapshot::read_lb_config(vec![source]).map_err(|faults| faulty(&faults));
+        let config = config.and_then(|config| {
+            check_whole(&config, &path)?;
+            Ok(config)
+        });
+        answer.give(match config {
+            Ok(config) => {
+                let before = self.named.clone();
+                self.named = see(self.watch.is_some(), || named_files(&config));
+                let outcome = self.change(config, "admin");
+                match &outcome {
+                    Ok(()) => self.is_behind = false,
+                    Err(_) => self.named = before,
+                }
+                self.watch_files();
+                outcome
+            }
+            Err(failure) => {
+                let own = format!("{name}:");
+                let messages = failure.messages().iter();
+                let messages = messages.map(|message| message.replace(&own, &format!("{BODY}:")));
+                self.refuse(Refusal::Faults(messages.collect()))
+            }
+        });
+    }
+
+    /// Takes in what has changed in certificates, keys and the token.
+    fn read_named_files(&mut self) {
+        if self.is_behind {
+            // It may have waited for just these.
+            self.print(|this| this.reload("file"));
+            if !self.is_behind {
+                return;
+            }
+        } else {
+            self.named = see(self.watch.is_some(), || named_files(&self.config));
+        }
+        self.print(|this| this.change(this.config.clone(), "certificates"));
+        self.watch_files();
+    }
+
+    /// Serves another configuration.
+    fn change(&mut self, config: Config, cause: &str) -> Result<(), Refusal> {
+        self.manager.reloading();
+        let outcome = self.server.reload(&config);
+        if outcome.is_ok() {
+            self.config = config;
+            self.report(cause);
+        }
+        self.manager.ready(&self.status());
+        outcome.map_err(|why| Refusal::NotServed(why.to_string()))
+    }
+
+    /// Reports what is served from now on.
+    fn report(&self, cause: &str) {
+        let version = self.server.version().unwrap_or_default();
+        (self.observer)(&Event::Reloaded { cause: cause.into(), version });
+    }
+
+    /// Keeps what is served, because what was to replace it is wrong.
+    fn refuse(&self, refusal: Refusal) -> Result<(), Refusal> {
+        self.server.count_failed_reload();
+        Err(refusal)
+    }
+
+    fn watch_files(&self) {
+        if let Some(watch) = &self.watch {
+            watch.watch(self.seen.clone(), self.named.clone());
+        }
+    }
+
+    /// Stops. Meanwhile systemd hears that the process is alive, and another request to stop cuts
+    /// what is still open.
+    fn end(self, requests: &Requests, pulse: Option<Duration>, stop: impl FnOnce(Server) + Send) {
+        let Self { server, manager, .. } = self;
+        let (stopper, sender) = (server.stopper(), requests.sender());
+        let (has_ended, ended) = (&AtomicBool::new(false), sender);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                stop(server);
+                has_ended.store(true, Ordering::Release);
+                // It wakes the loop below, which waits for requests.
+                let _ = ended.send(Request::Stop);
+            });
+            while !has_ended.load(Ordering::Acquire) {
+                match requests.recv_timeout(pulse.unwrap_or(LONG)) {
+                    Ok(Request::Stop) => stopper.stop(),
+                    Ok(_) => {}
+                    Err(_) if pulse.is_some() => manager.alive(),
+                    Err(_) => {}
+                }
+            }
+        });
+    }
+
+    /// A line for `systemctl status`.
+    fn status(&self) -> String {
+        format!("serving version {}", self.server.version().unwrap_or_default())
+    }
+}
+
+/// Files as they are now, if they are watched.
+fn see(is_watching: bool, paths: impl FnOnce() -> Vec<PathBuf>) -> Seen {
+    if is_watching { Seen::now(paths()) } else { Seen::default() }
+}
+
+/// The files that a configuration names, and that are read when it is loaded.
+fn named_files(config: &Config) -> Vec<PathBuf> {
+    let listeners = config.load_balancers.iter().flat_map(|served| &served.listeners);
+    let certificates = listeners.flat_map(|listener| &listener.certificates);
+    let files = certificates.flat_map(|files| [files.certificate.clone(), files.key.clone()]);
+    files.chain(config.process.admin_token.clone()).collect()
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+fn describe(config: &Config, form: Form) -> String {
+    let file = LbFile::from(config);
+    match form {
+        Form::Json => json::document(&file),
+        Form::Yaml => yaml::document(&file),
+    }
+}

@@ -1,0 +1,544 @@
+//! `uturn lb run` while it runs: the watched file, the configuration over HTTP, the service manager.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::Value;
+
+use super::common::{Folder, run, uturn};
+
+const TOKEN: &str = "0123456789abcdef-token";
+
+/// The whole of 127.0.0.0/8 is this machine: every process has ports of its own there.
+fn free_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(1);
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let ip = Ipv4Addr::new(127, 64 | high, middle, low);
+    SocketAddr::new(ip.into(), 21000 + NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A web server that answers with its name.
+fn target(name: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            let length = name.len();
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{name}");
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+/// The documents of a load balancer with a single target.
+fn documents(listener: SocketAddr, admin: SocketAddr, target: SocketAddr) -> String {
+    format!(
+        "apiVersion: uturn.dev/v1alpha1
+kind: DataPlane
+spec:
+  workers: 1
+  admin: {{address: '{admin}', tokenFile: admin.token}}
+---
+apiVersion: uturn.dev/v1alpha1
+kind: LoadBalancer
+metadata: {{name: web}}
+spec:
+  vip: {}
+  listeners:
+  - port: {}
+    protocol: HTTP
+    source: 127.0.0.1/32
+    avoidsClient: false
+    healthCheck: none
+    targets: ['{target}']
+",
+        listener.ip(),
+        listener.port()
+    )
+}
+
+/// `uturn lb run`, killed when this is dropped.
+struct Running {
+    child: Child,
+    events: BufReader<ChildStdout>,
+    errors: Arc<Mutex<Vec<String>>>,
+}
+
+impl Running {
+    /// Starts it, and waits until it serves.
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let events = BufReader::new(child.stdout.take().unwrap());
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&errors);
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                kept.lock().unwrap().push(line);
+            }
+        });
+        let mut running = Self { child, events, errors };
+        assert_eq!(running.event()["event"], "ready");
+        running
+    }
+
+    /// The next event.
+    fn event(&mut self) -> Value {
+        let mut line = String::new();
+        self.events.read_line(&mut line).unwrap();
+        serde_json::from_str(&line)
+            .unwrap_or_else(|_| panic!("{line:?} {:?}", self.errors.lock().unwrap()))
+    }
+
+    /// Waits for the next configuration. Returns its cause.
+    fn reloaded(&mut self) -> String {
+        let event = self.event();
+        assert_eq!(event["event"], "reloaded", "{event}");
+        event["cause"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until a line is printed on standard error that contains this, and forgets all lines.
+    fn error(&self, part: &str) -> String {
+        loop {
+            let mut lines = self.errors.lock().unwrap();
+            if let Some(line) = lines.iter().find(|line| line.contains(part)).cloned() {
+                lines.clear();
+                return line;
+            }
+            drop(lines);
+            thread::yield_now();
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A folder with a file `lb.yaml`, its addresses, and two targets.
+struct Site {
+    folder: Folder,
+    listener: SocketAddr,
+    admin: SocketAddr,
+    targets: [SocketAddr; 2],
+}
+
+impl Site {
+    fn new(name: &str) -> Self {
+        let site = Self {
+            folder: Folder::new(name),
+            listener: free_address(),
+            admin: free_address(),
+            targets: [target("first"), target("second")],
+        };
+        site.folder.file("admin.token", &format!("{TOKEN}\n")).file("lb.yaml", &site.text(0));
+        site
+    }
+
+    fn text(&self, target: usize) -> String {
+        documents(self.listener, self.admin, self.targets[target])
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = uturn(&[&["lb", "run"], args].concat());
+        command.current_dir(&self.folder.0);
+        command
+    }
+
+    fn start(&self, args: &[&str]) -> Running {
+        Running::start(self.command(&[args, &["-f", "lb.yaml"]].concat()))
+    }
+
+    /// The name of the target that answers.
+    fn ask(&self) -> String {
+        let answer =
+            exchange(self.listener, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+
+    /// A request to the admin address, with headers that end their lines.
+    fn admin(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let length = body.len();
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: admin\r\n{headers}");
+        let text = format!("{head}Content-Length: {length}\r\n\r\n{body}");
+        let answer = exchange(self.admin, &text);
+        (answer[9..12].parse().unwrap(), answer)
+    }
+
+    fn allowed(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        self.admin(method, path, &format!("Authorization: Bearer {TOKEN}\r\n"), body)
+    }
+
+    fn metric(&self, name: &str) -> String {
+        let (_, page) = self.admin("GET", "/metrics", "", "");
+        let line = page.lines().find(|line| line.starts_with(name)).unwrap();
+        line.rsplit_once(' ').unwrap().1.to_owned()
+    }
+}
+
+fn exchange(address: SocketAddr, bytes: &str) -> String {
+    try_exchange(address, bytes).unwrap()
+}
+
+fn try_exchange(address: SocketAddr, bytes: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.write_all(bytes.as_bytes())?;
+    let _ = stream.shutdown(Shutdown::Write);
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+fn rename_over(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
+#[test]
+fn a_saved_file_is_served() {
+    let site = Site::new("lb-watch");
+    let file = site.folder.0.join("lb.yaml");
+    let mut running = site.start(&["--watch"]);
+    assert_eq!(site.ask(), "first");
+    // Written in place.
+    fs::write(&file, site.text(1)).unwrap();
+    assert_eq!(running.reloaded(), "file");
+    assert_eq!(site.ask(), "second");
+    // As editors do: another file takes its name.
+    rename_over(&file, &site.text(0));
+    assert_eq!(running.reloaded(), "file");
+    assert_eq!(site.ask(), "first");
+    // What is saved without a change is no change.
+    fs::write(&file, site.text(0)).unwrap();
+    // A file that is wrong is reported, and the old one keeps serving.
+    rename_over(&file, &site.text(1).replace("protocol: HTTP", "protocol: HTPP"));
+    let error = running.error("protocol");
+    assert!(error.contains("lb.yaml:14:15: spec.listeners[0].protocol"), "{error}");
+    assert_eq!(site.ask(), "first");
+    // So is one that is half there, or not there at all.
+    fs::write(&file, "").unwrap();
+    running.error("no LoadBalancer document");
+    fs::remove_file(&file).unwrap();
+    running.error("lb.yaml: no such file or folder");
+    assert_eq!(site.ask(), "first");
+    assert_eq!(site.metric("uturn_lb_last_reload_ok"), "0");
+    rename_over(&file, &site.text(1));
+    assert_eq!(running.reloaded(), "file");
+    assert_eq!(site.ask(), "second");
+    assert_eq!(site.metric("uturn_lb_last_reload_ok"), "1");
+    assert_eq!(site.metric("uturn_lb_reloads_total{result=\"ok\"}"), "3");
+    assert_eq!(site.metric("uturn_lb_reloads_total{result=\"failed\"}"), "3");
+}
+
+/// A ConfigMap's volume: the file is a link over a link, and an update replaces the inner one.
+#[test]
+fn a_config_map_is_served_when_its_links_are_swapped() {
+    let site = Site::new("lb-configmap");
+    let volume = site.folder.0.join("volume");
+    let version = |name: &str, target: usize| {
+        let folder = volume.join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("lb.yaml"), site.text(target)).unwrap();
+        fs::write(folder.join("admin.token"), TOKEN).unwrap();
+        symlink(name, volume.join("..data_tmp")).unwrap();
+        fs::rename(volume.join("..data_tmp"), volume.join("..data")).unwrap();
+    };
+    version("..2026_01", 0);
+    for name in ["lb.yaml", "admin.token"] {
+        symlink(Path::new("..data").join(name), volume.join(name)).unwrap();
+    }
+    for path in ["volume/lb.yaml", "volume"] {
+        let mut running = Running::start(site.command(&["--watch", "-f", path]));
+        assert_eq!(site.ask(), "first");
+        version("..2026_02", 1);
+        assert_eq!(running.reloaded(), "file");
+        assert_eq!(site.ask(), "second");
+        fs::remove_dir_all(volume.join("..2026_01")).unwrap();
+        version("..2026_01", 0);
+        assert_eq!(running.reloaded(), "file");
+        assert_eq!(site.ask(), "first");
+    }
+}
+
+#[test]
+fn a_folder_is_watched_with_the_files_that_come_and_go() {
+    let site = Site::new("lb-folder");
+    let files = site.folder.0.join("conf");
+    fs::create_dir(&files).unwrap();
+    fs::write(files.join("web.yaml"), site.text(0).replace("tokenFile: ", "tokenFile: ../"))
+        .unwrap();
+    let mut running = Running::start(site.command(&["--watch", "-f", "conf"]));
+    let other = free_address();
+    let second = documents(other, site.admin, site.targets[1]);
+    let (_, balancer) = second.split_once("---\n").unwrap();
+    fs::write(files.join("other.txt"), "not read").unwrap();
+    fs::write(files.join("other.yaml"), balancer.replace("name: web", "name: other")).unwrap();
+    assert_eq!(running.reloaded(), "file");
+    assert!(exchange(other, "GET / HTTP/1.0\r\n\r\n").ends_with("second"));
+    fs::remove_file(files.join("other.yaml")).unwrap();
+    assert_eq!(running.reloaded(), "file");
+    assert_eq!(site.ask(), "first");
+}
+
+#[test]
+fn the_token_is_read_again_and_the_file_is_not() {
+    let site = Site::new("lb-token");
+    let mut running = site.start(&["--watch"]);
+    assert_eq!(site.allowed("PUT", "/config", &site.text(1)).0, 200);
+    assert_eq!(running.reloaded(), "admin");
+    rename_over(&site.folder.0.join("admin.token"), "another-token-of-the-admin");
+    assert_eq!(running.reloaded(), "certificates");
+    assert_eq!(site.allowed("GET", "/config", "").0, 401);
+    // What came over HTTP is served still.
+    assert_eq!(site.ask(), "second");
+    // A file that waits for a token that can be used.
+    rename_over(&site.folder.0.join("admin.token"), "short");
+    running.error("not reloaded: cannot take the admin token from");
+    rename_over(&site.folder.0.join("admin.token"), TOKEN);
+    assert_eq!(running.reloaded(), "certificates");
+    assert_eq!(site.allowed("GET", "/config", "").0, 200);
+}
+
+#[test]
+fn standard_input_is_not_watched() {
+    insta::assert_snapshot!(run(&["lb", "run", "--watch", "-f", "-"]));
+}
+
+#[test]
+fn the_configuration_is_replaced_over_http() {
+    let site = Site::new("lb-put");
+    let mut running = site.start(&[]);
+    let (status, shown) = site.allowed("GET", "/config", "");
+    assert_eq!(status, 200);
+    let tag = shown.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned();
+    let (_, body) = shown.split_once("\r\n\r\n").unwrap();
+    assert!(!body.contains(TOKEN), "{body}");
+    // What is shown is a configuration again: it can be changed and sent back.
+    let (first, second) = (site.targets[0].to_string(), site.targets[1].to_string());
+    let changed = body.replace(&first, &second);
+    let headers = format!("Authorization: Bearer {TOKEN}\r\nIf-Match: {tag}\r\n");
+    let (status, answer) = site.admin("PUT", "/config", &headers, &changed);
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(site.ask(), "second");
+    assert_eq!(running.reloaded(), "admin");
+    // Somebody else's change is not lost.
+    assert_eq!(site.admin("PUT", "/config", &headers, body).0, 412);
+    assert_eq!(site.ask(), "second");
+    let yaml = format!("Authorization: Bearer {TOKEN}\r\nAccept: application/yaml\r\n");
+    let (_, shown) = site.admin("GET", "/config", &yaml, "");
+    assert!(shown.contains("\nkind: List\n") && shown.contains(&second), "{shown}");
+    // The file has not been written: reading it again brings back what it says.
+    assert_eq!(fs::read_to_string(site.folder.0.join("lb.yaml")).unwrap(), site.text(0));
+    running.signal("-HUP");
+    assert_eq!(running.reloaded(), "signal");
+    assert_eq!(site.ask(), "first");
+    site.folder.file("lb.yaml", &site.text(1));
+    assert_eq!(site.allowed("POST", "/reload", "").0, 200);
+    assert_eq!(site.ask(), "second");
+}
+
+#[test]
+fn what_is_wrong_over_http_is_told_and_not_served() {
+    let site = Site::new("lb-put-wrong");
+    let _running = site.start(&[]);
+    let wrong = site.text(1).replace("port: ", "prt: ");
+    let (status, answer) = site.allowed("POST", "/config", &wrong);
+    assert_eq!(status, 400);
+    assert!(answer.contains("\r\n\r\nbody:13:5: spec.listeners[0]"), "{answer}");
+    assert_eq!(site.allowed("PUT", "/config", "").0, 400);
+    assert_eq!(site.allowed("PUT", "/config", "\0").0, 400);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let busy = TcpListener::bind(taken).unwrap();
+    let elsewhere = documents(taken, site.admin, site.targets[1]);
+    let (status, answer) = site.allowed("PUT", "/config", &elsewhere);
+    assert_eq!(status, 500, "{answer}");
+    assert!(answer.contains(&format!("cannot listen on {taken}")), "{answer}");
+    drop(busy);
+    site.folder.file("lb.yaml", &wrong);
+    let (status, answer) = site.allowed("POST", "/reload", "");
+    assert_eq!(status, 400);
+    assert!(answer.contains("\r\n\r\nlb.yaml:13:5: "), "{answer}");
+    assert_eq!(site.ask(), "first");
+    assert_eq!(site.metric("uturn_lb_reloads_total{result=\"failed\"}"), "5");
+    let large = format!("Authorization: Bearer {TOKEN}\r\nContent-Length: 99999999999\r\n\r\n");
+    let answer = exchange(site.admin, &format!("PUT /config HTTP/1.1\r\nHost: a\r\n{large}"));
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[test]
+fn the_configuration_takes_a_token() {
+    let site = Site::new("lb-access");
+    let _running = site.start(&[]);
+    let body = site.text(1);
+    for (method, path) in
+        [("GET", "/config"), ("PUT", "/config"), ("POST", "/config"), ("POST", "/reload")]
+    {
+        for headers in [
+            String::new(),
+            "Authorization: Bearer wrong\r\n".into(),
+            format!("Authorization: Basic {TOKEN}\r\n"),
+            format!("Authorization: Bearer {TOKEN}x\r\n"),
+            format!("Authorization: {TOKEN}\r\n"),
+            "Authorization: Bearer \r\n".into(),
+            format!("Authorization: Bearer {TOKEN}\r\nAuthorization: Bearer {TOKEN}\r\n"),
+        ] {
+            let (status, answer) = site.admin(method, path, &headers, &body);
+            assert_eq!(status, 401, "{headers} {answer}");
+            assert!(answer.contains("www-authenticate: Bearer\r\n"), "{answer}");
+        }
+        // A page that a browser on this machine shows, even if it had the token.
+        let headers = format!("Origin: http://example.com\r\nAuthorization: Bearer {TOKEN}\r\n");
+        assert_eq!(site.admin(method, path, &headers, &body).0, 403);
+    }
+    for path in ["/config", "/reload"] {
+        let preflight = "Origin: http://a\r\nAccess-Control-Request-Method: PUT\r\n";
+        let (status, answer) = site.admin("OPTIONS", path, preflight, "");
+        assert_eq!(status, 403);
+        assert!(!answer.to_lowercase().contains("access-control"), "{answer}");
+        assert_eq!(site.allowed("DELETE", path, "").0, 405);
+    }
+    assert_eq!(site.ask(), "first");
+}
+
+#[test]
+fn without_a_token_nothing_is_changed() {
+    let site = Site::new("lb-no-token");
+    let open = |target| {
+        let own = format!("{{address: '{}', tokenFile: admin.token}}", site.admin);
+        site.text(target).replace(&own, &site.admin.to_string())
+    };
+    site.folder.file("lb.yaml", &open(0));
+    let _running = site.start(&[]);
+    for (method, path) in [("GET", "/config"), ("PUT", "/config"), ("POST", "/reload")] {
+        let (status, answer) = site.allowed(method, path, &open(1));
+        assert_eq!(status, 403);
+        assert!(answer.contains("tokenFile: PATH"), "{answer}");
+    }
+    assert_eq!(site.ask(), "first");
+    assert_eq!(site.admin("GET", "/metrics", "", "").0, 200);
+}
+
+/// The service manager hears that the process is ready, alive, reloading and stopping.
+#[test]
+fn the_service_manager_is_told() {
+    let site = Site::new("lb-notify");
+    let path = site.folder.0.join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    let receive = || {
+        let mut message = [0; 512];
+        let count = socket.recv(&mut message).unwrap();
+        String::from_utf8(message[..count].to_vec()).unwrap()
+    };
+    let mut command = site.command(&["-f", "lb.yaml"]);
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "20000");
+    let mut running = Running::start(command);
+    assert!(receive().starts_with("READY=1\nSTATUS=serving version "));
+    assert_eq!(receive(), "WATCHDOG=1");
+    let next = || (0..).map(|_| receive()).find(|message| message != "WATCHDOG=1").unwrap();
+    running.signal("-HUP");
+    assert!(next().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert!(next().starts_with("READY=1\n"));
+    running.signal("-TERM");
+    let stopping = next();
+    assert!(stopping.starts_with("STOPPING=1\nEXTEND_TIMEOUT_USEC=40000000\n"), "{stopping}");
+    assert!(running.child.wait().unwrap().success());
+}
+
+#[test]
+fn it_is_ready_when_every_target_has_been_checked() {
+    let site = Site::new("lb-ready");
+    let checked = |check: &str| site.text(0).replace("healthCheck: none", check);
+    // A server that takes connections and answers nothing.
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let asks = "healthCheck: {interval: 5m, timeout: 1m, rise: 1, fall: 1, probe: {exchange: {expect: hi}}}";
+    let waiting = checked(asks)
+        .replace(&site.targets[0].to_string(), &mute.local_addr().unwrap().to_string());
+    site.folder.file("lb.yaml", &waiting);
+    let mut running = site.start(&[]);
+    let (mut probe, _) = mute.accept().unwrap();
+    // The worker may need a moment to accept connections.
+    while site.admin("GET", "/healthz", "", "").0 != 200 {
+        thread::yield_now();
+    }
+    let (status, answer) = site.admin("GET", "/readyz", "", "");
+    assert_eq!(status, 503);
+    assert!(answer.ends_with(" has not been checked\n"), "{answer}");
+    probe.write_all(b"hi").unwrap();
+    assert_eq!(running.event()["alive"], true);
+    assert_eq!(site.admin("GET", "/readyz", "", "").0, 200);
+    // It has been ready once: a target that is new does not undo that.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = waiting
+        .replace(&mute.local_addr().unwrap().to_string(), &other.local_addr().unwrap().to_string());
+    assert_eq!(site.allowed("PUT", "/config", &text).0, 200);
+    assert_eq!(site.admin("GET", "/readyz", "", "").0, 200);
+}
+
+/// Another process takes over, as when the program is replaced by a newer one.
+#[test]
+fn a_second_process_takes_over() {
+    let site = Site::new("lb-takeover");
+    let mut first = site.start(&[]);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut answers = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+                match try_exchange(site.listener, request) {
+                    Ok(answer) => {
+                        assert!(answer.ends_with("\r\n\r\nfirst"), "{answer}");
+                        answers += 1;
+                    }
+                    // The kernel resets a connection whose handshake is under way when its
+                    // socket is closed: see net.ipv4.tcp_migrate_req in docs/lb-operations.md.
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
+                }
+            }
+            answers
+        });
+        for _ in 0..3 {
+            let process = first.child.id().to_string();
+            let mut second = site.start(&["--takeover", &process]);
+            assert_eq!(second.reloaded(), "takeover");
+            assert!(first.child.wait().unwrap().success());
+            // The admin address is the second one's.
+            assert_eq!(site.metric("uturn_lb_draining"), "0");
+            assert_eq!(site.allowed("GET", "/config", "").0, 200);
+            first = second;
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(client.join().unwrap() > 0);
+    });
+}
+
+#[test]
+fn only_a_load_balancer_is_taken_over() {
+    let site = Site::new("lb-takeover-wrong");
+    let own = std::process::id().to_string();
+    let output = site.command(&["-f", "lb.yaml", "--takeover", &own]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains(&format!("cannot take over from process {own}: it is not")), "{error}");
+}
