@@ -1,5 +1,6 @@
 //! The command line: commands, their options and the texts of `--help`.
 
+mod cloud;
 mod lab;
 mod lb;
 mod output;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use uturn_model::{Client, Destination, NamespacedName, Protocol, ProxyMode, Version};
 
+pub(crate) use self::cloud::{Cloud, CloudServe};
 pub(crate) use self::lab::{Lab, LabFuzz, LabList, LabRun};
 pub(crate) use self::lb::{Lb, LbCheck, LbRun};
 pub(crate) use self::output::{FailOn, Output, ScanOutput, TraceOutput};
@@ -102,6 +104,9 @@ pub(crate) enum Command {
     /// Run a load balancer that behaves as the cloud's does (the lab uses it)
     #[command(subcommand)]
     Lb(Lb),
+    /// Serve the cloud's own API, for the load balancers of this machine
+    #[command(subcommand)]
+    Cloud(Cloud),
     /// Print a completion script
     Completion(Completion),
 }

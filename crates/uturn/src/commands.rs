@@ -1,6 +1,7 @@
 //! The commands: one file each.
 
 mod check;
+mod cloud;
 mod completion;
 mod cure;
 mod explain;
@@ -31,6 +32,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
         Command::Walk(walk) => walk::run(&walk, printer),
         Command::Lab(lab) => lab::run(&lab, printer),
         Command::Lb(lb) => lb::run(&lb, printer),
+        Command::Cloud(cloud) => cloud::run(&cloud, printer),
         Command::Completion(completion) => Ok(completion::run(&completion, printer)),
     }
 }

@@ -4,7 +4,8 @@
 //! vendor and its products, one a line; a star at the end stands for any ending. No other
 //! source of a crate or of xtask may use one of them as a word or as a part of an identifier,
 //! in code, texts or comments. Modules of tests may, and so may the lines of `cloud/mod.rs` by
-//! which the folder is a module and stands in the list.
+//! which the folder is a module and stands in the list. A cloud whose API has a crate lists that
+//! in a file `PLACES`, a path a line, together with the commands that run it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ pub(super) fn check() -> Result<(), Failure> {
     for folder in source::crates()? {
         for file in source::files(&folder)? {
             let text = source::read(&file)?;
-            for cloud in clouds.iter().filter(|cloud| !file.starts_with(&cloud.folder)) {
+            for cloud in clouds.iter().filter(|cloud| !cloud.is_at_home_in(&file)) {
                 let is_list = cloud.folder.parent().map(|clouds| clouds.join("mod.rs"));
                 let is_list = is_list.is_some_and(|list| list == file);
                 for (line, text) in cloud.named_in(&file, &text, is_list) {
@@ -43,6 +44,8 @@ struct Cloud {
     /// The name of the folder.
     word: String,
     names: Vec<Name>,
+    /// Other folders and files that are about the cloud.
+    places: Vec<PathBuf>,
 }
 
 /// A name of a vendor or of a product, in small letters.
@@ -62,7 +65,9 @@ fn clouds(folder: &Path) -> Result<Vec<Cloud>, Failure> {
         let word = word.to_string_lossy().into_owned();
         let file = folder.join("NAMES");
         let names = fs::read_to_string(&file).map_err(|error| unreadable(&file, error))?;
-        clouds.push(Cloud { names: names.lines().map(Name::new).collect(), word, folder });
+        let places = fs::read_to_string(folder.join("PLACES")).unwrap_or_default();
+        let places = places.lines().map(|place| shell::root().join(place)).collect();
+        clouds.push(Cloud { names: names.lines().map(Name::new).collect(), places, word, folder });
     }
     Ok(clouds)
 }
@@ -80,6 +85,11 @@ impl Name {
 }
 
 impl Cloud {
+    /// Whether a file is about this cloud.
+    fn is_at_home_in(&self, file: &Path) -> bool {
+        file.starts_with(&self.folder) || self.places.iter().any(|place| file.starts_with(place))
+    }
+
     /// The lines of a file that name the cloud, with their numbers. `is_list` is set for the
     /// file with the list of clouds.
     fn named_in<'t>(&self, file: &Path, text: &'t str, is_list: bool) -> Vec<(usize, &'t str)> {
@@ -145,7 +155,12 @@ mod tests {
 
     fn cloud() -> Cloud {
         let names = ["tke", "tencent*"].map(Name::new).into();
-        Cloud { folder: "cloud/tke".into(), word: "tke".to_owned(), names }
+        Cloud {
+            folder: "cloud/tke".into(),
+            word: "tke".to_owned(),
+            names,
+            places: vec!["crates/api".into()],
+        }
     }
 
     fn named(text: &str) -> Vec<usize> {
@@ -170,6 +185,13 @@ mod tests {
         for other in ["strtke()", "svclb", "let stake = 1;", "TkeyValue"] {
             assert_eq!(named(other), [0; 0], "{other}");
         }
+    }
+
+    #[test]
+    fn the_cloud_is_at_home_in_its_folder_and_places() {
+        let is_at_home = |file: &str| cloud().is_at_home_in(Path::new(file));
+        assert!(is_at_home("cloud/tke/mod.rs") && is_at_home("crates/api/src/lib.rs"));
+        assert!(!is_at_home("cloud/mod.rs") && !is_at_home("crates/api2/src/lib.rs"));
     }
 
     #[test]
@@ -200,6 +222,9 @@ mod tests {
         for cloud in clouds {
             assert!(cloud.names.iter().any(|name| name.is(&cloud.word)), "{}", cloud.word);
             assert!(cloud.names.iter().all(|name| !name.text.is_empty()), "{}", cloud.word);
+            for place in &cloud.places {
+                assert!(place.exists(), "{} is not there", place.display());
+            }
         }
     }
 }

@@ -1,0 +1,8 @@
+//! Certificates: read from requests, by id or with their content, replaced, and looked up.
+
+mod input;
+pub(super) mod replace;
+mod view;
+
+pub(super) use self::input::read;
+pub(super) use self::view::view;

@@ -1,0 +1,57 @@
+//! `DeleteListener` and `DeleteLoadBalancerListeners`.
+
+use crate::actions::check::{self, parameter_error};
+use crate::actions::find;
+use crate::actions::rules::redirections;
+use crate::api::clb::{
+    DeleteListenerRequest, DeleteListenerResponse, DeleteLoadBalancerListenersRequest,
+    DeleteLoadBalancerListenersResponse,
+};
+use crate::state::{LoadBalancer, Transaction};
+use crate::wire::error::{ApiError, ErrorCode};
+
+/// The most ids of a request.
+const MAX_IDS: usize = 20;
+/// The code for ids that are not known.
+const MISSING: ErrorCode = ErrorCode::InvalidParameter;
+
+/// `DeleteListener`.
+pub(in crate::actions) fn delete(
+    transaction: &mut Transaction<'_>,
+    request: &DeleteListenerRequest,
+) -> Result<DeleteListenerResponse, ApiError> {
+    let load_balancer = transaction.load_balancer_mut(&request.load_balancer_id, MISSING)?;
+    find::listener(load_balancer, &request.listener_id, MISSING)?;
+    remove(load_balancer, std::slice::from_ref(&request.listener_id));
+    Ok(DeleteListenerResponse {})
+}
+
+/// `DeleteLoadBalancerListeners`: these listeners, or all. One unknown id fails the whole
+/// request, with a text that clients read.
+pub(in crate::actions) fn delete_several(
+    transaction: &mut Transaction<'_>,
+    request: &DeleteLoadBalancerListenersRequest,
+) -> Result<DeleteLoadBalancerListenersResponse, ApiError> {
+    let wanted = request.listener_ids.clone().unwrap_or_default();
+    check::count("ListenerIds", &wanted, 0..=MAX_IDS)?;
+    let load_balancer = transaction.load_balancer_mut(&request.load_balancer_id, MISSING)?;
+    let unknown: Vec<&str> = wanted
+        .iter()
+        .filter(|id| load_balancer.listener(id).is_none())
+        .map(String::as_str)
+        .collect();
+    if !unknown.is_empty() {
+        return Err(parameter_error(format!("some ListenerId {} not found", unknown.join(","))));
+    }
+    let ids = match wanted.is_empty() {
+        true => load_balancer.listeners.iter().map(|listener| listener.id.clone()).collect(),
+        false => wanted,
+    };
+    remove(load_balancer, &ids);
+    Ok(DeleteLoadBalancerListenersResponse {})
+}
+
+fn remove(load_balancer: &mut LoadBalancer, ids: &[String]) {
+    load_balancer.listeners.retain(|listener| !ids.contains(&listener.id));
+    redirections::forget_broken(load_balancer);
+}

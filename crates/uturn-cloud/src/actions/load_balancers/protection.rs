@@ -1,0 +1,25 @@
+//! `DescribeLBOperateProtect`.
+
+use crate::actions::{check, find};
+use crate::api::clb::{
+    DescribeLBOperateProtectRequest, DescribeLBOperateProtectResponse, LBOperateProtectInfo,
+};
+use crate::state::Transaction;
+use crate::wire::error::{ApiError, ErrorCode};
+
+/// The most ids of a request.
+const MAX_IDS: usize = 20;
+
+/// `DescribeLBOperateProtect`. No action protects a load balancer against changes, so none is.
+pub(in crate::actions) fn describe(
+    transaction: &mut Transaction<'_>,
+    request: &DescribeLBOperateProtectRequest,
+) -> Result<DescribeLBOperateProtectResponse, ApiError> {
+    check::count("LoadBalancerIds", &request.load_balancer_ids, 1..=MAX_IDS)?;
+    let states = request.load_balancer_ids.iter().map(|id| {
+        find::load_balancer(transaction, id, ErrorCode::LbIdNotFound)?;
+        Ok(LBOperateProtectInfo { load_balancer_id: id.clone(), ..LBOperateProtectInfo::default() })
+    });
+    let states = states.collect::<Result<_, ApiError>>()?;
+    Ok(DescribeLBOperateProtectResponse { load_balancer_set: Some(states) })
+}

@@ -1,0 +1,181 @@
+//! Load balancers as answers have them.
+//!
+//! Members that the documented answers leave empty are empty texts here too, because clients
+//! read them without asking whether they are `null`; all others that are unset are `null`.
+
+use std::net::IpAddr;
+
+use crate::actions::time;
+use crate::api::clb::{
+    ExclusiveCluster, InternetAccessible, LoadBalancer as Described, SnatIp, TargetRegionInfo,
+    ZoneInfo,
+};
+use crate::state::{IpVersion, LoadBalancer, Transaction};
+
+/// The status of a load balancer that is being created.
+const CREATING: u64 = 0;
+/// The status of a load balancer that runs.
+const RUNNING: u64 = 1;
+
+/// A load balancer as `DescribeLoadBalancers` has it.
+pub(in crate::actions) fn view(
+    transaction: &Transaction<'_>,
+    load_balancer: &LoadBalancer,
+) -> Described {
+    let region = transaction.context.region;
+    let empty = || Some(String::new());
+    let text = |text: Option<&String>| Some(text.cloned().unwrap_or_default());
+    let attributes = &load_balancer.attributes;
+    let is_v6 = load_balancer.ip_version != IpVersion::V4;
+    let domain = domain(load_balancer, region);
+    Described {
+        load_balancer_id: Some(load_balancer.id.clone()),
+        load_balancer_name: Some(load_balancer.name.clone()),
+        load_balancer_type: Some(type_of(load_balancer).to_owned()),
+        forward: Some(1),
+        domain: Some(domain.clone()),
+        load_balancer_vips: Some(vips(load_balancer)),
+        status: Some(status(transaction, load_balancer)),
+        create_time: Some(time::written(load_balancer.created)),
+        status_time: Some(time::written(load_balancer.status_changed)),
+        project_id: Some(load_balancer.project),
+        vpc_id: Some(load_balancer.vpc.clone()),
+        open_bgp: Some(0),
+        snat: Some(false),
+        isolation: Some(0),
+        log: empty(),
+        subnet_id: text(load_balancer.subnet.as_ref()),
+        tags: Some(load_balancer.tags.clone()),
+        secure_groups: Some(load_balancer.security_groups.clone()),
+        target_region_info: Some(attributes.target_region.clone().unwrap_or_else(|| {
+            TargetRegionInfo {
+                region: region.to_owned(),
+                vpc_id: load_balancer.vpc.clone(),
+                numerical_vpc_id: None,
+            }
+        })),
+        anycast_zone: empty(),
+        address_ip_version: Some(if is_v6 { "ipv6" } else { "ipv4" }.to_owned()),
+        numerical_vpc_id: None,
+        vip_isp: load_balancer.vip_isp.clone(),
+        master_zone: zone(load_balancer.zone.as_ref(), region),
+        backup_zone_set: zone(attributes.backup_zone.as_ref(), region).map(|zone| vec![zone]),
+        isolated_time: None,
+        expire_time: None,
+        charge_type: Some(load_balancer.charge_type.clone()),
+        network_attributes: network_attributes(load_balancer),
+        prepaid_attributes: attributes.prepaid.clone(),
+        log_set_id: empty(),
+        log_topic_id: empty(),
+        address_ipv6: ipv6(load_balancer),
+        extra_info: None,
+        is_d_dos: Some(false),
+        config_id: text(load_balancer.custom_config.as_ref()),
+        load_balancer_pass_to_target: Some(load_balancer.passes_to_target),
+        exclusive_cluster: Some(ExclusiveCluster::default()),
+        ipv6_mode: ipv6_mode(load_balancer),
+        snat_pro: Some(load_balancer.snat_pro),
+        snat_ips: Some(snat_ips(load_balancer)),
+        sla_type: text(load_balancer.sla_type.as_ref()),
+        is_block: Some(false),
+        is_block_time: empty(),
+        local_bgp: Some(false),
+        cluster_tag: None,
+        mix_ip_target: Some(false),
+        zones: None,
+        nfv_info: empty(),
+        health_log_set_id: empty(),
+        health_log_topic_id: empty(),
+        cluster_ids: None,
+        attribute_flags: Some(attribute_flags(load_balancer)),
+        load_balancer_domain: Some(domain),
+        egress: text(attributes.egress.as_ref()),
+        exclusive: Some(0),
+        target_count: None,
+        associate_endpoint: text(attributes.endpoint.as_ref()),
+        available_zone_affinity_info: attributes.zone_affinity.clone(),
+    }
+}
+
+/// `OPEN` or `INTERNAL`.
+pub(super) fn type_of(load_balancer: &LoadBalancer) -> &'static str {
+    if load_balancer.is_public { "OPEN" } else { "INTERNAL" }
+}
+
+/// 0 until the task that creates it is done, then 1.
+pub(super) fn status(transaction: &Transaction<'_>, load_balancer: &LoadBalancer) -> u64 {
+    let task = transaction.task(&load_balancer.last_task);
+    let is_being_created = task.is_some_and(|task| {
+        task.began == load_balancer.created && task.is_running(transaction.context.now)
+    });
+    if is_being_created { CREATING } else { RUNNING }
+}
+
+/// The domain of a load balancer that has one instead of addresses, else nothing.
+pub(super) fn domain(load_balancer: &LoadBalancer, region: &str) -> String {
+    match load_balancer.attributes.has_domain {
+        true => format!("{}.clb.{region}.tencentclb.com", load_balancer.id),
+        false => String::new(),
+    }
+}
+
+/// The IPv4 addresses; none for a load balancer with a domain.
+fn vips(load_balancer: &LoadBalancer) -> Vec<String> {
+    let is_listed = |address: &&IpAddr| address.is_ipv4() && !load_balancer.attributes.has_domain;
+    load_balancer.addresses.iter().filter(is_listed).map(ToString::to_string).collect()
+}
+
+/// The IPv6 address.
+pub(super) fn ipv6(load_balancer: &LoadBalancer) -> Option<String> {
+    let mut addresses = load_balancer.addresses.iter();
+    addresses.find(|address| address.is_ipv6()).map(ToString::to_string)
+}
+
+/// What an IPv6 load balancer does with the packets of its clients.
+pub(super) fn ipv6_mode(load_balancer: &LoadBalancer) -> Option<String> {
+    match load_balancer.ip_version {
+        IpVersion::V4 => None,
+        IpVersion::V6Translated => Some("IPv6Nat64".to_owned()),
+        IpVersion::V6 => Some("IPv6FullChain".to_owned()),
+    }
+}
+
+/// How traffic is paid for; `None` for private load balancers without a class.
+pub(super) fn network_attributes(load_balancer: &LoadBalancer) -> Option<InternetAccessible> {
+    load_balancer.bandwidth.map(|bandwidth| InternetAccessible {
+        internet_charge_type: load_balancer.internet_charge_type.clone(),
+        internet_max_bandwidth_out: Some(bandwidth),
+        bandwidthpkg_sub_type: load_balancer.attributes.bandwidth_package.clone(),
+    })
+}
+
+/// The flags of a load balancer.
+pub(super) fn attribute_flags(load_balancer: &LoadBalancer) -> Vec<String> {
+    let flags = [("DeleteProtect", load_balancer.is_delete_protected)];
+    let set = flags.into_iter().filter(|(_, is_set)| *is_set);
+    set.map(|(flag, _)| flag.to_owned()).collect()
+}
+
+fn snat_ips(load_balancer: &LoadBalancer) -> Vec<SnatIp> {
+    let addresses = load_balancer.snat_addresses.iter();
+    addresses
+        .map(|address| SnatIp {
+            subnet_id: address.subnet.clone(),
+            ip: Some(address.ip.to_string()),
+        })
+        .collect()
+}
+
+/// A zone by what is known of it: its number, or its name.
+fn zone(zone: Option<&String>, region: &str) -> Option<ZoneInfo> {
+    let zone = zone?;
+    let number = zone.parse().ok();
+    Some(ZoneInfo {
+        zone_id: number,
+        zone: number.is_none().then(|| zone.clone()),
+        zone_name: None,
+        zone_region: Some(region.to_owned()),
+        local_zone: Some(false),
+        edge_zone: Some(false),
+    })
+}

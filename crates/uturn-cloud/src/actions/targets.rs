@@ -1,0 +1,17 @@
+//! Targets: who a listener on layer 4, or a rule on layer 7, forwards to.
+
+mod address;
+mod batch;
+mod change;
+mod describe;
+mod group;
+mod health;
+mod named;
+mod register;
+
+pub use self::address::address;
+pub(super) use self::batch::{deregister_batch, modify_tags, modify_weights, register_batch};
+pub(super) use self::change::{modify_port, modify_weight};
+pub(super) use self::describe::describe;
+pub(super) use self::health::describe_health;
+pub(super) use self::register::{deregister, register};

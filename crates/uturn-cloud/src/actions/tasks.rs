@@ -1,0 +1,38 @@
+//! Tasks: whether an asynchronous request is done.
+
+use super::check::given;
+use super::deal;
+use crate::api::clb::{DescribeTaskStatusRequest, DescribeTaskStatusResponse};
+use crate::state::{TaskStatus, Transaction};
+use crate::wire::error::{ApiError, ErrorCode};
+
+/// `DescribeTaskStatus`: 0 done, 1 failed, 2 running.
+pub(super) fn describe_status(
+    transaction: &mut Transaction<'_>,
+    request: &DescribeTaskStatusRequest,
+) -> Result<DescribeTaskStatusResponse, ApiError> {
+    let task = match (given(request.task_id.as_ref()), given(request.deal_name.as_ref())) {
+        (Some(id), None) => transaction.task(id).ok_or(id),
+        (None, Some(name)) => deal::task(transaction, name).ok_or(name),
+        (None, None) => {
+            let message = "one of the parameters `TaskId` and `DealName` is needed";
+            return Err(ApiError::new(ErrorCode::InvalidParameter, message));
+        }
+        (Some(_), Some(_)) => {
+            let message = "only one of the parameters `TaskId` and `DealName` is allowed";
+            return Err(ApiError::new(ErrorCode::InvalidParameter, message));
+        }
+    };
+    let task = task.map_err(|name| {
+        ApiError::new(ErrorCode::InvalidParameter, format!("the task {name} does not exist"))
+    })?;
+    let load_balancers = &task.load_balancers;
+    Ok(DescribeTaskStatusResponse {
+        status: Some(task.status_code(transaction.context.now)),
+        load_balancer_ids: (!load_balancers.is_empty()).then(|| load_balancers.clone()),
+        message: match &task.status {
+            TaskStatus::Failed(reason) => Some(reason.clone()),
+            _ => None,
+        },
+    })
+}

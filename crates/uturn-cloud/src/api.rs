@@ -1,0 +1,38 @@
+//! The requests and answers of the actions as types, a module for each service.
+//!
+//! The modules are written from the schema. Members that a request needs are plain, all others
+//! are `Option`s.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A request, which names its action and the type of its answer.
+pub trait Action: Serialize + DeserializeOwned {
+    /// The service.
+    const SERVICE: &'static str;
+    /// The version of the service's API.
+    const VERSION: &'static str;
+    /// The name of the action.
+    const NAME: &'static str;
+    /// What it is answered with.
+    type Response: Serialize + DeserializeOwned;
+}
+
+macro_rules! modules {
+    ($($name:ident: $doc:literal,)*) => {
+        $(
+            #[doc = $doc]
+            #[expect(missing_docs, reason = "the published schema documents its members")]
+            pub mod $name;
+        )*
+    };
+}
+
+modules! {
+    cam: "Cloud access management: who the caller is.",
+    clb: "Load balancers.",
+    cvm: "Instances.",
+    ssl: "Certificates.",
+    tag: "Tags of resources.",
+    vpc: "Networks, addresses and security groups.",
+}

@@ -1,0 +1,223 @@
+//! The API's client: signs requests, sends them, and repeats those that may succeed later.
+
+mod endpoint;
+mod failure;
+mod retry;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+pub use self::endpoint::{Endpoint, InvalidEndpoint};
+pub use self::failure::CallError;
+pub use self::retry::Retries;
+use crate::api::Action;
+use crate::api::clb::DescribeTaskStatusRequest;
+use crate::credentials::SecretKey;
+use crate::wire::envelope;
+use crate::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
+
+/// The most bytes of an answer.
+const MAX_ANSWER: usize = 64 << 20;
+
+/// How long one request may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long to wait before a task is asked for again.
+const TASK_POLL: Duration = Duration::from_millis(100);
+
+/// Who calls, and where to.
+#[derive(Clone, Debug)]
+pub struct ClientSettings {
+    /// Where the API is.
+    pub endpoint: Endpoint,
+    /// The id of the credential.
+    pub secret_id: String,
+    /// The key of the credential.
+    pub secret_key: SecretKey,
+    /// The region whose resources are meant.
+    pub region: String,
+    /// Which failures are tried again, and how often.
+    pub retries: Retries,
+}
+
+/// A client of the API.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    settings: ClientSettings,
+}
+
+/// An answer, with the id by which the task of an asynchronous request is found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer<T> {
+    /// The id of the request.
+    pub request_id: String,
+    /// What the action returns.
+    pub response: T,
+}
+
+impl Client {
+    /// A client. It trusts the certificate authorities of the system.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the system's certificate authorities cannot be read. An endpoint without TLS
+    /// does not need them.
+    pub fn new(settings: ClientSettings) -> Result<Self, CallError> {
+        let builder = HttpsConnectorBuilder::new();
+        let builder = match settings.endpoint.needs_tls() {
+            true => {
+                builder.with_native_roots().map_err(|error| CallError::Setup(error.to_string()))?
+            }
+            false => builder.with_tls_config(endpoint::no_tls()),
+        };
+        let connector = builder.https_or_http().enable_http1().build();
+        let http = HttpClient::builder(TokioExecutor::new()).build(connector);
+        Ok(Self { http, settings })
+    }
+
+    /// Performs an action. A failure that a repetition may mend is repeated: always when the
+    /// server says that it did nothing, and after a broken connection only where the action reads
+    /// or its request carries a client token.
+    ///
+    /// # Errors
+    ///
+    /// Returns the API's error, or why there is no answer, of the last attempt.
+    pub async fn call<A: Action>(&self, request: &A) -> Result<Answer<A::Response>, CallError> {
+        let body = endpoint::body(request)?;
+        let is_repeatable = retry::is_repeatable(A::NAME, &body);
+        let body = Bytes::from(body.to_string());
+        let mut attempt = 0;
+        loop {
+            let error = match self.attempt::<A>(body.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            match self.settings.retries.pause(attempt, &error, is_repeatable) {
+                Some(pause) => sleep(pause).await,
+                None => return Err(error),
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Performs an asynchronous action and waits until its task is done.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::call`], and [`CallError::Task`] for a task that failed or is not done within
+    /// `limit`.
+    pub async fn call_and_wait<A: Action>(
+        &self,
+        request: &A,
+        limit: Duration,
+    ) -> Result<Answer<A::Response>, CallError> {
+        let answer = self.call(request).await?;
+        match timeout(limit, self.task_done(&answer.request_id)).await {
+            Ok(done) => done?,
+            Err(_) => {
+                let message = format!("it is not done after {} s", limit.as_secs());
+                return Err(CallError::Task { task: answer.request_id, message });
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Waits until a task is done.
+    async fn task_done(&self, id: &str) -> Result<(), CallError> {
+        let request =
+            DescribeTaskStatusRequest { task_id: Some(id.to_owned()), ..Default::default() };
+        loop {
+            let task = self.call(&request).await?.response;
+            match task.status {
+                Some(0) => return Ok(()),
+                Some(2) => sleep(TASK_POLL).await,
+                _ => {
+                    let message = task.message.unwrap_or_else(|| "it failed".to_owned());
+                    return Err(CallError::Task { task: id.to_owned(), message });
+                }
+            }
+        }
+    }
+
+    async fn attempt<A: Action>(&self, body: Bytes) -> Result<Answer<A::Response>, CallError> {
+        let request = self.signed::<A>(body, Timestamp::now());
+        let exchange = async {
+            let response =
+                self.http.request(request).await.map_err(|error| CallError::network(&error))?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+            let body = body.map_err(|error| CallError::Network(error.to_string()))?.to_bytes();
+            if !status.is_success() {
+                return Err(CallError::Status(status.as_u16()));
+            }
+            Ok(body)
+        };
+        let body = match timeout(TIMEOUT, exchange).await {
+            Ok(body) => body?,
+            Err(_) => {
+                let seconds = TIMEOUT.as_secs();
+                return Err(CallError::Network(format!("no answer within {seconds} s")));
+            }
+        };
+        failure::read(&body)
+    }
+
+    fn signed<A: Action>(&self, body: Bytes, now: Timestamp) -> Request<Full<Bytes>> {
+        let host = self.settings.endpoint.host(A::SERVICE);
+        let date = tc3::date(now);
+        let scope = Scope { date: &date, service: A::SERVICE };
+        let signable = Signable {
+            method: "POST",
+            query: "",
+            headers: vec![("content-type", envelope::CONTENT_TYPE), ("host", &host)],
+            payload: Payload::Signed(&body),
+        };
+        let text = signable.string_to_sign(now, &scope);
+        let signature = tc3::sign(self.settings.secret_key.reveal(), &scope, &text);
+        let authorization = format!(
+            "{ALGORITHM} Credential={}/{scope}, SignedHeaders=content-type;host, \
+             Signature={signature}",
+            self.settings.secret_id
+        );
+        Request::builder()
+            .method(Method::POST)
+            .uri(self.settings.endpoint.url(A::SERVICE))
+            .header(HOST, host)
+            .header(CONTENT_TYPE, envelope::CONTENT_TYPE)
+            .header(AUTHORIZATION, authorization)
+            .header("X-TC-Action", A::NAME)
+            .header("X-TC-Version", A::VERSION)
+            .header("X-TC-Timestamp", now.as_second().to_string())
+            .header("X-TC-Region", &self.settings.region)
+            .header("X-TC-Language", "en-US")
+            .body(Full::new(body))
+            .expect("an endpoint has a host, and all other parts are printable")
+    }
+}
+
+/// Leaves out members that are `null`, which clients do not send.
+pub(crate) fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(
+            members
+                .into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(name, value)| (name, without_nulls(value)))
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
+}

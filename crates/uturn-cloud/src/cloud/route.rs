@@ -1,0 +1,110 @@
+//! Which action of which service a request is for, and with which parameters.
+
+use serde_json::{Map, Value};
+
+use crate::inventory::Inventory;
+use crate::schema::{Service, services};
+use crate::wire::authorization::{Caller, Received};
+use crate::wire::error::{ApiError, ErrorCode};
+use crate::wire::query;
+
+/// The longest query string of a GET.
+const MAX_QUERY: usize = 32 << 10;
+/// The longest body of a POST.
+pub(crate) const MAX_BODY: usize = 10 << 20;
+
+/// The services whose resources belong to no region.
+const GLOBAL: [&str; 3] = ["tag", "cam", "ssl"];
+
+/// Refuses requests with another method than GET and POST, and those that are too large.
+pub(super) fn check_size(request: &Received<'_>) -> Result<(), ApiError> {
+    let (what, length, limit) = match request.method {
+        "GET" => ("query string", request.query.len(), MAX_QUERY),
+        "POST" => ("body", request.body.len(), MAX_BODY),
+        method => {
+            let message = format!("requests are sent with GET or POST, not {method}");
+            return Err(ApiError::new(ErrorCode::UnsupportedProtocol, message));
+        }
+    };
+    if length > limit {
+        let message = format!("the {what} has {length} bytes; {limit} are allowed");
+        return Err(ApiError::new(ErrorCode::RequestSizeLimitExceeded, message));
+    }
+    Ok(())
+}
+
+/// The action that a request is for.
+#[derive(Debug)]
+pub(super) struct Route<'a> {
+    pub(super) service: &'static Service,
+    pub(super) action: &'a str,
+}
+
+impl<'a> Route<'a> {
+    /// Finds the service by the version of its API and the action. The service in the
+    /// credential's scope counts only if there is one with that name: some clients derive it from
+    /// the address they were pointed at.
+    pub(super) fn of(request: &Received<'a>, caller: &Caller) -> Result<Self, ApiError> {
+        let version = required(request, "X-TC-Version")?;
+        let action = required(request, "X-TC-Action")?;
+        let named = services().iter().find(|service| service.name == caller.service);
+        let candidates: Vec<&Service> = match named {
+            Some(service) => vec![service],
+            None => services().iter().collect(),
+        };
+        let mut of_version =
+            candidates.into_iter().filter(|service| service.version == version).peekable();
+        if of_version.peek().is_none() {
+            let message = match named {
+                Some(service) => {
+                    format!("{} has the version {}, not {version}", service.name, service.version)
+                }
+                None => format!("no service here has the version {version}"),
+            };
+            return Err(ApiError::new(ErrorCode::NoSuchVersion, message));
+        }
+        let service = of_version.find(|service| service.actions.contains(action));
+        let service = service.ok_or_else(|| {
+            ApiError::new(ErrorCode::InvalidAction, format!("there is no action {action}"))
+        })?;
+        Ok(Self { service, action })
+    }
+
+    /// The region of the request; the empty text for services without regions.
+    pub(super) fn region(
+        &self,
+        request: &Received<'a>,
+        inventory: &Inventory,
+    ) -> Result<&'a str, ApiError> {
+        if GLOBAL.contains(&self.service.name.as_str()) {
+            return Ok("");
+        }
+        let region = required(request, "X-TC-Region")?;
+        if !inventory.has_region(region) {
+            let message = format!("there is no region {region}");
+            return Err(ApiError::new(ErrorCode::UnsupportedRegion, message));
+        }
+        Ok(region)
+    }
+
+    /// The parameters, held against the schema.
+    pub(super) fn parameters(&self, request: &Received<'_>) -> Result<Value, ApiError> {
+        let object = self.service.request(self.action).unwrap_or_default();
+        let parameters = match request.method {
+            "GET" => query::parameters(self.service, object, request.query)?,
+            _ if request.body.is_empty() => Value::Object(Map::new()),
+            _ => serde_json::from_slice(request.body).map_err(|error| {
+                let message = format!("the body is not JSON: {error}");
+                ApiError::new(ErrorCode::InvalidParameter, message)
+            })?,
+        };
+        self.service.check(object, &parameters)?;
+        Ok(parameters)
+    }
+}
+
+fn required<'a>(request: &Received<'a>, name: &str) -> Result<&'a str, ApiError> {
+    request.header(name).filter(|value| !value.is_empty()).ok_or_else(|| {
+        ApiError::new(ErrorCode::MissingParameter, format!("the header {name} is missing"))
+    })
+}

@@ -1,0 +1,127 @@
+//! The credentials that a server knows: which secret key belongs to an id, and to whose account.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+
+/// The credentials of a server, by their ids.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    by_id: HashMap<String, Credential>,
+}
+
+/// What belongs to a secret id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// The key that requests are signed with.
+    pub secret_key: SecretKey,
+    /// The account whose resources it reaches.
+    pub account: String,
+}
+
+/// A secret key. It is not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretKey(String);
+
+impl SecretKey {
+    /// The key itself, for signing.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for SecretKey {
+    fn from(key: String) -> Self {
+        Self(key)
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SecretKey(…)")
+    }
+}
+
+/// What is wrong with a file of credentials.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{problem}", if *line == 0 { String::new() } else { format!("line {line}: ") })]
+pub struct CredentialsError {
+    /// The line, from 1; 0 where the file as a whole is meant.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl Credentials {
+    /// Reads lines of the form `SECRET_ID SECRET_KEY [ACCOUNT]`. Empty lines and lines that begin
+    /// with `#` are comments. Without an account, the id is one of its own.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first line that has another form or an id that an earlier line has, or an
+    /// error for a file without any credential.
+    pub fn parse(text: &str) -> Result<Self, CredentialsError> {
+        let mut credentials = Self::default();
+        for (number, line) in text.lines().enumerate() {
+            let line_error = |problem: String| CredentialsError { line: number + 1, problem };
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (id, key, account) = match words[..] {
+                [] => continue,
+                [first, ..] if first.starts_with('#') => continue,
+                [id, key] => (id, key, id),
+                [id, key, account] => (id, key, account),
+                _ => {
+                    let found = words.len();
+                    return Err(line_error(format!(
+                        "expected SECRET_ID SECRET_KEY [ACCOUNT], found {found} words"
+                    )));
+                }
+            };
+            let Entry::Vacant(entry) = credentials.by_id.entry(id.to_owned()) else {
+                return Err(line_error(format!("{id} stands on an earlier line already")));
+            };
+            entry.insert(Credential {
+                secret_key: SecretKey(key.to_owned()),
+                account: account.to_owned(),
+            });
+        }
+        if credentials.by_id.is_empty() {
+            let problem = "the file has no credential: write SECRET_ID SECRET_KEY on a line";
+            return Err(CredentialsError { line: 0, problem: problem.to_owned() });
+        }
+        Ok(credentials)
+    }
+
+    /// The credential of an id.
+    pub fn get(&self, id: &str) -> Option<&Credential> {
+        self.by_id.get(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_name_an_id_a_key_and_perhaps_an_account() {
+        let text = "# test keys\n\nid1 key1\n  id2\tkey2 shared \nid3 key3 shared";
+        let credentials = Credentials::parse(text).unwrap();
+        let account = |id| credentials.get(id).map(|credential| credential.account.as_str());
+        assert_eq!(account("id1"), Some("id1"));
+        assert_eq!(account("id2"), Some("shared"));
+        assert_eq!(account("id3"), Some("shared"));
+        assert_eq!(account("id4"), None);
+        assert!(!format!("{credentials:?}").contains("key1"));
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let error = |text| Credentials::parse(text).unwrap_err().to_string();
+        assert_eq!(
+            error("id1 key1\nid2\n"),
+            "line 2: expected SECRET_ID SECRET_KEY [ACCOUNT], found 1 words"
+        );
+        assert_eq!(error("id1 a\nid1 b"), "line 2: id1 stands on an earlier line already");
+        assert!(error("# nothing\n").contains("no credential"));
+    }
+}

@@ -1,0 +1,26 @@
+//! The CLB API: Tencent Cloud API 3.0, as a server and as a client.
+//!
+//! **Owns** the wire ([`wire`]: signatures, parameters, envelopes and codes), the published
+//! schema that every request is held against ([`schema`]) and its types ([`api`]), what exists
+//! ([`state`], [`inventory`]) and what the actions do with it ([`actions`]).
+//!
+//! **Refuses** to know what traffic does on a load balancer: `uturn-proxy` serves it, and
+//! `uturn-lb` decides.
+//!
+//! **Start reading** at [`wire`], then at [`actions`].
+
+pub mod actions;
+pub mod api;
+pub mod client;
+pub mod cloud;
+pub mod credentials;
+pub mod health;
+pub mod ids;
+pub mod inventory;
+pub mod plane;
+pub mod quotas;
+pub mod schema;
+pub mod server;
+pub mod state;
+pub mod store;
+pub mod wire;

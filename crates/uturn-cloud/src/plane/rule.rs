@@ -1,0 +1,175 @@
+//! Rules and targets.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use uturn_lb::config::{Forward, RuleSettings, Stickiness};
+use uturn_model::ingress::PathKind;
+use uturn_model::lb::{self, Redirect, TargetKind};
+use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, Port, Text};
+
+use super::{Planner, probe};
+use crate::actions::targets::address;
+use crate::state::{Listener, LoadBalancer, Protocol, Redirection, Rule, Target, TargetHolder};
+
+/// The name of the cookie with which a client stays with its target.
+const COOKIE: &str = "tgw_l7_route";
+
+impl Planner<'_> {
+    /// A rule for each of its domains.
+    pub(super) fn rules(
+        &self,
+        load_balancer: &LoadBalancer,
+        listener: &Listener,
+        rule: &Rule,
+        vip: IpAddr,
+        notes: &mut Vec<String>,
+    ) -> Vec<(lb::Rule, RuleSettings)> {
+        let path = match path(&rule.url) {
+            Some(path) => path,
+            None => {
+                notes.push(format!("{} is not served: regular expressions are not known", rule.id));
+                return Vec::new();
+            }
+        };
+        let redirect = match &rule.redirection {
+            None => None,
+            Some(redirection) => match self.redirect(load_balancer, redirection) {
+                Some(redirect) => Some(redirect),
+                None => {
+                    notes.push(format!("{} redirects to a rule that is gone", rule.id));
+                    return Vec::new();
+                }
+            },
+        };
+        let settings = RuleSettings {
+            forward: match rule.forward_type.as_str() {
+                "GRPC" => Forward::H2c,
+                "HTTPS" | "GRPCS" => {
+                    notes.push(format!(
+                        "{} forwards without TLS: this data plane has none towards targets",
+                        rule.id
+                    ));
+                    Forward::Http1
+                }
+                _ => Forward::Http1,
+            },
+            stickiness: (rule.session_seconds > 0).then(|| Stickiness::Cookie {
+                name: rule.cookie.as_deref().unwrap_or(COOKIE).into(),
+                max_age: Some(Duration::from_secs(rule.session_seconds.into())),
+            }),
+            probe: probe::probe(&rule.health_check, notes),
+        };
+        let mut rules = Vec::new();
+        for domain in &rule.domains {
+            if domain.starts_with('~') {
+                notes.push(format!("{domain} is not served: regular expressions are not known"));
+                continue;
+            }
+            let host = match domain.is_empty() {
+                true => Text::from(vip.to_string()),
+                false => Text::from(domain.as_str()),
+            };
+            let model = lb::Rule {
+                host: Some(host),
+                path: Some(path.clone()),
+                service: service(&listener.id),
+                owner: owner(&listener.id),
+                targets: match redirect {
+                    Some(_) => Vec::new(),
+                    None => self.targets(&rule.targets, notes),
+                },
+                redirect: redirect.clone(),
+            };
+            rules.push((model, settings.clone()));
+        }
+        rules
+    }
+
+    /// The one rule of a listener on layer 4.
+    pub(super) fn layer_4_rule(
+        &self,
+        listener: &Listener,
+        notes: &mut Vec<String>,
+    ) -> (lb::Rule, RuleSettings) {
+        let model = lb::Rule {
+            host: None,
+            path: None,
+            service: service(&listener.id),
+            owner: owner(&listener.id),
+            targets: self.targets(&listener.targets, notes),
+            redirect: None,
+        };
+        let seconds = u64::from(listener.session_seconds);
+        let settings = RuleSettings {
+            forward: Forward::default(),
+            stickiness: (seconds > 0).then(|| Stickiness::Source(Duration::from_secs(seconds))),
+            probe: listener.health_check.as_ref().and_then(|check| probe::probe(check, notes)),
+        };
+        (model, settings)
+    }
+
+    fn targets(&self, targets: &[Target], notes: &mut Vec<String>) -> Vec<lb::Target> {
+        let mut served = Vec::new();
+        for target in targets {
+            let Some(address) = address(target, self.ground.inventory, &self.place.region) else {
+                if let TargetHolder::Instance(id) = &target.holder {
+                    notes.push(format!("the instance {id} is not in the inventory"));
+                }
+                continue;
+            };
+            let node = match &target.holder {
+                TargetHolder::Instance(id) => id.parse::<Name>().ok(),
+                TargetHolder::Interface(_) => None,
+            };
+            let kind = match node {
+                Some(node) => TargetKind::NodePort(node),
+                None => TargetKind::Pod { pod: None, node: None },
+            };
+            served.push(lb::Target { address, weight: target.weight.into(), kind });
+        }
+        served
+    }
+
+    fn redirect(
+        &self,
+        load_balancer: &LoadBalancer,
+        redirection: &Redirection,
+    ) -> Option<Redirect> {
+        let listener = load_balancer.listener(&redirection.listener)?;
+        let rule = listener.rule(&redirection.rule)?;
+        Some(Redirect {
+            code: redirection.code,
+            tls: listener.protocol == Protocol::Https,
+            host: rule
+                .domains
+                .iter()
+                .find(|domain| !domain.is_empty() && !domain.contains('*'))
+                .map(|domain| Text::from(domain.as_str())),
+            port: Port::new(listener.port)?,
+            path: (!redirection.keeps_url).then(|| Text::from(rule.url.as_str())),
+        })
+    }
+}
+
+/// A path as the model has it; `None` for a regular expression. `= /a` is an exact path.
+fn path(url: &str) -> Option<(Text, PathKind)> {
+    if url.starts_with('~') {
+        return None;
+    }
+    Some(match url.strip_prefix('=') {
+        Some(exact) => (Text::from(exact.trim_start()), PathKind::Exact),
+        None => (Text::from(url), PathKind::ImplementationSpecific),
+    })
+}
+
+/// Rules have a Service in the model. Here it has the listener's id.
+fn service(listener: &str) -> NamespacedName {
+    let name: Option<Name> = listener.parse().ok();
+    let name = name.or_else(|| "listener".parse().ok()).expect("it is a name");
+    NamespacedName { namespace: "default".parse().expect("it is a name"), name }
+}
+
+fn owner(listener: &str) -> ObjectRef {
+    ObjectRef::global(ObjectKind::LoadBalancer, listener)
+}

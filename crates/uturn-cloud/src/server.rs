@@ -1,0 +1,175 @@
+//! The API over HTTP: accepts connections, reads requests within limits, and hands them to the
+//! [`Cloud`].
+
+mod request;
+mod signals;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use self::request::Limits;
+use crate::cloud::Cloud;
+
+/// Connections at a time; more wait.
+const CONNECTIONS: usize = 512;
+
+/// How long a client may take to send a request's head, which also ends idle connections.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long to wait when the process has no descriptor left.
+const EXHAUSTED: Duration = Duration::from_millis(100);
+
+/// How long open requests may take when the server stops.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// A socket that listens and is not served yet.
+#[derive(Debug)]
+pub struct Server {
+    socket: StdListener,
+    cloud: Arc<Cloud>,
+}
+
+/// Stops a server from another thread.
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<watch::Sender<bool>>);
+
+impl Stop {
+    /// Something that stops a server, and has not yet.
+    pub fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+
+    /// Stops it: nothing more is accepted, and what is open gets some seconds to end.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Server {
+    /// Listens on an address; port 0 takes a free one.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the address cannot be listened on.
+    pub fn bind(address: SocketAddr, cloud: Arc<Cloud>) -> io::Result<Self> {
+        let socket = StdListener::bind(address)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, cloud })
+    }
+
+    /// The address it listens on.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Serves until it is stopped.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the runtime cannot be set up.
+    pub fn run(self, stop: &Stop) -> io::Result<()> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let _guard = runtime.enter();
+        let socket = TcpListener::from_std(self.socket)?;
+        runtime.block_on(accept(socket, self.cloud, stop))
+    }
+
+    /// Serves until it is stopped, or the process is asked to end: SIGTERM or an interrupt.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the runtime or the signals cannot be set up.
+    pub fn run_until_signalled(self, stop: &Stop) -> io::Result<()> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let _guard = runtime.enter();
+        let socket = TcpListener::from_std(self.socket)?;
+        let (signalled, stop_then) = (signals::signalled()?, stop.clone());
+        runtime.spawn(async move {
+            signalled.await;
+            stop_then.stop();
+        });
+        runtime.block_on(accept(socket, self.cloud, stop))
+    }
+}
+
+async fn accept(socket: TcpListener, cloud: Arc<Cloud>, stop: &Stop) -> io::Result<()> {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let limits = Limits::new();
+    let mut connections = JoinSet::new();
+    let mut stopping = stop.0.subscribe();
+    loop {
+        let accepted = tokio::select! {
+            () = stopped(&mut stopping) => break,
+            accepted = async {
+                let place = Arc::clone(&room).acquire_owned().await;
+                (place, socket.accept().await)
+            } => accepted,
+        };
+        while connections.try_join_next().is_some() {}
+        let (Ok(place), Ok((stream, _))) = accepted else {
+            sleep(EXHAUSTED).await;
+            continue;
+        };
+        let (cloud, limits, stopping) = (Arc::clone(&cloud), limits.clone(), stopping.clone());
+        connections.spawn(async move {
+            serve(stream, cloud, limits, stopping).await;
+            drop(place);
+        });
+    }
+    drop(socket);
+    // What is still open after this is cut off with the runtime.
+    let _ = timeout(DRAIN, async { while connections.join_next().await.is_some() {} }).await;
+    Ok(())
+}
+
+async fn serve(
+    stream: TcpStream,
+    cloud: Arc<Cloud>,
+    limits: Limits,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let service = service_fn(move |request| {
+        let (cloud, limits) = (Arc::clone(&cloud), limits.clone());
+        async move { Ok::<_, Infallible>(request::answer(request, cloud, &limits).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    // A client that breaks the protocol or goes away needs no answer.
+    tokio::select! {
+        _ = connection.as_mut() => {}
+        () = stopped(&mut stopping) => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+}
+
+/// Waits until the server has to stop.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // An error says that nothing can stop it any more, so that waiting would never end.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+}

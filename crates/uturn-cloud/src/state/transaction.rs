@@ -1,0 +1,248 @@
+//! A request's view of its account, and what it changes.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{
+    Account, Certificate, CustomConfig, LoadBalancer, Record, RecordKey, RecordKind, Task,
+    TaskStatus,
+};
+use crate::health::HealthView;
+use crate::ids::IdSource;
+use crate::inventory::Inventory;
+use crate::quotas::Quotas;
+use crate::wire::error::{ApiError, ErrorCode};
+
+/// What a request runs in beside its account.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The request's own id.
+    pub request_id: &'a str,
+    /// The request's region.
+    pub region: &'a str,
+    /// Networks, instances and addresses that are there to be used.
+    pub inventory: &'a Inventory,
+    /// How much an account may have.
+    pub quotas: &'a Quotas,
+    /// What the data plane knows about targets.
+    pub health: &'a dyn HealthView,
+    /// How long a task takes; `None` for as long as the data plane needs.
+    pub task_time: Option<Duration>,
+    /// Where the ids of new resources come from.
+    pub ids: &'a IdSource,
+}
+
+/// A request's view of its account, and what it changes.
+#[derive(Debug)]
+pub struct Transaction<'a> {
+    /// What the request runs in.
+    pub context: Context<'a>,
+    account: &'a Account,
+    changed: BTreeMap<RecordKey, Option<Record>>,
+}
+
+/// The records that a request changed: `None` for one that it removed.
+pub type Changes = BTreeMap<RecordKey, Option<Record>>;
+
+impl<'a> Transaction<'a> {
+    /// A transaction that has changed nothing.
+    pub fn new(account: &'a Account, context: Context<'a>) -> Self {
+        Self { context, account, changed: BTreeMap::new() }
+    }
+
+    /// What the request changed, with the task that it leaves.
+    pub fn into_changes(mut self) -> Changes {
+        let touched = self.changed.keys().filter(|key| key.kind == RecordKind::LoadBalancer);
+        let load_balancers: Vec<String> = touched.map(|key| key.id.clone()).collect();
+        if !self.changed.is_empty() && self.task(self.context.request_id).is_none() {
+            self.put_task(load_balancers);
+        }
+        self.changed
+    }
+
+    /// Leaves a task although nothing changed, as batch calls do.
+    pub fn leave_task(&mut self) {
+        if self.changed.is_empty() {
+            self.put_task(Vec::new());
+        }
+    }
+
+    fn put_task(&mut self, load_balancers: Vec<String>) {
+        let status = match self.context.task_time {
+            _ if load_balancers.is_empty() => TaskStatus::Done,
+            None => TaskStatus::Serving,
+            Some(Duration::ZERO) => TaskStatus::Done,
+            Some(time) => TaskStatus::DoneAt(self.context.now + time),
+        };
+        let task = Task { load_balancers, began: self.context.now, status };
+        self.put(RecordKind::Task, self.context.request_id.to_owned(), Record::Task(task));
+    }
+
+    /// The load balancer with this id.
+    pub fn load_balancer(&self, id: &str) -> Option<&LoadBalancer> {
+        match self.changed(RecordKind::LoadBalancer, id) {
+            Some(Some(Record::LoadBalancer(load_balancer))) => Some(load_balancer),
+            Some(_) => None,
+            None => self.account.load_balancers.get(id),
+        }
+    }
+
+    /// All load balancers by their ids.
+    pub fn load_balancers(&self) -> BTreeMap<&str, &LoadBalancer> {
+        let stored = self.account.load_balancers.keys();
+        let changed = self.changed.keys().filter(|key| key.kind == RecordKind::LoadBalancer);
+        stored
+            .chain(changed.map(|key| &key.id))
+            .filter_map(|id| Some((id.as_str(), self.load_balancer(id)?)))
+            .collect()
+    }
+
+    /// The load balancer with this id, to be changed. `missing` is the code for an id that is
+    /// not there, which differs between actions.
+    ///
+    /// # Errors
+    ///
+    /// Returns `missing` for an unknown id, and `FailedOperation.ResourceInOperating` while an
+    /// earlier request's task still changes it.
+    pub fn load_balancer_mut(
+        &mut self,
+        id: &str,
+        missing: ErrorCode,
+    ) -> Result<&mut LoadBalancer, ApiError> {
+        let current = self.load_balancer(id).ok_or_else(|| {
+            ApiError::new(missing, format!("the load balancer {id} does not exist"))
+        })?;
+        let task = self.task(&current.last_task);
+        if current.last_task != self.context.request_id
+            && task.is_some_and(|task| task.is_running(self.context.now))
+        {
+            let message = format!("the load balancer {id} is busy with {}", current.last_task);
+            return Err(ApiError::new(ErrorCode::ResourceInOperating, message));
+        }
+        let mut copy = current.clone();
+        copy.last_task = self.context.request_id.to_owned();
+        let key = RecordKey { kind: RecordKind::LoadBalancer, id: id.to_owned() };
+        let record = match self.changed.entry(key) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(Some(Record::LoadBalancer(copy))),
+        };
+        match record {
+            Some(Record::LoadBalancer(load_balancer)) => Ok(load_balancer),
+            _ => Err(ApiError::new(missing, format!("the load balancer {id} does not exist"))),
+        }
+    }
+
+    /// Adds a load balancer, which the request's task changes first.
+    pub fn insert_load_balancer(&mut self, mut load_balancer: LoadBalancer) {
+        load_balancer.last_task = self.context.request_id.to_owned();
+        let id = load_balancer.id.clone();
+        self.put(RecordKind::LoadBalancer, id, Record::LoadBalancer(load_balancer));
+    }
+
+    /// Removes a load balancer.
+    pub fn remove_load_balancer(&mut self, id: &str) {
+        self.remove(RecordKind::LoadBalancer, id);
+    }
+
+    /// The task of the request with this id.
+    pub fn task(&self, id: &str) -> Option<&Task> {
+        match self.changed(RecordKind::Task, id) {
+            Some(Some(Record::Task(task))) => Some(task),
+            Some(_) => None,
+            None => self.account.tasks.get(id),
+        }
+    }
+
+    /// The tasks of earlier requests, by the requests' ids.
+    pub fn tasks(&self) -> &'a BTreeMap<String, Task> {
+        &self.account.tasks
+    }
+
+    /// Leaves a task that stands as the one that changed this load balancer last, for a request
+    /// that repeats an earlier one.
+    pub fn leave_task_like(&mut self, load_balancers: &[String]) {
+        let last = load_balancers.iter().filter_map(|id| self.load_balancer(id)).next_back();
+        let earlier = last.and_then(|load_balancer| self.task(&load_balancer.last_task));
+        let status = earlier.map_or(TaskStatus::Done, |task| task.status.clone());
+        let began = self.context.now;
+        let task = Task { load_balancers: load_balancers.to_vec(), began, status };
+        self.put(RecordKind::Task, self.context.request_id.to_owned(), Record::Task(task));
+    }
+
+    /// The load balancers that were created with this client token.
+    pub fn client_token(&self, token: &str) -> Option<&[String]> {
+        self.account.client_tokens.get(token).map(Vec::as_slice)
+    }
+
+    /// Remembers which load balancers a client token stands for.
+    pub fn put_client_token(&mut self, token: String, load_balancers: Vec<String>) {
+        self.put(RecordKind::ClientToken, token, Record::ClientToken(load_balancers));
+    }
+
+    /// The certificate with this id.
+    pub fn certificate(&self, id: &str) -> Option<&Certificate> {
+        match self.changed(RecordKind::Certificate, id) {
+            Some(Some(Record::Certificate(certificate))) => Some(certificate),
+            Some(_) => None,
+            None => self.account.certificates.get(id),
+        }
+    }
+
+    /// All certificates that were there before the request.
+    pub fn certificates(&self) -> impl Iterator<Item = &Certificate> {
+        self.account.certificates.values()
+    }
+
+    /// Adds a certificate.
+    pub fn put_certificate(&mut self, certificate: Certificate) {
+        let id = certificate.id.clone();
+        self.put(RecordKind::Certificate, id, Record::Certificate(certificate));
+    }
+
+    /// Removes a certificate.
+    pub fn remove_certificate(&mut self, id: &str) {
+        self.remove(RecordKind::Certificate, id);
+    }
+
+    /// The custom configuration with this id.
+    pub fn custom_config(&self, id: &str) -> Option<&CustomConfig> {
+        match self.changed(RecordKind::CustomConfig, id) {
+            Some(Some(Record::CustomConfig(config))) => Some(config),
+            Some(_) => None,
+            None => self.account.custom_configs.get(id),
+        }
+    }
+
+    /// All custom configurations that were there before the request.
+    pub fn custom_configs(&self) -> impl Iterator<Item = &CustomConfig> {
+        self.account.custom_configs.values()
+    }
+
+    /// Adds a custom configuration, or replaces the one with its id.
+    pub fn put_custom_config(&mut self, config: CustomConfig) {
+        let id = config.id.clone();
+        self.put(RecordKind::CustomConfig, id, Record::CustomConfig(config));
+    }
+
+    /// Removes a custom configuration.
+    pub fn remove_custom_config(&mut self, id: &str) {
+        self.remove(RecordKind::CustomConfig, id);
+    }
+
+    fn changed(&self, kind: RecordKind, id: &str) -> Option<&Option<Record>> {
+        self.changed.get(&RecordKey { kind, id: id.to_owned() })
+    }
+
+    fn put(&mut self, kind: RecordKind, id: String, record: Record) {
+        self.changed.insert(RecordKey { kind, id }, Some(record));
+    }
+
+    fn remove(&mut self, kind: RecordKind, id: &str) {
+        self.changed.insert(RecordKey { kind, id: id.to_owned() }, None);
+    }
+}
