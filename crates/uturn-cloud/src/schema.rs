@@ -5,6 +5,7 @@
 //! test holds them against the published description where that is installed.
 
 mod check;
+pub mod query;
 mod read;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,5 +5,4 @@
 pub mod authorization;
 pub mod envelope;
 pub mod error;
-pub mod query;
 pub mod tc3;
