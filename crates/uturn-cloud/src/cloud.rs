@@ -4,16 +4,18 @@
 //! its signature, its action, its region, its parameters, and what the action does. A request
 //! without a valid signature learns nothing else.
 
+mod accounts;
 mod route;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use self::accounts::Accounts;
 pub(crate) use self::route::MAX_BODY;
 use self::route::Route;
 use crate::actions;
@@ -34,13 +36,23 @@ pub trait Storage: Send + Sync {
     /// # Errors
     ///
     /// Returns why they could not be written, for instance a full disk.
-    fn commit(&self, place: &Place, changes: &Changes) -> Result<(), StorageError>;
+    fn commit(&self, batch: &Batch) -> Result<(), StorageError>;
 }
+
+/// The changes of one or more requests, which are stored together.
+pub type Batch = BTreeMap<Place, Changes>;
 
 /// Why records could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct StorageError(pub String);
+
+impl From<StorageError> for ApiError {
+    fn from(error: StorageError) -> Self {
+        let message = format!("the change could not be stored: {error}");
+        Self::new(ErrorCode::InternalError, message)
+    }
+}
 
 /// How a cloud behaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +63,8 @@ pub struct Settings {
     pub quotas: Quotas,
 }
 
+static NO_ACCOUNT: Account = Account::EMPTY;
+
 /// The cloud.
 pub struct Cloud {
     credentials: Credentials,
@@ -59,7 +73,7 @@ pub struct Cloud {
     storage: Box<dyn Storage>,
     health: Arc<dyn HealthView>,
     ids: IdSource,
-    accounts: Mutex<HashMap<Place, Account>>,
+    accounts: Accounts,
 }
 
 impl fmt::Debug for Cloud {
@@ -78,7 +92,7 @@ impl Cloud {
         ids: IdSource,
         accounts: HashMap<Place, Account>,
     ) -> Self {
-        let (health, accounts) = (Arc::new(NoDataPlane), Mutex::new(accounts));
+        let (health, accounts) = (Arc::new(NoDataPlane), Accounts::new(accounts));
         Self { credentials, inventory, settings, storage, health, ids, accounts }
     }
 
@@ -109,36 +123,35 @@ impl Cloud {
         let parameters = route.parameters(request)?;
 
         let place = Place { account: caller.account, region: region.to_owned() };
-        let mut accounts = self.accounts();
-        let account = accounts.entry(place.clone()).or_default();
-        let context = Context {
-            now,
-            request_id,
-            region,
-            inventory: &self.inventory,
-            quotas: &self.settings.quotas,
-            health: &*self.health,
-            task_time: self.settings.task_time,
-            ids: &self.ids,
+        let run = |accounts: &HashMap<Place, Account>, parameters: Value| {
+            let context = Context {
+                now,
+                request_id,
+                region,
+                inventory: &self.inventory,
+                quotas: &self.settings.quotas,
+                health: &*self.health,
+                task_time: self.settings.task_time,
+                ids: &self.ids,
+            };
+            let account = accounts.get(&place).unwrap_or(&NO_ACCOUNT);
+            let mut transaction = Transaction::new(account, context);
+            let members =
+                actions::perform(&mut transaction, &route.service.name, route.action, parameters)?;
+            let changes = transaction.into_changes();
+            let batch = match changes.is_empty() {
+                true => Batch::new(),
+                false => Batch::from([(place.clone(), changes)]),
+            };
+            Ok((batch, members))
         };
-        let mut transaction = Transaction::new(account, context);
-        let members =
-            actions::perform(&mut transaction, &route.service.name, route.action, parameters)?;
-        let changes = transaction.into_changes();
-        if !changes.is_empty() {
-            self.storage.commit(&place, &changes).map_err(|error| {
-                let message = format!("the change could not be stored: {error}");
-                ApiError::new(ErrorCode::InternalError, message)
-            })?;
-            for (key, record) in changes {
-                account.apply(key, record);
+        if route.only_reads() {
+            let (batch, members) =
+                self.accounts.read(|accounts| run(accounts, parameters.clone()))?;
+            if batch.is_empty() {
+                return Ok(members);
             }
         }
-        Ok(members)
-    }
-
-    fn accounts(&self) -> MutexGuard<'_, HashMap<Place, Account>> {
-        // A panic in an action leaves the accounts as they were: changes are applied at the end.
-        self.accounts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.accounts.change(now, &*self.storage, |accounts| run(accounts, parameters))
     }
 }

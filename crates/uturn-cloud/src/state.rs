@@ -41,6 +41,15 @@ pub struct Account {
 }
 
 impl Account {
+    /// An account without any resource.
+    pub const EMPTY: Self = Self {
+        load_balancers: BTreeMap::new(),
+        tasks: BTreeMap::new(),
+        client_tokens: BTreeMap::new(),
+        certificates: BTreeMap::new(),
+        custom_configs: BTreeMap::new(),
+    };
+
     /// Takes over what a transaction changed, or a record that was stored. `None` removes.
     pub fn apply(&mut self, key: RecordKey, record: Option<Record>) {
         let RecordKey { kind, id } = key;

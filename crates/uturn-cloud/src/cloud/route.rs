@@ -70,6 +70,12 @@ impl<'a> Route<'a> {
         Ok(Self { service, action })
     }
 
+    /// Whether the action is one that reads. If one of these leaves changes all the same, it is
+    /// run again as one that writes.
+    pub(super) fn only_reads(&self) -> bool {
+        ["Describe", "Get", "List"].iter().any(|prefix| self.action.starts_with(prefix))
+    }
+
     /// The region of the request; the empty text for services without regions.
     pub(super) fn region(
         &self,

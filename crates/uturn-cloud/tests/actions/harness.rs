@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError};
+use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
-use uturn_cloud::state::{Changes, Place, Record, RecordKey};
+use uturn_cloud::state::{Place, Record, RecordKey};
 use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
 
@@ -39,13 +39,15 @@ type Records = BTreeMap<RecordKey, Record>;
 struct Memory(Arc<Mutex<HashMap<Place, Records>>>);
 
 impl Storage for Memory {
-    fn commit(&self, place: &Place, changes: &Changes) -> Result<(), StorageError> {
+    fn commit(&self, batch: &Batch) -> Result<(), StorageError> {
         let mut places = self.0.lock().unwrap();
-        let records = places.entry(place.clone()).or_default();
-        for (key, record) in changes {
-            match record {
-                Some(record) => drop(records.insert(key.clone(), record.clone())),
-                None => drop(records.remove(key)),
+        for (place, changes) in batch {
+            let records = places.entry(place.clone()).or_default();
+            for (key, record) in changes {
+                match record {
+                    Some(record) => drop(records.insert(key.clone(), record.clone())),
+                    None => drop(records.remove(key)),
+                }
             }
         }
         Ok(())
