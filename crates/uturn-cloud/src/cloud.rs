@@ -1,14 +1,16 @@
 //! The cloud as a whole: takes a request as it was received and returns the body of its answer.
 //!
 //! A request passes these steps, and the first one that fails answers it: its size and method,
-//! its signature, its action, its region, its parameters, and what the action does. A request
+//! its signature, its action, its rate, its region, its parameters, and what the action does. A request
 //! without a valid signature learns nothing else.
 
 mod accounts;
+mod rate;
 mod route;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use self::accounts::Accounts;
+use self::rate::Rates;
 pub(crate) use self::route::MAX_BODY;
 use self::route::Route;
 use crate::actions;
@@ -61,6 +64,8 @@ pub struct Settings {
     pub task_time: Option<Duration>,
     /// How much an account may have.
     pub quotas: Quotas,
+    /// How many requests a second an account may send of each action; `None` for any number.
+    pub rate_limit: Option<NonZeroU32>,
 }
 
 static NO_ACCOUNT: Account = Account::EMPTY;
@@ -74,6 +79,7 @@ pub struct Cloud {
     health: Arc<dyn HealthView>,
     ids: IdSource,
     accounts: Accounts,
+    rates: Rates,
 }
 
 impl fmt::Debug for Cloud {
@@ -93,7 +99,8 @@ impl Cloud {
         accounts: HashMap<Place, Account>,
     ) -> Self {
         let (health, accounts) = (Arc::new(NoDataPlane), Accounts::new(accounts));
-        Self { credentials, inventory, settings, storage, health, ids, accounts }
+        let rates = Rates::new(settings.rate_limit);
+        Self { credentials, inventory, settings, storage, health, ids, accounts, rates }
     }
 
     /// The id of a request that is refused before it is answered.
@@ -119,6 +126,7 @@ impl Cloud {
         route::check_size(request)?;
         let caller = authorization::verify(request, &self.credentials, now)?;
         let route = Route::of(request, &caller)?;
+        self.rates.count(&caller.account, &route, now)?;
         let region = route.region(request, &self.inventory)?;
         let parameters = route.parameters(request)?;
 

@@ -1,8 +1,11 @@
 //! The API over HTTP: accepts connections, reads requests within limits, and hands them to the
 //! [`Cloud`].
 
+mod body;
+mod limits;
 mod request;
 mod signals;
+mod stream;
 
 use std::convert::Infallible;
 use std::io;
@@ -19,14 +22,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use self::request::Limits;
+pub use self::limits::Limits;
+use self::request::Shared;
+use self::stream::TimedStream;
 use crate::cloud::Cloud;
 
-/// Connections at a time; more wait.
-const CONNECTIONS: usize = 512;
-
-/// How long a client may take to send a request's head, which also ends idle connections.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest head of a request: its first line, which has the query string, and its headers.
+const MAX_HEAD: usize = 64 << 10;
 
 /// How long to wait when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(100);
@@ -39,6 +41,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub struct Server {
     socket: StdListener,
     cloud: Arc<Cloud>,
+    limits: Limits,
 }
 
 /// Stops a server from another thread.
@@ -72,7 +75,13 @@ impl Server {
     pub fn bind(address: SocketAddr, cloud: Arc<Cloud>) -> io::Result<Self> {
         let socket = StdListener::bind(address)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, cloud })
+        Ok(Self { socket, cloud, limits: Limits::default() })
+    }
+
+    /// The same with other limits.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The address it listens on.
@@ -93,7 +102,7 @@ impl Server {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let _guard = runtime.enter();
         let socket = TcpListener::from_std(self.socket)?;
-        runtime.block_on(accept(socket, self.cloud, stop))
+        runtime.block_on(accept(socket, self.cloud, self.limits, stop))
     }
 
     /// Serves until it is stopped, or the process is asked to end: SIGTERM or an interrupt.
@@ -110,13 +119,18 @@ impl Server {
             signalled.await;
             stop_then.stop();
         });
-        runtime.block_on(accept(socket, self.cloud, stop))
+        runtime.block_on(accept(socket, self.cloud, self.limits, stop))
     }
 }
 
-async fn accept(socket: TcpListener, cloud: Arc<Cloud>, stop: &Stop) -> io::Result<()> {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let limits = Limits::new();
+async fn accept(
+    socket: TcpListener,
+    cloud: Arc<Cloud>,
+    limits: Limits,
+    stop: &Stop,
+) -> io::Result<()> {
+    let room = Arc::new(Semaphore::new(limits.connections));
+    let shared = Shared::new(cloud, &limits);
     let mut connections = JoinSet::new();
     let mut stopping = stop.0.subscribe();
     loop {
@@ -132,9 +146,9 @@ async fn accept(socket: TcpListener, cloud: Arc<Cloud>, stop: &Stop) -> io::Resu
             sleep(EXHAUSTED).await;
             continue;
         };
-        let (cloud, limits, stopping) = (Arc::clone(&cloud), limits.clone(), stopping.clone());
+        let (shared, stopping) = (shared.clone(), stopping.clone());
         connections.spawn(async move {
-            serve(stream, cloud, limits, stopping).await;
+            serve(stream, shared, limits, stopping).await;
             drop(place);
         });
     }
@@ -146,16 +160,17 @@ async fn accept(socket: TcpListener, cloud: Arc<Cloud>, stop: &Stop) -> io::Resu
 
 async fn serve(
     stream: TcpStream,
-    cloud: Arc<Cloud>,
+    shared: Shared,
     limits: Limits,
     mut stopping: watch::Receiver<bool>,
 ) {
     let service = service_fn(move |request| {
-        let (cloud, limits) = (Arc::clone(&cloud), limits.clone());
-        async move { Ok::<_, Infallible>(request::answer(request, cloud, &limits).await) }
+        let shared = shared.clone();
+        async move { Ok::<_, Infallible>(request::answer(request, shared).await) }
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(MAX_HEAD);
+    let stream = TimedStream::new(stream, limits.answer);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     // A client that breaks the protocol or goes away needs no answer.
