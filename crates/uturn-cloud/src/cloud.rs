@@ -6,7 +6,6 @@
 
 mod route;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -22,7 +21,7 @@ use crate::health::{HealthView, NoDataPlane};
 use crate::ids::IdSource;
 use crate::inventory::Inventory;
 use crate::quotas::Quotas;
-use crate::state::{Account, Changes, Context, Place, Transaction};
+use crate::state::{Accounts, Changes, Context, Place, Transaction};
 use crate::wire::authorization::{self, Received};
 use crate::wire::envelope;
 use crate::wire::error::{ApiError, ErrorCode};
@@ -59,7 +58,7 @@ pub struct Cloud {
     storage: Box<dyn Storage>,
     health: Arc<dyn HealthView>,
     ids: IdSource,
-    accounts: Mutex<HashMap<Place, Account>>,
+    accounts: Mutex<Accounts>,
 }
 
 impl fmt::Debug for Cloud {
@@ -76,7 +75,7 @@ impl Cloud {
         settings: Settings,
         storage: Box<dyn Storage>,
         ids: IdSource,
-        accounts: HashMap<Place, Account>,
+        accounts: Accounts,
     ) -> Self {
         let (health, accounts) = (Arc::new(NoDataPlane), Mutex::new(accounts));
         Self { credentials, inventory, settings, storage, health, ids, accounts }
@@ -108,12 +107,11 @@ impl Cloud {
         let region = route.region(request, &self.inventory)?;
         let parameters = route.parameters(request)?;
 
-        let place = Place { account: caller.account, region: region.to_owned() };
         let mut accounts = self.accounts();
-        let account = accounts.entry(place.clone()).or_default();
         let context = Context {
             now,
             request_id,
+            account: &caller.account,
             region,
             inventory: &self.inventory,
             quotas: &self.settings.quotas,
@@ -121,23 +119,38 @@ impl Cloud {
             task_time: self.settings.task_time,
             ids: &self.ids,
         };
-        let mut transaction = Transaction::new(account, context);
+        let mut transaction = Transaction::new(&accounts, context);
         let members =
             actions::perform(&mut transaction, &route.service.name, route.action, parameters)?;
-        let changes = transaction.into_changes();
-        if !changes.is_empty() {
-            self.storage.commit(&place, &changes).map_err(|error| {
-                let message = format!("the change could not be stored: {error}");
-                ApiError::new(ErrorCode::InternalError, message)
-            })?;
-            for (key, record) in changes {
-                account.apply(key, record);
-            }
+        // Tags of several regions are one request; each region is stored as a whole.
+        let changes: Vec<(Place, Changes)> = transaction
+            .into_changes()
+            .into_iter()
+            .map(|(region, changes)| {
+                (Place { account: caller.account.clone(), region }, changes)
+            })
+            .collect();
+        for (place, changes) in changes {
+            self.keep(&mut accounts, &place, changes)?;
         }
         Ok(members)
     }
 
-    fn accounts(&self) -> MutexGuard<'_, HashMap<Place, Account>> {
+    /// Stores the changes of a region, then takes them over.
+    fn keep(&self, accounts: &mut Accounts, place: &Place, changes: Changes) -> Result<(), ApiError> {
+        self.storage.commit(place, &changes).map_err(|error| {
+            let message = format!("the change could not be stored: {error}");
+            ApiError::new(ErrorCode::InternalError, message)
+        })?;
+        for (key, record) in changes {
+            let region = place.region_of(key.kind).to_owned();
+            let place = Place { account: place.account.clone(), region };
+            accounts.entry(place).or_default().apply(key, record);
+        }
+        Ok(())
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, Accounts> {
         // A panic in an action leaves the accounts as they were: changes are applied at the end.
         self.accounts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

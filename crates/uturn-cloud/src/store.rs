@@ -3,14 +3,13 @@
 //! Each request's changes are one transaction, which is on the disk before the request is
 //! answered. A process that is killed at any moment leaves the last complete transaction.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
 use redb::{Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 
 use crate::cloud::{Storage, StorageError};
-use crate::state::{Account, Changes, Place, Record, RecordKey, RecordKind};
+use crate::state::{Accounts, Changes, Place, Record, RecordKey, RecordKind};
 
 /// Records as JSON, by account, region, kind and id.
 const RECORDS: TableDefinition<'_, (&str, &str, &str, &str), &[u8]> =
@@ -23,9 +22,6 @@ const FORM_VERSION: u32 = 1;
 
 /// The name of the database in the state folder.
 const FILE: &str = "cloud.redb";
-
-/// The accounts that were stored.
-pub type Accounts = HashMap<Place, Account>;
 
 /// Records on disk.
 #[derive(Debug)]
@@ -106,7 +102,7 @@ impl Storage for Store {
         {
             let mut table = transaction.open_table(RECORDS).map_err(stored)?;
             for (key, record) in changes {
-                let row = (&*place.account, &*place.region, key.kind.name(), &*key.id);
+                let row = (&*place.account, place.region_of(key.kind), key.kind.name(), &*key.id);
                 match record {
                     Some(record) => {
                         let json = serde_json::to_vec(record).map_err(stored)?;

@@ -13,6 +13,14 @@ pub struct Place {
     pub region: String,
 }
 
+impl Place {
+    /// The region in which records of this kind are kept. Certificates belong to the account and
+    /// to no region, so theirs is the empty text.
+    pub fn region_of(&self, kind: RecordKind) -> &str {
+        if kind == RecordKind::Certificate { "" } else { &self.region }
+    }
+}
+
 /// What a record is found by within its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordKey {
