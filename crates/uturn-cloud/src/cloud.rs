@@ -21,7 +21,8 @@ use crate::health::{HealthView, NoDataPlane};
 use crate::ids::IdSource;
 use crate::inventory::Inventory;
 use crate::quotas::Quotas;
-use crate::state::{Accounts, Changes, Context, Place, Transaction};
+pub use crate::state::Batch;
+use crate::state::{Accounts, Context, Transaction};
 use crate::wire::authorization::{self, Received};
 use crate::wire::envelope;
 use crate::wire::error::{ApiError, ErrorCode};
@@ -33,7 +34,7 @@ pub trait Storage: Send + Sync {
     /// # Errors
     ///
     /// Returns why they could not be written, for instance a full disk.
-    fn commit(&self, place: &Place, changes: &Changes) -> Result<(), StorageError>;
+    fn commit(&self, batch: &Batch) -> Result<(), StorageError>;
 }
 
 /// Why records could not be written or read.
@@ -122,30 +123,25 @@ impl Cloud {
         let mut transaction = Transaction::new(&accounts, context);
         let members =
             actions::perform(&mut transaction, &route.service.name, route.action, parameters)?;
-        // Tags of several regions are one request; each region is stored as a whole.
-        let changes: Vec<(Place, Changes)> = transaction
-            .into_changes()
-            .into_iter()
-            .map(|(region, changes)| {
-                (Place { account: caller.account.clone(), region }, changes)
-            })
-            .collect();
-        for (place, changes) in changes {
-            self.keep(&mut accounts, &place, changes)?;
-        }
+        let batch = transaction.into_changes();
+        self.keep(&mut accounts, batch)?;
         Ok(members)
     }
 
-    /// Stores the changes of a region, then takes them over.
-    fn keep(&self, accounts: &mut Accounts, place: &Place, changes: Changes) -> Result<(), ApiError> {
-        self.storage.commit(place, &changes).map_err(|error| {
+    /// Stores changes, then takes them over.
+    fn keep(&self, accounts: &mut Accounts, batch: Batch) -> Result<(), ApiError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.storage.commit(&batch).map_err(|error| {
             let message = format!("the change could not be stored: {error}");
             ApiError::new(ErrorCode::InternalError, message)
         })?;
-        for (key, record) in changes {
-            let region = place.region_of(key.kind).to_owned();
-            let place = Place { account: place.account.clone(), region };
-            accounts.entry(place).or_default().apply(key, record);
+        for (place, changes) in batch {
+            let account = accounts.entry(place).or_default();
+            for (key, record) in changes {
+                account.apply(key, record);
+            }
         }
         Ok(())
     }

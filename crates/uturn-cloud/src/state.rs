@@ -23,7 +23,7 @@ pub use self::listener::{
 pub use self::load_balancer::{Attributes, IpVersion, LoadBalancer, SnatAddress};
 pub use self::record::{Place, Record, RecordKey, RecordKind};
 pub use self::task::{Task, TaskStatus};
-pub use self::transaction::{Accounts, Changes, Context, Transaction};
+pub use self::transaction::{Accounts, Batch, Changes, Context, Transaction};
 
 /// The resources of one account in one region.
 #[derive(Clone, Debug, Default, PartialEq)]

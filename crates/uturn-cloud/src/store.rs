@@ -8,8 +8,8 @@ use std::path::Path;
 
 use redb::{Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 
-use crate::cloud::{Storage, StorageError};
-use crate::state::{Accounts, Changes, Place, Record, RecordKey, RecordKind};
+use crate::cloud::{Batch, Storage, StorageError};
+use crate::state::{Accounts, Place, Record, RecordKey, RecordKind};
 
 /// Records as JSON, by account, region, kind and id.
 const RECORDS: TableDefinition<'_, (&str, &str, &str, &str), &[u8]> =
@@ -97,18 +97,20 @@ impl Store {
 }
 
 impl Storage for Store {
-    fn commit(&self, place: &Place, changes: &Changes) -> Result<(), StorageError> {
+    fn commit(&self, batch: &Batch) -> Result<(), StorageError> {
         let transaction = self.database.begin_write().map_err(stored)?;
         {
             let mut table = transaction.open_table(RECORDS).map_err(stored)?;
-            for (key, record) in changes {
-                let row = (&*place.account, place.region_of(key.kind), key.kind.name(), &*key.id);
-                match record {
-                    Some(record) => {
-                        let json = serde_json::to_vec(record).map_err(stored)?;
-                        table.insert(row, json.as_slice()).map_err(stored)?;
+            for (place, changes) in batch {
+                for (key, record) in changes {
+                    let row = (&*place.account, &*place.region, key.kind.name(), &*key.id);
+                    match record {
+                        Some(record) => {
+                            let json = serde_json::to_vec(record).map_err(stored)?;
+                            table.insert(row, json.as_slice()).map_err(stored)?;
+                        }
+                        None => drop(table.remove(row).map_err(stored)?),
                     }
-                    None => drop(table.remove(row).map_err(stored)?),
                 }
             }
         }

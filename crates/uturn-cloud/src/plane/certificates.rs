@@ -48,9 +48,8 @@ impl Planner<'_> {
 
     /// The certificates that have to be written for a listener.
     pub(super) fn files_of(&self, listener: &Listener) -> Vec<CertificateFile> {
-        let known = server_ids(listener).filter(|id| {
-            self.certificate(id).is_some_and(|certificate| certificate.key.is_some())
-        });
+        let known = server_ids(listener)
+            .filter(|id| self.certificate(id).is_some_and(|certificate| certificate.key.is_some()));
         let account = &self.place.account;
         known.map(|id| CertificateFile { account: account.clone(), id: id.clone() }).collect()
     }

@@ -9,16 +9,9 @@ use super::{Certificate, CustomConfig, LoadBalancer, Task};
 pub struct Place {
     /// The account.
     pub account: String,
-    /// The region, such as `ap-guangzhou`.
+    /// The region, such as `ap-guangzhou`; the empty text for certificates, which belong to no
+    /// region.
     pub region: String,
-}
-
-impl Place {
-    /// The region in which records of this kind are kept. Certificates belong to the account and
-    /// to no region, so theirs is the empty text.
-    pub fn region_of(&self, kind: RecordKind) -> &str {
-        if kind == RecordKind::Certificate { "" } else { &self.region }
-    }
 }
 
 /// What a record is found by within its place.

@@ -40,6 +40,9 @@ pub struct Context<'a> {
     pub ids: &'a IdSource,
 }
 
+/// The region of what belongs to none.
+const NO_REGION: &str = "";
+
 /// The resources of all accounts.
 pub type Accounts = HashMap<Place, Account>;
 
@@ -58,6 +61,9 @@ pub struct Transaction<'a> {
 /// The records that a request changed: `None` for one that it removed.
 pub type Changes = BTreeMap<RecordKey, Option<Record>>;
 
+/// Changes in several places, which are stored together.
+pub type Batch = BTreeMap<Place, Changes>;
+
 impl<'a> Transaction<'a> {
     /// A transaction that has changed nothing.
     pub fn new(accounts: &'a Accounts, context: Context<'a>) -> Self {
@@ -66,18 +72,24 @@ impl<'a> Transaction<'a> {
         Self { context, accounts, account, changed, elsewhere }
     }
 
-    /// What the request changed, by region, with the task that it leaves.
-    pub fn into_changes(mut self) -> BTreeMap<String, Changes> {
+    /// What the request changed, with the task that it leaves.
+    pub fn into_changes(mut self) -> Batch {
         let touched = self.changed.keys().filter(|key| key.kind == RecordKind::LoadBalancer);
         let load_balancers: Vec<String> = touched.map(|key| key.id.clone()).collect();
         let has_tasks = !self.context.region.is_empty();
         if has_tasks && !self.changed.is_empty() && self.task(self.context.request_id).is_none() {
             self.put_task(load_balancers);
         }
-        if !self.changed.is_empty() {
-            self.elsewhere.insert(self.context.region.to_owned(), self.changed);
+        let mut batch = Batch::new();
+        for (key, record) in self.changed {
+            let is_of_region = key.kind != RecordKind::Certificate;
+            let region = if is_of_region { self.context.region } else { NO_REGION };
+            batch.entry(place(self.context.account, region)).or_default().insert(key, record);
         }
-        self.elsewhere
+        for (region, changes) in self.elsewhere {
+            batch.entry(place(self.context.account, &region)).or_default().extend(changes);
+        }
+        batch
     }
 
     /// Leaves a task although nothing changed, as batch calls do.
@@ -119,9 +131,14 @@ impl<'a> Transaction<'a> {
 
     /// The account's load balancers of all regions, with their regions, as they were before the
     /// request.
-    pub fn load_balancers_of_all_regions(&self) -> impl Iterator<Item = (&'a str, &'a LoadBalancer)> {
-        let mut own: Vec<(&Place, &Account)> =
-            self.accounts.iter().filter(|(place, _)| place.account == self.context.account).collect();
+    pub fn load_balancers_of_all_regions(
+        &self,
+    ) -> impl Iterator<Item = (&'a str, &'a LoadBalancer)> + use<'a> {
+        let mut own: Vec<(&Place, &Account)> = self
+            .accounts
+            .iter()
+            .filter(|(place, _)| place.account == self.context.account)
+            .collect();
         own.sort_by_key(|(place, _)| *place);
         own.into_iter().flat_map(|(place, account)| {
             account.load_balancers.values().map(|found| (place.region.as_str(), found))
@@ -295,7 +312,7 @@ impl<'a> Transaction<'a> {
 
     /// The account's resources that belong to no region.
     fn without_region(&self) -> &'a Account {
-        at(self.accounts, self.context.account, "")
+        at(self.accounts, self.context.account, NO_REGION)
     }
 
     fn changed(&self, kind: RecordKind, id: &str) -> Option<&Option<Record>> {
@@ -314,6 +331,9 @@ impl<'a> Transaction<'a> {
 /// The resources of an account in a region.
 fn at<'a>(accounts: &'a Accounts, account: &str, region: &str) -> &'a Account {
     static NONE: Account = Account::EMPTY;
-    let place = Place { account: account.to_owned(), region: region.to_owned() };
-    accounts.get(&place).unwrap_or(&NONE)
+    accounts.get(&place(account, region)).unwrap_or(&NONE)
+}
+
+fn place(account: &str, region: &str) -> Place {
+    Place { account: account.to_owned(), region: region.to_owned() }
 }

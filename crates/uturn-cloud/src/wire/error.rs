@@ -51,6 +51,7 @@ codes! {
     FailedOperation => "FailedOperation",
     BoundResources => "FailedOperation.BoundResources",
     CertificateNotFound => "FailedOperation.CertificateNotFound",
+    CertificateParseError => "FailedOperation.CertificateParseError",
     EipTrafficCheckRisk => "FailedOperation.EipTrafficCheckRisk",
     FrequencyCheckRisk => "FailedOperation.FrequencyCheckRisk",
     InvalidLbStatus => "FailedOperation.InvalidLBStatus",

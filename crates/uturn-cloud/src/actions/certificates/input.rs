@@ -151,7 +151,8 @@ impl Upload<'_> {
     }
 }
 
-fn is_pem(text: &str, label: &str) -> bool {
+/// Whether a text is a block of PEM with this label, or several.
+pub(in crate::actions) fn is_pem(text: &str, label: &str) -> bool {
     let text = text.trim();
     let has_label = |line: Option<&str>| line.is_some_and(|line| line.contains(label));
     text.starts_with("-----BEGIN ") && has_label(text.lines().next()) && text.ends_with("-----")

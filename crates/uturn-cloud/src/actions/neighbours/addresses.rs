@@ -36,8 +36,7 @@ pub(in crate::actions) fn describe(
     let page = Page::of(request.offset, request.limit, ErrorCode::ValueRange)?;
     let context = &transaction.context;
     let instances = context.inventory.instances(context.region, None, None);
-    let mut found: Vec<Address> =
-        instances.iter().flat_map(|instance| elastic(instance)).collect();
+    let mut found: Vec<Address> = instances.iter().flat_map(|instance| elastic(instance)).collect();
     let is_there = |id: &str| found.iter().any(|known| known.address_id.as_deref() == Some(id));
     check_found(wanted, is_there, ErrorCode::InvalidAddressIdNotFound)?;
     found.retain(|address| {

@@ -1,7 +1,7 @@
 //! The ssl service: certificates, which belong to the account and to no region.
 
 use super::account;
-use crate::actions::certificates::input::Upload;
+use crate::actions::certificates::input::{Upload, is_pem};
 use crate::actions::certificates::replace::uses;
 use crate::actions::check::{self, given, parameter_error};
 use crate::actions::time;
@@ -38,11 +38,19 @@ pub(in crate::actions) fn upload(
         return Err(parameter_error(message));
     }
     let content = request.certificate_public_key.as_str();
-    let mut existing = transaction.certificates();
-    let same = existing.find(|known| known.chain.trim() == content.trim());
-    if let Some(same) = same.filter(|_| request.repeatable == Some(false)) {
-        let id = Some(same.id.clone());
-        return Ok(UploadCertificateResponse { certificate_id: id.clone(), repeat_cert_id: id });
+    check_pem("CertificatePublicKey", content, "CERTIFICATE")?;
+    if let Some(key) = key {
+        check_pem("CertificatePrivateKey", key, "PRIVATE KEY")?;
+    }
+    if request.repeatable == Some(false) {
+        let is_same = |known: &&Certificate| known.chain.trim() == content.trim();
+        if let Some(same) = transaction.certificates().find(is_same) {
+            let id = Some(same.id.clone());
+            return Ok(UploadCertificateResponse {
+                certificate_id: id.clone(),
+                repeat_cert_id: id,
+            });
+        }
     }
     let upload = Upload {
         name: Some(given(request.alias.as_ref()).unwrap_or("")),
@@ -51,6 +59,14 @@ pub(in crate::actions) fn upload(
     };
     let id = upload.keep(transaction, is_authority, "CertificatePublicKey")?;
     Ok(UploadCertificateResponse { certificate_id: Some(id), repeat_cert_id: None })
+}
+
+fn check_pem(parameter: &str, text: &str, label: &str) -> Result<(), ApiError> {
+    if is_pem(text, label) {
+        return Ok(());
+    }
+    let message = format!("the parameter `{parameter}` is not in PEM");
+    Err(ApiError::new(ErrorCode::CertificateParseError, message))
 }
 
 /// `DescribeCertificates`, the latest first.
@@ -89,8 +105,7 @@ fn passes(certificate: &Certificate, request: &DescribeCertificatesRequest) -> b
         && (statuses.is_empty() || statuses.contains(&APPROVED))
         && given(request.search_key.as_ref())
             .is_none_or(|part| id.contains(part) || name.contains(part))
-        && given(request.certificate_type.as_ref())
-            .is_none_or(|kind| kind == type_of(certificate))
+        && given(request.certificate_type.as_ref()).is_none_or(|kind| kind == type_of(certificate))
         && request.project_id.is_none_or(|project| project == 0)
         && request.cert_ids.as_ref().is_none_or(|ids| ids.is_empty() || ids.contains(id))
 }

@@ -48,8 +48,7 @@ pub(in crate::actions) fn describe(
         .values("private-ip-address")
         .map(|values| values.iter().filter_map(|value| value.parse().ok()).collect());
     let inventory = context.inventory;
-    let mut found =
-        inventory.instances(context.region, selection.ids(), addresses.as_deref());
+    let mut found = inventory.instances(context.region, selection.ids(), addresses.as_deref());
     for id in request.instance_ids.iter().flatten() {
         if !id.starts_with("ins-") {
             let message = format!("{id:?} is not an instance's id");
@@ -75,9 +74,7 @@ fn values_of(filter: &str, instance: &Instance, context: &Context<'_>) -> Vec<St
     match filter {
         "zone" => vec![zone(instance, context)],
         "vpc-id" => vec![instance.network.clone()],
-        "subnet-id" => {
-            context.inventory.subnet_of(context.region, instance).into_iter().collect()
-        }
+        "subnet-id" => context.inventory.subnet_of(context.region, instance).into_iter().collect(),
         "instance-id" => vec![instance.id.clone()],
         "instance-name" => vec![instance.name.clone()],
         "instance-state" => vec!["RUNNING".to_owned()],

@@ -144,10 +144,7 @@ fn part(request: &DescribeSubnetsRequest) -> Result<(usize, usize), ApiError> {
     let text = |number: u64| number.to_string();
     let token = request.next_token.as_ref().filter(|token| !token.is_empty());
     let size = request.max_results.map(text);
-    let page = page(
-        token.or(request.offset.as_ref()),
-        size.as_ref().or(request.limit.as_ref()),
-    )?;
+    let page = page(token.or(request.offset.as_ref()), size.as_ref().or(request.limit.as_ref()))?;
     Ok(page.bounds())
 }
 

@@ -37,10 +37,9 @@ pub(in crate::actions) fn add(
         for Tag { tag_key, tag_value, .. } in &request.tags {
             match tags.iter_mut().find(|existing| existing.tag_key == *tag_key) {
                 Some(existing) => existing.tag_value.clone_from(tag_value),
-                None => tags.push(TagInfo {
-                    tag_key: tag_key.clone(),
-                    tag_value: tag_value.clone(),
-                }),
+                None => {
+                    tags.push(TagInfo { tag_key: tag_key.clone(), tag_value: tag_value.clone() })
+                }
             }
         }
     })?;
