@@ -8,7 +8,6 @@ mod accounts;
 mod rate;
 mod route;
 
-use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use self::accounts::Accounts;
+use self::accounts::SharedAccounts;
 use self::rate::Rates;
 pub(crate) use self::route::MAX_BODY;
 use self::route::Route;
@@ -27,7 +26,8 @@ use crate::health::{HealthView, NoDataPlane};
 use crate::ids::IdSource;
 use crate::inventory::Inventory;
 use crate::quotas::Quotas;
-use crate::state::{Account, Changes, Context, Place, Transaction};
+pub use crate::state::Batch;
+use crate::state::{Accounts, Context, Transaction};
 use crate::wire::authorization::{self, Received};
 use crate::wire::envelope;
 use crate::wire::error::{ApiError, ErrorCode};
@@ -41,9 +41,6 @@ pub trait Storage: Send + Sync {
     /// Returns why they could not be written, for instance a full disk.
     fn commit(&self, batch: &Batch) -> Result<(), StorageError>;
 }
-
-/// The changes of one or more requests, which are stored together.
-pub type Batch = BTreeMap<Place, Changes>;
 
 /// Why records could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -68,8 +65,6 @@ pub struct Settings {
     pub rate_limit: Option<NonZeroU32>,
 }
 
-static NO_ACCOUNT: Account = Account::EMPTY;
-
 /// The cloud.
 pub struct Cloud {
     credentials: Credentials,
@@ -78,7 +73,7 @@ pub struct Cloud {
     storage: Box<dyn Storage>,
     health: Arc<dyn HealthView>,
     ids: IdSource,
-    accounts: Accounts,
+    accounts: SharedAccounts,
     rates: Rates,
 }
 
@@ -96,9 +91,9 @@ impl Cloud {
         settings: Settings,
         storage: Box<dyn Storage>,
         ids: IdSource,
-        accounts: HashMap<Place, Account>,
+        accounts: Accounts,
     ) -> Self {
-        let (health, accounts) = (Arc::new(NoDataPlane), Accounts::new(accounts));
+        let (health, accounts) = (Arc::new(NoDataPlane), SharedAccounts::new(accounts));
         let rates = Rates::new(settings.rate_limit);
         Self { credentials, inventory, settings, storage, health, ids, accounts, rates }
     }
@@ -130,11 +125,11 @@ impl Cloud {
         let region = route.region(request, &self.inventory)?;
         let parameters = route.parameters(request)?;
 
-        let place = Place { account: caller.account, region: region.to_owned() };
-        let run = |accounts: &HashMap<Place, Account>, parameters: Value| {
+        let run = |accounts: &Accounts, parameters: Value| {
             let context = Context {
                 now,
                 request_id,
+                account: &caller.account,
                 region,
                 inventory: &self.inventory,
                 quotas: &self.settings.quotas,
@@ -142,16 +137,10 @@ impl Cloud {
                 task_time: self.settings.task_time,
                 ids: &self.ids,
             };
-            let account = accounts.get(&place).unwrap_or(&NO_ACCOUNT);
-            let mut transaction = Transaction::new(account, context);
+            let mut transaction = Transaction::new(accounts, context);
             let members =
                 actions::perform(&mut transaction, &route.service.name, route.action, parameters)?;
-            let changes = transaction.into_changes();
-            let batch = match changes.is_empty() {
-                true => Batch::new(),
-                false => Batch::from([(place.clone(), changes)]),
-            };
-            Ok((batch, members))
+            Ok((transaction.into_changes(), members))
         };
         if route.only_reads() {
             let (batch, members) =

@@ -6,7 +6,7 @@ mod listener;
 mod probe;
 mod rule;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use uturn_lb::config::{Config, Served};
@@ -15,7 +15,7 @@ use uturn_model::{LoadBalancer as ServedBalancer, Text};
 
 pub use self::certificates::CertificateFile;
 use crate::inventory::Inventory;
-use crate::state::{Account, LoadBalancer, Place};
+use crate::state::{Account, Certificate, LoadBalancer, Place};
 
 /// What the data plane has to serve.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,9 +54,12 @@ pub fn plan(accounts: &HashMap<Place, Account>, ground: &Ground<'_>) -> Plan {
     places.sort_by_key(|(place, _)| *place);
     let mut plan = Plan::default();
     for (place, account) in places {
+        let shared = Place { account: place.account.clone(), region: String::new() };
+        let certificates = accounts.get(&shared).map(|shared| &shared.certificates);
+        let planner = Planner { place, certificates, ground };
         for load_balancer in account.load_balancers.values() {
             if !load_balancer.is_stopped {
-                add(&mut plan, load_balancer, &Planner { place, account, ground });
+                add(&mut plan, load_balancer, &planner);
             }
         }
     }
@@ -69,7 +72,7 @@ pub fn plan(accounts: &HashMap<Place, Account>, ground: &Ground<'_>) -> Plan {
 #[derive(Clone, Copy, Debug)]
 struct Planner<'a> {
     place: &'a Place,
-    account: &'a Account,
+    certificates: Option<&'a BTreeMap<String, Certificate>>,
     ground: &'a Ground<'a>,
 }
 

@@ -13,7 +13,6 @@ mod folder;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -25,7 +24,7 @@ use redb::{
 
 use self::folder::StateFolder;
 use crate::cloud::{Batch, Storage, StorageError};
-use crate::state::{Account, Place, Record, RecordKey, RecordKind};
+use crate::state::{Accounts, Place, Record, RecordKey, RecordKind};
 
 /// Records as JSON, by account, region, kind and id.
 const RECORDS: TableDefinition<'_, (&str, &str, &str, &str), &[u8]> =
@@ -39,9 +38,6 @@ const FORM_VERSION: u32 = 1;
 /// The number of the last transaction.
 const COMMITS: TableDefinition<'_, &str, u64> = TableDefinition::new("commits");
 const COMMITS_KEY: &str = "last";
-
-/// The accounts that were stored.
-pub type Accounts = HashMap<Place, Account>;
 
 /// Opens the database.
 type Open = Box<dyn Fn() -> Result<Database, DatabaseError> + Send + Sync>;

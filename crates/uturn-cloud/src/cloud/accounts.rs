@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Batch, Storage, StorageError};
-use crate::state::{Account, Changes, Place, RecordKey, RecordKind};
+use crate::state::{Accounts, Changes, Place, RecordKey, RecordKind};
 
 /// Requests that are stored in one transaction at most.
 const BATCH: usize = 256;
@@ -28,9 +28,9 @@ const PRUNED_EVERY: SignedDuration = SignedDuration::from_hours(1);
 
 /// The accounts in memory.
 #[derive(Debug)]
-pub(super) struct Accounts {
+pub(super) struct SharedAccounts {
     /// What is stored.
-    stored: RwLock<HashMap<Place, Account>>,
+    stored: RwLock<Accounts>,
     turn: Mutex<Turn>,
     batch_ended: Condvar,
     /// Writers that wait for their turn.
@@ -41,7 +41,7 @@ pub(super) struct Accounts {
 #[derive(Debug)]
 struct Turn {
     /// What is stored, with the open batch.
-    ahead: HashMap<Place, Account>,
+    ahead: Accounts,
     batch: Batch,
     /// How many requests have run since the batch was opened.
     requests: usize,
@@ -53,8 +53,8 @@ struct Turn {
 /// What became of a batch, once it is known.
 type Outcome = Arc<OnceLock<Result<(), String>>>;
 
-impl Accounts {
-    pub(super) fn new(stored: HashMap<Place, Account>) -> Self {
+impl SharedAccounts {
+    pub(super) fn new(stored: Accounts) -> Self {
         let turn = Turn {
             ahead: stored.clone(),
             batch: Batch::new(),
@@ -71,7 +71,7 @@ impl Accounts {
     }
 
     /// Runs against what is stored.
-    pub(super) fn read<T>(&self, run: impl FnOnce(&HashMap<Place, Account>) -> T) -> T {
+    pub(super) fn read<T>(&self, run: impl FnOnce(&Accounts) -> T) -> T {
         run(&self.stored())
     }
 
@@ -85,7 +85,7 @@ impl Accounts {
         &self,
         now: Timestamp,
         storage: &dyn Storage,
-        run: impl FnOnce(&HashMap<Place, Account>) -> Result<(Batch, T), E>,
+        run: impl FnOnce(&Accounts) -> Result<(Batch, T), E>,
     ) -> Result<T, E> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let mut turn = self.turn();
@@ -137,7 +137,7 @@ impl Accounts {
         self.batch_ended.notify_all();
     }
 
-    fn stored(&self) -> RwLockReadGuard<'_, HashMap<Place, Account>> {
+    fn stored(&self) -> RwLockReadGuard<'_, Accounts> {
         // Changes are applied as a whole; nothing that panics runs meanwhile.
         self.stored.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -178,7 +178,7 @@ impl Turn {
     }
 }
 
-fn apply(accounts: &mut HashMap<Place, Account>, place: Place, changes: Changes) {
+fn apply(accounts: &mut Accounts, place: Place, changes: Changes) {
     let account = accounts.entry(place).or_default();
     for (key, record) in changes {
         account.apply(key, record);

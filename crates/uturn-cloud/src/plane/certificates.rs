@@ -3,7 +3,7 @@
 use uturn_lb::config::CertificateFiles;
 
 use super::Planner;
-use crate::state::{Listener, ListenerCertificate};
+use crate::state::{Certificate, Listener, ListenerCertificate};
 
 /// A certificate that has to be written for the data plane.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ impl Planner<'_> {
     ) -> Vec<CertificateFiles> {
         let mut files = Vec::new();
         for id in server_ids(listener) {
-            match self.account.certificates.get(id) {
+            match self.certificate(id) {
                 Some(certificate) if certificate.key.is_some() => {
                     let folder = self.ground.certificates.join(&self.place.account);
                     files.push(CertificateFiles {
@@ -42,12 +42,14 @@ impl Planner<'_> {
         files
     }
 
+    fn certificate(&self, id: &str) -> Option<&Certificate> {
+        self.certificates?.get(id)
+    }
+
     /// The certificates that have to be written for a listener.
     pub(super) fn files_of(&self, listener: &Listener) -> Vec<CertificateFile> {
-        let known = server_ids(listener).filter(|id| {
-            let certificate = self.account.certificates.get(*id);
-            certificate.is_some_and(|certificate| certificate.key.is_some())
-        });
+        let known = server_ids(listener)
+            .filter(|id| self.certificate(id).is_some_and(|certificate| certificate.key.is_some()));
         let account = &self.place.account;
         known.map(|id| CertificateFile { account: account.clone(), id: id.clone() }).collect()
     }

@@ -11,6 +11,7 @@ use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
+use uturn_cloud::schema::{Service, services};
 use uturn_cloud::state::{Place, Record, RecordKey};
 use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
@@ -59,7 +60,7 @@ pub(crate) struct Harness {
     cloud: Cloud,
     memory: Memory,
     now: Cell<Timestamp>,
-    region: &'static str,
+    region: Cell<&'static str>,
 }
 
 impl Harness {
@@ -70,7 +71,12 @@ impl Harness {
 
     /// A cloud with the inventory [`SMALL`].
     pub(crate) fn small() -> Self {
-        Self::with(Inventory::parse(SMALL).unwrap(), "ap-test", Duration::ZERO)
+        Self::of(SMALL)
+    }
+
+    /// A cloud with this inventory of the region `ap-test`.
+    pub(crate) fn of(inventory: &str) -> Self {
+        Self::with(Inventory::parse(inventory).unwrap(), "ap-test", Duration::ZERO)
     }
 
     /// A cloud whose tasks take one second.
@@ -90,7 +96,12 @@ impl Harness {
             HashMap::new(),
         );
         let now = Cell::new(Timestamp::from_second(1_760_000_000).unwrap());
-        Self { cloud, memory, now, region }
+        Self { cloud, memory, now, region: Cell::new(region) }
+    }
+
+    /// Sends what follows to this region.
+    pub(crate) fn enter(&self, region: &'static str) {
+        self.region.set(region);
     }
 
     /// Lets time pass.
@@ -142,7 +153,8 @@ impl Harness {
     fn headers(&self, action: &str, body: &[u8]) -> Vec<(String, String)> {
         let now = self.now.get();
         let date = tc3::date(now);
-        let scope = Scope { date: &date, service: "clb" };
+        let service = service_of(action);
+        let scope = Scope { date: &date, service: &service.name };
         let signable = Signable {
             method: "POST",
             query: "",
@@ -158,8 +170,8 @@ impl Harness {
             ("Host", "clb"),
             ("Content-Type", "application/json"),
             ("X-TC-Action", action),
-            ("X-TC-Version", "2018-03-17"),
-            ("X-TC-Region", self.region),
+            ("X-TC-Version", &service.version),
+            ("X-TC-Region", self.region.get()),
             ("X-TC-Timestamp", &now.as_second().to_string()),
             ("Authorization", &authorization),
         ]
@@ -198,6 +210,12 @@ impl Harness {
     pub(crate) fn listeners(&self, lb: &str) -> Value {
         self.ok("DescribeListeners", json!({ "LoadBalancerId": lb }))["Listeners"].clone()
     }
+}
+
+/// The service of an action; no two services have actions of one name here.
+fn service_of(action: &str) -> &'static Service {
+    let mut services = services().iter().filter(|service| service.actions.contains(action));
+    services.next().unwrap_or_else(|| panic!("no service has {action}"))
 }
 
 /// The text of a member.

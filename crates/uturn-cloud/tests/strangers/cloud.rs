@@ -16,6 +16,9 @@ use uturn_cloud::wire::tc3::{self, Payload, Signable};
 
 use crate::requests::OwnersRequest;
 
+/// Where everything is.
+pub(crate) const REGION: &str = "ap-guangzhou";
+
 /// What is stored of each account, as text.
 type Texts = BTreeMap<String, BTreeMap<String, String>>;
 
@@ -69,10 +72,19 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn new() -> Self {
+        Self::over(Inventory::Open)
+    }
+
+    /// A cloud that has what this inventory states.
+    pub(crate) fn with(inventory: &str) -> Self {
+        Self::over(Inventory::parse(inventory).unwrap())
+    }
+
+    fn over(inventory: Inventory) -> Self {
         let memory = Memory::default();
         let cloud = Cloud::new(
             Credentials::parse("owner key\nother key2\n").unwrap(),
-            Inventory::Open,
+            inventory,
             Settings { task_time: Some(Duration::ZERO), ..Settings::default() },
             Box::new(memory.clone()),
             IdSource::counting(),
@@ -146,7 +158,7 @@ fn headers(signer: Signer, request: &OwnersRequest, body: &[u8]) -> Vec<(String,
         ("Content-Type", "application/json".to_owned()),
         ("X-TC-Action", request.action.to_owned()),
         ("X-TC-Version", version.unwrap().version.clone()),
-        ("X-TC-Region", "ap-guangzhou".to_owned()),
+        ("X-TC-Region", REGION.to_owned()),
         ("X-TC-Timestamp", time.as_second().to_string()),
     ];
     if signer != Signer::None {

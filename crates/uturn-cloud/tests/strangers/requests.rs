@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cloud::{Served, Signer, failed};
+use crate::cloud::{REGION, Served, Signer, failed};
 
 /// A request that the owner's account allows.
 pub(crate) struct OwnersRequest {
@@ -22,6 +22,10 @@ pub(crate) struct Made {
     spare: String,
     task: String,
     certificate: String,
+    /// One that no listener uses.
+    spare_certificate: String,
+    /// The first load balancer's name among the resources of all services.
+    resource: String,
     config: String,
     snat_address: String,
     tcp: String,
@@ -33,14 +37,18 @@ pub(crate) struct Made {
 
 impl Made {
     pub(crate) fn new(served: &Served) -> Self {
-        let send = |action, parameters| {
-            let answer = served.send(Signer::Owner, &request(action, parameters));
-            assert_eq!(failed(&answer), None, "{action}: {answer}");
+        let ok = |request: OwnersRequest| {
+            let answer = served.send(Signer::Owner, &request);
+            assert_eq!(failed(&answer), None, "{}: {answer}", request.action);
             answer
         };
+        let send = |action, parameters| ok(request(action, parameters));
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let balancer = |name: &str| {
-            let parameters = json!({ "LoadBalancerType": "OPEN", "LoadBalancerName": name });
+            let parameters = json!({
+                "LoadBalancerType": "OPEN", "LoadBalancerName": name,
+                "Tags": [{ "TagKey": "secret-key", "TagValue": "secret-value" }],
+            });
             send("CreateLoadBalancer", parameters)
         };
         let created = balancer("secret-balancer");
@@ -90,6 +98,8 @@ impl Made {
                 "ConfigContent": "client_max_body_size 1m;",
             }),
         );
+        let spare_certificate = text(&ok(neighbours_upload("secret-spare"))["CertificateId"]);
+        let user = text(&ok(neighbour("cam", "GetUserAppId", json!({})))["OwnerUin"]);
         let described =
             send("DescribeLoadBalancers", json!({ "LoadBalancerIds": [load_balancer] }));
         let listeners = send("DescribeListeners", json!({ "LoadBalancerId": load_balancer }));
@@ -97,6 +107,8 @@ impl Made {
         let with_certificate = listeners.iter().find(|found| found["ListenerId"] == *https);
         Self {
             task: text(&created["RequestId"]),
+            spare_certificate,
+            resource: format!("qcs::clb:{REGION}:uin/{user}:clb/{load_balancer}"),
             certificate: text(&with_certificate.unwrap()["Certificate"]["CertId"]),
             config: text(&config["ConfigId"]),
             snat_address: text(&described["LoadBalancerSet"][0]["SnatIps"][0]["Ip"]),
@@ -136,8 +148,24 @@ fn upload() -> Value {
     })
 }
 
-fn request(action: &'static str, parameters: Value) -> OwnersRequest {
-    OwnersRequest { service: "clb", action, parameters, sees: None, may_succeed_elsewhere: false }
+/// A request of the service `clb`.
+pub(crate) fn request(action: &'static str, parameters: Value) -> OwnersRequest {
+    neighbour("clb", action, parameters)
+}
+
+/// A request of any service.
+fn neighbour(service: &'static str, action: &'static str, parameters: Value) -> OwnersRequest {
+    OwnersRequest { service, action, parameters, sees: None, may_succeed_elsewhere: false }
+}
+
+/// The upload of a certificate whose content and name are this text.
+fn neighbours_upload(content: &str) -> OwnersRequest {
+    let pem = |label: &str| format!("-----BEGIN {label}-----\n{content}\n-----END {label}-----\n");
+    let parameters = json!({
+        "CertificatePublicKey": pem("CERTIFICATE"), "CertificatePrivateKey": pem("PRIVATE KEY"),
+        "Alias": content,
+    });
+    neighbour("ssl", "UploadCertificate", parameters)
 }
 
 impl OwnersRequest {
@@ -158,6 +186,7 @@ pub(crate) fn owners_requests(made: &Made) -> Vec<OwnersRequest> {
     requests.extend(writes_of_listeners(made));
     requests.extend(writes_of_targets(made));
     requests.extend(reads(made));
+    requests.extend(of_neighbours(made));
     requests
 }
 
@@ -292,5 +321,29 @@ fn reads(made: &Made) -> Vec<OwnersRequest> {
         of_balancer("DescribeTargets").sees("10.0.0.9"),
         request("DescribeTargetHealth", balancers).may_succeed_elsewhere(),
         request("DescribeTaskStatus", json!({ "TaskId": made.task })),
+    ]
+}
+
+fn of_neighbours(made: &Made) -> Vec<OwnersRequest> {
+    let of_all = |service, action| neighbour(service, action, json!({})).may_succeed_elsewhere();
+    let spare = json!({ "CertificateId": made.spare_certificate });
+    let tags = json!([{ "TagKey": "secret-new", "TagValue": "a" }]);
+    let tagged = json!({ "ResourceList": [made.resource], "Tags": tags });
+    let untagged = json!({ "ResourceList": [made.resource], "TagKeys": ["secret-key"] });
+    vec![
+        of_all("cam", "GetUserAppId"),
+        of_all("cvm", "DescribeInstances"),
+        neighbours_upload("other").may_succeed_elsewhere(),
+        neighbour("ssl", "DeleteCertificate", spare.clone()),
+        neighbour("ssl", "DescribeCertificateDetail", spare).sees("secret-spare"),
+        of_all("ssl", "DescribeCertificates").sees("secret-certificate"),
+        of_all("tag", "GetResources").sees("secret-value"),
+        // What cannot be tagged is named in the answer.
+        neighbour("tag", "TagResources", tagged).may_succeed_elsewhere(),
+        neighbour("tag", "UnTagResources", untagged).may_succeed_elsewhere(),
+        of_all("vpc", "DescribeAddresses"),
+        of_all("vpc", "DescribeSecurityGroups"),
+        of_all("vpc", "DescribeSubnets"),
+        of_all("vpc", "DescribeVpcs"),
     ]
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use super::*;
-use crate::state::{Record, Task, TaskStatus};
+use crate::state::{Account, Record, Task, TaskStatus};
 use crate::wire::error::{ApiError, ErrorCode};
 
 /// Storage that waits, at every commit, until a test lets it go on.
@@ -54,7 +54,7 @@ fn at(seconds: i64) -> Timestamp {
 
 /// Adds a task to an account; the answer is how many it had before.
 fn add(
-    accounts: &HashMap<Place, Account>,
+    accounts: &Accounts,
     account: &str,
     id: &str,
     task: Task,
@@ -67,7 +67,7 @@ fn add(
 }
 
 /// The ids of the tasks of an account that are stored.
-fn ids(accounts: &Accounts, account: &str) -> Vec<String> {
+fn ids(accounts: &SharedAccounts, account: &str) -> Vec<String> {
     accounts.read(|accounts| {
         let account = accounts.get(&place(account));
         account.map_or(Vec::new(), |account| account.tasks.keys().cloned().collect())
@@ -85,7 +85,7 @@ fn done(seconds: i64) -> Task {
 #[test]
 fn requests_that_wait_are_stored_in_one_transaction() {
     const WRITERS: usize = 30;
-    let accounts = Accounts::new(HashMap::new());
+    let accounts = SharedAccounts::new(Accounts::new());
     let (storage, began, let_go) = slow();
     let write = |account: &str, id: &str| {
         accounts.change(at(0), &storage, |accounts| add(accounts, account, id, done(0)))
@@ -135,7 +135,7 @@ fn requests_that_wait_are_stored_in_one_transaction() {
 
 #[test]
 fn what_could_not_be_stored_is_in_no_account() {
-    let accounts = Accounts::new(HashMap::new());
+    let accounts = SharedAccounts::new(Accounts::new());
     let storage = Counting::default();
     let write =
         |id: &str| accounts.change(at(0), &storage, |accounts| add(accounts, "one", id, done(0)));
@@ -151,7 +151,7 @@ fn what_could_not_be_stored_is_in_no_account() {
 
 #[test]
 fn a_batch_that_could_not_be_stored_fails_all_of_its_requests() {
-    let accounts = Accounts::new(HashMap::new());
+    let accounts = SharedAccounts::new(Accounts::new());
     let (storage, began, let_go) = slow();
     let write =
         |id: &str| accounts.change(at(0), &storage, |accounts| add(accounts, "one", id, done(0)));
@@ -173,7 +173,7 @@ fn a_batch_that_could_not_be_stored_fails_all_of_its_requests() {
 /// A repeated `ClientToken` changes nothing, and its answer must not outlive what it names.
 #[test]
 fn an_answer_that_rests_on_changes_of_others_waits_for_them() {
-    let accounts = Accounts::new(HashMap::new());
+    let accounts = SharedAccounts::new(Accounts::new());
     let (storage, began, let_go) = slow();
     let write =
         |id: &str| accounts.change(at(0), &storage, |accounts| add(accounts, "one", id, done(0)));
@@ -205,7 +205,7 @@ fn an_answer_that_rests_on_changes_of_others_waits_for_them() {
 
 #[test]
 fn a_request_without_changes_stores_nothing() {
-    let accounts = Accounts::new(HashMap::new());
+    let accounts = SharedAccounts::new(Accounts::new());
     let storage = Counting::default();
     let result = accounts.change(at(0), &storage, |_| Ok::<_, ApiError>((Batch::new(), ())));
     result.unwrap();
@@ -220,10 +220,10 @@ fn old_tasks_are_removed_unless_they_run() {
     account.tasks.insert("serving".to_owned(), task(at(0), TaskStatus::Serving));
     account.tasks.insert("slow".to_owned(), task(at(0), TaskStatus::DoneAt(at(2 * week))));
     account.tasks.insert("recent".to_owned(), done(2));
-    let accounts = Accounts::new(HashMap::from([(place("one"), account)]));
+    let accounts = SharedAccounts::new(Accounts::from([(place("one"), account)]));
     let storage = Counting::default();
     let write = |id: &str, now: i64| {
-        let write = |accounts: &HashMap<Place, Account>| add(accounts, "one", id, done(now));
+        let write = |accounts: &Accounts| add(accounts, "one", id, done(now));
         accounts.change(at(now), &storage, write).unwrap();
         ids(&accounts, "one")
     };
@@ -233,7 +233,7 @@ fn old_tasks_are_removed_unless_they_run() {
 }
 
 /// Waits until this many writers wait for their turn.
-fn wait_for(accounts: &Accounts, writers: usize) {
+fn wait_for(accounts: &SharedAccounts, writers: usize) {
     while accounts.waiting.load(Ordering::SeqCst) < writers {
         thread::yield_now();
     }
