@@ -1,6 +1,7 @@
 //! The options of `uturn cloud`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -29,6 +30,9 @@ pub(crate) struct CloudServe {
     /// How many milliseconds a task takes, during which its load balancer is busy
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) task_time: u64,
+    /// How many requests a second an account may send of each action; without it, any number
+    #[arg(long, value_name = "N")]
+    pub(crate) rate_limit: Option<NonZeroU32>,
     /// Stop when standard input is closed
     #[arg(long)]
     pub(crate) until_stdin_closes: bool,

@@ -30,8 +30,11 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
     };
     let (store, accounts) =
         Store::open(&args.state).map_err(|error| Failure::not_here(error.to_string()))?;
-    let settings =
-        Settings { task_time: Some(Duration::from_millis(args.task_time)), ..Settings::default() };
+    let settings = Settings {
+        task_time: Some(Duration::from_millis(args.task_time)),
+        rate_limit: args.rate_limit,
+        ..Settings::default()
+    };
     let ids = IdSource::random();
     let cloud = Cloud::new(credentials, inventory, settings, Box::new(store), ids, accounts);
 

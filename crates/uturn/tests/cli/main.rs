@@ -5,6 +5,8 @@
 mod bad_input;
 mod check;
 mod ci;
+#[cfg(unix)]
+mod cloud_crash;
 mod clouds;
 mod commands;
 mod common;
