@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Number, Value};
 
-use super::error::{ApiError, ErrorCode};
-use crate::schema::{MemberKind, Service};
+use super::{MemberKind, Service};
+use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most parts of a parameter's name. No published name has half as many.
 const MAX_DEPTH: usize = 32;
