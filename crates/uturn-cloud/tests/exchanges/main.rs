@@ -7,8 +7,7 @@
 mod form;
 
 use serde_json::Value;
-use uturn_cloud::schema::{MemberKind, Service, services};
-use uturn_cloud::wire::query;
+use uturn_cloud::schema::{MemberKind, Service, query, services};
 
 use form::Form;
 

@@ -94,7 +94,7 @@ fn each_faulty_request_has_its_code() {
     }
     let description = "InvalidParameterValue.ResourceDescriptionError";
     for (name, code) in [
-        (lb.clone(), description),
+        (lb, description),
         (name.replace("clb:", "cvm:"), "InvalidParameterValue.ServiceTypeInvalid"),
         (name.replace("ap-guangzhou", "nowhere"), "InvalidParameterValue.RegionInvalid"),
         (name.replace("uin/1", "uin/2"), "InvalidParameterValue.UinInvalid"),

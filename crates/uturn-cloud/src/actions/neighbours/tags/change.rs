@@ -38,7 +38,8 @@ pub(in crate::actions) fn add(
             match tags.iter_mut().find(|existing| existing.tag_key == *tag_key) {
                 Some(existing) => existing.tag_value.clone_from(tag_value),
                 None => {
-                    tags.push(TagInfo { tag_key: tag_key.clone(), tag_value: tag_value.clone() })
+                    let (tag_key, tag_value) = (tag_key.clone(), tag_value.clone());
+                    tags.push(TagInfo { tag_key, tag_value });
                 }
             }
         }
