@@ -5,6 +5,7 @@
 //! without a valid signature learns nothing else.
 
 mod route;
+mod work;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,9 +14,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 
 pub(crate) use self::route::MAX_BODY;
 use self::route::Route;
+pub use self::work::{FinishedTask, ServingTask, Work};
 use crate::actions;
 use crate::credentials::Credentials;
 use crate::health::{HealthView, NoDataPlane};
@@ -60,6 +63,8 @@ pub struct Cloud {
     health: Arc<dyn HealthView>,
     ids: IdSource,
     accounts: Mutex<HashMap<Place, Account>>,
+    /// How many changes there were; it changes while `accounts` is locked.
+    changes: watch::Sender<u64>,
 }
 
 impl fmt::Debug for Cloud {
@@ -79,7 +84,14 @@ impl Cloud {
         accounts: HashMap<Place, Account>,
     ) -> Self {
         let (health, accounts) = (Arc::new(NoDataPlane), Mutex::new(accounts));
-        Self { credentials, inventory, settings, storage, health, ids, accounts }
+        let changes = watch::Sender::new(1);
+        Self { credentials, inventory, settings, storage, health, ids, accounts, changes }
+    }
+
+    /// The same, which asks this view how targets are.
+    #[must_use]
+    pub fn with_health(self, health: Arc<dyn HealthView>) -> Self {
+        Self { health, ..self }
     }
 
     /// The id of a request that is refused before it is answered.
@@ -133,6 +145,7 @@ impl Cloud {
             for (key, record) in changes {
                 account.apply(key, record);
             }
+            self.changes.send_modify(|count| *count += 1);
         }
         Ok(members)
     }

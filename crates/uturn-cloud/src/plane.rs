@@ -6,8 +6,8 @@ mod listener;
 mod probe;
 mod rule;
 
-use std::collections::HashMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 
 use uturn_lb::config::{Config, Served};
 use uturn_model::lb::Scope;
@@ -20,16 +20,19 @@ use crate::state::{Account, LoadBalancer, Place};
 /// What the data plane has to serve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The load balancers.
+    /// The load balancers, the oldest first. A rule's Service has the id of its listener, and its
+    /// owner has the id of the rule, or on layer 4 of the listener.
     pub config: Config,
     /// The certificates that the configuration names.
     pub certificates: Vec<CertificateFile>,
     /// What cannot be served, and why.
     pub left_out: Vec<LeftOut>,
+    /// Load balancers with a listener where an older one has its own, and what to say of it.
+    pub conflicts: BTreeMap<String, String>,
 }
 
 /// Something that the data plane does not serve, or not as it was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeftOut {
     /// The id of the load balancer.
     pub load_balancer: String,
@@ -39,26 +42,18 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// What a plan is made from, beside the accounts.
-#[derive(Clone, Debug)]
-pub struct Ground<'a> {
-    /// Says where instances are.
-    pub inventory: &'a Inventory,
-    /// The folder that certificates are written to.
-    pub certificates: PathBuf,
-}
-
 /// What the data plane has to serve for these accounts.
-pub fn plan(accounts: &HashMap<Place, Account>, ground: &Ground<'_>) -> Plan {
-    let mut places: Vec<(&Place, &Account)> = accounts.iter().collect();
-    places.sort_by_key(|(place, _)| *place);
+pub fn plan(accounts: &HashMap<Place, Account>, inventory: &Inventory) -> Plan {
+    let mut all: Vec<(Planner<'_>, &LoadBalancer)> = Vec::new();
+    for (place, account) in accounts {
+        let running = account.load_balancers.values().filter(|balancer| !balancer.is_stopped);
+        all.extend(running.map(|balancer| (Planner { place, account, inventory }, balancer)));
+    }
+    all.sort_by_key(|(planner, balancer)| (balancer.created, planner.place, &balancer.id));
     let mut plan = Plan::default();
-    for (place, account) in places {
-        for load_balancer in account.load_balancers.values() {
-            if !load_balancer.is_stopped {
-                add(&mut plan, load_balancer, &Planner { place, account, ground });
-            }
-        }
+    let mut taken = HashMap::new();
+    for (planner, load_balancer) in all {
+        add(&mut plan, &mut taken, load_balancer, &planner);
     }
     plan.certificates.sort();
     plan.certificates.dedup();
@@ -70,10 +65,18 @@ pub fn plan(accounts: &HashMap<Place, Account>, ground: &Ground<'_>) -> Plan {
 struct Planner<'a> {
     place: &'a Place,
     account: &'a Account,
-    ground: &'a Ground<'a>,
+    inventory: &'a Inventory,
 }
 
-fn add(plan: &mut Plan, load_balancer: &LoadBalancer, planner: &Planner<'_>) {
+/// Addresses that listeners have, over UDP or not, and the load balancers they belong to.
+type Taken<'a> = HashMap<(SocketAddr, bool), &'a str>;
+
+fn add<'a>(
+    plan: &mut Plan,
+    taken: &mut Taken<'a>,
+    load_balancer: &'a LoadBalancer,
+    planner: &Planner<'_>,
+) {
     for address in &load_balancer.addresses {
         let mut served = Served {
             load_balancer: ServedBalancer {
@@ -94,10 +97,20 @@ fn add(plan: &mut Plan, load_balancer: &LoadBalancer, planner: &Planner<'_>) {
             let mut notes = Vec::new();
             let ports = listener.port..=listener.end_port.unwrap_or(listener.port);
             for port in ports {
+                let address = SocketAddr::new(*address, port);
+                let owner = *taken
+                    .entry((address, listener.protocol.is_over_udp()))
+                    .or_insert(&load_balancer.id);
+                if owner != load_balancer.id {
+                    let message = format!("{address} is another load balancer's already");
+                    notes.push(message.clone());
+                    plan.conflicts.insert(load_balancer.id.clone(), message);
+                    continue;
+                }
                 if let Some((model, settings)) =
-                    planner.listener(load_balancer, listener, port, *address, &mut notes)
+                    planner.listener(load_balancer, listener, address, &mut notes)
                 {
-                    plan.certificates.extend(planner.files_of(listener));
+                    plan.certificates.extend(planner.certificates(listener, &mut notes));
                     served.load_balancer.listeners.push(model);
                     served.listeners.push(settings);
                 }
@@ -110,6 +123,8 @@ fn add(plan: &mut Plan, load_balancer: &LoadBalancer, planner: &Planner<'_>) {
                 reason,
             }));
         }
-        plan.config.load_balancers.push(served);
+        if !served.listeners.is_empty() {
+            plan.config.load_balancers.push(served);
+        }
     }
 }

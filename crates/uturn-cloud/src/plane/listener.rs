@@ -1,6 +1,6 @@
 //! Listeners: how each behaves.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use uturn_lb::cloud::tke::profile;
@@ -8,7 +8,7 @@ use uturn_lb::config::{ListenerSettings, ProxyVersion};
 use uturn_model::lb::{self, ListenerProtocol, Profile};
 use uturn_model::{Port, Text};
 
-use super::{Planner, probe};
+use super::{Planner, certificates, probe};
 use crate::state::{HealthCheck, Listener, LoadBalancer, Protocol, Scheduler};
 
 impl Planner<'_> {
@@ -17,8 +17,7 @@ impl Planner<'_> {
         &self,
         load_balancer: &LoadBalancer,
         listener: &Listener,
-        port: u16,
-        vip: IpAddr,
+        address: SocketAddr,
         notes: &mut Vec<String>,
     ) -> Option<(lb::Listener, ListenerSettings)> {
         let protocol = match listener.protocol {
@@ -36,7 +35,7 @@ impl Planner<'_> {
             true => listener
                 .rules
                 .iter()
-                .flat_map(|rule| self.rules(load_balancer, listener, rule, vip, notes))
+                .flat_map(|rule| self.rules(load_balancer, listener, rule, address.ip(), notes))
                 .unzip(),
             false => {
                 let (rule, settings) = self.layer_4_rule(listener, notes);
@@ -45,7 +44,7 @@ impl Planner<'_> {
         };
         let mut settings = ListenerSettings::of(protocol);
         settings.rules = of_rules;
-        settings.certificates = self.certificates(listener, notes);
+        settings.certificates = certificates::named(&self.certificates(listener, notes));
         settings.http2 = listener.rules.iter().any(|rule| rule.http2);
         settings.default_host = default_host(listener);
         settings.proxy_to = listener.proxy_protocol.then_some(ProxyVersion::V2);
@@ -59,7 +58,7 @@ impl Planner<'_> {
             settings.keepalive.connections = 0;
         }
         let profile = profile_of(listener, protocol, notes);
-        Some((lb::Listener { port: Port::new(port)?, protocol, profile, rules }, settings))
+        Some((lb::Listener { port: Port::new(address.port())?, protocol, profile, rules }, settings))
     }
 }
 

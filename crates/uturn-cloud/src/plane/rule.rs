@@ -74,7 +74,7 @@ impl Planner<'_> {
                 host: Some(host),
                 path: Some(path.clone()),
                 service: service(&listener.id),
-                owner: owner(&listener.id),
+                owner: owner(&rule.id),
                 targets: match redirect {
                     Some(_) => Vec::new(),
                     None => self.targets(&rule.targets, notes),
@@ -112,7 +112,7 @@ impl Planner<'_> {
     fn targets(&self, targets: &[Target], notes: &mut Vec<String>) -> Vec<lb::Target> {
         let mut served = Vec::new();
         for target in targets {
-            let Some(address) = address(target, self.ground.inventory, &self.place.region) else {
+            let Some(address) = address(target, self.inventory, &self.place.region) else {
                 if let TargetHolder::Instance(id) = &target.holder {
                     notes.push(format!("the instance {id} is not in the inventory"));
                 }
@@ -170,6 +170,6 @@ fn service(listener: &str) -> NamespacedName {
     NamespacedName { namespace: "default".parse().expect("it is a name"), name }
 }
 
-fn owner(listener: &str) -> ObjectRef {
-    ObjectRef::global(ObjectKind::LoadBalancer, listener)
+fn owner(id: &str) -> ObjectRef {
+    ObjectRef::global(ObjectKind::LoadBalancer, id)
 }

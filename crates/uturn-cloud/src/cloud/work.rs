@@ -1,0 +1,115 @@
+//! What the cloud and its data plane tell each other: what has to be served, and which tasks are
+//! done.
+
+use tokio::sync::watch;
+
+use super::{Cloud, StorageError};
+use crate::plane::{self, Plan};
+use crate::state::{Changes, Place, Record, RecordKey, RecordKind, Task, TaskStatus};
+
+/// What has to be served.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// The number of the latest change that it has.
+    pub change: u64,
+    /// What to serve.
+    pub plan: Plan,
+    /// The tasks that are done when it is served.
+    pub tasks: Vec<ServingTask>,
+}
+
+/// A task that is done when its change is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServingTask {
+    /// Where it belongs.
+    pub place: Place,
+    /// The id of its request.
+    pub id: String,
+    /// The load balancers that it changes.
+    pub load_balancers: Vec<String>,
+}
+
+/// A task that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FinishedTask {
+    /// Where it belongs.
+    pub place: Place,
+    /// The id of its request.
+    pub id: String,
+    /// Why it failed; `None` if it is done.
+    pub failure: Option<String>,
+}
+
+impl Cloud {
+    /// Sees the number of the latest change.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// What has to be served now.
+    pub fn work(&self) -> Work {
+        let accounts = self.accounts();
+        let plan = plane::plan(&accounts, &self.inventory);
+        let mut tasks = Vec::new();
+        for (place, account) in &*accounts {
+            let serving = account.tasks.iter().filter(|(_, task)| is_serving(task));
+            tasks.extend(serving.map(|(id, task)| ServingTask {
+                place: place.clone(),
+                id: id.clone(),
+                load_balancers: task.load_balancers.clone(),
+            }));
+        }
+        Work { change: *self.changes.borrow(), plan, tasks }
+    }
+
+    /// Ends tasks. Those that have ended already stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// Returns why that could not be stored; then some of them are still running.
+    pub fn finish(&self, finished: Vec<FinishedTask>) -> Result<(), StorageError> {
+        let mut accounts = self.accounts();
+        let mut places: Vec<Place> = finished.iter().map(|task| task.place.clone()).collect();
+        places.sort();
+        places.dedup();
+        for place in places {
+            let Some(account) = accounts.get_mut(&place) else { continue };
+            let mut changes = Changes::new();
+            for finished in finished.iter().filter(|task| task.place == place) {
+                let Some(task) = account.tasks.get(&finished.id).filter(|task| is_serving(task))
+                else {
+                    continue;
+                };
+                let status = match &finished.failure {
+                    None => TaskStatus::Done,
+                    Some(reason) => TaskStatus::Failed(reason.clone()),
+                };
+                let key = RecordKey { kind: RecordKind::Task, id: finished.id.clone() };
+                changes.insert(key, Some(Record::Task(Task { status, ..task.clone() })));
+            }
+            if changes.is_empty() {
+                continue;
+            }
+            self.storage.commit(&place, &changes)?;
+            for (key, record) in changes {
+                account.apply(key, record);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the tasks that wait for a data plane, where there is none any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::finish`].
+    pub fn finish_serving(&self) -> Result<(), StorageError> {
+        let done =
+            |task: ServingTask| FinishedTask { place: task.place, id: task.id, failure: None };
+        self.finish(self.work().tasks.into_iter().map(done).collect())
+    }
+}
+
+fn is_serving(task: &Task) -> bool {
+    task.status == TaskStatus::Serving
+}
