@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
@@ -52,6 +53,9 @@ pub struct Settings {
     pub task_time: Option<Duration>,
     /// How much an account may have.
     pub quotas: Quotas,
+    /// The range whose first address replaces clients' addresses in the data plane; `None` for
+    /// the cloud's own.
+    pub snat_range: Option<IpNet>,
 }
 
 /// The cloud.

@@ -12,6 +12,7 @@ mod machine;
 mod notice;
 mod progress;
 mod shared;
+mod status;
 mod view;
 
 use std::io;
@@ -27,6 +28,7 @@ pub use self::address::{InvalidPlane, PlaneAddress, PlaneToken};
 use self::machine::Machine;
 pub use self::notice::Notice;
 use self::shared::Shared;
+pub use self::status::{DriveStatus, DriveView, MachineStatus};
 pub use self::view::PlaneHealth;
 use crate::cloud::Cloud;
 
@@ -69,6 +71,7 @@ pub type Observer = Arc<dyn Fn(&Notice) + Send + Sync>;
 /// Drives machines until it is dropped.
 #[derive(Debug)]
 pub struct Driver {
+    shared: Arc<Shared>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -87,7 +90,8 @@ impl Driver {
         pace: Pace,
         observer: Observer,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared::new(cloud, planes.len(), health, observer));
+        let addresses = planes.iter().map(|plane| plane.address.to_string()).collect();
+        let shared = Arc::new(Shared::new(cloud, addresses, health, observer));
         let machines = planes
             .into_iter()
             .enumerate()
@@ -106,7 +110,12 @@ impl Driver {
                 let _ = stopped.wait_for(|stopped| *stopped).await;
             });
         })?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok(Self { shared, stop, thread: Some(thread) })
+    }
+
+    /// Shows what the machines have taken.
+    pub fn view(&self) -> DriveView {
+        DriveView(Arc::clone(&self.shared))
     }
 }
 

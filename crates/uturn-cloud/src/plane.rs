@@ -2,6 +2,7 @@
 //! all accounts work.
 
 mod certificates;
+mod custom_config;
 mod listener;
 mod probe;
 mod rule;
@@ -9,9 +10,10 @@ mod rule;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
+use serde::Serialize;
 use uturn_lb::config::{Config, Served};
 use uturn_model::lb::Scope;
-use uturn_model::{LoadBalancer as ServedBalancer, Text};
+use uturn_model::{IpNet, LoadBalancer as ServedBalancer, Text};
 
 pub use self::certificates::CertificateFile;
 use crate::inventory::Inventory;
@@ -32,22 +34,31 @@ pub struct Plan {
 }
 
 /// Something that the data plane does not serve, or not as it was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct LeftOut {
     /// The id of the load balancer.
     pub load_balancer: String,
-    /// The id of the listener.
-    pub listener: String,
+    /// The id of the listener; `None` for the load balancer as a whole.
+    pub listener: Option<String>,
     /// Why.
     pub reason: String,
 }
 
+/// What a plan is made with, beside the accounts.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    /// Says where instances are.
+    pub inventory: &'a Inventory,
+    /// The range whose first address replaces clients' addresses; `None` for the cloud's own.
+    pub snat_range: Option<IpNet>,
+}
+
 /// What the data plane has to serve for these accounts.
-pub fn plan(accounts: &HashMap<Place, Account>, inventory: &Inventory) -> Plan {
+pub fn plan(accounts: &HashMap<Place, Account>, ground: Ground<'_>) -> Plan {
     let mut all: Vec<(Planner<'_>, &LoadBalancer)> = Vec::new();
     for (place, account) in accounts {
         let running = account.load_balancers.values().filter(|balancer| !balancer.is_stopped);
-        all.extend(running.map(|balancer| (Planner { place, account, inventory }, balancer)));
+        all.extend(running.map(|balancer| (Planner { place, account, ground }, balancer)));
     }
     all.sort_by_key(|(planner, balancer)| (balancer.created, planner.place, &balancer.id));
     let mut plan = Plan::default();
@@ -65,7 +76,7 @@ pub fn plan(accounts: &HashMap<Place, Account>, inventory: &Inventory) -> Plan {
 struct Planner<'a> {
     place: &'a Place,
     account: &'a Account,
-    inventory: &'a Inventory,
+    ground: Ground<'a>,
 }
 
 /// Addresses that listeners have, over UDP or not, and the load balancers they belong to.
@@ -77,6 +88,12 @@ fn add<'a>(
     load_balancer: &'a LoadBalancer,
     planner: &Planner<'_>,
 ) {
+    let reasons = ignored(load_balancer).into_iter();
+    plan.left_out.extend(reasons.map(|reason| LeftOut {
+        load_balancer: load_balancer.id.clone(),
+        listener: None,
+        reason: reason.to_owned(),
+    }));
     for address in &load_balancer.addresses {
         let mut served = Served {
             load_balancer: ServedBalancer {
@@ -119,7 +136,7 @@ fn add<'a>(
             notes.dedup();
             plan.left_out.extend(notes.into_iter().map(|reason| LeftOut {
                 load_balancer: load_balancer.id.clone(),
-                listener: listener.id.clone(),
+                listener: Some(listener.id.clone()),
                 reason,
             }));
         }
@@ -127,4 +144,19 @@ fn add<'a>(
             plan.config.load_balancers.push(served);
         }
     }
+}
+
+/// What of a load balancer as a whole the data plane does not do.
+fn ignored(load_balancer: &LoadBalancer) -> Vec<&'static str> {
+    let mut reasons = Vec::new();
+    if !load_balancer.security_groups.is_empty() {
+        reasons.push("its security groups are not applied: only their ids are known");
+    }
+    if load_balancer.addresses.is_empty() {
+        reasons.push("it has no address");
+    }
+    if !load_balancer.snat_addresses.is_empty() {
+        reasons.push("its SNAT addresses are not used");
+    }
+    reasons
 }

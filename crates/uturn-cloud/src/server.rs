@@ -1,6 +1,7 @@
 //! The API over HTTP: accepts connections, reads requests within limits, and hands them to the
 //! [`Cloud`].
 
+mod admin;
 mod request;
 mod signals;
 
@@ -10,6 +11,10 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,6 +24,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+pub use self::admin::AdminPages;
 use self::request::Limits;
 use crate::cloud::Cloud;
 
@@ -38,7 +44,23 @@ const DRAIN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Server {
     socket: StdListener,
-    cloud: Arc<Cloud>,
+    handler: Handler,
+}
+
+/// Answers requests.
+#[derive(Clone, Debug)]
+enum Handler {
+    Api(Arc<Cloud>, Limits),
+    Admin(Arc<AdminPages>),
+}
+
+impl Handler {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        match self {
+            Self::Api(cloud, limits) => request::answer(request, Arc::clone(cloud), limits).await,
+            Self::Admin(pages) => pages.answer(&request),
+        }
+    }
 }
 
 /// Stops a server from another thread.
@@ -70,9 +92,22 @@ impl Server {
     ///
     /// Returns why the address cannot be listened on.
     pub fn bind(address: SocketAddr, cloud: Arc<Cloud>) -> io::Result<Self> {
+        Self::listen(address, Handler::Api(cloud, Limits::new()))
+    }
+
+    /// Listens on an address, for those who run the cloud.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::bind`].
+    pub fn bind_admin(address: SocketAddr, pages: AdminPages) -> io::Result<Self> {
+        Self::listen(address, Handler::Admin(Arc::new(pages)))
+    }
+
+    fn listen(address: SocketAddr, handler: Handler) -> io::Result<Self> {
         let socket = StdListener::bind(address)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, cloud })
+        Ok(Self { socket, handler })
     }
 
     /// The address it listens on.
@@ -93,7 +128,7 @@ impl Server {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let _guard = runtime.enter();
         let socket = TcpListener::from_std(self.socket)?;
-        runtime.block_on(accept(socket, self.cloud, stop))
+        runtime.block_on(accept(socket, self.handler, stop))
     }
 
     /// Serves until it is stopped, or the process is asked to end: SIGTERM or an interrupt.
@@ -110,13 +145,12 @@ impl Server {
             signalled.await;
             stop_then.stop();
         });
-        runtime.block_on(accept(socket, self.cloud, stop))
+        runtime.block_on(accept(socket, self.handler, stop))
     }
 }
 
-async fn accept(socket: TcpListener, cloud: Arc<Cloud>, stop: &Stop) -> io::Result<()> {
+async fn accept(socket: TcpListener, handler: Handler, stop: &Stop) -> io::Result<()> {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let limits = Limits::new();
     let mut connections = JoinSet::new();
     let mut stopping = stop.0.subscribe();
     loop {
@@ -132,9 +166,9 @@ async fn accept(socket: TcpListener, cloud: Arc<Cloud>, stop: &Stop) -> io::Resu
             sleep(EXHAUSTED).await;
             continue;
         };
-        let (cloud, limits, stopping) = (Arc::clone(&cloud), limits.clone(), stopping.clone());
+        let (handler, stopping) = (handler.clone(), stopping.clone());
         connections.spawn(async move {
-            serve(stream, cloud, limits, stopping).await;
+            serve(stream, handler, stopping).await;
             drop(place);
         });
     }
@@ -144,15 +178,9 @@ async fn accept(socket: TcpListener, cloud: Arc<Cloud>, stop: &Stop) -> io::Resu
     Ok(())
 }
 
-async fn serve(
-    stream: TcpStream,
-    cloud: Arc<Cloud>,
-    limits: Limits,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let service = service_fn(move |request| {
-        let (cloud, limits) = (Arc::clone(&cloud), limits.clone());
-        async move { Ok::<_, Infallible>(request::answer(request, cloud, &limits).await) }
+async fn serve(stream: TcpStream, handler: Handler, mut stopping: watch::Receiver<bool>) {
+    let service = service_fn(|request| async {
+        Ok::<_, Infallible>(handler.answer(request).await)
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);

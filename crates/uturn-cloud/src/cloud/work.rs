@@ -4,7 +4,7 @@
 use tokio::sync::watch;
 
 use super::{Cloud, StorageError};
-use crate::plane::{self, Plan};
+use crate::plane::{self, Ground, Plan};
 use crate::state::{Changes, Place, Record, RecordKey, RecordKind, Task, TaskStatus};
 
 /// What has to be served.
@@ -46,10 +46,17 @@ impl Cloud {
         self.changes.subscribe()
     }
 
+    /// The number of the latest change.
+    pub fn change(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
     /// What has to be served now.
     pub fn work(&self) -> Work {
         let accounts = self.accounts();
-        let plan = plane::plan(&accounts, &self.inventory);
+        let ground =
+            Ground { inventory: &self.inventory, snat_range: self.settings.snat_range };
+        let plan = plane::plan(&accounts, ground);
         let mut tasks = Vec::new();
         for (place, account) in &*accounts {
             let serving = account.tasks.iter().filter(|(_, task)| is_serving(task));
@@ -59,7 +66,7 @@ impl Cloud {
                 load_balancers: task.load_balancers.clone(),
             }));
         }
-        Work { change: *self.changes.borrow(), plan, tasks }
+        Work { change: self.change(), plan, tasks }
     }
 
     /// Ends tasks. Those that have ended already stay as they are.

@@ -1,6 +1,7 @@
 //! Load balancers as documents for one machine.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,8 +38,9 @@ impl Balancer {
     }
 }
 
-/// The load balancers of a plan for a machine that keeps certificates in this folder.
-pub(super) fn balancers(plan: &Plan, folder: &Path) -> Balancers {
+/// The load balancers of a plan for a machine that keeps certificates in this folder. Those that
+/// are as they were are taken from `known`.
+pub(super) fn balancers(plan: &Plan, folder: &Path, known: Option<&Balancers>) -> Balancers {
     let mut by_id: BTreeMap<String, Vec<Served>> = BTreeMap::new();
     for served in &plan.config.load_balancers {
         let mut served = served.clone();
@@ -48,7 +50,15 @@ pub(super) fn balancers(plan: &Plan, folder: &Path) -> Balancers {
         }
         by_id.entry(served.load_balancer.name.to_string()).or_default().push(served);
     }
-    by_id.into_iter().map(|(id, served)| (id, Arc::new(Balancer::new(served)))).collect()
+    let balancer = |(id, served): (String, Vec<Served>)| {
+        let known = known.and_then(|known| known.get(&id));
+        let balancer = match known.filter(|known| known.served == served) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(Balancer::new(served)),
+        };
+        (id, balancer)
+    };
+    by_id.into_iter().map(balancer).collect()
 }
 
 /// Whether a load balancer of a plan shows certificates to its clients.
@@ -82,7 +92,7 @@ pub(super) fn health(balancers: &Balancers, rows: &[TargetRow]) -> MachineHealth
         for served in &balancer.served {
             let vip = served.load_balancer.vip;
             for listener in &served.load_balancer.listeners {
-                let address = std::net::SocketAddr::new(vip, listener.port.number());
+                let address = SocketAddr::new(vip, listener.port.number());
                 let key = (id.as_str(), address.to_string(), listener.protocol.to_string());
                 listeners.insert(key, listener);
             }
@@ -110,7 +120,7 @@ pub(super) fn health(balancers: &Balancers, rows: &[TargetRow]) -> MachineHealth
             (true, true) => TargetState::Alive,
             (true, false) => TargetState::Dead,
         };
-        health.entry(key).and_modify(|said| *said = both(*said, state)).or_insert(state);
+        health.entry(key).and_modify(|known| *known = both(*known, state)).or_insert(state);
     }
     health
 }

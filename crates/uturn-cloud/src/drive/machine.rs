@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::admin::{Admin, Away, Kept, Outcome, Running};
 use super::document::{self, Balancer, Balancers};
+use super::status::MachineStatus;
 use super::{DataPlane, Notice, Pace, Shared};
 use crate::cloud::Work;
 
@@ -115,6 +116,12 @@ impl Machine {
             self.shared.notice(&Notice::Away { machine, why: why.clone() });
             self.away = Some(why);
         }
+        let status = MachineStatus {
+            address: self.name.clone(),
+            why: self.away.clone(),
+            ..MachineStatus::default()
+        };
+        self.shared.show(self.number, status);
         self.shared.is_away(self.number).await;
     }
 
@@ -172,7 +179,7 @@ impl Machine {
         };
         let mut refused = BTreeMap::new();
         let folder = kept.as_ref().map_or(Path::new(""), |kept| &kept.folder);
-        let mut wanted = document::balancers(&work.plan, folder);
+        let mut wanted = document::balancers(&work.plan, folder, self.served.as_ref());
         match &kept {
             Some(kept) => self.ship(work, kept).await?,
             None => {
@@ -274,6 +281,20 @@ impl Machine {
         }
     }
 
+    /// What it has taken.
+    fn status(&self, work: &Work, refused: &BTreeMap<String, Refused>) -> MachineStatus {
+        let messages = refused.iter().map(|(id, refused)| (id.clone(), refused.message.clone()));
+        MachineStatus {
+            address: self.name.clone(),
+            is_reached: true,
+            why: None,
+            change: Some(work.change),
+            version: self.running.as_ref().map(|running| running.version.clone()),
+            load_balancers: self.served.as_ref().map_or(0, BTreeMap::len),
+            refused: messages.collect(),
+        }
+    }
+
     /// It serves this, but for what it refused.
     async fn report(&mut self, work: &Work, refused: BTreeMap<String, Refused>) {
         self.change = Some(work.change);
@@ -287,6 +308,7 @@ impl Machine {
                 });
             }
         }
+        self.shared.show(self.number, self.status(work, &refused));
         let messages = refused.iter().map(|(id, refused)| {
             (id.clone(), format!("{} refuses it: {}", self.name, refused.message))
         });

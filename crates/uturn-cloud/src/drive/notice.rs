@@ -37,8 +37,11 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LeftOut(LeftOut { load_balancer, listener, reason }) => {
-                write!(formatter, "left out of {load_balancer} {listener}: {reason}")
+            Self::LeftOut(LeftOut { load_balancer, listener: Some(listener), reason }) => {
+                write!(formatter, "{load_balancer} {listener}: {reason}")
+            }
+            Self::LeftOut(LeftOut { load_balancer, listener: None, reason }) => {
+                write!(formatter, "{load_balancer}: {reason}")
             }
             Self::Refused { machine, load_balancer, message } => {
                 write!(formatter, "{machine} refuses {load_balancer}: {message}")

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 use super::progress::Progress;
+use super::status::{DriveStatus, MachineStatus};
 use super::{Notice, Observer, PlaneHealth};
 use crate::cloud::{Cloud, Work};
 use crate::plane::LeftOut;
@@ -21,6 +22,7 @@ pub(super) struct Shared {
     /// Locked while it is made, so that it is made once for all machines.
     work: tokio::sync::Mutex<Option<Arc<Work>>>,
     left_out: Mutex<BTreeSet<LeftOut>>,
+    statuses: Mutex<Vec<MachineStatus>>,
 }
 
 impl fmt::Debug for Shared {
@@ -32,11 +34,13 @@ impl fmt::Debug for Shared {
 impl Shared {
     pub(super) fn new(
         cloud: Arc<Cloud>,
-        machines: usize,
+        addresses: Vec<String>,
         health: Arc<PlaneHealth>,
         observer: Observer,
     ) -> Self {
+        let machines = addresses.len();
         health.expect(machines);
+        let status = |address| MachineStatus { address, ..MachineStatus::default() };
         Self {
             cloud,
             health,
@@ -44,6 +48,7 @@ impl Shared {
             progress: Mutex::new(Progress::new(machines)),
             work: tokio::sync::Mutex::default(),
             left_out: Mutex::default(),
+            statuses: Mutex::new(addresses.into_iter().map(status).collect()),
         }
     }
 
@@ -55,10 +60,24 @@ impl Shared {
         (self.observer)(notice);
     }
 
+    /// What the machines have taken.
+    pub(super) fn status(&self) -> DriveStatus {
+        DriveStatus {
+            change: self.cloud.change(),
+            data_planes: locked(&self.statuses).clone(),
+            left_out: locked(&self.left_out).iter().cloned().collect(),
+        }
+    }
+
+    /// Shows this of a machine from now on.
+    pub(super) fn show(&self, machine: usize, status: MachineStatus) {
+        locked(&self.statuses)[machine] = status;
+    }
+
     /// What has to be served, with all changes so far.
     pub(super) async fn work(&self) -> Arc<Work> {
         let mut kept = self.work.lock().await;
-        let latest = *self.cloud.changes().borrow();
+        let latest = self.cloud.change();
         if let Some(work) = kept.as_ref().filter(|work| work.change == latest) {
             return Arc::clone(work);
         }

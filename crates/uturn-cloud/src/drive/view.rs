@@ -62,17 +62,18 @@ impl HealthView for PlaneHealth {
             address: target.address,
         };
         let views = self.machines.read().unwrap_or_else(PoisonError::into_inner);
-        let said = views.iter().flatten().map(|view| view.get(&key).copied());
-        said.map(|state| state.unwrap_or(TargetState::Unknown))
+        let states = views.iter().flatten().map(|view| view.get(&key).copied());
+        states
+            .map(|state| state.unwrap_or(TargetState::Unknown))
             .reduce(both)
             .unwrap_or(TargetState::Unknown)
     }
 }
 
 /// What two machines, or two listeners of one machine, say together.
-pub(super) fn both(one: TargetState, other: TargetState) -> TargetState {
+pub(super) fn both(first: TargetState, second: TargetState) -> TargetState {
     use TargetState::{Alive, Dead};
-    match (one, other) {
+    match (first, second) {
         (Dead, _) | (_, Dead) => Dead,
         (Alive, Alive) => Alive,
         _ => TargetState::Unknown,
@@ -94,11 +95,11 @@ mod tests {
             rule: Some("loc".to_owned()),
             address,
         };
-        let state = |said: &[Option<TargetState>]| {
+        let state = |views: &[Option<TargetState>]| {
             let health = PlaneHealth::default();
-            health.expect(said.len());
-            for (machine, said) in said.iter().enumerate() {
-                match said {
+            health.expect(views.len());
+            for (machine, view) in views.iter().enumerate() {
+                match view {
                     Some(state) => health.update(machine, [(key.clone(), *state)].into()),
                     None => health.forget(machine),
                 }

@@ -64,9 +64,6 @@ impl Planner<'_> {
                 None => notes.push(format!("the certificate {id} has no private key")),
             }
         }
-        if listener.certificate.as_ref().is_some_and(|used| used.authority.is_some()) {
-            notes.push("clients' certificates are not checked by this data plane".to_owned());
-        }
         files
     }
 }
@@ -79,8 +76,18 @@ pub(super) fn named(files: &[CertificateFile]) -> Vec<CertificateFiles> {
         .collect()
 }
 
-/// The ids of the certificates for clients: the listener's, then those of its rules.
+/// Whether clients without a certificate of an authority have to be refused.
+pub(super) fn has_to_check_clients(listener: &Listener) -> bool {
+    all(listener).any(|used| used.authority.is_some() && !used.clients_may_be_anonymous)
+}
+
+/// The ids of the certificates for clients.
 fn server_ids(listener: &Listener) -> impl Iterator<Item = &String> {
+    all(listener).flat_map(|used| &used.servers)
+}
+
+/// What the listener does with certificates, and then what its rules do.
+fn all(listener: &Listener) -> impl Iterator<Item = &ListenerCertificate> {
     let rules = listener.rules.iter().filter_map(|rule| rule.certificate.as_ref());
-    listener.certificate.iter().chain(rules).flat_map(|used: &ListenerCertificate| &used.servers)
+    listener.certificate.iter().chain(rules)
 }

@@ -1,7 +1,7 @@
 //! A request's view of its account, and what it changes.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -57,12 +57,31 @@ impl<'a> Transaction<'a> {
 
     /// What the request changed, with the task that it leaves.
     pub fn into_changes(mut self) -> Changes {
-        let touched = self.changed.keys().filter(|key| key.kind == RecordKind::LoadBalancer);
-        let load_balancers: Vec<String> = touched.map(|key| key.id.clone()).collect();
+        let load_balancers = self.changed_load_balancers();
         if !self.changed.is_empty() && self.task(self.context.request_id).is_none() {
             self.put_task(load_balancers);
         }
         self.changed
+    }
+
+    /// The load balancers that the request changes, also through a custom configuration.
+    fn changed_load_balancers(&self) -> Vec<String> {
+        let changed = |kind, id: &str| self.changed(kind, id).is_some();
+        let mut ids: BTreeSet<String> = self
+            .changed
+            .keys()
+            .filter(|key| key.kind == RecordKind::LoadBalancer)
+            .map(|key| key.id.clone())
+            .collect();
+        if self.changed.keys().any(|key| key.kind == RecordKind::CustomConfig) {
+            let load_balancers = self.load_balancers().into_iter();
+            let bound = load_balancers.filter(|(_, load_balancer)| {
+                let config = load_balancer.custom_config.as_deref();
+                config.is_some_and(|id| changed(RecordKind::CustomConfig, id))
+            });
+            ids.extend(bound.map(|(id, _)| id.to_owned()));
+        }
+        ids.into_iter().collect()
     }
 
     /// Leaves a task although nothing changed, as batch calls do.
