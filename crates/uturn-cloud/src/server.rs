@@ -179,11 +179,11 @@ async fn accept(socket: TcpListener, handler: Handler, stop: &Stop) -> io::Resul
 }
 
 async fn serve(stream: TcpStream, handler: Handler, mut stopping: watch::Receiver<bool>) {
-    let service = service_fn(|request| async {
-        Ok::<_, Infallible>(handler.answer(request).await)
-    });
+    let service =
+        service_fn(|request| async { Ok::<_, Infallible>(handler.answer(request).await) });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    // A client that has sent all it has to send still gets its answer.
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).half_close(true);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     // A client that breaks the protocol or goes away needs no answer.

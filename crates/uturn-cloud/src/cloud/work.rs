@@ -54,8 +54,7 @@ impl Cloud {
     /// What has to be served now.
     pub fn work(&self) -> Work {
         let accounts = self.accounts();
-        let ground =
-            Ground { inventory: &self.inventory, snat_range: self.settings.snat_range };
+        let ground = Ground { inventory: &self.inventory, snat_range: self.settings.snat_range };
         let plan = plane::plan(&accounts, ground);
         let mut tasks = Vec::new();
         for (place, account) in &*accounts {

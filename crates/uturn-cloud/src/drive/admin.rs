@@ -206,9 +206,7 @@ impl Admin {
 fn is_refusal(status: StatusCode) -> bool {
     matches!(
         status,
-        StatusCode::BAD_REQUEST
-            | StatusCode::PAYLOAD_TOO_LARGE
-            | StatusCode::INTERNAL_SERVER_ERROR
+        StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::INTERNAL_SERVER_ERROR
     )
 }
 

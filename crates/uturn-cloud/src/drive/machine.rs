@@ -12,6 +12,7 @@ use super::document::{self, Balancer, Balancers};
 use super::status::MachineStatus;
 use super::{DataPlane, Notice, Pace, Shared};
 use crate::cloud::Work;
+use crate::plane::CertificateFile;
 
 /// How often in a row another program may change what the machine serves.
 const SURPRISES: usize = 5;
@@ -173,10 +174,7 @@ impl Machine {
     }
 
     async fn try_to_drive(&mut self, work: &Work) -> Result<(), Problem> {
-        let kept = match work.plan.certificates.is_empty() {
-            true => None,
-            false => self.admin.certificates().await?,
-        };
+        let kept = self.admin.certificates().await?;
         let mut refused = BTreeMap::new();
         let folder = kept.as_ref().map_or(Path::new(""), |kept| &kept.folder);
         let mut wanted = document::balancers(&work.plan, folder, self.served.as_ref());
@@ -210,11 +208,13 @@ impl Machine {
         Ok(())
     }
 
-    /// Has it remove the certificates that nothing names any more.
+    /// Has it remove the certificates that nothing names any more. Those that a cloud has not
+    /// named stay.
     async fn remove_unused(&self, work: &Work, kept: &Kept) -> Result<(), Away> {
         let used: BTreeSet<&str> =
             work.plan.certificates.iter().map(|file| file.name.as_str()).collect();
-        for name in kept.names.iter().filter(|name| !used.contains(name.as_str())) {
+        let unused = kept.names.iter().filter(|name| !used.contains(name.as_str()));
+        for name in unused.filter(|name| CertificateFile::is_name(name)) {
             self.admin.remove(name).await?;
         }
         Ok(())

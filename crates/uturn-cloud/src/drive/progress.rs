@@ -32,14 +32,16 @@ struct Waiting {
 
 impl Progress {
     pub(super) fn new(machines: usize) -> Self {
-        Self {
-            machines: vec![MachineProgress::default(); machines],
-            waiting: BTreeMap::new(),
-        }
+        Self { machines: vec![MachineProgress::default(); machines], waiting: BTreeMap::new() }
     }
 
     /// A machine serves this, but for the load balancers that it refused.
-    pub(super) fn serves(&mut self, machine: usize, work: &Work, refused: BTreeMap<String, String>) {
+    pub(super) fn serves(
+        &mut self,
+        machine: usize,
+        work: &Work,
+        refused: BTreeMap<String, String>,
+    ) {
         for task in &work.tasks {
             let key = (task.place.clone(), task.id.clone());
             let waiting = Waiting { change: work.change, task: task.clone() };

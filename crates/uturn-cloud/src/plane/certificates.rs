@@ -10,6 +10,9 @@ use super::Planner;
 use crate::state::{Certificate, Listener, ListenerCertificate};
 use crate::wire::tc3::hex;
 
+/// The digits of a name that come from the content.
+const DIGITS: usize = 32;
+
 /// A certificate with its key, for the data plane.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CertificateFile {
@@ -34,8 +37,14 @@ impl CertificateFile {
             hash.update(part.len().to_be_bytes());
             hash.update(part);
         }
-        let name = format!("{}-{}", certificate.id, &hex(&hash.finalize())[..32]);
+        let name = format!("{}-{}", certificate.id, &hex(&hash.finalize())[..DIGITS]);
         Some(Self { name, pem: format!("{}\n{key}\n", certificate.chain.trim_end()) })
+    }
+
+    /// Whether a name is one that certificates have here.
+    pub(crate) fn is_name(name: &str) -> bool {
+        let digits = name.rsplit_once('-').map_or("", |(_, digits)| digits);
+        digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     }
 
     /// The file, as a configuration names it.

@@ -111,8 +111,10 @@ mod tests {
     #[test]
     fn times_and_sizes_have_units() {
         assert_eq!(time("500ms"), Some(Duration::from_millis(500)));
-        assert_eq!((time("1h"), time("5x"), time(""), time("s")), 
-            (Some(Duration::from_secs(3600)), None, None, None));
+        assert_eq!(
+            (time("1h"), time("5x"), time(""), time("s")),
+            (Some(Duration::from_secs(3600)), None, None, None)
+        );
         assert_eq!((size("8k"), size("1G"), size("1t")), (Some(8192), Some(1 << 30), None));
         assert_eq!(size("99999999999999999999"), None);
     }

@@ -81,7 +81,10 @@ impl Planner<'_> {
             custom_config::set(content, &mut profile, &mut settings, notes);
         }
         note_ignored(listener, notes);
-        Some((lb::Listener { port: Port::new(address.port())?, protocol, profile, rules }, settings))
+        Some((
+            lb::Listener { port: Port::new(address.port())?, protocol, profile, rules },
+            settings,
+        ))
     }
 }
 

@@ -33,9 +33,7 @@ impl AdminPages {
             "/healthz" => page(StatusCode::OK, TEXT, "ok\n".to_owned()),
             "/readyz" => match self.status().problems() {
                 problems if problems.is_empty() => page(StatusCode::OK, TEXT, "ok\n".to_owned()),
-                problems => {
-                    page(StatusCode::SERVICE_UNAVAILABLE, TEXT, problems.join("\n") + "\n")
-                }
+                problems => page(StatusCode::SERVICE_UNAVAILABLE, TEXT, problems.join("\n") + "\n"),
             },
             "/status" => {
                 let text = serde_json::to_string_pretty(&self.status());

@@ -5,7 +5,9 @@ use std::future::poll_fn;
 use std::pin::Pin;
 
 use http::header::{ACCEPT, CONTENT_LENGTH, ETAG, IF_MATCH, IF_NONE_MATCH};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
+};
 use http_body::Body;
 use hyper::body::Incoming;
 
@@ -23,8 +25,7 @@ pub(super) async fn answer(
     may_change: impl FnOnce(),
 ) -> Response<String> {
     let path = request.uri().path();
-    let takes_a_token =
-        ["/config", "/reload"].contains(&path) || certificates::is_path(path);
+    let takes_a_token = ["/config", "/reload"].contains(&path) || certificates::is_path(path);
     let Some(control) = known.control.as_ref().filter(|_| takes_a_token) else {
         return pages::answer(&request, known);
     };

@@ -51,7 +51,8 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
     };
     let cloud = Arc::new(cloud);
 
-    let server = Server::bind(args.listen, Arc::clone(&cloud)).map_err(cannot_listen(args.listen))?;
+    let server =
+        Server::bind(args.listen, Arc::clone(&cloud)).map_err(cannot_listen(args.listen))?;
     let driver = match planes.is_empty() {
         true => {
             cloud.finish_serving().map_err(stored)?;
