@@ -73,7 +73,7 @@ impl Cloud {
     /// # Errors
     ///
     /// Returns why that could not be stored; then some of them are still running.
-    pub fn finish(&self, finished: Vec<FinishedTask>) -> Result<(), StorageError> {
+    pub fn finish(&self, finished: &[FinishedTask]) -> Result<(), StorageError> {
         let mut accounts = self.accounts();
         let mut places: Vec<Place> = finished.iter().map(|task| task.place.clone()).collect();
         places.sort();
@@ -112,7 +112,8 @@ impl Cloud {
     pub fn finish_serving(&self) -> Result<(), StorageError> {
         let done =
             |task: ServingTask| FinishedTask { place: task.place, id: task.id, failure: None };
-        self.finish(self.work().tasks.into_iter().map(done).collect())
+        let tasks: Vec<FinishedTask> = self.work().tasks.into_iter().map(done).collect();
+        self.finish(&tasks)
     }
 }
 

@@ -65,13 +65,13 @@ impl Progress {
         };
         let ended = self.waiting.values().filter(|waiting| waiting.change <= served);
         let finished = ended.map(|Waiting { task, .. }| {
-            let refused = reached().flat_map(|machine| {
+            let mut refused = reached().flat_map(|machine| {
                 task.load_balancers.iter().filter_map(|id| machine.refused.get(id))
             });
             FinishedTask {
                 place: task.place.clone(),
                 id: task.id.clone(),
-                failure: refused.cloned().next(),
+                failure: refused.next().cloned(),
             }
         });
         finished.collect()

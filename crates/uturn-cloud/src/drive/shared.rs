@@ -127,7 +127,7 @@ impl Shared {
             if ended.is_empty() {
                 return;
             }
-            match shared.cloud.finish(ended.clone()) {
+            match shared.cloud.finish(&ended) {
                 Ok(()) => progress.forget(&ended),
                 Err(error) => shared.notice(&Notice::NotStored(error.to_string())),
             }

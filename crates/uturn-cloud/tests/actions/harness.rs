@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError};
+use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError, Work};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
@@ -89,6 +89,16 @@ impl Harness {
         );
         let now = Cell::new(Timestamp::from_second(1_760_000_000).unwrap());
         Self { cloud, memory, now, region }
+    }
+
+    /// What a data plane has to serve.
+    pub(crate) fn work(&self) -> Work {
+        self.cloud.work()
+    }
+
+    /// Sends further requests to another region.
+    pub(crate) fn turn_to(&mut self, region: &'static str) {
+        self.region = region;
     }
 
     /// Lets time pass.

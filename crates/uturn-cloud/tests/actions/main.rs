@@ -9,5 +9,6 @@ mod harness;
 mod listeners;
 mod load_balancers;
 mod nothing_changes;
+mod plane;
 mod rules;
 mod tasks;

@@ -20,7 +20,8 @@ pub(crate) struct CloudServe {
     /// The folder that keeps what was created
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
-    /// A file with a line SECRET_ID SECRET_KEY [ACCOUNT] for each credential
+    /// A file with a line for each credential: SECRET_ID SECRET_KEY, and the account if several
+    /// credentials share one
     #[arg(long, value_name = "FILE")]
     pub(crate) credentials: PathBuf,
     /// A file (JSON) with the networks, subnets and instances that there are; without one, every
@@ -38,7 +39,7 @@ pub(crate) struct CloudServe {
     #[arg(long, requires = "data_plane")]
     pub(crate) plain_http: bool,
     /// The range whose first address data planes send from where a listener replaces the
-    /// client's address; it has to be bound there [default: 100.127.0.0/16]
+    /// client's address, and which has to be bound there; 100.127.0.0/16 if this is left out
     #[arg(long, value_name = "CIDR", requires = "data_plane")]
     pub(crate) snat_range: Option<IpNet>,
     /// Where to serve /healthz, /readyz and /status, without a signature: whether it is alive, and
