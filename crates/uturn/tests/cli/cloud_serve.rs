@@ -29,7 +29,7 @@ fn listener(
     site: &Site,
     lb: &str,
     port: u16,
-    more: Value,
+    more: &Value,
     targets: &[&Target],
 ) -> (String, String) {
     let mut parameters = json!({
@@ -93,7 +93,7 @@ fn what_the_api_says_is_served() {
 
     // Each task is done when the data plane serves its change, so that nothing has to be waited
     // for after it.
-    let (plain, rule) = listener(&site, &lb, port, json!({}), &[&first]);
+    let (plain, rule) = listener(&site, &lb, port, &json!({}), &[&first]);
     assert_eq!(web((vip, port), "shop.example.com").unwrap(), "first");
     register(&site, &lb, &plain, &rule, &[&second]);
     let answers = || [(); 2].map(|()| web((vip, port), "shop.example.com").unwrap());
@@ -115,7 +115,7 @@ fn what_the_api_says_is_served() {
             "SSLMode": "UNIDIRECTIONAL", "CertName": "shop", "CertContent": chain, "CertKey": key,
         },
     });
-    let (secure, _) = listener(&site, &lb, tls_port, tls, &[&first]);
+    let (secure, _) = listener(&site, &lb, tls_port, &tls, &[&first]);
     assert_eq!(shown_certificate((vip, tls_port), "shop.example.com"), (der, "first".to_owned()));
     assert_eq!(site.certificates().len(), 1);
     let kept = fs::read_to_string(&site.certificates()[0]).unwrap();
@@ -172,7 +172,7 @@ fn what_the_data_plane_refuses_fails_and_stops_nothing_else() {
     let (lb, vip) = site.load_balancer();
     let (other, other_vip) = site.load_balancer();
     let port = site.port();
-    let (served, rule) = listener(&site, &lb, port, json!({}), &[]);
+    let (served, rule) = listener(&site, &lb, port, &json!({}), &[]);
 
     // Something else has the port, so the data plane cannot listen there.
     let taken = TcpListener::bind((other_vip, port)).unwrap();
