@@ -67,7 +67,8 @@ fn measure(clients: usize) -> (f64, usize) {
     );
     let balancers: Vec<String> = (0..clients)
         .map(|_| {
-            let created = send(&cloud, "CreateLoadBalancer", &json!({ "LoadBalancerType": "OPEN" }));
+            let created =
+                send(&cloud, "CreateLoadBalancer", &json!({ "LoadBalancerType": "OPEN" }));
             created["LoadBalancerIds"][0].as_str().expect("an id").to_owned()
         })
         .collect();

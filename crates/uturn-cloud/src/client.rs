@@ -4,6 +4,7 @@ mod endpoint;
 mod failure;
 mod retry;
 
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -55,7 +56,7 @@ pub struct ClientSettings {
 /// A client of the API.
 #[derive(Clone, Debug)]
 pub struct Client {
-    http: HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    http: HttpsClient,
     settings: ClientSettings,
 }
 
@@ -87,15 +88,8 @@ impl Client {
     /// Returns why the system's certificate authorities cannot be read. An endpoint without TLS
     /// does not need them.
     pub fn new(settings: ClientSettings) -> Result<Self, CallError> {
-        let builder = HttpsConnectorBuilder::new();
-        let builder = match settings.endpoint.needs_tls() {
-            true => {
-                builder.with_native_roots().map_err(|error| CallError::Setup(error.to_string()))?
-            }
-            false => builder.with_tls_config(endpoint::no_tls()),
-        };
-        let connector = builder.https_or_http().enable_http1().build();
-        let http = HttpClient::builder(TokioExecutor::new()).build(connector);
+        let http = http_client(settings.endpoint.needs_tls())
+            .map_err(|error| CallError::Setup(error.to_string()))?;
         Ok(Self { http, settings })
     }
 
@@ -211,6 +205,24 @@ impl Client {
             .body(Full::new(body))
             .expect("an endpoint has a host, and all other parts are printable")
     }
+}
+
+/// A client of HTTP/1, with or without TLS.
+pub(crate) type HttpsClient = HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// A client that, with TLS, trusts the certificate authorities of the system.
+///
+/// # Errors
+///
+/// Returns why those cannot be read.
+pub(crate) fn http_client(needs_tls: bool) -> io::Result<HttpsClient> {
+    let builder = HttpsConnectorBuilder::new();
+    let builder = match needs_tls {
+        true => builder.with_native_roots()?,
+        false => builder.with_tls_config(endpoint::no_tls()),
+    };
+    let connector = builder.https_or_http().enable_http1().build();
+    Ok(HttpClient::builder(TokioExecutor::new()).build(connector))
 }
 
 /// Leaves out members that are `null`, which clients do not send.

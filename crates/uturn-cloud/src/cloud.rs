@@ -1,18 +1,20 @@
 //! The cloud as a whole: takes a request as it was received and returns the body of its answer.
 //!
 //! A request passes these steps, and the first one that fails answers it: its size and method,
-//! its signature, its action, its rate, its region, its parameters, and what the action does. A request
-//! without a valid signature learns nothing else.
+//! its signature, its action, its rate, its region, its parameters, and what the action does. A
+//! request without a valid signature learns nothing else.
 
 mod accounts;
 mod rate;
 mod route;
+mod work;
 
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -20,6 +22,7 @@ use self::accounts::SharedAccounts;
 use self::rate::Rates;
 pub(crate) use self::route::MAX_BODY;
 use self::route::Route;
+pub use self::work::{FinishedTask, ServingTask, Work};
 use crate::actions;
 use crate::credentials::Credentials;
 use crate::health::{HealthView, NoDataPlane};
@@ -63,6 +66,9 @@ pub struct Settings {
     pub quotas: Quotas,
     /// How many requests a second an account may send of each action; `None` for any number.
     pub rate_limit: Option<NonZeroU32>,
+    /// The range whose first address replaces clients' addresses in the data plane; `None` for
+    /// the cloud's own.
+    pub snat_range: Option<IpNet>,
 }
 
 /// The cloud.
@@ -96,6 +102,12 @@ impl Cloud {
         let (health, accounts) = (Arc::new(NoDataPlane), SharedAccounts::new(accounts));
         let rates = Rates::new(settings.rate_limit);
         Self { credentials, inventory, settings, storage, health, ids, accounts, rates }
+    }
+
+    /// The same, which asks this view how targets are.
+    #[must_use]
+    pub fn with_health(self, health: Arc<dyn HealthView>) -> Self {
+        Self { health, ..self }
     }
 
     /// The id of a request that is refused before it is answered.
@@ -149,6 +161,6 @@ impl Cloud {
                 return Ok(members);
             }
         }
-        self.accounts.change(now, &*self.storage, |accounts| run(accounts, parameters))
+        self.accounts.change(Some(now), &*self.storage, |accounts| run(accounts, parameters))
     }
 }

@@ -1,6 +1,7 @@
 //! The API over HTTP: accepts connections, reads requests within limits, and hands them to the
 //! [`Cloud`].
 
+mod admin;
 mod body;
 mod limits;
 mod request;
@@ -13,6 +14,10 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -22,6 +27,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+pub use self::admin::AdminPages;
 pub use self::limits::Limits;
 use self::request::Shared;
 use self::stream::TimedStream;
@@ -40,8 +46,24 @@ const DRAIN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Server {
     socket: StdListener,
-    cloud: Arc<Cloud>,
+    handler: Handler,
     limits: Limits,
+}
+
+/// Answers requests.
+#[derive(Clone, Debug)]
+enum Handler {
+    Api(Shared),
+    Admin(Arc<AdminPages>),
+}
+
+impl Handler {
+    async fn answer(&self, request: Request<Incoming>, time: Duration) -> Response<Full<Bytes>> {
+        match self {
+            Self::Api(shared) => request::answer(request, shared, time).await,
+            Self::Admin(pages) => pages.answer(&request),
+        }
+    }
 }
 
 /// Stops a server from another thread.
@@ -73,9 +95,22 @@ impl Server {
     ///
     /// Returns why the address cannot be listened on.
     pub fn bind(address: SocketAddr, cloud: Arc<Cloud>) -> io::Result<Self> {
+        Self::listen(address, Handler::Api(Shared::new(cloud)))
+    }
+
+    /// Listens on an address, for those who run the cloud.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::bind`].
+    pub fn bind_admin(address: SocketAddr, pages: AdminPages) -> io::Result<Self> {
+        Self::listen(address, Handler::Admin(Arc::new(pages)))
+    }
+
+    fn listen(address: SocketAddr, handler: Handler) -> io::Result<Self> {
         let socket = StdListener::bind(address)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, cloud, limits: Limits::default() })
+        Ok(Self { socket, handler, limits: Limits::default() })
     }
 
     /// The same with other limits.
@@ -102,7 +137,7 @@ impl Server {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let _guard = runtime.enter();
         let socket = TcpListener::from_std(self.socket)?;
-        runtime.block_on(accept(socket, self.cloud, self.limits, stop))
+        runtime.block_on(accept(socket, self.handler, self.limits, stop))
     }
 
     /// Serves until it is stopped, or the process is asked to end: SIGTERM or an interrupt.
@@ -119,18 +154,17 @@ impl Server {
             signalled.await;
             stop_then.stop();
         });
-        runtime.block_on(accept(socket, self.cloud, self.limits, stop))
+        runtime.block_on(accept(socket, self.handler, self.limits, stop))
     }
 }
 
 async fn accept(
     socket: TcpListener,
-    cloud: Arc<Cloud>,
+    handler: Handler,
     limits: Limits,
     stop: &Stop,
 ) -> io::Result<()> {
     let room = Arc::new(Semaphore::new(limits.connections));
-    let shared = Shared::new(cloud, &limits);
     let mut connections = JoinSet::new();
     let mut stopping = stop.0.subscribe();
     loop {
@@ -146,9 +180,9 @@ async fn accept(
             sleep(EXHAUSTED).await;
             continue;
         };
-        let (shared, stopping) = (shared.clone(), stopping.clone());
+        let (handler, stopping) = (handler.clone(), stopping.clone());
         connections.spawn(async move {
-            serve(stream, shared, limits, stopping).await;
+            serve(stream, handler, limits, stopping).await;
             drop(place);
         });
     }
@@ -160,16 +194,17 @@ async fn accept(
 
 async fn serve(
     stream: TcpStream,
-    shared: Shared,
+    handler: Handler,
     limits: Limits,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let service = service_fn(move |request| {
-        let shared = shared.clone();
-        async move { Ok::<_, Infallible>(request::answer(request, shared).await) }
+    let service = service_fn(|request| async {
+        Ok::<_, Infallible>(handler.answer(request, limits.body).await)
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(MAX_HEAD);
+    // A client that has sent all it has to send still gets its answer.
+    builder.half_close(true);
     let stream = TimedStream::new(stream, limits.answer);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);

@@ -10,10 +10,9 @@ use uturn_cloud::api::{Action, clb};
 use uturn_cloud::client::{Answer, CallError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::inventory::Inventory;
-use uturn_cloud::schema::{Service, services};
+use uturn_cloud::schema::{Service, query, services};
 use uturn_cloud::wire::authorization::{Received, verify};
 use uturn_cloud::wire::error::ErrorCode;
-use uturn_cloud::wire::query;
 
 use self::exchange::{Exchange, Lines};
 use crate::text;

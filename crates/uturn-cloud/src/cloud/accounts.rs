@@ -14,9 +14,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
 
 use super::{Batch, Storage, StorageError};
-use crate::state::{Accounts, Changes, Place, RecordKey, RecordKind};
+use crate::state::{Accounts, Changes, Place, Record, RecordKey, RecordKind};
 
 /// Requests that are stored in one transaction at most.
 const BATCH: usize = 256;
@@ -33,6 +34,8 @@ pub(super) struct SharedAccounts {
     stored: RwLock<Accounts>,
     turn: Mutex<Turn>,
     batch_ended: Condvar,
+    /// How many changes there were; it changes while `stored` is locked.
+    changes: watch::Sender<u64>,
     /// Writers that wait for their turn.
     waiting: AtomicUsize,
 }
@@ -66,8 +69,14 @@ impl SharedAccounts {
             stored: RwLock::new(stored),
             turn: Mutex::new(turn),
             batch_ended: Condvar::new(),
+            changes: watch::Sender::new(1),
             waiting: AtomicUsize::new(0),
         }
+    }
+
+    /// Sees how many changes there were.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Runs against what is stored.
@@ -76,14 +85,14 @@ impl SharedAccounts {
     }
 
     /// Runs a request that may change accounts, and returns its answer when everything that it
-    /// saw and changed is stored.
+    /// saw and changed is stored. Tasks that are old at the time `now` are removed with it.
     ///
     /// # Errors
     ///
     /// Returns the request's own error, or why changes could not be stored.
     pub(super) fn change<T, E: From<StorageError>>(
         &self,
-        now: Timestamp,
+        now: Option<Timestamp>,
         storage: &dyn Storage,
         run: impl FnOnce(&Accounts) -> Result<(Batch, T), E>,
     ) -> Result<T, E> {
@@ -113,20 +122,26 @@ impl SharedAccounts {
     }
 
     /// Stores the open batch, and begins the next.
-    fn store(&self, turn: &mut Turn, now: Timestamp, storage: &dyn Storage) {
+    fn store(&self, turn: &mut Turn, now: Option<Timestamp>, storage: &dyn Storage) {
         turn.requests = 0;
         if turn.batch.is_empty() {
             return;
         }
-        turn.prune(now);
+        if let Some(now) = now {
+            turn.prune(now);
+        }
         let batch = std::mem::take(&mut turn.batch);
         let stored = catch_unwind(AssertUnwindSafe(|| storage.commit(&batch)))
             .unwrap_or_else(|_| Err(StorageError("the storage failed".to_owned())));
         match stored {
             Ok(()) => {
+                let is_to_be_served = batch.values().flatten().any(is_to_be_served);
                 let mut accounts = self.stored.write().unwrap_or_else(PoisonError::into_inner);
                 for (place, changes) in batch {
                     apply(&mut accounts, place, changes);
+                }
+                if is_to_be_served {
+                    self.changes.send_modify(|count| *count += 1);
                 }
             }
             Err(_) => turn.ahead.clone_from(&self.stored()),
@@ -182,5 +197,13 @@ fn apply(accounts: &mut Accounts, place: Place, changes: Changes) {
     let account = accounts.entry(place).or_default();
     for (key, record) in changes {
         account.apply(key, record);
+    }
+}
+
+/// Whether a data plane has to know of a changed record. It knows which tasks have ended.
+fn is_to_be_served((key, record): (&RecordKey, &Option<Record>)) -> bool {
+    match record {
+        Some(Record::Task(task)) => task.is_serving(),
+        _ => key.kind != RecordKind::Task,
     }
 }

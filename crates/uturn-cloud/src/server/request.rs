@@ -14,7 +14,6 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use super::body;
-use super::limits::Limits;
 use crate::cloud::Cloud;
 use crate::wire::authorization::Received;
 use crate::wire::envelope;
@@ -31,19 +30,21 @@ const LARGE_BODIES: usize = 8;
 pub(super) struct Shared {
     cloud: Arc<Cloud>,
     large_bodies: Arc<Semaphore>,
-    body_limit: Duration,
 }
 
 impl Shared {
-    pub(super) fn new(cloud: Arc<Cloud>, limits: &Limits) -> Self {
-        let large_bodies = Arc::new(Semaphore::new(LARGE_BODIES));
-        Self { cloud, large_bodies, body_limit: limits.body }
+    pub(super) fn new(cloud: Arc<Cloud>) -> Self {
+        Self { cloud, large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)) }
     }
 }
 
-/// Answers a request. Everything but a body that does not come gets HTTP status 200, as clients
-/// expect.
-pub(super) async fn answer(request: Request<Incoming>, shared: Shared) -> Response<Full<Bytes>> {
+/// Answers a request, whose body has to come within a time. Errors have the HTTP status 200 too, as
+/// clients expect.
+pub(super) async fn answer(
+    request: Request<Incoming>,
+    shared: &Shared,
+    time: Duration,
+) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let is_small = body.size_hint().upper().is_some_and(|length| length <= SMALL_BODY);
     let _permit = match is_small {
@@ -51,7 +52,7 @@ pub(super) async fn answer(request: Request<Incoming>, shared: Shared) -> Respon
         false => shared.large_bodies.acquire().await.ok(),
     };
     let cloud = Arc::clone(&shared.cloud);
-    let body = match body::read(body, shared.body_limit).await {
+    let body = match body::read(body, time).await {
         Ok(body) => body,
         Err(error) => return refuse(&cloud, &error),
     };

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use super::*;
-use crate::state::{Account, Record, Task, TaskStatus};
+use crate::state::{Account, Task, TaskStatus};
 use crate::wire::error::{ApiError, ErrorCode};
 
 /// Storage that waits, at every commit, until a test lets it go on.
@@ -88,7 +88,7 @@ fn requests_that_wait_are_stored_in_one_transaction() {
     let accounts = SharedAccounts::new(Accounts::new());
     let (storage, began, let_go) = slow();
     let write = |account: &str, id: &str| {
-        accounts.change(at(0), &storage, |accounts| add(accounts, account, id, done(0)))
+        accounts.change(Some(at(0)), &storage, |accounts| add(accounts, account, id, done(0)))
     };
     let names: Vec<String> = (0..WRITERS).map(|number| format!("writer-{number}")).collect();
     thread::scope(|scope| {
@@ -100,12 +100,12 @@ fn requests_that_wait_are_stored_in_one_transaction() {
             .map(|(number, name)| scope.spawn(move || write(["one", "two"][number % 2], name)))
             .collect();
         let fails = scope.spawn(|| {
-            accounts.change(at(0), &storage, |_| {
+            accounts.change(Some(at(0)), &storage, |_| {
                 Err::<(Batch, ()), _>(ApiError::new(ErrorCode::FailedOperation, "no"))
             })
         });
         let panics = scope.spawn(|| {
-            accounts.change(at(0), &storage, |_| -> Result<(Batch, ()), ApiError> {
+            accounts.change(Some(at(0)), &storage, |_| -> Result<(Batch, ()), ApiError> {
                 panic!("a fault of an action")
             })
         });
@@ -137,8 +137,9 @@ fn requests_that_wait_are_stored_in_one_transaction() {
 fn what_could_not_be_stored_is_in_no_account() {
     let accounts = SharedAccounts::new(Accounts::new());
     let storage = Counting::default();
-    let write =
-        |id: &str| accounts.change(at(0), &storage, |accounts| add(accounts, "one", id, done(0)));
+    let write = |id: &str| {
+        accounts.change(Some(at(0)), &storage, |accounts| add(accounts, "one", id, done(0)))
+    };
     storage.fails.store(true, Ordering::SeqCst);
     let error = write("a").unwrap_err();
     assert_eq!(error.code, ErrorCode::InternalError);
@@ -153,8 +154,9 @@ fn what_could_not_be_stored_is_in_no_account() {
 fn a_batch_that_could_not_be_stored_fails_all_of_its_requests() {
     let accounts = SharedAccounts::new(Accounts::new());
     let (storage, began, let_go) = slow();
-    let write =
-        |id: &str| accounts.change(at(0), &storage, |accounts| add(accounts, "one", id, done(0)));
+    let write = |id: &str| {
+        accounts.change(Some(at(0)), &storage, |accounts| add(accounts, "one", id, done(0)))
+    };
     thread::scope(|scope| {
         let first = scope.spawn(|| write("first"));
         began.recv().unwrap();
@@ -175,10 +177,11 @@ fn a_batch_that_could_not_be_stored_fails_all_of_its_requests() {
 fn an_answer_that_rests_on_changes_of_others_waits_for_them() {
     let accounts = SharedAccounts::new(Accounts::new());
     let (storage, began, let_go) = slow();
-    let write =
-        |id: &str| accounts.change(at(0), &storage, |accounts| add(accounts, "one", id, done(0)));
+    let write = |id: &str| {
+        accounts.change(Some(at(0)), &storage, |accounts| add(accounts, "one", id, done(0)))
+    };
     let look = || {
-        accounts.change(at(0), &storage, |accounts| {
+        accounts.change(Some(at(0)), &storage, |accounts| {
             let found = accounts.get(&place("one")).map_or(0, |account| account.tasks.len());
             Ok::<_, ApiError>((Batch::new(), found))
         })
@@ -207,7 +210,7 @@ fn an_answer_that_rests_on_changes_of_others_waits_for_them() {
 fn a_request_without_changes_stores_nothing() {
     let accounts = SharedAccounts::new(Accounts::new());
     let storage = Counting::default();
-    let result = accounts.change(at(0), &storage, |_| Ok::<_, ApiError>((Batch::new(), ())));
+    let result = accounts.change(Some(at(0)), &storage, |_| Ok::<_, ApiError>((Batch::new(), ())));
     result.unwrap();
     assert_eq!(storage.commits.load(Ordering::SeqCst), 0);
 }
@@ -224,7 +227,7 @@ fn old_tasks_are_removed_unless_they_run() {
     let storage = Counting::default();
     let write = |id: &str, now: i64| {
         let write = |accounts: &Accounts| add(accounts, "one", id, done(now));
-        accounts.change(at(now), &storage, write).unwrap();
+        accounts.change(Some(at(now)), &storage, write).unwrap();
         ids(&accounts, "one")
     };
     assert_eq!(write("a", week), ["a", "old", "recent", "serving", "slow"]);
@@ -237,4 +240,24 @@ fn wait_for(accounts: &SharedAccounts, writers: usize) {
     while accounts.waiting.load(Ordering::SeqCst) < writers {
         thread::yield_now();
     }
+}
+
+#[test]
+fn what_has_to_be_served_is_counted_and_ended_tasks_are_not() {
+    let accounts = SharedAccounts::new(Accounts::new());
+    let storage = Counting::default();
+    let counted = |task: Task| {
+        let before = *accounts.changes().borrow();
+        let write = |accounts: &Accounts| add(accounts, "one", "id", task);
+        accounts.change(Some(at(0)), &storage, write).unwrap();
+        *accounts.changes().borrow() - before
+    };
+    assert_eq!(counted(task(at(0), TaskStatus::Serving)), 1);
+    assert_eq!(counted(done(0)), 0);
+    assert_eq!(counted(task(at(0), TaskStatus::Failed("why".to_owned()))), 0);
+    let token = RecordKey { kind: RecordKind::ClientToken, id: "token".to_owned() };
+    let changes = Changes::from([(token, Some(Record::ClientToken(Vec::new())))]);
+    let batch = Batch::from([(place("one"), changes)]);
+    accounts.change(None, &storage, |_| Ok::<_, ApiError>((batch, ()))).unwrap();
+    assert_eq!(*accounts.changes().borrow(), 3);
 }
