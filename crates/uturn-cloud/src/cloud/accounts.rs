@@ -17,14 +17,14 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 use super::{Batch, Storage, StorageError};
-use crate::state::{Accounts, Changes, Place, Record, RecordKey, RecordKind};
+use crate::state::{Account, Accounts, Changes, Place, Record, RecordKey, RecordKind};
 
 /// Requests that are stored in one transaction at most.
 const BATCH: usize = 256;
 
 /// How long tasks are kept after they began. Those that are still running are kept in any case.
 pub(super) const TASKS_KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// How often an account is searched for old tasks.
+/// How often an account is searched for what is old.
 const PRUNED_EVERY: SignedDuration = SignedDuration::from_hours(1);
 
 /// The accounts in memory.
@@ -49,7 +49,7 @@ struct Turn {
     /// How many requests have run since the batch was opened.
     requests: usize,
     outcome: Outcome,
-    /// When accounts were last searched for old tasks.
+    /// When accounts were last searched for what is old.
     pruned: HashMap<Place, Timestamp>,
 }
 
@@ -173,7 +173,7 @@ impl Turn {
         }
     }
 
-    /// Removes the old tasks of the accounts that the batch changes.
+    /// Removes what is old from the accounts that the batch changes.
     fn prune(&mut self, now: Timestamp) {
         let mut removed = Batch::new();
         for place in self.batch.keys() {
@@ -182,15 +182,27 @@ impl Turn {
                 continue;
             }
             self.pruned.insert(place.clone(), now);
-            let tasks = self.ahead.get(place).into_iter().flat_map(|account| &account.tasks);
-            let old = tasks.filter(|(_, task)| {
-                !task.is_running(now) && now.duration_since(task.began) > TASKS_KEPT
-            });
-            let keys = old.map(|(id, _)| RecordKey { kind: RecordKind::Task, id: id.clone() });
-            removed.insert(place.clone(), keys.map(|key| (key, None)).collect());
+            if let Some(account) = self.ahead.get(place) {
+                let keys = old_records(account, now);
+                removed.insert(place.clone(), keys.map(|key| (key, None)).collect());
+            }
         }
         self.add(removed);
     }
+}
+
+/// Tasks that began long ago and have ended, and client tokens whose load balancers are gone, which
+/// stand for nothing any more.
+fn old_records(account: &Account, now: Timestamp) -> impl Iterator<Item = RecordKey> {
+    let tasks = account.tasks.iter().filter(move |(_, task)| {
+        !task.is_running(now) && now.duration_since(task.began) > TASKS_KEPT
+    });
+    let tasks = tasks.map(|(id, _)| (RecordKind::Task, id));
+    let tokens = account.client_tokens.iter().filter(|(_, load_balancers)| {
+        !load_balancers.iter().any(|id| account.load_balancers.contains_key(id))
+    });
+    let tokens = tokens.map(|(id, _)| (RecordKind::ClientToken, id));
+    tasks.chain(tokens).map(|(kind, id)| RecordKey { kind, id: id.clone() })
 }
 
 fn apply(accounts: &mut Accounts, place: Place, changes: Changes) {

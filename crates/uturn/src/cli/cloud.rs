@@ -18,7 +18,7 @@ pub(crate) struct CloudServe {
     /// Where to listen; port 0 takes a free one, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8443")]
     pub(crate) listen: SocketAddr,
-    /// The folder that keeps what was created
+    /// The folder that keeps what was created; tasks that have ended are kept for a week
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
     /// A file with a line for each credential: its id, its key and, where there are several

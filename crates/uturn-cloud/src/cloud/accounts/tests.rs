@@ -223,6 +223,7 @@ fn old_tasks_are_removed_unless_they_run() {
     account.tasks.insert("serving".to_owned(), task(at(0), TaskStatus::Serving));
     account.tasks.insert("slow".to_owned(), task(at(0), TaskStatus::DoneAt(at(2 * week))));
     account.tasks.insert("recent".to_owned(), done(2));
+    account.client_tokens.insert("of one that is gone".to_owned(), vec!["lb-1".to_owned()]);
     let accounts = SharedAccounts::new(Accounts::from([(place("one"), account)]));
     let storage = Counting::default();
     let write = |id: &str, now: i64| {
@@ -231,6 +232,7 @@ fn old_tasks_are_removed_unless_they_run() {
         ids(&accounts, "one")
     };
     assert_eq!(write("a", week), ["a", "old", "recent", "serving", "slow"]);
+    assert!(accounts.read(|accounts| accounts[&place("one")].client_tokens.is_empty()));
     assert_eq!(write("b", week + 2).len(), 6, "the account was searched within the hour");
     assert_eq!(write("c", week + 3_600), ["a", "b", "c", "serving", "slow"]);
 }
