@@ -1,7 +1,6 @@
 //! Which listeners and targets TKE's controllers make.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use uturn_model::ingress::{Backend, BackendPort, PathKind};
 use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Target};
@@ -37,21 +36,21 @@ pub(super) fn serves(ingress: &Ingress, classes: &BTreeMap<Name, IngressClass>) 
     }
 }
 
-/// The listeners of a Service at an address.
-pub(super) fn of_service(cluster: &Cluster, service: &Service, vip: IpAddr) -> Vec<Listener> {
+/// The listeners of a Service, with targets of a family.
+pub(super) fn of_service(cluster: &Cluster, service: &Service, family: Family) -> Vec<Listener> {
     let mut listeners = Vec::new();
     for port in &service.ports {
         for protocol in spoken(service, port) {
-            listeners.push(service_listener(cluster, service, port, protocol, vip));
+            listeners.push(service_listener(cluster, service, port, protocol, family));
         }
     }
     listeners
 }
 
-/// The listeners of an Ingress at an address.
-pub(super) fn of_ingress(cluster: &Cluster, ingress: &Ingress, vip: IpAddr) -> Vec<Listener> {
+/// The listeners of an Ingress, with targets of a family.
+pub(super) fn of_ingress(cluster: &Cluster, ingress: &Ingress, family: Family) -> Vec<Listener> {
     let wanted = ingress_rules::wanted(ingress);
-    wanted.iter().map(|wanted| ingress_listener(cluster, ingress, wanted, vip)).collect()
+    wanted.iter().map(|wanted| ingress_listener(cluster, ingress, wanted, family)).collect()
 }
 
 /// The nodes whose NodePorts are targets of a Service's load balancer.
@@ -70,13 +69,11 @@ fn service_listener(
     service: &Service,
     port: &ServicePort,
     protocol: ListenerProtocol,
-    vip: IpAddr,
+    family: Family,
 ) -> Listener {
     let mut profile = profile::clb(protocol.layer());
-    let configured = overrides::of(cluster, Owner::Service(service)).iter().find(|listener| {
-        listener.port == port.port && listener.protocol.transport() == protocol.transport()
-    });
-    if let Some(listener) = configured {
+    let owner = Owner::Service(service);
+    if let Some(listener) = overrides::listener(cluster, owner, port.port, protocol) {
         overrides::apply(&mut profile, listener);
     }
     Listener {
@@ -88,7 +85,7 @@ fn service_listener(
             path: None,
             service: service.name.clone(),
             owner: service.object(),
-            targets: targets_of(cluster, service, port, vip, &service.annotations),
+            targets: targets_of(cluster, service, port, family, &service.annotations),
             redirect: None,
         }],
     }
@@ -127,18 +124,20 @@ fn ingress_listener(
     cluster: &Cluster,
     ingress: &Ingress,
     wanted: &WantedListener<'_>,
-    vip: IpAddr,
+    family: Family,
 ) -> Listener {
     let WantedListener { port, protocol, .. } = *wanted;
     let mut profile = profile::clb(Layer::L7);
-    let mut configured = overrides::of(cluster, Owner::Ingress(ingress)).iter();
-    if let Some(listener) = configured.find(|listener| listener.port == port) {
+    let owner = Owner::Ingress(ingress);
+    if let Some(listener) = overrides::listener(cluster, owner, port, protocol) {
         overrides::apply(&mut profile, listener);
     }
     let rule = |rule: &WantedRule<'_>| {
         let (host, path) = (rule.host.as_ref(), rule.path.clone());
         match &rule.action {
-            RuleAction::Serve(backend) => ingress_rule(cluster, ingress, host, path, backend, vip),
+            RuleAction::Serve(backend) => {
+                ingress_rule(cluster, ingress, host, path, backend, family)
+            }
             RuleAction::Redirect(redirect) => Some(Rule {
                 host: host.cloned(),
                 path,
@@ -159,7 +158,7 @@ fn ingress_rule(
     host: Option<&Text>,
     path: Option<(Text, PathKind)>,
     backend: &Backend,
-    vip: IpAddr,
+    family: Family,
 ) -> Option<Rule> {
     let Backend::Service { name, port } = backend else { return None };
     let service_name =
@@ -173,7 +172,7 @@ fn ingress_rule(
                 BackendPort::Number(number) => own.port == *number,
                 BackendPort::Name(name) => own.name.as_ref() == Some(name),
             })?;
-            Some(targets_of(cluster, service, port, vip, &ingress.annotations))
+            Some(targets_of(cluster, service, port, family, &ingress.annotations))
         })
         .unwrap_or_default();
     Some(Rule {
@@ -192,10 +191,9 @@ fn targets_of(
     cluster: &Cluster,
     service: &Service,
     port: &ServicePort,
-    vip: IpAddr,
+    family: Family,
     annotations: &Labels,
 ) -> Vec<Target> {
-    let family = Family::of(vip);
     let direct = [annotations::DIRECT_ACCESS, annotations::INGRESS_DIRECT_ACCESS]
         .into_iter()
         .any(|key| annotations.is(key, "true") || service.annotations.is(key, "true"));
