@@ -45,6 +45,7 @@ where
     S: AsyncRead + AsyncWrite + Connected + Unpin,
 {
     client.phase.set_http1();
+    let mut has_served = false;
     loop {
         if received.is_empty() {
             let since = Instant::now();
@@ -53,13 +54,14 @@ where
                 Waited::End => return stream.shutdown().await,
                 Waited::TooLong => return Ok(()),
             }
-            client.phase.set_busy(since.elapsed() < BUSY);
+            client.phase.set_busy(has_served && since.elapsed() < BUSY);
         }
         let served = Box::pin(serve_until_idle(client, Prefixed::new(received, stream)));
         match served.await? {
             Some((unread, idle)) => (received, stream) = (unread, idle),
             None => return Ok(()),
         }
+        has_served = true;
     }
 }
 

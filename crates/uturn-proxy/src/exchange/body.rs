@@ -40,6 +40,8 @@ struct TargetBody {
     reached: Reached,
     deadline: Rc<Deadline>,
     silence: Duration,
+    /// Whether a body that does not know its length has come to its end.
+    is_over: bool,
 }
 
 impl AnswerBody {
@@ -64,7 +66,7 @@ impl AnswerBody {
             }
             Received::Incoming(incoming) => incoming,
         };
-        let body = TargetBody { incoming, reached, deadline, silence };
+        let body = TargetBody { incoming, reached, deadline, silence, is_over: false };
         Self { source: AnswerSource::Target(Box::new(body)), exchange: None, record: None }
     }
 
@@ -111,6 +113,10 @@ impl TargetBody {
             }
             Poll::Ready(frame) => {
                 self.deadline.clear();
+                self.is_over = match &frame {
+                    None => true,
+                    Some(frame) => frame.as_ref().is_ok_and(Frame::is_trailers),
+                };
                 Poll::Ready(frame.map(|frame| frame.map_err(|_| BodyError::Broken)))
             }
         }
@@ -119,7 +125,7 @@ impl TargetBody {
 
 impl Drop for TargetBody {
     fn drop(&mut self) {
-        if self.incoming.is_end_stream() {
+        if self.is_over || self.incoming.is_end_stream() {
             self.reached.give_back();
         }
     }

@@ -1,16 +1,19 @@
-//! An exchange with a target that hyper carries out.
+//! Exchanges with a target that hyper carries out.
 //!
 //! hyper's connection is a future that something has to poll. Usually that is a task of its own,
 //! which costs a switch between tasks for each request and each answer. Here the future travels
 //! with the connection: the exchange that uses it polls it.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::{Request, Response};
+use http_body::Body;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -22,15 +25,20 @@ use crate::joined;
 use crate::prefixed::Prefixed;
 use crate::request_body::RequestBody;
 
-/// A connection for one exchange.
+/// Answers are small whose length in bytes is below this.
+const SMALL: u64 = 4096;
+
+/// A connection.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     send: SendRequest<RequestBody>,
     connection: Connection<TokioIo<TargetStream>, RequestBody>,
     /// Whether the connection's future is still to be polled.
     is_alive: bool,
-    /// Whether the request was sent before.
-    is_sent: bool,
+    /// Whether the request was sent before hyper sends it.
+    is_sent: Rc<Cell<bool>>,
+    /// Whether the exchange could have done without hyper, from what is known of it now.
+    is_small: bool,
 }
 
 impl Parsed {
@@ -49,9 +57,9 @@ impl Parsed {
     }
 
     async fn handshake(stream: TargetStream) -> Result<Self, hyper::Error> {
-        let is_sent = stream.is_sent;
+        let is_sent = Rc::clone(&stream.is_sent);
         let (send, connection) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;
-        Ok(Self { send, connection, is_alive: true, is_sent })
+        Ok(Self { send, connection, is_alive: true, is_sent, is_small: false })
     }
 
     /// Sends a request and returns the answer's head. Its body arrives while [`Self::poll`] is
@@ -73,8 +81,15 @@ impl Parsed {
             // have to wake this task for it.
             answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         });
-        answered.await.map_err(|mut failed| {
-            let is_unsent = failed.take_message().is_some() && !self.is_sent;
+        let answered = answered.await;
+        // What hyper writes next is another request.
+        let was_sent = self.is_sent.replace(false);
+        if let Ok(response) = &answered {
+            let length = response.body().size_hint().exact();
+            self.is_small = request.body().is_none() && length.is_some_and(|length| length < SMALL);
+        }
+        answered.map_err(|mut failed| {
+            let is_unsent = failed.take_message().is_some() && !was_sent;
             SendError::new(is_unsent, &failed.into_error())
         })
     }
@@ -86,12 +101,19 @@ impl Parsed {
         }
     }
 
-    /// The stream, if the exchange is over and another may follow.
-    pub(super) fn into_idle(mut self) -> Option<TcpStream> {
+    /// Whether it can take another request at once. Notices that the target has closed it.
+    pub(super) fn is_ready(&mut self) -> bool {
         self.poll(&mut Context::from_waker(Waker::noop()));
-        if !self.is_alive || !self.send.is_ready() {
-            return None;
-        }
+        self.is_alive && self.send.is_ready()
+    }
+
+    /// Whether the next request is better sent without hyper.
+    pub(super) fn is_small(&self) -> bool {
+        self.is_small
+    }
+
+    /// The stream of a connection that is ready.
+    pub(super) fn into_idle(self) -> Option<TcpStream> {
         let parts = self.connection.into_parts();
         let stream = parts.io.into_inner();
         let is_idle = parts.read_buf.is_empty() && !stream.is_blocked;
@@ -112,7 +134,7 @@ impl Parsed {
 struct TargetStream {
     stream: Prefixed<TcpStream>,
     /// The request was sent before: what hyper writes is dropped.
-    is_sent: bool,
+    is_sent: Rc<Cell<bool>>,
     /// hyper may read: it takes an answer that comes before its request for an error.
     is_readable: bool,
     /// hyper has tried to read too early.
@@ -124,7 +146,8 @@ struct TargetStream {
 impl TargetStream {
     fn new(received: Bytes, stream: TcpStream, is_sent: bool) -> Self {
         let stream = Prefixed::new(received, stream);
-        Self { stream, is_sent, is_readable: !is_sent, waiting: None, is_blocked: false }
+        let (is_readable, is_sent) = (!is_sent, Rc::new(Cell::new(is_sent)));
+        Self { stream, is_sent, is_readable, waiting: None, is_blocked: false }
     }
 
     /// Drops what hyper writes of a request that was sent before.
@@ -157,7 +180,7 @@ impl AsyncWrite for TargetStream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.is_sent {
+        if self.is_sent.get() {
             return self.write_nothing(bytes.len());
         }
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
@@ -170,7 +193,7 @@ impl AsyncWrite for TargetStream {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.is_sent {
+        if self.is_sent.get() {
             return self.write_nothing(parts.iter().map(|part| part.len()).sum());
         }
         let result = joined::poll_write(&mut self.stream, cx, parts);

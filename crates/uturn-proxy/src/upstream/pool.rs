@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use tokio::net::TcpStream;
 use uturn_lb::config::Keepalive;
 
-use super::http1::{Http1, is_quiet};
+use super::http1::Http1;
 use super::http2::Http2;
 
 /// How often connections are looked for that have been idle for too long.
@@ -43,7 +42,7 @@ pub(crate) struct Pool {
 
 #[derive(Debug)]
 struct Idle {
-    stream: TcpStream,
+    connection: Http1,
     until: Instant,
 }
 
@@ -51,9 +50,9 @@ impl Pool {
     /// An idle connection that the target has not closed.
     pub(crate) fn take(&self, key: &Key) -> Option<Http1> {
         loop {
-            let idle = self.http1.borrow_mut().get_mut(key)?.pop()?;
-            if is_quiet(&idle.stream) {
-                return Some(Http1::Idle(idle.stream));
+            let mut idle = self.http1.borrow_mut().get_mut(key)?.pop()?;
+            if idle.connection.is_ready() {
+                return Some(idle.connection);
             }
         }
     }
@@ -63,11 +62,11 @@ impl Pool {
         if keepalive.connections == 0 {
             return;
         }
-        let Some(stream) = connection.into_idle() else { return };
+        let Some(connection) = connection.into_ready() else { return };
         let mut all = self.http1.borrow_mut();
         let idle = all.entry(key).or_default();
         if idle.len() < keepalive.connections {
-            idle.push(Idle { stream, until: Instant::now() + keepalive.idle });
+            idle.push(Idle { connection, until: Instant::now() + keepalive.idle });
         }
     }
 
@@ -97,7 +96,7 @@ impl Pool {
 
     fn sweep(&self, now: Instant) {
         self.http1.borrow_mut().retain(|_, idle| {
-            idle.retain(|idle| idle.until > now && is_quiet(&idle.stream));
+            idle.retain_mut(|idle| idle.until > now && idle.connection.is_ready());
             !idle.is_empty()
         });
         self.http2.borrow_mut().retain(|_, connection| connection.is_ready());

@@ -13,6 +13,7 @@ mod frames;
 mod gone;
 mod grpc;
 mod idle;
+mod kept;
 mod life;
 mod messages;
 mod options;
