@@ -19,7 +19,7 @@ pub mod call;
 mod changes;
 mod text;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uturn_model::ObjectRef;
 
@@ -30,6 +30,9 @@ use crate::ground::Ground;
 use crate::observed::{self, Observed};
 use crate::tags;
 use crate::wanted::{self, OwnerNote, Place, Wanted};
+
+/// The tags with the UID of the object that a load balancer was made for.
+const UID_TAGS: [&str; 2] = [tags::SERVICE_UID, tags::INGRESS_UID];
 
 /// The calls that make what is there into what is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,8 +68,14 @@ impl Plan {
 
 /// The calls that make `observed` into `wanted`.
 pub fn plan(wanted: &Wanted, observed: &Observed, ground: &Ground) -> Plan {
-    let mut planner =
-        Planner { wanted, observed, ground, plan: Plan::default(), used: BTreeSet::new() };
+    let mut planner = Planner {
+        wanted,
+        observed,
+        ground,
+        plan: Plan::default(),
+        by_uid: by_uid(observed, ground),
+        used: BTreeSet::new(),
+    };
     planner.plan.events.clone_from(&wanted.events);
     for balancer in &wanted.balancers {
         match &balancer.place {
@@ -74,7 +83,8 @@ pub fn plan(wanted: &Wanted, observed: &Observed, ground: &Ground) -> Plan {
             Place::Existing(id) => planner.existing(balancer, id),
         }
     }
-    planner.remove_the_rest();
+    let removed = planner.removed();
+    planner.plan.balancers.splice(0..0, removed);
     planner.plan.balancers.retain(|balancer| !balancer.calls.is_empty());
     planner.plan.events.sort();
     planner.plan.events.dedup();
@@ -86,6 +96,9 @@ struct Planner<'a> {
     observed: &'a Observed,
     ground: &'a Ground,
     plan: Plan,
+    /// The load balancers that were made for this cluster, by the key and the value of the tag
+    /// with their object's UID.
+    by_uid: BTreeMap<(&'a str, &'a str), &'a observed::Balancer>,
     /// The load balancers that were dealt with.
     used: BTreeSet<String>,
 }
@@ -181,23 +194,16 @@ impl<'a> Planner<'a> {
 
     /// The load balancer that was made for an object.
     fn of_uid(&self, owner: &OwnerNote) -> Option<&'a observed::Balancer> {
-        let key = if owner.is_ingress { tags::INGRESS_UID } else { tags::SERVICE_UID };
-        let mut balancers = self.observed.balancers.values();
-        balancers.find(|found| self.is_of_cluster(found) && found.has(key, &owner.uid))
+        let key: &str = if owner.is_ingress { tags::INGRESS_UID } else { tags::SERVICE_UID };
+        self.by_uid.get(&(key, owner.uid.as_str())).copied()
     }
 
     /// The load balancer that an object's status names, if the controllers made it for the object
     /// and somebody took away the tag with the UID.
     fn created_before(&self, owner: &OwnerNote) -> Option<&'a observed::Balancer> {
         let found = self.observed.balancers.get(owner.current.as_ref()?)?;
-        let has_uid = [tags::SERVICE_UID, tags::INGRESS_UID]
-            .into_iter()
-            .any(|key| found.tags.contains_key(key));
-        (self.is_of_cluster(found) && !has_uid).then_some(found)
-    }
-
-    fn is_of_cluster(&self, found: &observed::Balancer) -> bool {
-        found.is_own() && found.has(tags::CLUSTER, &self.ground.cluster)
+        let has_uid = UID_TAGS.into_iter().any(|key| found.tags.contains_key(key));
+        (is_of_cluster(found, self.ground) && !has_uid).then_some(found)
     }
 
     fn calls(
@@ -224,18 +230,20 @@ impl<'a> Planner<'a> {
     }
 
     /// Load balancers that were made for objects that are gone, and those of the user's on which
-    /// objects that are gone had listeners.
-    fn remove_the_rest(&mut self) {
+    /// objects that are gone had listeners. They go first: their names, and what they count of
+    /// the quota, are free then.
+    fn removed(&self) -> Vec<BalancerPlan> {
+        let mut removed = Vec::new();
         for found in self.observed.balancers.values() {
             let is_untouched = self.wanted.untouched_existing.contains(&found.id)
-                || [tags::SERVICE_UID, tags::INGRESS_UID].into_iter().any(|key| {
+                || UID_TAGS.into_iter().any(|key| {
                     let uid = found.tags.get(key);
                     uid.is_some_and(|uid| self.wanted.untouched.contains(uid))
                 });
             if is_untouched || self.used.contains(&found.id) {
                 continue;
             }
-            let is_own = self.is_of_cluster(found);
+            let is_own = is_of_cluster(found, self.ground);
             let is_released = self.ground.released.contains(&found.id) && !found.is_own();
             let calls = match () {
                 () if is_own && found.foreign.is_empty() => {
@@ -245,13 +253,32 @@ impl<'a> Planner<'a> {
                 () if is_own || is_released => changes::clear(found),
                 () => continue,
             };
-            self.plan.balancers.push(BalancerPlan {
-                owners: Vec::new(),
-                id: Some(found.id.clone()),
-                calls,
-            });
+            let id = Some(found.id.clone());
+            removed.push(BalancerPlan { owners: Vec::new(), id, calls });
+        }
+        removed
+    }
+}
+
+/// The load balancers that were made for this cluster, by the key and the value of the tag with
+/// their object's UID. Of several, which only a hand makes, the first has the listeners.
+fn by_uid<'o>(
+    observed: &'o Observed,
+    ground: &Ground,
+) -> BTreeMap<(&'o str, &'o str), &'o observed::Balancer> {
+    let mut found = BTreeMap::new();
+    for balancer in observed.balancers.values().filter(|found| is_of_cluster(found, ground)) {
+        for key in UID_TAGS {
+            if let Some(uid) = balancer.tags.get(key) {
+                found.entry((key, uid.as_str())).or_insert(balancer);
+            }
         }
     }
+    found
+}
+
+fn is_of_cluster(found: &observed::Balancer, ground: &Ground) -> bool {
+    found.is_own() && found.has(tags::CLUSTER, &ground.cluster)
 }
 
 /// What of a load balancer cannot be changed and is otherwise than it is wanted.

@@ -12,7 +12,7 @@ mod settings;
 use std::collections::{BTreeMap, BTreeSet};
 
 use uturn_cloud::api::clb::CreateLoadBalancerRequest;
-use uturn_lb::cloud::{self, CloudModel, Owner};
+use uturn_lb::cloud::{self, CloudModel, Owner, tke};
 use uturn_lb::controller;
 use uturn_model::{Cluster, NamespacedName, ObjectRef};
 
@@ -83,10 +83,22 @@ pub enum Place {
     Existing(String),
 }
 
+/// A cluster that is not known to be one of Tencent Cloud: its objects are not these controllers'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the cluster is not known to be one of Tencent Cloud")]
+pub struct OtherCloud;
+
 /// What a cluster wants of the API. Objects of other controllers are left out.
-pub fn wanted(cluster: &Cluster, ground: &Ground) -> Wanted {
+///
+/// # Errors
+///
+/// Returns [`OtherCloud`] if the cluster is not known to be one of Tencent Cloud.
+pub fn wanted(cluster: &Cluster, ground: &Ground) -> Result<Wanted, OtherCloud> {
+    if cluster.provider.value.cloud() != Some(tke::TKE) {
+        return Err(OtherCloud);
+    }
+    let model = cloud::model(cluster).ok_or(OtherCloud)?;
     let mut wanted = Wanted::default();
-    let Some(model) = cloud::model(cluster) else { return wanted };
     let mut maker = Maker { cluster, ground, model, events: Vec::new() };
     for owner in owners(cluster) {
         maker.add(owner, &mut wanted);
@@ -94,7 +106,7 @@ pub fn wanted(cluster: &Cluster, ground: &Ground) -> Wanted {
     wanted.events = maker.events;
     wanted.events.sort();
     wanted.events.dedup();
-    wanted
+    Ok(wanted)
 }
 
 /// The objects that the controllers serve, in the order in which they get the ports of a load

@@ -201,7 +201,7 @@ fn what_cannot_change_is_refused() {
 fn a_plan_is_a_line_for_each_call() {
     let cluster = cluster(rich::RICH);
     let ground = ground(&cluster);
-    let wanted = wanted::wanted(&cluster, &ground);
+    let wanted = wanted::wanted(&cluster, &ground).unwrap();
     let plan = plan::plan(&wanted, &Observed::default(), &ground);
     let text = plan.to_string();
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("shop/direct")).collect();

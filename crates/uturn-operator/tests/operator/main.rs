@@ -11,3 +11,4 @@ mod one_decision;
 mod rich;
 mod stage;
 mod stops;
+mod varied;

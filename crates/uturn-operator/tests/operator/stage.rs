@@ -167,7 +167,7 @@ impl Stage {
 
     /// Makes the cloud as the cluster wants it, and checks that nothing is left to be done.
     pub(crate) fn settle(&self, cluster: &Cluster, ground: &Ground) -> Vec<Event> {
-        let wanted = wanted::wanted(cluster, ground);
+        let wanted = wanted::wanted(cluster, ground).unwrap();
         self.settle_wanted(&wanted, ground)
     }
 

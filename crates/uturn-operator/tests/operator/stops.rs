@@ -46,7 +46,7 @@ fn every_stop(
 fn creation_goes_on_from_every_call() {
     let writes = every_stop(|stage| {
         let (cluster, ground) = rich::cluster_and_ground(stage);
-        (Wanted::default(), wanted::wanted(&cluster, &ground), ground)
+        (Wanted::default(), wanted::wanted(&cluster, &ground).unwrap(), ground)
     });
     assert!(writes > 25, "{writes} writes");
 }
@@ -55,7 +55,7 @@ fn creation_goes_on_from_every_call() {
 fn deletion_goes_on_from_every_call() {
     let writes = every_stop(|stage| {
         let (cluster, ground) = rich::cluster_and_ground(stage);
-        (wanted::wanted(&cluster, &ground), Wanted::default(), ground)
+        (wanted::wanted(&cluster, &ground).unwrap(), Wanted::default(), ground)
     });
     assert_eq!(writes, 7, "a call for each load balancer");
 }
@@ -70,7 +70,11 @@ fn changes_go_on_from_every_call() {
             for (object, uid) in &old.uids {
                 ground.uids.entry(object.clone()).or_insert_with(|| uid.clone());
             }
-            (wanted::wanted(&before, &old), wanted::wanted(&after, &ground), ground)
+            (
+                wanted::wanted(&before, &old).unwrap(),
+                wanted::wanted(&after, &ground).unwrap(),
+                ground,
+            )
         });
     }
     assert!(writes > 20, "{writes} writes");

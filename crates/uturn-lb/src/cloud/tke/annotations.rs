@@ -10,6 +10,9 @@ pub const DIRECT_ACCESS: &str = "service.cloud.tencent.com/direct-access";
 pub const INGRESS_DIRECT_ACCESS: &str = "ingress.cloud.tencent.com/direct-access";
 /// On a Service with policy Local: only nodes with a ready pod are targets.
 pub const ONLY_NODES_WITH_PODS: &str = "service.kubernetes.io/local-svc-only-bind-node-with-pod";
+/// On a Service of which only nodes with a ready pod are targets: their weights are the numbers of
+/// these pods.
+pub const WEIGHT_BY_PODS: &str = "service.cloud.tencent.com/local-svc-weighted-balance";
 /// On a Service: only nodes with these labels are targets.
 pub const BACKENDS_LABEL: &str = "service.kubernetes.io/qcloud-loadbalancer-backends-label";
 /// On a Service: the listeners' protocols, as JSON.

@@ -1,9 +1,10 @@
 //! Which listeners and targets TKE's controllers make.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use uturn_model::ingress::{Backend, BackendPort, PathKind};
-use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Target};
+use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Target, TargetKind};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
     Cluster, Family, Ingress, IngressClass, Labels, Name, NamespacedName, Node, Protocol, Service,
@@ -19,6 +20,8 @@ pub(super) const CLASS: &str = "qcloud";
 
 /// The weight that the controllers give a target.
 const WEIGHT: u32 = 10;
+/// The largest weight of a target.
+const MAX_WEIGHT: u32 = 100;
 
 /// Whether TKE's controller serves an Ingress.
 ///
@@ -56,12 +59,18 @@ pub(super) fn of_ingress(cluster: &Cluster, ingress: &Ingress, family: Family) -
 /// The nodes whose NodePorts are targets of a Service's load balancer.
 pub(super) fn target_nodes<'c>(cluster: &'c Cluster, service: &Service) -> Vec<&'c Node> {
     let wanted = service.annotations.get(annotations::BACKENDS_LABEL).map(targets::label_pairs);
-    let only_with_pods = service.external_policy == Policy::Local
-        && service.annotations.is(annotations::ONLY_NODES_WITH_PODS, "true");
+    let only_with_pods = has_nodes_with_pods_only(service);
     let has_wanted_labels =
         |node: &Node| wanted.as_ref().is_none_or(|labels| node.labels.contains_all(labels));
     let nodes = targets::nodes(cluster).filter(|node| has_wanted_labels(node));
-    nodes.filter(|node| !only_with_pods || targets::has_ready_pod(cluster, service, node)).collect()
+    nodes
+        .filter(|node| !only_with_pods || targets::has_ready_pod(cluster, service, &node.name))
+        .collect()
+}
+
+fn has_nodes_with_pods_only(service: &Service) -> bool {
+    service.external_policy == Policy::Local
+        && service.annotations.is(annotations::ONLY_NODES_WITH_PODS, "true")
 }
 
 fn service_listener(
@@ -200,5 +209,20 @@ fn targets_of(
     if direct {
         return targets::pods(cluster, service, port, family, WEIGHT);
     }
-    targets::node_ports(target_nodes(cluster, service), port, family, WEIGHT)
+    let mut targets = targets::node_ports(target_nodes(cluster, service), port, family, WEIGHT);
+    if has_nodes_with_pods_only(service)
+        && service.annotations.is(annotations::WEIGHT_BY_PODS, "true")
+    {
+        for target in &mut targets {
+            target.weight = weight_by_pods(cluster, service, target);
+        }
+    }
+    targets
+}
+
+/// How many pods are behind a target, within what a weight can be.
+fn weight_by_pods(cluster: &Cluster, service: &Service, target: &Target) -> u32 {
+    let TargetKind::NodePort(node) = &target.kind else { return target.weight };
+    let addresses: BTreeSet<IpAddr> = targets::ready_endpoints(cluster, service, node).collect();
+    addresses.len().try_into().unwrap_or(MAX_WEIGHT).min(MAX_WEIGHT)
 }
