@@ -48,7 +48,7 @@ impl Users {
             stage.by_hand(
                 "RegisterTargets",
                 json!({ "LoadBalancerId": id, "ListenerId": listener,
-                    "Targets": [{ "Port": 7, "InstanceId": "ins-user0000" }] }),
+                    "Targets": [{ "Port": 7, "EniIp": "10.1.1.7" }] }),
             );
             id
         };

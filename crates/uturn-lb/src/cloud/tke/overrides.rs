@@ -77,16 +77,16 @@ pub(super) fn of<'c>(cluster: &'c Cluster, owner: Owner<'_>) -> &'c [ListenerOve
         .map_or(&[], |overrides| &overrides.listeners)
 }
 
-/// What is set on one listener: that of its port and transport protocol.
+/// What is set on one listener: that of its port, layer and transport protocol.
 pub(super) fn listener<'c>(
     cluster: &'c Cluster,
     owner: Owner<'_>,
     port: Port,
     protocol: ListenerProtocol,
 ) -> Option<&'c ListenerOverride> {
-    of(cluster, owner).iter().find(|listener| {
-        listener.port == port && listener.protocol.transport() == protocol.transport()
-    })
+    let key = |protocol: ListenerProtocol| (protocol.layer(), protocol.transport());
+    let mut stated = of(cluster, owner).iter();
+    stated.find(|listener| listener.port == port && key(listener.protocol) == key(protocol))
 }
 
 /// Applies them to the profile of a listener.
