@@ -23,6 +23,7 @@ pub mod event;
 pub mod ground;
 pub mod observed;
 pub mod plan;
+pub mod rehearsal;
 pub mod run;
 pub mod tags;
 pub mod wanted;

@@ -8,6 +8,7 @@ mod drift;
 mod existing;
 mod held;
 mod one_decision;
+mod rehearsed;
 mod rich;
 mod stage;
 mod stops;
