@@ -19,6 +19,7 @@
 
 pub mod api;
 pub mod clb;
+pub mod dry_run;
 pub mod event;
 pub mod ground;
 pub mod observed;
