@@ -155,7 +155,7 @@ impl Maker<'_> {
             wanted.balancers.iter_mut().find(|other| existing.is_some() && other.place == place);
         match same {
             None => {
-                wanted.balancers.push(Balancer { owners: vec![note], place, settings, listeners })
+                wanted.balancers.push(Balancer { owners: vec![note], place, settings, listeners });
             }
             Some(shared) => self.share(shared, note, settings, listeners),
         }
@@ -195,8 +195,7 @@ impl Maker<'_> {
     fn is_grouped(&self, object: &ObjectRef) -> bool {
         let name = object.namespaced_name();
         let ingress = name.and_then(|name: NamespacedName| self.cluster.ingresses.get(&name));
-        object.kind == uturn_model::ObjectKind::Ingress
-            && ingress.is_some_and(|ingress| balancer::is_grouped(ingress))
+        object.kind == uturn_model::ObjectKind::Ingress && ingress.is_some_and(balancer::is_grouped)
     }
 
     fn note(&self, owner: Owner<'_>) -> OwnerNote {

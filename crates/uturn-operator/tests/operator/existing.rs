@@ -25,7 +25,7 @@ fn shared(lb: &str, more: &str) -> Cluster {
     cluster
 }
 
-fn create(stage: &Stage, tags: Value) -> String {
+fn create(stage: &Stage, tags: &Value) -> String {
     let answer =
         stage.by_hand("CreateLoadBalancer", json!({ "LoadBalancerType": "OPEN", "Tags": tags }));
     answer["LoadBalancerIds"][0].as_str().unwrap().to_owned()
@@ -47,7 +47,7 @@ const OWN: &str = "TKE-DEDICATED-LISTENER";
 #[test]
 fn services_share_a_load_balancer_of_the_users() {
     let stage = Stage::new();
-    let lb = create(&stage, json!([]));
+    let lb = create(&stage, &json!([]));
     stage.by_hand(
         "CreateListener",
         json!({ "LoadBalancerId": lb, "Ports": [8443],
@@ -63,7 +63,7 @@ fn services_share_a_load_balancer_of_the_users() {
     let mine = (8443, "mine".to_owned());
     assert_eq!(ports(&stage, &lb), [own(53), own(80), mine.clone()]);
     // A Service goes, and another listener with it.
-    let mut rest = cluster.clone();
+    let mut rest = cluster;
     rest.services.retain(|name, _| name.name.as_str() == "local");
     assert_eq!(stage.settle(&rest, &ground), []);
     assert_eq!(ports(&stage, &lb), [own(80), mine.clone()]);
@@ -80,7 +80,7 @@ fn a_load_balancer_that_may_not_be_used_is_left() {
     let foreign = json!([{ "TagKey": "tke-clusterId", "TagValue": "cls-bbbbbbbb" }]);
     for (tags, code) in [(own, "E4012"), (foreign, "E4013")] {
         let stage = Stage::new();
-        let lb = create(&stage, tags);
+        let lb = create(&stage, &tags);
         let cluster = shared(&lb, "");
         let ground = ground(&cluster);
         let events = stage.settle(&cluster, &ground);
@@ -97,7 +97,7 @@ fn a_load_balancer_that_may_not_be_used_is_left() {
 #[test]
 fn a_live_service_keeps_its_load_balancer() {
     let stage = Stage::new();
-    let (first, second) = (create(&stage, json!([])), create(&stage, json!([])));
+    let (first, second) = (create(&stage, &json!([])), create(&stage, &json!([])));
     let cluster = shared(&first, "");
     let ground = ground(&cluster);
     stage.settle(&cluster, &ground);

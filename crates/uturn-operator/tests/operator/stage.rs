@@ -105,6 +105,7 @@ impl Stage {
     }
 
     /// Sends a request as a user does, and returns the answer.
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the parameters in place")]
     pub(crate) fn by_hand(&self, action: &str, parameters: Value) -> Value {
         let answer = self.send("clb", "2018-03-17", action, &parameters);
         assert!(answer.get("Error").is_none(), "{action} {parameters}: {answer}");

@@ -9,7 +9,7 @@ use crate::plan::call::{Call, NewRedirect};
 
 /// Removes the redirects that are not wanted, and those from and to what is deleted.
 pub(super) fn removed(scene: &Scene<'_>, sorted: &Sorted<'_>) -> Vec<Call> {
-    let mut removed: BTreeMap<(String, String), Vec<(RuleKey, String, String)>> = BTreeMap::new();
+    let mut removed = BTreeMap::new();
     for (key, found) in scene.found.iter().flat_map(|found| &found.listeners) {
         let slot = sorted.slots.get(key);
         if slot.is_none() && !sorted.doomed.contains_key(key) {
@@ -20,7 +20,8 @@ pub(super) fn removed(scene: &Scene<'_>, sorted: &Sorted<'_>) -> Vec<Call> {
             let stays = slot.is_some_and(|slot| stays(sorted, slot, found, rule));
             let Some(id) = found.rules.get(rule).filter(|_| !stays) else { continue };
             let pair = (found.id.clone(), listener.clone());
-            removed.entry(pair).or_default().push((rule.clone(), id.clone(), location.clone()));
+            let rules: &mut Vec<_> = removed.entry(pair).or_default();
+            rules.push((rule.clone(), id.clone(), location.clone()));
         }
     }
     let removed = removed.into_iter();
