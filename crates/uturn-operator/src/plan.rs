@@ -194,7 +194,7 @@ impl<'a> Planner<'a> {
 
     /// The load balancer that was made for an object.
     fn of_uid(&self, owner: &OwnerNote) -> Option<&'a observed::Balancer> {
-        let key: &str = if owner.is_ingress { tags::INGRESS_UID } else { tags::SERVICE_UID };
+        let key = uid_tag(owner);
         self.by_uid.get(&(key, owner.uid.as_str())).copied()
     }
 
@@ -275,6 +275,26 @@ fn by_uid<'o>(
         }
     }
     found
+}
+
+/// The load balancer that is there for one that is wanted.
+pub fn balancer_of<'o>(
+    wanted: &wanted::Balancer,
+    observed: &'o Observed,
+    ground: &Ground,
+) -> Option<&'o observed::Balancer> {
+    let owner = match &wanted.place {
+        Place::Existing(id) => return observed.balancers.get(id),
+        Place::Own(_) => wanted.owners.first()?,
+    };
+    let key = uid_tag(owner);
+    let mut own = observed.balancers.values().filter(|found| is_of_cluster(found, ground));
+    own.find(|found| found.has(key, &owner.uid))
+}
+
+/// The tag with an object's UID.
+fn uid_tag(owner: &OwnerNote) -> &'static str {
+    if owner.is_ingress { tags::INGRESS_UID } else { tags::SERVICE_UID }
 }
 
 fn is_of_cluster(found: &observed::Balancer, ground: &Ground) -> bool {

@@ -63,10 +63,9 @@ impl Identities {
 
 /// What a Secret holds. `stringData` overwrites `data`, as the API server has it.
 fn held(secret: &Node<'_>) -> BTreeMap<String, String> {
-    let decoded = |text: &str| String::from_utf8(from_base64(text)?).ok();
     let mut held = BTreeMap::new();
     for (key, value) in entries(secret, "data") {
-        held.extend(decoded(value).map(|text| (key.to_owned(), text)));
+        held.extend(base64_text(value).map(|text| (key.to_owned(), text)));
     }
     for (key, value) in entries(secret, "stringData") {
         held.insert(key.to_owned(), value.to_owned());
@@ -77,6 +76,11 @@ fn held(secret: &Node<'_>) -> BTreeMap<String, String> {
 fn entries<'n>(node: &'n Node<'_>, key: &str) -> Vec<(&'n str, &'n str)> {
     let Some(Value::Map(entries)) = node.get(key).map(|map| &map.value) else { return Vec::new() };
     entries.iter().filter_map(|entry| Some((&*entry.key, entry.value.as_str()?))).collect()
+}
+
+/// The text that a value of a Secret's `data` stands for. Returns `None` if it is no text.
+pub fn base64_text(value: &str) -> Option<String> {
+    String::from_utf8(from_base64(value)?).ok()
 }
 
 /// Decodes base64 with the usual alphabet. Returns `None` for a text with other characters.

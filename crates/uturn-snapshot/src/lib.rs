@@ -49,7 +49,7 @@ use uturn_model::{Capture, Cluster, Name, Text};
 
 pub use capture::read_capture;
 pub use fault::Fault;
-pub use identities::Identities;
+pub use identities::{Identities, base64_text};
 pub use load_balancer::{
     LbFile, read_lb_config, read_load_balancers, write_lb_config, write_load_balancers,
 };
