@@ -1,6 +1,7 @@
 //! The API as the controllers call it.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use uturn_cloud::api::Action;
@@ -24,6 +25,12 @@ impl Api for Client {
             true => Self::call(self, request).await,
             false => self.call_and_wait(request, TASK_LIMIT).await,
         }
+    }
+}
+
+impl<T: Api + Send> Api for Arc<T> {
+    async fn call<A: Action>(&self, request: &A) -> Result<Answer<A::Response>, CallError> {
+        T::call(self, request).await
     }
 }
 
