@@ -23,9 +23,8 @@ pub mod lease;
 pub mod manifests;
 pub mod metrics;
 pub mod queue;
+pub mod start;
 pub mod store;
 pub mod sync;
 pub mod watch;
 pub mod write;
-
-pub use kube::{Client, Config, Error as KubeError};

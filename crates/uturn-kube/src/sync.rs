@@ -69,7 +69,7 @@ pub enum SyncError {
 }
 
 /// What a round did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Synced {
     /// How many calls changed something.
     pub calls: usize,

@@ -109,9 +109,11 @@ pub(crate) enum Command {
     /// Serve the cloud's own API, for the load balancers of this machine
     #[command(subcommand)]
     Cloud(Cloud),
-    /// Make the load balancers of a cluster as its Services and Ingresses want them
+    /// Keep the load balancers of a cluster as its Services and Ingresses want them
     #[command(subcommand)]
     #[command(after_help = "Examples:
+  uturn operator manifests > operator.yaml
+  uturn operator run --cluster-id cls-3f8k2m1q --listen 0.0.0.0:9110
   uturn operator run --dry-run -f deploy/ --cluster-id cls-3f8k2m1q
   uturn operator run --dry-run -f deploy/ --cluster-id c1 --endpoint http://127.0.0.1:8443")]
     Operator(Operator),
