@@ -70,6 +70,9 @@ impl<A: CloudApi> Process<A> {
         let mut controllers =
             Controllers::new(self.client, self.api, self.settings, self.shared, self.metrics);
         let rounds = async {
+            while !shared.with(|store| store.is_complete()) {
+                shared.changed.notified().await;
+            }
             loop {
                 let result = controllers.sync().await;
                 let counter = if result.is_ok() { &metrics.rounds } else { &metrics.failed_rounds };

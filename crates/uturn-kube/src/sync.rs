@@ -209,10 +209,14 @@ impl<A: CloudApi> Controllers<A> {
         held: &BTreeSet<ObjectRef>,
         synced: &mut Synced,
     ) {
+        let names: BTreeSet<String> = round.plan.balancers.iter().map(name).collect();
+        self.queue.keep(&names);
         for balancer in &round.plan.balancers {
             let name = name(balancer);
             let is_held = balancer.owners.iter().all(|owner| held.contains(owner));
             if !is_held || !self.queue.is_due(&name, Instant::now()) {
+                // What failed last time is still so.
+                round.failures.extend(self.queue.events(&name).iter().cloned());
                 continue;
             }
             let mut done = Done::default();
@@ -221,10 +225,11 @@ impl<A: CloudApi> Controllers<A> {
             match result {
                 Ok(()) => self.queue.succeeded(&name),
                 Err(error) => {
-                    self.queue.failed(&name, Instant::now());
                     Metrics::add(&self.metrics.failed_calls, 1);
-                    let event = |owner| Event::new(owner, "E5003", error.to_string());
-                    round.failures.extend(balancer.owners.iter().map(event));
+                    let event = |owner| Event::new(owner, "E5003", error.lasting());
+                    let events: Vec<Event> = balancer.owners.iter().map(event).collect();
+                    round.failures.extend(events.iter().cloned());
+                    self.queue.failed(&name, Instant::now(), events);
                 }
             }
         }

@@ -49,6 +49,18 @@ pub enum RunError {
     Observe(CallError),
 }
 
+impl RunError {
+    /// What does not change from attempt to attempt: without the ids of requests.
+    pub fn lasting(&self) -> String {
+        match self {
+            Self::Call { call, error: CallError::Api { code, message, .. } } => {
+                format!("{call}: {code}: {message}")
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 /// What a plan has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {

@@ -116,6 +116,45 @@ async fn what_is_the_users_outlives_the_objects_that_use_it() {
     assert_eq!(world.server.objects("services"), Vec::<Value>::new());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_told_once_and_tried_again() {
+    let world = World::new();
+    world.service("web", json!({}));
+    // No such instance: the load balancer and its listener are made, and its targets are not.
+    let provider_id = |id: &str| json!({ "providerID": format!("qcloud:///1/{id}") });
+    world.server.apply(
+        "nodes",
+        json!({ "apiVersion": "v1", "kind": "Node",
+        "metadata": { "name": "n3" }, "spec": provider_id("ins-ffffffff"),
+        "status": { "addresses": [{ "type": "InternalIP", "address": "10.0.0.13" }] } }),
+    );
+    let mut controllers = world.controllers();
+    let mut calls = 0;
+    for _ in 0..20 {
+        calls += world.round(&mut controllers).await.unwrap().calls;
+        tokio::time::advance(std::time::Duration::from_millis(500)).await;
+    }
+    assert_eq!(calls, 2);
+    let events = world.events();
+    assert_eq!(events.values().copied().collect::<Vec<_>>(), [1], "{events:?}");
+    assert!(events.keys().all(|message| message.starts_with("E5003: ")), "{events:?}");
+    assert_eq!(
+        ready(&world.server.object("services", "web").unwrap()),
+        ("False".to_owned(), "E5003".to_owned())
+    );
+    world.server.stop_at(None);
+    world.round(&mut controllers).await.unwrap();
+    assert_eq!(world.server.writes(), 0, "what is as it was is not written again");
+    // The node goes, and the pause is waited for.
+    world.server.edit_global("nodes", "n3", |node| {
+        node["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    });
+    tokio::time::advance(std::time::Duration::from_secs(300)).await;
+    world.settle(&mut controllers).await;
+    let service = world.server.object("services", "web").unwrap();
+    assert_eq!(ready(&service), ("True".to_owned(), "Success".to_owned()));
+}
+
 #[tokio::test]
 async fn secrets_are_read_only_where_they_are_named() {
     let world = World::new();

@@ -85,6 +85,14 @@ impl Server {
         self.put(key, object);
     }
 
+    /// Changes an object without a namespace.
+    pub(crate) fn edit_global(&self, plural: &str, name: &str, edit: impl FnOnce(&mut Value)) {
+        let key = (plural.to_owned(), String::new(), name.to_owned());
+        let mut object = self.state().objects[&key].clone();
+        edit(&mut object);
+        self.put(key, object);
+    }
+
     /// Deletes an object as a user does: one with finalizers stays until they are gone.
     pub(crate) fn delete(&self, plural: &str, name: &str) {
         self.edit(plural, name, |object| {
