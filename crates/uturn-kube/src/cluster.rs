@@ -7,7 +7,7 @@ use uturn_lb::cloud::tke::annotations as keys;
 use uturn_model::{Cluster, NamespacedName, ObjectKind, ObjectRef};
 use uturn_snapshot::{Manifests, Source};
 
-use crate::kinds::{INGRESS, SERVICE, WATCHED};
+use crate::kinds::{CONFIG, INGRESS, SERVICE, WATCHED};
 use crate::store::Store;
 
 /// The finalizer of objects that have a load balancer.
@@ -20,6 +20,8 @@ pub struct Live {
     pub cluster: Cluster,
     /// Its Services and Ingresses, also those that are being deleted.
     pub objects: BTreeMap<ObjectRef, LiveObject>,
+    /// Its TkeServiceConfigs.
+    pub configs: BTreeMap<NamespacedName, Value>,
 }
 
 /// A Service or an Ingress as the API server has it.
@@ -72,13 +74,14 @@ pub fn read(store: &Store) -> Result<Live, Vec<String>> {
     let mut objects = BTreeMap::new();
     for (watched, kind) in [(&SERVICE, ObjectKind::Service), (&INGRESS, ObjectKind::Ingress)] {
         for value in store.of(watched) {
-            let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
-            if let Ok(name) = NamespacedName::new(text("namespace"), text("name")) {
+            if let Some(name) = name(value) {
                 let object = LiveObject { value: value.clone() };
                 objects.insert(ObjectRef::namespaced(kind, &name), object);
             }
         }
     }
+    let configs = store.of(&CONFIG).filter_map(|value| Some((name(value)?, value.clone())));
+    let configs = configs.collect();
     let is_balanced = |value: &&Value| {
         !(is_deleted(value) && [SERVICE.kind, INGRESS.kind].contains(&kind_of(value)))
     };
@@ -94,7 +97,12 @@ pub fn read(store: &Store) -> Result<Live, Vec<String>> {
     let cluster = manifests
         .cluster()
         .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    Ok(Live { cluster, objects })
+    Ok(Live { cluster, objects, configs })
+}
+
+fn name(value: &Value) -> Option<NamespacedName> {
+    let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
+    NamespacedName::new(text("namespace"), text("name")).ok()
 }
 
 fn kind_of(value: &Value) -> &str {

@@ -32,7 +32,8 @@ pub static LEASE: WatchedKind = known("coordination.k8s.io", "v1", "Lease", "lea
 static NODE: WatchedKind = known("", "v1", "Node", "nodes");
 static SLICE: WatchedKind = known("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
 static CLASS: WatchedKind = known("networking.k8s.io", "v1", "IngressClass", "ingressclasses");
-static CONFIG: WatchedKind = WatchedKind {
+/// What users set on listeners.
+pub static CONFIG: WatchedKind = WatchedKind {
     is_optional: true,
     ..known("cloud.tencent.com", "v1alpha1", "TkeServiceConfig", "tkeserviceconfigs")
 };

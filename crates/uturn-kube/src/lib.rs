@@ -15,6 +15,7 @@
 //!
 //! **Start reading** at [`sync`].
 
+pub mod auto;
 pub mod cluster;
 pub mod controller;
 pub mod health;

@@ -7,8 +7,9 @@ use kube::api::{Patch as KubePatch, PatchParams, PostParams};
 use kube::core::DynamicObject;
 use kube::{Api, Error};
 use serde_json::json;
-use uturn_model::{ObjectKind, ObjectRef};
+use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef};
 use uturn_operator::api::Api as CloudApi;
+use uturn_operator::clb::{Listener, ListenerKey};
 use uturn_operator::event::Event;
 use uturn_operator::observed::Balancer;
 use uturn_operator::plan::balancer_of;
@@ -16,8 +17,9 @@ use uturn_operator::tags;
 use uturn_operator::wanted::{self, OwnerNote};
 
 use super::{Controllers, Round, Synced, owners};
-use crate::cluster::LiveObject;
-use crate::kinds::{EVENT, INGRESS, SERVICE, WatchedKind};
+use crate::auto;
+use crate::cluster::{Live, LiveObject};
+use crate::kinds::{CONFIG, EVENT, INGRESS, SERVICE, WatchedKind};
 use crate::metrics::Metrics;
 use crate::write::{self, Patch, Readiness};
 
@@ -38,6 +40,10 @@ impl<A: CloudApi> Controllers<A> {
                 let now = Timestamp::now();
                 let patches = write::report(&owner.object, live, found, &readiness, now);
                 self.write(&owner.object, patches, synced).await;
+                let listeners = balancer.listeners.iter();
+                let own = listeners.filter(|(_, wish)| wish.owner == owner.object);
+                let own = own.map(|(key, wish)| (*key, &wish.listener)).collect();
+                self.configure(&owner.object, live, &round.live, &own, synced).await;
             }
         }
         for (object, live) in released(round) {
@@ -51,6 +57,39 @@ impl<A: CloudApi> Controllers<A> {
             }
         }
         self.told = events;
+    }
+
+    /// Creates or changes the configuration that an object wants to be made.
+    async fn configure(
+        &self,
+        object: &ObjectRef,
+        live: &LiveObject,
+        all: &Live,
+        listeners: &BTreeMap<ListenerKey, &Listener>,
+        synced: &mut Synced,
+    ) {
+        let Some(name) = auto::name(object, live) else { return };
+        let Some(api) = self.api_of(object, &CONFIG) else { return };
+        let namespace = object.namespace.as_ref().map(Name::as_str).unwrap_or_default();
+        let there = NamespacedName::new(namespace, &name).ok();
+        let result = match there.and_then(|name| all.configs.get(&name)) {
+            Some(there) => {
+                let Some(patch) = auto::changed(there, listeners) else { return };
+                let parameters = PatchParams::default();
+                api.patch(&name, &parameters, &KubePatch::Merge(&patch)).await
+            }
+            None => {
+                let config = auto::created(&name, object, kind_of(object), live, listeners);
+                match serde_json::from_value(config) {
+                    Ok(config) => api.create(&PostParams::default(), &config).await,
+                    Err(error) => Err(Error::SerdeError(error)),
+                }
+            }
+        };
+        match result {
+            Ok(_) => synced.writes += 1,
+            Err(_) => Metrics::add(&self.metrics.failed_writes, 1),
+        }
     }
 
     async fn write(&self, object: &ObjectRef, patches: Vec<Patch>, synced: &mut Synced) {
