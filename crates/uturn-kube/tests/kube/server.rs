@@ -198,7 +198,7 @@ impl Server {
         {
             let mut state = self.state();
             state.used.insert((verb.to_owned(), target.group.clone(), resource.clone()));
-            if state.forbidden.contains(&(verb.to_owned(), resource.clone())) {
+            if state.forbidden.contains(&(verb.to_owned(), resource)) {
                 return failure(StatusCode::FORBIDDEN, "Forbidden");
             }
             if is_write && state.stop.is_some_and(|stop| state.writes >= stop) {

@@ -43,6 +43,7 @@ impl World {
     }
 
     /// Creates a Service of type LoadBalancer.
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the annotations in place")]
     pub(crate) fn service(&self, name: &str, annotations: Value) {
         self.server.apply(
             "services",
