@@ -25,6 +25,7 @@ mod lb_run;
 #[cfg(target_os = "linux")]
 mod machine;
 mod networks;
+mod operator;
 mod partial;
 mod parts;
 mod ports;
