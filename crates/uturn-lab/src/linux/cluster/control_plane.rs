@@ -30,7 +30,7 @@ const SERVES: &str = "Serving securely";
 #[derive(Debug)]
 pub(super) struct ControlPlane {
     // In this order: a client goes before its server.
-    _programs: Vec<Program>,
+    programs: Vec<Program>,
     pub(super) space: Namespace,
 }
 
@@ -50,7 +50,7 @@ impl ControlPlane {
             })
             .during(during)?;
         space.run(|| configure(api)).during(during)?;
-        Ok(Self { _programs: Vec::new(), space })
+        Ok(Self { programs: Vec::new(), space })
     }
 
     /// Starts the programs.
@@ -66,10 +66,10 @@ impl ControlPlane {
             Program::start(run, &self.space, command, &log, ready, &format!("start {name}"))
         };
         let etcd = begin(etcd(run, parts), "etcd", "ready to serve client requests")?;
-        self._programs.insert(0, etcd);
+        self.programs.insert(0, etcd);
         let server = api_server(parts, layout, credentials);
         let server = begin(server, "kube-apiserver", SERVES)?;
-        self._programs.insert(0, server);
+        self.programs.insert(0, server);
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl ControlPlane {
             let log = run.file(&format!("{name}.log"));
             let during = format!("start {name}");
             let program = Program::start(run, &self.space, command, &log, SERVES, &during)?;
-            self._programs.insert(0, program);
+            self.programs.insert(0, program);
         }
         Ok(())
     }

@@ -18,8 +18,8 @@ use crate::linux::system::During;
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// Replaces this process by a program that runs in a pod or on a node. Only returns if it cannot.
-pub(crate) fn enter(whom: &str, program: &str, arguments: &[String]) -> LabError {
-    match prepare(whom, program, arguments) {
+pub(crate) fn enter(wanted: &str, program: &str, arguments: &[String]) -> LabError {
+    match prepare(wanted, program, arguments) {
         Ok(mut command) => {
             let source = command.exec();
             LabError::System { doing: format!("run {program}"), source }
@@ -28,13 +28,13 @@ pub(crate) fn enter(whom: &str, program: &str, arguments: &[String]) -> LabError
     }
 }
 
-fn prepare(whom: &str, program: &str, arguments: &[String]) -> Result<Command, LabError> {
+fn prepare(wanted: &str, program: &str, arguments: &[String]) -> Result<Command, LabError> {
     let all = record::all().during("look for a cluster")?;
     let Some(Recorded { folder, .. }) = all.into_iter().find(|cluster| cluster.is_alive) else {
         return Err(LabError::Cluster("no cluster is up: `uturn lab up` builds one".into()));
     };
     let places = record::places(&folder).during("read the cluster's record")?;
-    let place = find(&places, whom).ok_or_else(|| unknown(&places, whom))?;
+    let place = find(&places, wanted).ok_or_else(|| unknown(&places, wanted))?;
     let during = format!("enter {}", place.name);
     // `lab down` ends what still runs in a pod.
     record_process(&folder, std::process::id()).during(&during)?;
@@ -58,8 +58,8 @@ fn show_resolv_conf(folder: &Path, place: &Place) -> io::Result<()> {
 
 /// Finds a place: `pod/NS/NAME`, `NS/NAME`, `NAME` (in `default`), `node/NAME`, and in place of a
 /// pod's name that of its workload, for the first of its pods.
-fn find<'a>(places: &'a [Place], whom: &str) -> Option<&'a Place> {
-    let words: Vec<&str> = whom.split('/').collect();
+fn find<'a>(places: &'a [Place], wanted: &str) -> Option<&'a Place> {
+    let words: Vec<&str> = wanted.split('/').collect();
     let name = match words[..] {
         ["node" | "nodes", name] => format!("node/{name}"),
         [name] => format!("pod/default/{name}"),
@@ -74,10 +74,10 @@ fn find<'a>(places: &'a [Place], whom: &str) -> Option<&'a Place> {
     exact.or_else(of_workload)
 }
 
-fn unknown(places: &[Place], whom: &str) -> LabError {
+fn unknown(places: &[Place], wanted: &str) -> LabError {
     let names: Vec<&str> = places.iter().map(|place| place.name.as_str()).collect();
     LabError::Cluster(format!(
-        "no pod and no node is called {whom}; there are {}",
+        "no pod and no node is called {wanted}; there are {}",
         names.join(", ")
     ))
 }
@@ -94,7 +94,7 @@ mod tests {
             namespace: String::new(),
             resolv_conf: String::new(),
         });
-        let found = |whom| find(&places, whom).map(|place| place.name.as_str());
+        let found = |wanted| find(&places, wanted).map(|place| place.name.as_str());
         assert_eq!(found("node/n1"), Some("node/n1"));
         assert_eq!(found("a"), Some("pod/default/a"));
         assert_eq!(found("shop/web-5d8-z9"), Some("pod/shop/web-5d8-z9"));

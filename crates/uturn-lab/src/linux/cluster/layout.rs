@@ -79,11 +79,11 @@ pub(super) fn v4_range(ranges: &[IpNet]) -> Option<Ipv4Net> {
 
 /// The smallest range that has all of these; `None` if there are none.
 fn covering(ranges: impl Iterator<Item = Ipv4Net>) -> Option<Ipv4Net> {
-    ranges.reduce(|mut one, other| {
-        while !one.contains(&other) {
-            one = one.supernet().expect("a range of all addresses contains any other");
+    ranges.reduce(|mut range, other| {
+        while !range.contains(&other) {
+            range = range.supernet().expect("a range of all addresses contains any other");
         }
-        one
+        range
     })
 }
 

@@ -155,11 +155,11 @@ fn node(number: usize) -> Value {
 }
 
 /// Whether two nodes share a name, an address or a range.
-fn overlaps(one: &Value, other: &Value) -> bool {
+fn overlaps(node: &Value, other: &Value) -> bool {
     let address = |node: &Value| node["status"]["addresses"][0]["address"].clone();
-    name(one) == name(other)
-        || address(one) == address(other)
-        || one["spec"]["podCIDR"] == other["spec"]["podCIDR"]
+    name(node) == name(other)
+        || address(node) == address(other)
+        || node["spec"]["podCIDR"] == other["spec"]["podCIDR"]
 }
 
 #[cfg(test)]

@@ -108,6 +108,6 @@ pub(super) fn places(folder: &Path) -> io::Result<Vec<Place>> {
             places.push(Place { name, namespace, resolv_conf });
         }
     }
-    places.sort_by(|one, other| one.name.cmp(&other.name));
+    places.sort_by(|left, right| left.name.cmp(&right.name));
     Ok(places)
 }

@@ -95,7 +95,10 @@ fn request(args: &LabUp) -> Result<WireRequest, Failure> {
             .map_err(|why| Failure::usage(format!("--parts {}: {why}", folder.display())))
     });
     Ok(WireRequest {
-        manifests: sources.into_iter().map(|one| (one.name.to_string(), one.text)).collect(),
+        manifests: sources
+            .into_iter()
+            .map(|source| (source.name.to_string(), source.text))
+            .collect(),
         mode: args.mode.to_string(),
         nodes: args.nodes.map(usize::from),
         kube_proxy: args.kube_proxy.clone(),
