@@ -18,7 +18,11 @@ use super::installed::{Installed, Run, client, text};
 /// How long a pod may take to go.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many calls are made to see every endpoint of two: all but one in 2^30 times.
+/// A call that is tried again while it is refused: kube-proxy may not have programmed the first
+/// endpoint of a Service yet.
+const CURL: [&str; 7] = ["curl", "-sS", "--max-time", "60", "--retry", "5", "--retry-connrefused"];
+
+/// How many calls are made to see every endpoint of two: but for one time in 2^29.
 const CALLS: usize = 30;
 
 pub(crate) fn main() {
@@ -89,7 +93,7 @@ fn killed(installed: &Installed) {
     let again = installed.lab(&["up"]).output().unwrap();
     assert_eq!(again.status.code(), Some(3), "{}", text(&again.stderr));
     let mut inside = installed
-        .lab(&["exec", "kube-system/coredns", "--", "sh", "-c", "echo ready; sleep 1000"])
+        .lab(&["exec", "kube-system/coredns", "--", "sh", "-c", "echo ready; exec sleep 1000"])
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -111,7 +115,7 @@ fn is_front(pod: &Pod) -> bool {
 fn answers(installed: &Installed, client: &str, url: &str) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     for _ in 0..CALLS {
-        let output = installed.in_pod(client, &["curl", "-sS", "-m", "10", url]);
+        let output = installed.in_pod(client, &[&CURL, &[url][..]].concat());
         assert!(output.status.success(), "{client} {url}: {}", text(&output.stderr));
         seen.extend(text(&output.stdout).lines().next().map(str::to_owned));
     }

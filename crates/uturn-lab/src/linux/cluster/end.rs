@@ -1,16 +1,19 @@
 //! Takes a cluster down.
 
+use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::record::{self, Recorded};
 use crate::LabError;
-use crate::linux::state::{is_dead, start_time};
+use crate::linux::state::{is_dead, processes, start_time};
 use crate::linux::sweep::sweep;
 use crate::linux::system::During;
+use crate::linux::wait::wait;
 
 /// How long a keeper may take to take everything down in order.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,13 +26,32 @@ const INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) fn down() -> Result<(usize, Vec<String>), LabError> {
     let during = "take the cluster down";
     let all = record::all().during(during)?;
+    let mut programs = Vec::new();
+    for cluster in &all {
+        let on_record = processes(&cluster.folder).during(during)?;
+        // One that has ended meanwhile needs no waiting.
+        let open = |process| pidfd_open(process, PidfdFlags::empty()).ok();
+        programs.extend(on_record.into_iter().filter_map(open));
+    }
     for cluster in &all {
         if signal(cluster, Signal::TERM).during(during)? && !ends(cluster).during(during)? {
             signal(cluster, Signal::KILL).during(during)?;
             ends(cluster).during(during)?;
         }
     }
-    Ok((all.len(), sweep()?))
+    let removed = sweep()?;
+    wait_for(&programs)?;
+    Ok((all.len(), removed))
+}
+
+/// Waits until processes that were killed are gone: the kernel takes a moment.
+fn wait_for(programs: &[OwnedFd]) -> Result<(), LabError> {
+    let end = Instant::now() + PATIENCE;
+    for program in programs {
+        // It is readable once the process has ended.
+        wait(&mut [PollFd::new(program, PollFlags::IN)], end)?;
+    }
+    Ok(())
 }
 
 /// Sends a signal to the keeper. Returns false if it is gone.
