@@ -16,6 +16,7 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -26,7 +27,7 @@ use crate::api::Action;
 use crate::api::clb::DescribeTaskStatusRequest;
 use crate::credentials::SecretKey;
 use crate::wire::envelope;
-use crate::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
+use crate::wire::tc3::{self, Payload, Signable};
 
 /// The most bytes of an answer.
 const MAX_ANSWER: usize = 64 << 20;
@@ -66,6 +67,17 @@ pub struct Answer<T> {
     pub request_id: String,
     /// What the action returns.
     pub response: T,
+}
+
+impl<T: DeserializeOwned> Answer<T> {
+    /// Reads an answer.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that it carries, or why it is not understood.
+    pub fn read(body: &[u8]) -> Result<Self, CallError> {
+        failure::read(body)
+    }
 }
 
 impl Client {
@@ -170,21 +182,15 @@ impl Client {
 
     fn signed<A: Action>(&self, body: Bytes, now: Timestamp) -> Request<Full<Bytes>> {
         let host = self.settings.endpoint.host(A::SERVICE);
-        let date = tc3::date(now);
-        let scope = Scope { date: &date, service: A::SERVICE };
         let signable = Signable {
             method: "POST",
             query: "",
             headers: vec![("content-type", envelope::CONTENT_TYPE), ("host", &host)],
             payload: Payload::Signed(&body),
         };
-        let text = signable.string_to_sign(now, &scope);
-        let signature = tc3::sign(self.settings.secret_key.reveal(), &scope, &text);
-        let authorization = format!(
-            "{ALGORITHM} Credential={}/{scope}, SignedHeaders=content-type;host, \
-             Signature={signature}",
-            self.settings.secret_id
-        );
+        let settings = &self.settings;
+        let (id, key) = (&settings.secret_id, settings.secret_key.reveal());
+        let authorization = tc3::authorization(id, key, &signable, now, A::SERVICE);
         Request::builder()
             .method(Method::POST)
             .uri(self.settings.endpoint.url(A::SERVICE))

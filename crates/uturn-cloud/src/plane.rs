@@ -17,7 +17,7 @@ use uturn_model::{IpNet, LoadBalancer as ServedBalancer, Text};
 
 pub use self::certificates::CertificateFile;
 use crate::inventory::Inventory;
-use crate::state::{Account, LoadBalancer, Place};
+use crate::state::{Account, Certificate, LoadBalancer, Place};
 
 /// What the data plane has to serve.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,8 +57,11 @@ pub struct Ground<'a> {
 pub fn plan(accounts: &HashMap<Place, Account>, ground: Ground<'_>) -> Plan {
     let mut all: Vec<(Planner<'_>, &LoadBalancer)> = Vec::new();
     for (place, account) in accounts {
+        let shared = Place { account: place.account.clone(), region: String::new() };
+        let certificates = accounts.get(&shared).map(|shared| &shared.certificates);
+        let planner = Planner { place, account, certificates, ground };
         let running = account.load_balancers.values().filter(|balancer| !balancer.is_stopped);
-        all.extend(running.map(|balancer| (Planner { place, account, ground }, balancer)));
+        all.extend(running.map(|balancer| (planner, balancer)));
     }
     all.sort_by_key(|(planner, balancer)| (balancer.created, planner.place, &balancer.id));
     let mut plan = Plan::default();
@@ -76,6 +79,7 @@ pub fn plan(accounts: &HashMap<Place, Account>, ground: Ground<'_>) -> Plan {
 struct Planner<'a> {
     place: &'a Place,
     account: &'a Account,
+    certificates: Option<&'a BTreeMap<String, Certificate>>,
     ground: Ground<'a>,
 }
 

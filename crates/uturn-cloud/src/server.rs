@@ -2,8 +2,11 @@
 //! [`Cloud`].
 
 mod admin;
+mod body;
+mod limits;
 mod request;
 mod signals;
+mod stream;
 
 use std::convert::Infallible;
 use std::io;
@@ -25,14 +28,13 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 pub use self::admin::AdminPages;
-use self::request::Limits;
+pub use self::limits::Limits;
+use self::request::Shared;
+use self::stream::TimedStream;
 use crate::cloud::Cloud;
 
-/// Connections at a time; more wait.
-const CONNECTIONS: usize = 512;
-
-/// How long a client may take to send a request's head, which also ends idle connections.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest head of a request: its first line, which has the query string, and its headers.
+const MAX_HEAD: usize = 64 << 10;
 
 /// How long to wait when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(100);
@@ -45,19 +47,20 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub struct Server {
     socket: StdListener,
     handler: Handler,
+    limits: Limits,
 }
 
 /// Answers requests.
 #[derive(Clone, Debug)]
 enum Handler {
-    Api(Arc<Cloud>, Limits),
+    Api(Shared),
     Admin(Arc<AdminPages>),
 }
 
 impl Handler {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: Request<Incoming>, time: Duration) -> Response<Full<Bytes>> {
         match self {
-            Self::Api(cloud, limits) => request::answer(request, Arc::clone(cloud), limits).await,
+            Self::Api(shared) => request::answer(request, shared, time).await,
             Self::Admin(pages) => pages.answer(&request),
         }
     }
@@ -92,7 +95,7 @@ impl Server {
     ///
     /// Returns why the address cannot be listened on.
     pub fn bind(address: SocketAddr, cloud: Arc<Cloud>) -> io::Result<Self> {
-        Self::listen(address, Handler::Api(cloud, Limits::new()))
+        Self::listen(address, Handler::Api(Shared::new(cloud)))
     }
 
     /// Listens on an address, for those who run the cloud.
@@ -107,7 +110,13 @@ impl Server {
     fn listen(address: SocketAddr, handler: Handler) -> io::Result<Self> {
         let socket = StdListener::bind(address)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, handler })
+        Ok(Self { socket, handler, limits: Limits::default() })
+    }
+
+    /// The same with other limits.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The address it listens on.
@@ -128,7 +137,7 @@ impl Server {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let _guard = runtime.enter();
         let socket = TcpListener::from_std(self.socket)?;
-        runtime.block_on(accept(socket, self.handler, stop))
+        runtime.block_on(accept(socket, self.handler, self.limits, stop))
     }
 
     /// Serves until it is stopped, or the process is asked to end: SIGTERM or an interrupt.
@@ -145,12 +154,17 @@ impl Server {
             signalled.await;
             stop_then.stop();
         });
-        runtime.block_on(accept(socket, self.handler, stop))
+        runtime.block_on(accept(socket, self.handler, self.limits, stop))
     }
 }
 
-async fn accept(socket: TcpListener, handler: Handler, stop: &Stop) -> io::Result<()> {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+async fn accept(
+    socket: TcpListener,
+    handler: Handler,
+    limits: Limits,
+    stop: &Stop,
+) -> io::Result<()> {
+    let room = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
     let mut stopping = stop.0.subscribe();
     loop {
@@ -168,7 +182,7 @@ async fn accept(socket: TcpListener, handler: Handler, stop: &Stop) -> io::Resul
         };
         let (handler, stopping) = (handler.clone(), stopping.clone());
         connections.spawn(async move {
-            serve(stream, handler, stopping).await;
+            serve(stream, handler, limits, stopping).await;
             drop(place);
         });
     }
@@ -178,12 +192,20 @@ async fn accept(socket: TcpListener, handler: Handler, stop: &Stop) -> io::Resul
     Ok(())
 }
 
-async fn serve(stream: TcpStream, handler: Handler, mut stopping: watch::Receiver<bool>) {
-    let service =
-        service_fn(|request| async { Ok::<_, Infallible>(handler.answer(request).await) });
+async fn serve(
+    stream: TcpStream,
+    handler: Handler,
+    limits: Limits,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let service = service_fn(|request| async {
+        Ok::<_, Infallible>(handler.answer(request, limits.body).await)
+    });
     let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(MAX_HEAD);
     // A client that has sent all it has to send still gets its answer.
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).half_close(true);
+    builder.half_close(true);
+    let stream = TimedStream::new(stream, limits.answer);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     // A client that breaks the protocol or goes away needs no answer.

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 
 use super::{Cloud, StorageError};
 use crate::plane::{self, Ground, Plan};
-use crate::state::{Changes, Place, Record, RecordKey, RecordKind, Task, TaskStatus};
+use crate::state::{Batch, Place, Record, RecordKey, RecordKind, Task, TaskStatus};
 
 /// What has to be served.
 #[derive(Clone, Debug)]
@@ -43,65 +43,52 @@ pub struct FinishedTask {
 impl Cloud {
     /// Sees the number of the latest change.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+        self.accounts.changes()
     }
 
     /// The number of the latest change.
     pub fn change(&self) -> u64 {
-        *self.changes.borrow()
+        *self.changes().borrow()
     }
 
     /// What has to be served now.
     pub fn work(&self) -> Work {
-        let accounts = self.accounts();
         let ground = Ground { inventory: &self.inventory, snat_range: self.settings.snat_range };
-        let plan = plane::plan(&accounts, ground);
-        let mut tasks = Vec::new();
-        for (place, account) in &*accounts {
-            let serving = account.tasks.iter().filter(|(_, task)| is_serving(task));
-            tasks.extend(serving.map(|(id, task)| ServingTask {
-                place: place.clone(),
-                id: id.clone(),
-                load_balancers: task.load_balancers.clone(),
-            }));
-        }
-        Work { change: self.change(), plan, tasks }
+        self.accounts.read(|accounts| {
+            let mut tasks = Vec::new();
+            for (place, account) in accounts {
+                let serving = account.tasks.iter().filter(|(_, task)| task.is_serving());
+                tasks.extend(serving.map(|(id, task)| ServingTask {
+                    place: place.clone(),
+                    id: id.clone(),
+                    load_balancers: task.load_balancers.clone(),
+                }));
+            }
+            Work { change: self.change(), plan: plane::plan(accounts, ground), tasks }
+        })
     }
 
     /// Ends tasks. Those that have ended already stay as they are.
     ///
     /// # Errors
     ///
-    /// Returns why that could not be stored; then some of them are still running.
+    /// Returns why that could not be stored; then all of them are still running.
     pub fn finish(&self, finished: &[FinishedTask]) -> Result<(), StorageError> {
-        let mut accounts = self.accounts();
-        let mut places: Vec<Place> = finished.iter().map(|task| task.place.clone()).collect();
-        places.sort();
-        places.dedup();
-        for place in places {
-            let Some(account) = accounts.get_mut(&place) else { continue };
-            let mut changes = Changes::new();
-            for finished in finished.iter().filter(|task| task.place == place) {
-                let Some(task) = account.tasks.get(&finished.id).filter(|task| is_serving(task))
-                else {
-                    continue;
-                };
-                let status = match &finished.failure {
+        self.accounts.change(None, &*self.storage, |accounts| {
+            let mut batch = Batch::new();
+            for FinishedTask { place, id, failure } in finished {
+                let task = accounts.get(place).and_then(|account| account.tasks.get(id));
+                let Some(task) = task.filter(|task| task.is_serving()) else { continue };
+                let status = match failure {
                     None => TaskStatus::Done,
                     Some(reason) => TaskStatus::Failed(reason.clone()),
                 };
-                let key = RecordKey { kind: RecordKind::Task, id: finished.id.clone() };
-                changes.insert(key, Some(Record::Task(Task { status, ..task.clone() })));
+                let key = RecordKey { kind: RecordKind::Task, id: id.clone() };
+                let ended = Record::Task(Task { status, ..task.clone() });
+                batch.entry(place.clone()).or_default().insert(key, Some(ended));
             }
-            if changes.is_empty() {
-                continue;
-            }
-            self.storage.commit(&place, &changes)?;
-            for (key, record) in changes {
-                account.apply(key, record);
-            }
-        }
-        Ok(())
+            Ok((batch, ()))
+        })
     }
 
     /// Ends the tasks that wait for a data plane, where there is none any more.
@@ -115,8 +102,4 @@ impl Cloud {
         let tasks: Vec<FinishedTask> = self.work().tasks.into_iter().map(done).collect();
         self.finish(&tasks)
     }
-}
-
-fn is_serving(task: &Task) -> bool {
-    task.status == TaskStatus::Serving
 }

@@ -63,7 +63,7 @@ impl Planner<'_> {
     ) -> Vec<CertificateFile> {
         let mut files: Vec<CertificateFile> = Vec::new();
         for id in server_ids(listener) {
-            let Some(certificate) = self.account.certificates.get(id) else {
+            let Some(certificate) = self.certificates.and_then(|known| known.get(id)) else {
                 notes.push(format!("the certificate {id} does not exist"));
                 continue;
             };

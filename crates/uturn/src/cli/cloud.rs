@@ -1,6 +1,7 @@
 //! The options of `uturn cloud`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -17,7 +18,7 @@ pub(crate) struct CloudServe {
     /// Where to listen; port 0 takes a free one, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8443")]
     pub(crate) listen: SocketAddr,
-    /// The folder that keeps what was created
+    /// The folder that keeps what was created; tasks that have ended are kept for a week
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
     /// A file with a line for each credential: its id, its key and, where there are several
@@ -50,6 +51,9 @@ pub(crate) struct CloudServe {
     /// busy
     #[arg(long, value_name = "MS", default_value_t = 0, conflicts_with = "data_plane")]
     pub(crate) task_time: u64,
+    /// How many requests a second an account may send of each action; without it, any number
+    #[arg(long, value_name = "N")]
+    pub(crate) rate_limit: Option<NonZeroU32>,
     /// Stop when standard input is closed
     #[arg(long)]
     pub(crate) until_stdin_closes: bool,

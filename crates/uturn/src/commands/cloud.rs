@@ -40,6 +40,7 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
     let settings = Settings {
         task_time: planes.is_empty().then(|| Duration::from_millis(args.task_time)),
         snat_range: args.snat_range,
+        rate_limit: args.rate_limit,
         ..Settings::default()
     };
     let ids = IdSource::random();

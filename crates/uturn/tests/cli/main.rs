@@ -5,6 +5,8 @@
 mod bad_input;
 mod check;
 mod ci;
+#[cfg(unix)]
+mod cloud_crash;
 mod cloud_errors;
 mod cloud_serve;
 mod clouds;
@@ -24,6 +26,7 @@ mod lb_run;
 #[cfg(target_os = "linux")]
 mod machine;
 mod networks;
+mod operator;
 mod partial;
 mod parts;
 mod ports;
