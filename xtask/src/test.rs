@@ -1,5 +1,5 @@
-//! `test`: every test of the workspace, an honest list of what could not run, and the tests
-//! that took longest.
+//! `test`: every test of the workspace, a list of what could not run, the tests that took
+//! longest, and in the end what failed.
 //!
 //! A test that cannot run on this machine appends one line (its name and the reason) to the
 //! file that the variable [`SKIPPED`] names, and returns. Cargo counts it as passed; the
@@ -40,6 +40,8 @@ pub(crate) fn run(with_go: bool) -> Result<Done, Failure> {
     let (list, times) = (target.join("skipped.txt"), target.join("test-times.txt"));
     forget(&list)?;
     forget(&times)?;
+    let failures = target.join("test-failures.txt");
+    forget(&failures)?;
 
     let runner = runner::cargo_option()?;
     let mut tests = shell::cargo(&["--config", &runner, "test", "--workspace", "--no-fail-fast"]);
@@ -50,7 +52,8 @@ pub(crate) fn run(with_go: bool) -> Result<Done, Failure> {
     if machine::is_ci() && std::env::var_os(REQUIRE).is_none() {
         tests.env(REQUIRE, REQUIRED_IN_CI);
     }
-    let ended = shell::run(tests.env(SKIPPED, &list).env(runner::TIMES, &times));
+    tests.env(SKIPPED, &list).env(runner::TIMES, &times).env(runner::FAILURES, &failures);
+    let ended = shell::run(&mut tests);
 
     let mut skipped = reasons(&read(&list)?);
     for (what, done) in [("packages", packages), ("CoreDNS", coredns.map(drop))] {
@@ -68,6 +71,10 @@ pub(crate) fn run(with_go: bool) -> Result<Done, Failure> {
     }
     if skipped.is_empty() {
         println!("no test was skipped");
+    }
+    let failures = read(&failures)?;
+    if !failures.is_empty() {
+        println!("\nwhat failed:\n{failures}");
     }
     ended.map(|()| Done::Whole)
 }

@@ -1,10 +1,12 @@
 //! The published schema: which actions a service has, and the members of every request and
-//! answer with their types. Requests are held against it before an action sees them.
+//! answer with their types. The parameters of a GET get their types from it ([`query`]), and
+//! requests are held against it before an action sees them.
 //!
 //! The files in `schema/` hold names, types and which members a request needs, nothing else. A
 //! test holds them against the published description where that is installed.
 
 mod check;
+pub mod query;
 mod read;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,7 @@
 //! What goes over the wire, in the order in which a request passes it: the signature
-//! ([`authorization`], [`tc3`]), the parameters of a GET ([`query`]), and the answer
-//! ([`envelope`], [`error`]).
+//! ([`authorization`], [`tc3`]) and the answer ([`envelope`], [`error`]).
 
 pub mod authorization;
 pub mod envelope;
 pub mod error;
-pub mod query;
 pub mod tc3;

@@ -1,9 +1,10 @@
-//! How long each test takes.
+//! How long each test takes, and what those that failed said.
 //!
 //! Cargo starts every test program through this one ([`WORD`]), which passes on what the
 //! program prints and notes the time that libtest reports for each test. libtest reports
 //! times only where unstable options are allowed, so they are allowed for that one process;
 //! nothing is built otherwise. A program with a harness of its own is timed as a whole.
+//! What libtest says of failures is noted too: elsewhere it is far up in the output.
 
 use std::env;
 use std::fs::{self, OpenOptions};
@@ -19,6 +20,9 @@ pub(crate) const WORD: &str = "run-test";
 
 /// Names the file that times are appended to, one line a test: seconds, then its name.
 pub(super) const TIMES: &str = "UTURN_TEST_TIMES";
+
+/// Names the file that failures are appended to, as libtest reports them.
+pub(super) const FAILURES: &str = "UTURN_TEST_FAILURES";
 
 /// Cargo's own option that makes it start tests through this program.
 pub(super) fn cargo_option() -> Result<String, Failure> {
@@ -52,7 +56,7 @@ fn run_libtest(program: &str, arguments: &[String]) -> io::Result<ExitCode> {
         .env("RUSTC_BOOTSTRAP", "1")
         .stdout(Stdio::piped())
         .spawn()?;
-    let mut times = String::new();
+    let (mut times, mut failures) = (String::new(), Vec::new());
     let printed = child.stdout.take().map(BufReader::new);
     for line in printed.into_iter().flat_map(|printed| printed.split(b'\n')) {
         let mut line = line?;
@@ -60,16 +64,28 @@ fn run_libtest(program: &str, arguments: &[String]) -> io::Result<ExitCode> {
             times.push_str(&format!("{seconds:.3} {}: {name}\n", name_of(program)));
         }
         line.push(b'\n');
+        if !failures.is_empty() || line == b"failures:\n" {
+            failures.extend_from_slice(&line);
+        }
         io::stdout().write_all(&line)?;
     }
-    note(&times)?;
-    Ok(code(child.wait()?.code()))
+    note(TIMES, times.as_bytes())?;
+    let ended = child.wait()?;
+    if !ended.success() {
+        let name = format!("{} failed ({ended})\n", name_of(program));
+        note(FAILURES, &[name.as_bytes(), &failures].concat())?;
+    }
+    Ok(code(ended.code()))
 }
 
 fn run_whole(program: &str, arguments: &[String]) -> io::Result<ExitCode> {
     let start = Instant::now();
     let status = Command::new(program).args(arguments).status()?;
-    note(&format!("{:.3} {}: all of it\n", start.elapsed().as_secs_f64(), name_of(program)))?;
+    let (name, took) = (name_of(program), start.elapsed().as_secs_f64());
+    note(TIMES, format!("{took:.3} {name}: all of it\n").as_bytes())?;
+    if !status.success() {
+        note(FAILURES, format!("{name} failed ({status})\n").as_bytes())?;
+    }
     Ok(code(status.code()))
 }
 
@@ -77,10 +93,11 @@ fn code(code: Option<i32>) -> ExitCode {
     code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// A single write, so that lines of programs that run at once do not mix.
-fn note(times: &str) -> io::Result<()> {
-    let Some(file) = env::var_os(TIMES) else { return Ok(()) };
-    OpenOptions::new().create(true).append(true).open(file)?.write_all(times.as_bytes())
+/// Appends to the file that a variable names. A single write, so that lines of programs that run
+/// at once do not mix.
+fn note(variable: &str, lines: &[u8]) -> io::Result<()> {
+    let Some(file) = env::var_os(variable) else { return Ok(()) };
+    OpenOptions::new().create(true).append(true).open(file)?.write_all(lines)
 }
 
 /// Whether a test program has libtest's harness: its crate's `Cargo.toml` does not say

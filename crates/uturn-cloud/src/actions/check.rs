@@ -127,3 +127,12 @@ pub(super) fn quota_error(what: &str, limit: usize) -> ApiError {
     let message = format!("the quota of {what} is used up: {limit}");
     ApiError::new(ErrorCode::LimitExceeded, message)
 }
+
+/// Seconds a client stays with its target: 0, or a number in this range.
+pub(super) fn session_seconds(seconds: i64, allowed: RangeInclusive<i64>) -> Result<u32, ApiError> {
+    if seconds != 0 {
+        let code = ErrorCode::InvalidParameterValue;
+        range("SessionExpireTime", seconds, allowed, code)?;
+    }
+    Ok(u32::try_from(seconds).unwrap_or_default())
+}

@@ -6,5 +6,3 @@ pub(super) mod describe;
 pub(super) mod modify;
 mod settings;
 mod view;
-
-pub(super) use self::settings::session_seconds;

@@ -3,10 +3,9 @@
 use serde_json::{Map, Value};
 
 use crate::inventory::Inventory;
-use crate::schema::{Service, services};
+use crate::schema::{Service, query, services};
 use crate::wire::authorization::{Caller, Received};
 use crate::wire::error::{ApiError, ErrorCode};
-use crate::wire::query;
 
 /// The longest query string of a GET.
 const MAX_QUERY: usize = 32 << 10;

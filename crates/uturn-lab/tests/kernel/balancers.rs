@@ -196,12 +196,15 @@ fn l4_weights() {
     }
 }
 
-/// TLS ends at the load balancer, which tries no second target.
+/// TLS ends at the load balancer, which tries no second target. It waits for one longer than the
+/// client does: then the client's connection would be closed, which is another outcome.
 fn tcp_ssl() {
     let mut set = quick(2);
     forget_vips(&mut set);
-    set.1[1].listeners[0].protocol = ListenerProtocol::TcpSsl;
-    set.1[1].listeners[0].port = Port::new(443).unwrap();
+    let listener = &mut set.1[1].listeners[0];
+    listener.protocol = ListenerProtocol::TcpSsl;
+    listener.port = Port::new(443).unwrap();
+    listener.profile.connect_timeout = Duration::from_secs(4);
     let measured = measure(&mut set, &[pod("web-1"), "node/n1".into()], "https://10.0.0.200/");
     assert_eq!(measured[0].counts, [(Outcome::AT_ONCE, 6), (Outcome::Hangs, 6)]);
     assert_eq!(measured[1].counts, [(Outcome::AT_ONCE, 12)]);

@@ -210,7 +210,12 @@ fn run_client(address: SocketAddr, client: usize, requests: usize, step: &dyn Fn
             Ok(answer) => {
                 seen.bad += 1;
                 if request.is_idempotent {
-                    seen.lost.push(format!("{}: {}", request.id, answer.status()));
+                    seen.lost.push(format!(
+                        "{}: {} {}",
+                        request.id,
+                        answer.status(),
+                        answer.text()
+                    ));
                 }
             }
             Err(error) => seen.lost.push(format!("{}: {error}", request.id)),

@@ -19,7 +19,8 @@ pub(crate) struct CloudServe {
     /// The folder that keeps what was created
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
-    /// A file with a line SECRET_ID SECRET_KEY [ACCOUNT] for each credential
+    /// A file with a line for each credential: its id, its key and, where there are several
+    /// accounts, the one that it belongs to
     #[arg(long, value_name = "FILE")]
     pub(crate) credentials: PathBuf,
     /// A file (JSON) with the networks, subnets and instances that there are; without one, every

@@ -1,8 +1,6 @@
 //! The settings that a listener can be created with and that can be changed later, each held
 //! against the listener's protocol.
 
-use std::ops::RangeInclusive;
-
 use crate::actions::check::{self, given, operation_error, parameter_error, value_error};
 use crate::api::clb::{CreateListenerRequest, ModifyListenerRequest};
 use crate::state::{IpVersion, Listener, LoadBalancer, Protocol, Scheduler};
@@ -107,7 +105,7 @@ impl Settings {
         if let Some(seconds) = self.session_seconds {
             let has = [Protocol::Tcp, Protocol::Udp];
             require(seconds != 0, "SessionExpireTime", listener, &has)?;
-            listener.session_seconds = session_seconds(seconds, 30..=3600)?;
+            listener.session_seconds = check::session_seconds(seconds, 30..=3600)?;
         }
         if let Some(session_type) = given(self.session_type.as_ref()) {
             check::choice("SessionType", session_type, &["NORMAL", "QUIC_CID"])?;
@@ -204,18 +202,6 @@ impl Settings {
 
 /// The protocols that no rules decide on.
 const LAYER_4: [Protocol; 4] = [Protocol::Tcp, Protocol::Udp, Protocol::TcpSsl, Protocol::Quic];
-
-/// Seconds a client stays with its target: 0, or a number in this range.
-pub(in crate::actions) fn session_seconds(
-    seconds: i64,
-    allowed: RangeInclusive<i64>,
-) -> Result<u32, ApiError> {
-    if seconds != 0 {
-        let code = ErrorCode::InvalidParameterValue;
-        check::range("SessionExpireTime", seconds, allowed, code)?;
-    }
-    Ok(u32::try_from(seconds).unwrap_or_default())
-}
 
 /// Refuses a parameter that says something on a listener of another protocol than these.
 fn require(

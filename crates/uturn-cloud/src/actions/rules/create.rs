@@ -3,7 +3,6 @@
 use super::domain::{self, DomainSettings};
 use crate::actions::check::{self, given, missing, parameter_error, quota_error, value_error};
 use crate::actions::health_check::{self, Checked};
-use crate::actions::listeners::session_seconds;
 use crate::actions::{certificates, find};
 use crate::api::clb::{CreateRuleRequest, CreateRuleResponse, RuleInput};
 use crate::state::{
@@ -118,7 +117,7 @@ fn build(
 
 /// Seconds a client stays with its target.
 pub(super) fn rule_session(seconds: i64) -> Result<u32, ApiError> {
-    session_seconds(seconds, 30..=86_400)
+    check::session_seconds(seconds, 30..=86_400)
 }
 
 /// The scheduler with this name.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Number, Value};
 
-use super::error::{ApiError, ErrorCode};
-use crate::schema::{MemberKind, Service};
+use super::{MemberKind, Service};
+use crate::wire::error::{ApiError, ErrorCode};
 
 /// The parameters of a query string as JSON, with each value in the type that the schema gives
 /// it. Members that the schema lacks stay texts, for [`Service::check`] to refuse.
