@@ -60,6 +60,14 @@ const NEEDED_BY_BENCH: [Needed; 10] = [
     Needed { program: "taskset", package: "util-linux" },
 ];
 
+/// What the clients of the cloud's API run on, beside Go.
+const NEEDED_BY_CLIENTS: [Needed; 4] = [
+    Needed { program: "python3", package: "python3" },
+    Needed { program: "pip3", package: "python3-pip" },
+    Needed { program: "node", package: "nodejs" },
+    Needed { program: "npm", package: "npm" },
+];
+
 /// Whether this runs in CI, where leaving something out in silence is a fault.
 pub(crate) fn is_ci() -> bool {
     env::var("CI").is_ok_and(|value| value != "false" && !value.is_empty())
@@ -84,6 +92,11 @@ pub(crate) fn install_for_ipvs() -> Result<(), String> {
 /// The same for the comparison of load balancers.
 pub(crate) fn install_for_bench() -> Result<(), String> {
     install(&NEEDED_BY_BENCH)
+}
+
+/// The same for the clients of the cloud's API.
+pub(crate) fn install_for_clients() -> Result<(), String> {
+    install(&NEEDED_BY_CLIENTS)
 }
 
 fn install(needed: &[Needed]) -> Result<(), String> {

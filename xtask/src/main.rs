@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to people")]
 
 mod bench;
+mod clients;
 mod conformance;
 mod deny;
 mod fuzz;
@@ -53,6 +54,8 @@ cargo xtask TASK
        --case FILE   one cluster and no other: what a difference was saved as
   h2spec             hold uturn lb run against the rules of HTTP/2, in the clear and under TLS,
                      with h2spec (needs Go)
+  clients            hold uturn cloud serve against clients from elsewhere: the SDKs for Python, Go
+                     and Node.js and the command line tool (needs Go, Python and Node.js)
   lab                every scenario, predicted and measured (needs root; what this kernel
                      cannot run is measured in a small machine); words go to uturn lab verify
   bench lb           uturn lb run beside nginx, HAProxy and plain routing: requests a second, times
@@ -63,8 +66,8 @@ cargo xtask TASK
        --nodes N, --pods N, --targets N
                      its size (default 5000, 150000, 10000 Services and Ingresses)
        --seed S      of all that varies (default 1)
-  ci                 test, lint, deny, portable, fuzz, h2spec, conformance and lab, in this
-                     order
+  ci                 test, lint, deny, portable, fuzz, h2spec, clients, conformance and lab, in
+                     this order
   help               this text
 
 exit: 0 done, 1 something failed, 2 wrong usage
@@ -80,6 +83,7 @@ enum Task {
     Fuzz { much: fuzz::Much },
     Growth { words: Vec<String> },
     H2spec,
+    Clients,
     Conformance { words: Vec<String> },
     Lab { words: Vec<String> },
     Bench { words: Vec<String> },
@@ -174,6 +178,7 @@ impl Task {
                 Err(format!("{how}: expected a number after it"))
             }
             ["h2spec"] => Ok(Self::H2spec),
+            ["clients"] => Ok(Self::Clients),
             ["conformance", rest @ ..] => conformance_words(rest),
             ["lab", rest @ ..] => {
                 Ok(Self::Lab { words: rest.iter().map(|&word| word.to_owned()).collect() })
@@ -187,7 +192,8 @@ impl Task {
             }
             ["ci"] => Ok(Self::Ci),
             [
-                task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "h2spec" | "ci"),
+                task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "h2spec" | "clients"
+                | "ci"),
                 other,
                 ..,
             ] => Err(format!("{task} takes no {other:?}")),
@@ -205,6 +211,7 @@ impl Task {
                 Self::Portable,
                 Self::Fuzz { much: fuzz::USUAL },
                 Self::H2spec,
+                Self::Clients,
                 Self::Conformance { words: Vec::new() },
                 Self::Lab { words: Vec::new() },
             ],
@@ -221,6 +228,7 @@ impl Task {
             Self::Fuzz { much } => fuzz::run(*much),
             Self::Growth { words } => fuzz::growth(words),
             Self::H2spec => h2spec::run(),
+            Self::Clients => clients::run(),
             Self::Conformance { words } => conformance::run(words),
             Self::Lab { words } => lab::run(words),
             Self::Bench { words } => bench::run(words),
@@ -243,6 +251,7 @@ impl Task {
             Self::Fuzz { .. } => "fuzz",
             Self::Growth { .. } => "fuzz --growth",
             Self::H2spec => "h2spec",
+            Self::Clients => "clients",
             Self::Conformance { .. } => "conformance",
             Self::Lab { .. } => "lab",
             Self::Bench { .. } => "bench",
@@ -321,7 +330,7 @@ mod tests {
         let parts: Vec<&str> = Task::Ci.parts().iter().map(Task::word).collect();
         assert_eq!(
             parts,
-            ["test", "lint", "deny", "portable", "fuzz", "h2spec", "conformance", "lab"]
+            ["test", "lint", "deny", "portable", "fuzz", "h2spec", "clients", "conformance", "lab"]
         );
     }
 

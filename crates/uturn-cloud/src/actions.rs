@@ -9,6 +9,7 @@ mod find;
 mod health_check;
 mod listeners;
 mod load_balancers;
+mod neighbours;
 mod page;
 mod rules;
 pub mod targets;
@@ -18,7 +19,9 @@ mod time;
 use serde_json::{Map, Value};
 
 use self::load_balancers as lb;
-use crate::api::{Action, clb};
+use self::neighbours::{account, addresses, certificates as ssl_certificates, instances};
+use self::neighbours::{networks, security_groups, tags};
+use crate::api::{Action, cam, clb, cvm, ssl, tag, vpc};
 use crate::state::Transaction;
 use crate::wire::error::{ApiError, ErrorCode};
 
@@ -98,6 +101,19 @@ actions! {
     clb::SetLoadBalancerSecurityGroupsRequest => lb::security_groups::set,
     clb::SetLoadBalancerStartStatusRequest => lb::start_status::set,
     clb::SetSecurityGroupForLoadbalancersRequest => lb::security_groups::set_for_load_balancers,
+    cam::GetUserAppIdRequest => account::describe,
+    cvm::DescribeInstancesRequest => instances::describe,
+    ssl::DeleteCertificateRequest => ssl_certificates::delete,
+    ssl::DescribeCertificateDetailRequest => ssl_certificates::describe_detail,
+    ssl::DescribeCertificatesRequest => ssl_certificates::describe,
+    ssl::UploadCertificateRequest => ssl_certificates::upload,
+    tag::GetResourcesRequest => tags::list::describe,
+    tag::TagResourcesRequest => tags::change::add,
+    tag::UnTagResourcesRequest => tags::change::remove,
+    vpc::DescribeAddressesRequest => addresses::describe,
+    vpc::DescribeSecurityGroupsRequest => security_groups::describe,
+    vpc::DescribeSubnetsRequest => networks::describe_subnets,
+    vpc::DescribeVpcsRequest => networks::describe,
 }
 
 fn typed<A: Action>(

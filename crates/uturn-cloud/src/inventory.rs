@@ -5,6 +5,7 @@
 //! IPv4 address, so that a controller can be tried without writing anything down first.
 
 mod file;
+mod list;
 mod open;
 
 use std::borrow::Cow;
@@ -248,11 +249,19 @@ impl Stated {
     }
 }
 
-/// The first address that is not in use. Of IPv4 ranges the first and the last address are left
-/// out, and of each range no more than its first 2^20 addresses are tried.
+/// The first address that is not in use. Of each range no more than its first 2^20 addresses are
+/// tried.
 fn free(ranges: &[IpNet], is_v6: bool, in_use: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
     const TRIED: usize = 1 << 20;
     let ranges = ranges.iter().filter(|range| matches!(range, IpNet::V6(_)) == is_v6);
-    let mut addresses = ranges.flat_map(|range| range.hosts().take(TRIED));
+    let mut addresses = ranges.flat_map(|range| hosts(*range).take(TRIED));
     addresses.find(|address| !in_use(*address))
+}
+
+/// The addresses of a range that hosts may have. Of IPv4 ranges the first and the last address
+/// are left out, of IPv6 ranges the first one, which is every router's. Ranges of one or two
+/// addresses have no such addresses.
+fn hosts(range: IpNet) -> impl Iterator<Item = IpAddr> {
+    let has_router = range.prefix_len() + 1 < range.max_prefix_len();
+    range.hosts().filter(move |address| !has_router || *address != range.network())
 }

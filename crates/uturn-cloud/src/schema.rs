@@ -2,8 +2,8 @@
 //! answer with their types. The parameters of a GET get their types from it ([`query`]), and
 //! requests are held against it before an action sees them.
 //!
-//! The files in `schema/` hold names, types and which members a request needs, nothing else. A
-//! test holds them against the published description where that is installed.
+//! The files in `schema/` hold names, types and which members a request needs, nothing else.
+//! `cargo xtask clients` holds them against the published description.
 
 mod check;
 pub mod query;

@@ -23,7 +23,7 @@ pub use self::listener::{
 pub use self::load_balancer::{Attributes, IpVersion, LoadBalancer, SnatAddress};
 pub use self::record::{Place, Record, RecordKey, RecordKind};
 pub use self::task::{Task, TaskStatus};
-pub use self::transaction::{Changes, Context, Transaction};
+pub use self::transaction::{Accounts, Batch, Changes, Context, Transaction};
 
 /// The resources of one account in one region.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,13 +34,22 @@ pub struct Account {
     pub tasks: BTreeMap<String, Task>,
     /// The load balancers that were created with a client token.
     pub client_tokens: BTreeMap<String, Vec<String>>,
-    /// Certificates by their ids.
+    /// Certificates by their ids. Only the account without a region has any.
     pub certificates: BTreeMap<String, Certificate>,
     /// Custom configurations by their ids.
     pub custom_configs: BTreeMap<String, CustomConfig>,
 }
 
 impl Account {
+    /// An account without any resource.
+    pub const EMPTY: Self = Self {
+        load_balancers: BTreeMap::new(),
+        tasks: BTreeMap::new(),
+        client_tokens: BTreeMap::new(),
+        certificates: BTreeMap::new(),
+        custom_configs: BTreeMap::new(),
+    };
+
     /// Takes over what a transaction changed, or a record that was stored. `None` removes.
     pub fn apply(&mut self, key: RecordKey, record: Option<Record>) {
         let RecordKey { kind, id } = key;

@@ -1,6 +1,6 @@
 //! Certificates: read from requests, by id or with their content, replaced, and looked up.
 
-mod input;
+pub(super) mod input;
 pub(super) mod replace;
 mod view;
 

@@ -39,6 +39,11 @@ impl Page {
         Self::of(offset.map(number), limit.map(number), code)
     }
 
+    /// The number of items before the part, and the most items in it.
+    pub(super) fn bounds(self) -> (usize, usize) {
+        (self.offset, self.limit)
+    }
+
     /// The part of these items.
     pub(super) fn take<T>(self, items: impl IntoIterator<Item = T>) -> Vec<T> {
         items.into_iter().skip(self.offset).take(self.limit).collect()

@@ -106,6 +106,20 @@ mod tests {
     }
 
     #[test]
+    fn the_routers_address_is_not_given_out() {
+        let text = TEXT.replace("10.0.0.0/16", "2001:db8::/56");
+        let inventory = Inventory::parse(&text.replace("10.0.1.0/29", "2001:db8::/64")).unwrap();
+        let mut used = Vec::new();
+        for expected in ["2001:db8::1", "2001:db8::2"] {
+            let is_used = |address| used.contains(&address);
+            let address = inventory.private_address("ap-test", "subnet-aaaaaaaa", true, is_used);
+            let address = address.unwrap();
+            assert_eq!(address.to_string(), expected);
+            used.push(address);
+        }
+    }
+
+    #[test]
     fn faults_are_named() {
         let error = |from: &str, to: &str| {
             Inventory::parse(&TEXT.replacen(from, to, 1)).unwrap_err().to_string()

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use super::Instance;
+use super::{Instance, Network, Subnet};
 use crate::ids::base_36;
 
 /// The network of a load balancer that names none.
@@ -44,6 +44,21 @@ fn v4(address: Ipv4Addr, prefix: u8) -> IpNet {
 
 fn v6(address: &str) -> IpNet {
     IpNet::V6(Ipv6Net::new_assert(address.parse().expect("an address that is written here"), 64))
+}
+
+/// The network with this id. Its addresses are those of private load balancers, the only ones
+/// that this inventory gives out of it.
+pub(super) fn network(id: &str) -> Option<Network> {
+    let [addresses, _] = private_addresses();
+    let network = || Network { id: id.to_owned(), addresses, subnets: Vec::new() };
+    is_id(id, "vpc").then(network)
+}
+
+/// The subnet with this id, in the region's first zone.
+pub(super) fn subnet(id: &str, region: &str) -> Option<Subnet> {
+    let [addresses, _] = private_addresses();
+    let subnet = || Subnet { id: id.to_owned(), addresses, zone: Some(format!("{region}-1")) };
+    is_id(id, "subnet").then(subnet)
 }
 
 /// The instance with this id: its eight letters and digits are its address in base 36.

@@ -9,7 +9,8 @@ use super::{Certificate, CustomConfig, LoadBalancer, Task};
 pub struct Place {
     /// The account.
     pub account: String,
-    /// The region, such as `ap-guangzhou`.
+    /// The region, such as `ap-guangzhou`; the empty text for certificates, which belong to no
+    /// region.
     pub region: String,
 }
 

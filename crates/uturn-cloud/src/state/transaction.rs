@@ -1,13 +1,14 @@
 //! A request's view of its account, and what it changes.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::{
-    Account, Certificate, CustomConfig, LoadBalancer, Record, RecordKey, RecordKind, Task,
+    Account, Certificate, CustomConfig, LoadBalancer, Place, Record, RecordKey, RecordKind, Task,
     TaskStatus,
 };
 use crate::health::HealthView;
@@ -23,6 +24,8 @@ pub struct Context<'a> {
     pub now: Timestamp,
     /// The request's own id.
     pub request_id: &'a str,
+    /// The account whose credential signed the request.
+    pub account: &'a str,
     /// The request's region.
     pub region: &'a str,
     /// Networks, instances and addresses that are there to be used.
@@ -37,32 +40,75 @@ pub struct Context<'a> {
     pub ids: &'a IdSource,
 }
 
+/// The region of what belongs to none.
+const NO_REGION: &str = "";
+
+/// The resources of all accounts.
+pub type Accounts = HashMap<Place, Account>;
+
 /// A request's view of its account, and what it changes.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     /// What the request runs in.
     pub context: Context<'a>,
+    accounts: &'a Accounts,
     account: &'a Account,
-    changed: BTreeMap<RecordKey, Option<Record>>,
+    changed: Changes,
+    /// What changed in other regions than the request's.
+    elsewhere: BTreeMap<String, Changes>,
 }
 
 /// The records that a request changed: `None` for one that it removed.
 pub type Changes = BTreeMap<RecordKey, Option<Record>>;
 
+/// Changes in several places, which are stored together.
+pub type Batch = BTreeMap<Place, Changes>;
+
 impl<'a> Transaction<'a> {
     /// A transaction that has changed nothing.
-    pub fn new(account: &'a Account, context: Context<'a>) -> Self {
-        Self { context, account, changed: BTreeMap::new() }
+    pub fn new(accounts: &'a Accounts, context: Context<'a>) -> Self {
+        let account = at(accounts, context.account, context.region);
+        let (changed, elsewhere) = (Changes::new(), BTreeMap::new());
+        Self { context, accounts, account, changed, elsewhere }
     }
 
     /// What the request changed, with the task that it leaves.
-    pub fn into_changes(mut self) -> Changes {
-        let touched = self.changed.keys().filter(|key| key.kind == RecordKind::LoadBalancer);
-        let load_balancers: Vec<String> = touched.map(|key| key.id.clone()).collect();
-        if !self.changed.is_empty() && self.task(self.context.request_id).is_none() {
+    pub fn into_changes(mut self) -> Batch {
+        let load_balancers = self.changed_load_balancers();
+        let has_tasks = !self.context.region.is_empty();
+        if has_tasks && !self.changed.is_empty() && self.task(self.context.request_id).is_none() {
             self.put_task(load_balancers);
         }
-        self.changed
+        let mut batch = Batch::new();
+        for (key, record) in self.changed {
+            let is_of_region = key.kind != RecordKind::Certificate;
+            let region = if is_of_region { self.context.region } else { NO_REGION };
+            batch.entry(place(self.context.account, region)).or_default().insert(key, record);
+        }
+        for (region, changes) in self.elsewhere {
+            batch.entry(place(self.context.account, &region)).or_default().extend(changes);
+        }
+        batch
+    }
+
+    /// The load balancers that the request changes, also through a custom configuration.
+    fn changed_load_balancers(&self) -> Vec<String> {
+        let changed = |kind, id: &str| self.changed(kind, id).is_some();
+        let mut ids: BTreeSet<String> = self
+            .changed
+            .keys()
+            .filter(|key| key.kind == RecordKind::LoadBalancer)
+            .map(|key| key.id.clone())
+            .collect();
+        if self.changed.keys().any(|key| key.kind == RecordKind::CustomConfig) {
+            let load_balancers = self.load_balancers().into_iter();
+            let bound = load_balancers.filter(|(_, load_balancer)| {
+                let config = load_balancer.custom_config.as_deref();
+                config.is_some_and(|id| changed(RecordKind::CustomConfig, id))
+            });
+            ids.extend(bound.map(|(id, _)| id.to_owned()));
+        }
+        ids.into_iter().collect()
     }
 
     /// Leaves a task although nothing changed, as batch calls do.
@@ -100,6 +146,55 @@ impl<'a> Transaction<'a> {
             .chain(changed.map(|key| &key.id))
             .filter_map(|id| Some((id.as_str(), self.load_balancer(id)?)))
             .collect()
+    }
+
+    /// The account's load balancers of all regions, with their regions, as they were before the
+    /// request.
+    pub fn load_balancers_of_all_regions(
+        &self,
+    ) -> impl Iterator<Item = (&'a str, &'a LoadBalancer)> + use<'a> {
+        let mut own: Vec<(&Place, &Account)> = self
+            .accounts
+            .iter()
+            .filter(|(place, _)| place.account == self.context.account)
+            .collect();
+        own.sort_by_key(|(place, _)| *place);
+        own.into_iter().flat_map(|(place, account)| {
+            account.load_balancers.values().map(|found| (place.region.as_str(), found))
+        })
+    }
+
+    /// The load balancer of a region with this id, for requests that belong to no region.
+    pub fn load_balancer_in(&self, region: &str, id: &str) -> Option<&LoadBalancer> {
+        let key = RecordKey { kind: RecordKind::LoadBalancer, id: id.to_owned() };
+        match self.elsewhere.get(region).and_then(|changes| changes.get(&key)) {
+            Some(Some(Record::LoadBalancer(load_balancer))) => Some(load_balancer),
+            Some(_) => None,
+            None => at(self.accounts, self.context.account, region).load_balancers.get(id),
+        }
+    }
+
+    /// Replaces the load balancer of a region that has the same id. This leaves no task: it is
+    /// for what the data plane does not serve.
+    pub fn put_load_balancer_in(&mut self, region: &str, load_balancer: LoadBalancer) {
+        let key = RecordKey { kind: RecordKind::LoadBalancer, id: load_balancer.id.clone() };
+        let changes = self.elsewhere.entry(region.to_owned()).or_default();
+        changes.insert(key, Some(Record::LoadBalancer(load_balancer)));
+    }
+
+    /// The addresses of all load balancers, those of other accounts too: one data plane serves
+    /// them all.
+    pub fn addresses_in_use(&self) -> BTreeSet<IpAddr> {
+        let all = self.accounts.values().flat_map(|account| account.load_balancers.values());
+        let changed = self.changed.values().filter_map(|record| match record {
+            Some(Record::LoadBalancer(load_balancer)) => Some(load_balancer),
+            _ => None,
+        });
+        let addresses = all.chain(changed).flat_map(|load_balancer| {
+            let snat = load_balancer.snat_addresses.iter().map(|address| address.ip);
+            load_balancer.addresses.iter().copied().chain(snat)
+        });
+        addresses.collect()
     }
 
     /// The load balancer with this id, to be changed. `missing` is the code for an id that is
@@ -189,13 +284,13 @@ impl<'a> Transaction<'a> {
         match self.changed(RecordKind::Certificate, id) {
             Some(Some(Record::Certificate(certificate))) => Some(certificate),
             Some(_) => None,
-            None => self.account.certificates.get(id),
+            None => self.without_region().certificates.get(id),
         }
     }
 
     /// All certificates that were there before the request.
     pub fn certificates(&self) -> impl Iterator<Item = &Certificate> {
-        self.account.certificates.values()
+        self.without_region().certificates.values()
     }
 
     /// Adds a certificate.
@@ -234,6 +329,11 @@ impl<'a> Transaction<'a> {
         self.remove(RecordKind::CustomConfig, id);
     }
 
+    /// The account's resources that belong to no region.
+    fn without_region(&self) -> &'a Account {
+        at(self.accounts, self.context.account, NO_REGION)
+    }
+
     fn changed(&self, kind: RecordKind, id: &str) -> Option<&Option<Record>> {
         self.changed.get(&RecordKey { kind, id: id.to_owned() })
     }
@@ -245,4 +345,14 @@ impl<'a> Transaction<'a> {
     fn remove(&mut self, kind: RecordKind, id: &str) {
         self.changed.insert(RecordKey { kind, id: id.to_owned() }, None);
     }
+}
+
+/// The resources of an account in a region.
+fn at<'a>(accounts: &'a Accounts, account: &str, region: &str) -> &'a Account {
+    static NONE: Account = Account::EMPTY;
+    accounts.get(&place(account, region)).unwrap_or(&NONE)
+}
+
+fn place(account: &str, region: &str) -> Place {
+    Place { account: account.to_owned(), region: region.to_owned() }
 }

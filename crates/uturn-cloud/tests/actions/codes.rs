@@ -1,4 +1,5 @@
-//! The codes that each action is documented with, from the comments of the Go SDK.
+//! The codes that each action is documented with, from the comments of the Go SDK, and of other
+//! services than clb those that the service has.
 
 /// The codes that all actions have. `ResourceInOperating` is the server's answer while a load
 /// balancer is busy, whichever write it is.
@@ -76,6 +77,44 @@ pub(crate) fn has(action: &str, code: &str) -> bool {
         "DeleteRewrite" => &[LENGTH, NO_LB, NOT_REWRITTEN, LIMIT],
         "DescribeRewrite" => &[LENGTH, NO_LB],
         "DescribeTaskStatus" | "DescribeQuota" => &[],
+        "DescribeInstances" => &[
+            "InvalidFilter",
+            "InvalidFilterValue.LimitExceeded",
+            "InvalidInstanceId.Malformed",
+            "InvalidInstanceId.NotFound",
+            "InvalidParameterCombination",
+            "InvalidParameterValueLimit",
+            "InvalidParameterValueOffset",
+        ],
+        "DescribeVpcs" | "DescribeSubnets" | "DescribeSecurityGroups" | "DescribeAddresses" => &[
+            RANGE,
+            "InvalidAddressId.NotFound",
+            "InvalidParameter.Coexist",
+            "InvalidParameter.FilterInvalidKey",
+            "InvalidParameterValue.LimitExceeded",
+            "ResourceNotFound",
+        ],
+        "TagResources" | "UnTagResources" | "GetResources" => &[
+            "InvalidParameter.PaginationTokenInvalid",
+            "InvalidParameterValue.RegionInvalid",
+            "InvalidParameterValue.ReservedTagKey",
+            "InvalidParameterValue.ResourceDescriptionError",
+            "InvalidParameterValue.ResourcePrefixInvalid",
+            "InvalidParameterValue.ServiceTypeInvalid",
+            "InvalidParameterValue.TagFiltersLengthExceeded",
+            "InvalidParameterValue.TagKeyDuplicate",
+            "InvalidParameterValue.TagKeyEmpty",
+            "InvalidParameterValue.TagKeyLengthExceeded",
+            "InvalidParameterValue.TagValueLengthExceeded",
+            "InvalidParameterValue.UinInvalid",
+            "LimitExceeded.ResourceNumPerRequest",
+            "LimitExceeded.TagNumPerRequest",
+        ],
+        "UploadCertificate" | "DescribeCertificateDetail" | "DeleteCertificate" => &[
+            "FailedOperation.BoundResources",
+            "FailedOperation.CertificateNotFound",
+            "FailedOperation.CertificateParseError",
+        ],
         _ => &[LENGTH],
     };
     COMMON.contains(&code) || OF_SCHEMA.contains(&code) || own.contains(&code)

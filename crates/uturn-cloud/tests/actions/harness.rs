@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError};
+use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError, Work};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
-use uturn_cloud::state::{Changes, Place, Record, RecordKey};
+use uturn_cloud::schema::{Service, services};
+use uturn_cloud::state::{Accounts, Place, Record, RecordKey};
 use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
 
@@ -39,13 +40,15 @@ type Records = BTreeMap<RecordKey, Record>;
 struct Memory(Arc<Mutex<HashMap<Place, Records>>>);
 
 impl Storage for Memory {
-    fn commit(&self, place: &Place, changes: &Changes) -> Result<(), StorageError> {
+    fn commit(&self, batch: &Batch) -> Result<(), StorageError> {
         let mut places = self.0.lock().unwrap();
-        let records = places.entry(place.clone()).or_default();
-        for (key, record) in changes {
-            match record {
-                Some(record) => drop(records.insert(key.clone(), record.clone())),
-                None => drop(records.remove(key)),
+        for (place, changes) in batch {
+            let records = places.entry(place.clone()).or_default();
+            for (key, record) in changes {
+                match record {
+                    Some(record) => drop(records.insert(key.clone(), record.clone())),
+                    None => drop(records.remove(key)),
+                }
             }
         }
         Ok(())
@@ -57,7 +60,7 @@ pub(crate) struct Harness {
     cloud: Cloud,
     memory: Memory,
     now: Cell<Timestamp>,
-    region: &'static str,
+    region: Cell<&'static str>,
 }
 
 impl Harness {
@@ -68,7 +71,12 @@ impl Harness {
 
     /// A cloud with the inventory [`SMALL`].
     pub(crate) fn small() -> Self {
-        Self::with(Inventory::parse(SMALL).unwrap(), "ap-test", Duration::ZERO)
+        Self::of(SMALL)
+    }
+
+    /// A cloud with this inventory of the region `ap-test`.
+    pub(crate) fn of(inventory: &str) -> Self {
+        Self::with(Inventory::parse(inventory).unwrap(), "ap-test", Duration::ZERO)
     }
 
     /// A cloud whose tasks take one second.
@@ -88,7 +96,27 @@ impl Harness {
             HashMap::new(),
         );
         let now = Cell::new(Timestamp::from_second(1_760_000_000).unwrap());
-        Self { cloud, memory, now, region }
+        Self { cloud, memory, now, region: Cell::new(region) }
+    }
+
+    /// Sends what follows to this region.
+    pub(crate) fn enter(&self, region: &'static str) {
+        self.region.set(region);
+    }
+
+    /// All accounts as they are stored.
+    pub(crate) fn accounts(&self) -> Accounts {
+        let mut accounts = Accounts::new();
+        for (place, records) in self.memory.0.lock().unwrap().clone() {
+            let account = accounts.entry(place).or_default();
+            records.into_iter().for_each(|(key, record)| account.apply(key, Some(record)));
+        }
+        accounts
+    }
+
+    /// What a data plane has to serve.
+    pub(crate) fn work(&self) -> Work {
+        self.cloud.work()
     }
 
     /// Lets time pass.
@@ -140,7 +168,8 @@ impl Harness {
     fn headers(&self, action: &str, body: &[u8]) -> Vec<(String, String)> {
         let now = self.now.get();
         let date = tc3::date(now);
-        let scope = Scope { date: &date, service: "clb" };
+        let service = service_of(action);
+        let scope = Scope { date: &date, service: &service.name };
         let signable = Signable {
             method: "POST",
             query: "",
@@ -156,8 +185,8 @@ impl Harness {
             ("Host", "clb"),
             ("Content-Type", "application/json"),
             ("X-TC-Action", action),
-            ("X-TC-Version", "2018-03-17"),
-            ("X-TC-Region", self.region),
+            ("X-TC-Version", &service.version),
+            ("X-TC-Region", self.region.get()),
             ("X-TC-Timestamp", &now.as_second().to_string()),
             ("Authorization", &authorization),
         ]
@@ -196,6 +225,12 @@ impl Harness {
     pub(crate) fn listeners(&self, lb: &str) -> Value {
         self.ok("DescribeListeners", json!({ "LoadBalancerId": lb }))["Listeners"].clone()
     }
+}
+
+/// The service of an action; no two services have actions of one name here.
+fn service_of(action: &str) -> &'static Service {
+    let mut services = services().iter().filter(|service| service.actions.contains(action));
+    services.next().unwrap_or_else(|| panic!("no service has {action}"))
 }
 
 /// The text of a member.

@@ -9,6 +9,14 @@ fn create(lb: &str, protocol: &str, more: &Value) -> Value {
 }
 
 #[test]
+fn protocols_may_be_in_small_letters() {
+    let cloud = Harness::new();
+    let lb = cloud.load_balancer();
+    cloud.ok("CreateListener", create(&lb, "tcp", &json!({})));
+    assert_eq!(cloud.listeners(&lb)[0]["Protocol"], "TCP");
+}
+
+#[test]
 fn a_listener_for_each_port_in_their_order() {
     let cloud = Harness::new();
     let lb = cloud.load_balancer();

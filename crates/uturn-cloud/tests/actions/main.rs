@@ -1,5 +1,5 @@
-//! The actions on load balancers, listeners and rules, driven as clients drive them: by signed
-//! requests.
+//! The actions on load balancers, listeners and rules, and those of neighbour services, driven
+//! as clients drive them: by signed requests.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 #![expect(clippy::needless_pass_by_value, reason = "requests are written where they are sent")]
@@ -8,6 +8,8 @@ mod codes;
 mod harness;
 mod listeners;
 mod load_balancers;
+mod neighbours;
 mod nothing_changes;
+mod plane;
 mod rules;
 mod tasks;

@@ -10,18 +10,17 @@ use std::time::Duration;
 
 use uturn_cloud::api::clb::DescribeTaskStatusRequest;
 use uturn_cloud::client::{CallError, Client, ClientSettings, Endpoint, Retries};
-use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError};
+use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::{Credentials, SecretKey};
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::server::{Server, Stop};
-use uturn_cloud::state::{Changes, Place};
 
 /// Keeps nothing: what the server has in memory is enough here.
 struct Forgetful;
 
 impl Storage for Forgetful {
-    fn commit(&self, _: &Place, _: &Changes) -> Result<(), StorageError> {
+    fn commit(&self, _: &Batch) -> Result<(), StorageError> {
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
-use uturn_cloud::state::{Account, Changes, Place};
+use uturn_cloud::state::{Account, Batch, Place};
 use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
 use uturn_model::{Cluster, Family, ObjectRef};
@@ -33,11 +33,13 @@ type Accounts = Arc<Mutex<HashMap<Place, Account>>>;
 struct Memory(Accounts);
 
 impl Storage for Memory {
-    fn commit(&self, place: &Place, changes: &Changes) -> Result<(), StorageError> {
+    fn commit(&self, batch: &Batch) -> Result<(), StorageError> {
         let mut accounts = self.0.lock().unwrap();
-        let account = accounts.entry(place.clone()).or_default();
-        for (key, record) in changes {
-            account.apply(key.clone(), record.clone());
+        for (place, changes) in batch {
+            let account = accounts.entry(place.clone()).or_default();
+            for (key, record) in changes {
+                account.apply(key.clone(), record.clone());
+            }
         }
         Ok(())
     }

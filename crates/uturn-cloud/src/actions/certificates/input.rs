@@ -112,15 +112,15 @@ fn read_listed(
 }
 
 /// A certificate that a request uploads.
-struct Upload<'a> {
-    name: Option<&'a str>,
-    content: Option<&'a str>,
-    key: Option<&'a str>,
+pub(in crate::actions) struct Upload<'a> {
+    pub(in crate::actions) name: Option<&'a str>,
+    pub(in crate::actions) content: Option<&'a str>,
+    pub(in crate::actions) key: Option<&'a str>,
 }
 
 impl Upload<'_> {
     /// Keeps it and returns its id. `needed` names the parameters that it takes.
-    fn keep(
+    pub(in crate::actions) fn keep(
         &self,
         transaction: &mut Transaction<'_>,
         is_authority: bool,
@@ -151,7 +151,8 @@ impl Upload<'_> {
     }
 }
 
-fn is_pem(text: &str, label: &str) -> bool {
+/// Whether a text is a block of PEM with this label, or several.
+pub(in crate::actions) fn is_pem(text: &str, label: &str) -> bool {
     let text = text.trim();
     let has_label = |line: Option<&str>| line.is_some_and(|line| line.contains(label));
     text.starts_with("-----BEGIN ") && has_label(text.lines().next()) && text.ends_with("-----")

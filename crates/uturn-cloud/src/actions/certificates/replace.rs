@@ -70,7 +70,8 @@ pub(in crate::actions) fn describe(
     Ok(DescribeLoadBalancerListByCertIdResponse { cert_set: Some(related.collect()) })
 }
 
-fn uses(load_balancer: &LoadBalancer, id: &str) -> bool {
+/// Whether a listener or a rule of a load balancer uses a certificate.
+pub(in crate::actions) fn uses(load_balancer: &LoadBalancer, id: &str) -> bool {
     load_balancer.listeners.iter().any(|listener| {
         let of_rules = listener.rules.iter().filter_map(|rule| rule.certificate.as_ref());
         let mut certificates = listener.certificate.iter().chain(of_rules);

@@ -46,9 +46,9 @@ pub(in crate::actions) fn create(
     Ok(CreateListenerResponse { listener_ids: Some(ids) })
 }
 
-/// The protocol with this name.
+/// The protocol with this name, which may be in small letters: the documentation has it so too.
 pub(super) fn protocol(name: &str) -> Result<Protocol, ApiError> {
-    Protocol::parse(name).ok_or_else(|| {
+    Protocol::parse(&name.to_ascii_uppercase()).ok_or_else(|| {
         let known = "TCP, UDP, HTTP, HTTPS, TCP_SSL, QUIC";
         value_error(format!("the parameter `Protocol` is {name:?}; one of {known} is needed"))
     })

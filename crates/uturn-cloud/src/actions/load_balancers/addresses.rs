@@ -14,14 +14,9 @@ pub(super) struct AddressPool {
 }
 
 impl AddressPool {
-    /// The pool of an account. INF: accounts do not see each other's addresses.
+    /// The pool. Accounts share it, since one data plane serves them all.
     pub(super) fn of(transaction: &Transaction<'_>) -> Self {
-        let load_balancers = transaction.load_balancers();
-        let in_use = load_balancers.values().flat_map(|load_balancer| {
-            let snat = load_balancer.snat_addresses.iter().map(|address| address.ip);
-            load_balancer.addresses.iter().copied().chain(snat)
-        });
-        Self { in_use: in_use.collect() }
+        Self { in_use: transaction.addresses_in_use() }
     }
 
     /// A public address: the one that was asked for, or one that is free.

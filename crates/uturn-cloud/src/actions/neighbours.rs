@@ -1,0 +1,11 @@
+//! The actions of other services that clients of load balancers call: instances, networks,
+//! security groups, addresses, tags, certificates, and who the caller is.
+
+pub(super) mod account;
+pub(super) mod addresses;
+pub(super) mod certificates;
+pub(super) mod instances;
+pub(super) mod networks;
+pub(super) mod security_groups;
+mod selection;
+pub(super) mod tags;

@@ -1,0 +1,123 @@
+//! cvm `DescribeInstances`.
+
+use std::net::IpAddr;
+
+use super::selection::{Rules, Selection, check_found};
+use crate::actions::check;
+use crate::actions::page::Page;
+use crate::api::cvm::{
+    DescribeInstancesRequest, DescribeInstancesResponse, Instance as Described, Placement,
+    VirtualPrivateCloud,
+};
+use crate::inventory::Instance;
+use crate::state::{Context, Transaction};
+use crate::wire::error::{ApiError, ErrorCode};
+
+/// The filters. The published ones that ask for what no inventory has are left out.
+const FILTERS: Rules = Rules {
+    filters: &[
+        "zone",
+        "vpc-id",
+        "subnet-id",
+        "instance-id",
+        "instance-name",
+        "instance-state",
+        "private-ip-address",
+        "public-ip-address",
+        "ipv6-address",
+    ],
+    id_filter: "instance-id",
+    // INF: clients ask for more addresses than the 5 values that are documented.
+    max_values: 100,
+    both: ErrorCode::InvalidParameterCombination,
+    unknown: ErrorCode::InvalidFilter,
+    too_many: ErrorCode::FilterValueLimitExceeded,
+};
+
+/// `DescribeInstances`. An id that is not known is an error, unless it stands in a filter.
+pub(in crate::actions) fn describe(
+    transaction: &mut Transaction<'_>,
+    request: &DescribeInstancesRequest,
+) -> Result<DescribeInstancesResponse, ApiError> {
+    let filters = request.filters.iter().flatten();
+    let filters = filters.map(|filter| (&*filter.name, &*filter.values)).collect();
+    let selection = Selection::of(request.instance_ids.as_ref(), filters, FILTERS)?;
+    let page = page(request.offset, request.limit)?;
+    let context = &transaction.context;
+    let addresses: Option<Vec<IpAddr>> = selection
+        .values("private-ip-address")
+        .map(|values| values.iter().filter_map(|value| value.parse().ok()).collect());
+    let inventory = context.inventory;
+    let mut found = inventory.instances(context.region, selection.ids(), addresses.as_deref());
+    for id in request.instance_ids.iter().flatten() {
+        if !id.starts_with("ins-") {
+            let message = format!("{id:?} is not an instance's id");
+            return Err(ApiError::new(ErrorCode::InvalidInstanceIdMalformed, message));
+        }
+    }
+    let is_there = |id: &str| found.iter().any(|instance| instance.id == id);
+    let code = ErrorCode::InvalidInstanceIdNotFound;
+    check_found(request.instance_ids.as_ref(), is_there, code)?;
+    found.retain(|instance| selection.passes(|filter| values_of(filter, instance, context)));
+    let total_count = i64::try_from(found.len()).ok();
+    let described = page.take(found).into_iter().map(|instance| view(&instance, context));
+    Ok(DescribeInstancesResponse { total_count, instance_set: Some(described.collect()) })
+}
+
+fn page(offset: Option<i64>, limit: Option<i64>) -> Result<Page, ApiError> {
+    let offset_code = ErrorCode::InvalidParameterValueOffset;
+    check::range("Offset", offset.unwrap_or(0), 0..=i64::MAX, offset_code)?;
+    Page::of(offset, limit, ErrorCode::InvalidParameterValueLimit)
+}
+
+fn values_of(filter: &str, instance: &Instance, context: &Context<'_>) -> Vec<String> {
+    match filter {
+        "zone" => vec![zone(instance, context)],
+        "vpc-id" => vec![instance.network.clone()],
+        "subnet-id" => context.inventory.subnet_of(context.region, instance).into_iter().collect(),
+        "instance-id" => vec![instance.id.clone()],
+        "instance-name" => vec![instance.name.clone()],
+        "instance-state" => vec!["RUNNING".to_owned()],
+        "private-ip-address" => texts(&instance.private_addresses, false),
+        "public-ip-address" => texts(&instance.public_addresses, false),
+        "ipv6-address" => texts(&instance.private_addresses, true),
+        _ => Vec::new(),
+    }
+}
+
+fn texts(addresses: &[IpAddr], is_v6: bool) -> Vec<String> {
+    let of_version = addresses.iter().filter(|address| address.is_ipv6() == is_v6);
+    of_version.map(ToString::to_string).collect()
+}
+
+/// The zone that is stated, or the region's first one.
+fn zone(instance: &Instance, context: &Context<'_>) -> String {
+    instance.zone.clone().unwrap_or_else(|| format!("{}-1", context.region))
+}
+
+fn view(instance: &Instance, context: &Context<'_>) -> Described {
+    let subnet = context.inventory.subnet_of(context.region, instance);
+    let v6 = texts(&instance.private_addresses, true);
+    Described {
+        placement: Some(Placement {
+            zone: zone(instance, context),
+            project_id: Some(0),
+            ..Placement::default()
+        }),
+        instance_id: Some(instance.id.clone()),
+        restrict_state: Some("NORMAL".to_owned()),
+        instance_name: Some(instance.name.clone()),
+        private_ip_addresses: Some(texts(&instance.private_addresses, false)),
+        public_ip_addresses: Some(texts(&instance.public_addresses, false)),
+        virtual_private_cloud: Some(VirtualPrivateCloud {
+            vpc_id: instance.network.clone(),
+            subnet_id: subnet.unwrap_or_default(),
+            ..VirtualPrivateCloud::default()
+        }),
+        security_group_ids: Some(Vec::new()),
+        instance_state: Some("RUNNING".to_owned()),
+        tags: Some(Vec::new()),
+        ipv6_addresses: (!v6.is_empty()).then_some(v6),
+        ..Described::default()
+    }
+}

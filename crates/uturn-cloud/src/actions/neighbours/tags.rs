@@ -1,0 +1,5 @@
+//! The tag service: tags of load balancers in every region.
+
+pub(in crate::actions) mod change;
+pub(in crate::actions) mod list;
+mod resource;

@@ -1,0 +1,94 @@
+//! `GetResources`: resources with their tags.
+
+use super::change::MAX_RESOURCES;
+use super::resource::{self, Resource};
+use crate::actions::check::{self, given};
+use crate::api::clb::TagInfo;
+use crate::api::tag::{
+    GetResourcesRequest, GetResourcesResponse, ResourceTagMapping, Tag, TagFilter,
+};
+use crate::state::Transaction;
+use crate::wire::error::{ApiError, ErrorCode};
+
+/// The most tags that a request filters by.
+const MAX_FILTERS: usize = 6;
+/// How many resources a request gets that does not say, and the most that it may ask for.
+const DEFAULT_RESULTS: u64 = 50;
+const MAX_RESULTS: u64 = 200;
+
+/// `GetResources`. INF: resources without any tag are left out, unless they are named.
+pub(in crate::actions) fn describe(
+    transaction: &mut Transaction<'_>,
+    request: &GetResourcesRequest,
+) -> Result<GetResourcesResponse, ApiError> {
+    let filters = request.tag_filters.as_deref().unwrap_or_default();
+    if filters.len() > MAX_FILTERS {
+        let message = format!("{} tag filters; {MAX_FILTERS} are allowed", filters.len());
+        return Err(ApiError::new(ErrorCode::TagFiltersLengthExceeded, message));
+    }
+    let names = request.resource_list.as_deref().unwrap_or_default();
+    if names.len() > MAX_RESOURCES {
+        let message = format!("{} resources; {MAX_RESOURCES} are allowed", names.len());
+        return Err(ApiError::new(ErrorCode::ResourceNumPerRequest, message));
+    }
+    let named: Result<Vec<Resource<'_>>, ApiError> =
+        names.iter().map(|name| Resource::parse(name, transaction)).collect();
+    let named = named?;
+    let (offset, size) = part(request)?;
+    let found = transaction.load_balancers_of_all_regions().filter(|(region, load_balancer)| {
+        let tags = &load_balancer.tags;
+        let is_asked = match named.is_empty() {
+            true => !tags.is_empty(),
+            false => named.contains(&Resource { region, id: &load_balancer.id }),
+        };
+        is_asked && filters.iter().all(|filter| passes(filter, tags))
+    });
+    let found: Vec<ResourceTagMapping> = found
+        .map(|(region, load_balancer)| ResourceTagMapping {
+            resource: Some(resource::name(transaction, region, &load_balancer.id)),
+            tags: Some(load_balancer.tags.iter().map(view).collect()),
+        })
+        .collect();
+    if !named.is_empty() {
+        return Ok(answer(found, None));
+    }
+    let total = found.len();
+    let part: Vec<ResourceTagMapping> = found.into_iter().skip(offset).take(size).collect();
+    let end = offset.saturating_add(part.len());
+    Ok(answer(part, (end < total).then_some(end)))
+}
+
+fn answer(found: Vec<ResourceTagMapping>, next: Option<usize>) -> GetResourcesResponse {
+    GetResourcesResponse {
+        pagination_token: Some(next.map(|next| next.to_string()).unwrap_or_default()),
+        resource_tag_mapping_list: Some(found),
+    }
+}
+
+/// The first resource, which the token numbers, and how many are asked for.
+fn part(request: &GetResourcesRequest) -> Result<(usize, usize), ApiError> {
+    let token = given(request.pagination_token.as_ref()).unwrap_or("0");
+    let offset = token.parse().map_err(|_| {
+        let message = format!("no answer had the token {token:?}");
+        ApiError::new(ErrorCode::PaginationTokenInvalid, message)
+    })?;
+    let size = request.max_results.unwrap_or(DEFAULT_RESULTS);
+    if !(1..=MAX_RESULTS).contains(&size) {
+        let message = format!("`MaxResults` is {size}; 1 to {MAX_RESULTS} are allowed");
+        return Err(check::parameter_error(message));
+    }
+    Ok((offset, usize::try_from(size).unwrap_or_default()))
+}
+
+/// Whether tags have the filter's key, with one of its values if it has any.
+fn passes(filter: &TagFilter, tags: &[TagInfo]) -> bool {
+    let values = filter.tag_value.as_deref().unwrap_or_default();
+    tags.iter().any(|tag| {
+        tag.tag_key == filter.tag_key && (values.is_empty() || values.contains(&tag.tag_value))
+    })
+}
+
+fn view(tag: &TagInfo) -> Tag {
+    let category = Some("Custom".to_owned());
+    Tag { tag_key: tag.tag_key.clone(), tag_value: tag.tag_value.clone(), category }
+}

@@ -1,0 +1,51 @@
+//! Resources by their six-segment names: `qcs::clb:REGION:uin/ACCOUNT:clb/ID`.
+
+use super::super::account;
+use crate::state::Transaction;
+use crate::wire::error::{ApiError, ErrorCode};
+
+/// A load balancer as a name says where it is. It need not be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Resource<'r> {
+    pub(super) region: &'r str,
+    pub(super) id: &'r str,
+}
+
+impl<'r> Resource<'r> {
+    /// Reads a name.
+    ///
+    /// # Errors
+    ///
+    /// Returns the segment that is wrong: another service, a region that is not there, another
+    /// account than the caller's, or something else than a load balancer.
+    pub(super) fn parse(name: &'r str, transaction: &Transaction<'_>) -> Result<Self, ApiError> {
+        let error = |code, what: &str| {
+            let expected = "expected qcs::clb:REGION:uin/ACCOUNT:clb/ID";
+            ApiError::new(code, format!("the resource {name:?} {what}; {expected}"))
+        };
+        let segments: Vec<&str> = name.split(':').collect();
+        let ["qcs", _, service, region, owner, resource] = segments[..] else {
+            return Err(error(ErrorCode::ResourceDescriptionError, "has not six segments"));
+        };
+        if service != "clb" {
+            return Err(error(ErrorCode::ServiceTypeInvalid, "is of another service"));
+        }
+        if !transaction.context.inventory.has_region(region) {
+            return Err(error(ErrorCode::RegionInvalid, "is in no region that is there"));
+        }
+        let number = owner.strip_prefix("uin/").unwrap_or(owner);
+        if !number.is_empty() && number != account::uin(transaction.context.account) {
+            return Err(error(ErrorCode::UinInvalid, "is of another account"));
+        }
+        let Some(id) = resource.strip_prefix("clb/") else {
+            return Err(error(ErrorCode::ResourcePrefixInvalid, "is no load balancer"));
+        };
+        Ok(Self { region, id })
+    }
+}
+
+/// The name of a load balancer.
+pub(super) fn name(transaction: &Transaction<'_>, region: &str, id: &str) -> String {
+    let uin = account::uin(transaction.context.account);
+    format!("qcs::clb:{region}:uin/{uin}:clb/{id}")
+}

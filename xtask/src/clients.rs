@@ -1,0 +1,80 @@
+//! `clients`: the API that `uturn cloud serve` has, called by clients from elsewhere.
+//!
+//! Installs the SDKs for Python, Go and Node.js and the command line tool of the API's own vendor
+//! (`conformance/cloud-clients` has their versions and checksums) under `target/clients`. Each
+//! client gets a server of its own. It also holds the schema of `uturn-cloud` against the
+//! description that one of them brings, and replays the exchanges documented there.
+
+mod install;
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::shell::{self, Failure};
+use crate::{Done, machine};
+use install::Installed;
+use server::Server;
+
+/// The name of a credential's variables for the clients.
+const VARIABLES: [&str; 3] = ["CLOUD_ADDRESS", "CLOUD_ID", "CLOUD_KEY"];
+
+/// Installs the clients and runs each against a server of its own.
+pub(crate) fn run() -> Result<Done, Failure> {
+    if let Err(why) = machine::install_for_clients() {
+        return Ok(Done::LeftOut(why));
+    }
+    if machine::find("go").is_none() {
+        return Ok(Done::LeftOut("go not found; it builds a client (Go 1.26 or later)".to_owned()));
+    }
+    let sources = shell::root().join("conformance").join("cloud-clients");
+    let installed = match Installed::new(&sources, &shell::target().join("clients")) {
+        Ok(installed) => installed,
+        // Most often a registry that cannot be reached.
+        Err(failure) => return Ok(Done::LeftOut(format!("the clients are not here: {failure}"))),
+    };
+    shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
+    let schema = sources.join("python").join("schema.py");
+    let mut schema = installed.python(&schema);
+    schema.arg(shell::root().join("crates").join("uturn-cloud"));
+    let failures: Vec<String> = [shell::run(&mut schema)]
+        .into_iter()
+        .chain(clients(&sources, &installed).into_iter().map(|client| client.run(&installed)))
+        .filter_map(|ended| ended.err().map(|failure| failure.0))
+        .collect();
+    if failures.is_empty() { Ok(Done::Whole) } else { Err(Failure(failures.join("; "))) }
+}
+
+/// A program that calls a server.
+struct Client {
+    name: &'static str,
+    program: Command,
+}
+
+fn clients(sources: &Path, installed: &Installed) -> [Client; 5] {
+    let python = |file: &str| installed.python(&sources.join("python").join(file));
+    [
+        Client { name: "python", program: python("sdk.py") },
+        Client { name: "exchanges", program: python("exchanges.py") },
+        Client { name: "commands", program: python("commands.py") },
+        Client { name: "go", program: installed.go() },
+        Client { name: "node", program: installed.node() },
+    ]
+}
+
+impl Client {
+    /// Runs it against a server that it has for itself.
+    fn run(mut self, installed: &Installed) -> Result<(), Failure> {
+        let start = Instant::now();
+        let folder: PathBuf = installed.folder.join(self.name);
+        let server = Server::start(&folder.join("server"))?;
+        let values = [server.address.as_str(), server::ID, server::KEY];
+        self.program.envs(VARIABLES.into_iter().zip(values));
+        // Some of them write settings to their user's folder.
+        self.program.env("HOME", &folder).env("USERPROFILE", &folder);
+        shell::run(&mut self.program)?;
+        println!("{} called the server ({} s)", self.name, start.elapsed().as_secs());
+        Ok(())
+    }
+}

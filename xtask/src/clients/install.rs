@@ -1,0 +1,110 @@
+//! The clients under `target/clients`, downloaded by their lock files' checksums.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::go;
+use crate::shell::{self, Failure};
+
+/// Installed clients.
+pub(super) struct Installed {
+    /// The folder that they are in.
+    pub(super) folder: PathBuf,
+}
+
+impl Installed {
+    /// Installs what is not there yet.
+    pub(super) fn new(sources: &Path, folder: &Path) -> Result<Self, Failure> {
+        let installed = Self { folder: folder.to_owned() };
+        installed.install_python(&sources.join("python"))?;
+        installed.install_node(&sources.join("node"))?;
+        go::build(&sources.join("go"), &folder.join("bin"), &["."])?;
+        Ok(installed)
+    }
+
+    /// Downloads pure Python packages, which are the same everywhere, and unpacks what is used.
+    fn install_python(&self, sources: &Path) -> Result<(), Failure> {
+        let lock = sources.join("requirements.txt");
+        let packages = self.packages();
+        let wheels = packages.join("wheels");
+        once(&packages, &[&lock, &sources.join("unpack.py")], || {
+            let mut pip = Command::new("python3");
+            pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check"]);
+            pip.args(["--no-deps", "--only-binary", ":all:", "--platform", "any"]);
+            pip.arg("--require-hashes").arg("--dest").arg(&wheels).arg("--requirement").arg(&lock);
+            shell::run(&mut pip)?;
+            let mut unpack = Command::new("python3");
+            unpack.arg(sources.join("unpack.py")).arg(&wheels).arg(&packages);
+            shell::run(&mut unpack)
+        })
+    }
+
+    fn install_node(&self, sources: &Path) -> Result<(), Failure> {
+        let folder = self.folder.join("node-client");
+        let files = ["package.json", "package-lock.json", "flow.js"].map(|file| sources.join(file));
+        once(&folder, &files.each_ref().map(PathBuf::as_path), || {
+            for file in &files {
+                let name = file.file_name().unwrap_or_default();
+                fs::copy(file, folder.join(name)).map_err(|error| named(file, &error))?;
+            }
+            let mut npm = Command::new("npm");
+            npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]);
+            shell::run(npm.current_dir(&folder))
+        })
+    }
+
+    fn packages(&self) -> PathBuf {
+        self.folder.join("python-packages")
+    }
+
+    /// A Python program that finds the packages.
+    pub(super) fn python(&self, program: &Path) -> Command {
+        let mut python = Command::new("python3");
+        // Whatever else the machine has installed is not meant.
+        python.arg("-sB").arg(program).env("PYTHONPATH", self.packages());
+        python
+    }
+
+    /// The Go program.
+    pub(super) fn go(&self) -> Command {
+        Command::new(self.folder.join("bin").join("cloud-clients"))
+    }
+
+    /// The program for Node.js.
+    pub(super) fn node(&self) -> Command {
+        let mut node = Command::new("node");
+        node.arg(self.folder.join("node-client").join("flow.js"));
+        node
+    }
+}
+
+/// Fills a folder, unless it was filled from these files as they are.
+fn once(
+    folder: &Path,
+    files: &[&Path],
+    fill: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    for file in files {
+        text.extend(fs::read(file).map_err(|error| named(file, &error))?);
+    }
+    let mark = folder.join("installed-from");
+    if fs::read(&mark).is_ok_and(|earlier| earlier == text) {
+        return Ok(());
+    }
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(named(folder, &error));
+        }
+        _ => {}
+    }
+    fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
+    fill()?;
+    fs::write(&mark, text).map_err(|error| named(&mark, &error))
+}
+
+fn named(path: &Path, error: &io::Error) -> Failure {
+    Failure(format!("{}: {error}", path.display()))
+}
