@@ -52,11 +52,12 @@ struct Client {
     program: Command,
 }
 
-fn clients(sources: &Path, installed: &Installed) -> [Client; 5] {
+fn clients(sources: &Path, installed: &Installed) -> [Client; 6] {
     let python = |file: &str| installed.python(&sources.join("python").join(file));
     [
         Client { name: "python", program: python("sdk.py") },
         Client { name: "exchanges", program: python("exchanges.py") },
+        Client { name: "neighbours", program: python("neighbours.py") },
         Client { name: "commands", program: python("commands.py") },
         Client { name: "go", program: installed.go() },
         Client { name: "node", program: installed.node() },
