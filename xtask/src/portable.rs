@@ -1,5 +1,5 @@
-//! `portable`: everything but the lab builds on other systems too. Checking is enough, so
-//! no linker of theirs is needed.
+//! `portable`: everything but the lab and the data plane builds on other systems too. Checking is
+//! enough, so no linker of theirs is needed, and no compiler for the C in dependencies.
 
 use std::process::Command;
 
@@ -8,12 +8,16 @@ use crate::shell::{self, Failure};
 
 const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
 
-const CRATES: [&str; 10] = [
+/// Stands in for the C compilers and archivers of those systems.
+const NO_COMPILER: &str = "xtask/src/portable/no-compiler";
+
+const CRATES: [&str; 11] = [
     "uturn-model",
     "uturn-snapshot",
     "uturn-netfilter",
     "uturn-kubeproxy",
     "uturn-lb",
+    "uturn-cloud",
     "uturn-path",
     "uturn-scan",
     "uturn-diagnose",
@@ -49,6 +53,10 @@ fn check(target: &str) -> Command {
     let mut command = shell::cargo(&["check", "--target", target]);
     for name in CRATES {
         command.args(["--package", name]);
+    }
+    let (no_compiler, target) = (shell::root().join(NO_COMPILER), target.replace('-', "_"));
+    for tool in ["CC", "AR"] {
+        command.env(format!("{tool}_{target}"), &no_compiler);
     }
     command
 }

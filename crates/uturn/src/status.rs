@@ -49,6 +49,7 @@ impl Failure {
     }
 
     /// What is wrong.
+    #[cfg(target_os = "linux")]
     pub(crate) fn messages(&self) -> &[String] {
         &self.messages
     }
