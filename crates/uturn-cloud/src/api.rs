@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A request, which names its action and the type of its answer.
-pub trait Action: Serialize + DeserializeOwned {
+pub trait Action: Serialize + DeserializeOwned + Send + Sync {
     /// The service.
     const SERVICE: &'static str;
     /// The version of the service's API.
@@ -15,7 +15,7 @@ pub trait Action: Serialize + DeserializeOwned {
     /// The name of the action.
     const NAME: &'static str;
     /// What it is answered with.
-    type Response: Serialize + DeserializeOwned;
+    type Response: Serialize + DeserializeOwned + Send;
 }
 
 macro_rules! modules {

@@ -4,6 +4,7 @@ mod endpoint;
 mod failure;
 mod retry;
 
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -25,7 +27,7 @@ use crate::api::Action;
 use crate::api::clb::DescribeTaskStatusRequest;
 use crate::credentials::SecretKey;
 use crate::wire::envelope;
-use crate::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
+use crate::wire::tc3::{self, Payload, Signable};
 
 /// The most bytes of an answer.
 const MAX_ANSWER: usize = 64 << 20;
@@ -54,7 +56,7 @@ pub struct ClientSettings {
 /// A client of the API.
 #[derive(Clone, Debug)]
 pub struct Client {
-    http: HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    http: HttpsClient,
     settings: ClientSettings,
 }
 
@@ -67,6 +69,17 @@ pub struct Answer<T> {
     pub response: T,
 }
 
+impl<T: DeserializeOwned> Answer<T> {
+    /// Reads an answer.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that it carries, or why it is not understood.
+    pub fn read(body: &[u8]) -> Result<Self, CallError> {
+        failure::read(body)
+    }
+}
+
 impl Client {
     /// A client. It trusts the certificate authorities of the system.
     ///
@@ -75,15 +88,8 @@ impl Client {
     /// Returns why the system's certificate authorities cannot be read. An endpoint without TLS
     /// does not need them.
     pub fn new(settings: ClientSettings) -> Result<Self, CallError> {
-        let builder = HttpsConnectorBuilder::new();
-        let builder = match settings.endpoint.needs_tls() {
-            true => {
-                builder.with_native_roots().map_err(|error| CallError::Setup(error.to_string()))?
-            }
-            false => builder.with_tls_config(endpoint::no_tls()),
-        };
-        let connector = builder.https_or_http().enable_http1().build();
-        let http = HttpClient::builder(TokioExecutor::new()).build(connector);
+        let http = http_client(settings.endpoint.needs_tls())
+            .map_err(|error| CallError::Setup(error.to_string()))?;
         Ok(Self { http, settings })
     }
 
@@ -176,21 +182,15 @@ impl Client {
 
     fn signed<A: Action>(&self, body: Bytes, now: Timestamp) -> Request<Full<Bytes>> {
         let host = self.settings.endpoint.host(A::SERVICE);
-        let date = tc3::date(now);
-        let scope = Scope { date: &date, service: A::SERVICE };
         let signable = Signable {
             method: "POST",
             query: "",
             headers: vec![("content-type", envelope::CONTENT_TYPE), ("host", &host)],
             payload: Payload::Signed(&body),
         };
-        let text = signable.string_to_sign(now, &scope);
-        let signature = tc3::sign(self.settings.secret_key.reveal(), &scope, &text);
-        let authorization = format!(
-            "{ALGORITHM} Credential={}/{scope}, SignedHeaders=content-type;host, \
-             Signature={signature}",
-            self.settings.secret_id
-        );
+        let settings = &self.settings;
+        let (id, key) = (&settings.secret_id, settings.secret_key.reveal());
+        let authorization = tc3::authorization(id, key, &signable, now, A::SERVICE);
         Request::builder()
             .method(Method::POST)
             .uri(self.settings.endpoint.url(A::SERVICE))
@@ -205,6 +205,24 @@ impl Client {
             .body(Full::new(body))
             .expect("an endpoint has a host, and all other parts are printable")
     }
+}
+
+/// A client of HTTP/1, with or without TLS.
+pub(crate) type HttpsClient = HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// A client that, with TLS, trusts the certificate authorities of the system.
+///
+/// # Errors
+///
+/// Returns why those cannot be read.
+pub(crate) fn http_client(needs_tls: bool) -> io::Result<HttpsClient> {
+    let builder = HttpsConnectorBuilder::new();
+    let builder = match needs_tls {
+        true => builder.with_native_roots()?,
+        false => builder.with_tls_config(endpoint::no_tls()),
+    };
+    let connector = builder.https_or_http().enable_http1().build();
+    Ok(HttpClient::builder(TokioExecutor::new()).build(connector))
 }
 
 /// Leaves out members that are `null`, which clients do not send.

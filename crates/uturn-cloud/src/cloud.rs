@@ -1,20 +1,28 @@
 //! The cloud as a whole: takes a request as it was received and returns the body of its answer.
 //!
 //! A request passes these steps, and the first one that fails answers it: its size and method,
-//! its signature, its action, its region, its parameters, and what the action does. A request
-//! without a valid signature learns nothing else.
+//! its signature, its action, its rate, its region, its parameters, and what the action does. A
+//! request without a valid signature learns nothing else.
 
+mod accounts;
+mod rate;
 mod route;
+mod work;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use self::accounts::SharedAccounts;
+use self::rate::Rates;
 pub(crate) use self::route::MAX_BODY;
 use self::route::Route;
+pub use self::work::{FinishedTask, ServingTask, Work};
 use crate::actions;
 use crate::credentials::Credentials;
 use crate::health::{HealthView, NoDataPlane};
@@ -42,6 +50,13 @@ pub trait Storage: Send + Sync {
 #[error("{0}")]
 pub struct StorageError(pub String);
 
+impl From<StorageError> for ApiError {
+    fn from(error: StorageError) -> Self {
+        let message = format!("the change could not be stored: {error}");
+        Self::new(ErrorCode::InternalError, message)
+    }
+}
+
 /// How a cloud behaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -49,6 +64,11 @@ pub struct Settings {
     pub task_time: Option<Duration>,
     /// How much an account may have.
     pub quotas: Quotas,
+    /// How many requests a second an account may send of each action; `None` for any number.
+    pub rate_limit: Option<NonZeroU32>,
+    /// The range whose first address replaces clients' addresses in the data plane; `None` for
+    /// the cloud's own.
+    pub snat_range: Option<IpNet>,
 }
 
 /// The cloud.
@@ -59,7 +79,8 @@ pub struct Cloud {
     storage: Box<dyn Storage>,
     health: Arc<dyn HealthView>,
     ids: IdSource,
-    accounts: Mutex<Accounts>,
+    accounts: SharedAccounts,
+    rates: Rates,
 }
 
 impl fmt::Debug for Cloud {
@@ -78,8 +99,15 @@ impl Cloud {
         ids: IdSource,
         accounts: Accounts,
     ) -> Self {
-        let (health, accounts) = (Arc::new(NoDataPlane), Mutex::new(accounts));
-        Self { credentials, inventory, settings, storage, health, ids, accounts }
+        let (health, accounts) = (Arc::new(NoDataPlane), SharedAccounts::new(accounts));
+        let rates = Rates::new(settings.rate_limit);
+        Self { credentials, inventory, settings, storage, health, ids, accounts, rates }
+    }
+
+    /// The same, which asks this view how targets are.
+    #[must_use]
+    pub fn with_health(self, health: Arc<dyn HealthView>) -> Self {
+        Self { health, ..self }
     }
 
     /// The id of a request that is refused before it is answered.
@@ -105,49 +133,34 @@ impl Cloud {
         route::check_size(request)?;
         let caller = authorization::verify(request, &self.credentials, now)?;
         let route = Route::of(request, &caller)?;
+        self.rates.count(&caller.account, &route, now)?;
         let region = route.region(request, &self.inventory)?;
         let parameters = route.parameters(request)?;
 
-        let mut accounts = self.accounts();
-        let context = Context {
-            now,
-            request_id,
-            account: &caller.account,
-            region,
-            inventory: &self.inventory,
-            quotas: &self.settings.quotas,
-            health: &*self.health,
-            task_time: self.settings.task_time,
-            ids: &self.ids,
+        let run = |accounts: &Accounts, parameters: Value| {
+            let context = Context {
+                now,
+                request_id,
+                account: &caller.account,
+                region,
+                inventory: &self.inventory,
+                quotas: &self.settings.quotas,
+                health: &*self.health,
+                task_time: self.settings.task_time,
+                ids: &self.ids,
+            };
+            let mut transaction = Transaction::new(accounts, context);
+            let members =
+                actions::perform(&mut transaction, &route.service.name, route.action, parameters)?;
+            Ok((transaction.into_changes(), members))
         };
-        let mut transaction = Transaction::new(&accounts, context);
-        let members =
-            actions::perform(&mut transaction, &route.service.name, route.action, parameters)?;
-        let batch = transaction.into_changes();
-        self.keep(&mut accounts, batch)?;
-        Ok(members)
-    }
-
-    /// Stores changes, then takes them over.
-    fn keep(&self, accounts: &mut Accounts, batch: Batch) -> Result<(), ApiError> {
-        if batch.is_empty() {
-            return Ok(());
-        }
-        self.storage.commit(&batch).map_err(|error| {
-            let message = format!("the change could not be stored: {error}");
-            ApiError::new(ErrorCode::InternalError, message)
-        })?;
-        for (place, changes) in batch {
-            let account = accounts.entry(place).or_default();
-            for (key, record) in changes {
-                account.apply(key, record);
+        if route.only_reads() {
+            let (batch, members) =
+                self.accounts.read(|accounts| run(accounts, parameters.clone()))?;
+            if batch.is_empty() {
+                return Ok(members);
             }
         }
-        Ok(())
-    }
-
-    fn accounts(&self) -> MutexGuard<'_, Accounts> {
-        // A panic in an action leaves the accounts as they were: changes are applied at the end.
-        self.accounts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.accounts.change(Some(now), &*self.storage, |accounts| run(accounts, parameters))
     }
 }

@@ -14,6 +14,7 @@ pub mod api;
 pub mod client;
 pub mod cloud;
 pub mod credentials;
+pub mod drive;
 pub mod health;
 pub mod ids;
 pub mod inventory;

@@ -2,16 +2,18 @@
 //! all accounts work.
 
 mod certificates;
+mod custom_config;
 mod listener;
 mod probe;
 mod rule;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::net::SocketAddr;
 
+use serde::Serialize;
 use uturn_lb::config::{Config, Served};
 use uturn_model::lb::Scope;
-use uturn_model::{LoadBalancer as ServedBalancer, Text};
+use uturn_model::{IpNet, LoadBalancer as ServedBalancer, Text};
 
 pub use self::certificates::CertificateFile;
 use crate::inventory::Inventory;
@@ -20,48 +22,52 @@ use crate::state::{Account, Certificate, LoadBalancer, Place};
 /// What the data plane has to serve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The load balancers.
+    /// The load balancers, the oldest first. A rule's Service has the id of its listener, and its
+    /// owner has the id of the rule, or on layer 4 of the listener.
     pub config: Config,
     /// The certificates that the configuration names.
     pub certificates: Vec<CertificateFile>,
     /// What cannot be served, and why.
     pub left_out: Vec<LeftOut>,
+    /// Load balancers with a listener where an older one has its own, and what to say of it.
+    pub conflicts: BTreeMap<String, String>,
 }
 
 /// Something that the data plane does not serve, or not as it was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct LeftOut {
     /// The id of the load balancer.
     pub load_balancer: String,
-    /// The id of the listener.
-    pub listener: String,
+    /// The id of the listener; `None` for the load balancer as a whole.
+    pub listener: Option<String>,
     /// Why.
     pub reason: String,
 }
 
-/// What a plan is made from, beside the accounts.
-#[derive(Clone, Debug)]
+/// What a plan is made with, beside the accounts.
+#[derive(Clone, Copy, Debug)]
 pub struct Ground<'a> {
     /// Says where instances are.
     pub inventory: &'a Inventory,
-    /// The folder that certificates are written to.
-    pub certificates: PathBuf,
+    /// The range whose first address replaces clients' addresses; `None` for the cloud's own.
+    pub snat_range: Option<IpNet>,
 }
 
 /// What the data plane has to serve for these accounts.
-pub fn plan(accounts: &HashMap<Place, Account>, ground: &Ground<'_>) -> Plan {
-    let mut places: Vec<(&Place, &Account)> = accounts.iter().collect();
-    places.sort_by_key(|(place, _)| *place);
-    let mut plan = Plan::default();
-    for (place, account) in places {
+pub fn plan(accounts: &HashMap<Place, Account>, ground: Ground<'_>) -> Plan {
+    let mut all: Vec<(Planner<'_>, &LoadBalancer)> = Vec::new();
+    for (place, account) in accounts {
         let shared = Place { account: place.account.clone(), region: String::new() };
         let certificates = accounts.get(&shared).map(|shared| &shared.certificates);
-        let planner = Planner { place, certificates, ground };
-        for load_balancer in account.load_balancers.values() {
-            if !load_balancer.is_stopped {
-                add(&mut plan, load_balancer, &planner);
-            }
-        }
+        let planner = Planner { place, account, certificates, ground };
+        let running = account.load_balancers.values().filter(|balancer| !balancer.is_stopped);
+        all.extend(running.map(|balancer| (planner, balancer)));
+    }
+    all.sort_by_key(|(planner, balancer)| (balancer.created, planner.place, &balancer.id));
+    let mut plan = Plan::default();
+    let mut taken = HashMap::new();
+    for (planner, load_balancer) in all {
+        add(&mut plan, &mut taken, load_balancer, &planner);
     }
     plan.certificates.sort();
     plan.certificates.dedup();
@@ -72,11 +78,26 @@ pub fn plan(accounts: &HashMap<Place, Account>, ground: &Ground<'_>) -> Plan {
 #[derive(Clone, Copy, Debug)]
 struct Planner<'a> {
     place: &'a Place,
+    account: &'a Account,
     certificates: Option<&'a BTreeMap<String, Certificate>>,
-    ground: &'a Ground<'a>,
+    ground: Ground<'a>,
 }
 
-fn add(plan: &mut Plan, load_balancer: &LoadBalancer, planner: &Planner<'_>) {
+/// Addresses that listeners have, over UDP or not, and the load balancers they belong to.
+type Taken<'a> = HashMap<(SocketAddr, bool), &'a str>;
+
+fn add<'a>(
+    plan: &mut Plan,
+    taken: &mut Taken<'a>,
+    load_balancer: &'a LoadBalancer,
+    planner: &Planner<'_>,
+) {
+    let reasons = ignored(load_balancer).into_iter();
+    plan.left_out.extend(reasons.map(|reason| LeftOut {
+        load_balancer: load_balancer.id.clone(),
+        listener: None,
+        reason: reason.to_owned(),
+    }));
     for address in &load_balancer.addresses {
         let mut served = Served {
             load_balancer: ServedBalancer {
@@ -97,10 +118,20 @@ fn add(plan: &mut Plan, load_balancer: &LoadBalancer, planner: &Planner<'_>) {
             let mut notes = Vec::new();
             let ports = listener.port..=listener.end_port.unwrap_or(listener.port);
             for port in ports {
+                let address = SocketAddr::new(*address, port);
+                let owner = *taken
+                    .entry((address, listener.protocol.is_over_udp()))
+                    .or_insert(&load_balancer.id);
+                if owner != load_balancer.id {
+                    let message = format!("{address} is another load balancer's already");
+                    notes.push(message.clone());
+                    plan.conflicts.insert(load_balancer.id.clone(), message);
+                    continue;
+                }
                 if let Some((model, settings)) =
-                    planner.listener(load_balancer, listener, port, *address, &mut notes)
+                    planner.listener(load_balancer, listener, address, &mut notes)
                 {
-                    plan.certificates.extend(planner.files_of(listener));
+                    plan.certificates.extend(planner.certificates(listener, &mut notes));
                     served.load_balancer.listeners.push(model);
                     served.listeners.push(settings);
                 }
@@ -109,10 +140,27 @@ fn add(plan: &mut Plan, load_balancer: &LoadBalancer, planner: &Planner<'_>) {
             notes.dedup();
             plan.left_out.extend(notes.into_iter().map(|reason| LeftOut {
                 load_balancer: load_balancer.id.clone(),
-                listener: listener.id.clone(),
+                listener: Some(listener.id.clone()),
                 reason,
             }));
         }
-        plan.config.load_balancers.push(served);
+        if !served.listeners.is_empty() {
+            plan.config.load_balancers.push(served);
+        }
     }
+}
+
+/// What of a load balancer as a whole the data plane does not do.
+fn ignored(load_balancer: &LoadBalancer) -> Vec<&'static str> {
+    let mut reasons = Vec::new();
+    if !load_balancer.security_groups.is_empty() {
+        reasons.push("its security groups are not applied: only their ids are known");
+    }
+    if load_balancer.addresses.is_empty() {
+        reasons.push("it has no address");
+    }
+    if !load_balancer.snat_addresses.is_empty() {
+        reasons.push("its SNAT addresses are not used");
+    }
+    reasons
 }

@@ -1,8 +1,12 @@
 //! The API over HTTP: accepts connections, reads requests within limits, and hands them to the
 //! [`Cloud`].
 
+mod admin;
+mod body;
+mod limits;
 mod request;
 mod signals;
+mod stream;
 
 use std::convert::Infallible;
 use std::io;
@@ -10,6 +14,10 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,14 +27,14 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use self::request::Limits;
+pub use self::admin::AdminPages;
+pub use self::limits::Limits;
+use self::request::Shared;
+use self::stream::TimedStream;
 use crate::cloud::Cloud;
 
-/// Connections at a time; more wait.
-const CONNECTIONS: usize = 512;
-
-/// How long a client may take to send a request's head, which also ends idle connections.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest head of a request: its first line, which has the query string, and its headers.
+const MAX_HEAD: usize = 64 << 10;
 
 /// How long to wait when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(100);
@@ -38,7 +46,24 @@ const DRAIN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Server {
     socket: StdListener,
-    cloud: Arc<Cloud>,
+    handler: Handler,
+    limits: Limits,
+}
+
+/// Answers requests.
+#[derive(Clone, Debug)]
+enum Handler {
+    Api(Shared),
+    Admin(Arc<AdminPages>),
+}
+
+impl Handler {
+    async fn answer(&self, request: Request<Incoming>, time: Duration) -> Response<Full<Bytes>> {
+        match self {
+            Self::Api(shared) => request::answer(request, shared, time).await,
+            Self::Admin(pages) => pages.answer(&request),
+        }
+    }
 }
 
 /// Stops a server from another thread.
@@ -70,9 +95,28 @@ impl Server {
     ///
     /// Returns why the address cannot be listened on.
     pub fn bind(address: SocketAddr, cloud: Arc<Cloud>) -> io::Result<Self> {
+        Self::listen(address, Handler::Api(Shared::new(cloud)))
+    }
+
+    /// Listens on an address, for those who run the cloud.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::bind`].
+    pub fn bind_admin(address: SocketAddr, pages: AdminPages) -> io::Result<Self> {
+        Self::listen(address, Handler::Admin(Arc::new(pages)))
+    }
+
+    fn listen(address: SocketAddr, handler: Handler) -> io::Result<Self> {
         let socket = StdListener::bind(address)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, cloud })
+        Ok(Self { socket, handler, limits: Limits::default() })
+    }
+
+    /// The same with other limits.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The address it listens on.
@@ -93,7 +137,7 @@ impl Server {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let _guard = runtime.enter();
         let socket = TcpListener::from_std(self.socket)?;
-        runtime.block_on(accept(socket, self.cloud, stop))
+        runtime.block_on(accept(socket, self.handler, self.limits, stop))
     }
 
     /// Serves until it is stopped, or the process is asked to end: SIGTERM or an interrupt.
@@ -110,13 +154,17 @@ impl Server {
             signalled.await;
             stop_then.stop();
         });
-        runtime.block_on(accept(socket, self.cloud, stop))
+        runtime.block_on(accept(socket, self.handler, self.limits, stop))
     }
 }
 
-async fn accept(socket: TcpListener, cloud: Arc<Cloud>, stop: &Stop) -> io::Result<()> {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let limits = Limits::new();
+async fn accept(
+    socket: TcpListener,
+    handler: Handler,
+    limits: Limits,
+    stop: &Stop,
+) -> io::Result<()> {
+    let room = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
     let mut stopping = stop.0.subscribe();
     loop {
@@ -132,9 +180,9 @@ async fn accept(socket: TcpListener, cloud: Arc<Cloud>, stop: &Stop) -> io::Resu
             sleep(EXHAUSTED).await;
             continue;
         };
-        let (cloud, limits, stopping) = (Arc::clone(&cloud), limits.clone(), stopping.clone());
+        let (handler, stopping) = (handler.clone(), stopping.clone());
         connections.spawn(async move {
-            serve(stream, cloud, limits, stopping).await;
+            serve(stream, handler, limits, stopping).await;
             drop(place);
         });
     }
@@ -146,16 +194,18 @@ async fn accept(socket: TcpListener, cloud: Arc<Cloud>, stop: &Stop) -> io::Resu
 
 async fn serve(
     stream: TcpStream,
-    cloud: Arc<Cloud>,
+    handler: Handler,
     limits: Limits,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let service = service_fn(move |request| {
-        let (cloud, limits) = (Arc::clone(&cloud), limits.clone());
-        async move { Ok::<_, Infallible>(request::answer(request, cloud, &limits).await) }
+    let service = service_fn(|request| async {
+        Ok::<_, Infallible>(handler.answer(request, limits.body).await)
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(MAX_HEAD);
+    // A client that has sent all it has to send still gets its answer.
+    builder.half_close(true);
+    let stream = TimedStream::new(stream, limits.answer);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     // A client that breaks the protocol or goes away needs no answer.

@@ -1,13 +1,28 @@
 //! Records on disk: an embedded database (redb) in the state folder.
 //!
-//! Each request's changes are one transaction, which is on the disk before the request is
-//! answered. A process that is killed at any moment leaves the last complete transaction.
+//! Requests that wait at the same time are stored in one transaction, which is on the disk before
+//! any of them is answered. A process that is killed at any moment leaves the last complete
+//! transaction.
+//!
+//! After a transaction that failed, for instance on a full disk, it is not known what of it
+//! reached the disk. The database is then closed. The next commit opens it again, and if it finds
+//! the failed transaction there, takes it back in its own: what was answered with an error stays
+//! undone, and what is stored stays what the process has in memory.
 
-use std::fs;
+mod folder;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
 use std::path::Path;
+use std::sync::Mutex;
 
-use redb::{Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use redb::{
+    Database, DatabaseError, ReadTransaction, ReadableDatabase as _, ReadableTable as _,
+    TableDefinition, TableError,
+};
 
+use self::folder::StateFolder;
 use crate::cloud::{Batch, Storage, StorageError};
 use crate::state::{Accounts, Place, Record, RecordKey, RecordKind};
 
@@ -20,104 +35,248 @@ const FORM: TableDefinition<'_, &str, u32> = TableDefinition::new("form");
 const FORM_KEY: &str = "version";
 const FORM_VERSION: u32 = 1;
 
-/// The name of the database in the state folder.
-const FILE: &str = "cloud.redb";
+/// The number of the last transaction.
+const COMMITS: TableDefinition<'_, &str, u64> = TableDefinition::new("commits");
+const COMMITS_KEY: &str = "last";
+
+/// Opens the database.
+type Open = Box<dyn Fn() -> Result<Database, DatabaseError> + Send + Sync>;
 
 /// Records on disk.
-#[derive(Debug)]
 pub struct Store {
-    database: Database,
+    open: Open,
+    journal: Mutex<Journal>,
+    /// Kept locked while the store is open.
+    _folder: Option<StateFolder>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Store").field("journal", &self.journal).finish_non_exhaustive()
+    }
+}
+
+/// The database and what is known of its last transactions.
+#[derive(Debug)]
+struct Journal {
+    /// `None` after a transaction that failed.
+    database: Option<Database>,
+    /// The number of the next transaction.
+    next: u64,
+    /// Transactions that failed, of which one may be on the disk all the same.
+    failed: Vec<FailedCommit>,
+}
+
+/// A transaction that failed.
+#[derive(Debug)]
+struct FailedCommit {
+    number: u64,
+    replaced: Replaced,
+}
+
+/// The rows that a transaction replaced, as they were before: `None` for rows that were not there.
+type Replaced = Vec<(Row, Option<Vec<u8>>)>;
+
+/// What a record is stored under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Row {
+    place: Place,
+    key: RecordKey,
+}
+
+impl Row {
+    fn name(&self) -> (&str, &str, &str, &str) {
+        (&self.place.account, &self.place.region, self.key.kind.name(), &self.key.id)
+    }
 }
 
 impl Store {
-    /// Opens the database in this folder, which is made if it is not there, and reads what is
-    /// stored.
+    /// Opens the database in this folder and reads what is stored. Makes the folder and the
+    /// database if they are not there.
     ///
     /// # Errors
     ///
-    /// Returns why it cannot be opened or read: another process has it open, a later uturn wrote
-    /// it, or the disk says so.
+    /// Returns why it cannot be opened or read: another process has it open, it is damaged or is
+    /// the file of another program, a later uturn wrote it, or the disk reports an error.
     pub fn open(folder: &Path) -> Result<(Self, Accounts), StorageError> {
-        let failed = |what: &str, error: &dyn std::fmt::Display| {
-            StorageError(format!("{}: {what}: {error}", folder.display()))
+        let folder = StateFolder::open(folder)?;
+        let file = folder.database();
+        if !folder.has_database()? {
+            folder.make_database(initialize)?;
+        }
+        let open = {
+            let file = file.clone();
+            Box::new(move || folder::open_database(&file))
         };
-        fs::create_dir_all(folder).map_err(|error| failed("cannot be made", &error))?;
-        let file = folder.join(FILE);
-        let database = Database::create(&file).map_err(|error| match error {
-            DatabaseError::DatabaseAlreadyOpen => {
-                StorageError(format!("{} is open in another process", file.display()))
-            }
-            error => failed(FILE, &error),
-        })?;
-        let store = Self { database };
-        store.check_form().map_err(|error| failed(FILE, &error))?;
-        let accounts = store.read().map_err(|error| failed(FILE, &error))?;
+        let (mut store, accounts) =
+            Self::open_with(open).map_err(|error| folder::explain(&file, &error))?;
+        store._folder = Some(folder);
         Ok((store, accounts))
     }
 
-    /// Refuses what a later version wrote; marks what is new.
-    fn check_form(&self) -> Result<(), StorageError> {
-        let transaction = self.database.begin_write().map_err(stored)?;
-        {
-            let mut form = transaction.open_table(FORM).map_err(stored)?;
-            let version = form.get(FORM_KEY).map_err(stored)?.map(|version| version.value());
-            match version {
-                Some(FORM_VERSION) => {}
-                Some(version) => {
-                    return Err(StorageError(format!(
-                        "it has the form {version}, and this program reads {FORM_VERSION}"
-                    )));
-                }
-                None => drop(form.insert(FORM_KEY, FORM_VERSION).map_err(stored)?),
-            }
-            transaction.open_table(RECORDS).map_err(stored)?;
-        }
-        transaction.commit().map_err(stored)
+    /// Opens the database that `open` opens, and reads what is stored.
+    fn open_with(open: Open) -> Result<(Self, Accounts), OpenError> {
+        let database = open()?;
+        let transaction = database.begin_read().map_err(OpenError::damaged)?;
+        check_form(&transaction)?;
+        let accounts = read(&transaction).map_err(OpenError::damaged)?;
+        let last = last_commit(&transaction).map_err(OpenError::damaged)?;
+        drop(transaction);
+        let journal = Journal { database: Some(database), next: last + 1, failed: Vec::new() };
+        Ok((Self { open, journal: Mutex::new(journal), _folder: None }, accounts))
     }
+}
 
-    fn read(&self) -> Result<Accounts, StorageError> {
-        let transaction = self.database.begin_read().map_err(stored)?;
-        let table = transaction.open_table(RECORDS).map_err(stored)?;
-        let mut accounts = Accounts::new();
-        for row in table.iter().map_err(stored)? {
-            let (key, record) = row.map_err(stored)?;
-            let (account, region, kind, id) = key.value();
-            let faulty = |what: &dyn std::fmt::Display| {
-                StorageError(format!("the record {kind} {id}: {what}"))
-            };
-            let kind = RecordKind::parse(kind).ok_or_else(|| faulty(&"its kind is not known"))?;
-            let record: Record =
-                serde_json::from_slice(record.value()).map_err(|error| faulty(&error))?;
-            let place = Place { account: account.to_owned(), region: region.to_owned() };
-            let key = RecordKey { kind, id: id.to_owned() };
-            accounts.entry(place).or_default().apply(key, Some(record));
-        }
-        Ok(accounts)
+/// Why a database could not be opened.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    #[error("{0}")]
+    Damaged(String),
+    #[error("it has the form {0}, and this program reads {FORM_VERSION}")]
+    Form(u32),
+}
+
+impl OpenError {
+    fn damaged(error: impl fmt::Display) -> Self {
+        Self::Damaged(error.to_string())
     }
+}
+
+/// Makes an empty database one of this program.
+fn initialize(database: &Database) -> Result<(), StorageError> {
+    let transaction = database.begin_write().map_err(stored)?;
+    transaction
+        .open_table(FORM)
+        .map_err(stored)?
+        .insert(FORM_KEY, FORM_VERSION)
+        .map(drop)
+        .map_err(stored)?;
+    transaction.open_table(RECORDS).map(drop).map_err(stored)?;
+    transaction.open_table(COMMITS).map(drop).map_err(stored)?;
+    transaction.commit().map_err(stored)
+}
+
+/// Refuses what a later version or another program wrote.
+fn check_form(transaction: &ReadTransaction) -> Result<(), OpenError> {
+    let foreign = || OpenError::damaged("it holds no records of the cloud");
+    let form = match transaction.open_table(FORM) {
+        Ok(form) => form,
+        Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => {
+            return Err(foreign());
+        }
+        Err(error) => return Err(OpenError::damaged(error)),
+    };
+    match form.get(FORM_KEY).map_err(OpenError::damaged)?.map(|version| version.value()) {
+        Some(FORM_VERSION) => Ok(()),
+        Some(version) => Err(OpenError::Form(version)),
+        None => Err(foreign()),
+    }
+}
+
+fn read(transaction: &ReadTransaction) -> Result<Accounts, StorageError> {
+    let table = transaction.open_table(RECORDS).map_err(stored)?;
+    let mut accounts = Accounts::new();
+    for row in table.iter().map_err(stored)? {
+        let (key, record) = row.map_err(stored)?;
+        let (account, region, kind, id) = key.value();
+        let faulty = |what: &dyn fmt::Display| {
+            StorageError(format!("the record {kind} {id} cannot be read: {what}"))
+        };
+        let kind = RecordKind::parse(kind).ok_or_else(|| faulty(&"its kind is not known"))?;
+        let record: Record =
+            serde_json::from_slice(record.value()).map_err(|error| faulty(&error))?;
+        let place = Place { account: account.to_owned(), region: region.to_owned() };
+        let key = RecordKey { kind, id: id.to_owned() };
+        accounts.entry(place).or_default().apply(key, Some(record));
+    }
+    Ok(accounts)
+}
+
+fn last_commit(transaction: &ReadTransaction) -> Result<u64, StorageError> {
+    let table = transaction.open_table(COMMITS).map_err(stored)?;
+    Ok(table.get(COMMITS_KEY).map_err(stored)?.map_or(0, |last| last.value()))
 }
 
 impl Storage for Store {
     fn commit(&self, batch: &Batch) -> Result<(), StorageError> {
-        let transaction = self.database.begin_write().map_err(stored)?;
-        {
-            let mut table = transaction.open_table(RECORDS).map_err(stored)?;
-            for (place, changes) in batch {
-                for (key, record) in changes {
-                    let row = (&*place.account, &*place.region, key.kind.name(), &*key.id);
-                    match record {
-                        Some(record) => {
-                            let json = serde_json::to_vec(record).map_err(stored)?;
-                            table.insert(row, json.as_slice()).map_err(stored)?;
-                        }
-                        None => drop(table.remove(row).map_err(stored)?),
-                    }
-                }
+        let mut journal = self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let database = match journal.database.take() {
+            Some(database) => database,
+            None => self.reopen(&mut journal)?,
+        };
+        let number = journal.next;
+        journal.next += 1;
+        let mut replaced = Replaced::new();
+        let undo = journal.failed.first().map_or(&[][..], |commit| &commit.replaced);
+        match write(&database, number, undo, batch, &mut replaced) {
+            Ok(()) => {
+                journal.failed.clear();
+                journal.database = Some(database);
+                Ok(())
+            }
+            Err(error) => {
+                journal.failed.push(FailedCommit { number, replaced });
+                Err(error)
             }
         }
-        transaction.commit().map_err(stored)
     }
 }
 
-fn stored(error: impl std::fmt::Display) -> StorageError {
+impl Store {
+    /// Opens the database again after a transaction that failed, and keeps in `failed` only the
+    /// one that is there, if any is.
+    fn reopen(&self, journal: &mut Journal) -> Result<Database, StorageError> {
+        let database = (self.open)().map_err(stored)?;
+        let last = last_commit(&database.begin_read().map_err(stored)?)?;
+        journal.failed.retain(|commit| commit.number == last);
+        Ok(database)
+    }
+}
+
+/// Writes one transaction: takes back `undo`, then makes the changes, and notes in `replaced`
+/// what takes these back.
+fn write(
+    database: &Database,
+    number: u64,
+    undo: &[(Row, Option<Vec<u8>>)],
+    batch: &Batch,
+    replaced: &mut Replaced,
+) -> Result<(), StorageError> {
+    let transaction = database.begin_write().map_err(stored)?;
+    {
+        let mut table = transaction.open_table(RECORDS).map_err(stored)?;
+        for (row, before) in undo {
+            match before {
+                Some(json) => drop(table.insert(row.name(), json.as_slice()).map_err(stored)?),
+                None => drop(table.remove(row.name()).map_err(stored)?),
+            }
+        }
+        let changes = batch
+            .iter()
+            .flat_map(|(place, changes)| changes.iter().map(move |change| (place, change)));
+        for (place, (key, record)) in changes {
+            let row = Row { place: place.clone(), key: key.clone() };
+            let before = match record {
+                Some(record) => {
+                    let json = serde_json::to_vec(record).map_err(stored)?;
+                    let before = table.insert(row.name(), json.as_slice()).map_err(stored)?;
+                    before.map(|json| json.value().to_vec())
+                }
+                None => {
+                    let before = table.remove(row.name()).map_err(stored)?;
+                    before.map(|json| json.value().to_vec())
+                }
+            };
+            replaced.push((row, before));
+        }
+        let mut commits = transaction.open_table(COMMITS).map_err(stored)?;
+        commits.insert(COMMITS_KEY, number).map_err(stored)?;
+    }
+    transaction.commit().map_err(stored)
+}
+
+fn stored(error: impl fmt::Display) -> StorageError {
     StorageError(error.to_string())
 }

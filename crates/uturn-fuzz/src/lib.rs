@@ -13,6 +13,7 @@
 //! whichever of these is missing.
 
 pub mod capture;
+pub mod cloud;
 pub mod corefile;
 pub mod corpus;
 pub mod documents;
@@ -30,6 +31,12 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("addr", node::addr),
     ("capture", capture::capture),
     ("client", words::client),
+    ("cloud_answer", cloud::cloud_answer),
+    ("cloud_authorization", cloud::cloud_authorization),
+    ("cloud_credentials", cloud::cloud_credentials),
+    ("cloud_inventory", cloud::cloud_inventory),
+    ("cloud_query", cloud::cloud_query),
+    ("cloud_requests", cloud::cloud_requests),
     ("conntrack", node::conntrack),
     ("corefile", corefile::corefile),
     ("destination", words::destination),

@@ -12,7 +12,7 @@ use uturn_model::lb::{
     Layer, Listener, ListenerProtocol, LoadBalancer, LoadBalancerFact, Scope, Source,
 };
 use uturn_model::service::ServiceKind;
-use uturn_model::{Cluster, Ingress, Labels, ObjectRef, Port, Service, Text, Unknown};
+use uturn_model::{Cluster, Family, Ingress, Labels, ObjectRef, Port, Service, Text, Unknown};
 
 use crate::cloud::{self, CloudModel, Owner, WantedListener, WantedRule};
 
@@ -23,7 +23,7 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
     for service in cluster.services.values().filter(|service| is_judged(service)) {
         for (vip, scope) in vips(cluster, model, Owner::Service(service)) {
             let balancer = entry(&mut made, vip, scope, service.object());
-            for listener in model.service_listeners(cluster, service, vip) {
+            for listener in model.service_listeners(cluster, service, Family::of(vip)) {
                 add(balancer, listener);
             }
         }
@@ -32,7 +32,7 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
     for ingress in cluster.ingresses.values().filter(is_served) {
         for (vip, scope) in vips(cluster, model, Owner::Ingress(ingress)) {
             let balancer = entry(&mut made, vip, scope, ingress.object());
-            for listener in model.ingress_listeners(cluster, ingress, vip) {
+            for listener in model.ingress_listeners(cluster, ingress, Family::of(vip)) {
                 add(balancer, listener);
             }
         }
@@ -54,7 +54,7 @@ pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
 }
 
 /// Whether a Service has a load balancer, and it is judged.
-fn is_judged(service: &Service) -> bool {
+pub fn is_judged(service: &Service) -> bool {
     service.kind == ServiceKind::LoadBalancer
         && !service.unjudged.iter().any(Unknown::is_of_balancer)
 }

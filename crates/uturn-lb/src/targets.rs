@@ -1,10 +1,10 @@
 //! Targets as most controllers make them: NodePorts of nodes, or pods.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{Target, TargetKind};
 use uturn_model::service::ServicePort;
-use uturn_model::{Cluster, EndpointPort, Family, Labels, Node, Service};
+use uturn_model::{Cluster, EndpointPort, Family, Labels, Name, Node, Service};
 
 /// The nodes that may be targets of load balancers.
 pub fn nodes(cluster: &Cluster) -> impl Iterator<Item = &Node> {
@@ -12,9 +12,19 @@ pub fn nodes(cluster: &Cluster) -> impl Iterator<Item = &Node> {
 }
 
 /// Whether a ready endpoint of a Service is on a node.
-pub fn has_ready_pod(cluster: &Cluster, service: &Service, node: &Node) -> bool {
-    let mut endpoints = cluster.slices(&service.name).iter().flat_map(|slice| &slice.endpoints);
-    endpoints.any(|endpoint| endpoint.ready && endpoint.node.as_ref() == Some(&node.name))
+pub fn has_ready_pod(cluster: &Cluster, service: &Service, node: &Name) -> bool {
+    ready_endpoints(cluster, service, node).next().is_some()
+}
+
+/// The addresses of the ready endpoints of a Service that are on a node.
+pub fn ready_endpoints<'c>(
+    cluster: &'c Cluster,
+    service: &Service,
+    node: &'c Name,
+) -> impl Iterator<Item = IpAddr> + 'c {
+    let endpoints = cluster.slices(&service.name).iter().flat_map(|slice| &slice.endpoints);
+    let here = endpoints.filter(|endpoint| endpoint.ready && endpoint.node.as_ref() == Some(node));
+    here.map(|endpoint| endpoint.address)
 }
 
 /// The NodePort of a Service's port on each of these nodes that has an address of the family.

@@ -5,8 +5,10 @@
 //! - `/healthz`: 200 if every listener accepts connections, else 503
 //! - `/readyz`: 200 if moreover the first health checks of every target have decided
 //! - `/config` and `/reload`: what is served, and changes of it; only with a token
+//! - `/certificates`: certificates with keys that `/config` may name; only with a token
 
 mod access;
+mod certificates;
 mod change;
 mod metrics;
 mod overview;
@@ -16,6 +18,7 @@ mod targets;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -51,6 +54,8 @@ pub struct Control {
     pub requests: Sender<Request>,
     /// Writes a configuration as a file that can be read again.
     pub describe: fn(&Config, Form) -> String,
+    /// The folder that certificates are kept in that come over HTTP; `None` if none are taken.
+    pub certificates: Option<PathBuf>,
 }
 
 /// The form in which a configuration is written.

@@ -32,6 +32,7 @@ mod document;
 mod documents;
 pub mod edit;
 mod fault;
+mod identities;
 #[cfg(test)]
 mod json_equivalence;
 mod kinds;
@@ -48,6 +49,7 @@ use uturn_model::{Capture, Cluster, Name, Text};
 
 pub use capture::read_capture;
 pub use fault::Fault;
+pub use identities::{Identities, base64_text};
 pub use load_balancer::{
     LbFile, read_lb_config, read_load_balancers, write_lb_config, write_load_balancers,
 };

@@ -3,6 +3,7 @@
 mod cloud;
 mod lab;
 mod lb;
+mod operator;
 mod output;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use uturn_model::{Client, Destination, NamespacedName, Protocol, ProxyMode, Vers
 pub(crate) use self::cloud::{Cloud, CloudServe};
 pub(crate) use self::lab::{Lab, LabFuzz, LabList, LabRun};
 pub(crate) use self::lb::{Lb, LbCheck, LbRun};
+pub(crate) use self::operator::{Operator, OperatorRun};
 pub(crate) use self::output::{FailOn, Output, ScanOutput, TraceOutput};
 use crate::packet::{Carried, Owner, Place};
 
@@ -107,6 +109,14 @@ pub(crate) enum Command {
     /// Serve the cloud's own API, for the load balancers of this machine
     #[command(subcommand)]
     Cloud(Cloud),
+    /// Keep the load balancers of a cluster as its Services and Ingresses want them
+    #[command(subcommand)]
+    #[command(after_help = "Examples:
+  uturn operator manifests > operator.yaml
+  uturn operator run --cluster-id cls-3f8k2m1q --listen 0.0.0.0:9110
+  uturn operator run --dry-run -f deploy/ --cluster-id cls-3f8k2m1q
+  uturn operator run --dry-run -f deploy/ --cluster-id c1 --endpoint http://127.0.0.1:8443")]
+    Operator(Operator),
     /// Print a completion script
     Completion(Completion),
 }

@@ -7,6 +7,7 @@ mod cure;
 mod explain;
 mod lab;
 mod lb;
+mod operator;
 mod rules;
 mod scan;
 mod suggest;
@@ -33,6 +34,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
         Command::Lab(lab) => lab::run(&lab, printer),
         Command::Lb(lb) => lb::run(&lb, printer),
         Command::Cloud(cloud) => cloud::run(&cloud, printer),
+        Command::Operator(operator) => operator::run(&operator, printer),
         Command::Completion(completion) => Ok(completion::run(&completion, printer)),
     }
 }

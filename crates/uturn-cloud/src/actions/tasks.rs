@@ -32,7 +32,12 @@ pub(super) fn describe_status(
         load_balancer_ids: (!load_balancers.is_empty()).then(|| load_balancers.clone()),
         message: match &task.status {
             TaskStatus::Failed(reason) => Some(reason.clone()),
-            _ => None,
+            TaskStatus::Serving => Some("the data plane has not taken it yet".to_owned()),
+            TaskStatus::Done | TaskStatus::DoneAt(_) => transaction
+                .context
+                .task_time
+                .filter(|_| !load_balancers.is_empty())
+                .map(|_| "there is no data plane that serves it".to_owned()),
         },
     })
 }

@@ -34,20 +34,20 @@ pub(super) fn check_size(request: &Received<'_>) -> Result<(), ApiError> {
 
 /// The action that a request is for.
 #[derive(Debug)]
-pub(super) struct Route<'a> {
+pub(super) struct Route {
     pub(super) service: &'static Service,
-    pub(super) action: &'a str,
+    pub(super) action: &'static str,
 }
 
-impl<'a> Route<'a> {
+impl Route {
     /// Finds the service by the version of its API and the action. The service in the
     /// credential's scope counts only if there is one with that name: some clients derive it from
     /// the address they were pointed at.
-    pub(super) fn of(request: &Received<'a>, caller: &Caller) -> Result<Self, ApiError> {
+    pub(super) fn of(request: &Received<'_>, caller: &Caller) -> Result<Self, ApiError> {
         let version = required(request, "X-TC-Version")?;
         let action = required(request, "X-TC-Action")?;
         let named = services().iter().find(|service| service.name == caller.service);
-        let candidates: Vec<&Service> = match named {
+        let candidates: Vec<&'static Service> = match named {
             Some(service) => vec![service],
             None => services().iter().collect(),
         };
@@ -62,15 +62,21 @@ impl<'a> Route<'a> {
             };
             return Err(ApiError::new(ErrorCode::NoSuchVersion, message));
         }
-        let service = of_version.find(|service| service.actions.contains(action));
-        let service = service.ok_or_else(|| {
+        let found = of_version.find_map(|service| Some((service, service.actions.get(action)?)));
+        let (service, action) = found.ok_or_else(|| {
             ApiError::new(ErrorCode::InvalidAction, format!("there is no action {action}"))
         })?;
         Ok(Self { service, action })
     }
 
+    /// Whether the action is one that reads. If one of these leaves changes all the same, it is
+    /// run again as one that writes.
+    pub(super) fn only_reads(&self) -> bool {
+        ["Describe", "Get", "List"].iter().any(|prefix| self.action.starts_with(prefix))
+    }
+
     /// The region of the request; the empty text for services without regions.
-    pub(super) fn region(
+    pub(super) fn region<'a>(
         &self,
         request: &Received<'a>,
         inventory: &Inventory,

@@ -1,15 +1,15 @@
 //! Listeners: how each behaves.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use uturn_lb::cloud::tke::profile;
 use uturn_lb::config::{ListenerSettings, ProxyVersion};
-use uturn_model::lb::{self, ListenerProtocol, Profile};
+use uturn_model::lb::{self, ListenerProtocol, Profile, Source};
 use uturn_model::{Port, Text};
 
-use super::{Planner, probe};
-use crate::state::{HealthCheck, Listener, LoadBalancer, Protocol, Scheduler};
+use super::{Planner, certificates, custom_config, probe};
+use crate::state::{HealthCheck, Listener, LoadBalancer, Protocol, Rescheduling, Scheduler};
 
 impl Planner<'_> {
     /// A listener at one of its ports; `None`, with a note, if this data plane cannot serve it.
@@ -17,8 +17,7 @@ impl Planner<'_> {
         &self,
         load_balancer: &LoadBalancer,
         listener: &Listener,
-        port: u16,
-        vip: IpAddr,
+        address: SocketAddr,
         notes: &mut Vec<String>,
     ) -> Option<(lb::Listener, ListenerSettings)> {
         let protocol = match listener.protocol {
@@ -32,11 +31,25 @@ impl Planner<'_> {
                 return None;
             }
         };
+        let certificates = self.certificates(listener, notes);
+        if listener.protocol.ends_tls() {
+            if certificates.is_empty() {
+                notes.push("it is not served: it has no certificate with a private key".to_owned());
+                return None;
+            }
+            if certificates::has_to_check_clients(listener) {
+                notes.push(
+                    "it is not served: this data plane does not check clients' certificates"
+                        .to_owned(),
+                );
+                return None;
+            }
+        }
         let (rules, of_rules) = match listener.protocol.is_layer_7() {
             true => listener
                 .rules
                 .iter()
-                .flat_map(|rule| self.rules(load_balancer, listener, rule, vip, notes))
+                .flat_map(|rule| self.rules(load_balancer, listener, rule, address.ip(), notes))
                 .unzip(),
             false => {
                 let (rule, settings) = self.layer_4_rule(listener, notes);
@@ -45,7 +58,7 @@ impl Planner<'_> {
         };
         let mut settings = ListenerSettings::of(protocol);
         settings.rules = of_rules;
-        settings.certificates = self.certificates(listener, notes);
+        settings.certificates = certificates::named(&certificates);
         settings.http2 = listener.rules.iter().any(|rule| rule.http2);
         settings.default_host = default_host(listener);
         settings.proxy_to = listener.proxy_protocol.then_some(ProxyVersion::V2);
@@ -58,17 +71,62 @@ impl Planner<'_> {
         if !listener.keepalive && listener.protocol.is_layer_7() {
             settings.keepalive.connections = 0;
         }
-        let profile = profile_of(listener, protocol, notes);
-        Some((lb::Listener { port: Port::new(port)?, protocol, profile, rules }, settings))
+        let mut profile = profile_of(listener, protocol, notes);
+        if listener.keepalive || listener.snat {
+            self.replace_source(&mut profile, &rules, notes);
+        }
+        if let Some(content) = self.custom_config(load_balancer)
+            && listener.protocol.is_layer_7()
+        {
+            custom_config::set(content, &mut profile, &mut settings, notes);
+        }
+        note_ignored(listener, notes);
+        Some((
+            lb::Listener { port: Port::new(address.port())?, protocol, profile, rules },
+            settings,
+        ))
+    }
+}
+
+impl Planner<'_> {
+    /// Replaces clients' addresses, if the range is of the targets' version of IP.
+    fn replace_source(&self, profile: &mut Profile, rules: &[lb::Rule], notes: &mut Vec<String>) {
+        let source = self.ground.snat_range.map_or_else(profile::snat, Source::Replaced);
+        let Source::Replaced(range) = source else { return };
+        let is_v4 = range.addr().is_ipv4();
+        let mut targets = rules.iter().flat_map(|rule| &rule.targets);
+        match targets.all(|target| target.address.is_ipv4() == is_v4) {
+            true => profile.source = source,
+            false => notes.push(format!(
+                "clients' addresses are kept: {range}, which would replace them, does not reach \
+                 all targets"
+            )),
+        }
+    }
+
+    /// The directives that are bound to a load balancer.
+    fn custom_config(&self, load_balancer: &LoadBalancer) -> Option<&str> {
+        let config = self.account.custom_configs.get(load_balancer.custom_config.as_ref()?)?;
+        Some(&config.content)
+    }
+}
+
+/// Notes what of a listener the data plane does not do.
+fn note_ignored(listener: &Listener, notes: &mut Vec<String>) {
+    if listener.compression.is_some() {
+        notes.push("bodies are not compressed".to_owned());
+    }
+    if listener.resets_on_unbind {
+        notes.push("connections to targets that are unbound are not reset".to_owned());
+    }
+    if listener.rescheduling != Rescheduling::default() {
+        notes.push("connections do not move to other targets".to_owned());
     }
 }
 
 /// How the listener behaves: as the cloud's, with what is set on it.
 fn profile_of(listener: &Listener, protocol: ListenerProtocol, notes: &mut Vec<String>) -> Profile {
     let mut profile = profile::clb(protocol.layer());
-    if listener.keepalive || listener.snat {
-        profile.source = profile::snat();
-    }
     // A listener has one scheduler and one health check in the data plane; on layer 7 the first
     // rule's.
     let (scheduler, check) = match listener.rules.first() {

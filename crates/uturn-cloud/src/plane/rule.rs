@@ -74,7 +74,7 @@ impl Planner<'_> {
                 host: Some(host),
                 path: Some(path.clone()),
                 service: service(&listener.id),
-                owner: owner(&listener.id),
+                owner: owner(&rule.id),
                 targets: match redirect {
                     Some(_) => Vec::new(),
                     None => self.targets(&rule.targets, notes),
@@ -170,6 +170,6 @@ fn service(listener: &str) -> NamespacedName {
     NamespacedName { namespace: "default".parse().expect("it is a name"), name }
 }
 
-fn owner(listener: &str) -> ObjectRef {
-    ObjectRef::global(ObjectKind::LoadBalancer, listener)
+fn owner(id: &str) -> ObjectRef {
+    ObjectRef::global(ObjectKind::LoadBalancer, id)
 }

@@ -8,6 +8,9 @@ use serde_json::{Map, Number, Value};
 use super::{MemberKind, Service};
 use crate::wire::error::{ApiError, ErrorCode};
 
+/// The most parts of a parameter's name. No published name has half as many.
+const MAX_DEPTH: usize = 32;
+
 /// The parameters of a query string as JSON, with each value in the type that the schema gives
 /// it. Members that the schema lacks stay texts, for [`Service::check`] to refuse.
 ///
@@ -35,6 +38,11 @@ struct Node {
 impl Node {
     fn insert(&mut self, name: &str, text: String) -> Result<(), ApiError> {
         let mut node = self;
+        if name.split('.').count() > MAX_DEPTH {
+            let start: String = name.chars().take(40).collect();
+            let message = format!("the parameter `{start}…` has more than {MAX_DEPTH} parts");
+            return Err(invalid(message));
+        }
         for part in name.split('.') {
             if node.text.is_some() {
                 return Err(contradiction(name));
@@ -205,5 +213,13 @@ mod tests {
             let found = read(query).unwrap_err();
             assert!(found.contains(message), "{query}: {found}");
         }
+    }
+
+    #[test]
+    fn a_name_with_very_many_parts_is_refused() {
+        let name = vec!["a"; MAX_DEPTH].join(".");
+        assert!(read(&name).is_ok());
+        let message = read(&format!("{}=1", vec!["a"; 16_000].join("."))).unwrap_err();
+        assert!(message.contains("has more than 32 parts") && message.len() < 200, "{message}");
     }
 }

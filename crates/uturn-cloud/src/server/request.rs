@@ -7,17 +7,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 
-use crate::cloud::{Cloud, MAX_BODY};
+use super::body;
+use crate::cloud::Cloud;
 use crate::wire::authorization::Received;
 use crate::wire::envelope;
-use crate::wire::error::{ApiError, ErrorCode};
+use crate::wire::error::ApiError;
 
 /// Bodies up to this size are read at any time.
 const SMALL_BODY: u64 = 256 << 10;
@@ -25,46 +25,36 @@ const SMALL_BODY: u64 = 256 << 10;
 /// Larger bodies that are read at a time; more wait.
 const LARGE_BODIES: usize = 8;
 
-/// How long a client may take to send a body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// What all requests share.
 #[derive(Clone, Debug)]
-pub(super) struct Limits {
+pub(super) struct Shared {
+    cloud: Arc<Cloud>,
     large_bodies: Arc<Semaphore>,
 }
 
-impl Limits {
-    pub(super) fn new() -> Self {
-        Self { large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)) }
+impl Shared {
+    pub(super) fn new(cloud: Arc<Cloud>) -> Self {
+        Self { cloud, large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)) }
     }
 }
 
-/// Answers a request. Everything but a body that does not come gets HTTP status 200, as clients
-/// expect.
+/// Answers a request, whose body has to come within a time. Errors have the HTTP status 200 too, as
+/// clients expect.
 pub(super) async fn answer(
     request: Request<Incoming>,
-    cloud: Arc<Cloud>,
-    limits: &Limits,
+    shared: &Shared,
+    time: Duration,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let is_small = body.size_hint().upper().is_some_and(|length| length <= SMALL_BODY);
     let _permit = match is_small {
         true => None,
-        false => limits.large_bodies.acquire().await.ok(),
+        false => shared.large_bodies.acquire().await.ok(),
     };
-    // One byte more than allowed, so that the cloud sees that it is too large.
-    let body = timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY + 1).collect()).await;
-    let body = match body {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(_)) => {
-            let message = format!("the body is incomplete or has more than {MAX_BODY} bytes");
-            return refuse(&cloud, ErrorCode::RequestSizeLimitExceeded, message);
-        }
-        Err(_) => {
-            let message = format!("the body did not come within {} s", BODY_TIMEOUT.as_secs());
-            return refuse(&cloud, ErrorCode::InvalidRequest, message);
-        }
+    let cloud = Arc::clone(&shared.cloud);
+    let body = match body::read(body, time).await {
+        Ok(body) => body,
+        Err(error) => return refuse(&cloud, &error),
     };
     let answered = spawn_blocking(move || {
         let headers: Vec<(String, String)> = head
@@ -94,9 +84,8 @@ pub(super) async fn answer(
 }
 
 /// Refuses a request whose rest is not read, so that the connection cannot be used again.
-fn refuse(cloud: &Cloud, code: ErrorCode, message: String) -> Response<Full<Bytes>> {
-    let error = ApiError::new(code, message);
-    let mut response = respond(envelope::failure(&error, &cloud.new_request_id()));
+fn refuse(cloud: &Cloud, error: &ApiError) -> Response<Full<Bytes>> {
+    let mut response = respond(envelope::failure(error, &cloud.new_request_id()));
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }

@@ -28,6 +28,11 @@ pub enum TaskStatus {
 }
 
 impl Task {
+    /// Whether the task is done when the data plane serves what it changed.
+    pub fn is_serving(&self) -> bool {
+        self.status == TaskStatus::Serving
+    }
+
     /// Whether the task is still running.
     pub fn is_running(&self, now: Timestamp) -> bool {
         match self.status {

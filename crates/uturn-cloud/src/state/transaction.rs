@@ -74,8 +74,7 @@ impl<'a> Transaction<'a> {
 
     /// What the request changed, with the task that it leaves.
     pub fn into_changes(mut self) -> Batch {
-        let touched = self.changed.keys().filter(|key| key.kind == RecordKind::LoadBalancer);
-        let load_balancers: Vec<String> = touched.map(|key| key.id.clone()).collect();
+        let load_balancers = self.changed_load_balancers();
         let has_tasks = !self.context.region.is_empty();
         if has_tasks && !self.changed.is_empty() && self.task(self.context.request_id).is_none() {
             self.put_task(load_balancers);
@@ -90,6 +89,26 @@ impl<'a> Transaction<'a> {
             batch.entry(place(self.context.account, &region)).or_default().extend(changes);
         }
         batch
+    }
+
+    /// The load balancers that the request changes, also through a custom configuration.
+    fn changed_load_balancers(&self) -> Vec<String> {
+        let changed = |kind, id: &str| self.changed(kind, id).is_some();
+        let mut ids: BTreeSet<String> = self
+            .changed
+            .keys()
+            .filter(|key| key.kind == RecordKind::LoadBalancer)
+            .map(|key| key.id.clone())
+            .collect();
+        if self.changed.keys().any(|key| key.kind == RecordKind::CustomConfig) {
+            let load_balancers = self.load_balancers().into_iter();
+            let bound = load_balancers.filter(|(_, load_balancer)| {
+                let config = load_balancer.custom_config.as_deref();
+                config.is_some_and(|id| changed(RecordKind::CustomConfig, id))
+            });
+            ids.extend(bound.map(|(id, _)| id.to_owned()));
+        }
+        ids.into_iter().collect()
     }
 
     /// Leaves a task although nothing changed, as batch calls do.

@@ -1,5 +1,7 @@
 //! Whether a request comes from who it says: the `Authorization` header, read and verified.
 
+use std::collections::BTreeSet;
+
 use hmac::Mac as _;
 use jiff::Timestamp;
 
@@ -199,6 +201,11 @@ fn parse(header: &str) -> Result<Authorization<'_>, ApiError> {
             return Err(invalid(format!("SignedHeaders has to name {required}")));
         }
     }
+    // A header that stood there often would be hashed as often.
+    let mut names = BTreeSet::new();
+    if !signed_headers.iter().all(|name| names.insert(name.to_ascii_lowercase())) {
+        return Err(invalid("SignedHeaders names a header twice"));
+    }
     let signature = tc3::unhex(signature)
         .filter(|bytes| bytes.len() == 32)
         .ok_or_else(|| invalid("Signature is not 64 hexadecimal digits"))?;
@@ -345,6 +352,7 @@ mod tests {
             "TC3-HMAC-SHA256 Credential=a, Credential=b",
             &with("id1", "content-type"),
             &with("id1", "content-type;host;x-absent"),
+            &with("id1", "content-type;host;Host"),
             &with("id1/more", "content-type;host"),
             &with("id1", "content-type;host").replace("SIGNATURE", "00"),
         ] {

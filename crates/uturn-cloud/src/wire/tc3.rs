@@ -105,6 +105,24 @@ pub fn sign(secret_key: &str, scope: &Scope<'_>, text: &str) -> String {
     hex(&authenticate(secret_key, scope, text).finalize().into_bytes())
 }
 
+/// The value of the `Authorization` header for a request that was signed with this credential.
+pub fn authorization(
+    secret_id: &str,
+    secret_key: &str,
+    signable: &Signable<'_>,
+    timestamp: Timestamp,
+    service: &str,
+) -> String {
+    let date = date(timestamp);
+    let scope = Scope { date: &date, service };
+    let signature = sign(secret_key, &scope, &signable.string_to_sign(timestamp, &scope));
+    let names: Vec<&str> = signable.headers.iter().map(|(name, _)| *name).collect();
+    let names = names.join(";");
+    format!(
+        "{ALGORITHM} Credential={secret_id}/{scope}, SignedHeaders={names}, Signature={signature}"
+    )
+}
+
 fn keyed(key: &[u8], message: &str) -> Hmac<Sha256> {
     let mut code = Hmac::new_from_slice(key).expect("HMAC takes keys of every length");
     code.update(message.as_bytes());
@@ -115,7 +133,7 @@ fn hash(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a String takes every text");
         text

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError};
+use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError, Work};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::schema::{Service, services};
-use uturn_cloud::state::{Place, Record, RecordKey};
+use uturn_cloud::state::{Accounts, Place, Record, RecordKey};
 use uturn_cloud::store::Store;
 use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
@@ -132,6 +132,21 @@ impl Harness {
     /// Sends what follows to this region.
     pub(crate) fn enter(&self, region: &'static str) {
         self.region.set(region);
+    }
+
+    /// All accounts as they are stored.
+    pub(crate) fn accounts(&self) -> Accounts {
+        let mut accounts = Accounts::new();
+        for (place, records) in self.memory.0.lock().unwrap().clone() {
+            let account = accounts.entry(place).or_default();
+            records.into_iter().for_each(|(key, record)| account.apply(key, Some(record)));
+        }
+        accounts
+    }
+
+    /// What a data plane has to serve.
+    pub(crate) fn work(&self) -> Work {
+        self.cloud.work()
     }
 
     /// Lets time pass.

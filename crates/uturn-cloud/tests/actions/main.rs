@@ -10,5 +10,6 @@ mod listeners;
 mod load_balancers;
 mod neighbours;
 mod nothing_changes;
+mod plane;
 mod rules;
 mod tasks;

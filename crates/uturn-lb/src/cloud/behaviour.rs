@@ -1,12 +1,12 @@
 //! What code outside a cloud's folder asks of the cloud.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-
-use uturn_model::lb::{Listener, ListenerOverrides, ProbeRanges};
+use uturn_model::lb::{
+    Listener, ListenerOverride, ListenerOverrides, ListenerProtocol, ProbeRanges,
+};
 use uturn_model::{
-    Cluster, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, ObjectRef, Service,
-    Text,
+    Cluster, Family, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, ObjectRef,
+    Port, Service, Text,
 };
 
 use super::WantedListener;
@@ -26,14 +26,23 @@ pub trait CloudModel: Sync {
     /// Which load balancer a Service or an Ingress asks for.
     fn request(&self, owner: Owner<'_>) -> BalancerRequest;
 
-    /// The listeners that its controller makes for a Service at an address, with their targets.
-    fn service_listeners(&self, cluster: &Cluster, service: &Service, vip: IpAddr)
-    -> Vec<Listener>;
+    /// The listeners that its controller makes for a Service, with their targets of a
+    /// family.
+    fn service_listeners(
+        &self,
+        cluster: &Cluster,
+        service: &Service,
+        family: Family,
+    ) -> Vec<Listener>;
 
-    /// The listeners that its controller makes for an Ingress at an address, with their
-    /// targets.
-    fn ingress_listeners(&self, cluster: &Cluster, ingress: &Ingress, vip: IpAddr)
-    -> Vec<Listener>;
+    /// The listeners that its controller makes for an Ingress, with their targets of a
+    /// family.
+    fn ingress_listeners(
+        &self,
+        cluster: &Cluster,
+        ingress: &Ingress,
+        family: Family,
+    ) -> Vec<Listener>;
 
     /// The listeners that an Ingress asks for, HTTP before HTTPS.
     fn wanted_listeners<'i>(&self, ingress: &'i Ingress) -> Vec<WantedListener<'i>>;
@@ -57,6 +66,14 @@ pub trait CloudModel: Sync {
 
     /// Where users set properties of the listeners of a Service or an Ingress.
     fn overrides_place(&self, owner: Owner<'_>) -> OverridesPlace;
+
+    /// What users set on the listener of a Service or an Ingress with this port and protocol.
+    fn listener_override<'c>(
+        &self,
+        cluster: &'c Cluster,
+        owner: Owner<'_>,
+        listener: (Port, ListenerProtocol),
+    ) -> Option<&'c ListenerOverride>;
 
     /// The key of the annotation by which a Service or an Ingress asks for something. Returns
     /// `None` if nothing of this cloud asks for it so.
@@ -113,6 +130,8 @@ pub struct BalancerRequest {
     pub existing: Option<Text>,
     /// Whether an annotation asks for one that is reachable from the private network only.
     pub is_private: bool,
+    /// The subnet that a private one gets its address from.
+    pub subnet: Option<Text>,
 }
 
 /// Where users set properties of an object's listeners.

@@ -1,15 +1,18 @@
-//! `/config` and `/reload`: what is served, and changes of it. Every other path only shows.
+//! `/config`, `/certificates` and `/reload`: what is served, and changes of it. Every other path
+//! only shows.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 
-use http::header::{ACCEPT, CONTENT_LENGTH, ETAG, IF_MATCH};
-use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, Response, StatusCode};
+use http::header::{ACCEPT, CONTENT_LENGTH, ETAG, IF_MATCH, IF_NONE_MATCH};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
+};
 use http_body::Body;
 use hyper::body::Incoming;
 
 use super::pages::{TEXT, not_allowed, page};
-use super::{Control, Form, Known, ServedConfig, access, pages};
+use super::{Control, Form, Known, ServedConfig, access, certificates, pages};
 use crate::requests::{Answer, Refusal, Replacement, Request};
 
 /// The most bytes of a configuration.
@@ -22,8 +25,8 @@ pub(super) async fn answer(
     may_change: impl FnOnce(),
 ) -> Response<String> {
     let path = request.uri().path();
-    let Some(control) = known.control.as_ref().filter(|_| ["/config", "/reload"].contains(&path))
-    else {
+    let takes_a_token = ["/config", "/reload"].contains(&path) || certificates::is_path(path);
+    let Some(control) = known.control.as_ref().filter(|_| takes_a_token) else {
         return pages::answer(&request, known);
     };
     if let Err(refusal) = access::check(request.headers(), known) {
@@ -37,6 +40,9 @@ pub(super) async fn answer(
             Err((status, text)) => page(status, TEXT, text.into()),
         },
         ("/config", _) => not_allowed("GET, HEAD, POST, PUT"),
+        (path, _) if certificates::is_path(path) => {
+            certificates::answer(request, control, known).await
+        }
         (_, Method::POST) => {
             // The semaphore is never closed.
             let _turn = known.changing.acquire().await;
@@ -58,6 +64,9 @@ fn show(headers: &HeaderMap, control: &Control, known: &Known) -> Response<Strin
         false => (Form::Json, "application/json"),
     };
     match known.served.load().as_ref() {
+        Some(served) if tags(headers, IF_NONE_MATCH).contains(&served.version) => {
+            tagged(page(StatusCode::NOT_MODIFIED, content_type, String::new()), served)
+        }
         Some(served) => {
             let text = (control.describe)(&served.config, form);
             tagged(page(StatusCode::OK, content_type, text), served)
@@ -73,15 +82,16 @@ async fn replace(
     known: &Known,
 ) -> Result<Response<String>, (StatusCode, &'static str)> {
     let (head, body) = request.into_parts();
-    let replaces = head.headers.get(IF_MATCH).map(|value| {
-        let text = value.to_str().unwrap_or_default();
-        let tags = text.split(',').map(|tag| tag.trim().trim_matches('"').to_owned());
-        tags.collect::<Vec<_>>()
-    });
+    let replaces = head.headers.contains_key(IF_MATCH).then(|| tags(&head.headers, IF_MATCH));
     let replaces = replaces.filter(|tags| !tags.iter().any(|tag| tag == "*"));
     // The semaphore is never closed.
     let _turn = known.changing.acquire().await;
-    let bytes = read(&head.headers, body).await?;
+    let bytes = read(&head.headers, body, LARGEST).await.map_err(|fault| match fault {
+        BodyFault::TooLarge => {
+            (StatusCode::PAYLOAD_TOO_LARGE, "A configuration has at most 16 MiB.\n")
+        }
+        BodyFault::Cut => (StatusCode::BAD_REQUEST, "The body ended early.\n"),
+    })?;
     let text = String::from_utf8(bytes)
         .map_err(|_| (StatusCode::BAD_REQUEST, "The configuration is not UTF-8.\n"))?;
     let (answer, outcome) = Answer::new();
@@ -128,25 +138,40 @@ fn tagged(mut response: Response<String>, served: &ServedConfig) -> Response<Str
     response
 }
 
+/// The versions that a header names.
+fn tags(headers: &HeaderMap, name: HeaderName) -> Vec<String> {
+    let text = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    text.split(',').map(|tag| tag.trim().trim_matches('"').to_owned()).collect()
+}
+
+/// Why a body was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyFault {
+    /// It has more bytes than are allowed.
+    TooLarge,
+    /// It ended before its end.
+    Cut,
+}
+
 /// Reads a body.
 ///
 /// # Errors
 /// When it is too large, and when it ends early.
-async fn read(
+pub(super) async fn read(
     headers: &HeaderMap,
     mut body: Incoming,
-) -> Result<Vec<u8>, (StatusCode, &'static str)> {
-    let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "A configuration has at most 16 MiB.\n");
+    largest: usize,
+) -> Result<Vec<u8>, BodyFault> {
     let stated = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    if stated.is_some_and(|length: usize| length > LARGEST) {
-        return Err(too_large);
+    if stated.is_some_and(|length: usize| length > largest) {
+        return Err(BodyFault::TooLarge);
     }
     let mut bytes = Vec::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let frame = frame.map_err(|_| (StatusCode::BAD_REQUEST, "The body ended early.\n"))?;
+        let frame = frame.map_err(|_| BodyFault::Cut)?;
         let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > LARGEST {
-            return Err(too_large);
+        if bytes.len() + data.len() > largest {
+            return Err(BodyFault::TooLarge);
         }
         bytes.extend_from_slice(&data);
     }

@@ -36,6 +36,8 @@ pub(crate) struct ShownListener {
 pub(crate) struct ShownTarget {
     /// The rule's host and path; unique among the rules of the listener.
     pub(crate) rule: Arc<str>,
+    /// The rule's place among the rules of the listener.
+    pub(crate) rule_index: usize,
     /// Its address; unique among the targets of the rule.
     pub(crate) name: String,
     pub(crate) weight: u32,
@@ -74,6 +76,7 @@ impl ShownListener {
                 targets.push(ShownTarget {
                     probes: probes(&name, &target_name),
                     rule: Arc::clone(&name),
+                    rule_index: place,
                     name: target_name,
                     weight: target.weight,
                     state: current

@@ -10,7 +10,7 @@ use super::{Known, metrics, targets};
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The paths of all pages.
-const ALL: &str = "/config\n/healthz\n/metrics\n/readyz\n/reload\n/targets\n";
+const ALL: &str = "/certificates\n/config\n/healthz\n/metrics\n/readyz\n/reload\n/targets\n";
 
 /// Answers a request.
 pub(super) fn answer<B>(request: &Request<B>, known: &Known) -> Response<String> {

@@ -21,9 +21,13 @@ struct Row<'a> {
     listener: SocketAddr,
     protocol: String,
     rule: &'a str,
+    /// Its place among the rules of the listener, from 0.
+    rule_index: usize,
     target: &'a str,
     weight: u32,
     alive: bool,
+    /// Whether health checks have decided that.
+    decided: bool,
     /// The latest health check.
     probe: Option<ProbeResult>,
     /// `null` unless it is left alone.
@@ -45,16 +49,19 @@ pub(super) fn page(known: &Known) -> String {
 
 fn rows<'a>(listener: &'a ShownListener, clock: &Clock, now: Instant) -> Vec<Row<'a>> {
     let row = |target: &'a ShownTarget| {
+        let probes = target.probes.state();
         let rest_ends = target.state.as_ref().and_then(|state| state.rest_ends(now));
         Row {
             load_balancer: &listener.load_balancer,
             listener: listener.address,
             protocol: listener.protocol.to_string(),
             rule: &target.rule,
+            rule_index: target.rule_index,
             target: &target.name,
             weight: target.weight,
             alive: target.is_alive(),
-            probe: target.probes.state().latest,
+            decided: probes.alive.is_some(),
+            probe: probes.latest,
             resting_until: rest_ends.map(|moment| clock.text(moment)),
             open: target.state.as_ref().map(|state| state.open()),
         }

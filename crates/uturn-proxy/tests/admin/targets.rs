@@ -28,8 +28,8 @@ fn targets_are_shown_with_their_health() {
     let listener = balancer.address().to_string();
     let expected = serde_json::json!({
         "load_balancer": "lb", "listener": listener, "protocol": "HTTP",
-        "rule": "*.example.com/", "target": closed_address().to_string(), "weight": 10,
-        "alive": false, "probe": "refused", "resting_until": null, "open": 0,
+        "rule": "*.example.com/", "rule_index": 0, "target": closed_address().to_string(), "weight": 10,
+        "alive": false, "decided": true, "probe": "refused", "resting_until": null, "open": 0,
     });
     assert_eq!(*dead, expected);
     assert_eq!((&alive["alive"], &alive["target"]), (&true.into(), &good.to_string().into()));

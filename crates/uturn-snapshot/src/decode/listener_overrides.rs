@@ -3,7 +3,8 @@
 
 use uturn_model::Port;
 use uturn_model::lb::{
-    Layer, ListenerOverride, ListenerOverrides, ListenerProtocol, Scheduler, StatedProbeSource,
+    DomainOverride, Layer, ListenerOverride, ListenerOverrides, ListenerProtocol, RuleOverride,
+    Scheduler, StatedHealthCheck, StatedProbeSource,
 };
 
 use super::objects::Objects;
@@ -40,16 +41,73 @@ fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>, layer: Layer) -> Option<Liste
     let parts = || std::iter::once(node).chain(rules.iter().copied());
     let checks: Vec<&Node<'_>> = parts().filter_map(|part| doc.map(part, "healthCheck")).collect();
     let source = checks.iter().find_map(|check| doc.read::<u8>(check, "sourceIpType"));
+    let check = doc.map(node, "healthCheck").filter(|_| layer == Layer::L4);
+    let domains = doc.maps(node, "domains").map(|item| domain(doc, item)).collect();
     Some(ListenerOverride {
         keepalive: doc.read::<u8>(node, "keepaliveEnable").map(|on| on == 1),
         scheduler: parts().find_map(|part| doc.read::<Scheduler>(part, "scheduler")),
         health_check: checks.iter().find_map(|check| doc.read(check, "enable")),
-        probe_source: source.map(|kind| match kind {
-            0 => StatedProbeSource::Vip,
-            _ => StatedProbeSource::Reserved,
-        }),
+        probe_source: source.map(probe_source),
+        snat: doc.read(node, "snatEnable"),
+        resets_on_unbind: doc.read(node, "deregisterTargetRst"),
+        session_seconds: session_seconds(doc, node).filter(|_| layer == Layer::L4),
+        check: check.map(|check| health_check(doc, check)),
+        default_domain: doc.read(node, "defaultServer"),
+        domains,
         port: port?,
         protocol: protocol?,
         origin: doc.origin(node),
     })
+}
+
+fn probe_source(kind: u8) -> StatedProbeSource {
+    match kind {
+        0 => StatedProbeSource::Vip,
+        _ => StatedProbeSource::Reserved,
+    }
+}
+
+fn domain<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> DomainOverride {
+    DomainOverride {
+        domain: doc.read(node, "domain").unwrap_or_default(),
+        http2: doc.read(node, "http2"),
+        rules: doc.maps(node, "rules").map(|item| rule(doc, item)).collect(),
+    }
+}
+
+fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> RuleOverride {
+    RuleOverride {
+        url: doc.read(node, "url").unwrap_or_else(|| "/".into()),
+        forward_type: doc.read(node, "forwardType"),
+        session_seconds: session_seconds(doc, node),
+        scheduler: doc.read(node, "scheduler"),
+        check: doc.map(node, "healthCheck").map(|check| health_check(doc, check)),
+    }
+}
+
+/// Seconds a client stays with its target: 0 where `session` is off, and 30 where it names no
+/// time.
+fn session_seconds<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<u32> {
+    let session = doc.map(node, "session")?;
+    match doc.read::<bool>(session, "enable")? {
+        true => Some(doc.read(session, "sessionExpireTime").unwrap_or(30)),
+        false => Some(0),
+    }
+}
+
+fn health_check<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> StatedHealthCheck {
+    StatedHealthCheck {
+        enabled: doc.read(node, "enable"),
+        interval: doc.read(node, "intervalTime"),
+        timeout: doc.read(node, "timeout"),
+        rise: doc.read(node, "healthNum"),
+        fall: doc.read(node, "unHealthNum"),
+        protocol: doc.read(node, "checkType"),
+        port: doc.read(node, "checkPort"),
+        path: doc.read(node, "httpCheckPath"),
+        host: doc.read(node, "httpCheckDomain"),
+        method: doc.read(node, "httpCheckMethod"),
+        codes: doc.read(node, "httpCode"),
+        source: doc.read::<u8>(node, "sourceIpType").map(probe_source),
+    }
 }

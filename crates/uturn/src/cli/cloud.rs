@@ -1,9 +1,11 @@
 //! The options of `uturn cloud`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use uturn_model::IpNet;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Cloud {
@@ -16,7 +18,7 @@ pub(crate) struct CloudServe {
     /// Where to listen; port 0 takes a free one, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8443")]
     pub(crate) listen: SocketAddr,
-    /// The folder that keeps what was created
+    /// The folder that keeps what was created; tasks that have ended are kept for a week
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
     /// A file with a line for each credential: its id, its key and, where there are several
@@ -27,9 +29,31 @@ pub(crate) struct CloudServe {
     /// well-formed id is taken for one that exists
     #[arg(long, value_name = "FILE")]
     pub(crate) inventory: Option<PathBuf>,
-    /// How many milliseconds a task takes, during which its load balancer is busy
-    #[arg(long, value_name = "MS", default_value_t = 0)]
+    /// Drive the `uturn lb run` whose admin address is URL, with the token in TOKENFILE: it serves
+    /// all load balancers. Can be given several times. Tasks are done when it serves them, and it
+    /// says how targets are
+    #[arg(long, value_name = "URL=TOKENFILE")]
+    pub(crate) data_plane: Vec<String>,
+    /// Reach data planes over plain HTTP on other machines too. Tokens and the keys of
+    /// certificates can then be read on the way; without it, URL is https or has a loopback
+    /// address
+    #[arg(long, requires = "data_plane")]
+    pub(crate) plain_http: bool,
+    /// The range whose first address data planes send from where a listener replaces the
+    /// client's address, and which has to be bound there; 100.127.0.0/16 if this is left out
+    #[arg(long, value_name = "CIDR", requires = "data_plane")]
+    pub(crate) snat_range: Option<IpNet>,
+    /// Where to serve /healthz, /readyz and /status, without a signature: whether it is alive, and
+    /// what each data plane has taken
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<SocketAddr>,
+    /// How many milliseconds a task takes without a data plane, during which its load balancer is
+    /// busy
+    #[arg(long, value_name = "MS", default_value_t = 0, conflicts_with = "data_plane")]
     pub(crate) task_time: u64,
+    /// How many requests a second an account may send of each action; without it, any number
+    #[arg(long, value_name = "N")]
+    pub(crate) rate_limit: Option<NonZeroU32>,
     /// Stop when standard input is closed
     #[arg(long)]
     pub(crate) until_stdin_closes: bool,

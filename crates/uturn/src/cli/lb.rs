@@ -29,6 +29,10 @@ pub(crate) struct LbRun {
     /// are saved; without it SIGHUP reads them again
     #[arg(long)]
     pub(crate) watch: bool,
+    /// Keep certificates and keys in this folder that come over the admin address, for
+    /// configurations that come there too; without it, none are taken
+    #[arg(long, value_name = "DIR")]
+    pub(crate) certificates: Option<PathBuf>,
     /// Take over from the load balancer that has this process id: once this one serves, that one
     /// accepts nothing more, and stops when what is open has ended
     #[arg(long, value_name = "PID")]

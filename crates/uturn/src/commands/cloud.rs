@@ -1,15 +1,20 @@
 //! `uturn cloud`: the API of the cloud.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use uturn_cloud::cloud::{Cloud, Settings};
+use uturn_cloud::cloud::{Cloud, Settings, StorageError};
 use uturn_cloud::credentials::Credentials;
+use uturn_cloud::drive::{
+    DataPlane, Driver, InvalidPlane, Notice, Observer, Pace, PlaneAddress, PlaneHealth, PlaneToken,
+};
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
-use uturn_cloud::server::{Server, Stop};
+use uturn_cloud::server::{AdminPages, Server, Stop};
 use uturn_cloud::store::Store;
 
 use crate::cli::{Cloud as Command, CloudServe};
@@ -28,18 +33,42 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
         Some(file) => read(file, Inventory::parse)?,
         None => Inventory::Open,
     };
-    let (store, accounts) =
-        Store::open(&args.state).map_err(|error| Failure::not_here(error.to_string()))?;
-    let settings =
-        Settings { task_time: Some(Duration::from_millis(args.task_time)), ..Settings::default() };
+    let planes = args.data_plane.iter().map(|text| data_plane(text, args.plain_http));
+    let planes = planes.collect::<Result<Vec<_>, _>>()?;
+    let stored = |error: StorageError| Failure::not_here(error.to_string());
+    let (store, accounts) = Store::open(&args.state).map_err(stored)?;
+    let settings = Settings {
+        task_time: planes.is_empty().then(|| Duration::from_millis(args.task_time)),
+        snat_range: args.snat_range,
+        rate_limit: args.rate_limit,
+        ..Settings::default()
+    };
     let ids = IdSource::random();
+    let health = Arc::new(PlaneHealth::default());
     let cloud = Cloud::new(credentials, inventory, settings, Box::new(store), ids, accounts);
+    let cloud = match planes.is_empty() {
+        true => cloud,
+        false => cloud.with_health(Arc::<PlaneHealth>::clone(&health)),
+    };
+    let cloud = Arc::new(cloud);
 
-    let here = |error: io::Error| Failure::not_here(format!("{}: {error}", args.listen));
-    let server = Server::bind(args.listen, Arc::new(cloud)).map_err(here)?;
-    let address = server.address().map_err(here)?;
-    printer.result(&format!("serving the CLB API on http://{address}\n"));
+    let server =
+        Server::bind(args.listen, Arc::clone(&cloud)).map_err(cannot_listen(args.listen))?;
+    let driver = match planes.is_empty() {
+        true => {
+            cloud.finish_serving().map_err(stored)?;
+            None
+        }
+        false => Some(drive(&cloud, planes, health, printer)?),
+    };
     let stop = Stop::new();
+    let admin = args.admin.map(|address| {
+        let driven = driver.as_ref().map(Driver::view);
+        serve_admin(address, AdminPages { cloud, driven }, &stop, printer)
+    });
+    let admin = admin.transpose()?;
+    let address = server.address().map_err(cannot_listen(args.listen))?;
+    printer.result(&format!("serving the CLB API on http://{address}\n"));
     if args.until_stdin_closes {
         let stop = stop.clone();
         thread::spawn(move || {
@@ -48,8 +77,70 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
             stop.stop();
         });
     }
-    server.run_until_signalled(&stop).map_err(here)?;
-    Ok(Status::Clean)
+    let served = server.run_until_signalled(&stop).map_err(cannot_listen(args.listen));
+    stop.stop();
+    if let Some(admin) = admin {
+        // A panic of the thread has been printed.
+        let _ = admin.join();
+    }
+    served.map(|()| Status::Clean)
+}
+
+/// Reads `URL=TOKENFILE`.
+fn data_plane(text: &str, allows_plain: bool) -> Result<DataPlane, Failure> {
+    let invalid = |why: String| Failure::usage(format!("--data-plane {text}: {why}"));
+    let (address, file) = text.split_once('=').ok_or_else(|| {
+        invalid("this has the form URL=TOKENFILE, as http://127.0.0.1:9900=admin.token".to_owned())
+    })?;
+    let address = PlaneAddress::parse(address, allows_plain).map_err(|error| {
+        let hint = match error {
+            InvalidPlane::Plain(_) => ", or allow it with --plain-http",
+            InvalidPlane::Form(_) | InvalidPlane::Token => "",
+        };
+        invalid(format!("{error}{hint}"))
+    })?;
+    let token = read(Path::new(file), PlaneToken::parse)?;
+    Ok(DataPlane { address, token })
+}
+
+/// Starts to drive data planes. What happens meanwhile is printed on standard error.
+fn drive(
+    cloud: &Arc<Cloud>,
+    planes: Vec<DataPlane>,
+    health: Arc<PlaneHealth>,
+    printer: &Printer,
+) -> Result<Driver, Failure> {
+    let printer = *printer;
+    let observer: Observer = Arc::new(move |notice| match notice {
+        Notice::Back { .. } | Notice::LeftOut(_) => printer.note(&notice.to_string()),
+        Notice::Away { .. } | Notice::Refused { .. } | Notice::NotStored(_) => {
+            printer.error(&notice.to_string());
+        }
+    });
+    Driver::start(Arc::clone(cloud), planes, health, Pace::default(), observer)
+        .map_err(|error| Failure::not_here(format!("cannot drive data planes: {error}")))
+}
+
+/// Serves the pages for the person who runs the cloud, until it is stopped.
+fn serve_admin(
+    address: SocketAddr,
+    pages: AdminPages,
+    stop: &Stop,
+    printer: &Printer,
+) -> Result<JoinHandle<()>, Failure> {
+    let server = Server::bind_admin(address, pages).map_err(cannot_listen(address))?;
+    let bound = server.address().map_err(cannot_listen(address))?;
+    printer.result(&format!("serving its status on http://{bound}\n"));
+    let (stop, printer) = (stop.clone(), *printer);
+    Ok(thread::spawn(move || {
+        if let Err(error) = server.run(&stop) {
+            printer.error(&format!("{address}: {error}"));
+        }
+    }))
+}
+
+fn cannot_listen(address: SocketAddr) -> impl Fn(io::Error) -> Failure {
+    move |error| Failure::not_here(format!("{address}: {error}"))
 }
 
 /// Reads a file; an error names it.

@@ -16,10 +16,10 @@ use serde_json::Value;
 
 use super::common::{Folder, run, uturn};
 
-const TOKEN: &str = "0123456789abcdef-token";
+pub(crate) const TOKEN: &str = "0123456789abcdef-token";
 
 /// The whole of 127.0.0.0/8 is this machine: every process has ports of its own there.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(1);
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     let ip = Ipv4Addr::new(127, 64 | high, middle, low);
@@ -70,15 +70,15 @@ spec:
 }
 
 /// `uturn lb run`, killed when this is dropped.
-struct Running {
-    child: Child,
+pub(crate) struct Running {
+    pub(crate) child: Child,
     events: BufReader<ChildStdout>,
     errors: Arc<Mutex<Vec<String>>>,
 }
 
 impl Running {
     /// Starts it, and waits until it serves.
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let events = BufReader::new(child.stdout.take().unwrap());
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -110,7 +110,7 @@ impl Running {
     }
 
     /// Waits until a line is printed on standard error that contains this, and forgets all lines.
-    fn error(&self, part: &str) -> String {
+    pub(crate) fn error(&self, part: &str) -> String {
         loop {
             let mut lines = self.errors.lock().unwrap();
             if let Some(line) = lines.iter().find(|line| line.contains(part)).cloned() {
@@ -122,7 +122,7 @@ impl Running {
         }
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
@@ -136,15 +136,15 @@ impl Drop for Running {
 }
 
 /// A folder with a file `lb.yaml`, its addresses, and two targets.
-struct Site {
-    folder: Folder,
-    listener: SocketAddr,
-    admin: SocketAddr,
+pub(crate) struct Site {
+    pub(crate) folder: Folder,
+    pub(crate) listener: SocketAddr,
+    pub(crate) admin: SocketAddr,
     targets: [SocketAddr; 2],
 }
 
 impl Site {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let site = Self {
             folder: Folder::new(name),
             listener: free_address(),
@@ -155,7 +155,7 @@ impl Site {
         site
     }
 
-    fn text(&self, target: usize) -> String {
+    pub(crate) fn text(&self, target: usize) -> String {
         documents(self.listener, self.admin, self.targets[target])
     }
 
@@ -165,7 +165,7 @@ impl Site {
         command
     }
 
-    fn start(&self, args: &[&str]) -> Running {
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
         Running::start(self.command(&[args, &["-f", "lb.yaml"]].concat()))
     }
 
@@ -177,7 +177,13 @@ impl Site {
     }
 
     /// A request to the admin address, with headers that end their lines.
-    fn admin(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+    pub(crate) fn admin(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &str,
+    ) -> (u16, String) {
         let length = body.len();
         let head = format!("{method} {path} HTTP/1.1\r\nHost: admin\r\n{headers}");
         let text = format!("{head}Content-Length: {length}\r\n\r\n{body}");
@@ -185,7 +191,7 @@ impl Site {
         (answer[9..12].parse().unwrap(), answer)
     }
 
-    fn allowed(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+    pub(crate) fn allowed(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         self.admin(method, path, &format!("Authorization: Bearer {TOKEN}\r\n"), body)
     }
 
@@ -200,7 +206,7 @@ fn exchange(address: SocketAddr, bytes: &str) -> String {
     try_exchange(address, bytes).unwrap()
 }
 
-fn try_exchange(address: SocketAddr, bytes: &str) -> io::Result<String> {
+pub(crate) fn try_exchange(address: SocketAddr, bytes: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.write_all(bytes.as_bytes())?;
     let _ = stream.shutdown(Shutdown::Write);

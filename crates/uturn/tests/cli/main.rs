@@ -5,6 +5,10 @@
 mod bad_input;
 mod check;
 mod ci;
+#[cfg(unix)]
+mod cloud_crash;
+mod cloud_errors;
+mod cloud_serve;
 mod clouds;
 mod commands;
 mod common;
@@ -16,10 +20,12 @@ mod html;
 mod lab;
 mod lb;
 mod lb_capabilities;
+mod lb_certificates;
 mod lb_run;
 #[cfg(target_os = "linux")]
 mod machine;
 mod networks;
+mod operator;
 mod partial;
 mod parts;
 mod ports;

@@ -10,6 +10,9 @@ pub const DIRECT_ACCESS: &str = "service.cloud.tencent.com/direct-access";
 pub const INGRESS_DIRECT_ACCESS: &str = "ingress.cloud.tencent.com/direct-access";
 /// On a Service with policy Local: only nodes with a ready pod are targets.
 pub const ONLY_NODES_WITH_PODS: &str = "service.kubernetes.io/local-svc-only-bind-node-with-pod";
+/// On a Service of which only nodes with a ready pod are targets: their weights are the numbers of
+/// these pods.
+pub const WEIGHT_BY_PODS: &str = "service.cloud.tencent.com/local-svc-weighted-balance";
 /// On a Service: only nodes with these labels are targets.
 pub const BACKENDS_LABEL: &str = "service.kubernetes.io/qcloud-loadbalancer-backends-label";
 /// On a Service: the listeners' protocols, as JSON.
@@ -46,6 +49,28 @@ pub const AUTO_REWRITE_CODE: &str = "ingress.cloud.tencent.com/auto-rewrite-code
 pub const REWRITE_SUPPORT: &str = "ingress.cloud.tencent.com/rewrite-support";
 /// On an Ingress: the ports that it listens on, as JSON.
 pub const LISTEN_PORTS: &str = "ingress.cloud.tencent.com/listen-ports";
+/// On a Service: the security groups of its CLB, by id.
+pub const SECURITY_GROUPS: &str = "service.cloud.tencent.com/security-groups";
+/// The same on an Ingress.
+pub const INGRESS_SECURITY_GROUPS: &str = "ingress.cloud.tencent.com/security-groups";
+/// On a Service: targets let in what its CLB let in.
+pub const PASS_TO_TARGET: &str = "service.cloud.tencent.com/pass-to-target";
+/// The same on an Ingress.
+pub const INGRESS_PASS_TO_TARGET: &str = "ingress.cloud.tencent.com/pass-to-target";
+/// On a Service: `skip` stops its controller.
+pub const MODE: &str = "service.cloud.tencent.com/mode";
+/// The same on an Ingress.
+pub const INGRESS_MODE: &str = "ingress.cloud.tencent.com/mode";
+/// On a Service: members of the request that creates its CLB, as JSON.
+pub const PARAMETERS: &str = "service.kubernetes.io/service.extensiveParameters";
+/// The same on an Ingress.
+pub const INGRESS_PARAMETERS: &str = "kubernetes.io/ingress.extensiveParameters";
+/// On a Service: the id of its CLB, which its controller writes.
+pub const CURRENT: &str = "service.kubernetes.io/loadbalance-id";
+/// The same on an Ingress.
+pub const INGRESS_CURRENT: &str = "kubernetes.io/ingress.qcloud-loadbalance-id";
+/// On an Ingress: it shares an existing CLB with other Ingresses.
+pub const GROUP: &str = "ingress.cloud.tencent.com/enable-group";
 /// On a pod: its network cards.
 pub const NETWORKS: &str = "tke.cloud.tencent.com/networks";
 

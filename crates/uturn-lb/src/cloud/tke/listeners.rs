@@ -1,10 +1,10 @@
 //! Which listeners and targets TKE's controllers make.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use uturn_model::ingress::{Backend, BackendPort, PathKind};
-use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Target};
+use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Target, TargetKind};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
     Cluster, Family, Ingress, IngressClass, Labels, Name, NamespacedName, Node, Protocol, Service,
@@ -20,6 +20,8 @@ pub(super) const CLASS: &str = "qcloud";
 
 /// The weight that the controllers give a target.
 const WEIGHT: u32 = 10;
+/// The largest weight of a target.
+const MAX_WEIGHT: u32 = 100;
 
 /// Whether TKE's controller serves an Ingress.
 ///
@@ -37,32 +39,38 @@ pub(super) fn serves(ingress: &Ingress, classes: &BTreeMap<Name, IngressClass>) 
     }
 }
 
-/// The listeners of a Service at an address.
-pub(super) fn of_service(cluster: &Cluster, service: &Service, vip: IpAddr) -> Vec<Listener> {
+/// The listeners of a Service, with targets of a family.
+pub(super) fn of_service(cluster: &Cluster, service: &Service, family: Family) -> Vec<Listener> {
     let mut listeners = Vec::new();
     for port in &service.ports {
         for protocol in spoken(service, port) {
-            listeners.push(service_listener(cluster, service, port, protocol, vip));
+            listeners.push(service_listener(cluster, service, port, protocol, family));
         }
     }
     listeners
 }
 
-/// The listeners of an Ingress at an address.
-pub(super) fn of_ingress(cluster: &Cluster, ingress: &Ingress, vip: IpAddr) -> Vec<Listener> {
+/// The listeners of an Ingress, with targets of a family.
+pub(super) fn of_ingress(cluster: &Cluster, ingress: &Ingress, family: Family) -> Vec<Listener> {
     let wanted = ingress_rules::wanted(ingress);
-    wanted.iter().map(|wanted| ingress_listener(cluster, ingress, wanted, vip)).collect()
+    wanted.iter().map(|wanted| ingress_listener(cluster, ingress, wanted, family)).collect()
 }
 
 /// The nodes whose NodePorts are targets of a Service's load balancer.
 pub(super) fn target_nodes<'c>(cluster: &'c Cluster, service: &Service) -> Vec<&'c Node> {
     let wanted = service.annotations.get(annotations::BACKENDS_LABEL).map(targets::label_pairs);
-    let only_with_pods = service.external_policy == Policy::Local
-        && service.annotations.is(annotations::ONLY_NODES_WITH_PODS, "true");
+    let only_with_pods = has_nodes_with_pods_only(service);
     let has_wanted_labels =
         |node: &Node| wanted.as_ref().is_none_or(|labels| node.labels.contains_all(labels));
     let nodes = targets::nodes(cluster).filter(|node| has_wanted_labels(node));
-    nodes.filter(|node| !only_with_pods || targets::has_ready_pod(cluster, service, node)).collect()
+    nodes
+        .filter(|node| !only_with_pods || targets::has_ready_pod(cluster, service, &node.name))
+        .collect()
+}
+
+fn has_nodes_with_pods_only(service: &Service) -> bool {
+    service.external_policy == Policy::Local
+        && service.annotations.is(annotations::ONLY_NODES_WITH_PODS, "true")
 }
 
 fn service_listener(
@@ -70,13 +78,11 @@ fn service_listener(
     service: &Service,
     port: &ServicePort,
     protocol: ListenerProtocol,
-    vip: IpAddr,
+    family: Family,
 ) -> Listener {
     let mut profile = profile::clb(protocol.layer());
-    let configured = overrides::of(cluster, Owner::Service(service)).iter().find(|listener| {
-        listener.port == port.port && listener.protocol.transport() == protocol.transport()
-    });
-    if let Some(listener) = configured {
+    let owner = Owner::Service(service);
+    if let Some(listener) = overrides::listener(cluster, owner, port.port, protocol) {
         overrides::apply(&mut profile, listener);
     }
     Listener {
@@ -88,7 +94,7 @@ fn service_listener(
             path: None,
             service: service.name.clone(),
             owner: service.object(),
-            targets: targets_of(cluster, service, port, vip, &service.annotations),
+            targets: targets_of(cluster, service, port, family, &service.annotations),
             redirect: None,
         }],
     }
@@ -127,18 +133,20 @@ fn ingress_listener(
     cluster: &Cluster,
     ingress: &Ingress,
     wanted: &WantedListener<'_>,
-    vip: IpAddr,
+    family: Family,
 ) -> Listener {
     let WantedListener { port, protocol, .. } = *wanted;
     let mut profile = profile::clb(Layer::L7);
-    let mut configured = overrides::of(cluster, Owner::Ingress(ingress)).iter();
-    if let Some(listener) = configured.find(|listener| listener.port == port) {
+    let owner = Owner::Ingress(ingress);
+    if let Some(listener) = overrides::listener(cluster, owner, port, protocol) {
         overrides::apply(&mut profile, listener);
     }
     let rule = |rule: &WantedRule<'_>| {
         let (host, path) = (rule.host.as_ref(), rule.path.clone());
         match &rule.action {
-            RuleAction::Serve(backend) => ingress_rule(cluster, ingress, host, path, backend, vip),
+            RuleAction::Serve(backend) => {
+                ingress_rule(cluster, ingress, host, path, backend, family)
+            }
             RuleAction::Redirect(redirect) => Some(Rule {
                 host: host.cloned(),
                 path,
@@ -159,7 +167,7 @@ fn ingress_rule(
     host: Option<&Text>,
     path: Option<(Text, PathKind)>,
     backend: &Backend,
-    vip: IpAddr,
+    family: Family,
 ) -> Option<Rule> {
     let Backend::Service { name, port } = backend else { return None };
     let service_name =
@@ -173,7 +181,7 @@ fn ingress_rule(
                 BackendPort::Number(number) => own.port == *number,
                 BackendPort::Name(name) => own.name.as_ref() == Some(name),
             })?;
-            Some(targets_of(cluster, service, port, vip, &ingress.annotations))
+            Some(targets_of(cluster, service, port, family, &ingress.annotations))
         })
         .unwrap_or_default();
     Some(Rule {
@@ -192,15 +200,29 @@ fn targets_of(
     cluster: &Cluster,
     service: &Service,
     port: &ServicePort,
-    vip: IpAddr,
+    family: Family,
     annotations: &Labels,
 ) -> Vec<Target> {
-    let family = Family::of(vip);
     let direct = [annotations::DIRECT_ACCESS, annotations::INGRESS_DIRECT_ACCESS]
         .into_iter()
         .any(|key| annotations.is(key, "true") || service.annotations.is(key, "true"));
     if direct {
         return targets::pods(cluster, service, port, family, WEIGHT);
     }
-    targets::node_ports(target_nodes(cluster, service), port, family, WEIGHT)
+    let mut targets = targets::node_ports(target_nodes(cluster, service), port, family, WEIGHT);
+    if has_nodes_with_pods_only(service)
+        && service.annotations.is(annotations::WEIGHT_BY_PODS, "true")
+    {
+        for target in &mut targets {
+            target.weight = weight_by_pods(cluster, service, target);
+        }
+    }
+    targets
+}
+
+/// How many pods are behind a target, within what a weight can be.
+fn weight_by_pods(cluster: &Cluster, service: &Service, target: &Target) -> u32 {
+    let TargetKind::NodePort(node) = &target.kind else { return target.weight };
+    let addresses: BTreeSet<IpAddr> = targets::ready_endpoints(cluster, service, node).collect();
+    addresses.len().try_into().unwrap_or(MAX_WEIGHT).min(MAX_WEIGHT)
 }

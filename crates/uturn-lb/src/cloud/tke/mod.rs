@@ -21,10 +21,11 @@ mod traces;
 mod words;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
-use uturn_model::lb::{Listener, ProbeRanges};
-use uturn_model::{Cloud, Cluster, Ingress, IngressClass, IpNet, Name, Node, Service, Text};
+use uturn_model::lb::{Listener, ListenerOverride, ListenerProtocol, ProbeRanges};
+use uturn_model::{
+    Cloud, Cluster, Family, Ingress, IngressClass, IpNet, Name, Node, Port, Service, Text,
+};
 
 use super::{
     BalancerRequest, CloudEntry, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
@@ -74,6 +75,7 @@ impl CloudModel for Tke {
         BalancerRequest {
             existing: written.get(existing).map(Text::from),
             is_private: written.get(subnet).is_some(),
+            subnet: written.get(subnet).map(Text::from),
         }
     }
 
@@ -81,18 +83,18 @@ impl CloudModel for Tke {
         &self,
         cluster: &Cluster,
         service: &Service,
-        vip: IpAddr,
+        family: Family,
     ) -> Vec<Listener> {
-        listeners::of_service(cluster, service, vip)
+        listeners::of_service(cluster, service, family)
     }
 
     fn ingress_listeners(
         &self,
         cluster: &Cluster,
         ingress: &Ingress,
-        vip: IpAddr,
+        family: Family,
     ) -> Vec<Listener> {
-        listeners::of_ingress(cluster, ingress, vip)
+        listeners::of_ingress(cluster, ingress, family)
     }
 
     fn wanted_listeners<'i>(&self, ingress: &'i Ingress) -> Vec<WantedListener<'i>> {
@@ -121,6 +123,15 @@ impl CloudModel for Tke {
 
     fn overrides_place(&self, owner: Owner<'_>) -> OverridesPlace {
         overrides::place(owner)
+    }
+
+    fn listener_override<'c>(
+        &self,
+        cluster: &'c Cluster,
+        owner: Owner<'_>,
+        (port, protocol): (Port, ListenerProtocol),
+    ) -> Option<&'c ListenerOverride> {
+        overrides::listener(cluster, owner, port, protocol)
     }
 
     fn annotation(&self, setting: Setting, of: SettingOf) -> Option<&'static str> {

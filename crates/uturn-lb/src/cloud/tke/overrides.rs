@@ -1,7 +1,12 @@
 //! TkeServiceConfigs: what users set on the listeners that the controllers make.
 
-use uturn_model::lb::{Layer, ListenerOverride, Profile, StatedProbeSource};
-use uturn_model::{Cluster, NamespacedName};
+use std::time::Duration;
+
+use uturn_model::lb::{
+    HealthCheck, Layer, ListenerOverride, ListenerProtocol, Profile, StatedHealthCheck,
+    StatedProbeSource,
+};
+use uturn_model::{Cluster, NamespacedName, Port};
 
 use super::{annotations, profile};
 use crate::cloud::{OverridesField, OverridesObject, OverridesPlace, Owner};
@@ -72,9 +77,23 @@ pub(super) fn of<'c>(cluster: &'c Cluster, owner: Owner<'_>) -> &'c [ListenerOve
         .map_or(&[], |overrides| &overrides.listeners)
 }
 
+/// What is set on one listener: that of its port, layer and transport protocol.
+pub(super) fn listener<'c>(
+    cluster: &'c Cluster,
+    owner: Owner<'_>,
+    port: Port,
+    protocol: ListenerProtocol,
+) -> Option<&'c ListenerOverride> {
+    let key = |protocol: ListenerProtocol| (protocol.layer(), protocol.transport());
+    let mut stated = of(cluster, owner).iter();
+    stated.find(|listener| listener.port == port && key(listener.protocol) == key(protocol))
+}
+
 /// Applies them to the profile of a listener.
 pub(super) fn apply(profile: &mut Profile, listener: &ListenerOverride) {
-    if listener.keepalive == Some(true) && listener.protocol.layer() == Layer::L7 {
+    let keeps_connections =
+        listener.keepalive == Some(true) && listener.protocol.layer() == Layer::L7;
+    if keeps_connections || listener.snat == Some(true) {
         profile.source = profile::snat();
     }
     if let Some(scheduler) = listener.scheduler {
@@ -83,7 +102,18 @@ pub(super) fn apply(profile: &mut Profile, listener: &ListenerOverride) {
     if listener.health_check == Some(false) {
         profile.health_check = None;
     }
+    if let (Some(check), Some(stated)) = (&mut profile.health_check, listener.first_check()) {
+        set_times(check, stated);
+    }
     set_probe_source(profile, listener.probe_source);
+}
+
+fn set_times(check: &mut HealthCheck, stated: &StatedHealthCheck) {
+    let seconds = |stated: Option<u16>| stated.map(|seconds| Duration::from_secs(seconds.into()));
+    check.interval = seconds(stated.interval).unwrap_or(check.interval);
+    check.timeout = seconds(stated.timeout).unwrap_or(check.timeout);
+    check.rise = stated.rise.map_or(check.rise, u32::from);
+    check.fall = stated.fall.map_or(check.fall, u32::from);
 }
 
 fn set_probe_source(profile: &mut Profile, source: Option<StatedProbeSource>) {

@@ -1,12 +1,12 @@
 //! `uturn lb run`: serves, and follows requests until one says to stop.
 
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use uturn_lb::config::Config;
+use uturn_lb::config::{AccessLog, Config};
 use uturn_lb::event::Event;
 use uturn_proxy::{
     Changed, Control, Detail, Form, Observer, Options, Refusal, Replacement, Request, Requests,
@@ -62,6 +62,7 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
     if let Some(namespace) = &args.netns {
         uturn_proxy::enter(namespace).map_err(here)?;
     }
+    let certificates = args.certificates.as_deref().map(absolute);
     let manager = ServiceManager::from_environment()
         .map_err(|error| Failure::not_here(format!("cannot use NOTIFY_SOCKET: {error}")))?;
     let requests = uturn_proxy::requests(args.until_stdin_closes).map_err(here)?;
@@ -73,7 +74,7 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
         detail: if args.events { Detail::Connections } else { Detail::Changes },
         layer_4: !args.no_layer_4,
         takes_over: args.takeover.is_some(),
-        control: Some(Control { requests: requests.sender(), describe }),
+        control: Some(Control { requests: requests.sender(), describe, certificates }),
     };
     let server = match args.takeover {
         None => Server::start_with(&config, Arc::clone(&observer), options),
@@ -322,8 +323,30 @@ fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
 }
 
+/// The files that a configuration names.
+fn paths(config: &mut Config) -> impl Iterator<Item = &mut PathBuf> {
+    let listeners = config.load_balancers.iter_mut().flat_map(|served| &mut served.listeners);
+    let certificates = listeners.flat_map(|listener| &mut listener.certificates);
+    let files = certificates.flat_map(|files| [&mut files.certificate, &mut files.key]);
+    let log = match &mut config.process.access_log {
+        AccessLog::File(file) => Some(file),
+        AccessLog::Off | AccessLog::Stdout => None,
+    };
+    files.chain(&mut config.process.admin_token).chain(log)
+}
+
+/// A path that means the same from every folder.
+fn absolute(path: &Path) -> PathBuf {
+    path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Writes a configuration as a file that means the same wherever it is put.
 fn describe(config: &Config, form: Form) -> String {
-    let file = LbFile::from(config);
+    let mut config = config.clone();
+    for path in paths(&mut config) {
+        *path = absolute(path);
+    }
+    let file = LbFile::from(&config);
     match form {
         Form::Json => json::document(&file),
         Form::Yaml => yaml::document(&file),

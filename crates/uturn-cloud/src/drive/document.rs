@@ -1,0 +1,126 @@
+//! Load balancers as documents for one machine.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use uturn_lb::config::{Config, Served};
+use uturn_model::lb;
+use uturn_snapshot::LbFile;
+
+use super::admin::TargetRow;
+use super::view::{MachineHealth, TargetKey, both};
+use crate::health::TargetState;
+use crate::plane::Plan;
+
+/// Load balancers by their ids.
+pub(super) type Balancers = BTreeMap<String, Arc<Balancer>>;
+
+/// A load balancer as a machine serves it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Balancer {
+    /// One for each of its addresses.
+    served: Vec<Served>,
+    /// The same as documents.
+    documents: Vec<Value>,
+}
+
+impl Balancer {
+    fn new(served: Vec<Served>) -> Self {
+        let config = Config { load_balancers: served, ..Config::default() };
+        let file = serde_json::to_value(LbFile::from(&config)).expect("all keys are texts");
+        let items = file["items"].as_array().into_iter().flatten();
+        let documents = items.filter(|item| item["kind"] == "LoadBalancer").cloned().collect();
+        Self { served: config.load_balancers, documents }
+    }
+}
+
+/// The load balancers of a plan for a machine that keeps certificates in this folder. Those that
+/// are as they were are taken from `known`.
+pub(super) fn balancers(plan: &Plan, folder: &Path, known: Option<&Balancers>) -> Balancers {
+    let mut by_id: BTreeMap<String, Vec<Served>> = BTreeMap::new();
+    for served in &plan.config.load_balancers {
+        let mut served = served.clone();
+        for files in served.listeners.iter_mut().flat_map(|listener| &mut listener.certificates) {
+            files.certificate = folder.join(&files.certificate);
+            files.key = folder.join(&files.key);
+        }
+        by_id.entry(served.load_balancer.name.to_string()).or_default().push(served);
+    }
+    let balancer = |(id, served): (String, Vec<Served>)| {
+        let known = known.and_then(|known| known.get(&id));
+        let balancer = match known.filter(|known| known.served == served) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(Balancer::new(served)),
+        };
+        (id, balancer)
+    };
+    by_id.into_iter().map(balancer).collect()
+}
+
+/// Whether a load balancer of a plan shows certificates to its clients.
+pub(super) fn has_certificates(balancer: &Balancer) -> bool {
+    let mut listeners = balancer.served.iter().flat_map(|served| &served.listeners);
+    listeners.any(|listener| !listener.certificates.is_empty())
+}
+
+/// What a machine reads: the settings of its process, and load balancers.
+pub(super) fn body(process: &Value, balancers: &Balancers) -> Bytes {
+    let documents = balancers.values().flat_map(|balancer| &balancer.documents);
+    let items: Vec<&Value> = [process].into_iter().chain(documents).collect();
+    let text = json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string();
+    // It is read as YAML, which allows fewer characters as they are. They only occur in texts.
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{7f}'..='\u{9f}' => {
+                escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
+            }
+            character => escaped.push(character),
+        }
+    }
+    escaped.into()
+}
+
+/// What rows say of the targets of load balancers.
+pub(super) fn health(balancers: &Balancers, rows: &[TargetRow]) -> MachineHealth {
+    let mut listeners: HashMap<(&str, String, String), &lb::Listener> = HashMap::new();
+    for (id, balancer) in balancers {
+        for served in &balancer.served {
+            let vip = served.load_balancer.vip;
+            for listener in &served.load_balancer.listeners {
+                let address = SocketAddr::new(vip, listener.port.number());
+                let key = (id.as_str(), address.to_string(), listener.protocol.to_string());
+                listeners.insert(key, listener);
+            }
+        }
+    }
+    let mut health = MachineHealth::new();
+    for row in rows {
+        let key = (row.load_balancer.as_str(), row.listener.to_string(), row.protocol.clone());
+        let listener = listeners.get(&key);
+        let Some(rule) = listener.and_then(|listener| listener.rules.get(row.rule_index)) else {
+            continue;
+        };
+        // The second target with an address is ADDRESS#2.
+        let address = row.target.split('#').next().and_then(|address| address.parse().ok());
+        let Some(address) = address else { continue };
+        let (listener, owner) = (rule.service.name.to_string(), rule.owner.name.to_string());
+        let key = TargetKey {
+            load_balancer: row.load_balancer.clone(),
+            rule: (owner != listener).then_some(owner),
+            listener,
+            address,
+        };
+        let state = match (row.decided, row.alive) {
+            (false, _) => TargetState::Unknown,
+            (true, true) => TargetState::Alive,
+            (true, false) => TargetState::Dead,
+        };
+        health.entry(key).and_modify(|known| *known = both(*known, state)).or_insert(state);
+    }
+    health
+}

@@ -1,0 +1,54 @@
+//! What has to be reported while machines are driven.
+
+use std::fmt;
+
+use crate::plane::LeftOut;
+
+/// Something that the person who runs the cloud should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// This is not served, or not as it was asked for.
+    LeftOut(LeftOut),
+    /// A machine refused a load balancer.
+    Refused {
+        /// The machine's address.
+        machine: String,
+        /// The id of the load balancer.
+        load_balancer: String,
+        /// What the machine answered.
+        message: String,
+    },
+    /// A machine cannot be driven; it is tried again.
+    Away {
+        /// The machine's address.
+        machine: String,
+        /// Why not.
+        why: String,
+    },
+    /// A machine serves what it has to, for the first time or again.
+    Back {
+        /// The machine's address.
+        machine: String,
+    },
+    /// Which tasks are done could not be stored; it is tried again.
+    NotStored(String),
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LeftOut(LeftOut { load_balancer, listener: Some(listener), reason }) => {
+                write!(formatter, "{load_balancer} {listener}: {reason}")
+            }
+            Self::LeftOut(LeftOut { load_balancer, listener: None, reason }) => {
+                write!(formatter, "{load_balancer}: {reason}")
+            }
+            Self::Refused { machine, load_balancer, message } => {
+                write!(formatter, "{machine} refuses {load_balancer}: {message}")
+            }
+            Self::Away { machine, why } => write!(formatter, "{machine} is not driven: {why}"),
+            Self::Back { machine } => write!(formatter, "{machine} is driven"),
+            Self::NotStored(why) => write!(formatter, "tasks that are done are not stored: {why}"),
+        }
+    }
+}

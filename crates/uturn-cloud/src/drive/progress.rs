@@ -1,0 +1,147 @@
+//! Which tasks are done: those whose change every machine serves that can be reached.
+
+use std::collections::BTreeMap;
+
+use crate::cloud::{FinishedTask, ServingTask, Work};
+use crate::state::Place;
+
+/// How far the machines are, and the tasks that wait for them.
+#[derive(Debug)]
+pub(super) struct Progress {
+    machines: Vec<MachineProgress>,
+    waiting: BTreeMap<(Place, String), Waiting>,
+}
+
+/// How far a machine is.
+#[derive(Clone, Debug, Default)]
+struct MachineProgress {
+    /// Whether it could not be reached when it was tried last.
+    is_away: bool,
+    /// The latest change that it serves.
+    served: Option<u64>,
+    /// The load balancers that it refused, and what it said.
+    refused: BTreeMap<String, String>,
+}
+
+/// A task that waits.
+#[derive(Debug)]
+struct Waiting {
+    change: u64,
+    task: ServingTask,
+}
+
+impl Progress {
+    pub(super) fn new(machines: usize) -> Self {
+        Self { machines: vec![MachineProgress::default(); machines], waiting: BTreeMap::new() }
+    }
+
+    /// A machine serves this, but for the load balancers that it refused.
+    pub(super) fn serves(
+        &mut self,
+        machine: usize,
+        work: &Work,
+        refused: BTreeMap<String, String>,
+    ) {
+        for task in &work.tasks {
+            let key = (task.place.clone(), task.id.clone());
+            let waiting = Waiting { change: work.change, task: task.clone() };
+            self.waiting.entry(key).or_insert(waiting);
+        }
+        self.machines[machine] =
+            MachineProgress { is_away: false, served: Some(work.change), refused };
+    }
+
+    /// A machine cannot be reached. Tasks do not wait for it.
+    pub(super) fn is_away(&mut self, machine: usize) {
+        self.machines[machine] = MachineProgress { is_away: true, ..Default::default() };
+    }
+
+    /// The tasks that have ended, which are forgotten once [`Self::forget`] is told.
+    pub(super) fn ended(&self) -> Vec<FinishedTask> {
+        let reached = || self.machines.iter().filter(|machine| !machine.is_away);
+        // `None` is less than every change: a machine that was not tried yet.
+        let Some(Some(served)) = reached().map(|machine| machine.served).min() else {
+            return Vec::new();
+        };
+        let ended = self.waiting.values().filter(|waiting| waiting.change <= served);
+        let finished = ended.map(|Waiting { task, .. }| {
+            let mut refused = reached().flat_map(|machine| {
+                task.load_balancers.iter().filter_map(|id| machine.refused.get(id))
+            });
+            FinishedTask {
+                place: task.place.clone(),
+                id: task.id.clone(),
+                failure: refused.next().cloned(),
+            }
+        });
+        finished.collect()
+    }
+
+    /// Forgets tasks, because it is stored that they have ended.
+    pub(super) fn forget(&mut self, ended: &[FinishedTask]) {
+        for task in ended {
+            self.waiting.remove(&(task.place.clone(), task.id.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plane::Plan;
+
+    fn work(change: u64, tasks: &[&str]) -> Work {
+        let place = Place { account: "a".to_owned(), region: "r".to_owned() };
+        let task = |id: &&str| ServingTask {
+            place: place.clone(),
+            id: (*id).to_owned(),
+            load_balancers: vec![format!("lb-{id}")],
+        };
+        Work { change, plan: Plan::default(), tasks: tasks.iter().map(task).collect() }
+    }
+
+    fn ended(progress: &mut Progress) -> Vec<(String, Option<String>)> {
+        let ended = progress.ended();
+        progress.forget(&ended);
+        ended.into_iter().map(|task| (task.id, task.failure)).collect()
+    }
+
+    fn done(id: &str) -> (String, Option<String>) {
+        (id.to_owned(), None)
+    }
+
+    #[test]
+    fn a_task_is_done_when_all_machines_serve_it() {
+        let mut progress = Progress::new(2);
+        progress.serves(0, &work(1, &["1"]), BTreeMap::new());
+        assert_eq!(ended(&mut progress), [], "the other machine was not tried yet");
+        progress.serves(0, &work(2, &["1", "2"]), BTreeMap::new());
+        progress.serves(1, &work(1, &["1"]), BTreeMap::new());
+        assert_eq!(ended(&mut progress), [done("1")]);
+        progress.serves(1, &work(2, &["2"]), BTreeMap::new());
+        assert_eq!(ended(&mut progress), [done("2")]);
+        assert_eq!(ended(&mut progress), [], "it is forgotten");
+    }
+
+    #[test]
+    fn tasks_do_not_wait_for_machines_that_are_away_unless_all_are() {
+        let mut progress = Progress::new(2);
+        progress.serves(0, &work(1, &["1"]), BTreeMap::new());
+        progress.is_away(1);
+        assert_eq!(ended(&mut progress), [done("1")]);
+        progress.is_away(0);
+        assert_eq!(ended(&mut progress), []);
+        progress.serves(1, &work(3, &["3"]), BTreeMap::new());
+        assert_eq!(ended(&mut progress), [done("3")]);
+    }
+
+    #[test]
+    fn a_task_fails_where_any_machine_refuses_its_load_balancer() {
+        let mut progress = Progress::new(2);
+        let refused = BTreeMap::from([("lb-1".to_owned(), "no".to_owned())]);
+        progress.serves(0, &work(1, &["1", "2"]), BTreeMap::new());
+        progress.serves(1, &work(1, &["1", "2"]), refused);
+        let failed = ("1".to_owned(), Some("no".to_owned()));
+        assert_eq!(ended(&mut progress), [failed, done("2")]);
+    }
+}

@@ -1,0 +1,142 @@
+//! What the tasks of all machines share.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+
+use super::progress::Progress;
+use super::status::{DriveStatus, MachineStatus};
+use super::{Notice, Observer, PlaneHealth};
+use crate::cloud::{Cloud, Work};
+use crate::plane::LeftOut;
+
+/// What the tasks of all machines share.
+pub(super) struct Shared {
+    cloud: Arc<Cloud>,
+    pub(super) health: Arc<PlaneHealth>,
+    observer: Observer,
+    progress: Mutex<Progress>,
+    /// Locked while it is made, so that it is made once for all machines.
+    work: tokio::sync::Mutex<Option<Arc<Work>>>,
+    left_out: Mutex<BTreeSet<LeftOut>>,
+    statuses: Mutex<Vec<MachineStatus>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Shared").field("progress", &self.progress).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(
+        cloud: Arc<Cloud>,
+        addresses: Vec<String>,
+        health: Arc<PlaneHealth>,
+        observer: Observer,
+    ) -> Self {
+        let machines = addresses.len();
+        health.expect(machines);
+        let status = |address| MachineStatus { address, ..MachineStatus::default() };
+        Self {
+            cloud,
+            health,
+            observer,
+            progress: Mutex::new(Progress::new(machines)),
+            work: tokio::sync::Mutex::default(),
+            left_out: Mutex::default(),
+            statuses: Mutex::new(addresses.into_iter().map(status).collect()),
+        }
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.cloud.changes()
+    }
+
+    pub(super) fn notice(&self, notice: &Notice) {
+        (self.observer)(notice);
+    }
+
+    /// What the machines have taken.
+    pub(super) fn status(&self) -> DriveStatus {
+        DriveStatus {
+            change: self.cloud.change(),
+            data_planes: locked(&self.statuses).clone(),
+            left_out: locked(&self.left_out).iter().cloned().collect(),
+        }
+    }
+
+    /// Shows this of a machine from now on.
+    pub(super) fn show(&self, machine: usize, status: MachineStatus) {
+        locked(&self.statuses)[machine] = status;
+    }
+
+    /// What has to be served, with all changes so far.
+    pub(super) async fn work(&self) -> Arc<Work> {
+        let mut kept = self.work.lock().await;
+        let latest = self.cloud.change();
+        if let Some(work) = kept.as_ref().filter(|work| work.change == latest) {
+            return Arc::clone(work);
+        }
+        let cloud = Arc::clone(&self.cloud);
+        let work = spawn_blocking(move || Arc::new(cloud.work())).await;
+        let work = work.expect("planning does not panic, and nothing cancels it");
+        self.report_left_out(&work);
+        *kept = Some(Arc::clone(&work));
+        work
+    }
+
+    /// Reports what is left out and was not before.
+    fn report_left_out(&self, work: &Work) {
+        let now: BTreeSet<LeftOut> = work.plan.left_out.iter().cloned().collect();
+        let mut before = locked(&self.left_out);
+        for left_out in now.difference(&before) {
+            self.notice(&Notice::LeftOut(left_out.clone()));
+        }
+        *before = now;
+    }
+
+    /// A machine serves this, but for the load balancers that it refused.
+    pub(super) async fn serves(
+        self: &Arc<Self>,
+        machine: usize,
+        work: &Work,
+        mut refused: BTreeMap<String, String>,
+    ) {
+        refused.extend(work.plan.conflicts.clone());
+        locked(&self.progress).serves(machine, work, refused);
+        self.finish().await;
+    }
+
+    /// A machine cannot be reached.
+    pub(super) async fn is_away(self: &Arc<Self>, machine: usize) {
+        locked(&self.progress).is_away(machine);
+        self.health.forget(machine);
+        self.finish().await;
+    }
+
+    /// Stores which tasks have ended.
+    pub(super) async fn finish(self: &Arc<Self>) {
+        let shared = Arc::clone(self);
+        let finished = spawn_blocking(move || {
+            let mut progress = locked(&shared.progress);
+            let ended = progress.ended();
+            if ended.is_empty() {
+                return;
+            }
+            match shared.cloud.finish(&ended) {
+                Ok(()) => progress.forget(&ended),
+                Err(error) => shared.notice(&Notice::NotStored(error.to_string())),
+            }
+        });
+        finished.await.expect("storing does not panic, and nothing cancels it");
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change of what is locked is one assignment.
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,65 @@
+//! What each machine has taken.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::shared::Shared;
+use crate::plane::LeftOut;
+
+/// What the data plane has taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DriveStatus {
+    /// The number of the latest change. Numbers begin anew with the process.
+    pub change: u64,
+    /// The machines.
+    pub data_planes: Vec<MachineStatus>,
+    /// What is not served, or not as it was asked for.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// What a machine has taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MachineStatus {
+    /// Its admin address.
+    pub address: String,
+    /// Whether it answered when it was asked last.
+    pub is_reached: bool,
+    /// Why it cannot be driven.
+    pub why: Option<String>,
+    /// The latest change that it serves.
+    pub change: Option<u64>,
+    /// The version of what it serves, as it names it itself.
+    pub version: Option<String>,
+    /// How many load balancers it serves.
+    pub load_balancers: usize,
+    /// The load balancers that it refused, and what it said.
+    pub refused: BTreeMap<String, String>,
+}
+
+impl DriveStatus {
+    /// Why not every machine serves what it has to; empty if all do.
+    pub fn problems(&self) -> Vec<String> {
+        let problem = |machine: &MachineStatus| {
+            let address = &machine.address;
+            match (machine.is_reached, &machine.why, machine.change) {
+                (true, _, Some(_)) => None,
+                (_, Some(why), _) => Some(format!("{address} is not driven: {why}")),
+                _ => Some(format!("{address} has not taken anything yet")),
+            }
+        };
+        self.data_planes.iter().filter_map(problem).collect()
+    }
+}
+
+/// Shows what the machines of a driver have taken.
+#[derive(Clone, Debug)]
+pub struct DriveView(pub(super) Arc<Shared>);
+
+impl DriveView {
+    /// What they have taken by now.
+    pub fn status(&self) -> DriveStatus {
+        self.0.status()
+    }
+}

@@ -1,0 +1,71 @@
+//! What an administrator and the kubelet ask over HTTP: `/healthz`, `/readyz` and `/metrics`.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::metrics::Metrics;
+use crate::watch::Shared;
+
+/// How long a request may take.
+const LIMIT: Duration = Duration::from_secs(10);
+/// The most bytes of a request that are read.
+const MAX_REQUEST: usize = 8192;
+
+/// Answers for ever.
+pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, shared: Shared) {
+    loop {
+        if let Ok((stream, _)) = listener.accept().await {
+            let (metrics, shared) = (Arc::clone(&metrics), shared.clone());
+            tokio::spawn(async move {
+                // A client that went away is no failure.
+                let _ = timeout(LIMIT, answer(stream, &metrics, &shared)).await;
+            });
+        }
+    }
+}
+
+async fn answer(mut stream: TcpStream, metrics: &Metrics, shared: &Shared) -> io::Result<()> {
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_REQUEST {
+        if stream.read_buf(&mut request).await? == 0 {
+            return Ok(());
+        }
+    }
+    let request = String::from_utf8_lossy(&request);
+    let mut words = request.split_ascii_whitespace();
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (status, body) = match (method, path) {
+        ("GET", "/healthz") => ("200 OK", "ok\n".to_owned()),
+        ("GET", "/readyz") => readiness(metrics, shared),
+        ("GET", "/metrics") => ("200 OK", metrics.text()),
+        ("GET", _) => ("404 Not Found", "there is nothing here\n".to_owned()),
+        _ => ("405 Method Not Allowed", "only GET is answered\n".to_owned()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    stream.shutdown().await
+}
+
+/// Whether everything is listed; else what is missing, and why watches failed.
+fn readiness(metrics: &Metrics, shared: &Shared) -> (&'static str, String) {
+    let missing = shared.with(|store| store.missing());
+    if missing.is_empty() {
+        return ("200 OK", "ok\n".to_owned());
+    }
+    let failures = metrics.watch_failures();
+    let line = |kind: &&str| match failures.get(kind) {
+        Some(why) => format!("{kind} is not listed: {why}\n"),
+        None => format!("{kind} is not listed\n"),
+    };
+    ("503 Service Unavailable", missing.iter().map(line).collect())
+}

@@ -1,0 +1,31 @@
+//! The controllers in a cluster: they watch its objects, and write back what became of them.
+//!
+//! ```text
+//! API server ── watch ── store ── cluster ─┐
+//!                                          sync ── uturn-operator ── the cloud's API
+//! API server ◀──────────── write ──────────┘
+//! ```
+//!
+//! **Owns** the watches, the order of a round ([`sync`]), finalizers, addresses and conditions
+//! ([`write`]), events, the lease by which one of several processes works ([`lease`]), and what an
+//! administrator asks over HTTP ([`health`]).
+//!
+//! **Refuses** to decide anything about load balancers: `uturn-lb` and `uturn-operator` do. It
+//! deletes no object, and it reads no Secret that no object names for TLS.
+//!
+//! **Start reading** at [`sync`].
+
+pub mod auto;
+pub mod cluster;
+pub mod controller;
+pub mod health;
+pub mod kinds;
+pub mod lease;
+pub mod manifests;
+pub mod metrics;
+pub mod queue;
+pub mod start;
+pub mod store;
+pub mod sync;
+pub mod watch;
+pub mod write;

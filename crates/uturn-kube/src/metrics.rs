@@ -1,0 +1,92 @@
+//! What the controllers count.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// What the controllers count.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// Rounds that ended well.
+    pub rounds: AtomicU64,
+    /// Rounds that failed as a whole.
+    pub failed_rounds: AtomicU64,
+    /// Calls of the cloud's API that changed something.
+    pub calls: AtomicU64,
+    /// Load balancers whose calls failed.
+    pub failed_calls: AtomicU64,
+    /// Writes to objects.
+    pub writes: AtomicU64,
+    /// Writes to objects that failed.
+    pub failed_writes: AtomicU64,
+    /// Load balancers that are tried again later.
+    pub waiting: AtomicU64,
+    /// Whether this process holds the lease.
+    pub is_leader: AtomicBool,
+    watch_failures: Mutex<BTreeMap<&'static str, (u64, String)>>,
+}
+
+impl Metrics {
+    /// Adds to a counter.
+    pub fn add(counter: &AtomicU64, more: usize) {
+        counter.fetch_add(u64::try_from(more).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Notes that a watch failed.
+    pub fn watch_failed(&self, kind: &'static str, why: &str) {
+        let mut failures = self.watch_failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = failures.entry(kind).or_default();
+        *failure = (failure.0 + 1, why.to_owned());
+    }
+
+    /// Why watches failed last, by kind.
+    pub fn watch_failures(&self) -> BTreeMap<&'static str, String> {
+        let failures = self.watch_failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.iter().map(|(kind, (_, why))| (*kind, why.clone())).collect()
+    }
+
+    /// In the format that Prometheus reads.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let counters = [
+            ("rounds_total", "Rounds that ended well.", &self.rounds),
+            ("failed_rounds_total", "Rounds that failed as a whole.", &self.failed_rounds),
+            ("calls_total", "Calls that changed a load balancer.", &self.calls),
+            ("failed_calls_total", "Load balancers whose calls failed.", &self.failed_calls),
+            ("object_writes_total", "Writes to objects.", &self.writes),
+            ("failed_object_writes_total", "Writes that failed.", &self.failed_writes),
+        ];
+        for (name, help, counter) in counters {
+            let value = counter.load(Ordering::Relaxed);
+            let _ = write!(
+                text,
+                "# HELP uturn_operator_{name} {help}\n# TYPE uturn_operator_{name} counter\n\
+                 uturn_operator_{name} {value}\n"
+            );
+        }
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        let leader = u8::from(self.is_leader.load(Ordering::Relaxed));
+        for (name, help, value) in [
+            ("waiting", "Load balancers that are tried again later.", waiting),
+            ("leader", "Whether this process holds the lease.", leader.into()),
+        ] {
+            let _ = write!(
+                text,
+                "# HELP uturn_operator_{name} {help}\n# TYPE uturn_operator_{name} gauge\n\
+                 uturn_operator_{name} {value}\n"
+            );
+        }
+        let _ = write!(
+            text,
+            "# HELP uturn_operator_watch_failures_total Failures of watches.\n\
+             # TYPE uturn_operator_watch_failures_total counter\n"
+        );
+        let failures = self.watch_failures.lock().unwrap_or_else(PoisonError::into_inner);
+        for (kind, (count, _)) in failures.iter() {
+            let _ =
+                writeln!(text, "uturn_operator_watch_failures_total{{kind=\"{kind}\"}} {count}");
+        }
+        text
+    }
+}

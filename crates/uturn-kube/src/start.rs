@@ -1,0 +1,103 @@
+//! A process of the controllers, from its start.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::net::TcpListener;
+use uturn_cloud::client::{CallError, Client as CloudClient, ClientSettings};
+
+use crate::controller::Process;
+use crate::health;
+use crate::lease::{LeaseSettings, Lost};
+use crate::metrics::Metrics;
+use crate::sync::{Settings, SyncError, Synced};
+use crate::watch::Shared;
+
+/// What a process is started with.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// A file that says where the API server is. Without one, the usual places are looked at: the
+    /// variable `KUBECONFIG`, the home folder, and the account of a pod.
+    pub kubeconfig: Option<PathBuf>,
+    /// Who calls the cloud's API, and where it is.
+    pub cloud: ClientSettings,
+    /// Which cluster it is.
+    pub settings: Settings,
+    /// The lease, if there may be several processes.
+    pub lease: Option<LeaseSettings>,
+    /// Where `/healthz`, `/readyz` and `/metrics` are answered.
+    pub listen: Option<SocketAddr>,
+}
+
+/// Why a process ended.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// This process cannot wait for anything.
+    #[error("cannot wait for events: {0}")]
+    Runtime(io::Error),
+    /// It is not known where the API server is.
+    #[error("the API server is not known: {0}")]
+    Kubeconfig(String),
+    /// The API server cannot be used.
+    #[error("the API server cannot be used: {0}")]
+    Kubernetes(#[from] kube::Error),
+    /// The client of the cloud cannot be set up.
+    #[error("the cloud's API cannot be used: {0}")]
+    Cloud(#[from] CallError),
+    /// The address cannot be listened on.
+    #[error("{0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// Another process may work.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+}
+
+/// Runs until the lease is lost. Each round is reported.
+///
+/// # Errors
+///
+/// Returns why the process cannot start, or why it ended.
+pub fn run(
+    start: Start,
+    report: impl FnMut(&Result<Synced, SyncError>),
+) -> Result<Infallible, StartError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(StartError::Runtime)?.block_on(process(start, report))
+}
+
+async fn process(
+    start: Start,
+    report: impl FnMut(&Result<Synced, SyncError>),
+) -> Result<Infallible, StartError> {
+    let client = Client::try_from(config(start.kubeconfig).await?)?;
+    let (metrics, shared) = (Arc::new(Metrics::default()), Shared::default());
+    if let Some(address) = start.listen {
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|error| StartError::Listen(address, error))?;
+        tokio::spawn(health::serve(listener, Arc::clone(&metrics), shared.clone()));
+    }
+    let process = Process {
+        client,
+        api: CloudClient::new(start.cloud)?,
+        settings: start.settings,
+        lease: start.lease,
+        metrics,
+        shared,
+    };
+    Ok(process.run(report).await?)
+}
+
+async fn config(file: Option<PathBuf>) -> Result<Config, StartError> {
+    let unknown = |error: &dyn std::error::Error| StartError::Kubeconfig(error.to_string());
+    let Some(file) = file else {
+        return Config::infer().await.map_err(|error| unknown(&error));
+    };
+    let read = Kubeconfig::read_from(file).map_err(|error| unknown(&error))?;
+    let options = KubeConfigOptions::default();
+    Config::from_custom_kubeconfig(read, &options).await.map_err(|error| unknown(&error))
+}

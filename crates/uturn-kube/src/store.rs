@@ -1,0 +1,70 @@
+//! The objects of a cluster as the watches reported them last.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::core::DynamicObject;
+use serde_json::Value;
+
+use crate::kinds::{WATCHED, WatchedKind};
+
+/// The objects of a kind by namespace and name.
+pub type OfKind = BTreeMap<(String, String), Value>;
+
+/// The objects of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Store {
+    objects: BTreeMap<&'static str, OfKind>,
+    listed: BTreeSet<&'static str>,
+}
+
+impl Store {
+    /// Whether all kinds were listed at least once.
+    pub fn is_complete(&self) -> bool {
+        WATCHED.iter().all(|kind| self.listed.contains(kind.kind))
+    }
+
+    /// The kinds that were not listed yet.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let missing = WATCHED.iter().filter(|kind| !self.listed.contains(kind.kind));
+        missing.map(|kind| kind.kind).collect()
+    }
+
+    /// Replaces all objects of a kind.
+    pub fn list(&mut self, kind: &'static WatchedKind, objects: Vec<DynamicObject>) {
+        let objects = objects.into_iter().map(|object| (key(&object), value(kind, object)));
+        self.objects.insert(kind.kind, objects.collect());
+        self.listed.insert(kind.kind);
+    }
+
+    /// Adds or replaces an object.
+    pub fn apply(&mut self, kind: &'static WatchedKind, object: DynamicObject) {
+        self.objects.entry(kind.kind).or_default().insert(key(&object), value(kind, object));
+    }
+
+    /// Removes an object.
+    pub fn delete(&mut self, kind: &'static WatchedKind, object: &DynamicObject) {
+        if let Some(objects) = self.objects.get_mut(kind.kind) {
+            objects.remove(&key(object));
+        }
+    }
+
+    /// The objects of a kind.
+    pub fn of(&self, kind: &WatchedKind) -> impl Iterator<Item = &Value> {
+        self.objects.get(kind.kind).into_iter().flat_map(|objects| objects.values())
+    }
+}
+
+fn key(object: &DynamicObject) -> (String, String) {
+    let metadata = &object.metadata;
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    (text(&metadata.namespace), text(&metadata.name))
+}
+
+/// The object as JSON, without what nothing reads. Items of lists do not state their kind.
+fn value(kind: &WatchedKind, mut object: DynamicObject) -> Value {
+    object.metadata.managed_fields = None;
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    value["apiVersion"] = kind.api_version().into();
+    value["kind"] = kind.kind.into();
+    value
+}

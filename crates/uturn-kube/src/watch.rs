@@ -1,0 +1,92 @@
+//! Watches: each keeps the store's objects of a kind current.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::TryStreamExt as _;
+use kube::core::DynamicObject;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client};
+use tokio::sync::Notify;
+
+use crate::kinds::WatchedKind;
+use crate::metrics::Metrics;
+use crate::store::Store;
+
+/// The store, and what tells of its changes.
+#[derive(Clone, Debug, Default)]
+pub struct Shared {
+    store: Arc<Mutex<Store>>,
+    /// Notified when an object changes.
+    pub changed: Arc<Notify>,
+}
+
+impl Shared {
+    /// Reads or changes the store.
+    pub fn with<T>(&self, action: impl FnOnce(&mut Store) -> T) -> T {
+        action(&mut self.store.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Watches a kind for ever. Failures are counted and tried again, with growing pauses.
+pub async fn watch(
+    client: Client,
+    kind: &'static WatchedKind,
+    shared: Shared,
+    metrics: Arc<Metrics>,
+) {
+    let api: Api<DynamicObject> = Api::all_with(client, &kind.resource());
+    let mut events = pin!(watcher::watcher(api, watcher::Config::default()).default_backoff());
+    let mut listed = Vec::new();
+    loop {
+        match events.try_next().await {
+            Ok(Some(event)) => {
+                if take(kind, event, &mut listed, &shared) {
+                    shared.changed.notify_one();
+                }
+            }
+            Ok(None) => return,
+            Err(error) => {
+                metrics.watch_failed(kind.kind, &error.to_string());
+                if kind.is_optional && is_unknown(&error) {
+                    shared.with(|store| store.list(kind, Vec::new()));
+                    shared.changed.notify_one();
+                }
+            }
+        }
+    }
+}
+
+/// Takes an event. Returns whether the store changed.
+fn take(
+    kind: &'static WatchedKind,
+    event: Event<DynamicObject>,
+    listed: &mut Vec<DynamicObject>,
+    shared: &Shared,
+) -> bool {
+    match event {
+        Event::Init => {
+            listed.clear();
+            return false;
+        }
+        Event::InitApply(object) => {
+            listed.push(object);
+            return false;
+        }
+        Event::InitDone => shared.with(|store| store.list(kind, std::mem::take(listed))),
+        Event::Apply(object) => shared.with(|store| store.apply(kind, object)),
+        Event::Delete(object) => shared.with(|store| store.delete(kind, &object)),
+    }
+    true
+}
+
+/// Whether the API server does not know the kind.
+fn is_unknown(error: &watcher::Error) -> bool {
+    let status = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status,
+        _ => return false,
+    };
+    status.code == 404
+}

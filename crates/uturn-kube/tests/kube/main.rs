@@ -1,0 +1,15 @@
+//! The controllers against an API server and a cloud, both in memory.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod configs;
+mod faults;
+mod leases;
+mod lives;
+mod manifests;
+mod processes;
+mod server;
+#[path = "../../../uturn-operator/tests/operator/stage.rs"]
+#[expect(dead_code, reason = "the operator's own tests use the rest")]
+mod stage;
+mod world;

@@ -1,0 +1,150 @@
+//! Settings, and what has to be changed so that they are as they are wanted.
+
+use serde_json::Value;
+use uturn_cloud::api::clb::HealthCheck;
+
+use super::Certificate;
+
+/// How a load balancer behaves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BalancerSettings {
+    /// Whether targets let in what the load balancer let in.
+    pub passes_to_target: Option<bool>,
+    /// The security groups that clients have to pass.
+    pub security_groups: Option<Vec<String>>,
+}
+
+/// How a listener behaves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ListenerSettings {
+    /// Seconds a client stays with its target, 0 for not at all; layer 4 only.
+    pub session_seconds: Option<i64>,
+    /// How targets are picked; layer 4 only.
+    pub scheduler: Option<String>,
+    /// How targets are probed; layer 4 only.
+    pub health_check: Option<HealthCheck>,
+    /// Whether connections to targets are kept; layer 7 only.
+    pub keepalive: Option<bool>,
+    /// Whether the client's address is replaced.
+    pub snat: Option<bool>,
+    /// Whether connections to a target that is unbound are reset; layer 4 only.
+    pub resets_on_unbind: Option<bool>,
+}
+
+/// How a rule behaves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RuleSettings {
+    /// Seconds a client stays with its target, 0 for not at all.
+    pub session_seconds: Option<i64>,
+    /// How targets are picked.
+    pub scheduler: Option<String>,
+    /// How targets are probed.
+    pub health_check: Option<HealthCheck>,
+    /// The protocol towards targets.
+    pub forward_type: Option<String>,
+}
+
+/// How a domain behaves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DomainSettings {
+    /// Its certificate. Without SNI, the listener's counts.
+    pub certificate: Option<Certificate>,
+    /// Whether clients may speak HTTP/2.
+    pub http2: Option<bool>,
+    /// Whether it serves hosts that no rule is for.
+    pub is_default: Option<bool>,
+}
+
+impl BalancerSettings {
+    /// The settings that are stated and are otherwise in `observed`.
+    pub fn difference(&self, observed: &Self) -> Self {
+        let groups = |groups: &Vec<String>| {
+            let mut groups = groups.clone();
+            groups.sort();
+            groups
+        };
+        let same = self.security_groups.as_ref().map(groups)
+            == observed.security_groups.as_ref().map(groups);
+        Self {
+            passes_to_target: other(&self.passes_to_target, &observed.passes_to_target),
+            security_groups: self.security_groups.clone().filter(|_| !same),
+        }
+    }
+
+    /// Whether nothing is stated.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl ListenerSettings {
+    /// The settings that are stated and are otherwise in `observed`.
+    pub fn difference(&self, observed: &Self) -> Self {
+        Self {
+            session_seconds: other(&self.session_seconds, &observed.session_seconds),
+            scheduler: other(&self.scheduler, &observed.scheduler),
+            health_check: other_check(self.health_check.as_ref(), observed.health_check.as_ref()),
+            keepalive: other(&self.keepalive, &observed.keepalive),
+            snat: other(&self.snat, &observed.snat),
+            resets_on_unbind: other(&self.resets_on_unbind, &observed.resets_on_unbind),
+        }
+    }
+
+    /// Whether nothing is stated.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl RuleSettings {
+    /// The settings that are stated and are otherwise in `observed`.
+    pub fn difference(&self, observed: &Self) -> Self {
+        Self {
+            session_seconds: other(&self.session_seconds, &observed.session_seconds),
+            scheduler: other(&self.scheduler, &observed.scheduler),
+            health_check: other_check(self.health_check.as_ref(), observed.health_check.as_ref()),
+            forward_type: other(&self.forward_type, &observed.forward_type),
+        }
+    }
+
+    /// Whether nothing is stated.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl DomainSettings {
+    /// The settings that are stated and are otherwise in `observed`. Certificates count only on
+    /// a listener with SNI.
+    pub fn difference(&self, observed: &Self, sni: bool) -> Self {
+        Self {
+            certificate: other(&self.certificate, &observed.certificate).filter(|_| sni),
+            http2: other(&self.http2, &observed.http2),
+            is_default: other(&self.is_default, &observed.is_default),
+        }
+    }
+
+    /// Whether nothing is stated.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The setting, if it is stated and is otherwise in `observed`.
+fn other<T: Clone + PartialEq>(wanted: &Option<T>, observed: &Option<T>) -> Option<T> {
+    wanted.clone().filter(|_| wanted != observed)
+}
+
+/// The whole health check, if one of its members is stated and is otherwise in `observed`.
+fn other_check(
+    wanted: Option<&HealthCheck>,
+    observed: Option<&HealthCheck>,
+) -> Option<HealthCheck> {
+    let wanted = wanted?;
+    let members = |check: &HealthCheck| serde_json::to_value(check).unwrap_or_default();
+    let observed = observed.map(members).unwrap_or_default();
+    let is_other =
+        |(name, value): (&String, &Value)| !value.is_null() && observed.get(name) != Some(value);
+    let differs = members(wanted).as_object().is_some_and(|all| all.iter().any(is_other));
+    differs.then(|| wanted.clone())
+}

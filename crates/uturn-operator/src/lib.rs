@@ -1,0 +1,30 @@
+//! The controllers of Services and Ingresses on Tencent Cloud, without Kubernetes: what they want
+//! of the CLB API, what the API says is there, and the calls that make the one into the other.
+//!
+//! ```text
+//! Cluster ── wanted ──┐
+//!  (uturn-lb decides) ├── plan ── run ── Api
+//! Describe* ─ observed┘
+//! ```
+//!
+//! **Owns** the translation of what `uturn-lb` decides into the API's terms ([`wanted`]), the
+//! reading of its answers ([`observed`]), and the order of calls ([`plan`]).
+//!
+//! **Refuses** to decide which listeners and targets a Service or an Ingress has: `uturn-lb`
+//! does, for the prediction and for this crate. It touches nothing that is the user's: a load
+//! balancer without this cluster's tags, unless an annotation names it, and a listener with
+//! another name than [`clb::LISTENER_NAME`].
+//!
+//! **Start reading** at [`clb`], which has the types that both sides share, then at [`plan`].
+
+pub mod api;
+pub mod clb;
+pub mod dry_run;
+pub mod event;
+pub mod ground;
+pub mod observed;
+pub mod plan;
+pub mod rehearsal;
+pub mod run;
+pub mod tags;
+pub mod wanted;

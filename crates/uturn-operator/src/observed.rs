@@ -1,0 +1,180 @@
+//! What the API says is there.
+
+mod read;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use uturn_cloud::api::clb::{
+    self as wire, DescribeListenersRequest, DescribeLoadBalancersRequest, DescribeTargetsRequest,
+    Filter,
+};
+use uturn_cloud::client::CallError;
+use uturn_model::Protocol;
+
+use crate::api::Api;
+use crate::clb::{self, BalancerSettings, ListenerKey, RuleKey};
+use crate::ground::Ground;
+use crate::tags;
+use crate::wanted::{Place, Wanted};
+
+/// The most load balancers of an answer.
+const PAGE: i64 = 100;
+/// The most ids of a request.
+const MAX_IDS: usize = 20;
+
+/// The load balancers that are there, by their ids.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// The load balancers.
+    pub balancers: BTreeMap<String, Balancer>,
+}
+
+/// A load balancer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Balancer {
+    /// Its id.
+    pub id: String,
+    /// Whether its addresses are public.
+    pub is_public: bool,
+    /// The subnet of a private one.
+    pub subnet: Option<String>,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Its domain, where it has one in place of addresses.
+    pub domain: Option<String>,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+    /// How it behaves.
+    pub settings: BalancerSettings,
+    /// The controllers' listeners.
+    pub listeners: BTreeMap<ListenerKey, Listener>,
+    /// The user's listeners.
+    pub foreign: Vec<Foreign>,
+}
+
+/// A listener of the controllers, with its ids.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    /// Its id.
+    pub id: String,
+    /// The listener.
+    pub listener: clb::Listener,
+    /// The ids of its rules.
+    pub rules: BTreeMap<RuleKey, String>,
+    /// Where its rules redirect to: ids of a listener and a rule.
+    pub redirects: BTreeMap<RuleKey, (String, String)>,
+}
+
+/// A listener of the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreign {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its ports.
+    pub ports: RangeInclusive<u16>,
+    /// The transport protocol.
+    pub transport: Protocol,
+}
+
+impl Balancer {
+    /// Whether the controllers made it.
+    pub fn is_own(&self) -> bool {
+        self.has(tags::CREATED_BY, tags::CREATED)
+    }
+
+    /// Whether it has a tag with this value.
+    pub fn has(&self, key: &str, value: &str) -> bool {
+        self.tags.get(key).is_some_and(|found| found == value)
+    }
+
+    /// The user's listener that has a port.
+    pub fn foreign_at(&self, key: ListenerKey) -> Option<&Foreign> {
+        self.foreign
+            .iter()
+            .find(|foreign| foreign.transport == key.transport && foreign.ports.contains(&key.port))
+    }
+}
+
+/// Asks the API for the load balancers that the controllers made for this cluster, and for those
+/// of the user's that the cluster names.
+///
+/// # Errors
+///
+/// Returns the failure of the first call that fails.
+pub async fn observe<A: Api>(
+    api: &A,
+    ground: &Ground,
+    wanted: &Wanted,
+) -> Result<Observed, CallError> {
+    let mut found = own(api, ground).await?;
+    let known: BTreeSet<String> =
+        found.iter().filter_map(|known| known.load_balancer_id.clone()).collect();
+    let existing = wanted.balancers.iter().filter_map(|balancer| match &balancer.place {
+        Place::Existing(id) => Some(id.clone()),
+        Place::Own(_) => None,
+    });
+    let named: BTreeSet<String> =
+        existing.chain(ground.released.iter().cloned()).filter(|id| !known.contains(id)).collect();
+    let named: Vec<String> = named.into_iter().collect();
+    for ids in named.chunks(MAX_IDS) {
+        let request = DescribeLoadBalancersRequest {
+            load_balancer_ids: Some(ids.to_vec()),
+            ..DescribeLoadBalancersRequest::default()
+        };
+        let answer = api.call(&request).await?.response;
+        found.extend(answer.load_balancer_set.unwrap_or_default());
+    }
+    let mut observed = Observed::default();
+    for described in found {
+        let Some(id) = described.load_balancer_id.clone() else { continue };
+        let request = DescribeListenersRequest {
+            load_balancer_id: id.clone(),
+            ..DescribeListenersRequest::default()
+        };
+        let listeners = api.call(&request).await?.response.listeners.unwrap_or_default();
+        let targets = match listeners.is_empty() {
+            true => Vec::new(),
+            false => {
+                let request = DescribeTargetsRequest {
+                    load_balancer_id: id.clone(),
+                    ..DescribeTargetsRequest::default()
+                };
+                api.call(&request).await?.response.listeners.unwrap_or_default()
+            }
+        };
+        observed.balancers.insert(id, read::balancer(&described, &listeners, &targets));
+    }
+    Ok(observed)
+}
+
+/// The load balancers that the controllers made for this cluster.
+async fn own<A: Api>(api: &A, ground: &Ground) -> Result<Vec<wire::LoadBalancer>, CallError> {
+    let filter = |tag: &str, value: &str| Filter {
+        name: format!("tag:{tag}"),
+        values: vec![value.to_owned()],
+    };
+    let mut found = Vec::new();
+    loop {
+        let request = DescribeLoadBalancersRequest {
+            offset: i64::try_from(found.len()).ok(),
+            limit: Some(PAGE),
+            filters: Some(vec![
+                filter(tags::CREATED_BY, tags::CREATED),
+                filter(tags::CLUSTER, &ground.cluster),
+            ]),
+            ..DescribeLoadBalancersRequest::default()
+        };
+        let answer = api.call(&request).await?.response;
+        let page = answer.load_balancer_set.unwrap_or_default();
+        let is_last = page.is_empty();
+        found.extend(page);
+        let total = answer.total_count.and_then(|total| usize::try_from(total).ok());
+        if is_last || total.is_some_and(|total| found.len() >= total) {
+            return Ok(found);
+        }
+    }
+}

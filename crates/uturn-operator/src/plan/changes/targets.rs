@@ -1,0 +1,114 @@
+//! Targets.
+
+use super::Sorted;
+use crate::plan::call::{Binding, Call};
+
+/// The most targets of a call.
+const MAX_TARGETS: usize = 500;
+/// The most listeners and rules of a call that changes weights.
+const MAX_GROUPS: usize = 100;
+/// The most targets of one of them.
+const MAX_OF_GROUP: usize = 50;
+
+/// The calls that change targets.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Changes {
+    pub(super) registered: Vec<Call>,
+    pub(super) weighed: Vec<Call>,
+    pub(super) deregistered: Vec<Call>,
+}
+
+/// Binds the targets that are not there, changes weights, and unbinds what is not wanted. The
+/// targets of what is deleted go with it.
+pub(super) fn changes(sorted: &Sorted<'_>) -> Changes {
+    let (mut registered, mut weighed, mut deregistered) = (Vec::new(), Vec::new(), Vec::new());
+    for slot in sorted.slots.values() {
+        let there = slot.found.map(|found| found.listener.groups()).unwrap_or_default();
+        for (rule, wanted) in slot.wish.listener.groups() {
+            let binding = |target: &crate::clb::TargetKey, weight: u8| Binding {
+                listener: slot.listener(),
+                rule: rule.as_ref().map(|key| slot.rule(key)),
+                target: target.clone(),
+                weight,
+            };
+            let there = there.get(&rule);
+            for (target, weight) in wanted {
+                match there.and_then(|there| there.get(target)) {
+                    None => registered.push(binding(target, *weight)),
+                    Some(found) if found != weight => weighed.push(binding(target, *weight)),
+                    Some(_) => {}
+                }
+            }
+            for (target, weight) in there.into_iter().flat_map(|there| there.iter()) {
+                if !wanted.contains_key(target) {
+                    deregistered.push(binding(target, *weight));
+                }
+            }
+        }
+    }
+    let batches = |bindings: Vec<Binding>, call: fn(Vec<Binding>) -> Call| {
+        bindings.chunks(MAX_TARGETS).map(|some| call(some.to_vec())).collect()
+    };
+    Changes {
+        registered: batches(registered, Call::Register),
+        weighed: weight_batches(weighed).into_iter().map(Call::Weigh).collect(),
+        deregistered: batches(deregistered, Call::Deregister),
+    }
+}
+
+/// Divides bindings, which are in order of their groups, so that each call keeps the limits.
+fn weight_batches(bindings: Vec<Binding>) -> Vec<Vec<Binding>> {
+    let mut batches: Vec<Vec<Binding>> = Vec::new();
+    let (mut groups, mut of_group) = (0, 0);
+    for binding in bindings {
+        let last = batches.last().and_then(|batch| batch.last());
+        let is_same = last
+            .is_some_and(|last| (&last.listener, &last.rule) == (&binding.listener, &binding.rule));
+        let starts_group = !is_same || of_group == MAX_OF_GROUP;
+        if starts_group {
+            (groups, of_group) = (groups + 1, 0);
+        }
+        let is_full = batches.last().is_none_or(|batch| batch.len() == MAX_TARGETS);
+        if is_full || groups > MAX_GROUPS {
+            batches.push(Vec::new());
+            (groups, of_group) = (1, 0);
+        }
+        of_group += 1;
+        if let Some(batch) = batches.last_mut() {
+            batch.push(binding);
+        }
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_model::Protocol;
+
+    use super::*;
+    use crate::clb::{Holder, ListenerKey, TargetKey};
+    use crate::plan::ListenerRef;
+
+    fn binding(port: u16, target: u16) -> Binding {
+        Binding {
+            listener: ListenerRef {
+                key: ListenerKey { port, transport: Protocol::Tcp },
+                id: Some(format!("lbl-{port}")),
+            },
+            rule: None,
+            target: TargetKey { holder: Holder::Instance("ins-1".to_owned()), port: target },
+            weight: 10,
+        }
+    }
+
+    #[test]
+    fn batches_of_weights_keep_all_limits() {
+        let many_groups = (1..=250).map(|port| binding(port, 1)).collect();
+        let sizes: Vec<usize> = weight_batches(many_groups).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [100, 100, 50]);
+        let many_targets = (1..=1200).map(|target| binding(80, target)).collect();
+        let sizes: Vec<usize> = weight_batches(many_targets).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [500, 500, 200]);
+        assert!(weight_batches(Vec::new()).is_empty());
+    }
+}

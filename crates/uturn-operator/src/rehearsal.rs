@@ -1,0 +1,92 @@
+//! The requests of a plan, without sending them. Ids that the API would give are named in words.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+use uturn_cloud::api::Action;
+use uturn_cloud::client::{Answer, CallError};
+
+use crate::api::Api;
+use crate::plan::BalancerPlan;
+use crate::run::{Done, RunError, run_balancer};
+
+/// A request that performing a plan would send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The name of the action.
+    pub action: &'static str,
+    /// Its parameters.
+    pub parameters: Value,
+}
+
+/// The requests of a plan, in order: one for each call.
+///
+/// # Errors
+///
+/// Returns the failure of a call that has no request.
+pub async fn requests(plan: &BalancerPlan) -> Result<Vec<Request>, RunError> {
+    let recorder = Recorder::default();
+    run_balancer(&recorder, plan, &mut Done::default()).await?;
+    let requests = std::mem::take(&mut *recorder.requests());
+    Ok(requests)
+}
+
+/// An API that does nothing.
+#[derive(Debug, Default)]
+struct Recorder {
+    requests: Mutex<Vec<Request>>,
+}
+
+impl Recorder {
+    fn requests(&self) -> MutexGuard<'_, Vec<Request>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Api for Recorder {
+    async fn call<A: Action>(&self, request: &A) -> Result<Answer<A::Response>, CallError> {
+        let setup = |error: serde_json::Error| CallError::Setup(format!("{}: {error}", A::NAME));
+        let parameters = without_nulls(serde_json::to_value(request).map_err(setup)?);
+        let response = serde_json::from_value(answer(A::NAME, &parameters)).map_err(setup)?;
+        self.requests().push(Request { action: A::NAME, parameters });
+        Ok(Answer { request_id: String::new(), response })
+    }
+}
+
+/// What the API would answer, with words for ids.
+fn answer(action: &str, parameters: &Value) -> Value {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let each = |member: &str| parameters[member].as_array().into_iter().flatten();
+    match action {
+        "CreateLoadBalancer" => json!({ "LoadBalancerIds": ["<new load balancer>"] }),
+        "CreateListener" => {
+            let protocol = text(&parameters["Protocol"]);
+            let ids = each("Ports").map(|port| format!("<new listener {port} {protocol}>"));
+            json!({ "ListenerIds": ids.collect::<Vec<_>>() })
+        }
+        "CreateRule" => {
+            let name = |rule: &Value| {
+                let domain = rule.get("Domain").map(text).unwrap_or_default();
+                format!("<new rule {domain}{}>", text(&rule["Url"]))
+            };
+            json!({ "LocationIds": each("Rules").map(name).collect::<Vec<_>>() })
+        }
+        _ => json!({}),
+    }
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let stated = members.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(
+                stated.map(|(name, value)| (name, without_nulls(value))).collect::<Map<_, _>>(),
+            )
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
+}

@@ -1,0 +1,169 @@
+//! Performs plans.
+
+mod requests;
+
+use std::collections::BTreeMap;
+
+use uturn_cloud::api::clb::DescribeTaskStatusRequest;
+use uturn_cloud::client::CallError;
+
+use crate::api::Api;
+use crate::clb::{ListenerKey, RuleAt};
+use crate::ground::Ground;
+use crate::observed::observe;
+use crate::plan::{BalancerPlan, Call, ListenerRef, Plan, RuleRef, plan};
+use crate::wanted::Wanted;
+
+/// How often a plan is made at most until nothing is left to be done.
+const ROUNDS: usize = 3;
+
+/// Why a plan was not performed to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A call failed.
+    #[error("{call}: {error}")]
+    Call {
+        /// The call.
+        call: String,
+        /// Why it failed.
+        error: CallError,
+    },
+    /// An answer lacks the id of what was created.
+    #[error("{call}: the answer has no id for {what}")]
+    NoId {
+        /// The call.
+        call: String,
+        /// What was created.
+        what: String,
+    },
+    /// A batch failed for some listeners.
+    #[error("{call}: it failed for {}", listeners.join(", "))]
+    Partial {
+        /// The call.
+        call: String,
+        /// The ids of these listeners.
+        listeners: Vec<String>,
+    },
+    /// What is there could not be read.
+    #[error("what is there could not be read: {0}")]
+    Observe(CallError),
+}
+
+impl RunError {
+    /// What does not change from attempt to attempt: without the ids of requests.
+    pub fn lasting(&self) -> String {
+        match self {
+            Self::Call { call, error: CallError::Api { code, message, .. } } => {
+                format!("{call}: {code}: {message}")
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
+/// What a plan has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// How many calls succeeded.
+    pub calls: usize,
+}
+
+/// Performs the calls for each load balancer, one after the other. A load balancer whose call
+/// fails does not stop the others.
+///
+/// # Errors
+///
+/// Returns the failures, with how many calls succeeded.
+pub async fn run<A: Api>(api: &A, plan: &Plan) -> Result<Done, (Done, Vec<RunError>)> {
+    let (mut done, mut errors) = (Done::default(), Vec::new());
+    for balancer in &plan.balancers {
+        if let Err(error) = run_balancer(api, balancer, &mut done).await {
+            errors.push(error);
+        }
+    }
+    if errors.is_empty() { Ok(done) } else { Err((done, errors)) }
+}
+
+/// Makes what is there into what is wanted. Returns the last plan, whose events are current and
+/// which has no calls unless something changed meanwhile.
+///
+/// # Errors
+///
+/// Returns the failures of the first round that has any.
+pub async fn reconcile<A: Api>(
+    api: &A,
+    wanted: &Wanted,
+    ground: &Ground,
+) -> Result<(Plan, Done), Vec<RunError>> {
+    let mut all = Done::default();
+    let mut rounds = 0;
+    loop {
+        let observed =
+            observe(api, ground, wanted).await.map_err(|error| vec![RunError::Observe(error)])?;
+        let plan = plan(wanted, &observed, ground);
+        if plan.is_empty() || rounds == ROUNDS {
+            return Ok((plan, all));
+        }
+        rounds += 1;
+        all.calls += run(api, &plan).await.map_err(|(_, errors)| errors)?.calls;
+    }
+}
+
+/// Performs the calls for one load balancer, in order, up to the first that fails.
+///
+/// # Errors
+///
+/// Returns the failure.
+pub async fn run_balancer<A: Api>(
+    api: &A,
+    plan: &BalancerPlan,
+    done: &mut Done,
+) -> Result<(), RunError> {
+    let mut ids = Ids { balancer: plan.id.clone().unwrap_or_default(), ..Ids::default() };
+    for call in &plan.calls {
+        requests::perform(api, call, &mut ids).await?;
+        done.calls += 1;
+    }
+    Ok(())
+}
+
+/// The ids of what the calls are on.
+#[derive(Clone, Debug, Default)]
+struct Ids {
+    balancer: String,
+    listeners: BTreeMap<ListenerKey, String>,
+    rules: BTreeMap<RuleAt, String>,
+}
+
+impl Ids {
+    fn listener(&self, listener: &ListenerRef) -> String {
+        let created = || self.listeners.get(&listener.key).cloned();
+        listener.id.clone().or_else(created).unwrap_or_default()
+    }
+
+    fn rule(&self, rule: &RuleRef) -> String {
+        let at = RuleAt { listener: rule.listener, rule: rule.key.clone() };
+        let created = || self.rules.get(&at).cloned();
+        rule.id.clone().or_else(created).unwrap_or_default()
+    }
+}
+
+/// The id of a load balancer that was created. Where the answer has none, its task has.
+async fn created<A: Api>(
+    api: &A,
+    call: &Call,
+    ids: Option<Vec<String>>,
+    task: &str,
+) -> Result<String, RunError> {
+    if let Some(id) = ids.and_then(|ids| ids.into_iter().next()) {
+        return Ok(id);
+    }
+    let request = DescribeTaskStatusRequest {
+        task_id: Some(task.to_owned()),
+        ..DescribeTaskStatusRequest::default()
+    };
+    let failed = |error| RunError::Call { call: call.to_string(), error };
+    let answer = api.call(&request).await.map_err(failed)?.response;
+    let id = answer.load_balancer_ids.and_then(|ids| ids.into_iter().next());
+    id.ok_or_else(|| RunError::NoId { call: call.to_string(), what: "a load balancer".to_owned() })
+}

@@ -1,0 +1,127 @@
+//! The load balancer of an object: how it is created, and how it behaves.
+
+use serde_json::{Map, Value};
+use uturn_cloud::api::clb::{CreateLoadBalancerRequest, TagInfo};
+use uturn_lb::cloud::Owner;
+use uturn_lb::cloud::tke::annotations as keys;
+use uturn_model::{Family, Ingress};
+
+use super::{Maker, OwnerNote};
+use crate::clb::BalancerSettings;
+use crate::tags::{CLUSTER, CREATED, CREATED_BY, INGRESS_UID, SERVICE_UID};
+
+/// The longest name of a load balancer.
+const MAX_NAME: usize = 80;
+/// The longest client token.
+const MAX_TOKEN: usize = 64;
+
+/// Whether its controller is stopped.
+pub(super) fn is_skipped(owner: Owner<'_>) -> bool {
+    owner.annotations().is(of(owner, keys::MODE, keys::INGRESS_MODE), "skip")
+}
+
+/// Whether an Ingress shares its load balancer with others.
+pub(super) fn is_grouped(ingress: &Ingress) -> bool {
+    ingress.annotations.is(keys::GROUP, "true")
+}
+
+/// The load balancer that an object uses, as its controller wrote it.
+pub(super) fn current(owner: Owner<'_>) -> Option<String> {
+    let key = of(owner, keys::CURRENT, keys::INGRESS_CURRENT);
+    owner.annotations().get(key).filter(|id| !id.is_empty()).map(str::to_owned)
+}
+
+/// What annotations say of the load balancer.
+pub(super) fn settings(owner: Owner<'_>) -> BalancerSettings {
+    let written = owner.annotations();
+    let passes = written.get(of(owner, keys::PASS_TO_TARGET, keys::INGRESS_PASS_TO_TARGET));
+    let groups = written.get(of(owner, keys::SECURITY_GROUPS, keys::INGRESS_SECURITY_GROUPS));
+    let group = |text: &str| {
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    };
+    BalancerSettings {
+        passes_to_target: passes.and_then(|text| text.parse().ok()),
+        security_groups: groups.map(|text| text.split(',').filter_map(group).collect()),
+    }
+}
+
+/// The key for a Service or the one for an Ingress.
+fn of<'k>(owner: Owner<'_>, service: &'k str, ingress: &'k str) -> &'k str {
+    match owner {
+        Owner::Service(_) => service,
+        Owner::Ingress(_) => ingress,
+    }
+}
+
+/// The family of an object's load balancer.
+pub(super) fn family(owner: Owner<'_>) -> Family {
+    let Owner::Service(service) = owner else { return Family::V4 };
+    let of_address = || service.cluster_ips.first().map(|ip| Family::of(*ip));
+    service.families.first().copied().or_else(of_address).unwrap_or(Family::V4)
+}
+
+impl Maker<'_> {
+    /// The request that creates the load balancer of an object.
+    ///
+    /// # Errors
+    ///
+    /// Returns what the object asks for that cannot be created.
+    pub(super) fn creation(
+        &self,
+        owner: Owner<'_>,
+        note: &OwnerNote,
+    ) -> Result<CreateLoadBalancerRequest, String> {
+        if family(owner) == Family::V6 {
+            return Err("load balancers with IPv6 addresses are not created: name an existing \
+                        one"
+            .to_owned());
+        }
+        let asked = self.model.request(owner);
+        let subnet = asked.subnet.filter(|subnet| !subnet.is_empty());
+        let name = owner.name();
+        let mut name = format!("{}_{}_{}", self.ground.cluster, name.namespace, name.name);
+        name.truncate(MAX_NAME);
+        let mut token = note.uid.clone();
+        token.truncate(MAX_TOKEN);
+        let mut request = CreateLoadBalancerRequest {
+            load_balancer_type: if subnet.is_some() { "INTERNAL" } else { "OPEN" }.to_owned(),
+            load_balancer_name: Some(name),
+            vpc_id: Some(self.ground.network.clone()).filter(|id| !id.is_empty()),
+            subnet_id: subnet.map(|subnet| subnet.to_string()),
+            client_token: Some(token),
+            ..CreateLoadBalancerRequest::default()
+        };
+        let key = of(owner, keys::PARAMETERS, keys::INGRESS_PARAMETERS);
+        if let Some(text) = owner.annotations().get(key) {
+            request = with_parameters(request, text)
+                .map_err(|error| format!("the annotation {key} cannot be read: {error}"))?;
+        }
+        request.tags.get_or_insert_default().extend(self.tags(note));
+        Ok(request)
+    }
+
+    /// The tags by which the controllers find their load balancers again.
+    fn tags(&self, note: &OwnerNote) -> Vec<TagInfo> {
+        let uid_key = if note.is_ingress { INGRESS_UID } else { SERVICE_UID };
+        [(CREATED_BY, CREATED), (CLUSTER, &self.ground.cluster), (uid_key, &note.uid)]
+            .map(|(key, value)| TagInfo { tag_key: key.to_owned(), tag_value: value.to_owned() })
+            .to_vec()
+    }
+}
+
+/// A request with these members in place of its own. The client token is kept.
+fn with_parameters(
+    request: CreateLoadBalancerRequest,
+    text: &str,
+) -> Result<CreateLoadBalancerRequest, serde_json::Error> {
+    let more: Map<String, Value> = serde_json::from_str(text)?;
+    let token = request.client_token.clone();
+    let mut all = serde_json::to_value(request)?;
+    for (name, value) in more {
+        all[name] = value;
+    }
+    let mut request: CreateLoadBalancerRequest = serde_json::from_value(all)?;
+    request.client_token = token;
+    Ok(request)
+}

@@ -1,0 +1,123 @@
+//! The certificates of listeners that end TLS: their ids are in Secrets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use uturn_lb::cloud::Owner;
+use uturn_lb::cloud::tke::annotations::SPECIFY_PROTOCOL;
+use uturn_model::{Cluster, Name, NamespacedName, Port, Service};
+
+use super::owners;
+use crate::clb::Certificate;
+use crate::ground::{CertificateSecret, Ground};
+
+/// Why there is no certificate: a code and a message.
+type Fault = (&'static str, String);
+
+/// The certificates of a listener by the hosts that they are for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Certificates {
+    /// Whether hosts have certificates of their own.
+    pub(super) sni: bool,
+    default: Option<Result<Certificate, Fault>>,
+    hosts: BTreeMap<String, Result<Certificate, Fault>>,
+}
+
+impl Certificates {
+    /// The certificates of an object's listener.
+    pub(super) fn of(ground: &Ground, owner: Owner<'_>, port: Port) -> Self {
+        let read = |secret: Option<&str>| read(ground, &owner.name().namespace, secret);
+        let mut certificates = Self::default();
+        match owner {
+            Owner::Service(service) => {
+                certificates.default =
+                    service_secrets(service, Some(port)).first().map(|name| read(Some(name)));
+            }
+            Owner::Ingress(ingress) => {
+                for tls in &ingress.tls {
+                    let found = read(tls.secret.as_deref());
+                    if tls.hosts.is_empty() {
+                        certificates.default.get_or_insert(found);
+                        continue;
+                    }
+                    certificates.sni = true;
+                    for host in &tls.hosts {
+                        certificates.hosts.entry(host.to_string()).or_insert(found.clone());
+                    }
+                }
+            }
+        }
+        certificates
+    }
+
+    /// The certificate for a host: its own, else that of a wildcard, else the default one. The
+    /// empty host has the default one.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is none.
+    pub(super) fn of_host(&self, host: &str) -> Result<&Certificate, Fault> {
+        let wildcard = || {
+            let (_, rest) = host.split_once('.')?;
+            self.hosts.get(&format!("*.{rest}"))
+        };
+        let found = self.hosts.get(host).or_else(wildcard).or(self.default.as_ref());
+        match found {
+            Some(found) => found.as_ref().map_err(Clone::clone),
+            None if host.is_empty() => {
+                Err(("E4009", "no Secret has a certificate for this listener".to_owned()))
+            }
+            None => Err(("E4040", format!("no certificate is for the host {host}"))),
+        }
+    }
+}
+
+fn read(ground: &Ground, namespace: &Name, secret: Option<&str>) -> Result<Certificate, Fault> {
+    let Some(secret) = secret else {
+        return Err(("E4009", "an entry of spec.tls names no Secret".to_owned()));
+    };
+    let name = secret.parse().map(|name| NamespacedName { namespace: namespace.clone(), name });
+    match name.ok().and_then(|name| ground.secrets.get(&name)) {
+        None => Err(("E4010", format!("there is no Secret {namespace}/{secret}"))),
+        Some(CertificateSecret::WithoutId) => {
+            Err(("E4011", format!("the Secret {namespace}/{secret} has no key qcloud_cert_id")))
+        }
+        Some(CertificateSecret::Certificate(certificate)) => Ok(certificate.clone()),
+    }
+}
+
+/// The Secrets that a Service names for its ports, or for one of them: that of the port, then
+/// those of its hosts.
+fn service_secrets(service: &Service, port: Option<Port>) -> Vec<String> {
+    let text = service.annotations.get(SPECIFY_PROTOCOL).unwrap_or_default();
+    let stated: Value = serde_json::from_str(text).unwrap_or_default();
+    let ports = stated.as_object().into_iter().flatten();
+    let ports = ports.filter(|(name, _)| port.is_none_or(|port| port.to_string() == **name));
+    let mut secrets = Vec::new();
+    for (_, stated) in ports {
+        let hosts = stated.get("hosts").and_then(Value::as_object).into_iter().flatten();
+        let all = std::iter::once(stated).chain(hosts.map(|(_, host)| host));
+        let named = all.filter_map(|value| value.get("tls")?.as_str());
+        secrets.extend(named.map(str::to_owned));
+    }
+    secrets
+}
+
+/// The Secrets that the controllers read: those that an object names for TLS.
+pub fn secrets(cluster: &Cluster) -> BTreeSet<NamespacedName> {
+    let mut secrets = BTreeSet::new();
+    for owner in owners(cluster) {
+        let names: Vec<String> = match owner {
+            Owner::Service(service) => service_secrets(service, None),
+            Owner::Ingress(ingress) => {
+                let named = ingress.tls.iter().filter_map(|tls| tls.secret.as_deref());
+                named.map(str::to_owned).collect()
+            }
+        };
+        let names = names.into_iter().filter_map(|name| name.parse().ok());
+        secrets.extend(
+            names.map(|name| NamespacedName { namespace: owner.name().namespace.clone(), name }),
+        );
+    }
+    secrets
+}

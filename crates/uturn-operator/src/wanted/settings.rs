@@ -1,0 +1,143 @@
+//! What users set on listeners and rules, in the API's terms.
+
+use uturn_cloud::api::clb::HealthCheck;
+use uturn_lb::cloud::Owner;
+use uturn_lb::cloud::tke::annotations::PREVENT_LOOPBACK;
+use uturn_model::Family;
+use uturn_model::lb::{
+    Layer, ListenerOverride, ListenerProtocol, RuleOverride, Scheduler, StatedHealthCheck,
+    StatedProbeSource,
+};
+
+use super::balancer;
+use crate::clb::{ListenerSettings, RuleKey, RuleSettings};
+
+/// How long a client may stay with its target on layer 4.
+const MAX_SESSION: u32 = 3600;
+/// How short that may be.
+const MIN_SESSION: u32 = 30;
+
+/// How a listener behaves.
+pub(super) fn of_listener(
+    owner: Owner<'_>,
+    protocol: ListenerProtocol,
+    stated: Option<&ListenerOverride>,
+) -> ListenerSettings {
+    let snat = stated.and_then(|stated| stated.snat);
+    if protocol.layer() == Layer::L7 {
+        let keepalive = stated.and_then(|stated| stated.keepalive);
+        return ListenerSettings { keepalive, snat, ..ListenerSettings::default() };
+    }
+    let scheduler = stated.and_then(|stated| stated.scheduler);
+    let of_config = stated.and_then(|stated| stated.session_seconds);
+    let has_reset = matches!(protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp);
+    ListenerSettings {
+        session_seconds: of_config.or(affinity(owner)).filter(|_| has_reset).map(i64::from),
+        // The API has no hash on layer 4 that a listener could be created with.
+        scheduler: scheduler
+            .filter(|scheduler| *scheduler != Scheduler::SourceHash)
+            .map(|scheduler| name(scheduler).to_owned()),
+        health_check: listener_check(owner, protocol, stated),
+        keepalive: None,
+        snat,
+        resets_on_unbind: stated
+            .and_then(|stated| stated.resets_on_unbind)
+            .filter(|_| protocol == ListenerProtocol::Tcp),
+    }
+}
+
+/// How a rule behaves.
+pub(super) fn of_rule(stated: Option<&ListenerOverride>, key: &RuleKey) -> RuleSettings {
+    let Some(rule) = stated.and_then(|stated| rule(stated, key)) else {
+        return RuleSettings::default();
+    };
+    let check = rule.check.as_ref();
+    let source = check.and_then(|check| check.source).map(source);
+    RuleSettings {
+        session_seconds: rule.session_seconds.map(i64::from),
+        scheduler: rule.scheduler.map(|scheduler| name(scheduler).to_owned()),
+        health_check: check.map(|check| health_check(check, source, true)),
+        forward_type: rule.forward_type.as_deref().map(str::to_owned),
+    }
+}
+
+/// What is set on a rule: that of its domain and path. The domain `*` stands for all others.
+fn rule<'s>(stated: &'s ListenerOverride, key: &RuleKey) -> Option<&'s RuleOverride> {
+    let named = |name: &str| stated.domains.iter().find(|domain| *domain.domain == *name);
+    let domain = named(&key.domain).or_else(|| named("*"))?;
+    let path = key.url.strip_prefix('=').unwrap_or(&key.url);
+    domain.rules.iter().find(|rule| *rule.url == *path)
+}
+
+/// How long clients stay with their targets: as long as `spec.sessionAffinity` says, within what
+/// the API has.
+fn affinity(owner: Owner<'_>) -> Option<u32> {
+    let Owner::Service(service) = owner else { return None };
+    service.affinity_seconds.map(|seconds| seconds.clamp(MIN_SESSION, MAX_SESSION))
+}
+
+fn name(scheduler: Scheduler) -> &'static str {
+    match scheduler {
+        Scheduler::WeightedRoundRobin => "WRR",
+        Scheduler::LeastConnections => "LEAST_CONN",
+        Scheduler::SourceHash => "IP_HASH",
+    }
+}
+
+fn source(source: StatedProbeSource) -> i64 {
+    match source {
+        StatedProbeSource::Vip => 0,
+        StatedProbeSource::Reserved => 1,
+    }
+}
+
+/// The health check of a listener on layer 4. Where nodes bind the load balancer's address,
+/// probes do not come from it.
+fn listener_check(
+    owner: Owner<'_>,
+    protocol: ListenerProtocol,
+    stated: Option<&ListenerOverride>,
+) -> Option<HealthCheck> {
+    let check = stated.and_then(|stated| stated.check.as_ref());
+    let binds =
+        owner.annotations().is(PREVENT_LOOPBACK, "true") && balancer::family(owner) == Family::V4;
+    let of_config = check.and_then(|check| check.source).map(source);
+    let source = of_config.or(binds.then_some(1));
+    match check {
+        Some(check) => Some(health_check(check, source, protocol.layer() == Layer::L7)),
+        None if source.is_some() => {
+            Some(HealthCheck { source_ip_type: source, ..HealthCheck::default() })
+        }
+        None => None,
+    }
+}
+
+/// What is stated of a health check. What only requests have is left out of other probes, for
+/// which the API does not repeat it.
+fn health_check(
+    check: &StatedHealthCheck,
+    source: Option<i64>,
+    is_usually_http: bool,
+) -> HealthCheck {
+    let is_http = match check.protocol.as_deref() {
+        None => is_usually_http,
+        Some(protocol) => matches!(protocol, "HTTP" | "HTTPS"),
+    };
+    let for_http =
+        |text: &Option<uturn_model::Text>| text.as_deref().filter(|_| is_http).map(str::to_owned);
+    HealthCheck {
+        health_switch: check.enabled.map(i64::from),
+        time_out: check.timeout.map(i64::from),
+        interval_time: check.interval.map(i64::from),
+        health_num: check.rise.map(i64::from),
+        un_health_num: check.fall.map(i64::from),
+        http_code: check.codes.filter(|_| is_http).map(i64::from),
+        http_check_path: for_http(&check.path),
+        http_check_domain: for_http(&check.host),
+        http_check_method: for_http(&check.method).map(|method| method.to_uppercase()),
+        check_port: check.port.map(|port| port.number().into()),
+        check_type: check.protocol.as_deref().map(str::to_owned),
+        source_ip_type: source,
+        ..HealthCheck::default()
+    }
+}

@@ -1,0 +1,272 @@
+//! A cloud in memory, and a client that signs, counts its writes and may be stopped.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use uturn_cloud::api::Action;
+use uturn_cloud::client::{Answer, CallError};
+use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError};
+use uturn_cloud::credentials::Credentials;
+use uturn_cloud::ids::IdSource;
+use uturn_cloud::inventory::Inventory;
+use uturn_cloud::state::{Account, Changes, Place};
+use uturn_cloud::wire::authorization::Received;
+use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
+use uturn_model::{Cluster, Family, ObjectRef};
+use uturn_operator::api::Api;
+use uturn_operator::event::Event;
+use uturn_operator::ground::Ground;
+use uturn_operator::run::{self, RunError};
+use uturn_operator::wanted::{self, Wanted};
+use uturn_snapshot::{Manifests, Source};
+
+/// The region of the cloud.
+pub(crate) const REGION: &str = "ap-guangzhou";
+
+type Accounts = Arc<Mutex<HashMap<Place, Account>>>;
+
+/// Storage that keeps the accounts as they are.
+struct Memory(Accounts);
+
+impl Storage for Memory {
+    fn commit(&self, place: &Place, changes: &Changes) -> Result<(), StorageError> {
+        let mut accounts = self.0.lock().unwrap();
+        let account = accounts.entry(place.clone()).or_default();
+        for (key, record) in changes {
+            account.apply(key.clone(), record.clone());
+        }
+        Ok(())
+    }
+}
+
+/// When a client stops.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stop {
+    Never,
+    /// Before this write is sent.
+    Before(usize),
+    /// After this write was performed: its answer is lost.
+    After(usize),
+}
+
+/// A cloud and its client.
+pub(crate) struct Stage {
+    cloud: Cloud,
+    accounts: Accounts,
+    writes: AtomicUsize,
+    stop: Mutex<Stop>,
+    log: Mutex<Vec<String>>,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let accounts = Accounts::default();
+        let settings = Settings { task_time: Some(Duration::ZERO), ..Settings::default() };
+        let cloud = Cloud::new(
+            Credentials::parse("id key").unwrap(),
+            Inventory::Open,
+            settings,
+            Box::new(Memory(Arc::clone(&accounts))),
+            IdSource::counting(),
+            HashMap::new(),
+        );
+        Self {
+            cloud,
+            accounts,
+            writes: AtomicUsize::new(0),
+            stop: Mutex::new(Stop::Never),
+            log: Mutex::default(),
+        }
+    }
+
+    /// The accounts as they are stored.
+    pub(crate) fn accounts(&self) -> HashMap<Place, Account> {
+        self.accounts.lock().unwrap().clone()
+    }
+
+    /// Stops at a write, counted from now.
+    pub(crate) fn stop(&self, stop: Stop) {
+        *self.stop.lock().unwrap() = stop;
+        self.writes.store(0, Ordering::Relaxed);
+    }
+
+    /// How many writes there were since the last call of [`Self::stop`].
+    pub(crate) fn writes(&self) -> usize {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// The writes since the last time that this was asked.
+    pub(crate) fn take_log(&self) -> Vec<String> {
+        std::mem::take(&mut *self.log.lock().unwrap())
+    }
+
+    /// Sends a request as a user does, and returns the answer.
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the parameters in place")]
+    pub(crate) fn by_hand(&self, action: &str, parameters: Value) -> Value {
+        let answer = self.send("clb", "2018-03-17", action, &parameters);
+        assert!(answer.get("Error").is_none(), "{action} {parameters}: {answer}");
+        answer
+    }
+
+    fn send(&self, service: &str, version: &str, action: &str, parameters: &Value) -> Value {
+        let now = Timestamp::from_second(1_760_000_000).unwrap();
+        let body = parameters.to_string();
+        let date = tc3::date(now);
+        let scope = Scope { date: &date, service };
+        let signable = Signable {
+            method: "POST",
+            query: "",
+            headers: vec![("content-type", "application/json"), ("host", service)],
+            payload: Payload::Signed(body.as_bytes()),
+        };
+        let signature = tc3::sign("key", &scope, &signable.string_to_sign(now, &scope));
+        let authorization = format!(
+            "{ALGORITHM} Credential=id/{scope}, SignedHeaders=content-type;host, \
+             Signature={signature}"
+        );
+        let headers = [
+            ("Host", service),
+            ("Content-Type", "application/json"),
+            ("X-TC-Action", action),
+            ("X-TC-Version", version),
+            ("X-TC-Region", REGION),
+            ("X-TC-Timestamp", &now.as_second().to_string()),
+            ("Authorization", &authorization),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec();
+        let received =
+            Received { method: "POST", query: "", headers: &headers, body: body.as_bytes() };
+        let answer = self.cloud.answer(&received, now);
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        answer["Response"].clone()
+    }
+
+    /// The id of a certificate.
+    pub(crate) fn certificate(&self) -> String {
+        let lb = self.by_hand("CreateLoadBalancer", json!({ "LoadBalancerType": "OPEN" }));
+        let lb = lb["LoadBalancerIds"][0].clone();
+        let upload = json!({
+            "CertName": "test",
+            "CertContent": "-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n",
+            "CertKey": "-----BEGIN PRIVATE KEY-----\nMII=\n-----END PRIVATE KEY-----\n",
+        });
+        self.by_hand(
+            "CreateListener",
+            json!({ "LoadBalancerId": lb, "Protocol": "TCP_SSL", "Ports": [443],
+                "Certificate": upload }),
+        );
+        let described = self.by_hand("DescribeListeners", json!({ "LoadBalancerId": lb }));
+        let id = described["Listeners"][0]["Certificate"]["CertId"].as_str().unwrap().to_owned();
+        self.by_hand("DeleteLoadBalancer", json!({ "LoadBalancerIds": [lb] }));
+        id
+    }
+
+    /// Makes the cloud as the cluster wants it, and checks that nothing is left to be done.
+    pub(crate) fn settle(&self, cluster: &Cluster, ground: &Ground) -> Vec<Event> {
+        let wanted = wanted::wanted(cluster, ground).unwrap();
+        self.settle_wanted(&wanted, ground)
+    }
+
+    pub(crate) fn settle_wanted(&self, wanted: &Wanted, ground: &Ground) -> Vec<Event> {
+        let (plan, _) = self.reconcile(wanted, ground).unwrap_or_else(|errors| {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            panic!("{}", errors.join("\n"))
+        });
+        assert!(plan.is_empty(), "still to be done:\n{plan}");
+        plan.events
+    }
+
+    pub(crate) fn reconcile(
+        &self,
+        wanted: &Wanted,
+        ground: &Ground,
+    ) -> Result<(uturn_operator::plan::Plan, run::Done), Vec<RunError>> {
+        block_on(run::reconcile(self, wanted, ground))
+    }
+}
+
+/// Runs a future to its end.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+impl Api for Stage {
+    async fn call<A: Action>(&self, request: &A) -> Result<Answer<A::Response>, CallError> {
+        let stopped = || CallError::Network("stopped".to_owned());
+        let parameters = without_nulls(serde_json::to_value(request).unwrap());
+        let is_write = !A::NAME.starts_with("Describe");
+        let number = match is_write {
+            true => self.writes.fetch_add(1, Ordering::Relaxed),
+            false => usize::MAX,
+        };
+        let stop = *self.stop.lock().unwrap();
+        if matches!(stop, Stop::Before(stop) if is_write && number >= stop) {
+            return Err(stopped());
+        }
+        if matches!(stop, Stop::After(stop) if is_write && number > stop) {
+            return Err(stopped());
+        }
+        if is_write {
+            self.log.lock().unwrap().push(format!("{} {parameters}", A::NAME));
+        }
+        let answer = self.send(A::SERVICE, A::VERSION, A::NAME, &parameters);
+        if let Some(error) = answer.get("Error") {
+            let text = |member: &str| error[member].as_str().unwrap_or_default().to_owned();
+            return Err(CallError::Api {
+                code: text("Code"),
+                message: format!("{} {parameters}", text("Message")),
+                request_id: String::new(),
+            });
+        }
+        if matches!(stop, Stop::After(stop) if is_write && number == stop) {
+            return Err(stopped());
+        }
+        let request_id = answer["RequestId"].as_str().unwrap_or_default().to_owned();
+        Ok(Answer { request_id, response: serde_json::from_value(answer).unwrap() })
+    }
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(
+            members
+                .into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(name, value)| (name, without_nulls(value)))
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
+}
+
+/// A cluster of manifests.
+pub(crate) fn cluster(text: &str) -> Cluster {
+    let source = Source { name: "cluster.yaml".into(), text: text.to_owned() };
+    Manifests::of(vec![source]).cluster().unwrap_or_else(|faults| panic!("{faults:?}"))
+}
+
+/// What the controllers know of a cluster whose nodes are instances, but for every third.
+pub(crate) fn ground(cluster: &Cluster) -> Ground {
+    let instance = |(position, node): (usize, &uturn_model::Node)| {
+        let address = node.address(Family::V4).filter(|_| position % 3 != 2)?;
+        let instance = Inventory::Open.instance_at(REGION, address)?;
+        Some((node.name.clone(), instance.id.clone()))
+    };
+    Ground {
+        cluster: "cls-aaaaaaaa".to_owned(),
+        network: "vpc-aaaaaaaa".to_owned(),
+        instances: cluster.nodes.values().enumerate().filter_map(instance).collect(),
+        ..Ground::default()
+    }
+}
+
+/// The UID that [`Ground::uid`] has for an object.
+pub(crate) fn uid(ground: &Ground, object: &ObjectRef) -> String {
+    ground.uid(object)
+}

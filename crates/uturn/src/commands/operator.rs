@@ -1,0 +1,73 @@
+//! `uturn operator`: the controllers of Services and Ingresses on Tencent Cloud.
+
+mod dry;
+mod live;
+
+use std::path::Path;
+use std::{env, fs};
+
+use uturn_cloud::client::{ClientSettings, Endpoint, Retries};
+use uturn_cloud::credentials::SecretKey;
+use uturn_kube::manifests::{CONFIG_DEFINITION, RIGHTS};
+
+use crate::cli::{Operator, OperatorRun};
+use crate::printer::Printer;
+use crate::status::{Failure, Status};
+
+/// The variables of the environment that have a credential.
+const ID_VARIABLE: &str = "TENCENTCLOUD_SECRET_ID";
+const KEY_VARIABLE: &str = "TENCENTCLOUD_SECRET_KEY";
+
+pub(super) fn run(command: &Operator, printer: &Printer) -> Result<Status, Failure> {
+    match command {
+        Operator::Run(args) if args.dry_run => dry::show(args, printer),
+        Operator::Run(args) => live::run(args, printer),
+        Operator::Manifests => {
+            printer.result(&format!("{CONFIG_DEFINITION}---\n{RIGHTS}"));
+            Ok(Status::Clean)
+        }
+    }
+}
+
+/// Who calls the API, and where it is.
+fn settings(args: &OperatorRun, retries: Retries) -> Result<ClientSettings, Failure> {
+    let endpoint = match &args.endpoint {
+        Some(text) => text
+            .parse::<Endpoint>()
+            .map_err(|error| Failure::usage(format!("--endpoint: {error}")))?,
+        None => Endpoint::Public,
+    };
+    let (secret_id, secret_key) = match &args.credentials {
+        Some(file) => credential_of(file)?,
+        None => credential_of_environment()?,
+    };
+    Ok(ClientSettings {
+        endpoint,
+        secret_id,
+        secret_key: SecretKey::from(secret_key),
+        region: args.region.clone(),
+        retries,
+    })
+}
+
+fn credential_of(file: &Path) -> Result<(String, String), Failure> {
+    let shown = file.display();
+    let text =
+        fs::read_to_string(file).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let lines = text.lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let words: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+    match (&words[..], lines.next()) {
+        ([id, key] | [id, key, _], None) => Ok(((*id).to_owned(), (*key).to_owned())),
+        _ => Err(Failure::usage(format!("{shown}: expected a single line SECRET_ID SECRET_KEY"))),
+    }
+}
+
+fn credential_of_environment() -> Result<(String, String), Failure> {
+    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    variable(ID_VARIABLE).zip(variable(KEY_VARIABLE)).ok_or_else(|| {
+        Failure::not_here(format!(
+            "no credential: name a file with --credentials, or set {ID_VARIABLE} and {KEY_VARIABLE}"
+        ))
+    })
+}

@@ -1,0 +1,244 @@
+//! A cloud and its data plane as processes, and calls of the cloud's API.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use uturn_cloud::api::{Action, clb};
+use uturn_cloud::client::{Answer, CallError, Client, ClientSettings, Retries};
+use uturn_cloud::credentials::SecretKey;
+
+use super::super::common::{Folder, uturn};
+use super::super::lb_run::{Running, TOKEN, free_address, try_exchange};
+
+/// Longer than any task takes here.
+const LONG: Duration = Duration::from_secs(600);
+
+/// A cloud, what it keeps, and its data plane.
+pub(super) struct Site {
+    folder: Folder,
+    pub(super) drives: bool,
+    api: SocketAddr,
+    status: SocketAddr,
+    admin: SocketAddr,
+    cloud: Option<Process>,
+    data_plane: Option<Running>,
+}
+
+/// `uturn cloud serve`, killed when this is dropped.
+struct Process {
+    child: Child,
+    errors: Arc<Mutex<Vec<String>>>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Site {
+    /// The files of both. Nothing runs yet.
+    pub(super) fn new(name: &str) -> Self {
+        let folder = Folder::new(name);
+        let admin = free_address();
+        let plane = json!({
+            "apiVersion": "uturn.dev/v1alpha1", "kind": "DataPlane",
+            "spec": { "workers": 1, "admin": { "address": admin, "tokenFile": "admin.token" } },
+        });
+        // Two addresses that only this process has, for load balancers.
+        let IpAddr::V4(own) = admin.ip() else { panic!("{admin} is not IPv4") };
+        let [first, second, third, fourth] = own.octets();
+        let other = Ipv4Addr::new(first, second | 128, third, fourth);
+        let inventory = json!({ "regions": [{
+            "name": "ap-test", "publicAddresses": [format!("{own}/32"), format!("{other}/32")],
+            "networks": [{ "id": "vpc-aaaaaaaa", "addresses": "10.0.0.0/16" }],
+        }]});
+        folder
+            .file("credentials", "id1 key1\n")
+            .file("admin.token", TOKEN)
+            .file("inventory.json", &inventory.to_string())
+            .file("lb.yaml", &plane.to_string());
+        let (api, status) = (free_address(), free_address());
+        Self { folder, drives: true, api, status, admin, cloud: None, data_plane: None }
+    }
+
+    /// Both run, and the cloud has reached the data plane.
+    pub(super) fn start(name: &str) -> Self {
+        let mut site = Self::new(name);
+        site.start_data_plane();
+        site.start_cloud();
+        site.wait_for_status(|plane| plane["is_reached"] == true);
+        site
+    }
+
+    pub(super) fn start_data_plane(&mut self) {
+        let mut command = uturn(&["lb", "run", "-f", "lb.yaml", "--certificates", "keys"]);
+        command.current_dir(&self.folder.0);
+        self.data_plane = Some(Running::start(command));
+    }
+
+    /// Kills it, and waits until it is gone.
+    pub(super) fn kill_data_plane(&mut self) {
+        drop(self.data_plane.take());
+    }
+
+    pub(super) fn start_cloud(&mut self) {
+        let (api, status) = (self.api.to_string(), self.status.to_string());
+        let plane = format!("http://{}=admin.token", self.admin);
+        let mut args = vec!["cloud", "serve", "--state", "state", "--credentials", "credentials"];
+        args.extend(["--inventory", "inventory.json", "--listen", &api, "--admin", &status]);
+        if self.drives {
+            args.extend(["--data-plane", &plane, "--snat-range", "127.0.0.1/32"]);
+        }
+        let mut command = uturn(&args);
+        command.current_dir(&self.folder.0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        let (kept, lines) = (Arc::clone(&errors), BufReader::new(child.stderr.take().unwrap()));
+        thread::spawn(move || {
+            lines.lines().map_while(Result::ok).for_each(|line| kept.lock().unwrap().push(line));
+        });
+        let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = output.find(|line| line.as_ref().unwrap().starts_with("serving the CLB API"));
+        assert!(line.is_some(), "{:?}", errors.lock().unwrap());
+        self.cloud = Some(Process { child, errors });
+    }
+
+    /// Kills it, and waits until it is gone.
+    pub(super) fn kill_cloud(&mut self) {
+        drop(self.cloud.take());
+    }
+
+    /// Waits until the cloud has printed this on standard error.
+    pub(super) fn wait_for_error(&self, part: &str) {
+        let errors = &self.cloud.as_ref().unwrap().errors;
+        while !errors.lock().unwrap().iter().any(|line| line.contains(part)) {
+            thread::yield_now();
+        }
+    }
+
+    /// A port that nothing else has.
+    pub(super) fn port(&self) -> u16 {
+        free_address().port()
+    }
+
+    /// The files of certificates that the data plane keeps.
+    pub(super) fn certificates(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.folder.0.join("keys")).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// Has the data plane serve these documents beside its own.
+    pub(super) fn put_config(&self, more: &str) {
+        let own = fs::read_to_string(self.folder.0.join("lb.yaml")).unwrap();
+        let body = format!("{own}\n{more}");
+        let (status, answer) = self.page(self.admin, "PUT", "/config", &body);
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    /// What the cloud says of its data planes.
+    pub(super) fn status(&self) -> Value {
+        let (status, text) = self.page(self.status, "GET", "/status", "");
+        assert_eq!(status, 200);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Waits until this is true of the data plane.
+    pub(super) fn wait_for_status(&self, is_so: impl Fn(&Value) -> bool) {
+        while !is_so(&self.status()["data_planes"][0]) {
+            thread::yield_now();
+        }
+    }
+
+    /// `/readyz`.
+    pub(super) fn readiness(&self) -> (u16, String) {
+        assert_eq!(self.page(self.status, "GET", "/healthz", ""), (200, "ok\n".to_owned()));
+        self.page(self.status, "GET", "/readyz", "")
+    }
+
+    fn page(&self, from: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String) {
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
+             Authorization: Bearer {TOKEN}\r\nContent-Length: {length}\r\n\r\n"
+        );
+        let answer = try_exchange(from, &format!("{head}{body}")).unwrap();
+        let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), text.to_owned())
+    }
+
+    /// A public load balancer, and its address.
+    pub(super) fn load_balancer(&self) -> (String, IpAddr) {
+        let order = json!({ "LoadBalancerType": "OPEN" });
+        let made = self.ok::<clb::CreateLoadBalancerRequest>(order);
+        let id = made.load_balancer_ids.unwrap().remove(0);
+        let query = json!({ "LoadBalancerIds": [id] });
+        let described = self.ok::<clb::DescribeLoadBalancersRequest>(query);
+        let vips = described.load_balancer_set.unwrap().remove(0).load_balancer_vips.unwrap();
+        (id, vips[0].parse().unwrap())
+    }
+
+    /// The answer to a request that succeeds. Its task, if it leaves one, is done.
+    pub(super) fn ok<A: Action>(&self, parameters: Value) -> A::Response {
+        let shown = parameters.to_string();
+        self.call::<A>(parameters).unwrap_or_else(|error| panic!("{} {shown}: {error}", A::NAME))
+    }
+
+    /// The answer to a request whose task is done.
+    pub(super) fn call<A: Action>(&self, parameters: Value) -> Result<A::Response, CallError> {
+        let request: A = serde_json::from_value(parameters).unwrap();
+        let client = self.client();
+        let answer = match A::NAME.starts_with("Describe") {
+            true => block_on(client.call(&request)),
+            false => block_on(client.call_and_wait(&request, LONG)),
+        };
+        answer.map(|answer| answer.response)
+    }
+
+    /// The id of a request that is accepted; its task may still run.
+    pub(super) fn request_id<A: Action>(&self, parameters: Value) -> String {
+        let request: A = serde_json::from_value(parameters).unwrap();
+        let answer: Answer<A::Response> = block_on(self.client().call(&request)).unwrap();
+        answer.request_id
+    }
+
+    /// The status of a task, and what it says.
+    pub(super) fn task(&self, id: &str) -> (i64, Option<String>) {
+        let task = self.ok::<clb::DescribeTaskStatusRequest>(json!({ "TaskId": id }));
+        (task.status.unwrap(), task.message)
+    }
+
+    /// Waits until a task is done.
+    pub(super) fn wait_for_task(&self, id: &str) {
+        loop {
+            match self.task(id) {
+                (2, _) => thread::yield_now(),
+                ended => return assert_eq!(ended, (0, None)),
+            }
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(ClientSettings {
+            endpoint: format!("http://{}", self.api).parse().unwrap(),
+            secret_id: "id1".to_owned(),
+            secret_key: SecretKey::from("key1".to_owned()),
+            region: "ap-test".to_owned(),
+            retries: Retries { most: 0, ..Retries::default() },
+        })
+        .unwrap()
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(future)
+}

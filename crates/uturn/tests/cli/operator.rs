@@ -1,0 +1,234 @@
+//! `uturn operator run --dry-run` against `uturn cloud serve`.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use uturn_cloud::api::clb::{
+    DeleteListenerRequest, DescribeListenersRequest, DescribeLoadBalancersRequest,
+    ModifyListenerRequest,
+};
+use uturn_cloud::client::{Client, ClientSettings, Retries};
+use uturn_cloud::credentials::SecretKey;
+use uturn_operator::api::Api;
+use uturn_operator::ground::Ground;
+use uturn_operator::{run as perform, wanted};
+
+use super::common::{Folder, root, run, transcript, uturn};
+
+const REGION: &str = "ap-guangzhou";
+const CLUSTER: &str = "cls-aaaaaaaa";
+
+/// The API of a cloud, which ends with its standard input.
+struct Cloud {
+    child: Child,
+    endpoint: String,
+    folder: Folder,
+}
+
+impl Cloud {
+    fn start(test: &str) -> Self {
+        let folder = Folder::new(test);
+        folder.file("credentials", "id key\n");
+        let (state, credentials) = (folder.0.join("state"), folder.0.join("credentials"));
+        let mut child =
+            uturn(&["cloud", "serve", "--listen", "127.0.0.1:0", "--until-stdin-closes"])
+                .arg("--state")
+                .arg(state)
+                .arg("--credentials")
+                .arg(credentials)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let endpoint = line.trim().rsplit(' ').next().unwrap().to_owned();
+        Self { child, endpoint, folder }
+    }
+
+    fn dry_run(&self, manifests: &Path, more: &[&str]) -> String {
+        let output = uturn(&["operator", "run", "--dry-run", "--cluster-id", CLUSTER])
+            .args(["--endpoint", &self.endpoint, "--network", "vpc-aaaaaaaa"])
+            .arg("--credentials")
+            .arg(self.folder.0.join("credentials"))
+            .arg("-f")
+            .arg(manifests)
+            .args(more)
+            .output()
+            .unwrap();
+        transcript(&output)
+    }
+
+    fn client(&self) -> Client {
+        let settings = ClientSettings {
+            endpoint: self.endpoint.parse().unwrap(),
+            secret_id: "id".to_owned(),
+            secret_key: SecretKey::from("key".to_owned()),
+            region: REGION.to_owned(),
+            retries: Retries::default(),
+        };
+        Client::new(settings).unwrap()
+    }
+
+    /// Makes the load balancers as the manifests want them.
+    async fn apply(&self, client: &Client, manifests: &Path) {
+        let loaded = uturn_snapshot::load(&[manifests.to_owned()]).unwrap();
+        let ground = Ground {
+            cluster: CLUSTER.to_owned(),
+            network: "vpc-aaaaaaaa".to_owned(),
+            ..Ground::default()
+        };
+        let wanted = wanted::wanted(&loaded.cluster, &ground).unwrap();
+        let (plan, _) = perform::reconcile(client, &wanted, &ground).await.unwrap();
+        assert!(plan.is_empty(), "{plan}");
+    }
+}
+
+impl Drop for Cloud {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn shop() -> std::path::PathBuf {
+    root().join("examples/shop")
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+#[test]
+fn the_shop_has_to_be_created() {
+    let cloud = Cloud::start("operator-created");
+    let printed = cloud.dry_run(&shop(), &[]);
+    assert_snapshot!("created", printed);
+    assert_snapshot!("created_wide", cloud.dry_run(&shop(), &["-o", "wide"]));
+    assert_eq!(cloud.dry_run(&shop(), &[]), printed, "a dry run creates nothing");
+}
+
+#[test]
+fn what_differs_is_shown_and_what_is_the_users_is_told() {
+    let cloud = Cloud::start("operator-differs");
+    block_on(async {
+        let client = cloud.client();
+        cloud.apply(&client, &shop()).await;
+        assert_eq!(cloud.dry_run(&shop(), &[]), "exit 0\n--- stdout\nNothing has to be called.\n");
+        let all = client.call(&DescribeLoadBalancersRequest::default()).await.unwrap().response;
+        let balancers = all.load_balancer_set.unwrap();
+        let id = |name: &str| {
+            let found = balancers.iter().find(|balancer| {
+                balancer.load_balancer_name.as_deref() == Some(&format!("{CLUSTER}_shop_{name}"))
+            });
+            found.and_then(|balancer| balancer.load_balancer_id.clone()).unwrap()
+        };
+        let listener = async |lb: &str| {
+            let request = DescribeListenersRequest {
+                load_balancer_id: lb.to_owned(),
+                ..DescribeListenersRequest::default()
+            };
+            let found = client.call(&request).await.unwrap().response.listeners.unwrap();
+            found[0].listener_id.clone().unwrap()
+        };
+        let (api, front) = (id("api"), id("front"));
+        let request = DeleteListenerRequest {
+            listener_id: listener(&api).await,
+            load_balancer_id: api.clone(),
+        };
+        Api::call(&client, &request).await.unwrap();
+        let renamed = listener(&front).await;
+        let request = ModifyListenerRequest {
+            load_balancer_id: front.clone(),
+            listener_id: renamed.clone(),
+            listener_name: Some("mine".to_owned()),
+            ..ModifyListenerRequest::default()
+        };
+        Api::call(&client, &request).await.unwrap();
+        let printed = cloud.dry_run(&shop(), &[]);
+        let printed = printed.replace(&api, "lb-api").replace(&front, "lb-front");
+        assert_snapshot!("differs", printed.replace(&renamed, "lbl-renamed"));
+    });
+}
+
+/// Certificates come from Secrets among the manifests; what cannot be made is told with its code.
+#[test]
+fn as_json() {
+    let cloud = Cloud::start("operator-json");
+    cloud.folder.file(
+        "front.yaml",
+        "apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {type: NodePort, clusterIP: 172.16.0.4, ports: [{port: 80, nodePort: 30080}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.1.1.0/24, providerID: 'qcloud:///100003/ins-aaaaaaaa'}
+status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: cert, namespace: shop}
+data: {qcloud_cert_id: QWJjZDEyMzQ=}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: front, namespace: shop, uid: 3f0c}
+spec:
+  tls: [{secretName: cert}]
+  rules:
+  - {host: a.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: bare, namespace: shop}
+spec:
+  tls: [{secretName: lost}]
+  rules:
+  - {host: b.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: gone, port: {number: 80}}}}]}}
+",
+    );
+    let printed = cloud.dry_run(&cloud.folder.0.join("front.yaml"), &["-o", "json"]);
+    assert_snapshot!("json", printed);
+    let (_, json) = printed.split_once("stdout\n").unwrap();
+    let value: Value = serde_json::from_str(json).unwrap();
+    let certificate = &value["loadBalancers"][1]["calls"][1]["parameters"]["Certificate"];
+    assert_eq!(certificate["CertId"], "Abcd1234");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let dry = ["operator", "run", "--dry-run", "--cluster-id", CLUSTER, "-f", "examples/shop"];
+    let without = uturn(&dry)
+        .env_remove("TENCENTCLOUD_SECRET_ID")
+        .env_remove("TENCENTCLOUD_SECRET_KEY")
+        .output()
+        .unwrap();
+    assert_snapshot!("no_credential", transcript(&without));
+    let folder = Folder::new("operator-wrong");
+    folder.file("credentials", "id key\nother key\n");
+    let file = folder.0.join("credentials");
+    let file = file.to_str().unwrap();
+    let printed = run(&[&dry[..], &["--credentials", file]].concat());
+    assert!(printed.starts_with("exit 2\n"), "{printed}");
+    assert!(printed.contains("expected a single line SECRET_ID SECRET_KEY"), "{printed}");
+    folder.file("credentials", "id key\n");
+    let printed = run(&[&dry[..], &["--credentials", file, "--endpoint", "nowhere"]].concat());
+    assert!(printed.starts_with("exit 2\n") && printed.contains("--endpoint"), "{printed}");
+    // Nothing listens there, since the cloud that did has ended.
+    let gone = Cloud::start("operator-gone").endpoint.clone();
+    let printed = run(&[&dry[..], &["--credentials", file, "--endpoint", &gone]].concat());
+    assert!(printed.starts_with("exit 3\n") && printed.contains("no connection"), "{printed}");
+    // Another key than the server's.
+    let cloud = Cloud::start("operator-foreign");
+    folder.file("credentials", "id wrong\n");
+    let printed =
+        run(&[&dry[..], &["--credentials", file, "--endpoint", &cloud.endpoint]].concat());
+    assert!(printed.starts_with("exit 3\n"), "{printed}");
+    assert!(printed.contains("AuthFailure.SignatureFailure"), "{printed}");
+}
