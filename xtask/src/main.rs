@@ -8,6 +8,7 @@
 
 mod bench;
 mod clients;
+mod cluster;
 mod conformance;
 mod deny;
 mod fuzz;
@@ -58,6 +59,9 @@ cargo xtask TASK
                      and Node.js and the command line tool (needs Go, Python and Node.js)
   lab                every scenario, predicted and measured (needs root; what this kernel
                      cannot run is measured in a small machine); words go to uturn lab verify
+  box-parts          build the programs of `uturn lab up` into target/conformance (needs Go; minutes)
+       --versions V  of kube-proxy, with commas between (default: that of the API server)
+  box                build them, and show a cluster in a box from up to down (needs Go and root)
   bench lb           uturn lb run beside nginx, HAProxy and plain routing: requests a second, times
                      at a constant rate, memory (needs root; minutes); words go to uturn-bench lb,
                      such as --quick, --rounds N, --seconds N, --rows small,l4-new, --save FILE
@@ -86,6 +90,8 @@ enum Task {
     Clients,
     Conformance { words: Vec<String> },
     Lab { words: Vec<String> },
+    BoxParts { versions: Vec<String> },
+    Box,
     Bench { words: Vec<String> },
     GenCluster { size: gen_cluster::Size },
     Ci,
@@ -183,6 +189,11 @@ impl Task {
             ["lab", rest @ ..] => {
                 Ok(Self::Lab { words: rest.iter().map(|&word| word.to_owned()).collect() })
             }
+            ["box-parts"] => Ok(Self::BoxParts { versions: vec![cluster::KUBE_PROXY.to_owned()] }),
+            ["box-parts", "--versions", list] => {
+                Ok(Self::BoxParts { versions: list.split(',').map(str::to_owned).collect() })
+            }
+            ["box"] => Ok(Self::Box),
             ["bench", "lb", rest @ ..] => {
                 Ok(Self::Bench { words: rest.iter().map(|&word| word.to_owned()).collect() })
             }
@@ -193,7 +204,7 @@ impl Task {
             ["ci"] => Ok(Self::Ci),
             [
                 task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "h2spec" | "clients"
-                | "ci"),
+                | "box" | "box-parts" | "ci"),
                 other,
                 ..,
             ] => Err(format!("{task} takes no {other:?}")),
@@ -231,6 +242,8 @@ impl Task {
             Self::Clients => clients::run(),
             Self::Conformance { words } => conformance::run(words),
             Self::Lab { words } => lab::run(words),
+            Self::BoxParts { versions } => cluster::parts(versions),
+            Self::Box => cluster::run(),
             Self::Bench { words } => bench::run(words),
             Self::GenCluster { size } => gen_cluster::run(size),
             Self::Ci | Self::Help => Ok(Done::Whole),
@@ -254,6 +267,8 @@ impl Task {
             Self::Clients => "clients",
             Self::Conformance { .. } => "conformance",
             Self::Lab { .. } => "lab",
+            Self::BoxParts { .. } => "box-parts",
+            Self::Box => "box",
             Self::Bench { .. } => "bench",
             Self::GenCluster { .. } => "gen-cluster",
             Self::Ci => "ci",
@@ -301,6 +316,8 @@ mod tests {
         let words = ["--count", "2"].map(str::to_owned).into();
         assert_eq!(parse("conformance --count 2"), Ok(Task::Conformance { words }));
         let words = ["--rows", "tls"].map(str::to_owned).into();
+        let versions = ["v1.30.14", "v1.34.4"].map(str::to_owned).into();
+        assert_eq!(parse("box-parts --versions v1.30.14,v1.34.4"), Ok(Task::BoxParts { versions }));
         assert_eq!(parse("bench lb --rows tls"), Ok(Task::Bench { words }));
     }
 
@@ -317,6 +334,8 @@ mod tests {
             ("conformance fast", "\"fast\""),
             ("conformance --count", "--count"),
             ("conformance --seed x", "--seed x"),
+            ("box-parts --mode x", "--mode"),
+            ("box fast", "\"fast\""),
             ("bench", "lb"),
             ("bench scan", "lb"),
         ] {

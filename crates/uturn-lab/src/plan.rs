@@ -193,6 +193,9 @@ pub enum LabError {
     /// The plan contains what the lab cannot build.
     #[error("the lab cannot build this: {0}")]
     Plan(String),
+    /// A cluster in a box cannot be built or used like this.
+    #[error("{0}")]
+    Cluster(String),
     /// The kernel refused.
     #[error("cannot {doing}: {source}")]
     System {

@@ -10,7 +10,8 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 
-use crate::document::{self, Keep, Node, Value, integer, truth};
+use crate::as_json::as_json;
+use crate::document::{self, Keep};
 use crate::{Fault, Source, read};
 
 fn of(text: &str) -> Result<String, Vec<Fault>> {
@@ -33,21 +34,6 @@ fn both(items: &[Json], pretty: bool) -> Result<String, Vec<Fault>> {
     }
     assert_eq!(json, yaml, "{text}");
     json
-}
-
-/// A document of YAML as JSON.
-pub(crate) fn as_json(node: &Node<'_>) -> Json {
-    match &node.value {
-        Value::Null => Json::Null,
-        Value::Bool(word) => truth(word).into(),
-        Value::Number(text) => integer(text).map_or_else(|| (&**text).into(), Json::from),
-        Value::String(text) => (&**text).into(),
-        Value::Seq(items) => items.iter().map(as_json).collect(),
-        Value::Items(_) => unreachable!("all is kept"),
-        Value::Map(entries) => {
-            entries.iter().map(|entry| (entry.key.to_string(), as_json(&entry.value))).collect()
-        }
-    }
 }
 
 /// The documents of the YAML files in a folder and the folders in it.

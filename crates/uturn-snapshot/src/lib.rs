@@ -23,6 +23,7 @@
 //! A run reports all faults: a document that cannot be read does not hide faults of the next, and
 //! an object with three wrong fields has three faults.
 
+mod as_json;
 mod bundle;
 mod capture;
 mod collect;
@@ -47,6 +48,7 @@ use std::path::PathBuf;
 
 use uturn_model::{Capture, Cluster, Name, Text};
 
+pub use as_json::json_objects;
 pub use capture::read_capture;
 pub use fault::Fault;
 pub use identities::{Identities, base64_text};

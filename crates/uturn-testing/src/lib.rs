@@ -57,12 +57,14 @@ pub enum Requirement {
     Bird,
     /// Chromium.
     Browser,
+    /// The real programs of a cluster: etcd, kube-apiserver and the others.
+    ClusterParts,
     /// A build folder that users other than root can read.
     Unprivileged,
 }
 
 impl Requirement {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Kernel,
         Self::Nft,
         Self::Ipset,
@@ -75,6 +77,7 @@ impl Requirement {
         Self::Conntrackd,
         Self::Bird,
         Self::Browser,
+        Self::ClusterParts,
         Self::Unprivileged,
     ];
 
@@ -93,6 +96,7 @@ impl Requirement {
             Self::Conntrackd => "conntrackd",
             Self::Bird => "bird",
             Self::Browser => "browser",
+            Self::ClusterParts => "cluster-parts",
             Self::Unprivileged => "unprivileged",
         }
     }

@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use uturn_model::{Client, Destination, NamespacedName, Protocol, ProxyMode, Version};
 
 pub(crate) use self::cloud::{Cloud, CloudServe};
-pub(crate) use self::lab::{Lab, LabFuzz, LabList, LabRun};
+pub(crate) use self::lab::{Lab, LabExec, LabFuzz, LabList, LabRun, LabUp};
 pub(crate) use self::lb::{Lb, LbCheck, LbRun};
 pub(crate) use self::operator::{Operator, OperatorRun};
 pub(crate) use self::output::{FailOn, Output, ScanOutput, TraceOutput};

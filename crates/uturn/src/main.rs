@@ -8,6 +8,7 @@
 
 mod cli;
 mod commands;
+mod examples;
 mod input;
 mod packet;
 mod printer;

@@ -53,10 +53,12 @@ impl Namespace {
         &self,
         work: impl FnOnce() -> io::Result<T> + Send,
     ) -> io::Result<T> {
-        in_new_thread(|| {
-            move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))?;
-            work()
-        })
+        run_in(&self.file, work)
+    }
+
+    /// A way into the namespace for others. It does not keep the namespace's name.
+    pub(crate) fn handle(&self) -> io::Result<Handle> {
+        self.file.try_clone().map(Handle)
     }
 
     /// Like [`Namespace::run`], in a new mount namespace: its mounts are private, and disappear
@@ -76,6 +78,39 @@ impl Namespace {
     pub(crate) fn set_sysctl(path: &str, value: &str) -> io::Result<()> {
         fs::write(Path::new("/proc/sys").join(path), value)
     }
+}
+
+/// A way into a namespace that another owns.
+#[derive(Debug)]
+pub(crate) struct Handle(File);
+
+impl Handle {
+    /// A way into the namespace with this name.
+    pub(crate) fn open(name: &str) -> io::Result<Self> {
+        File::open(path_of(name)).map(Self)
+    }
+
+    /// Runs a closure on a new thread inside the namespace.
+    pub(crate) fn run<T: Send>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send,
+    ) -> io::Result<T> {
+        run_in(&self.0, work)
+    }
+
+    /// Moves the calling thread into the namespace, and into a mount namespace of its own.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))?;
+        new_mount_namespace()?;
+        Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+    }
+}
+
+fn run_in<T: Send>(file: &File, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    in_new_thread(|| {
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+        work()
+    })
 }
 
 impl AsFd for Namespace {

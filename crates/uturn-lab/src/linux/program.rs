@@ -17,14 +17,17 @@ use crate::LabError;
 /// How long a program may take until it serves.
 const START: Duration = Duration::from_secs(60);
 
+/// How many lines of the log of a program that ended are shown.
+const LAST_LINES: usize = 10;
+
 /// A running program, killed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Program(Child);
+pub(crate) struct Program(Child);
 
 impl Program {
     /// Starts a program in a namespace and waits until its output contains `ready`. Writes its
     /// output to `log`.
-    pub(super) fn start(
+    pub(crate) fn start(
         run: &Run,
         space: &Namespace,
         command: Command,
@@ -36,7 +39,7 @@ impl Program {
     }
 
     /// Like [`Program::start`], but `start` spawns the process.
-    pub(super) fn start_by(
+    pub(crate) fn start_by(
         run: &Run,
         start: impl FnOnce(&mut Command) -> io::Result<Child>,
         mut command: Command,
@@ -69,6 +72,18 @@ impl Program {
         };
         let printed = fs::read_to_string(log).unwrap_or_default();
         Err(LabError::Program { doing: during.into(), reason: format!("{why}\n{printed}") })
+    }
+}
+
+impl Program {
+    /// Fails with the end of its log if the program has ended.
+    pub(crate) fn check(&mut self, log: &Path, during: &str) -> Result<(), LabError> {
+        let Some(status) = self.0.try_wait().during(during)? else { return Ok(()) };
+        let printed = fs::read_to_string(log).unwrap_or_default();
+        let lines: Vec<&str> = printed.lines().collect();
+        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+        let reason = format!("it ended with {status}\n{last}");
+        Err(LabError::Program { doing: during.into(), reason })
     }
 }
 

@@ -55,6 +55,11 @@ impl Run {
         tracing(&self.id)
     }
 
+    /// The run's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// A file in the run's folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
@@ -62,9 +67,7 @@ impl Run {
 
     /// Puts a process on record.
     pub(crate) fn started(&self, process: u32) -> io::Result<()> {
-        let start_time = start_time(process).unwrap_or_default();
-        let mut file = File::options().create(true).append(true).open(self.file("processes"))?;
-        writeln!(file, "{process} {start_time}")
+        record_process(&self.folder, process)
     }
 }
 
@@ -74,6 +77,13 @@ impl Drop for Run {
         let _ = fs::remove_dir_all(&self.folder);
         remove_folder();
     }
+}
+
+/// Puts a process on the record of a run.
+pub(super) fn record_process(folder: &Path, process: u32) -> io::Result<()> {
+    let start_time = start_time(process).unwrap_or_default();
+    let mut file = File::options().create(true).append(true).open(folder.join("processes"))?;
+    writeln!(file, "{process} {start_time}")
 }
 
 /// Processes on record that are still the ones that were started.
@@ -91,7 +101,7 @@ pub(super) fn processes(folder: &Path) -> io::Result<Vec<Pid>> {
 }
 
 /// The start time of a process in clock ticks: the 22nd field of its `stat`.
-fn start_time(process: u32) -> Option<String> {
+pub(super) fn start_time(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The second field is a name in brackets that may hold anything.
     let (_, rest) = stat.rsplit_once(") ")?;

@@ -17,6 +17,15 @@ pub(crate) enum Lab {
     Verify(LabRun),
     /// Generate random scenarios, measure them, and compare with the prediction
     Fuzz(LabFuzz),
+    /// Build a cluster with a real control plane on this machine, for kubectl
+    Up(LabUp),
+    /// Run a program in a pod or on a node of the cluster that is up
+    Exec(LabExec),
+    /// Take the cluster down that `uturn lab up` built
+    Down,
+    /// Keep a cluster (for uturn itself)
+    #[command(hide = true)]
+    KeepCluster,
     /// Measure cases in the small machine (for uturn itself)
     #[command(hide = true)]
     MeasureInMachine,
@@ -114,4 +123,37 @@ pub(crate) struct LabFuzz {
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: Output,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LabUp {
+    /// Files or folders with manifests to apply; their Nodes are built (repeat for more)
+    #[arg(short, long = "filename", value_name = "PATH")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Apply a built-in example: shop
+    #[arg(long, value_name = "NAME", conflicts_with = "files", value_parser = ["shop"])]
+    pub(crate) example: Option<String>,
+    /// The mode of kube-proxy
+    #[arg(long, value_name = "MODE", default_value = "iptables")]
+    pub(crate) mode: ProxyMode,
+    /// The version of kube-proxy, which --parts must have: v1.30.14
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) kube_proxy: Option<String>,
+    /// How many nodes to build; by default those of the manifests, or 3
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) nodes: Option<u8>,
+    /// The folder that `cargo xtask box-parts` has filled with etcd, kube-apiserver and the other
+    /// programs; by default they are looked for in PATH
+    #[arg(long, value_name = "DIR")]
+    pub(crate) parts: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LabExec {
+    /// Where: NAMESPACE/POD, node/NAME; the name of a workload stands for its first pod
+    #[arg(value_name = "POD")]
+    pub(crate) place: String,
+    /// The program and its arguments, after --
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
 }

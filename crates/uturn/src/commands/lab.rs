@@ -1,5 +1,6 @@
 //! `uturn lab`: scenarios on a real kernel.
 
+mod cluster;
 mod cure;
 mod explanation;
 mod fuzz;
@@ -42,6 +43,10 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
         Lab::Run(args) => measure(args, false, printer),
         Lab::Verify(args) => measure(args, true, printer),
         Lab::Fuzz(args) => fuzz::run(args, printer),
+        Lab::Up(args) => cluster::up(args, printer),
+        Lab::Exec(args) => cluster::exec(args),
+        Lab::Down => cluster::down(printer),
+        Lab::KeepCluster => cluster::keep(),
         Lab::MeasureInMachine => machine::serve(printer),
     }
 }

@@ -23,7 +23,7 @@ use crate::linux::system::During;
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// What it says once it serves.
-const SERVES: &str = "CoreDNS-";
+pub(crate) const SERVES: &str = "CoreDNS-";
 
 /// A CoreDNS; it ends when this is dropped.
 #[derive(Debug)]
@@ -61,20 +61,21 @@ fn write(folder: &Path, corefile: &Corefile, api: SocketAddr, node: IpAddr) -> i
     fs::create_dir_all(folder)?;
     let here = folder.to_string_lossy();
     fs::write(folder.join("resolv.conf"), format!("nameserver {node}\n"))?;
-    fs::write(folder.join("Corefile"), adapt(&corefile.text, &here, api))?;
+    let api = format!("endpoint http://{api}");
+    fs::write(folder.join("Corefile"), adapt(&corefile.text, &here, &api))?;
     for file in &corefile.beside {
         let Some(name) = file.path.strip_prefix(COREFILE_FOLDER) else { continue };
         let path = folder.join(name.trim_start_matches('/'));
         if let Some(parent) = path.parent().filter(|parent| parent.starts_with(folder)) {
             fs::create_dir_all(parent)?;
-            fs::write(&path, adapt(&file.text, &here, api))?;
+            fs::write(&path, adapt(&file.text, &here, &api))?;
         }
     }
     Ok(())
 }
 
-/// Puts the places of this run into a Corefile.
-fn adapt(text: &str, folder: &str, api: SocketAddr) -> String {
+/// Puts the places of this run into a Corefile. `api` is the line that says where the API is.
+pub(crate) fn adapt(text: &str, folder: &str, api: &str) -> String {
     let mut out = String::new();
     let mut in_plugin = false;
     for line in text.lines() {
@@ -85,8 +86,8 @@ fn adapt(text: &str, folder: &str, api: SocketAddr) -> String {
         }
         let own = match code.strip_suffix('{') {
             _ if word != "kubernetes" => None,
-            Some(_) => Some(format!("{code}\nendpoint http://{api}")),
-            None => Some(format!("{code} {{\nendpoint http://{api}\n}}")),
+            Some(_) => Some(format!("{code}\n{api}")),
+            None => Some(format!("{code} {{\n{api}\n}}")),
         };
         in_plugin = match word {
             "kubernetes" => code.ends_with('{'),
@@ -111,14 +112,14 @@ mod tests {
         let text = ".:53 {\n    kubernetes cluster.local { # API\n        endpoint https://x\n        \
                     fallthrough\n    }\n    hosts /etc/coredns/NodeHosts {\n        endpoint\n    }\n    \
                     forward . /etc/resolv.conf\n}\n";
-        let adapted = adapt(text, "/run/x", "127.0.0.1:8080".parse().unwrap());
+        let adapted = adapt(text, "/run/x", "endpoint http://127.0.0.1:8080");
         assert_eq!(
             adapted,
             ".:53 {\nkubernetes cluster.local {\nendpoint http://127.0.0.1:8080\n        \
              fallthrough\n    }\n    hosts /run/x/NodeHosts {\n        endpoint\n    }\n    \
              forward . /run/x/resolv.conf\n}\n"
         );
-        let adapted = adapt("kubernetes a b\n", "/run/x", "127.0.0.1:1".parse().unwrap());
+        let adapted = adapt("kubernetes a b\n", "/run/x", "endpoint http://127.0.0.1:1");
         assert_eq!(adapted, "kubernetes a b {\nendpoint http://127.0.0.1:1\n}\n");
     }
 }

@@ -6,9 +6,9 @@
 //! one in the fabric, which knows what Facts state.
 
 mod api;
-mod coredns;
-mod outside;
-mod resolver;
+pub(crate) mod coredns;
+pub(crate) mod outside;
+pub(crate) mod resolver;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

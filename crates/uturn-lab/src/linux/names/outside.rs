@@ -14,7 +14,7 @@ use crate::linux::namespace::Namespace;
 use crate::linux::netlink::{Index, Netlink};
 
 /// The server's address, out of a range reserved for documentation.
-pub(super) fn address(cluster: &Cluster) -> IpAddr {
+pub(crate) fn address(cluster: &Cluster) -> IpAddr {
     for_documents(cluster, 53)
 }
 
@@ -28,14 +28,14 @@ pub(super) fn for_documents(cluster: &Cluster, last: u8) -> IpAddr {
 
 /// The running server; stops when dropped.
 #[derive(Debug)]
-pub(super) struct Outside {
+pub(crate) struct Outside {
     life: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Outside {
     /// Starts it in the fabric.
-    pub(super) fn start(fabric: &Namespace, cluster: &Cluster) -> io::Result<Self> {
+    pub(crate) fn start(fabric: &Namespace, cluster: &Cluster) -> io::Result<Self> {
         let at = SocketAddr::new(address(cluster), 53);
         let names = cluster.dns.outside.clone();
         let socket = fabric.run(|| {

@@ -1,6 +1,7 @@
 //! Resolves a name as a pod's C library does: `/etc/hosts`, then `resolv.conf` with its
 //! search list, over real questions to its servers.
 
+use std::fmt::Write as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -25,23 +26,23 @@ pub(crate) struct Resolver {
 }
 
 /// The settings that the resolvers of a cluster's pods share.
-pub(super) struct Settings<'a> {
+pub(crate) struct Settings<'a> {
     /// The server of pods with the policy `ClusterFirst`.
-    pub(super) cluster: IpAddr,
+    pub(crate) cluster: IpAddr,
     /// The server of nodes.
-    pub(super) node: IpAddr,
-    pub(super) domain: &'a str,
+    pub(crate) node: IpAddr,
+    pub(crate) domain: &'a str,
 }
 
 impl Resolver {
     /// The resolver of a node.
-    pub(super) fn of_node(settings: &Settings<'_>) -> Self {
+    pub(crate) fn of_node(settings: &Settings<'_>) -> Self {
         let servers = vec![settings.node];
         Self { servers, search: Vec::new(), ndots: 1, hosts: Vec::new() }
     }
 
     /// The resolver that the kubelet configures for a pod.
-    pub(super) fn of_pod(settings: &Settings<'_>, pod: &Pod) -> Self {
+    pub(crate) fn of_pod(settings: &Settings<'_>, pod: &Pod) -> Self {
         let spec = &pod.spec;
         let of_node = Self::of_node(settings);
         let mut made = match spec.dns_policy {
@@ -65,6 +66,21 @@ impl Resolver {
         made.ndots = spec.dns_ndots.map_or(made.ndots, usize::from);
         made.hosts = spec.host_aliases.clone();
         made
+    }
+
+    /// The text of `resolv.conf`.
+    pub(crate) fn to_resolv_conf(&self) -> String {
+        let mut text = String::new();
+        for server in &self.servers {
+            let _ = writeln!(text, "nameserver {server}");
+        }
+        if !self.search.is_empty() {
+            let _ = writeln!(text, "search {}", self.search.join(" "));
+        }
+        if self.ndots != 1 {
+            let _ = writeln!(text, "options ndots:{}", self.ndots);
+        }
+        text
     }
 
     /// The addresses of a name; empty if it has none. Must run in the client's network namespace.

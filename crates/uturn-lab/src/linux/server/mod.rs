@@ -83,34 +83,57 @@ impl Servers {
         let mut certificate = None;
         for pod in cluster.pods.values().filter(|pod| pod.is_alive() && !has_own(pod)) {
             let Some(space) = twin.of_pod(pod) else { continue };
-            let doing = format!("start the servers of pod {}", pod.name);
-            let ports = ports(cluster, pod);
-            if certificate.is_none() && ports.iter().any(|port| port.speaks_tls) {
-                certificate = Some(self_signed().during(&doing)?);
-            }
-            let addresses = Family::BOTH.into_iter().filter_map(|family| pod.address(family));
-            let places: Vec<(IpAddr, Served)> = addresses
-                .flat_map(|ip| ports.iter().map(move |port| (ip, *port)))
-                .filter(|(_, port)| port.protocol != Protocol::Sctp)
-                .collect();
-            let sockets = space
-                .run(|| {
-                    refuse_without_limit()?;
-                    places
-                        .iter()
-                        .map(|(ip, port)| open(*ip, *port, certificate.as_ref()))
-                        .collect::<io::Result<Vec<_>>>()
-                })
-                .during(&doing)?;
-            let name = format!("pod {}", pod.name);
-            servers.extend(sockets.into_iter().map(|socket| Server { socket, name: name.clone() }));
+            servers.extend(open_all(cluster, pod, space, &mut certificate)?);
         }
+        Self::serve(servers)
+    }
+
+    /// Starts a server on every port of a pod in this namespace.
+    pub(crate) fn of_pod(
+        cluster: &Cluster,
+        pod: &Pod,
+        space: &Namespace,
+    ) -> Result<Self, LabError> {
+        Self::serve(open_all(cluster, pod, space, &mut None)?)
+    }
+
+    fn serve(servers: Vec<Server>) -> Result<Self, LabError> {
         let during = "start the servers";
         let (end, life) = io::pipe().during(during)?;
         let serve = move || serve::serve(&servers, &end);
         let thread = thread::Builder::new().name("servers".into()).spawn(serve).during(during)?;
         Ok(Self { life: Some(life), thread: Some(thread) })
     }
+}
+
+/// Opens the ports of a pod's servers. Makes the certificate if it is needed and not there yet.
+fn open_all(
+    cluster: &Cluster,
+    pod: &Pod,
+    space: &Namespace,
+    certificate: &mut Option<Arc<ServerConfig>>,
+) -> Result<Vec<Server>, LabError> {
+    let doing = format!("start the servers of pod {}", pod.name);
+    let ports = ports(cluster, pod);
+    if certificate.is_none() && ports.iter().any(|port| port.speaks_tls) {
+        *certificate = Some(self_signed().during(&doing)?);
+    }
+    let addresses = Family::BOTH.into_iter().filter_map(|family| pod.address(family));
+    let places: Vec<(IpAddr, Served)> = addresses
+        .flat_map(|ip| ports.iter().map(move |port| (ip, *port)))
+        .filter(|(_, port)| port.protocol != Protocol::Sctp)
+        .collect();
+    let sockets = space
+        .run(|| {
+            refuse_without_limit()?;
+            places
+                .iter()
+                .map(|(ip, port)| open(*ip, *port, certificate.as_ref()))
+                .collect::<io::Result<Vec<_>>>()
+        })
+        .during(&doing)?;
+    let name = format!("pod {}", pod.name);
+    Ok(sockets.into_iter().map(|socket| Server { socket, name: name.clone() }).collect())
 }
 
 impl Drop for Servers {

@@ -8,8 +8,8 @@ use jsonschema::Validator;
 use serde_json::Value as Json;
 
 use super::{EVERYTHING, read};
+use crate::as_json::as_json;
 use crate::document::{self, Keep};
-use crate::json_equivalence::as_json;
 use crate::load_balancer::write_lb_config;
 
 /// The schema that is published; a test of whole commands holds it against the types.

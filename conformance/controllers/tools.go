@@ -1,0 +1,10 @@
+//go:build tools
+
+// Package controllers names the real programs that a cluster in a box runs beside the API
+// server.
+package controllers
+
+import (
+	_ "k8s.io/kubernetes/cmd/kube-controller-manager"
+	_ "k8s.io/kubernetes/cmd/kube-scheduler"
+)

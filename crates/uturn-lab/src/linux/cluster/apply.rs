@@ -1,0 +1,63 @@
+//! Applies objects as `kubectl apply --server-side` does.
+
+use std::collections::BTreeMap;
+
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{ApiResource, Scope, pinned_kind};
+use kube::{Client, Error};
+use serde_json::{Value, json};
+
+use super::manifests::{kind, name, namespace, title};
+
+/// Who the fields belong to.
+const MANAGER: &str = "uturn-lab";
+
+/// Applies objects in order. Returns a line for each that the API server refuses.
+pub(super) async fn apply(client: &Client, objects: &[Value]) -> Vec<String> {
+    let mut resources = BTreeMap::new();
+    let mut refused = Vec::new();
+    for object in objects {
+        if let Err(error) = apply_object(client, object, &mut resources).await {
+            refused.push(format!("not applied: {}: {error}", title(object)));
+        }
+    }
+    refused
+}
+
+/// The resource of a kind, and whether its objects are in namespaces.
+type Resources = BTreeMap<(String, String), (ApiResource, bool)>;
+
+async fn apply_object(
+    client: &Client,
+    object: &Value,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    let key = (version.to_owned(), kind(object).to_owned());
+    let (resource, is_namespaced) = match resources.get(&key) {
+        Some(found) => found.clone(),
+        None => {
+            let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+            let kind = GroupVersionKind::gvk(group, version, kind(object));
+            let (resource, capabilities) = pinned_kind(client, &kind).await?;
+            let found = (resource, capabilities.scope == Scope::Namespaced);
+            resources.insert(key, found.clone());
+            found
+        }
+    };
+    let api: Api<DynamicObject> = if is_namespaced {
+        Api::namespaced_with(client.clone(), namespace(object), &resource)
+    } else {
+        Api::all_with(client.clone(), &resource)
+    };
+    let mut spec = object.clone();
+    let status = spec.as_object_mut().and_then(|fields| fields.remove("status"));
+    let params = PatchParams::apply(MANAGER).force();
+    api.patch(name(object), &params, &Patch::Apply(spec)).await?;
+    if let Some(status) = status {
+        let patch = Patch::Merge(json!({"status": status}));
+        api.patch_status(name(object), &PatchParams::default(), &patch).await?;
+    }
+    Ok(())
+}

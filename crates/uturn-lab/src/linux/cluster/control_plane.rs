@@ -1,0 +1,158 @@
+//! The control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler in a
+//! namespace that is a host of the fabric.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::Command;
+
+use uturn_model::Family;
+
+use super::credentials::{AUTHORITY, CONTROLLERS, Credentials, PORT, SCHEDULER};
+use super::layout::Layout;
+use super::parts::Parts;
+use crate::LabError;
+use crate::linux::kernel_settings::disable_address_detection;
+use crate::linux::links::{ROUTER, Wire, everything, mac, namespace};
+use crate::linux::namespace::Namespace;
+use crate::linux::netlink::{Index, Netlink, Via};
+use crate::linux::program::Program;
+use crate::linux::state::Run;
+use crate::linux::system::During;
+
+/// What the hosts of the control plane's link are called in [`mac`].
+const FABRIC_END: u8 = 20;
+const OWN_END: u8 = 21;
+
+/// What Kubernetes's own programs print once they serve.
+const SERVES: &str = "Serving securely";
+
+/// The running programs; they end when this is dropped.
+#[derive(Debug)]
+pub(super) struct ControlPlane {
+    // In this order: a client goes before its server.
+    programs: Vec<Program>,
+    pub(super) space: Namespace,
+}
+
+impl ControlPlane {
+    /// Makes the namespace and connects it to the fabric.
+    pub(super) fn connect(run: &Run, fabric: &Namespace, api: Ipv4Addr) -> Result<Self, LabError> {
+        let space = namespace(run, "control")?;
+        let during = "connect the control plane";
+        let wire = Wire { here: "control".into(), there: "eth0", mac: mac(OWN_END, 0) };
+        space.run(disable_address_detection).during(during)?;
+        fabric
+            .run(|| {
+                let mut netlink = Netlink::open()?;
+                let link = wire.lay(&mut netlink, mac(FABRIC_END, 0), &space)?;
+                netlink.add_neighbour(link, api.into(), wire.mac)?;
+                netlink.add_route(IpAddr::from(api).into(), Via::Link(link))
+            })
+            .during(during)?;
+        space.run(|| configure(api)).during(during)?;
+        Ok(Self { programs: Vec::new(), space })
+    }
+
+    /// Starts the programs.
+    pub(super) fn start(
+        &mut self,
+        run: &Run,
+        parts: &Parts,
+        layout: &Layout,
+        credentials: &Credentials,
+    ) -> Result<(), LabError> {
+        let begin = |command: Command, name: &str, ready: &'static str| {
+            let log = run.file(&format!("{name}.log"));
+            Program::start(run, &self.space, command, &log, ready, &format!("start {name}"))
+        };
+        let etcd = begin(etcd(run, parts), "etcd", "ready to serve client requests")?;
+        self.programs.insert(0, etcd);
+        let server = api_server(parts, layout, credentials);
+        let server = begin(server, "kube-apiserver", SERVES)?;
+        self.programs.insert(0, server);
+        Ok(())
+    }
+
+    /// Starts the controllers and the scheduler. The API server must be ready.
+    pub(super) fn start_controllers(
+        &mut self,
+        run: &Run,
+        parts: &Parts,
+        layout: &Layout,
+        credentials: &Credentials,
+    ) -> Result<(), LabError> {
+        let during = "write the kubeconfigs of the control plane";
+        let kubeconfig = |user: &str, name: &str| {
+            let path = credentials.file(&format!("{name}.kubeconfig"));
+            credentials.write_kubeconfig(path, user, layout.api, PORT).during(during)
+        };
+        let config = kubeconfig(CONTROLLERS, "kube-controller-manager")?;
+        let mut controllers = Command::new(&parts.controllers);
+        controllers.arg("--kubeconfig").arg(&config);
+        controllers.args(["--bind-address", "127.0.0.1", "--leader-elect=false"]);
+        controllers.args(["--use-service-account-credentials", "--node-monitor-period=1s"]);
+        controllers.arg("--root-ca-file").arg(credentials.file(AUTHORITY));
+        let key = credentials.file("accounts.key");
+        controllers.arg("--service-account-private-key-file").arg(key);
+
+        let config = kubeconfig(SCHEDULER, "kube-scheduler")?;
+        let mut scheduler = Command::new(&parts.scheduler);
+        scheduler.arg("--kubeconfig").arg(&config);
+        scheduler.args(["--bind-address", "127.0.0.1", "--leader-elect=false"]);
+        for (command, name) in
+            [(controllers, "kube-controller-manager"), (scheduler, "kube-scheduler")]
+        {
+            let log = run.file(&format!("{name}.log"));
+            let during = format!("start {name}");
+            let program = Program::start(run, &self.space, command, &log, SERVES, &during)?;
+            self.programs.insert(0, program);
+        }
+        Ok(())
+    }
+}
+
+/// In the namespace: its address, and everything else through the fabric.
+fn configure(api: Ipv4Addr) -> io::Result<()> {
+    let mut netlink = Netlink::open()?;
+    netlink.up(Index::LOOPBACK)?;
+    let link = netlink.index("eth0")?;
+    netlink.up(link)?;
+    netlink.add_address(link, IpAddr::from(api).into())?;
+    let router = ROUTER.into_iter().find(|router| Family::of(*router) == Family::V4);
+    let router = router.expect("there is a router of each family");
+    netlink.add_neighbour(link, router, mac(FABRIC_END, 0))?;
+    netlink.add_route(everything(router), Via::Router(router, link))
+}
+
+fn etcd(run: &Run, parts: &Parts) -> Command {
+    let mut etcd = Command::new(&parts.etcd);
+    etcd.arg("--data-dir").arg(run.file("etcd"));
+    etcd.args(["--unsafe-no-fsync", "--log-level", "info"]);
+    etcd.args(["--listen-client-urls", "http://127.0.0.1:2379"]);
+    etcd.args(["--advertise-client-urls", "http://127.0.0.1:2379"]);
+    etcd.args(["--listen-peer-urls", "http://127.0.0.1:2380"]);
+    etcd
+}
+
+fn api_server(parts: &Parts, layout: &Layout, credentials: &Credentials) -> Command {
+    let mut server = Command::new(&parts.api_server);
+    server.args(["--etcd-servers", "http://127.0.0.1:2379"]);
+    server.args(["--secure-port", &PORT.to_string()]);
+    server.args(["--bind-address", "0.0.0.0", "--advertise-address", &layout.api.to_string()]);
+    server.args(["--service-cluster-ip-range", &layout.services.to_string()]);
+    server.args(["--service-account-issuer", "https://kubernetes.default.svc"]);
+    // Tokens are of use only in volumes, which the stand-in of the kubelet does not mount.
+    server.args(["--disable-admission-plugins", "ServiceAccount"]);
+    server.args(["--authorization-mode", "RBAC", "--allow-privileged=true"]);
+    let files = [
+        ("--tls-cert-file", "server.crt"),
+        ("--tls-private-key-file", "server.key"),
+        ("--token-auth-file", "tokens.csv"),
+        ("--service-account-key-file", "accounts.pub"),
+        ("--service-account-signing-key-file", "accounts.key"),
+    ];
+    for (flag, file) in files {
+        server.arg(flag).arg(credentials.file(file));
+    }
+    server
+}

@@ -1,0 +1,125 @@
+//! Keys, certificates, tokens and kubeconfigs of a cluster. They live in the run's folder, which
+//! only root may read.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::net::Ipv4Addr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use serde_json::{Value, json};
+
+/// The port of the API server in its namespace.
+pub(super) const PORT: u16 = 6443;
+
+/// The certificate of the authority that signed the API server's.
+pub(super) const AUTHORITY: &str = "ca.crt";
+
+/// Who calls the API server, and the group that gives the rights.
+const USERS: [(&str, &str); 6] = [
+    (ADMIN, "system:masters"),
+    (KUBELET, "system:masters"),
+    (CONTROLLERS, ""),
+    (SCHEDULER, ""),
+    (KUBE_PROXY, ""),
+    (CORE_DNS, ""),
+];
+
+pub(super) const ADMIN: &str = "uturn-lab-admin";
+pub(super) const KUBELET: &str = "uturn-lab-kubelet-stand-in";
+pub(super) const CONTROLLERS: &str = "system:kube-controller-manager";
+pub(super) const SCHEDULER: &str = "system:kube-scheduler";
+pub(super) const KUBE_PROXY: &str = "system:kube-proxy";
+pub(super) const CORE_DNS: &str = "system:coredns";
+
+/// The files that programs are started with.
+#[derive(Debug)]
+pub(super) struct Credentials {
+    folder: PathBuf,
+    tokens: Vec<(&'static str, String)>,
+}
+
+impl Credentials {
+    /// Makes all of them in a folder. `addresses` are those of the API server.
+    pub(super) fn create(folder: PathBuf, addresses: &[Ipv4Addr]) -> io::Result<Self> {
+        fs::create_dir_all(&folder)?;
+        write_certificates(&folder, addresses)?;
+        let tokens: Vec<(&str, String)> =
+            USERS.iter().map(|(user, _)| Ok((*user, token()?))).collect::<io::Result<_>>()?;
+        let lines = tokens
+            .iter()
+            .zip(USERS)
+            .map(|((user, token), (_, group))| format!("{token},{user},{user},{group}\n"));
+        write(&folder.join("tokens.csv"), &lines.collect::<String>())?;
+        Ok(Self { folder, tokens })
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The kubeconfig of a user for the API server at this place.
+    pub(super) fn kubeconfig(&self, user: &str, host: Ipv4Addr, port: u16) -> Value {
+        let token = self.tokens.iter().find(|(own, _)| *own == user).map(|(_, token)| token);
+        let server = format!("https://{host}:{port}");
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "uturn-lab",
+            "clusters": [{"name": "uturn-lab", "cluster": {
+                "server": server, "certificate-authority": self.file(AUTHORITY)}}],
+            "users": [{"name": user, "user": {"token": token}}],
+            "contexts": [{"name": "uturn-lab", "context": {"cluster": "uturn-lab", "user": user}}],
+        })
+    }
+
+    /// Writes the kubeconfig of a user. Returns its path.
+    pub(super) fn write_kubeconfig(
+        &self,
+        path: PathBuf,
+        user: &str,
+        host: Ipv4Addr,
+        port: u16,
+    ) -> io::Result<PathBuf> {
+        write(&path, &self.kubeconfig(user, host, port).to_string())?;
+        Ok(path)
+    }
+}
+
+/// Writes the authority, the server's certificate, and the key that signs tokens of service
+/// accounts.
+fn write_certificates(folder: &Path, addresses: &[Ipv4Addr]) -> io::Result<()> {
+    let (own, server) = (KeyPair::generate(), KeyPair::generate());
+    let (own, server) = (own.map_err(io::Error::other)?, server.map_err(io::Error::other)?);
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    params.distinguished_name.push(DnType::CommonName, "uturn-lab");
+    let authority = params.self_signed(&own).map_err(io::Error::other)?.pem();
+    let issuer = Issuer::new(params, own);
+    let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+    let names = names.iter().map(ToString::to_string);
+    let names: Vec<String> = names.chain(addresses.iter().map(ToString::to_string)).collect();
+    let mut params = CertificateParams::new(names).map_err(io::Error::other)?;
+    params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+    let certificate = params.signed_by(&server, &issuer).map_err(io::Error::other)?;
+    let accounts = KeyPair::generate().map_err(io::Error::other)?;
+    write(&folder.join(AUTHORITY), &authority)?;
+    write(&folder.join("server.crt"), &certificate.pem())?;
+    write(&folder.join("server.key"), &server.serialize_pem())?;
+    write(&folder.join("accounts.key"), &accounts.serialize_pem())?;
+    write(&folder.join("accounts.pub"), &accounts.public_key_pem())
+}
+
+/// A random token of 128 bits.
+fn token() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Writes a file that only its owner may read.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file =
+        File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}

@@ -1,0 +1,67 @@
+//! Takes a cluster down.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::record::{self, Recorded};
+use crate::LabError;
+use crate::linux::state::{is_dead, start_time};
+use crate::linux::sweep::sweep;
+use crate::linux::system::During;
+
+/// How long a keeper may take to take everything down in order.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often it is looked whether it has.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Takes all clusters of this machine down. Returns how many there were, and a line for each
+/// thing that a dead or stuck keeper left.
+pub(crate) fn down() -> Result<(usize, Vec<String>), LabError> {
+    let during = "take the cluster down";
+    let all = record::all().during(during)?;
+    for cluster in &all {
+        if signal(cluster, Signal::TERM).during(during)? && !ends(cluster).during(during)? {
+            signal(cluster, Signal::KILL).during(during)?;
+            ends(cluster).during(during)?;
+        }
+    }
+    Ok((all.len(), sweep()?))
+}
+
+/// Sends a signal to the keeper. Returns false if it is gone.
+fn signal(cluster: &Recorded, signal: Signal) -> std::io::Result<bool> {
+    let (id, started) = &cluster.keeper;
+    let is_same = start_time(*id).is_some_and(|now| now == *started);
+    let Some(pid) = i32::try_from(*id).ok().and_then(Pid::from_raw).filter(|_| is_same) else {
+        return Ok(false);
+    };
+    match kill_process(pid, signal) {
+        Ok(()) => Ok(true),
+        Err(Errno::SRCH) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until the keeper has let go of its run. Returns false if it does not.
+fn ends(cluster: &Recorded) -> std::io::Result<bool> {
+    let end = Instant::now() + PATIENCE;
+    while !is_dead(&cluster.folder)? {
+        if Instant::now() > end {
+            return Ok(false);
+        }
+        thread::sleep(INTERVAL);
+    }
+    // The folder is removed last of all.
+    while cluster.folder.exists() && Instant::now() < end {
+        let (id, started) = &cluster.keeper;
+        if start_time(*id).is_none_or(|now| now != *started) {
+            break;
+        }
+        thread::sleep(INTERVAL);
+    }
+    Ok(true)
+}

@@ -1,0 +1,300 @@
+//! The process that builds a cluster and keeps it until it is told to end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{Either, join, select};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use rustix::process::{Signal, kill_process};
+use uturn_model::ProxyMode;
+use uturn_snapshot::Source;
+
+use super::control_plane::ControlPlane;
+use super::credentials::{ADMIN, Credentials, KUBELET, PORT};
+use super::kubelet::{Ground, Kubelet, node};
+use super::layout::Layout;
+use super::manifests::{self, Prepared};
+use super::parts::Parts;
+use super::proxies::Proxies;
+use super::record::{self, KUBECONFIG, Place};
+use super::relay::Relay;
+use super::{apply, defaults, proxies, ready};
+use crate::linux::build::Twin;
+use crate::linux::interrupt::Watch;
+use crate::linux::names::outside::{self, Outside};
+use crate::linux::state::{Run, processes, start_time};
+use crate::linux::sweep::sweep;
+use crate::linux::system::During;
+use crate::linux::{available, kernel_parts};
+use crate::{ClusterRequest, ClusterUp, KernelPart, LabError, Plan};
+
+/// How long the API server may take, and how long the pods after it.
+const START: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether something is there.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Called before each step. If it fails, the cluster is taken down.
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(&str) -> Result<(), LabError>;
+
+/// Builds a cluster, calls `on_ready` once it is up, and keeps it until a signal comes. Everything
+/// is gone when this returns.
+pub(crate) fn keep(
+    request: &ClusterRequest,
+    progress: Progress<'_>,
+    on_ready: &mut dyn FnMut(&ClusterUp),
+) -> Result<(), LabError> {
+    let watch = Watch::new()?;
+    available()?;
+    sweep()?;
+    if record::standing()?.is_some() {
+        let why = "a cluster is up already: `uturn lab down` takes it down";
+        return Err(LabError::Cluster(why.into()));
+    }
+    let parts = Parts::find(request.parts.as_deref(), request.kube_proxy.as_deref())?;
+    let prepared = prepare(request)?;
+    let layout = Layout::of(&prepared)?;
+    let run = Run::new()?;
+    let started = start_time(std::process::id()).unwrap_or_default();
+    record::write(run.folder(), &started).during("record the cluster")?;
+    let needed = match request.mode {
+        ProxyMode::Ipvs => Some(KernelPart::IpVs),
+        ProxyMode::Nftables => Some(KernelPart::NfTables),
+        _ => None,
+    };
+    kernel_parts::check(needed.as_slice(), &run)?;
+    let plan = Outline { request, parts, prepared, layout };
+    let kept = plan.keep(&run, &watch, progress, on_ready);
+    // What users started in pods.
+    for process in processes(run.folder()).unwrap_or_default() {
+        // It may have ended meanwhile.
+        let _ = kill_process(process, Signal::KILL);
+    }
+    match kept {
+        Err(LabError::Interrupted) => Ok(()),
+        other => other,
+    }
+}
+
+fn prepare(request: &ClusterRequest) -> Result<Prepared, LabError> {
+    let sources: Vec<Source> = request
+        .manifests
+        .iter()
+        .map(|(name, text)| Source { name: name.as_str().into(), text: text.clone() })
+        .collect();
+    let objects = uturn_snapshot::json_objects(&sources).map_err(|faults| {
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        LabError::Cluster(faults.join("\n"))
+    })?;
+    Ok(manifests::prepare(objects, request.nodes))
+}
+
+/// A cluster before it is built.
+struct Outline<'a> {
+    request: &'a ClusterRequest,
+    parts: Parts,
+    prepared: Prepared,
+    layout: Layout,
+}
+
+impl Outline<'_> {
+    fn keep(
+        &self,
+        run: &Run,
+        watch: &Watch,
+        progress: Progress<'_>,
+        on_ready: &mut dyn FnMut(&ClusterUp),
+    ) -> Result<(), LabError> {
+        progress("nodes")?;
+        let twin = self.build(run)?;
+        let _outside = Outside::start(&twin.fabric, &self.layout.cluster)
+            .during("start the DNS beyond the cluster")?;
+        progress("etcd and kube-apiserver")?;
+        let api = self.layout.api;
+        let mut control = ControlPlane::connect(run, &twin.fabric, api)?;
+        let addresses = [Ipv4Addr::LOCALHOST, api, first_address(&self.layout)];
+        let credentials = Credentials::create(run.file("credentials"), &addresses)
+            .during("make the cluster's keys")?;
+        control.start(run, &self.parts, &self.layout, &credentials)?;
+        let relay = Relay::start(&control.space, SocketAddr::new(api.into(), PORT))
+            .during("start the relay to the API server")?;
+        let path = run.file(KUBECONFIG);
+        let kubeconfig = credentials
+            .write_kubeconfig(path, ADMIN, Ipv4Addr::LOCALHOST, relay.port)
+            .during("write the kubeconfig")?;
+        let own = credentials.kubeconfig(KUBELET, Ipv4Addr::LOCALHOST, relay.port).to_string();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.during("start the kubelet's stand-in")?;
+        let keeping = Keeping { outline: self, run, watch, twin: &twin, credentials: &credentials };
+        runtime.block_on(keeping.live(&mut control, &own, kubeconfig, progress, on_ready))
+    }
+
+    /// Builds the nodes, and records how to enter them.
+    fn build(&self, run: &Run) -> Result<Twin, LabError> {
+        let rules = BTreeMap::new();
+        let plan = Plan {
+            cluster: &self.layout.cluster,
+            load_balancers: &[],
+            flows: &[],
+            connects: 0,
+            program: PathBuf::new(),
+            rules: &rules,
+            coredns: None,
+        };
+        let twin = Twin::build(run, &plan, |_| false)?;
+        for (name, space) in &twin.nodes {
+            let place = Place {
+                name: format!("node/{name}"),
+                namespace: space.name().to_owned(),
+                resolv_conf: format!("nameserver {}\n", outside::address(&self.layout.cluster)),
+            };
+            place.write(run.folder()).during("record the nodes")?;
+        }
+        Ok(twin)
+    }
+}
+
+/// The address of the Service `kubernetes`.
+fn first_address(layout: &Layout) -> Ipv4Addr {
+    Ipv4Addr::from_bits(layout.services.network().to_bits() + 1)
+}
+
+/// A cluster while it is kept.
+struct Keeping<'a> {
+    outline: &'a Outline<'a>,
+    run: &'a Run,
+    watch: &'a Watch,
+    twin: &'a Twin,
+    credentials: &'a Credentials,
+}
+
+impl Keeping<'_> {
+    async fn live(
+        &self,
+        control: &mut ControlPlane,
+        own_kubeconfig: &str,
+        kubeconfig: PathBuf,
+        progress: Progress<'_>,
+        on_ready: &mut dyn FnMut(&ClusterUp),
+    ) -> Result<(), LabError> {
+        let Outline { request, parts, prepared, layout } = self.outline;
+        let (run, credentials, twin) = (self.run, self.credentials, self.twin);
+        let client = client(own_kubeconfig).await?;
+        self.wait_for_api(&client).await?;
+        progress("nodes in the API, controllers, kube-proxies")?;
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let version = parts.kube_proxy_version.as_deref();
+        node::register(&client, &prepared.nodes, kernel.trim(), version)
+            .await
+            .map_err(|error| refused("register the nodes", &error))?;
+        control.start_controllers(run, parts, layout, credentials)?;
+        let mut proxies = proxies::start(run, parts, layout, request.mode, twin, credentials)?;
+        // A cloud's API, its load balancers and an operator start here.
+        let ground = Ground { run, twin, layout, parts, credentials };
+        let mut kubelet = Kubelet::new(ground, client.clone());
+        let names: Vec<String> = layout.cluster.nodes.keys().map(ToString::to_string).collect();
+        let serving = pin!(join(kubelet.serve(), node::renew(&client, &names)));
+        let rest = pin!(async {
+            let mut notes = self.apply(&client, progress).await?;
+            notes.extend(self.wait_for_rules(&mut proxies).await?);
+            progress("pods")?;
+            let readiness = self.wait_for_pods(&client).await?;
+            notes.extend(readiness.missing);
+            let pods = readiness.pods;
+            on_ready(&ClusterUp { kubeconfig, nodes: names.clone(), pods, notes });
+            loop {
+                self.pause().await?;
+            }
+        });
+        match select(rest, serving).await {
+            Either::Left((ended, _)) => ended,
+            Either::Right(_) => Err(LabError::Program {
+                doing: "keep the pods".into(),
+                reason: "the watch of pods ended".into(),
+            }),
+        }
+    }
+
+    async fn apply(
+        &self,
+        client: &Client,
+        progress: Progress<'_>,
+    ) -> Result<Vec<String>, LabError> {
+        let Outline { prepared, layout, .. } = self.outline;
+        progress("objects")?;
+        let defaults = defaults::objects(layout, &prepared.objects);
+        let mut refused = apply::apply(client, &defaults).await;
+        refused.extend(apply::apply(client, &prepared.objects).await);
+        Ok(refused)
+    }
+
+    async fn wait_for_api(&self, client: &Client) -> Result<(), LabError> {
+        let end = Instant::now() + START;
+        loop {
+            let asked = client.request_text(request("/readyz")).await;
+            let Err(error) = asked else { return Ok(()) };
+            if Instant::now() > end {
+                return Err(refused("wait for kube-apiserver", &error));
+            }
+            self.pause().await?;
+        }
+    }
+
+    /// Waits until kube-proxy has programmed every node. Returns a note if it does not.
+    async fn wait_for_rules(&self, proxies: &mut Proxies) -> Result<Option<String>, LabError> {
+        let end = Instant::now() + START;
+        while !proxies::are_programmed(&self.outline.layout, self.twin) {
+            proxies.check()?;
+            if Instant::now() > end {
+                let log = self.run.file("kube-proxy-NODE.log");
+                return Ok(Some(format!("kube-proxy programs no rules: see {}", log.display())));
+            }
+            self.pause().await?;
+        }
+        Ok(None)
+    }
+
+    /// Waits until all pods are ready. Returns what there is when the time is over.
+    async fn wait_for_pods(&self, client: &Client) -> Result<ready::Readiness, LabError> {
+        let end = Instant::now() + START;
+        loop {
+            let readiness = ready::readiness(client)
+                .await
+                .map_err(|error| refused("ask for the pods", &error))?;
+            if readiness.missing.is_empty() || Instant::now() > end {
+                return Ok(readiness);
+            }
+            self.pause().await?;
+        }
+    }
+
+    /// Lets others work for a moment. Fails once a signal has been received.
+    async fn pause(&self) -> Result<(), LabError> {
+        self.watch.check()?;
+        tokio::time::sleep(INTERVAL).await;
+        self.watch.check()
+    }
+}
+
+fn request(path: &str) -> http::Request<Vec<u8>> {
+    http::Request::get(path).body(Vec::new()).expect("the path is valid")
+}
+
+async fn client(kubeconfig: &str) -> Result<Client, LabError> {
+    let doing = "connect to kube-apiserver";
+    let failed = |reason: String| LabError::Program { doing: doing.into(), reason };
+    let kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(|why| failed(why.to_string()))?;
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    let config = config.map_err(|why| failed(why.to_string()))?;
+    Client::try_from(config).map_err(|why| failed(why.to_string()))
+}
+
+fn refused(doing: &str, error: &kube::Error) -> LabError {
+    LabError::Program { doing: doing.into(), reason: error.to_string() }
+}

@@ -1,0 +1,176 @@
+//! The addresses of a cluster in a box.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::{IpNet, Ipv4Net};
+use serde_json::{Value, json};
+use uturn_model::network::NetworkMode;
+use uturn_model::{Cluster, Family};
+use uturn_snapshot::Source;
+
+use super::manifests::Prepared;
+use crate::LabError;
+
+/// Where Services are if no Service says so.
+const SERVICES: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 0);
+
+/// The Service of the cluster's DNS.
+pub(super) const DNS_SERVICE: (&str, &str) = ("kube-system", "kube-dns");
+
+/// What is built, and where.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    /// The nodes and the network between them.
+    pub(super) cluster: Cluster,
+    /// The range of Services.
+    pub(super) services: Ipv4Net,
+    /// The range that has those of all nodes' pods.
+    pub(super) pods: Ipv4Net,
+    /// The address of the API server in the fabric.
+    pub(super) api: Ipv4Addr,
+    /// The address of the cluster's DNS Service.
+    pub(super) dns: Ipv4Addr,
+}
+
+impl Layout {
+    pub(super) fn of(prepared: &Prepared) -> Result<Self, LabError> {
+        let items: Vec<&Value> = prepared.nodes.iter().chain(&prepared.objects).collect();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        let source = Source { name: "manifests".into(), text: list.to_string() };
+        let loaded = uturn_snapshot::read(vec![source]).map_err(|faults| {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            LabError::Cluster(faults.join("\n"))
+        })?;
+        let mut cluster = loaded.cluster;
+        // Only nodes that have an object are built.
+        cluster.nodes.retain(|_, node| !node.supposed);
+        if cluster.network.mode.value == NetworkMode::VpcCni {
+            let why = "pods with addresses of the VPC (VPC-CNI); a cluster in a box gives pods the \
+                       ranges of their nodes";
+            return Err(LabError::Cluster(why.into()));
+        }
+        for node in cluster.nodes.values() {
+            if node.address(Family::V4).is_none() || v4_range(&node.pod_cidrs).is_none() {
+                let why = "has no IPv4 address (InternalIP) or no range of pods (spec.podCIDR)";
+                return Err(LabError::Cluster(format!("node {} {why}", node.name)));
+            }
+        }
+        let services = services(&cluster)?;
+        let ranges = cluster.nodes.values().filter_map(|node| v4_range(&node.pod_cidrs));
+        let pods =
+            covering(ranges).ok_or_else(|| LabError::Cluster("there are no nodes".into()))?;
+        Ok(Self {
+            services,
+            pods,
+            api: free_address(&cluster),
+            dns: dns(&cluster, services),
+            cluster,
+        })
+    }
+}
+
+/// A node's first IPv4 range of pods.
+pub(super) fn v4_range(ranges: &[IpNet]) -> Option<Ipv4Net> {
+    ranges.iter().find_map(|range| match range {
+        IpNet::V4(net) => Some(*net),
+        IpNet::V6(_) => None,
+    })
+}
+
+/// The smallest range that has all of these; `None` if there are none.
+fn covering(ranges: impl Iterator<Item = Ipv4Net>) -> Option<Ipv4Net> {
+    ranges.reduce(|mut range, other| {
+        while !range.contains(&other) {
+            range = range.supernet().expect("a range of all addresses contains any other");
+        }
+        range
+    })
+}
+
+/// The /16 around the clusterIPs.
+fn services(cluster: &Cluster) -> Result<Ipv4Net, LabError> {
+    let ips = cluster.services.values().flat_map(|service| &service.cluster_ips);
+    let ips: Vec<Ipv4Addr> = ips
+        .filter_map(|ip| match ip {
+            IpAddr::V4(ip) => Some(*ip),
+            IpAddr::V6(_) => None,
+        })
+        .collect();
+    let first = ips.first().copied().unwrap_or(SERVICES);
+    let range = Ipv4Net::new_assert(first, 16).trunc();
+    match ips.iter().find(|ip| !range.contains(*ip)) {
+        Some(other) => Err(LabError::Cluster(format!(
+            "the clusterIPs {first} and {other} are in no range of 65536 addresses"
+        ))),
+        None => Ok(range),
+    }
+}
+
+/// The first address beside the nodes that nothing of the cluster has.
+fn free_address(cluster: &Cluster) -> Ipv4Addr {
+    let node = cluster.nodes.values().find_map(|node| match node.address(Family::V4) {
+        Some(IpAddr::V4(ip)) => Some(ip),
+        _ => None,
+    });
+    let net = Ipv4Net::new_assert(node.unwrap_or(Ipv4Addr::new(10, 0, 0, 11)), 24).trunc();
+    let is_balancers = |ip: IpAddr| {
+        let services = cluster.services.values().flat_map(|service| service.vips(Family::V4));
+        let ingresses = cluster.ingresses.values().flat_map(|ingress| &ingress.load_balancer);
+        services.chain(ingresses.filter_map(|ingress| ingress.ip)).any(|own| own == ip)
+    };
+    let is_free = |ip: &Ipv4Addr| {
+        let ip = IpAddr::V4(*ip);
+        cluster.nodes.values().all(|node| !node.has_address(ip)) && !is_balancers(ip)
+    };
+    // The first one is a router's in most networks.
+    net.hosts().skip(1).find(is_free).unwrap_or(net.network())
+}
+
+/// The clusterIP of the DNS Service, or the tenth address of the range.
+fn dns(cluster: &Cluster, services: Ipv4Net) -> Ipv4Addr {
+    let (namespace, name) = DNS_SERVICE;
+    let found = cluster
+        .services
+        .iter()
+        .find(|(own, _)| own.namespace.as_str() == namespace && own.name.as_str() == name);
+    let ip = found.and_then(|(_, service)| service.cluster_ips.first().copied());
+    match ip {
+        Some(IpAddr::V4(ip)) => ip,
+        _ => Ipv4Addr::from_bits(services.network().to_bits() + 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manifests::prepare;
+    use super::*;
+
+    fn service(name: &str, ip: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"namespace": "kube-system", "name": name},
+            "spec": {"clusterIP": ip, "selector": {"a": "b"}, "ports": [{"port": 53}]},
+        })
+    }
+
+    #[test]
+    fn addresses_follow_from_the_manifests() {
+        let layout = Layout::of(&prepare(Vec::new(), None)).unwrap();
+        assert_eq!(layout.services, "172.16.0.0/16".parse().unwrap());
+        assert_eq!(layout.dns, Ipv4Addr::new(172, 16, 0, 10));
+        assert_eq!(layout.api, Ipv4Addr::new(10, 0, 0, 2));
+        assert_eq!(layout.pods, "10.1.0.0/22".parse().unwrap());
+        assert_eq!(layout.cluster.nodes.len(), 3);
+        let layout = Layout::of(&prepare(vec![service("kube-dns", "10.96.0.7")], Some(1))).unwrap();
+        assert_eq!(layout.services, "10.96.0.0/16".parse().unwrap());
+        assert_eq!(layout.dns, Ipv4Addr::new(10, 96, 0, 7));
+        assert_eq!(layout.cluster.nodes.len(), 1);
+    }
+
+    #[test]
+    fn services_must_share_a_range() {
+        let all = vec![service("a", "10.96.0.7"), service("b", "10.97.0.7")];
+        let error = Layout::of(&prepare(all, None)).unwrap_err().to_string();
+        assert!(error.contains("10.96.0.7 and 10.97.0.7"), "{error}");
+    }
+}

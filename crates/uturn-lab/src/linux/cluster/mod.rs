@@ -1,0 +1,39 @@
+//! A cluster in a box: the real etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
+//! kube-proxies and CoreDNS; nodes and pods are namespaces.
+//!
+//! One process, the keeper, owns everything: its [`Run`](super::state::Run) names the namespaces
+//! and records the processes, so the sweep that cleans up after measurements also cleans up after
+//! a keeper that was killed. Only the kubelet is a stand-in ([`kubelet`]), and it says so on every
+//! node.
+//!
+//! ```text
+//!   keeper ─ kubelet stand-in ─ pods' servers            [control]  etcd, kube-apiserver,
+//!      │                                                     │      controllers, scheduler
+//!      └─ relay 127.0.0.1:PORT ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ┘ eth0
+//!                                                            │
+//!   pod ── cbr0 ─ node n1 (kube-proxy) ─────────────────── fabric
+//! ```
+//!
+//! A load balancer, a cloud's API and an operator are to be started in [`keeper`] between the
+//! kube-proxies and the manifests, as programs of `fabric` or `control`.
+
+mod apply;
+mod control_plane;
+mod credentials;
+mod defaults;
+mod end;
+mod enter;
+mod keeper;
+mod kubelet;
+mod layout;
+mod manifests;
+mod parts;
+mod proxies;
+mod ready;
+mod record;
+mod relay;
+
+pub(crate) use end::down;
+pub(crate) use enter::enter;
+pub(crate) use keeper::keep;
+pub(crate) use record::standing;

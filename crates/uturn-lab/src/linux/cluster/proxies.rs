@@ -1,0 +1,93 @@
+//! A real kube-proxy on each node.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use uturn_model::{Family, Node, ProxyMode};
+
+use super::credentials::{Credentials, KUBE_PROXY, PORT};
+use super::layout::Layout;
+use super::parts::Parts;
+use crate::LabError;
+use crate::linux::build::Twin;
+use crate::linux::program::Program;
+use crate::linux::state::Run;
+use crate::linux::system::During;
+
+/// How long a connection may take to which rules have to be written.
+const CONNECT: Duration = Duration::from_millis(300);
+
+/// The kube-proxies of all nodes; they end when this is dropped.
+#[derive(Debug)]
+pub(super) struct Proxies(Vec<Proxy>);
+
+#[derive(Debug)]
+struct Proxy {
+    node: String,
+    log: PathBuf,
+    program: Program,
+}
+
+impl Proxies {
+    /// Fails if one has ended.
+    pub(super) fn check(&mut self) -> Result<(), LabError> {
+        self.0.iter_mut().try_for_each(|Proxy { node, log, program }| {
+            program.check(log, &format!("run kube-proxy on {node}"))
+        })
+    }
+}
+
+/// Starts a kube-proxy in each node's namespace.
+pub(super) fn start(
+    run: &Run,
+    parts: &Parts,
+    layout: &Layout,
+    mode: ProxyMode,
+    twin: &Twin,
+    credentials: &Credentials,
+) -> Result<Proxies, LabError> {
+    let during = "write the configuration of kube-proxy";
+    let kubeconfig = credentials.file("kube-proxy.kubeconfig");
+    let kubeconfig =
+        credentials.write_kubeconfig(kubeconfig, KUBE_PROXY, layout.api, PORT).during(during)?;
+    let mut proxies = Vec::new();
+    for (name, space) in &twin.nodes {
+        let node = &layout.cluster.nodes[name];
+        let mut config = configuration(layout, mode, node);
+        config["clientConnection"] = json!({"kubeconfig": kubeconfig});
+        let file = run.file(&format!("kube-proxy-{name}.json"));
+        fs::write(&file, config.to_string()).during(during)?;
+        let mut proxy = Command::new(&parts.kube_proxy);
+        proxy.arg("--config").arg(file).args(["--hostname-override", name.as_str()]);
+        let log = run.file(&format!("kube-proxy-{name}.log"));
+        let during = format!("start kube-proxy on {name}");
+        // It serves once it has seen its Node: that is waited for elsewhere.
+        let program = Program::start(run, space, proxy, &log, "", &during)?;
+        proxies.push(Proxy { node: name.to_string(), log, program });
+    }
+    Ok(Proxies(proxies))
+}
+
+/// Whether every node's rules lead to the API server by its Service.
+pub(super) fn are_programmed(layout: &Layout, twin: &Twin) -> bool {
+    let first = u32::from(layout.services.network()) + 1;
+    let service = SocketAddr::new(IpAddr::V4(first.into()), 443);
+    let connects = || TcpStream::connect_timeout(&service, CONNECT).map(drop);
+    twin.nodes.values().all(|space| space.run(connects).is_ok())
+}
+
+fn configuration(layout: &Layout, mode: ProxyMode, node: &Node) -> Value {
+    json!({
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+        "mode": mode.as_str(),
+        "clusterCIDR": layout.pods.to_string(),
+        "detectLocalMode": "ClusterCIDR",
+        "bindAddress": node.address(Family::V4),
+        // The machine's limit is not the lab's to change.
+        "conntrack": {"maxPerCore": 0},
+    })
+}

@@ -1,0 +1,113 @@
+//! What the run's folder says of a cluster, for `lab exec` and `lab down`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::linux::state::{FOLDER, is_dead};
+use crate::linux::system::During;
+use crate::{LabError, StandingCluster};
+
+/// The file that makes a run a cluster.
+const FILE: &str = "cluster.json";
+
+/// The folder with a file for each pod and node that can be entered.
+pub(super) const PLACES: &str = "places";
+
+/// The kubeconfig of users, in the run's folder.
+pub(super) const KUBECONFIG: &str = "kubeconfig";
+
+/// A namespace that can be entered, and what its programs see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// `pod/shop/web-0`, `node/n1`.
+    pub(super) name: String,
+    /// The network namespace.
+    pub(super) namespace: String,
+    /// The `resolv.conf`.
+    pub(super) resolv_conf: String,
+}
+
+/// A cluster on record.
+#[derive(Clone, Debug)]
+pub(super) struct Recorded {
+    /// The run's folder.
+    pub(super) folder: PathBuf,
+    /// The process that keeps it, and its start time.
+    pub(super) keeper: (u32, String),
+    pub(super) is_alive: bool,
+}
+
+/// Records that this process keeps a cluster.
+pub(super) fn write(folder: &Path, start_time: &str) -> io::Result<()> {
+    fs::create_dir_all(folder.join(PLACES))?;
+    let text = json!({"keeper": std::process::id(), "started": start_time}).to_string();
+    fs::write(folder.join(FILE), text)
+}
+
+/// The clusters of this machine.
+pub(super) fn all() -> io::Result<Vec<Recorded>> {
+    let entries = match fs::read_dir(FOLDER) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut all = Vec::new();
+    for entry in entries {
+        let folder = entry?.path();
+        let Ok(text) = fs::read_to_string(folder.join(FILE)) else { continue };
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        let keeper = value["keeper"].as_u64().and_then(|id| u32::try_from(id).ok());
+        let started = value["started"].as_str().unwrap_or_default().to_owned();
+        let is_alive = !is_dead(&folder)?;
+        all.push(Recorded { folder, keeper: (keeper.unwrap_or_default(), started), is_alive });
+    }
+    Ok(all)
+}
+
+/// The cluster of this machine, if there is one.
+pub(crate) fn standing() -> Result<Option<StandingCluster>, LabError> {
+    let mut all = all().during("look for a cluster")?;
+    all.sort_by_key(|cluster| !cluster.is_alive);
+    Ok(all.into_iter().next().map(|cluster| StandingCluster {
+        kubeconfig: cluster.folder.join(KUBECONFIG),
+        is_alive: cluster.is_alive,
+    }))
+}
+
+impl Place {
+    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+        let value = json!({
+            "name": self.name, "namespace": self.namespace, "resolvConf": self.resolv_conf,
+        });
+        fs::write(self.file(folder), value.to_string())
+    }
+
+    pub(super) fn remove(&self, folder: &Path) {
+        // What cannot be entered any more fails by itself.
+        let _ = fs::remove_file(self.file(folder));
+    }
+
+    fn file(&self, folder: &Path) -> PathBuf {
+        folder.join(PLACES).join(self.name.replace('/', "+"))
+    }
+}
+
+/// The places of a cluster, by name.
+pub(super) fn places(folder: &Path) -> io::Result<Vec<Place>> {
+    let mut places = Vec::new();
+    for entry in fs::read_dir(folder.join(PLACES))? {
+        // A pod may go while this reads.
+        let Ok(text) = fs::read_to_string(entry?.path()) else { continue };
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        let field = |key: &str| value[key].as_str().map(str::to_owned);
+        if let (Some(name), Some(namespace), Some(resolv_conf)) =
+            (field("name"), field("namespace"), field("resolvConf"))
+        {
+            places.push(Place { name, namespace, resolv_conf });
+        }
+    }
+    places.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(places)
+}

@@ -1,0 +1,62 @@
+//! `box-parts` and `box`: the real programs of `uturn lab up`, and the test that builds a cluster
+//! of them.
+
+use crate::shell::{self, Failure};
+use crate::{Done, go, machine};
+
+/// The version of kube-proxy that `uturn lab up` runs by default.
+pub(crate) const KUBE_PROXY: &str = "v1.34.4";
+
+/// What `conformance/go.mod` has to give.
+const SERVERS: [&str; 2] = ["k8s.io/kubernetes/cmd/kube-apiserver", "./etcd"];
+
+/// What `conformance/controllers` has to give.
+const CONTROLLERS: [&str; 2] =
+    ["k8s.io/kubernetes/cmd/kube-controller-manager", "k8s.io/kubernetes/cmd/kube-scheduler"];
+
+/// Builds all programs.
+pub(crate) fn parts(versions: &[String]) -> Result<Done, Failure> {
+    if machine::find("go").is_none() {
+        let why = "go not found; it builds the real programs (Go 1.26 or later)";
+        return Ok(Done::LeftOut(why.to_owned()));
+    }
+    let module = shell::root().join("conformance");
+    for version in versions {
+        let proxy = module.join("kube-proxy").join(version);
+        if !proxy.is_dir() {
+            let fault = format!("--versions {version}: there is no {}", proxy.display());
+            return Err(Failure(fault));
+        }
+        go::build(&proxy, &go::folder().join(version), &["k8s.io/kubernetes/cmd/kube-proxy"])?;
+    }
+    let programs = go::folder().join("bin");
+    go::build(&module, &programs, &SERVERS)?;
+    go::build(&module.join("controllers"), &programs, &CONTROLLERS)?;
+    go::coredns().map_err(Failure)?;
+    println!("uturn lab up --parts {}", go::folder().display());
+    Ok(Done::Whole)
+}
+
+/// Builds them, and runs the test.
+pub(crate) fn run() -> Result<Done, Failure> {
+    if !cfg!(target_os = "linux") {
+        return Ok(Done::LeftOut("it needs Linux: it makes network namespaces".to_owned()));
+    }
+    if !machine::is_root() {
+        return Ok(Done::LeftOut("it needs root: it makes network namespaces".to_owned()));
+    }
+    if let Err(why) = machine::install_packages() {
+        return Ok(Done::LeftOut(why));
+    }
+    match parts(&[KUBE_PROXY.to_owned()])? {
+        Done::Whole => {}
+        left_out => return Ok(left_out),
+    }
+    shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
+    let mut test = shell::cargo(&["test", "--package", "uturn-lab", "--test", "cluster"]);
+    test.env("UTURN_PROGRAM", shell::built("uturn"));
+    test.env("UTURN_CLUSTER_PARTS", go::folder());
+    test.env("UTURN_REQUIRE", "cluster-parts");
+    shell::run(&mut test)?;
+    Ok(Done::Whole)
+}
