@@ -35,15 +35,23 @@ pub(crate) fn run() -> Result<Done, Failure> {
         Err(failure) => return Ok(Done::LeftOut(format!("the clients are not here: {failure}"))),
     };
     shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
-    let schema = sources.join("python").join("schema.py");
-    let mut schema = installed.python(&schema);
-    schema.arg(shell::root().join("crates").join("uturn-cloud"));
-    let failures: Vec<String> = [shell::run(&mut schema)]
+    let failures: Vec<String> = facts(&sources, &installed)
+        .map(|mut compare| shell::run(&mut compare))
         .into_iter()
-        .chain(clients(&sources, &installed).into_iter().map(|client| client.run(&installed)))
+        .chain(clients(&sources, &installed).map(|client| client.run(&installed)))
         .filter_map(|ended| ended.err().map(|failure| failure.0))
         .collect();
     if failures.is_empty() { Ok(Done::Whole) } else { Err(Failure(failures.join("; "))) }
+}
+
+/// What compares this repository's own facts with those that the clients bring.
+fn facts(sources: &Path, installed: &Installed) -> [Command; 2] {
+    let python = |file: &str| installed.python(&sources.join("python").join(file));
+    let own = shell::root().join("crates").join("uturn-cloud");
+    let (mut schema, mut codes) = (python("schema.py"), python("codes.py"));
+    schema.arg(&own);
+    codes.arg(&own).arg(sources.join("go"));
+    [schema, codes]
 }
 
 /// A program that calls a server.
@@ -52,11 +60,12 @@ struct Client {
     program: Command,
 }
 
-fn clients(sources: &Path, installed: &Installed) -> [Client; 5] {
+fn clients(sources: &Path, installed: &Installed) -> [Client; 6] {
     let python = |file: &str| installed.python(&sources.join("python").join(file));
     [
         Client { name: "python", program: python("sdk.py") },
         Client { name: "exchanges", program: python("exchanges.py") },
+        Client { name: "neighbours", program: python("neighbours.py") },
         Client { name: "commands", program: python("commands.py") },
         Client { name: "go", program: installed.go() },
         Client { name: "node", program: installed.node() },

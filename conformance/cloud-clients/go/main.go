@@ -52,9 +52,12 @@ func wait(client *clb.Client, id *string) {
 	request.TaskId = id
 	for {
 		answer, err := client.DescribeTaskStatus(request)
-		check(err)
+		if err != nil {
+			fail(err.Error())
+		}
 		if *answer.Response.Status != running {
 			expect(*answer.Response.Status, int64(done), "task")
+			steps++
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

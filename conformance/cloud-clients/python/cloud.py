@@ -27,12 +27,21 @@ RUNNING = 2
 DONE = 0
 
 
-def client(kind, method="POST", id=ID, key=KEY, region=REGION, is_payload_signed=True):
+def client(
+    kind,
+    method="POST",
+    id=ID,
+    key=KEY,
+    token=None,
+    region=REGION,
+    is_payload_signed=True,
+    signature="TC3-HMAC-SHA256",
+):
     """A client of this class, such as ClbClient."""
     http = HttpProfile(protocol="http", endpoint=ADDRESS, reqMethod=method, reqTimeout=60)
-    profile = ClientProfile(httpProfile=http)
+    profile = ClientProfile(signMethod=signature, httpProfile=http)
     profile.unsignedPayload = not is_payload_signed
-    return kind(credential.Credential(id, key), region, profile)
+    return kind(credential.Credential(id, key, token), region, profile)
 
 
 def until_done(clb, models, answer):

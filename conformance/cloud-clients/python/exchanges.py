@@ -363,4 +363,5 @@ def main():
     cloud.ended(REPLAYED)
 
 
-main()
+if __name__ == "__main__":
+    main()

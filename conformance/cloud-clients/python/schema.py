@@ -75,10 +75,10 @@ def form(value):
     return letters[type(value)]
 
 
-def documented():
+def documented(service="clb", version="v20180317"):
     """The documented exchanges: action, method, parameters and answer. The parameters of a GET
     are flattened."""
-    folder = SERVICES / "clb" / "v20180317"
+    folder = SERVICES / service / version
     examples = json.loads((folder / "examples.json").read_text(encoding="utf-8"))
     for action, exchanges in examples["actions"].items():
         for exchange in exchanges:

@@ -51,7 +51,10 @@ class Life:
         self.lb = self.write("CreateLoadBalancer", **members).LoadBalancerIds[0]
         again = self.write("CreateLoadBalancer", **members).LoadBalancerIds
         expect(again, [self.lb], "the same client token")
+        name = f"负载 均衡&= {self.name}"
+        self.write("ModifyLoadBalancerAttributes", LoadBalancerId=self.lb, LoadBalancerName=name)
         found = self.call("DescribeLoadBalancers", LoadBalancerIds=[self.lb])
+        expect(found.LoadBalancerSet[0].LoadBalancerName, name, "a name that has to be escaped")
         expect((found.TotalCount, found.LoadBalancerSet[0].Status), (1, 1), "running")
         expect(len(found.LoadBalancerSet[0].LoadBalancerVips), 1, "addresses")
         filters = [{"Name": "tag:owner", "Values": [self.name]}]
@@ -221,6 +224,11 @@ def failures():
         ("CreateListeners", {}, "InvalidAction"),
     ]
     until_idle(client, lb)
+    long = {"LoadBalancerName": "x" * 40_000}
+    code = code_of(
+        cloud.client(clb_client.ClbClient, "GET").call_json, "DescribeLoadBalancers", long
+    )
+    expect(code, "RequestSizeLimitExceeded", "a query string of more than 32 KiB")
     for action, parameters, code in cases:
         expect(code_of(client.call_json, action, parameters), code, f"{action} {parameters}")
     # A load balancer is busy until its task is done, and clients are told so.
@@ -229,7 +237,7 @@ def failures():
     expect(code, "FailedOperation.ResourceInOperating", "a write beside another")
     until_idle(client, lb)
     client.call_json("DeleteLoadBalancer", {"LoadBalancerIds": [lb]})
-    return len(cases) + 1
+    return len(cases) + 2
 
 
 def until_idle(client, lb):
@@ -254,6 +262,10 @@ def strangers():
 
     expect(call(key="other"), "AuthFailure.SignatureFailure", "another key")
     expect(call(method="GET", key="other"), "AuthFailure.SignatureFailure", "another key")
+    for signature in ("HmacSHA1", "HmacSHA256"):
+        code = call(signature=signature)
+        expect(code, "AuthFailure.InvalidAuthorization", "an older form of signatures")
+    expect(call(token="temporary"), "AuthFailure.TokenFailure", "a temporary key")
     expect(call(region="nowhere"), "UnsupportedRegion", "no region")
     expect(call(id="absent"), "AuthFailure.SecretIdNotFound", "no such id")
 
@@ -271,7 +283,7 @@ def strangers():
             expect(call(), "AuthFailure.SignatureExpire", f"a clock that is off by {seconds} s")
         finally:
             time.time = real
-    return 7
+    return 10
 
 
 steps = life("post", "POST") + life("get", "GET") + life("unsigned", "POST", is_payload_signed=False)

@@ -2,20 +2,24 @@
 //!
 //! Until a target's state is decided one probe follows the other, since a load balancer without an
 //! opinion sends clients to dead targets; from then on they come at the interval that was asked
-//! for.
+//! for. Probes of a target go on through changes of the configuration that do not concern it:
+//! otherwise changes that come often would keep a target that hangs from ever being decided.
 
 mod ask;
 mod http;
 mod icmp;
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use uturn_lb::config::{ListenerSettings, Probe, RuleSettings};
 use uturn_lb::event::{Event, ProbeResult};
@@ -33,7 +37,7 @@ use crate::state::Slot;
 #[derive(Debug)]
 pub(crate) struct Prober {
     work: Option<mpsc::UnboundedSender<Vec<Probed>>>,
-    handle: Option<JoinHandle<io::Result<()>>>,
+    handle: Option<thread::JoinHandle<io::Result<()>>>,
 }
 
 /// A listener whose targets are probed.
@@ -50,21 +54,43 @@ pub(crate) struct Probed {
     pub(crate) layer_4: Option<HealthReports>,
 }
 
-/// A target of a rule, and how it is asked.
+/// A target of a rule.
 #[derive(Debug)]
 struct Target {
     process: Arc<Process>,
+    record: Arc<ProbeRecord>,
+    question: Question,
+    /// It changes while the target is probed.
+    place: RefCell<Place>,
+    /// What its probes have decided.
+    decided: Cell<Option<bool>>,
+}
+
+/// How a target is asked.
+#[derive(Debug, PartialEq)]
+struct Question {
     listener: SocketAddr,
     transport: Protocol,
-    rule: usize,
-    place: usize,
     address: SocketAddr,
     check: HealthCheck,
     probe: Option<Probe>,
     source: IpAddr,
+}
+
+/// Where a target is in its listener, and where its health is kept.
+#[derive(Debug)]
+struct Place {
+    rule: usize,
+    target: usize,
     slot: Option<Arc<Slot>>,
-    record: Arc<ProbeRecord>,
     layer_4: Option<HealthReports>,
+}
+
+/// A target that is probed until this is dropped.
+#[derive(Debug)]
+struct Probing {
+    target: Rc<Target>,
+    task: JoinHandle<()>,
 }
 
 impl Prober {
@@ -102,17 +128,41 @@ impl Drop for Prober {
 fn run(process: &Arc<Process>, mut work: mpsc::UnboundedReceiver<Vec<Probed>>) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     runtime.block_on(async {
-        let mut tasks = JoinSet::new();
+        // The record of a target stays the same for as long as it is in a rule.
+        let mut probed: HashMap<*const ProbeRecord, Probing> = HashMap::new();
         while let Some(listeners) = work.recv().await {
-            // Dropping the old tasks ends them.
-            tasks = JoinSet::new();
+            let mut before = std::mem::take(&mut probed);
             for target in listeners.iter().flat_map(|probed| targets(process, probed)) {
-                tasks.spawn_local(async move { target.run().await });
+                let key = Arc::as_ptr(&target.record);
+                let same = before.remove(&key).filter(|now| now.target.question == target.question);
+                let probing = match same {
+                    Some(probing) => {
+                        probing.target.move_to(target.place.into_inner());
+                        probing
+                    }
+                    None => Probing::start(target),
+                };
+                probed.insert(key, probing);
             }
         }
-        drop(tasks);
+        drop(probed);
     });
     Ok(())
+}
+
+impl Probing {
+    fn start(target: Target) -> Self {
+        let target = Rc::new(target);
+        let probed = Rc::clone(&target);
+        let task = tokio::task::spawn_local(async move { probed.run().await });
+        Self { target, task }
+    }
+}
+
+impl Drop for Probing {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// Fails if probes cannot be sent from where a listener's health check sends them from.
@@ -135,20 +185,25 @@ fn targets(process: &Arc<Process>, probed: &Probed) -> Vec<Target> {
     let mut records = records.iter();
     for (rule, config) in listener.rules.iter().enumerate() {
         let probe = settings.rules.get(rule).and_then(|RuleSettings { probe, .. }| probe.clone());
-        for (place, target) in config.targets.iter().enumerate() {
+        for (number, target) in config.targets.iter().enumerate() {
             targets.push(Target {
                 process: Arc::clone(process),
-                listener: *address,
-                transport: listener.protocol.transport(),
-                rule,
-                place,
-                address: target.address,
-                check: check.clone(),
-                probe: probe.clone(),
-                source: check.source.address(address.ip()),
-                slot: slot.clone(),
                 record: records.next().map_or_else(Arc::default, Arc::clone),
-                layer_4: layer_4.clone(),
+                question: Question {
+                    listener: *address,
+                    transport: listener.protocol.transport(),
+                    address: target.address,
+                    check: check.clone(),
+                    probe: probe.clone(),
+                    source: check.source.address(address.ip()),
+                },
+                place: RefCell::new(Place {
+                    rule,
+                    target: number,
+                    slot: slot.clone(),
+                    layer_4: layer_4.clone(),
+                }),
+                decided: Cell::new(None),
             });
         }
     }
@@ -158,17 +213,19 @@ fn targets(process: &Arc<Process>, probed: &Probed) -> Vec<Target> {
 impl Target {
     /// Asks again and again.
     async fn run(&self) {
-        let mut health = Health::new(&self.check);
+        let check = &self.question.check;
+        let mut health = Health::new(check);
         loop {
             let began = Instant::now();
             let result = self.ask().await;
             let decision = health.record(result == ProbeResult::Answered);
             self.record.record(result, health.decided());
+            self.decided.set(health.decided());
             if let Some(alive) = decision {
                 self.decide(alive, result);
             }
             match health.decided() {
-                Some(_) => sleep_until(began + self.check.interval).await,
+                Some(_) => sleep_until(began + check.interval).await,
                 // A target on this machine may answer without a pause.
                 None => tokio::task::yield_now().await,
             }
@@ -176,44 +233,61 @@ impl Target {
     }
 
     async fn ask(&self) -> ProbeResult {
-        let limit = self.check.timeout;
-        let asked = match (&self.probe, self.transport) {
+        let Question { transport, address, check, probe, source, .. } = &self.question;
+        let limit = check.timeout;
+        let asked = match (probe, transport) {
             (Some(Probe::Http { method, path, host, classes }), _) => {
                 let request =
                     http::Request { method: *method, path, host: host.as_deref(), classes };
-                http::ask(self.source, self.address, limit, &request).await
+                http::ask(*source, *address, limit, &request).await
             }
             (Some(Probe::Exchange { send, expect }), transport) => {
-                ask::exchange(self.source, self.address, transport, limit, send, expect).await
+                ask::exchange(*source, *address, *transport, limit, send, expect).await
             }
-            (None, Protocol::Udp) => ask::udp(self.source, self.address, limit).await,
-            (None, Protocol::Tcp | Protocol::Sctp) => {
-                ask::tcp(self.source, self.address, limit).await
-            }
+            (None, Protocol::Udp) => ask::udp(*source, *address, limit).await,
+            (None, Protocol::Tcp | Protocol::Sctp) => ask::tcp(*source, *address, limit).await,
         };
         asked.unwrap_or_else(|error| ask::result_of(&error))
     }
 
     fn decide(&self, alive: bool, result: ProbeResult) {
+        let Question { listener, transport, address, .. } = self.question;
+        let place = self.place.borrow();
+        place.keep(&self.question, alive);
+        self.process.report_change(&Event::Health {
+            listener,
+            protocol: transport.lower().into(),
+            rule: place.rule,
+            target: address,
+            alive,
+            result,
+        });
+    }
+
+    /// Has another place from now on. What was decided while it was on its way there is kept there
+    /// too.
+    fn move_to(&self, place: Place) {
+        if let Some(alive) = self.decided.get() {
+            place.keep(&self.question, alive);
+        }
+        self.place.replace(place);
+    }
+}
+
+impl Place {
+    /// Keeps what was decided about the target.
+    fn keep(&self, question: &Question, alive: bool) {
         if let Some(slot) = &self.slot {
             // After a reload, other rules may stand there until the probes are replaced too.
             let listener = slot.current();
             if let Some(rule) = listener.rules.get(self.rule)
                 && listener.profile.health_check.is_some()
             {
-                rule.set_alive(self.place, self.address, alive);
+                rule.set_alive(self.target, question.address, alive);
             }
         }
         if let Some(layer_4) = &self.layer_4 {
-            layer_4.report(self.listener, self.transport, self.address, alive);
+            layer_4.report(question.listener, question.transport, question.address, alive);
         }
-        self.process.report_change(&Event::Health {
-            listener: self.listener,
-            protocol: self.transport.lower().into(),
-            rule: self.rule,
-            target: self.address,
-            alive,
-            result,
-        });
     }
 }

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::schema::{Service, services};
 use uturn_cloud::state::{Accounts, Place, Record, RecordKey};
+use uturn_cloud::store::Store;
 use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
 
@@ -97,6 +100,33 @@ impl Harness {
         );
         let now = Cell::new(Timestamp::from_second(1_760_000_000).unwrap());
         Self { cloud, memory, now, region: Cell::new(region) }
+    }
+
+    /// The same cloud, of which only what was stored is left. `name` is of a folder that no other
+    /// test has.
+    pub(crate) fn restarted(self, name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // An earlier run may have left it.
+        let _ = fs::remove_dir_all(&folder);
+        let places = self.memory.0.lock().unwrap().clone();
+        let changes = |records: Records| {
+            records.into_iter().map(|(key, record)| (key, Some(record))).collect()
+        };
+        let batch = places.into_iter().map(|(place, records)| (place, changes(records))).collect();
+        let (store, _) = Store::open(&folder).unwrap();
+        store.commit(&batch).unwrap();
+        drop(store);
+        let (_, accounts) = Store::open(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        let cloud = Cloud::new(
+            Credentials::parse("id key").unwrap(),
+            Inventory::Open,
+            Settings { task_time: Some(Duration::ZERO), ..Settings::default() },
+            Box::new(self.memory.clone()),
+            IdSource::random(),
+            accounts,
+        );
+        Self { cloud, ..self }
     }
 
     /// Sends what follows to this region.

@@ -190,8 +190,9 @@ impl Rule {
         let Some(target) = self.targets.get(target).filter(|now| now.address == address) else {
             return;
         };
-        target.is_alive.store(is_alive, Ordering::Relaxed);
-        self.make_schedule();
+        if target.is_alive.swap(is_alive, Ordering::Relaxed) != is_alive {
+            self.make_schedule();
+        }
     }
 
     /// Records how a request to a target ended. Returns whether the target rests from now on.

@@ -11,7 +11,7 @@ use super::{Inputs, Output};
 pub(crate) enum Operator {
     /// Watch a cluster and keep its load balancers as it wants them; with --dry-run, print the
     /// calls that this needs for manifests
-    Run(OperatorRun),
+    Run(Box<OperatorRun>),
     /// Print what has to be applied to a cluster first: the definition of TkeServiceConfig, and
     /// the account of the controllers with its rights
     Manifests,

@@ -1,5 +1,7 @@
 //! `uturn cloud serve` with options that it cannot use.
 
+#![cfg(unix)]
+
 use super::common::Folder;
 
 #[test]

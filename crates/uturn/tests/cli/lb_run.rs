@@ -95,7 +95,7 @@ impl Running {
     }
 
     /// The next event.
-    fn event(&mut self) -> Value {
+    pub(crate) fn event(&mut self) -> Value {
         let mut line = String::new();
         self.events.read_line(&mut line).unwrap();
         serde_json::from_str(&line)
@@ -103,7 +103,7 @@ impl Running {
     }
 
     /// Waits for the next configuration. Returns its cause.
-    fn reloaded(&mut self) -> String {
+    pub(crate) fn reloaded(&mut self) -> String {
         let event = self.event();
         assert_eq!(event["event"], "reloaded", "{event}");
         event["cause"].as_str().unwrap().to_owned()
@@ -140,7 +140,7 @@ pub(crate) struct Site {
     pub(crate) folder: Folder,
     pub(crate) listener: SocketAddr,
     pub(crate) admin: SocketAddr,
-    targets: [SocketAddr; 2],
+    pub(crate) targets: [SocketAddr; 2],
 }
 
 impl Site {

@@ -21,7 +21,14 @@ const FILTERS: Rules = rules(
         "address-status",
         "instance-id",
         "private-ip-address",
+        "network-interface-id",
+        "is-arrears",
+        "instance-type",
+        "address-type",
+        "address-isp",
+        "dedicated-cluster-id",
         "tag-key",
+        "tag-value",
         "tag:",
     ],
 );
@@ -48,6 +55,9 @@ pub(in crate::actions) fn describe(
                 "address-status" => &address.address_status,
                 "instance-id" => &address.instance_id,
                 "private-ip-address" => &address.private_address_ip,
+                "instance-type" => &address.instance_type,
+                "address-type" => &address.address_type,
+                "is-arrears" => return vec!["FALSE".to_owned()],
                 _ => &None,
             };
             value.iter().cloned().collect()

@@ -13,18 +13,31 @@ use crate::inventory::Instance;
 use crate::state::{Context, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// The filters. The published ones that ask for what no inventory has are left out.
+/// The project of everything that belongs to no other.
+const PROJECT: i64 = 0;
+
+/// The filters. Those for the time of creation are left out: no inventory has it. What it lacks
+/// otherwise matches nothing.
 const FILTERS: Rules = Rules {
     filters: &[
         "zone",
+        "project-id",
+        "host-id",
+        "dedicated-cluster-id",
         "vpc-id",
         "subnet-id",
         "instance-id",
+        "uuid",
+        "security-group-id",
         "instance-name",
+        "instance-charge-type",
         "instance-state",
         "private-ip-address",
         "public-ip-address",
         "ipv6-address",
+        "tag-key",
+        "tag-value",
+        "tag:",
     ],
     id_filter: "instance-id",
     // INF: clients ask for more addresses than the 5 values that are documented.
@@ -73,6 +86,7 @@ fn page(offset: Option<i64>, limit: Option<i64>) -> Result<Page, ApiError> {
 fn values_of(filter: &str, instance: &Instance, context: &Context<'_>) -> Vec<String> {
     match filter {
         "zone" => vec![zone(instance, context)],
+        "project-id" => vec![PROJECT.to_string()],
         "vpc-id" => vec![instance.network.clone()],
         "subnet-id" => context.inventory.subnet_of(context.region, instance).into_iter().collect(),
         "instance-id" => vec![instance.id.clone()],
@@ -101,7 +115,7 @@ fn view(instance: &Instance, context: &Context<'_>) -> Described {
     Described {
         placement: Some(Placement {
             zone: zone(instance, context),
-            project_id: Some(0),
+            project_id: Some(PROJECT),
             ..Placement::default()
         }),
         instance_id: Some(instance.id.clone()),

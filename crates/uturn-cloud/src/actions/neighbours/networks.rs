@@ -16,12 +16,39 @@ use crate::state::Transaction;
 use crate::wire::error::{ApiError, ErrorCode};
 
 /// The filters of networks.
-const NETWORKS: Rules =
-    rules("vpc-id", &["vpc-name", "is-default", "vpc-id", "cidr-block", "tag-key", "tag:"]);
+const NETWORKS: Rules = rules(
+    "vpc-id",
+    &[
+        "vpc-name",
+        "is-default",
+        "vpc-id",
+        "cidr-block",
+        "ipv6-cidr-block",
+        "isp-type",
+        "address-type",
+        "tag-key",
+        "tag:",
+    ],
+);
 /// The filters of subnets.
 const SUBNETS: Rules = rules(
     "subnet-id",
-    &["subnet-id", "vpc-id", "cidr-block", "is-default", "subnet-name", "zone", "tag-key", "tag:"],
+    &[
+        "subnet-id",
+        "vpc-id",
+        "cidr-block",
+        "ipv6-cidr-block",
+        "is-default",
+        "is-remote-vpc-snat",
+        "subnet-name",
+        "zone",
+        "cdc-id",
+        "is-cdc-subnet",
+        "isp-type",
+        "address-type",
+        "tag-key",
+        "tag:",
+    ],
 );
 
 /// The rules of this service's lists.
@@ -75,9 +102,8 @@ pub(in crate::actions) fn describe(
     found.retain(|network| {
         selection.passes(|filter| match filter {
             "vpc-id" | "vpc-name" => vec![network.id.clone()],
-            "cidr-block" => vec![network.addresses.to_string()],
             "is-default" => vec![is_default(network).to_string()],
-            _ => Vec::new(),
+            _ => of_range(filter, network.addresses),
         })
     });
     let total_count = u64::try_from(found.len()).ok();
@@ -114,10 +140,10 @@ pub(in crate::actions) fn describe_subnets(
         selection.passes(|filter| match filter {
             "subnet-id" | "subnet-name" => vec![subnet.id.clone()],
             "vpc-id" => vec![network.clone()],
-            "cidr-block" => vec![subnet.addresses.to_string()],
-            "is-default" => vec!["false".to_owned()],
+            "is-default" | "is-remote-vpc-snat" => vec!["false".to_owned()],
+            "is-cdc-subnet" => vec!["0".to_owned()],
             "zone" => subnet.zone.iter().cloned().collect(),
-            _ => Vec::new(),
+            _ => of_range(filter, subnet.addresses),
         })
     });
     let total = found.len();
@@ -174,6 +200,19 @@ fn view(
         available_ip_address_count: total.map(|total| total.saturating_sub(used)),
         tag_set: Some(Vec::new()),
         ..DescribedSubnet::default()
+    }
+}
+
+/// What a range has for a filter. It is found by its first address alone too.
+fn of_range(filter: &str, range: IpNet) -> Vec<String> {
+    let texts = || vec![range.to_string(), range.network().to_string()];
+    match (filter, range) {
+        ("cidr-block", IpNet::V4(_)) | ("ipv6-cidr-block", IpNet::V6(_)) => texts(),
+        ("address-type", IpNet::V6(range)) => {
+            let is_local = range.network().is_unique_local();
+            vec![if is_local { "ULA" } else { "GUA" }.to_owned()]
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -73,6 +73,23 @@ fn a_certificate_that_a_listener_brought_is_the_accounts() {
 }
 
 #[test]
+fn a_certificate_and_its_listeners_outlast_the_process() {
+    let cloud = Harness::new();
+    let lb = cloud.load_balancer();
+    let mut brought = upload();
+    brought["SSLMode"] = "UNIDIRECTIONAL".into();
+    cloud.listener(&lb, "HTTPS", 443, json!({ "Certificate": brought }));
+    let id = text(&cloud.listeners(&lb)[0]["Certificate"]["CertId"]);
+    let described = cloud.ok("DescribeCertificates", json!({}))["Certificates"].clone();
+
+    let cloud = cloud.restarted("a-certificate-outlasts");
+    assert_eq!(cloud.ok("DescribeCertificates", json!({}))["Certificates"], described);
+    let delete = json!({ "CertificateId": id });
+    let bound = cloud.code("DeleteCertificate", delete, "uses the certificate");
+    assert_eq!(bound, "FailedOperation.BoundResources");
+}
+
+#[test]
 fn certificates_are_listed_by_what_is_asked() {
     let cloud = Harness::new();
     let first = uploaded(&cloud, server_certificate("first"));

@@ -47,6 +47,8 @@ fn instances_are_found_by_id_and_by_filter() {
     assert_eq!(ids(filters("vpc-id", &["vpc-bbbbbbbb"])), "");
     assert_eq!(ids(filters("subnet-id", &["subnet-bbbbbbbb"])), "second");
     assert_eq!(ids(filters("zone", &["ap-test-1"])), "second", "the region's first zone");
+    assert_eq!(ids(filters("project-id", &["0"])), "first second");
+    assert_eq!(ids(filters("tag:owner", &["a"])), "", "no inventory has tags of instances");
     let found = cloud.ok("DescribeInstances", json!({ "InstanceIds": ["ins-aaaaaaaa"] }));
     let instance = &found["InstanceSet"][0];
     assert_eq!(instance["Placement"]["Zone"], "ap-test-2");
@@ -109,6 +111,10 @@ fn networks_and_subnets_are_described() {
     assert_eq!(ids(json!({})), all);
     assert_eq!(ids(filters("vpc-id", &["vpc-bbbbbbbb"])), "subnet-cccccccc");
     assert_eq!(ids(filters("zone", &["ap-test-2"])), "subnet-aaaaaaaa");
+    assert_eq!(ids(filters("cidr-block", &["10.0.2.0"])), "subnet-bbbbbbbb");
+    assert_eq!(ids(filters("cidr-block", &["10.0.2.0/24", "10.0.3.0/24"])), "subnet-bbbbbbbb");
+    assert_eq!(ids(filters("address-type", &["GUA"])), "subnet-cccccccc");
+    assert_eq!(ids(filters("tag:owner", &["a"])), "", "no inventory has tags of subnets");
     assert_eq!(ids(json!({ "Offset": "1", "Limit": "1" })), "subnet-bbbbbbbb");
     let first = cloud.ok("DescribeSubnets", json!({ "MaxResults": 2 }));
     let rest = cloud.ok("DescribeSubnets", json!({ "NextToken": first["NextToken"] }));
@@ -168,6 +174,8 @@ fn security_groups_and_addresses_are_described() {
     assert_eq!(found["AddressSet"][0]["PrivateAddressIp"], "10.0.1.4");
     let id = &found["AddressSet"][0]["AddressId"];
     assert_eq!(cloud.ok("DescribeAddresses", json!({ "AddressIds": [id] }))["TotalCount"], 1);
+    let elastic = cloud.ok("DescribeAddresses", filters("address-type", &["EIP"]));
+    assert_eq!(elastic["TotalCount"], 1);
     let none = cloud.ok("DescribeAddresses", filters("instance-id", &["ins-bbbbbbbb"]));
     assert_eq!((&none["TotalCount"], &none["AddressSet"]), (&json!(0), &json!([])));
     let absent = json!({ "AddressIds": ["eip-zzzzzzzz"] });
