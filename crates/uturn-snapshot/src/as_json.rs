@@ -76,11 +76,11 @@ mod tests {
     #[test]
     fn documents_and_items_of_lists_are_objects() {
         let text = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Service, spec: \
-                    {ports: [{port: 80}], weight: 1.5, on: yes}}\n---\napiVersion: uturn.dev/v1alpha1\n\
+                    {ports: [{port: 80}], weight: 1.5, fast: yes}}\n---\napiVersion: uturn.dev/v1alpha1\n\
                     kind: Facts\n---\napiVersion: v1\nkind: Namespace\n---\nvalues: 1\n";
         let source = Source { name: "a.yaml".into(), text: text.into() };
         let objects = json_objects(&[source]).unwrap();
-        let service = json!({"ports": [{"port": 80}], "weight": 1.5, "on": true});
+        let service = json!({"ports": [{"port": 80}], "weight": 1.5, "fast": true});
         assert_eq!(objects[0]["spec"], service);
         assert_eq!(objects[1], json!({"apiVersion": "v1", "kind": "Namespace"}));
         assert_eq!(objects.len(), 2);
