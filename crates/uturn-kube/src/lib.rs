@@ -7,7 +7,7 @@
 //! ```
 //!
 //! **Owns** the watches, the order of a round ([`sync`]), finalizers, addresses and conditions
-//! ([`write`]), events, the lease by which one of several processes works ([`lease`]), and what an
+//! ([`mod@write`]), events, the lease by which one of several processes works ([`lease`]), and what an
 //! administrator asks over HTTP ([`health`]).
 //!
 //! **Refuses** to decide anything about load balancers: `uturn-lb` and `uturn-operator` do. It
