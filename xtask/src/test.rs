@@ -29,6 +29,13 @@ const REQUIRE: &str = "UTURN_REQUIRE";
 /// What CI's machine has.
 const REQUIRED_IN_CI: &str = "kernel,nft,ipset,machine,coredns,nginx,keepalived,conntrackd,bird";
 
+/// How many tests of a program run at once, unless the machine has more cores: most of the time of
+/// the longest ones is spent waiting.
+const THREADS: usize = 4;
+
+/// What sets that.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
+
 /// So many of the slowest tests are listed.
 const SLOWEST: usize = 10;
 
@@ -51,6 +58,10 @@ pub(crate) fn run(with_go: bool) -> Result<Done, Failure> {
     }
     if machine::is_ci() && std::env::var_os(REQUIRE).is_none() {
         tests.env(REQUIRE, REQUIRED_IN_CI);
+    }
+    if std::env::var_os(TEST_THREADS).is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        tests.env(TEST_THREADS, cores.max(THREADS).to_string());
     }
     tests.env(SKIPPED, &list).env(runner::TIMES, &times).env(runner::FAILURES, &failures);
     let ended = shell::run(&mut tests);
