@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use uturn_cloud::api::clb;
 use uturn_cloud::client::CallError;
 
-use self::clients::{Target, certificate, shown_certificate, web};
+use self::clients::{Target, certificate, shown_certificate, wait_until_refused, web};
 use self::processes::Site;
 
 /// A health check that decides within some seconds.
@@ -150,14 +150,14 @@ fn what_the_api_says_is_served() {
     site.kill_cloud();
     assert_eq!(answers(), ["third", "third"]);
     site.put_config("");
-    assert_eq!(web((vip, port), "shop.example.com"), None);
+    wait_until_refused((vip, port), "shop.example.com");
     site.start_cloud();
     site.wait_for_status(|plane| plane["is_reached"] == true);
     assert_eq!(answers(), ["third", "third"]);
 
     let delete = |listener: &str| json!({ "LoadBalancerId": lb, "ListenerId": listener });
     site.ok::<clb::DeleteListenerRequest>(delete(&plain));
-    assert_eq!(web((vip, port), "shop.example.com"), None);
+    wait_until_refused((vip, port), "shop.example.com");
     assert_eq!(shown_certificate((vip, tls_port), "shop.example.com").1, "first");
     site.ok::<clb::DeleteListenerRequest>(delete(&secure));
     assert_eq!(site.certificates().len(), 0, "the key is removed with the listener");

@@ -66,11 +66,19 @@ impl Drop for Target {
 }
 
 /// What a web server answers with: its body, or the status if that is not 200. `None` if it
-/// refuses the connection.
+/// refuses the connection, or ends it without an answer.
 pub(super) fn web(address: (IpAddr, u16), host: &str) -> Option<String> {
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let answer = try_exchange(address.into(), &request).ok()?;
-    Some(content(&answer))
+    (!answer.is_empty()).then(|| content(&answer))
+}
+
+/// Waits until connections are refused. A worker of the data plane may accept one more after a
+/// change was acknowledged.
+pub(super) fn wait_until_refused(address: (IpAddr, u16), host: &str) {
+    while web(address, host).is_some() {
+        thread::yield_now();
+    }
 }
 
 fn content(answer: &str) -> String {
