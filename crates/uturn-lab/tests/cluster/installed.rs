@@ -24,6 +24,10 @@ impl Installed {
         Some(Self { program: path("UTURN_PROGRAM")?, parts: path("UTURN_CLUSTER_PARTS")? })
     }
 
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     pub(crate) fn lab(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("lab").args(words);

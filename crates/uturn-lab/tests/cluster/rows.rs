@@ -14,6 +14,7 @@ use kube::{Client, Resource, ResourceExt as _};
 use uturn_testing::{Requirement, skip};
 
 use super::installed::{Installed, Run, client, text};
+use super::stories;
 
 /// How long a pod may take to go.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,6 +36,7 @@ pub(crate) fn main() {
     }
     shop(&installed);
     killed(&installed);
+    stories::main(&installed);
 }
 
 /// The shop as its manifests have it: nodes, pods, endpoints, names; and down again.
