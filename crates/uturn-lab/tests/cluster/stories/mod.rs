@@ -1,13 +1,25 @@
-//! The stories that are played on a cluster in a box.
+//! The stories that are played on a cluster in a box, one after another.
 
 mod keepalive;
 
 use super::installed::Installed;
-use super::stage::Stage;
+use super::stage::{Stage, Story};
 
-/// Plays all stories, or those whose names are given.
-pub(crate) fn main(installed: &Installed) {
+/// A story: the name of its namespace, and what happens there.
+type Named = (&'static str, fn(&Story<'_>));
+
+/// The stories of a cluster whose kube-proxies are in iptables mode.
+const IPTABLES: [Named; 1] = [("keepalive", keepalive::story)];
+
+/// Plays the stories that are wanted.
+pub(crate) fn play(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
+    let wanted: Vec<Named> = IPTABLES.into_iter().filter(|(name, _)| is_wanted(name)).collect();
+    if wanted.is_empty() {
+        return;
+    }
     let stage = Stage::up(installed, &["--nodes", "3"]);
-    stage.play("keepalive", keepalive::story);
+    for (name, story) in wanted {
+        stage.play(name, story);
+    }
     stage.down();
 }
