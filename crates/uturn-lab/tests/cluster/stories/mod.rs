@@ -1,6 +1,7 @@
 //! The stories that are played on a cluster in a box, one after another.
 
 mod keepalive;
+mod short_circuit;
 
 use super::installed::Installed;
 use super::stage::{Stage, Story};
@@ -9,7 +10,8 @@ use super::stage::{Stage, Story};
 type Named = (&'static str, fn(&Story<'_>));
 
 /// The stories of a cluster whose kube-proxies are in iptables mode.
-const IPTABLES: [Named; 1] = [("keepalive", keepalive::story)];
+const IPTABLES: [Named; 2] =
+    [("keepalive", keepalive::story), ("short-circuit", short_circuit::story)];
 
 /// Plays the stories that are wanted.
 pub(crate) fn play(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
