@@ -90,8 +90,7 @@ impl Change {
         if before == after {
             return;
         }
-        let mut known: HashMap<_, _> =
-            listeners(before).map(|(port, listener)| (port, listener)).collect();
+        let mut known: HashMap<_, _> = listeners(before).collect();
         let mut part = without_listeners(after);
         for (place, listener) in listeners(after) {
             if known.remove(&place) != Some(listener) {
