@@ -18,6 +18,7 @@
 pub mod auto;
 pub mod cluster;
 pub mod controller;
+pub mod gates;
 pub mod health;
 pub mod kinds;
 pub mod lease;

@@ -74,11 +74,13 @@ fn take(
             listed.push(object);
             return false;
         }
-        Event::InitDone => shared.with(|store| store.list(kind, std::mem::take(listed))),
+        Event::InitDone => {
+            shared.with(|store| store.list(kind, std::mem::take(listed)));
+            true
+        }
         Event::Apply(object) => shared.with(|store| store.apply(kind, object)),
         Event::Delete(object) => shared.with(|store| store.delete(kind, &object)),
     }
-    true
 }
 
 /// Whether the API server does not know the kind.

@@ -21,6 +21,8 @@ pub struct Pod {
     pub phase: Phase,
     /// Its Ready condition.
     pub ready: bool,
+    /// The readiness gates that alone keep it from being ready: its containers are.
+    pub awaited_gates: Vec<Text>,
     /// Whether it has a `deletionTimestamp`.
     pub terminating: bool,
     /// The top-level workload that owns it, if known.
@@ -40,6 +42,11 @@ impl Pod {
     /// Its first address of a family.
     pub fn address(&self, family: Family) -> Option<IpAddr> {
         self.ips.iter().copied().find(|ip| Family::of(*ip) == family)
+    }
+
+    /// Whether a readiness gate keeps it from being ready, and nothing but such gates does.
+    pub fn awaits(&self, gate: &str) -> bool {
+        self.awaited_gates.iter().any(|awaited| **awaited == *gate)
     }
 
     /// Whether it is scheduled and has not ended.
