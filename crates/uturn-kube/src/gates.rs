@@ -1,7 +1,8 @@
 //! Readiness gates: a pod that is a target of load balancers is ready when they serve it.
 //!
-//! Only pods that wait are kept in the store. While there are any, the cloud is asked how they
-//! are; a gate that is open stays open.
+//! Only pods with the gate are kept in the store, and of these what decides whether they are
+//! targets. While gates are closed, the cloud is asked how their pods are; a gate that is open
+//! stays open.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::{Api, Client, Error};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 use uturn_model::NamespacedName;
 use uturn_operator::api::Api as CloudApi;
@@ -22,48 +23,12 @@ use uturn_operator::wanted;
 use crate::cluster;
 use crate::kinds::POD;
 use crate::metrics::Metrics;
+use crate::pods;
 use crate::sync::SyncError;
 use crate::watch::Shared;
 
 /// How often the cloud is asked while pods wait.
 const ASK: Duration = Duration::from_secs(3);
-
-/// Whether a pod waits for nothing but gates, and the controllers' is one of them.
-pub fn waits(pod: &Value) -> bool {
-    let conditions = || pod["status"]["conditions"].as_array().into_iter().flatten();
-    let is_true = |kind: &str| {
-        conditions().any(|condition| condition["type"] == kind && condition["status"] == "True")
-    };
-    let gates = pod["spec"]["readinessGates"].as_array().into_iter().flatten();
-    let is_ending = pod["metadata"].get("deletionTimestamp").is_some_and(|time| !time.is_null());
-    gates.into_iter().any(|gate| gate["conditionType"] == GATE)
-        && !is_ending
-        && is_true("ContainersReady")
-        && !is_true(GATE)
-}
-
-/// What is kept of a pod that waits: enough to tell that it is a target.
-pub fn kept(pod: &Value) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": POD.kind,
-        "metadata": {
-            "name": pod["metadata"]["name"],
-            "namespace": pod["metadata"]["namespace"],
-            "uid": pod["metadata"]["uid"],
-        },
-        "spec": {
-            "nodeName": pod["spec"]["nodeName"],
-            "readinessGates": pod["spec"]["readinessGates"],
-        },
-        "status": {
-            "phase": pod["status"]["phase"],
-            "podIP": pod["status"]["podIP"],
-            "podIPs": pod["status"]["podIPs"],
-            "conditions": pod["status"]["conditions"],
-        },
-    })
-}
 
 /// Opens the gates of pods.
 pub struct Gates<A> {
@@ -103,13 +68,15 @@ impl<A: CloudApi> Gates<A> {
     ///
     /// Returns why it is not known which pods are served.
     pub async fn open(&self) -> Result<Opened, SyncError> {
-        let has_any = self.shared.with(|store| store.of(&POD).next().is_some());
-        if !has_any || !self.shared.with(|store| store.is_complete()) {
+        let closed: BTreeSet<NamespacedName> =
+            self.shared.with(|store| store.of(&POD).filter_map(pods::closed).collect());
+        if closed.is_empty() || !self.shared.with(|store| store.is_complete()) {
             return Ok(Opened::default());
         }
         let live = self.shared.with(|store| cluster::read(store)).map_err(SyncError::Objects)?;
         let wanted = wanted::wanted(&live.cluster, &Ground::default())?;
-        let Waiting { served, pending } = waiting(&self.api, &live.cluster, &wanted).await?;
+        let Waiting { served, pending } =
+            waiting(&self.api, &live.cluster, &wanted, &closed).await?;
         let mut opened = Opened { opened: 0, pending: pending.into_keys().collect() };
         for pod in served.into_keys() {
             match self.patch(&pod).await {

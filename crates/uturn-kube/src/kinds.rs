@@ -31,7 +31,7 @@ pub static LEASE: WatchedKind = known("coordination.k8s.io", "v1", "Lease", "lea
 
 static NODE: WatchedKind = known("", "v1", "Node", "nodes");
 static SLICE: WatchedKind = known("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
-/// Pods, of which only those are kept that wait for load balancers.
+/// Pods, of which only those are kept that have the controllers' readiness gate.
 pub static POD: WatchedKind = known("", "v1", "Pod", "pods");
 static CLASS: WatchedKind = known("networking.k8s.io", "v1", "IngressClass", "ingressclasses");
 /// What users set on listeners.

@@ -24,6 +24,7 @@ pub mod kinds;
 pub mod lease;
 pub mod manifests;
 pub mod metrics;
+pub mod pods;
 pub mod queue;
 pub mod start;
 pub mod store;

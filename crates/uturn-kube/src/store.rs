@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use crate::gates;
 use crate::kinds::{POD, WATCHED, WatchedKind};
+use crate::pods;
 
 /// The objects of a kind by namespace and name.
 pub type OfKind = BTreeMap<(String, String), Value>;
@@ -60,6 +60,11 @@ impl Store {
     }
 }
 
+/// Whether anything reads an object.
+pub fn is_kept(kind: &WatchedKind, object: &DynamicObject) -> bool {
+    kind.kind != POD.kind || pods::has_gate(object)
+}
+
 fn key(object: &DynamicObject) -> (String, String) {
     let metadata = &object.metadata;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -69,10 +74,13 @@ fn key(object: &DynamicObject) -> (String, String) {
 /// The object as JSON, without what nothing reads. Items of lists do not state their kind. Returns
 /// `None` for a pod that is not kept.
 fn value(kind: &WatchedKind, mut object: DynamicObject) -> Option<Value> {
+    if !is_kept(kind, &object) {
+        return None;
+    }
     object.metadata.managed_fields = None;
     let mut value = serde_json::to_value(object).unwrap_or_default();
     if kind.kind == POD.kind {
-        return gates::waits(&value).then(|| gates::kept(&value));
+        return Some(pods::kept(&value));
     }
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = kind.kind.into();

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::kinds::WatchedKind;
 use crate::metrics::Metrics;
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// The store, and what tells of its changes.
 #[derive(Clone, Debug, Default)]
@@ -68,11 +68,11 @@ fn take(
     match event {
         Event::Init => {
             listed.clear();
-            return false;
+            false
         }
         Event::InitApply(object) => {
-            listed.push(object);
-            return false;
+            listed.extend(Some(object).filter(|object| store::is_kept(kind, object)));
+            false
         }
         Event::InitDone => {
             shared.with(|store| store.list(kind, std::mem::take(listed)));

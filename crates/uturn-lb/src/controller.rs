@@ -100,7 +100,7 @@ impl<'c> PodMarks<'c> {
     pub fn of(&self, name: &NamespacedName, pod: Option<&Pod>) -> Vec<u64> {
         let Some(model) = self.model else { return Vec::new() };
         let gate = model.readiness_gate();
-        let is_awaited = gate.zip(pod).is_some_and(|(gate, pod)| pod.awaits(gate));
+        let is_awaited = gate.zip(pod).is_some_and(|(gate, pod)| pod.is_decided_by(gate));
         let mut marks: Vec<u64> = is_awaited.then_some(u64::MAX - 1).into_iter().collect();
         for owner in self.owners.iter().filter(|owner| owner.name().namespace == name.namespace) {
             marks.extend(model.weights_of_pod(*owner, name.name.as_str()));
@@ -109,10 +109,11 @@ impl<'c> PodMarks<'c> {
     }
 }
 
-/// Whether a load balancer sends to a pod that waits for nothing else to be ready.
+/// Whether a load balancer sends to a pod before it is known to be ready: nothing else keeps it from
+/// that.
 pub fn is_target_before_ready(cluster: &Cluster, pod: &Pod) -> bool {
     let gate = cloud::model(cluster).and_then(CloudModel::readiness_gate);
-    gate.is_some_and(|gate| pod.awaits(gate) && !pod.terminating)
+    gate.is_some_and(|gate| pod.is_decided_by(gate) && !pod.terminating)
 }
 
 /// The listeners that an Ingress asks the cloud's controller for.

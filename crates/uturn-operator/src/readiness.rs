@@ -12,7 +12,7 @@ use uturn_cloud::api::clb::{
 use uturn_cloud::client::CallError;
 use uturn_lb::cloud::tke::annotations::READINESS_GATE;
 use uturn_model::lb::Layer;
-use uturn_model::{Cluster, NamespacedName, ObjectRef, Protocol};
+use uturn_model::{Cluster, NamespacedName, ObjectRef, Pod, Protocol};
 
 use crate::api::Api;
 use crate::clb::{Holder, ListenerKey, RuleKey};
@@ -55,13 +55,8 @@ struct Wait {
     is_early: bool,
 }
 
-/// Whether a pod waits for its load balancers.
-pub fn waits(pod: &uturn_model::Pod) -> bool {
-    pod.awaits(GATE) && !pod.terminating
-}
-
-/// Asks the API how the pods are that wait. Nothing is asked if none does. Pods that are no
-/// targets are left out.
+/// Asks the API how the pods are that wait: those of which `closed` says that their gate is closed.
+/// Nothing is asked if none does. Pods that are no targets are left out.
 ///
 /// # Errors
 ///
@@ -70,9 +65,11 @@ pub async fn waiting<A: Api>(
     api: &A,
     cluster: &Cluster,
     wanted: &Wanted,
+    closed: &BTreeSet<NamespacedName>,
 ) -> Result<Waiting, CallError> {
     let mut pods: BTreeMap<IpAddr, &NamespacedName> = BTreeMap::new();
-    for pod in cluster.pods.values().filter(|pod| waits(pod)) {
+    let waits = |pod: &&Pod| pod.is_decided_by(GATE) && closed.contains(&pod.name);
+    for pod in cluster.pods.values().filter(waits) {
         pods.extend(pod.ips.iter().map(|ip| (*ip, &pod.name)));
     }
     let mut all: BTreeMap<&NamespacedName, Wait> = BTreeMap::new();

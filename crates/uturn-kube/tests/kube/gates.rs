@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use uturn_kube::gates::{Gates, Opened};
 use uturn_kube::kinds::POD;
 use uturn_kube::metrics::Metrics;
-use uturn_kube::sync::Synced;
+use uturn_kube::sync::{Controllers, Synced};
 
 use crate::stage::Stage;
 use crate::world::World;
@@ -55,6 +55,12 @@ impl World {
         }
     }
 
+    /// Checks that a round does nothing and the pod is a target.
+    async fn is_at_rest(&self, controllers: &mut Controllers<Arc<Stage>>) {
+        assert_eq!(self.round(controllers).await.unwrap(), Synced::default());
+        assert_eq!(self.seen()[0].1[0].2, ["8080"]);
+    }
+
     fn is_open(&self) -> bool {
         let pod = self.server.object("pods", "web-0").unwrap();
         let conditions = pod["status"]["conditions"].as_array().unwrap();
@@ -87,9 +93,17 @@ async fn a_gate_opens_when_the_load_balancer_serves_the_pod() {
     let pod = world.server.object("pods", "web-0").unwrap();
     assert_eq!(pod["status"]["conditions"].as_array().unwrap().len(), 3, "others are kept: {pod}");
 
-    // It is not kept any more, and nothing is asked or written, whatever the load balancer says.
-    world.list();
-    assert_eq!(world.shared.with(|store| store.of(&POD).count()), 0);
+    // It stays a target until the kubelet and then its EndpointSlice say that it is ready, and
+    // nothing is asked or written, whatever the load balancer says.
+    world.is_at_rest(&mut controllers).await;
+    world.server.edit("pods", "web-0", |pod| {
+        let conditions = pod["status"]["conditions"].as_array_mut().unwrap();
+        let ready = conditions.iter_mut().find(|condition| condition["type"] == "Ready");
+        ready.unwrap()["status"] = "True".into();
+    });
+    world.is_at_rest(&mut controllers).await;
+    world.slice(&json!({ "ready": true, "serving": true, "terminating": false }));
+    world.is_at_rest(&mut controllers).await;
     world.cloud.set_alive(&[]);
     world.server.stop_at(None);
     assert_eq!(gates.open().await.unwrap(), Opened::default());

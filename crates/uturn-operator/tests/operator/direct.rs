@@ -155,7 +155,8 @@ status:
 fn ask(stage: &Stage, cluster: &Cluster, ground: &Ground) -> Waiting {
     let mut wanted = wanted::wanted(cluster, ground).unwrap();
     wanted.balancers[0].owners[0].current = Some(balancer(stage));
-    block_on(waiting(stage, cluster, &wanted)).unwrap()
+    let closed = cluster.pods.keys().cloned().collect();
+    block_on(waiting(stage, cluster, &wanted, &closed)).unwrap()
 }
 
 #[test]

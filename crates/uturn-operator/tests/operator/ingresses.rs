@@ -37,7 +37,7 @@ fn ingress(name: &'static str, rules: &[Value]) -> Written {
 }
 
 impl Written {
-    fn note(mut self, key: &'static str, value: impl ToString) -> Self {
+    fn note(mut self, key: &'static str, value: &(impl ToString + ?Sized)) -> Self {
         self.annotations.push((key, value.to_string()));
         self
     }
@@ -185,7 +185,7 @@ fn rules_are_served_where_annotations_say() {
         (
             made().tls(&tls).note(MIX, on).note(SUPPORT, on).note(HTTPS_RULES, &https).note(
                 HTTP_RULES,
-                json!([{ "host": "m.example.com", "path": "/old", "rewrite": {
+                &json!([{ "host": "m.example.com", "path": "/old", "rewrite": {
                     "port": 443, "host": "m.example.com", "path": "/api" } }]),
             ),
             vec!["80 HTTP: m.example.com/old away".into(), format!("443 HTTPS: {both}")],

@@ -43,7 +43,7 @@ pub(crate) fn vary(cluster: &mut Cluster, dice: &mut Dice) {
     for name in unready {
         if let Some(pod) = cluster.pods.get_mut(&name).filter(|_| dice.once_in(2)) {
             pod.ready = false;
-            pod.awaited_gates = vec![keys::READINESS_GATE.into()];
+            pod.deciding_gates = vec![keys::READINESS_GATE.into()];
         }
     }
 }

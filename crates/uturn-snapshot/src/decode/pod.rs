@@ -27,7 +27,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         ips: Vec::new(),
         phase: Phase::Pending,
         ready: false,
-        awaited_gates: Vec::new(),
+        deciding_gates: Vec::new(),
         terminating: meta.terminating,
         owner: owner(doc, &meta.name),
         supposed: false,
@@ -40,7 +40,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     match doc.map(doc.root, "status").filter(|status| !is_empty(status)) {
         Some(status) => {
             read_status(doc, status, &mut pod);
-            pod.awaited_gates = awaited_gates(doc, spec_node, status, pod.ready);
+            pod.deciding_gates = deciding_gates(doc, spec_node, status);
         }
         // Written by hand: the pod is taken to be ready.
         None if pod.node.is_some() => (pod.phase, pod.ready) = (Phase::Running, true),
@@ -67,24 +67,24 @@ fn read_status<'d>(doc: &Doc<'d>, status: &'d Node<'d>, pod: &mut Pod) {
     };
 }
 
-/// The readiness gates that keep a pod from being ready though its containers are.
-fn awaited_gates<'d>(
+/// The readiness gates that decide whether a pod is ready.
+fn deciding_gates<'d>(
     doc: &Doc<'d>,
     spec: Option<&'d Node<'d>>,
     status: &'d Node<'d>,
-    is_ready: bool,
 ) -> Vec<Text> {
     let conditions = doc.items(status, "conditions");
     let is_true = |kind: &str| {
         let condition = conditions.iter().find(|condition| is(condition, "type", kind));
         condition.is_some_and(|condition| is(condition, "status", "True"))
     };
-    if is_ready || !is_true("ContainersReady") {
+    if !is_true("ContainersReady") {
         return Vec::new();
     }
     let gates = spec.map(|spec| doc.maps(spec, "readinessGates")).into_iter().flatten();
     let gates = gates.filter_map(|gate| doc.read::<Text>(gate, "conditionType"));
-    gates.filter(|gate| !is_true(gate)).collect()
+    let (open, closed): (Vec<_>, Vec<_>) = gates.partition(|gate| is_true(gate));
+    if closed.is_empty() { open } else { closed }
 }
 
 fn is(node: &Node<'_>, key: &str, value: &str) -> bool {

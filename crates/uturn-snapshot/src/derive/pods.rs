@@ -255,7 +255,7 @@ fn add(objects: &mut Objects, workload: &Workload, name: &str, number: u32, node
             ips: Vec::new(),
             phase: if running { Phase::Running } else { Phase::Pending },
             ready: running,
-            awaited_gates: Vec::new(),
+            deciding_gates: Vec::new(),
             terminating: false,
             owner: Some(workload.object()),
             supposed: true,

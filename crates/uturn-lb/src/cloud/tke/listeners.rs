@@ -274,9 +274,10 @@ fn endpoint_weight(
     if endpoint.terminating {
         return Some(0);
     }
+    // Also when it is ready already: the EndpointSlice says so later.
     let awaits = || {
         let pod = endpoint.pod.as_ref().and_then(|pod| cluster.pods.get(pod));
-        pod.is_some_and(|pod| !pod.terminating && pod.awaits(annotations::READINESS_GATE))
+        pod.is_some_and(|pod| !pod.terminating && pod.is_decided_by(annotations::READINESS_GATE))
     };
     if endpoint.ready || awaits() {
         return Some(usual());
