@@ -29,8 +29,10 @@ pub static EVENT: WatchedKind = known("", "v1", "Event", "events");
 /// Leases.
 pub static LEASE: WatchedKind = known("coordination.k8s.io", "v1", "Lease", "leases");
 
-static NODE: WatchedKind = known("", "v1", "Node", "nodes");
-static SLICE: WatchedKind = known("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
+/// Nodes.
+pub static NODE: WatchedKind = known("", "v1", "Node", "nodes");
+/// EndpointSlices.
+pub static SLICE: WatchedKind = known("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
 static CLASS: WatchedKind = known("networking.k8s.io", "v1", "IngressClass", "ingressclasses");
 /// What users set on listeners.
 pub static CONFIG: WatchedKind = WatchedKind {

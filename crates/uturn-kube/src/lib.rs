@@ -24,6 +24,7 @@ pub mod lease;
 pub mod manifests;
 pub mod metrics;
 pub mod queue;
+pub mod related;
 pub mod start;
 pub mod store;
 pub mod sync;

@@ -22,6 +22,7 @@ pub mod clb;
 pub mod dry_run;
 pub mod event;
 pub mod ground;
+pub mod mirror;
 pub mod observed;
 pub mod plan;
 pub mod rehearsal;

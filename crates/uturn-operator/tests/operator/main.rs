@@ -10,6 +10,7 @@ mod held;
 mod one_decision;
 mod rehearsed;
 mod rich;
+#[expect(dead_code, reason = "the tests of uturn-kube use the rest")]
 mod stage;
 mod stops;
 mod varied;
