@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use kube::Client;
 use uturn_operator::api::Api as CloudApi;
 
+use crate::gates::Gates;
 use crate::kinds::WATCHED;
 use crate::lease::{Lease, LeaseSettings, Lost};
 use crate::metrics::Metrics;
@@ -29,7 +30,7 @@ pub struct Process<A> {
     pub shared: Shared,
 }
 
-impl<A: CloudApi + Send + 'static> Process<A> {
+impl<A: CloudApi + Clone + Send + 'static> Process<A> {
     /// Watches, waits for the lease, and performs rounds until the lease is lost. Each round is
     /// reported.
     ///
@@ -59,6 +60,12 @@ impl<A: CloudApi + Send + 'static> Process<A> {
         };
         let metrics = Arc::clone(&self.metrics);
         let shared = self.shared.clone();
+        let gates = Gates {
+            client: self.client.clone(),
+            api: self.api.clone(),
+            shared: shared.clone(),
+            metrics: Arc::clone(&metrics),
+        };
         let mut controllers =
             Controllers::new(self.client, self.api, self.settings, self.shared, self.metrics);
         let rounds = async {
@@ -82,6 +89,7 @@ impl<A: CloudApi + Send + 'static> Process<A> {
                 Err(why)
             }
             never = rounds => never,
+            never = gates.keep() => match never {},
         }
     }
 }

@@ -8,7 +8,7 @@ use uturn_model::{NamespacedName, ObjectKind, ObjectRef};
 
 use crate::auto;
 use crate::cluster;
-use crate::kinds::{CONFIG, INGRESS, SERVICE, WatchedKind};
+use crate::kinds::{CONFIG, INGRESS, POD, SERVICE, SLICE, WatchedKind};
 use crate::store::{Change, Key, Store};
 
 /// The label of an EndpointSlice with the name of its Service.
@@ -65,12 +65,30 @@ pub fn touched(store: &Store, change: &Change) -> Vec<ObjectRef> {
         });
         return users.map(|(object, _)| object).collect();
     }
+    if *kind == POD.kind {
+        return of_pod(store, key);
+    }
     all(store).filter(|(_, value)| is_served(value)).map(|(object, _)| object).collect()
+}
+
+/// The Services and Ingresses that a pod is an endpoint of.
+pub fn of_pod(store: &Store, (namespace, name): &Key) -> Vec<ObjectRef> {
+    let is_own = |slice: &&Value| {
+        let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+        slice["metadata"]["namespace"] == **namespace
+            && endpoints.into_iter().any(|endpoint| endpoint["targetRef"]["name"] == **name)
+    };
+    let services: BTreeSet<String> =
+        store.of(&SLICE).filter(is_own).filter_map(service_of).collect();
+    let changes = services
+        .into_iter()
+        .map(|service| Change { kind: SERVICE.kind, key: (namespace.clone(), service) });
+    changes.flat_map(|change| touched(store, &change)).collect()
 }
 
 /// Whether a change concerns single objects, and not all of them.
 pub fn is_own(change: &Change) -> bool {
-    [SERVICE.kind, INGRESS.kind, CONFIG.kind].contains(&change.kind)
+    [SERVICE.kind, INGRESS.kind, CONFIG.kind, POD.kind].contains(&change.kind)
 }
 
 /// All Services and Ingresses.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use crate::kinds::{INGRESS, SERVICE, SLICE, WATCHED, WatchedKind};
-use crate::related;
+use crate::kinds::{INGRESS, POD, SERVICE, SLICE, WATCHED, WatchedKind};
+use crate::{pods, related};
 
 /// The namespace and the name of an object.
 pub type Key = (String, String);
@@ -54,26 +54,30 @@ impl Store {
 
     /// Replaces all objects of a kind.
     pub fn list(&mut self, kind: &'static WatchedKind, objects: Vec<DynamicObject>) {
-        let keys: BTreeSet<Key> = objects.iter().map(key).collect();
+        let objects: Vec<(Key, Value)> = objects
+            .into_iter()
+            .filter_map(|object| Some((key(&object), value(kind, object)?)))
+            .collect();
+        let keys: BTreeSet<&Key> = objects.iter().map(|(key, _)| key).collect();
         let known = self.objects.entry(kind.kind).or_default().keys();
         let gone: Vec<Key> = known.filter(|known| !keys.contains(*known)).cloned().collect();
         for key in gone {
             self.set(kind, key, None);
         }
-        for object in objects {
-            self.apply(kind, object);
+        for (key, value) in objects {
+            self.set(kind, key, Some(value));
         }
         self.listed.insert(kind.kind);
     }
 
-    /// Adds or replaces an object.
-    pub fn apply(&mut self, kind: &'static WatchedKind, object: DynamicObject) {
-        self.set(kind, key(&object), Some(value(kind, object)));
+    /// Adds or replaces an object. Returns whether that changed what is kept.
+    pub fn apply(&mut self, kind: &'static WatchedKind, object: DynamicObject) -> bool {
+        self.set(kind, key(&object), value(kind, object))
     }
 
-    /// Removes an object.
-    pub fn delete(&mut self, kind: &'static WatchedKind, object: &DynamicObject) {
-        self.set(kind, key(object), None);
+    /// Removes an object. Returns whether it was kept.
+    pub fn delete(&mut self, kind: &'static WatchedKind, object: &DynamicObject) -> bool {
+        self.set(kind, key(object), None)
     }
 
     /// The objects of a kind.
@@ -107,7 +111,7 @@ impl Store {
         std::mem::take(&mut self.changes)
     }
 
-    fn set(&mut self, kind: &'static WatchedKind, key: Key, after: Option<Value>) {
+    fn set(&mut self, kind: &'static WatchedKind, key: Key, after: Option<Value>) -> bool {
         let objects = self.objects.entry(kind.kind).or_default();
         let is_same = match (objects.get(&key), &after) {
             (Some(before), Some(after)) => is_same(before, after),
@@ -122,15 +126,17 @@ impl Store {
         };
         if kind == &SLICE {
             let before = before.as_ref().and_then(related::service_of);
-            return self.set_slice(&key, before, services, is_same);
+            self.set_slice(&key, before, services, is_same);
+            return !is_same;
         }
         if is_same {
-            return;
+            return false;
         }
         if kind == &INGRESS {
             self.set_backends(&key, backends.unwrap_or_default());
         }
         self.changes.insert(Change { kind: kind.kind, key });
+        true
     }
 
     fn set_backends(&mut self, ingress: &Key, after: BTreeSet<String>) {
@@ -170,14 +176,23 @@ impl Store {
     }
 }
 
+/// Whether anything reads an object.
+pub fn is_kept(kind: &WatchedKind, object: &DynamicObject) -> bool {
+    kind.kind != POD.kind || pods::has_gate(object)
+}
+
 fn key(object: &DynamicObject) -> Key {
     let metadata = &object.metadata;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     (text(&metadata.namespace), text(&metadata.name))
 }
 
-/// The object as JSON, without what nothing reads. Items of lists do not state their kind.
-fn value(kind: &WatchedKind, mut object: DynamicObject) -> Value {
+/// The object as JSON, without what nothing reads. Items of lists do not state their kind. Returns
+/// `None` for a pod that is not kept.
+fn value(kind: &WatchedKind, mut object: DynamicObject) -> Option<Value> {
+    if !is_kept(kind, &object) {
+        return None;
+    }
     object.metadata.managed_fields = None;
     if let Some(annotations) = &mut object.metadata.annotations {
         annotations.remove(COPY);
@@ -186,9 +201,12 @@ fn value(kind: &WatchedKind, mut object: DynamicObject) -> Value {
         prune(status);
     }
     let mut value = serde_json::to_value(object).unwrap_or_default();
+    if kind.kind == POD.kind {
+        return Some(pods::kept(&value));
+    }
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = kind.kind.into();
-    value
+    Some(value)
 }
 
 /// Leaves of a node's status what says where it is and whether it is ready: the rest changes with

@@ -12,6 +12,7 @@ use uturn_model::{NamespacedName, ObjectRef};
 use uturn_operator::api::Api as CloudApi;
 use uturn_operator::clb::Certificate;
 use uturn_operator::event::Event;
+use uturn_operator::failure;
 use uturn_operator::ground::{CertificateSecret, Ground};
 use uturn_operator::observed::{Balancer, Observed, complete_all, look};
 use uturn_operator::plan::{BalancerPlan, Plan, apply, plan};
@@ -326,9 +327,7 @@ impl<A: CloudApi> Hands<A> {
             }
             if let Err(error) = result {
                 Metrics::add(&self.metrics.failed_calls, 1);
-                let message = error.lasting();
-                let events = balancer.owners.iter();
-                let events = events.map(|owner| Event::new(owner, "E5003", message.clone()));
+                let events = balancer.owners.iter().map(|owner| failure::event(owner, &error));
                 round.failures.extend(events);
                 ended.is_failed = true;
                 if let RunError::Call { error, .. } = &error {

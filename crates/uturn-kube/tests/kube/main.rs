@@ -4,9 +4,11 @@
 
 mod configs;
 mod faults;
+mod gates;
 mod leases;
 mod lives;
 mod manifests;
+mod moves;
 mod outages;
 mod processes;
 mod rights;

@@ -250,7 +250,7 @@ async fn a_clock_that_is_wrong_is_said_and_does_not_make_a_storm() {
         assert!(calls.values().sum::<usize>() < 40, "{calls:?}");
         if !is_at_start {
             let service = world.server.object("services", "late").unwrap();
-            assert_eq!(ready(&service), ("False".to_owned(), "E5003".to_owned()));
+            assert_eq!(ready(&service), ("False".to_owned(), "E4001".to_owned()));
             assert!(service["status"].to_string().contains("AuthFailure.SignatureExpire"));
         }
         // The clock is set, and all goes on.

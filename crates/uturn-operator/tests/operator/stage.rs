@@ -1,6 +1,7 @@
 //! A cloud in memory, and a client that signs, counts its writes and may be stopped.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,6 +13,7 @@ use uturn_cloud::api::Action;
 use uturn_cloud::client::{Answer, CallError, Pace};
 use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
+use uturn_cloud::health::{HealthOf, HealthView, TargetState};
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::quotas::Quotas;
@@ -47,6 +49,19 @@ impl Storage for Memory {
     }
 }
 
+/// The targets that answer.
+#[derive(Debug, Default)]
+struct Alive(Mutex<HashSet<SocketAddr>>);
+
+impl HealthView for Alive {
+    fn state(&self, target: &HealthOf<'_>) -> TargetState {
+        match self.0.lock().unwrap().contains(&target.address) {
+            true => TargetState::Alive,
+            false => TargetState::Unknown,
+        }
+    }
+}
+
 /// When a client stops.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stop {
@@ -60,6 +75,7 @@ pub(crate) enum Stop {
 /// A cloud and its client.
 pub(crate) struct Stage {
     cloud: Cloud,
+    alive: Arc<Alive>,
     accounts: Accounts,
     writes: AtomicUsize,
     stop: Mutex<Stop>,
@@ -86,7 +102,7 @@ pub(crate) struct Trouble {
 
 impl Stage {
     pub(crate) fn new() -> Self {
-        Self::with(Quotas::default(), None)
+        Self::with_quotas(Quotas::default())
     }
 
     /// A cloud that lets an account have as much as it wants, and takes so many requests a second
@@ -101,9 +117,14 @@ impl Stage {
         Self::with(quotas, NonZeroU32::new(rate).map(Pace::new))
     }
 
+    pub(crate) fn with_quotas(quotas: Quotas) -> Self {
+        Self::with(quotas, None)
+    }
+
     fn with(quotas: Quotas, pace: Option<Pace>) -> Self {
         let accounts = Accounts::default();
         let settings = Settings { task_time: Some(Duration::ZERO), quotas, ..Settings::default() };
+        let alive = Arc::new(Alive::default());
         let cloud = Cloud::new(
             Credentials::parse("id key").unwrap(),
             Inventory::Open,
@@ -113,7 +134,8 @@ impl Stage {
             HashMap::new(),
         );
         Self {
-            cloud,
+            cloud: cloud.with_health(Arc::clone(&alive) as Arc<dyn HealthView>),
+            alive,
             accounts,
             writes: AtomicUsize::new(0),
             stop: Mutex::new(Stop::Never),
@@ -127,6 +149,12 @@ impl Stage {
     /// The accounts as they are stored.
     pub(crate) fn accounts(&self) -> HashMap<Place, Account> {
         self.accounts.lock().unwrap().clone()
+    }
+
+    /// Sets which targets answer, by their addresses. Of the others nothing is known.
+    pub(crate) fn set_alive(&self, addresses: &[&str]) {
+        let addresses = addresses.iter().map(|address| address.parse().unwrap());
+        *self.alive.0.lock().unwrap() = addresses.collect();
     }
 
     /// Stops at a write, counted from now.
@@ -170,6 +198,15 @@ impl Stage {
     /// How often each action was called since the last time that this was asked.
     pub(crate) fn take_calls(&self) -> BTreeMap<&'static str, usize> {
         std::mem::take(&mut *self.calls.lock().unwrap())
+    }
+
+    /// Tags a load balancer as a user does.
+    pub(crate) fn tag(&self, lb: &str, key: &str, value: &str) {
+        let resource = format!("qcs::clb:{REGION}:uin/:clb/{lb}");
+        let tags = json!([{ "TagKey": key, "TagValue": value }]);
+        let parameters = json!({ "ResourceList": [resource], "Tags": tags });
+        let answer = self.send("tag", "2018-08-13", "TagResources", &parameters);
+        assert!(answer.get("Error").is_none(), "{answer}");
     }
 
     /// Sends a request as a user does, and returns the answer.
