@@ -287,6 +287,8 @@ impl<A: CloudApi> Hands<A> {
                     live.value = value;
                     held.insert(object);
                 }
+                // It changed meanwhile, and is tried again as it is then.
+                Err(Error::Api(status)) if status.code == 409 => ended.is_failed = true,
                 Err(error) => {
                     let message = format!("the finalizer cannot be written: {}", back::why(&error));
                     round.failures.push(Event::new(&object, "E5009", message));
