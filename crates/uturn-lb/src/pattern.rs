@@ -1,4 +1,4 @@
-//! Hosts and paths that rules state as regular expressions or with a wildcard, as CLB writes them.
+//! Hosts and paths that rules state as regular expressions or with a wildcard.
 //!
 //! A host is a regular expression after `~`, in which case makes no difference. A path is one
 //! after `~`, or after `~*` where case makes no difference. They match in linear time, and so have
