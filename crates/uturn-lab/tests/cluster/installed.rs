@@ -24,6 +24,15 @@ impl Installed {
         Some(Self { program: path("UTURN_PROGRAM")?, parts: path("UTURN_CLUSTER_PARTS")? })
     }
 
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The kubectl of the same version as the API server.
+    pub(crate) fn kubectl(&self) -> Command {
+        Command::new(self.parts.join("bin/kubectl"))
+    }
+
     pub(crate) fn lab(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("lab").args(words);

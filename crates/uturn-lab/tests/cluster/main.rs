@@ -8,6 +8,10 @@
 mod installed;
 #[cfg(target_os = "linux")]
 mod rows;
+#[cfg(target_os = "linux")]
+mod stage;
+#[cfg(target_os = "linux")]
+mod stories;
 
 fn main() {
     #[cfg(target_os = "linux")]

@@ -14,10 +14,11 @@
 //!   pod ── cbr0 ─ node n1 (kube-proxy) ─────────────────── fabric
 //! ```
 //!
-//! A load balancer, a cloud's API and an operator are to be started in [`keeper`] between the
-//! kube-proxies and the manifests, as programs of `fabric` or `control`.
+//! The cloud, its load balancers and the controllers that call it are programs of `fabric`
+//! ([`cloud`]).
 
 mod apply;
+mod cloud;
 mod control_plane;
 mod credentials;
 mod defaults;
@@ -28,6 +29,7 @@ mod kubelet;
 mod layout;
 mod manifests;
 mod parts;
+mod programmed;
 mod proxies;
 mod ready;
 mod record;

@@ -19,6 +19,12 @@ pub(super) const PLACES: &str = "places";
 /// The kubeconfig of users, in the run's folder.
 pub(super) const KUBECONFIG: &str = "kubeconfig";
 
+/// Where the cloud's API is, and who may call it, in the run's folder.
+pub(super) const CLOUD: &str = "cloud.json";
+
+/// What the cluster's objects do not say of it, in the run's folder.
+pub(super) const FACTS: &str = "facts.json";
+
 /// A namespace that can be entered, and what its programs see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {

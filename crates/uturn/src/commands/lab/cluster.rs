@@ -136,7 +136,8 @@ pub(super) fn keep() -> Result<Status, Failure> {
 fn keep_request(request: WireRequest) -> Result<(), String> {
     let WireRequest { manifests, mode, nodes, kube_proxy, parts } = request;
     let mode = mode.parse().map_err(|why| format!("mode {mode}: {why}"))?;
-    let request = ClusterRequest { manifests, mode, nodes, kube_proxy, parts };
+    let program = env::current_exe().map_err(|why| format!("where this program is: {why}"))?;
+    let request = ClusterRequest { program, manifests, mode, nodes, kube_proxy, parts };
     let mut step = |step: &str| {
         // Without a reader, the user has given up.
         write(&WireEvent::Step(step.to_owned())).map_err(|_| LabError::Interrupted)

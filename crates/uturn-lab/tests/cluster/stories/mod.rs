@@ -1,0 +1,27 @@
+//! The stories that are played on a cluster in a box, one after another.
+
+mod keepalive;
+mod short_circuit;
+
+use super::installed::Installed;
+use super::stage::{Stage, Story};
+
+/// A story: the name of its namespace, and what happens there.
+type Named = (&'static str, fn(&Story<'_>));
+
+/// The stories of a cluster whose kube-proxies are in iptables mode.
+const IPTABLES: [Named; 2] =
+    [("keepalive", keepalive::story), ("short-circuit", short_circuit::story)];
+
+/// Plays the stories that are wanted.
+pub(crate) fn play(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
+    let wanted: Vec<Named> = IPTABLES.into_iter().filter(|(name, _)| is_wanted(name)).collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let stage = Stage::up(installed, &["--nodes", "3"]);
+    for (name, story) in wanted {
+        stage.play(name, story);
+    }
+    stage.down();
+}
