@@ -79,7 +79,10 @@ pub fn excludes_node(cluster: &Cluster, node: &Node) -> bool {
 
 /// What tells pods of a Service apart for load balancers.
 pub struct PodMarks<'c> {
+    cluster: &'c Cluster,
     model: Option<&'static dyn CloudModel>,
+    /// The readiness gate of the cloud, if any pod depends on it.
+    gate: Option<&'static str>,
     /// The objects that give single pods weights.
     owners: Vec<Owner<'c>>,
 }
@@ -92,16 +95,24 @@ impl<'c> PodMarks<'c> {
         let owners = services.chain(cluster.ingresses.values().map(Owner::Ingress));
         let has_weights =
             |owner: &Owner<'_>| model.is_some_and(|model| model.pod_weights(*owner).is_some());
-        Self { model, owners: owners.filter(has_weights).collect() }
+        let gate = model.and_then(CloudModel::readiness_gate);
+        let is_used = |gate: &&str| cluster.pods.values().any(|pod| pod.is_decided_by(gate));
+        Self {
+            cluster,
+            model,
+            gate: gate.filter(is_used),
+            owners: owners.filter(has_weights).collect(),
+        }
     }
 
     /// The weights of the pod with a name, and whether it is a target before it is ready. Returns
     /// nothing for a pod that is like others.
-    pub fn of(&self, name: &NamespacedName, pod: Option<&Pod>) -> Vec<u64> {
+    pub fn of(&self, name: &NamespacedName) -> Vec<u64> {
         let Some(model) = self.model else { return Vec::new() };
-        let gate = model.readiness_gate();
-        let is_awaited = gate.zip(pod).is_some_and(|(gate, pod)| pod.is_decided_by(gate));
-        let mut marks: Vec<u64> = is_awaited.then_some(u64::MAX - 1).into_iter().collect();
+        let is_decided = self.gate.is_some_and(|gate| {
+            self.cluster.pods.get(name).is_some_and(|pod| pod.is_decided_by(gate))
+        });
+        let mut marks: Vec<u64> = is_decided.then_some(u64::MAX - 1).into_iter().collect();
         for owner in self.owners.iter().filter(|owner| owner.name().namespace == name.namespace) {
             marks.extend(model.weights_of_pod(*owner, name.name.as_str()));
         }

@@ -1,4 +1,4 @@
-//! Hosts and paths that rules state as regular expressions or with a wildcard, as CLB writes them.
+//! Hosts and paths that rules state as regular expressions or with a wildcard.
 //!
 //! A host is a regular expression after `~`, in which case makes no difference. A path is one
 //! after `~`, or after `~*` where case makes no difference. They match in linear time, and so have
@@ -60,8 +60,11 @@ impl Pattern {
 }
 
 /// A domain with a star at one end, which stands for one label or several, as a host after `~`.
-/// Returns `None` for a domain without one.
+/// Returns `None` for a domain without one, and for a regular expression.
 pub fn from_wildcard(domain: &str) -> Option<String> {
+    if is_pattern(domain) {
+        return None;
+    }
     match (domain.strip_prefix('*'), domain.strip_suffix('*')) {
         (Some(end), _) => Some(format!("~^.+{}$", escape(end))),
         (None, Some(begin)) => Some(format!("~^{}.+$", escape(begin))),
@@ -98,5 +101,6 @@ mod tests {
         assert!(matches("www.example.*", "www.example.org"));
         assert!(!matches("www.example.*", "a.www.example.org"));
         assert_eq!(from_wildcard("www.example.com"), None);
+        assert_eq!(from_wildcard("~^a.*"), None);
     }
 }

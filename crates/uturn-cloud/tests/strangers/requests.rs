@@ -1,5 +1,7 @@
 //! A request of each action that its owner may make, and the objects that they are about.
 
+mod neighbours;
+
 use serde_json::{Value, json};
 
 use crate::cloud::{REGION, Served, Signer, failed};
@@ -201,7 +203,7 @@ pub(crate) fn owners_requests(made: &Made) -> Vec<OwnersRequest> {
     requests.extend(writes_of_listeners(made));
     requests.extend(writes_of_targets(made));
     requests.extend(reads(made));
-    requests.extend(of_neighbours(made));
+    requests.extend(neighbours::requests(made));
     requests
 }
 
@@ -350,62 +352,5 @@ fn reads(made: &Made) -> Vec<OwnersRequest> {
         of_balancer("DescribeTargets").sees("10.0.0.9"),
         request("DescribeTargetHealth", balancers).may_succeed_elsewhere(),
         request("DescribeTaskStatus", json!({ "TaskId": made.task })),
-    ]
-}
-
-fn of_neighbours(made: &Made) -> Vec<OwnersRequest> {
-    let of_all = |service, action| neighbour(service, action, json!({})).may_succeed_elsewhere();
-    let spare = json!({ "CertificateId": made.spare_certificate });
-    let tags = json!([{ "TagKey": "secret-new", "TagValue": "a" }]);
-    let tagged = json!({ "ResourceList": [made.resource], "Tags": tags });
-    let place = format!("{}|{}", made.load_balancer, made.https);
-    let deployed = json!({ "CertificateId": made.spare_certificate, "InstanceIdList": [place] });
-    let id = &made.load_balancer;
-    let by_ids = json!({
-        "ServiceType": "clb", "ResourcePrefix": "clb", "ResourceRegion": REGION,
-        "ResourceIds": [id],
-    });
-    let modified = json!({ "Resource": made.resource, "DeleteTags": [{ "TagKey": "secret-key" }] });
-    let untagged = json!({ "ResourceList": [made.resource], "TagKeys": ["secret-key"] });
-    vec![
-        of_all("cam", "GetUserAppId"),
-        of_all("cvm", "DescribeInstances"),
-        of_all("cvm", "DescribeRegions"),
-        of_all("cvm", "DescribeZones"),
-        of_all("sts", "GetCallerIdentity"),
-        neighbour("ssl", "DeployCertificateInstance", deployed),
-        neighbour(
-            "ssl",
-            "DescribeHostDeployRecordDetail",
-            json!({ "DeployRecordId": made.record }),
-        ),
-        of_all("tag", "DescribeResourceTags").sees("secret-value"),
-        neighbour("tag", "DescribeResourceTagsByResourceIds", by_ids)
-            .sees("secret-value")
-            .may_succeed_elsewhere(),
-        of_all("tag", "GetTagKeys").sees("secret-key"),
-        neighbour("tag", "GetTagValues", json!({ "TagKeys": ["secret-key"] }))
-            .sees("secret-value")
-            .may_succeed_elsewhere(),
-        of_all("tag", "GetTags").sees("secret-value"),
-        neighbour("tag", "ModifyResourceTags", modified),
-        neighbour(
-            "vpc",
-            "DescribeSecurityGroupPolicies",
-            json!({ "SecurityGroupId": "sg-aaaaaaaa" }),
-        )
-        .may_succeed_elsewhere(),
-        neighbours_upload("other").may_succeed_elsewhere(),
-        neighbour("ssl", "DeleteCertificate", spare.clone()),
-        neighbour("ssl", "DescribeCertificateDetail", spare).sees("secret-spare"),
-        of_all("ssl", "DescribeCertificates").sees("secret-certificate"),
-        of_all("tag", "GetResources").sees("secret-value"),
-        // What cannot be tagged is named in the answer.
-        neighbour("tag", "TagResources", tagged).may_succeed_elsewhere(),
-        neighbour("tag", "UnTagResources", untagged).may_succeed_elsewhere(),
-        of_all("vpc", "DescribeAddresses"),
-        of_all("vpc", "DescribeSecurityGroups"),
-        of_all("vpc", "DescribeSubnets"),
-        of_all("vpc", "DescribeVpcs"),
     ]
 }

@@ -181,7 +181,7 @@ impl<A: CloudApi> Hands<A> {
         ended: &mut Ended,
     ) -> Result<(), CallError> {
         let mut fresh = self.observe(round, known, ended).await?;
-        let held = self.hold(round, &mut ended.synced).await;
+        let held = self.hold(round, ended).await;
         for _ in 0..PASSES {
             round.plan = plan(&round.wanted, &round.observed, &round.ground);
             let stale: BTreeSet<String> = structural(&round.plan)
@@ -271,7 +271,7 @@ impl<A: CloudApi> Hands<A> {
 
     /// Puts the finalizer on the objects that have a load balancer or get one. Returns the objects
     /// that have it.
-    async fn hold(&self, round: &mut Round, synced: &mut Synced) -> BTreeSet<ObjectRef> {
+    async fn hold(&self, round: &mut Round, ended: &mut Ended) -> BTreeSet<ObjectRef> {
         let mut held = BTreeSet::new();
         let owners: Vec<ObjectRef> =
             owners(&round.wanted).map(|owner| owner.object.clone()).collect();
@@ -283,10 +283,12 @@ impl<A: CloudApi> Hands<A> {
             };
             match self.patch(&object, &patch).await {
                 Ok(value) => {
-                    synced.writes += 1;
+                    ended.synced.writes += 1;
                     live.value = value;
                     held.insert(object);
                 }
+                // It changed meanwhile, and is tried again as it is then.
+                Err(Error::Api(status)) if status.code == 409 => ended.is_failed = true,
                 Err(error) => {
                     let message = format!("the finalizer cannot be written: {}", back::why(&error));
                     round.failures.push(Event::new(&object, "E5009", message));

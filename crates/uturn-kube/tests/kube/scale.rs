@@ -63,6 +63,16 @@ impl Large {
         let (since, work) = (Instant::now(), Clock::now());
         let before = self.world.server.writes();
         self.world.cloud.take_calls();
+        self.world.list();
+        let mut listed = Instant::now();
+        while self.controllers.step().await.unwrap().is_none() {
+            // As a watch does.
+            if listed.elapsed() >= Duration::from_secs(1) {
+                self.world.list();
+                listed = Instant::now();
+            }
+        }
+        // What was written comes back, and changes nothing.
         loop {
             self.world.list();
             let synced = self.controllers.follow().await.unwrap();

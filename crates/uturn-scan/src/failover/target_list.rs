@@ -138,9 +138,11 @@ impl TargetList {
         let unspecified = IpAddr::from([0, 0, 0, 0]);
         // Those that get no calls are not in line.
         let is_asked = |endpoint: &&Endpoint| {
-            let pod = endpoint.pod.as_ref().and_then(|name| inventory.cluster.pods.get(name));
-            let awaits = |pod| is_target_before_ready(inventory.cluster, pod);
-            (endpoint.ready || pod.is_some_and(awaits)) && !endpoint.terminating
+            let awaits = || {
+                let pod = endpoint.pod.as_ref().and_then(|name| inventory.cluster.pods.get(name));
+                pod.is_some_and(|pod| is_target_before_ready(inventory.cluster, pod))
+            };
+            (endpoint.ready || awaits()) && !endpoint.terminating
         };
         for endpoint in slices.flat_map(|slice| &slice.endpoints).filter(is_asked) {
             let ip = endpoint.address;

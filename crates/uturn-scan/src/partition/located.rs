@@ -99,10 +99,8 @@ impl<'a> Classifier<'a> {
                     true => 0,
                     false => 1 + u64::from(self.zones.of(&endpoint.zone_hints)),
                 };
-                let named = endpoint.pod.as_ref();
-                let marks = named.map_or_else(Vec::new, |name| {
-                    self.pod_marks.of(name, inventory.cluster.pods.get(name))
-                });
+                let marks =
+                    endpoint.pod.as_ref().map_or_else(Vec::new, |name| self.pod_marks.of(name));
                 let profile = match pod {
                     None if marks.is_empty() => 0,
                     _ => {
