@@ -14,7 +14,7 @@ use rustix::process::{Signal, kill_process};
 use uturn_model::ProxyMode;
 use uturn_snapshot::Source;
 
-use super::cloud::{self, Cloud, Shown, Site};
+use super::cloud::{self, Cloud, Site};
 use super::control_plane::ControlPlane;
 use super::credentials::{ADMIN, Credentials, KUBELET, PORT};
 use super::kubelet::{Ground, Kubelet, node};
@@ -25,6 +25,7 @@ use super::programmed::Marker;
 use super::proxies::Proxies;
 use super::record::{self, FACTS, KUBECONFIG, Place};
 use super::relay::Relay;
+use super::shown::Shown;
 use super::{apply, defaults, proxies, ready};
 use crate::linux::build::Twin;
 use crate::linux::interrupt::Watch;

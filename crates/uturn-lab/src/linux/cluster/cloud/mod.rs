@@ -9,7 +9,6 @@
 
 mod fabric;
 mod inventory;
-mod shown;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,6 +21,7 @@ use super::credentials::{Credentials, OPERATOR, PORT, token, write};
 use super::layout::Layout;
 use super::record::{CLOUD, Place};
 use super::relay::Relay;
+use super::shown::Shown;
 use crate::LabError;
 use crate::linux::namespace::Namespace;
 use crate::linux::program::Program;
@@ -29,7 +29,6 @@ use crate::linux::state::Run;
 use crate::linux::system::During;
 
 pub(super) use inventory::instance;
-pub(super) use shown::{Owner, Shown, is_served, take_shown};
 
 /// The id of the cluster, which tags its load balancers.
 const CLUSTER_ID: &str = "cls-uturnlab";
