@@ -17,6 +17,8 @@ pub struct ClusterRequest {
     pub kube_proxy: Option<String>,
     /// The folder that `cargo xtask box-parts` filled; without it the search path.
     pub parts: Option<PathBuf>,
+    /// Whether this runs in a small machine, which is slow and has nothing but its kernel.
+    pub in_machine: bool,
 }
 
 /// A cluster that is up.
@@ -39,4 +41,6 @@ pub struct StandingCluster {
     pub kubeconfig: PathBuf,
     /// Whether the process that keeps it is alive. What a dead one left, `down` removes.
     pub is_alive: bool,
+    /// If it is in a small machine, the socket through which that is reached.
+    pub machine: Option<PathBuf>,
 }

@@ -36,6 +36,8 @@ mod watch;
 mod linux;
 
 pub use cluster::{ClusterRequest, ClusterUp, StandingCluster};
+#[cfg(target_os = "linux")]
+pub use linux::cluster::ClusterRecord;
 pub use plan::{
     Evidence, KernelPart, LabError, MeasuredFlow, Plan, ProbeEnd, TargetHealth, Unavailable,
 };
@@ -105,6 +107,15 @@ pub fn keep_cluster(
     on_ready: &mut dyn FnMut(&ClusterUp),
 ) -> Result<(), LabError> {
     linux::cluster::keep(request, progress, on_ready)
+}
+
+/// Checks whether this kernel can carry a cluster whose kube-proxy is in this mode.
+///
+/// # Errors
+/// What is missing.
+#[cfg(target_os = "linux")]
+pub fn can_keep_cluster(mode: uturn_model::ProxyMode) -> Result<(), LabError> {
+    linux::cluster::can_keep(mode)
 }
 
 /// The cluster of this machine, if there is one.
@@ -187,6 +198,15 @@ pub fn keep_cluster(
     _progress: &mut dyn FnMut(&str) -> Result<(), LabError>,
     _on_ready: &mut dyn FnMut(&ClusterUp),
 ) -> Result<(), LabError> {
+    Err(Unavailable::NotLinux.into())
+}
+
+/// Fails: this system is not Linux.
+///
+/// # Errors
+/// Always [`Unavailable::NotLinux`].
+#[cfg(not(target_os = "linux"))]
+pub fn can_keep_cluster(_mode: uturn_model::ProxyMode) -> Result<(), LabError> {
     Err(Unavailable::NotLinux.into())
 }
 

@@ -8,11 +8,23 @@ use std::process::{Command, Output};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-/// Where the program is, and where the parts of a cluster are.
+/// Where the program is, where the parts of a cluster are, and who uses them.
 pub(crate) struct Installed {
-    program: PathBuf,
+    pub(crate) program: PathBuf,
     parts: PathBuf,
+    user: User,
 }
+
+/// Who runs the program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum User {
+    Root,
+    /// An ordinary one.
+    Nobody,
+}
+
+/// The number of the user `nobody`.
+const NOBODY: &str = "65534";
 
 /// The record of runs.
 const RUNS: &str = "/run/uturn-lab";
@@ -21,11 +33,33 @@ impl Installed {
     /// What `cargo xtask box` says.
     pub(crate) fn find() -> Option<Self> {
         let path = |name| env::var_os(name).map(PathBuf::from);
-        Some(Self { program: path("UTURN_PROGRAM")?, parts: path("UTURN_CLUSTER_PARTS")? })
+        Some(Self {
+            program: path("UTURN_PROGRAM")?,
+            parts: path("UTURN_CLUSTER_PARTS")?,
+            user: User::Root,
+        })
+    }
+
+    /// The same for an ordinary user. Returns `None` if the program is in a folder of root's alone.
+    pub(crate) fn for_nobody(&self) -> Option<Self> {
+        let Self { program, parts, .. } = self;
+        let own = Self { program: program.clone(), parts: parts.clone(), user: User::Nobody };
+        let test = own.as_user("test".as_ref()).arg("-x").arg(&self.program).status();
+        test.is_ok_and(|status| status.success()).then_some(own)
+    }
+
+    fn as_user(&self, program: &Path) -> Command {
+        if self.user == User::Root {
+            return Command::new(program);
+        }
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(program);
+        command.env_remove("XDG_RUNTIME_DIR").current_dir("/");
+        command
     }
 
     pub(crate) fn lab(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = self.as_user(&self.program);
         command.arg("lab").args(words);
         command
     }
@@ -85,11 +119,16 @@ impl Run {
 
     /// Kills the process that keeps the cluster.
     pub(crate) fn kill_keeper(&self) {
-        let record = fs::read_to_string(self.folder.join("cluster.json")).unwrap();
-        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
-        let keeper = record["keeper"].to_string();
-        assert!(Command::new("kill").args(["-KILL", &keeper]).status().unwrap().success());
+        kill_keeper(&self.folder);
     }
+}
+
+/// Kills the process that keeps the cluster whose record is in this folder.
+pub(crate) fn kill_keeper(folder: &Path) {
+    let record = fs::read_to_string(folder.join("cluster.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let keeper = record["keeper"].to_string();
+    assert!(Command::new("kill").args(["-KILL", &keeper]).status().unwrap().success());
 }
 
 /// Whether a process on record is still the one that was started.

@@ -146,6 +146,10 @@ pub(crate) struct LabUp {
     /// programs; by default they are looked for in PATH
     #[arg(long, value_name = "DIR")]
     pub(crate) parts: Option<PathBuf>,
+    /// Build it in a small machine (User Mode Linux) instead of on this kernel. That is done anyway
+    /// where this kernel lacks what the mode needs, and where the user is not root
+    #[arg(long)]
+    pub(crate) vm: bool,
 }
 
 #[derive(Args, Debug)]

@@ -118,7 +118,7 @@ fn token() -> io::Result<String> {
 }
 
 /// Writes a file that only its owner may read.
-fn write(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut file =
         File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())

@@ -27,6 +27,7 @@ use super::{apply, defaults, proxies, ready};
 use crate::linux::build::Twin;
 use crate::linux::interrupt::Watch;
 use crate::linux::names::outside::{self, Outside};
+use crate::linux::netlink::{Index, Netlink};
 use crate::linux::state::{Run, processes, start_time};
 use crate::linux::sweep::sweep;
 use crate::linux::system::During;
@@ -35,6 +36,9 @@ use crate::{ClusterRequest, ClusterUp, KernelPart, LabError, Plan};
 
 /// How long the API server may take, and how long the pods after it.
 const START: Duration = Duration::from_secs(60);
+
+/// How many times as long everything may take in a small machine.
+const SLOWNESS: u32 = 5;
 
 /// How often it is looked whether something is there.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -52,9 +56,11 @@ pub(crate) fn keep(
     let watch = Watch::new()?;
     available()?;
     sweep()?;
-    if record::standing()?.is_some() {
-        let why = "a cluster is up already: `uturn lab down` takes it down";
-        return Err(LabError::Cluster(why.into()));
+    record::refuse_second()?;
+    if request.in_machine {
+        // Nothing else has brought it up there, and the relay listens on it.
+        let up = || Netlink::open()?.up(Index::LOOPBACK);
+        up().during("bring the loopback of the small machine up")?;
     }
     let parts = Parts::find(request.parts.as_deref(), request.kube_proxy.as_deref())?;
     let prepared = prepare(request)?;
@@ -62,12 +68,7 @@ pub(crate) fn keep(
     let run = Run::new()?;
     let started = start_time(std::process::id()).unwrap_or_default();
     record::write(run.folder(), &started).during("record the cluster")?;
-    let needed = match request.mode {
-        ProxyMode::Ipvs => Some(KernelPart::IpVs),
-        ProxyMode::Nftables => Some(KernelPart::NfTables),
-        _ => None,
-    };
-    kernel_parts::check(needed.as_slice(), &run)?;
+    kernel_parts::check(needed(request.mode).as_slice(), &run)?;
     let plan = Outline { request, parts, prepared, layout };
     let kept = plan.keep(&run, &watch, progress, on_ready);
     // What users started in pods.
@@ -78,6 +79,24 @@ pub(crate) fn keep(
     match kept {
         Err(LabError::Interrupted) => Ok(()),
         other => other,
+    }
+}
+
+/// Fails if this kernel cannot carry a cluster whose kube-proxy is in this mode.
+pub(crate) fn can_keep(mode: ProxyMode) -> Result<(), LabError> {
+    available()?;
+    match needed(mode) {
+        None => Ok(()),
+        needed => kernel_parts::check(needed.as_slice(), &Run::new()?),
+    }
+}
+
+/// What a mode of kube-proxy needs of the kernel.
+fn needed(mode: ProxyMode) -> Option<KernelPart> {
+    match mode {
+        ProxyMode::Ipvs => Some(KernelPart::IpVs),
+        ProxyMode::Nftables => Some(KernelPart::NfTables),
+        _ => None,
     }
 }
 
@@ -234,7 +253,7 @@ impl Keeping<'_> {
     }
 
     async fn wait_for_api(&self, client: &Client) -> Result<(), LabError> {
-        let end = Instant::now() + START;
+        let end = self.limit();
         loop {
             let asked = client.request_text(request("/readyz")).await;
             let Err(error) = asked else { return Ok(()) };
@@ -247,7 +266,7 @@ impl Keeping<'_> {
 
     /// Waits until kube-proxy has programmed every node. Returns a note if it does not.
     async fn wait_for_rules(&self, proxies: &mut Proxies) -> Result<Option<String>, LabError> {
-        let end = Instant::now() + START;
+        let end = self.limit();
         while !proxies::are_programmed(&self.outline.layout, self.twin) {
             proxies.check()?;
             if Instant::now() > end {
@@ -261,7 +280,7 @@ impl Keeping<'_> {
 
     /// Waits until all pods are ready. Returns what there is when the time is over.
     async fn wait_for_pods(&self, client: &Client) -> Result<ready::Readiness, LabError> {
-        let end = Instant::now() + START;
+        let end = self.limit();
         loop {
             let readiness = ready::readiness(client)
                 .await
@@ -271,6 +290,12 @@ impl Keeping<'_> {
             }
             self.pause().await?;
         }
+    }
+
+    /// When a step has taken too long.
+    fn limit(&self) -> Instant {
+        let slowness = if self.outline.request.in_machine { SLOWNESS } else { 1 };
+        Instant::now() + START * slowness
     }
 
     /// Lets others work for a moment. Fails once a signal has been received.

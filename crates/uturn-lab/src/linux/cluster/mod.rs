@@ -14,6 +14,9 @@
 //!   pod ── cbr0 ─ node n1 (kube-proxy) ─────────────────── fabric
 //! ```
 //!
+//! Where this kernel lacks something, or the user is not root, the same runs in a small machine: the
+//! keeper does not see a difference. The process that started the machine has a [`ClusterRecord`].
+//!
 //! A load balancer, a cloud's API and an operator are to be started in [`keeper`] between the
 //! kube-proxies and the manifests, as programs of `fabric` or `control`.
 
@@ -35,5 +38,6 @@ mod relay;
 
 pub(crate) use end::down;
 pub(crate) use enter::enter;
-pub(crate) use keeper::keep;
+pub(crate) use keeper::{can_keep, keep};
+pub use record::ClusterRecord;
 pub(crate) use record::standing;
