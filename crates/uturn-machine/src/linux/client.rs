@@ -45,11 +45,11 @@ impl MachineClient {
             match stream.next()? {
                 Message::Out(bytes) => {
                     hear(JobOutput::Out(&bytes));
-                    stream.taken(bytes.len())?;
+                    stream.taken(bytes.len());
                 }
                 Message::Err(bytes) => {
                     hear(JobOutput::Err(&bytes));
-                    stream.taken(bytes.len())?;
+                    stream.taken(bytes.len());
                 }
                 Message::Ended(ended) => return Ok(ended),
                 Message::Cannot(why) => return Err(MachineError::Inside(why)),
@@ -80,7 +80,7 @@ impl MachineClient {
             match stream.next()? {
                 Message::Out(bytes) => {
                     output.write_all(&bytes).during(during)?;
-                    stream.taken(bytes.len())?;
+                    stream.taken(bytes.len());
                 }
                 Message::OutputEnds => output.shutdown(Shutdown::Write).during(during)?,
                 Message::Ended(_) => return Ok(()),
@@ -94,6 +94,8 @@ impl MachineClient {
 /// A stream of the machine.
 struct Stream {
     socket: UnixStream,
+    /// The same for writing: two threads do, and each writes whole frames.
+    writes: Arc<Mutex<UnixStream>>,
     incoming: Vec<u8>,
     credit: Arc<Credit>,
 }
@@ -101,16 +103,16 @@ struct Stream {
 impl Stream {
     fn open(socket: &Path, message: Message) -> Result<Self, MachineError> {
         let during = "reach the small machine";
-        let mut socket = UnixStream::connect(socket).during(during)?;
-        socket.write_all(&Frame::of_job(message).encode()).during(during)?;
-        Ok(Self { socket, incoming: Vec::new(), credit: Arc::new(Credit::full()) })
+        let socket = UnixStream::connect(socket).during(during)?;
+        let writes = Arc::new(Mutex::new(socket.try_clone().during(during)?));
+        send(&writes, message).during(during)?;
+        Ok(Self { socket, writes, incoming: Vec::new(), credit: Arc::new(Credit::full()) })
     }
 
     /// Sends what can be read, in a thread of its own.
     fn feed(&mut self, mut input: Box<dyn Read + Send>) -> Result<(), MachineError> {
         let during = "pass input on to the small machine";
-        let mut socket = self.socket.try_clone().during(during)?;
-        let credit = Arc::clone(&self.credit);
+        let (writes, credit) = (Arc::clone(&self.writes), Arc::clone(&self.credit));
         let pass = move || -> io::Result<()> {
             let mut bytes = vec![0; MOST];
             loop {
@@ -120,15 +122,14 @@ impl Stream {
                         if !credit.take(length) {
                             return Ok(());
                         }
-                        let message = Message::Input(bytes[..length].to_vec());
-                        socket.write_all(&Frame::of_job(message).encode())?;
+                        send(&writes, Message::Input(bytes[..length].to_vec()))?;
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     // A connection that was reset.
                     Err(_) => break,
                 }
             }
-            socket.write_all(&Frame::of_job(Message::InputEnds).encode())
+            send(&writes, Message::InputEnds)
         };
         // A machine that is gone is found by the reader.
         thread::Builder::new().name("input".into()).spawn(pass).map(drop).during(during)
@@ -155,10 +156,17 @@ impl Stream {
     }
 
     /// Tells the inside that output has been processed.
-    fn taken(&mut self, count: usize) -> Result<(), MachineError> {
-        let frame = Frame::of_job(Message::Taken(count as u32));
-        self.socket.write_all(&frame.encode()).during("answer the small machine")
+    fn taken(&mut self, count: usize) {
+        // The stream may be over already, and its end not read yet. A machine that is gone is
+        // found when it is read from.
+        let _ = send(&self.writes, Message::Taken(count as u32));
     }
+}
+
+/// Writes a message as a whole.
+fn send(writes: &Mutex<UnixStream>, message: Message) -> io::Result<()> {
+    let mut socket = writes.lock().unwrap_or_else(PoisonError::into_inner);
+    socket.write_all(&Frame::of_job(message).encode())
 }
 
 impl Drop for Stream {

@@ -281,9 +281,10 @@ fn clients_run_jobs_and_reach_servers(machine: &Machine) {
         writes.shutdown(Shutdown::Write).unwrap();
     });
     let mut echoed = Vec::new();
-    near.read_to_end(&mut echoed).unwrap();
-    writing.join().unwrap();
+    let read = near.read_to_end(&mut echoed);
     relaying.join().unwrap().unwrap();
+    read.unwrap();
+    writing.join().unwrap();
     assert!(echoed == input, "{} bytes", echoed.len());
     // Nothing listens on the port of IPP.
     let refused = client.connect(631, &near);
