@@ -5,6 +5,7 @@
 //! request without a valid signature learns nothing else.
 
 mod accounts;
+mod first;
 mod rate;
 mod route;
 mod work;
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use self::accounts::SharedAccounts;
+pub use self::first::FirstError;
 use self::rate::Rates;
 pub(crate) use self::route::MAX_BODY;
 use self::route::Route;

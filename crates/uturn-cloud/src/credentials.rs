@@ -1,7 +1,7 @@
 //! The credentials that a server knows: which secret key belongs to an id, and to whose account.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 /// The credentials of a server, by their ids.
@@ -90,6 +90,11 @@ impl Credentials {
             return Err(CredentialsError { line: 0, problem: problem.to_owned() });
         }
         Ok(credentials)
+    }
+
+    /// The accounts.
+    pub fn accounts(&self) -> BTreeSet<&str> {
+        self.by_id.values().map(|credential| credential.account.as_str()).collect()
     }
 
     /// The credential of an id.

@@ -9,6 +9,7 @@ mod list;
 mod open;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -51,6 +52,31 @@ pub struct Region {
     /// The ids of security groups.
     #[serde(default)]
     pub security_groups: Vec<String>,
+    /// The load balancers that there are before anything was created.
+    #[serde(default)]
+    pub load_balancers: Vec<FirstBalancer>,
+}
+
+/// A load balancer that is there before anything was created. It has no listeners.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct FirstBalancer {
+    /// Its id, such as `lb-7m2k9x1q`.
+    pub id: String,
+    /// Its name; without one, its id.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Its address.
+    pub address: IpAddr,
+    /// The subnet of a private one. One without a subnet is public.
+    #[serde(default)]
+    pub subnet: Option<String>,
+    /// Its tags.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    /// Whose it is; it can be left out if there is one account.
+    #[serde(default)]
+    pub account: Option<String>,
 }
 
 impl Region {
@@ -62,7 +88,8 @@ impl Region {
         }
     }
 
-    fn subnets(&self) -> impl Iterator<Item = (&Network, &Subnet)> {
+    /// The subnets, each with its network.
+    pub(crate) fn subnets(&self) -> impl Iterator<Item = (&Network, &Subnet)> {
         let networks = self.networks.iter();
         networks.flat_map(|network| network.subnets.iter().map(move |subnet| (network, subnet)))
     }

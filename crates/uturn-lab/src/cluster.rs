@@ -7,6 +7,8 @@ use uturn_model::ProxyMode;
 /// A cluster that is to be built: real control plane, nodes that are namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterRequest {
+    /// The program `uturn`, which is the cloud, its load balancers and the operator.
+    pub program: PathBuf,
     /// Names and texts of manifests: their objects are applied, their Nodes are built.
     pub manifests: Vec<(String, String)>,
     /// The mode of kube-proxy.

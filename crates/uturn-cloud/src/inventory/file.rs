@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Inventory, Stated};
+use super::{FirstBalancer, Inventory, Region, Stated, open};
 
 /// What is wrong with an inventory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +25,7 @@ impl Inventory {
 }
 
 fn check(stated: &Stated) -> Result<(), InventoryError> {
-    let mut ids = BTreeSet::new();
+    let (mut ids, mut addresses) = (BTreeSet::new(), BTreeSet::new());
     let mut once = |id: &str| match ids.insert(id.to_owned()) {
         true => Ok(()),
         false => Err(InventoryError(format!("{id} is there twice"))),
@@ -57,8 +57,35 @@ fn check(stated: &Stated) -> Result<(), InventoryError> {
                 )));
             }
         }
+        for balancer in &region.load_balancers {
+            once(&balancer.id)?;
+            check_balancer(region, balancer)?;
+            if !addresses.insert(balancer.address) {
+                let address = balancer.address;
+                return Err(InventoryError(format!("two load balancers have {address}")));
+            }
+        }
     }
     Ok(())
+}
+
+fn check_balancer(region: &Region, balancer: &FirstBalancer) -> Result<(), InventoryError> {
+    let (id, name) = (&balancer.id, &region.name);
+    if !open::is_id(id, "lb") {
+        return Err(InventoryError(format!(
+            "{id} is no id of a load balancer: lb-7m2k9x1q is one"
+        )));
+    }
+    if region.networks.is_empty() {
+        return Err(InventoryError(format!("{id} has no network: {name} has none")));
+    }
+    let is_there = |subnet: &String| region.subnets().any(|(_, known)| known.id == *subnet);
+    match balancer.subnet.as_ref().filter(|subnet| !is_there(subnet)) {
+        Some(subnet) => Err(InventoryError(format!(
+            "the load balancer {id} is in the subnet {subnet}, which {name} does not have"
+        ))),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -132,5 +159,15 @@ mod tests {
                 .contains("which ap-test does not have")
         );
         assert!(error("subnet-aaaaaaaa", "vpc-aaaaaaaa").contains("is there twice"));
+        let balancers = |list: &str| {
+            error("\"networks\"", &format!("\"loadBalancers\": [{list}], \"networks\""))
+        };
+        let balancer = |id: &str, subnet: &str| {
+            format!(r#"{{ "id": "{id}", "address": "10.0.1.5", "subnet": "{subnet}" }}"#)
+        };
+        assert!(balancers(&balancer("clb-1", "subnet-aaaaaaaa")).contains("is no id"));
+        assert!(balancers(&balancer("lb-1", "subnet-b")).contains("which ap-test does not have"));
+        let two = ["lb-1", "lb-2"].map(|id| balancer(id, "subnet-aaaaaaaa")).join(",");
+        assert!(balancers(&two).contains("two load balancers have 10.0.1.5"));
     }
 }

@@ -10,7 +10,7 @@ use kube::{Client, Config};
 
 /// Where the program is, where the parts of a cluster are, and who uses them.
 pub(crate) struct Installed {
-    pub(crate) program: PathBuf,
+    program: PathBuf,
     parts: PathBuf,
     user: User,
 }
@@ -56,6 +56,10 @@ impl Installed {
         command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(program);
         command.env_remove("XDG_RUNTIME_DIR").current_dir("/");
         command
+    }
+
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
     }
 
     pub(crate) fn lab(&self, words: &[&str]) -> Command {

@@ -10,6 +10,10 @@ mod installed;
 mod machine;
 #[cfg(target_os = "linux")]
 mod rows;
+#[cfg(target_os = "linux")]
+mod stage;
+#[cfg(target_os = "linux")]
+mod stories;
 
 fn main() {
     #[cfg(target_os = "linux")]

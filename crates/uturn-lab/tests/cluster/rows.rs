@@ -15,6 +15,7 @@ use uturn_testing::{Requirement, skip};
 
 use super::installed::{Installed, Run, client, text};
 use super::machine;
+use super::stories;
 
 /// How long a pod may take to go.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,6 +38,7 @@ pub(crate) fn main() {
     shop(&installed);
     killed(&installed);
     machine::main(&installed);
+    stories::main(&installed);
 }
 
 /// The shop as its manifests have it: nodes, pods, endpoints, names; and down again.

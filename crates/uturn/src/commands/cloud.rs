@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use uturn_cloud::cloud::{Cloud, Settings, StorageError};
+use uturn_cloud::cloud::{Cloud, FirstError, Settings, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::drive::{
     DataPlane, Driver, InvalidPlane, Notice, Observer, Pace, PlaneAddress, PlaneHealth, PlaneToken,
@@ -50,6 +50,10 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
         true => cloud,
         false => cloud.with_health(Arc::<PlaneHealth>::clone(&health)),
     };
+    cloud.create_first().map_err(|error| match error {
+        FirstError::Account(_) => Failure::usage(error.to_string()),
+        FirstError::Storage(error) => stored(error),
+    })?;
     let cloud = Arc::new(cloud);
 
     let server =

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::networking::v1::Ingress;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiResource, Scope, pinned_kind};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
+use super::cloud::Owner;
 use super::manifests::{kind, name, namespace, title};
 
 /// Who the fields belong to.
@@ -23,6 +26,22 @@ pub(super) async fn apply(client: &Client, objects: &[Value]) -> Vec<String> {
         }
     }
     refused
+}
+
+/// The UID of an object with a load balancer; `None` if it is not there.
+pub(super) async fn uid(client: &Client, owner: &Owner) -> Result<Option<String>, Error> {
+    let name = &owner.name;
+    let uid = match owner.is_ingress {
+        true => {
+            let api = Api::<Ingress>::namespaced(client.clone(), &owner.namespace);
+            api.get_opt(name).await?.and_then(|found| found.metadata.uid)
+        }
+        false => {
+            let api = Api::<Service>::namespaced(client.clone(), &owner.namespace);
+            api.get_opt(name).await?.and_then(|found| found.metadata.uid)
+        }
+    };
+    Ok(uid)
 }
 
 /// The resource of a kind, and whether its objects are in namespaces.

@@ -17,13 +17,14 @@ pub(super) const PORT: u16 = 6443;
 pub(super) const AUTHORITY: &str = "ca.crt";
 
 /// Who calls the API server, and the group that gives the rights.
-const USERS: [(&str, &str); 6] = [
+const USERS: [(&str, &str); 7] = [
     (ADMIN, "system:masters"),
     (KUBELET, "system:masters"),
     (CONTROLLERS, ""),
     (SCHEDULER, ""),
     (KUBE_PROXY, ""),
     (CORE_DNS, ""),
+    (OPERATOR, ""),
 ];
 
 pub(super) const ADMIN: &str = "uturn-lab-admin";
@@ -32,6 +33,8 @@ pub(super) const CONTROLLERS: &str = "system:kube-controller-manager";
 pub(super) const SCHEDULER: &str = "system:kube-scheduler";
 pub(super) const KUBE_PROXY: &str = "system:kube-proxy";
 pub(super) const CORE_DNS: &str = "system:coredns";
+/// The account that `uturn operator manifests` gives rights.
+pub(super) const OPERATOR: &str = "system:serviceaccount:kube-system:uturn-operator";
 
 /// The files that programs are started with.
 #[derive(Debug)]
@@ -111,7 +114,7 @@ fn write_certificates(folder: &Path, addresses: &[Ipv4Addr]) -> io::Result<()> {
 }
 
 /// A random token of 128 bits.
-fn token() -> io::Result<String> {
+pub(super) fn token() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -56,11 +56,12 @@ fn show_resolv_conf(folder: &Path, place: &Place) -> io::Result<()> {
     mounted.and(removed)
 }
 
-/// Finds a place: `pod/NS/NAME`, `NS/NAME`, `NAME` (in `default`), `node/NAME`, and in place of a
-/// pod's name that of its workload, for the first of its pods.
+/// Finds a place: `pod/NS/NAME`, `NS/NAME`, `NAME` (in `default`), `node/NAME`, `cloud`, and in
+/// place of a pod's name that of its workload, for the first of its pods.
 fn find<'a>(places: &'a [Place], wanted: &str) -> Option<&'a Place> {
     let words: Vec<&str> = wanted.split('/').collect();
     let name = match words[..] {
+        ["cloud"] => "cloud".to_owned(),
         ["node" | "nodes", name] => format!("node/{name}"),
         [name] => format!("pod/default/{name}"),
         [namespace, name] | [_, namespace, name] => format!("pod/{namespace}/{name}"),

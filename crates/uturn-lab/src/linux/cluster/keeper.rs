@@ -14,14 +14,16 @@ use rustix::process::{Signal, kill_process};
 use uturn_model::ProxyMode;
 use uturn_snapshot::Source;
 
+use super::cloud::{self, Cloud, Shown, Site};
 use super::control_plane::ControlPlane;
 use super::credentials::{ADMIN, Credentials, KUBELET, PORT};
 use super::kubelet::{Ground, Kubelet, node};
 use super::layout::Layout;
 use super::manifests::{self, Prepared};
 use super::parts::Parts;
+use super::programmed::Marker;
 use super::proxies::Proxies;
-use super::record::{self, KUBECONFIG, Place};
+use super::record::{self, FACTS, KUBECONFIG, Place};
 use super::relay::Relay;
 use super::{apply, defaults, proxies, ready};
 use crate::linux::build::Twin;
@@ -39,6 +41,9 @@ const START: Duration = Duration::from_secs(60);
 
 /// How many times as long everything may take in a small machine.
 const SLOWNESS: u32 = 5;
+
+/// Where the API server has the TkeServiceConfigs.
+const CONFIGS: &str = "/apis/cloud.tencent.com/v1alpha1/tkeserviceconfigs";
 
 /// How often it is looked whether something is there.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -69,6 +74,8 @@ pub(crate) fn keep(
     let started = start_time(std::process::id()).unwrap_or_default();
     record::write(run.folder(), &started).during("record the cluster")?;
     kernel_parts::check(needed(request.mode).as_slice(), &run)?;
+    let facts = layout.facts(request.mode, parts.kube_proxy_version.as_deref()).to_string();
+    fs::write(run.file(FACTS), facts).during("write the facts of the cluster")?;
     let plan = Outline { request, parts, prepared, layout };
     let kept = plan.keep(&run, &watch, progress, on_ready);
     // What users started in pods.
@@ -213,16 +220,18 @@ impl Keeping<'_> {
             .map_err(|error| refused("register the nodes", &error))?;
         control.start_controllers(run, parts, layout, credentials)?;
         let mut proxies = proxies::start(run, parts, layout, request.mode, twin, credentials)?;
-        // A cloud's API, its load balancers and an operator start here.
         let ground = Ground { run, twin, layout, parts, credentials };
         let mut kubelet = Kubelet::new(ground, client.clone());
         let names: Vec<String> = layout.cluster.nodes.keys().map(ToString::to_string).collect();
         let serving = pin!(join(kubelet.serve(), node::renew(&client, &names)));
         let rest = pin!(async {
             let mut notes = self.apply(&client, progress).await?;
+            progress("cloud, load balancers, operator")?;
+            let mut cloud = self.start_cloud(&client).await?;
             notes.extend(self.wait_for_rules(&mut proxies).await?);
-            progress("pods")?;
-            let readiness = self.wait_for_pods(&client).await?;
+            progress("pods, load balancers")?;
+            let readiness = self.wait_until_ready(&client, &mut cloud).await?;
+            notes.extend(self.wait_for_endpoints(&client).await?);
             notes.extend(readiness.missing);
             let pods = readiness.pods;
             on_ready(&ClusterUp { kubeconfig, nodes: names.clone(), pods, notes });
@@ -244,12 +253,46 @@ impl Keeping<'_> {
         client: &Client,
         progress: Progress<'_>,
     ) -> Result<Vec<String>, LabError> {
-        let Outline { prepared, layout, .. } = self.outline;
+        let Outline { request, prepared, layout, .. } = self.outline;
         progress("objects")?;
-        let defaults = defaults::objects(layout, &prepared.objects);
-        let mut refused = apply::apply(client, &defaults).await;
+        let manifests = cloud::operator_manifests(&request.program)?;
+        let mut refused =
+            apply::apply(client, &cloud::objects("uturn operator manifests", manifests)?).await;
+        self.wait_for_definitions(client).await?;
+        refused.extend(apply::apply(client, &defaults::objects(layout, &prepared.objects)).await);
         refused.extend(apply::apply(client, &prepared.objects).await);
         Ok(refused)
+    }
+
+    /// Starts the cloud with the load balancers that the applied objects show, and the operator.
+    async fn start_cloud(&self, client: &Client) -> Result<Cloud, LabError> {
+        let Outline { request, prepared, layout, .. } = self.outline;
+        let mut shown: Vec<Shown> = prepared.shown.clone();
+        for owner in shown.iter_mut().filter_map(|shown| shown.owner.as_mut()) {
+            owner.uid = apply::uid(client, owner)
+                .await
+                .map_err(|error| refused("ask for the objects with load balancers", &error))?;
+        }
+        // One whose object was not applied belongs to nothing.
+        shown.retain(|shown| shown.owner.as_ref().is_none_or(|owner| owner.uid.is_some()));
+        let space = &self.twin.fabric;
+        let site = Site { run: self.run, program: &request.program, layout, space };
+        let mut cloud = Cloud::start(site, &shown)?;
+        cloud.start_operator(site, self.credentials)?;
+        Ok(cloud)
+    }
+
+    /// Waits until the API server serves the kinds that were just defined.
+    async fn wait_for_definitions(&self, client: &Client) -> Result<(), LabError> {
+        let end = self.limit();
+        loop {
+            let asked = client.request_text(request(CONFIGS)).await;
+            let Err(error) = asked else { return Ok(()) };
+            if Instant::now() > end {
+                return Err(refused("define TkeServiceConfig", &error));
+            }
+            self.pause().await?;
+        }
     }
 
     async fn wait_for_api(&self, client: &Client) -> Result<(), LabError> {
@@ -278,13 +321,38 @@ impl Keeping<'_> {
         Ok(None)
     }
 
-    /// Waits until all pods are ready. Returns what there is when the time is over.
-    async fn wait_for_pods(&self, client: &Client) -> Result<ready::Readiness, LabError> {
+    /// Waits until every node's rules lead to all endpoints that there are now. Returns a note if
+    /// they do not.
+    async fn wait_for_endpoints(&self, client: &Client) -> Result<Option<String>, LabError> {
+        let failed = |error| refused("see whether kube-proxy has programmed everything", &error);
+        let marker = Marker::create(client, self.outline.layout.api).await.map_err(failed)?;
+        let end = self.limit();
+        let mut note = None;
+        while !marker.is_programmed(self.twin) {
+            if Instant::now() > end {
+                let log = self.run.file("kube-proxy-NODE.log");
+                note = Some(format!("kube-proxy does not keep up: see {}", log.display()));
+                break;
+            }
+            self.pause().await?;
+        }
+        marker.remove().await.map_err(failed)?;
+        Ok(note)
+    }
+
+    /// Waits until all pods and load balancers are ready. Returns what there is when the time is
+    /// over.
+    async fn wait_until_ready(
+        &self,
+        client: &Client,
+        cloud: &mut Cloud,
+    ) -> Result<ready::Readiness, LabError> {
         let end = self.limit();
         loop {
+            cloud.check()?;
             let readiness = ready::readiness(client)
                 .await
-                .map_err(|error| refused("ask for the pods", &error))?;
+                .map_err(|error| refused("ask for the objects", &error))?;
             if readiness.missing.is_empty() || Instant::now() > end {
                 return Ok(readiness);
             }

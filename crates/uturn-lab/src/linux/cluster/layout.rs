@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::{IpNet, Ipv4Net};
 use serde_json::{Value, json};
 use uturn_model::network::NetworkMode;
-use uturn_model::{Cluster, Family};
+use uturn_model::{Cluster, Family, ProxyMode};
 use uturn_snapshot::Source;
 
 use super::manifests::Prepared;
@@ -13,6 +13,12 @@ use crate::LabError;
 
 /// Where Services are if no Service says so.
 const SERVICES: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 0);
+
+/// The addresses of public load balancers: a range for documentation.
+pub(super) const PUBLIC: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(203, 0, 113, 0), 25);
+
+/// The prefix of the range of private load balancers.
+const BALANCERS: u8 = 26;
 
 /// The Service of the cluster's DNS.
 pub(super) const DNS_SERVICE: (&str, &str) = ("kube-system", "kube-dns");
@@ -30,6 +36,8 @@ pub(super) struct Layout {
     pub(super) api: Ipv4Addr,
     /// The address of the cluster's DNS Service.
     pub(super) dns: Ipv4Addr,
+    /// The range that private load balancers get their addresses from.
+    pub(super) balancers: Ipv4Net,
 }
 
 impl Layout {
@@ -59,13 +67,39 @@ impl Layout {
         let ranges = cluster.nodes.values().filter_map(|node| v4_range(&node.pod_cidrs));
         let pods =
             covering(ranges).ok_or_else(|| LabError::Cluster("there are no nodes".into()))?;
-        Ok(Self {
-            services,
-            pods,
-            api: free_address(&cluster),
-            dns: dns(&cluster, services),
-            cluster,
+        let shown: Vec<Ipv4Addr> =
+            prepared.shown.iter().filter_map(|shown| shown.address).collect();
+        let api = free_address(&cluster, &shown);
+        let balancers = free_range(&cluster, &[services, pods], api);
+        Ok(Self { services, pods, api, dns: dns(&cluster, services), balancers, cluster })
+    }
+
+    /// The network (VPC) of the nodes and the private load balancers.
+    pub(super) fn network(&self) -> Ipv4Net {
+        around(first_node(&self.cluster))
+    }
+
+    /// What the cluster's objects do not say of it, as a Facts document.
+    pub(super) fn facts(&self, mode: ProxyMode, version: Option<&str>) -> Value {
+        let mut proxy = json!({"mode": mode.as_str()});
+        if let Some(version) = version {
+            proxy["version"] = json!(version);
+        }
+        json!({
+            "apiVersion": "uturn.dev/v1alpha1", "kind": "Facts",
+            "spec": {
+                "provider": "tke", "kubeProxy": proxy,
+                "network": {
+                    "vpcCIDRs": [self.network()], "podCIDRs": [self.pods],
+                    "serviceCIDRs": [self.services],
+                },
+            },
         })
+    }
+
+    /// Whether an address is one of that network.
+    pub(super) fn is_private(&self, address: Ipv4Addr) -> bool {
+        address.is_private() || self.network().contains(&address)
     }
 }
 
@@ -106,21 +140,42 @@ fn services(cluster: &Cluster) -> Result<Ipv4Net, LabError> {
     }
 }
 
-/// The first address beside the nodes that nothing of the cluster has.
-fn free_address(cluster: &Cluster) -> Ipv4Addr {
+fn first_node(cluster: &Cluster) -> Ipv4Addr {
     let node = cluster.nodes.values().find_map(|node| match node.address(Family::V4) {
         Some(IpAddr::V4(ip)) => Some(ip),
         _ => None,
     });
-    let net = Ipv4Net::new_assert(node.unwrap_or(Ipv4Addr::new(10, 0, 0, 11)), 24).trunc();
-    let is_balancers = |ip: IpAddr| {
-        let services = cluster.services.values().flat_map(|service| service.vips(Family::V4));
-        let ingresses = cluster.ingresses.values().flat_map(|ingress| &ingress.load_balancer);
-        services.chain(ingresses.filter_map(|ingress| ingress.ip)).any(|own| own == ip)
+    node.unwrap_or(Ipv4Addr::new(10, 0, 0, 11))
+}
+
+fn around(ip: Ipv4Addr) -> Ipv4Net {
+    Ipv4Net::new_assert(ip, 16).trunc()
+}
+
+/// The first range beside the nodes, from that of the first node on, in which nothing is.
+fn free_range(cluster: &Cluster, others: &[Ipv4Net], api: Ipv4Addr) -> Ipv4Net {
+    let first = first_node(cluster);
+    let all = around(first).subnets(BALANCERS).into_iter().flatten();
+    let begin = Ipv4Net::new_assert(first, 24).trunc().network();
+    let is_free = |range: &Ipv4Net| {
+        let overlaps = |other: &Ipv4Net| range.contains(other) || other.contains(range);
+        let has_node = cluster.nodes.values().any(|node| {
+            node.internal_ips.iter().any(|ip| matches!(ip, IpAddr::V4(ip) if range.contains(ip)))
+        });
+        !has_node && !range.contains(&api) && !others.iter().any(overlaps)
     };
+    let mut later = all.clone().filter(|range| range.network() >= begin);
+    let found = later.find(is_free).or_else(|| all.clone().find(is_free));
+    // A network without any is full of nodes: public addresses stand in.
+    found.unwrap_or(PUBLIC)
+}
+
+/// The first address beside the nodes that nothing of the cluster has.
+fn free_address(cluster: &Cluster, balancers: &[Ipv4Addr]) -> Ipv4Addr {
+    let net = Ipv4Net::new_assert(first_node(cluster), 24).trunc();
     let is_free = |ip: &Ipv4Addr| {
-        let ip = IpAddr::V4(*ip);
-        cluster.nodes.values().all(|node| !node.has_address(ip)) && !is_balancers(ip)
+        let has_ip = |node: &uturn_model::Node| node.has_address(IpAddr::V4(*ip));
+        !cluster.nodes.values().any(has_ip) && !balancers.contains(ip)
     };
     // The first one is a router's in most networks.
     net.hosts().skip(1).find(is_free).unwrap_or(net.network())
@@ -161,6 +216,7 @@ mod tests {
         assert_eq!(layout.api, Ipv4Addr::new(10, 0, 0, 2));
         assert_eq!(layout.pods, "10.1.0.0/22".parse().unwrap());
         assert_eq!(layout.cluster.nodes.len(), 3);
+        assert_eq!(layout.balancers, "10.0.0.64/26".parse().unwrap());
         let layout = Layout::of(&prepare(vec![service("kube-dns", "10.96.0.7")], Some(1))).unwrap();
         assert_eq!(layout.services, "10.96.0.0/16".parse().unwrap());
         assert_eq!(layout.dns, Ipv4Addr::new(10, 96, 0, 7));

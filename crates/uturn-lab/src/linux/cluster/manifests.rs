@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::cloud::{Shown, take_shown};
+
 /// The objects of manifests by what is done with them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Prepared {
@@ -9,6 +11,8 @@ pub(super) struct Prepared {
     pub(super) nodes: Vec<Value>,
     /// Objects to apply, in the order in which they need each other.
     pub(super) objects: Vec<Value>,
+    /// The load balancers that they show.
+    pub(super) shown: Vec<Shown>,
     /// How many objects are left to the controllers.
     pub(super) left_out: usize,
 }
@@ -65,6 +69,7 @@ pub(super) fn prepare(all: Vec<Value>, nodes: Option<usize>) -> Prepared {
     }
     let rank = |object: &Value| FIRST.iter().position(|first| *first == kind(object));
     prepared.objects.sort_by_key(|object| rank(object).unwrap_or(FIRST.len()));
+    prepared.shown = take_shown(&mut prepared.objects);
     prepared.objects = with_namespaces(std::mem::take(&mut prepared.objects));
     prepared.nodes = if prepared.nodes.is_empty() {
         (1..=nodes.unwrap_or(NODES)).map(node).collect()
@@ -115,7 +120,7 @@ fn strip(object: &mut Value) {
             metadata.remove(key);
         }
     }
-    // The address of a load balancer is what nodes have rules for; it is written apart.
+    // What other controllers wrote of load balancers is kept.
     let is_balanced = matches!(kind(object), "Service" | "Ingress");
     if let Some(object) = object.as_object_mut().filter(|_| !is_balanced) {
         object.remove("status");

@@ -17,10 +17,11 @@
 //! Where this kernel lacks something, or the user is not root, the same runs in a small machine: the
 //! keeper does not see a difference. The process that started the machine has a [`ClusterRecord`].
 //!
-//! A load balancer, a cloud's API and an operator are to be started in [`keeper`] between the
-//! kube-proxies and the manifests, as programs of `fabric` or `control`.
+//! The cloud, its load balancers and the controllers that call it are programs of `fabric`
+//! ([`cloud`]).
 
 mod apply;
+mod cloud;
 mod control_plane;
 mod credentials;
 mod defaults;
@@ -31,6 +32,7 @@ mod kubelet;
 mod layout;
 mod manifests;
 mod parts;
+mod programmed;
 mod proxies;
 mod ready;
 mod record;

@@ -1,16 +1,21 @@
 //! Whether what was applied is there: workloads whose pods are ready.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{Api, ListParams};
 use kube::{Client, Error, Resource};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::cloud::is_served;
 use super::manifests::title;
 
-/// How many pods are ready, and a line for each workload and pod that is not.
+/// The annotation of an Ingress with its conditions.
+const CONDITIONS: &str = "ingress.cloud.tencent.com/status.conditions";
+
+/// How many pods are ready, and a line for each workload, pod and load balancer that is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Readiness {
     pub(super) pods: usize,
@@ -22,7 +27,26 @@ pub(super) async fn readiness(client: &Client) -> Result<Readiness, Error> {
     let mut workloads = list::<Deployment>(client).await?;
     workloads.extend(list::<StatefulSet>(client).await?);
     workloads.extend(list::<DaemonSet>(client).await?);
-    Ok(judge(&workloads, &list::<Pod>(client).await?))
+    let mut readiness = judge(&workloads, &list::<Pod>(client).await?);
+    let mut balanced = list::<Service>(client).await?;
+    balanced.extend(list::<Ingress>(client).await?);
+    readiness.missing.extend(balanced.iter().filter_map(without_balancer));
+    Ok(readiness)
+}
+
+/// A line for an object that has no address of a load balancer yet.
+fn without_balancer(object: &Value) -> Option<String> {
+    let addresses = object["status"]["loadBalancer"]["ingress"].as_array();
+    if !is_served(object) || addresses.is_some_and(|addresses| !addresses.is_empty()) {
+        return None;
+    }
+    let written = object["metadata"]["annotations"][CONDITIONS].as_str();
+    let written: Option<Value> = written.and_then(|text| serde_json::from_str(text).ok());
+    let conditions = written.unwrap_or_else(|| object["status"]["conditions"].clone());
+    let mut conditions = conditions.as_array().into_iter().flatten();
+    let why = conditions.find_map(|condition| condition["message"].as_str());
+    let why = why.unwrap_or("the operator has not seen it");
+    Some(format!("no load balancer: {}: {why}", title(object)))
 }
 
 async fn list<K>(client: &Client) -> Result<Vec<Value>, Error>
@@ -69,6 +93,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_object_without_a_load_balancer_says_why() {
+        let mut service = json!({
+            "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"type": "LoadBalancer"},
+            "status": {"conditions": [{"type": "Ready", "message": "E4037: no subnet"}]},
+        });
+        let expected = "no load balancer: Service shop/web: E4037: no subnet";
+        assert_eq!(without_balancer(&service).as_deref(), Some(expected));
+        service["status"]["loadBalancer"] = json!({"ingress": [{"ip": "10.0.0.65"}]});
+        assert_eq!(without_balancer(&service), None);
+    }
 
     #[test]
     fn a_workload_is_ready_with_all_its_pods() {

@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::credentials::{self, AUTHORITY};
+use super::credentials;
 use crate::linux::state::{Run, existing_folder, is_dead, start_time};
 use crate::linux::sweep::sweep;
 use crate::linux::system::During;
@@ -25,6 +24,12 @@ pub(super) const KUBECONFIG: &str = "kubeconfig";
 
 /// The socket of the small machine that a cluster is in.
 const MACHINE: &str = "machine.sock";
+
+/// Where the cloud's API is, and who may call it, in the run's folder.
+pub(super) const CLOUD: &str = "cloud.json";
+
+/// What the cluster's objects do not say of it, in the run's folder.
+pub(super) const FACTS: &str = "facts.json";
 
 /// A namespace that can be entered, and what its programs see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,26 +124,14 @@ impl ClusterRecord {
         self.run.file(MACHINE)
     }
 
-    /// Writes a kubeconfig that has `authority` as its certificate authority, for the API server
-    /// at this port of the loopback. Returns its path.
+    /// Writes a file of the cluster, which only this user may read. Returns its path.
     ///
     /// # Errors
-    /// If a file cannot be written.
-    pub fn write_kubeconfig(
-        &self,
-        mut kubeconfig: Value,
-        authority: &str,
-        port: u16,
-    ) -> Result<PathBuf, LabError> {
-        let during = "write the kubeconfig";
-        let file = self.run.file(AUTHORITY);
-        credentials::write(&file, authority).during(during)?;
-        let cluster = &mut kubeconfig["clusters"][0]["cluster"];
-        cluster["server"] = json!(format!("https://{}:{port}", Ipv4Addr::LOCALHOST));
-        cluster["certificate-authority"] = json!(file);
-        let path = self.run.file(KUBECONFIG);
-        credentials::write(&path, &kubeconfig.to_string()).during(during)?;
-        Ok(path)
+    /// If it cannot be written.
+    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, LabError> {
+        let file = self.run.file(name);
+        credentials::write(&file, text).during(&format!("write {}", file.display()))?;
+        Ok(file)
     }
 }
 

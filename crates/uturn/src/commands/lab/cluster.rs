@@ -72,9 +72,25 @@ struct WireUp {
     nodes: Vec<String>,
     pods: usize,
     notes: Vec<String>,
-    /// Out of a small machine: the kubeconfig itself, and the certificate that it names.
-    access: Option<(Value, String)>,
+    /// Out of a small machine.
+    access: Option<Access>,
 }
+
+/// What a user reads of a cluster in a small machine.
+#[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
+struct Access {
+    kubeconfig: Value,
+    /// The certificate that it names.
+    authority: String,
+    /// How to call the cloud.
+    cloud: Value,
+    /// What the cluster's objects do not say of it.
+    facts: Value,
+}
+
+/// The files of a cluster beside its kubeconfig.
+const CLOUD: &str = "cloud.json";
+const FACTS: &str = "facts.json";
 
 pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
     let mut request = request(args)?;
@@ -207,7 +223,8 @@ fn keep_request(request: WireRequest) -> Result<(), String> {
     let WireRequest { manifests, mode, nodes, kube_proxy, parts, place } = request;
     let in_machine = place == Place::InMachine;
     let mode = mode.parse().map_err(|why| format!("mode {mode}: {why}"))?;
-    let request = ClusterRequest { manifests, mode, nodes, kube_proxy, parts, in_machine };
+    let program = env::current_exe().map_err(|why| format!("where this program is: {why}"))?;
+    let request = ClusterRequest { program, manifests, mode, nodes, kube_proxy, parts, in_machine };
     let mut step = |step: &str| {
         // Without a reader, the user has given up.
         write(&WireEvent::Step(step.to_owned())).map_err(|_| LabError::Interrupted)
@@ -223,12 +240,16 @@ fn keep_request(request: WireRequest) -> Result<(), String> {
     uturn_lab::keep_cluster(&request, &mut step, &mut on_ready).map_err(|why| why.to_string())
 }
 
-/// A kubeconfig, and the certificate of the authority that it names.
-fn access(kubeconfig: &Path) -> io::Result<(Value, String)> {
-    let kubeconfig: Value = serde_json::from_str(&fs::read_to_string(kubeconfig)?)?;
+/// Reads what is beside a kubeconfig.
+fn access(path: &Path) -> io::Result<Access> {
+    let read = |path: &Path| -> io::Result<Value> {
+        Ok(serde_json::from_str(&fs::read_to_string(path)?)?)
+    };
+    let kubeconfig = read(path)?;
     let authority = &kubeconfig["clusters"][0]["cluster"]["certificate-authority"];
     let authority = fs::read_to_string(authority.as_str().unwrap_or_default())?;
-    Ok((kubeconfig, authority))
+    let (cloud, facts) = (read(&path.with_file_name(CLOUD))?, read(&path.with_file_name(FACTS))?);
+    Ok(Access { kubeconfig, authority, cloud, facts })
 }
 
 fn write(event: &WireEvent) -> io::Result<()> {

@@ -8,6 +8,7 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 use tokio::time::{Duration, interval};
 
+use super::super::cloud::instance;
 use super::super::manifests::name;
 use super::status;
 
@@ -43,6 +44,14 @@ pub(super) fn object(manifest: &Value) -> Value {
         if let Some(value) = manifest["spec"].get(key) {
             spec[key] = value.clone();
         }
+    }
+    let addresses = manifest["status"]["addresses"].as_array().into_iter().flatten();
+    let mut own = addresses.filter(|address| address["type"] == "InternalIP");
+    let address = own.find_map(|own| own["address"].as_str()?.parse().ok());
+    if let Some(address) = address.filter(|_| spec.get("providerID").is_none()) {
+        let zone = &metadata["labels"]["topology.kubernetes.io/zone"];
+        let zone = zone.as_str().unwrap_or_default();
+        spec["providerID"] = json!(format!("qcloud:///{zone}/{}", instance(address)));
     }
     json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec})
 }

@@ -17,16 +17,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use serde_json::{Value, json};
 use uturn_lab::ClusterRecord;
 use uturn_machine::{Ended, Job, JobOutput, Machine, MachineClient};
 
 use super::super::machine::Lines;
-use super::{Place, WireEvent, WireRequest, WireUp, write};
+use super::{Access, CLOUD, FACTS, Place, WireEvent, WireRequest, WireUp, write};
 use crate::cli::LabExec;
 use crate::status::{Failure, Status};
 
 /// The machine's memory, in MiB. It takes from the host what it uses.
 const MEMORY: u32 = 2048;
+
+/// The files of the record that kubectl reads.
+const KUBECONFIG: &str = "kubeconfig";
+const AUTHORITY: &str = "ca.crt";
 
 /// What a shell adds to the number of the signal that ended a program.
 const SIGNALLED: i32 = 128;
@@ -36,15 +41,13 @@ pub(super) fn keep(request: WireRequest) -> Result<(), String> {
     let record = ClusterRecord::create().map_err(|why| why.to_string())?;
     let socket = record.machine();
     let control = listen(&socket).map_err(|why| format!("{}: {why}", socket.display()))?;
-    let relay = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let relay = relay.map_err(|why| format!("cannot listen for kubectl: {why}"))?;
     let stop = Arc::new(AtomicBool::new(false));
     let machine = Machine::find().map_err(|why| why.to_string())?;
     let machine = machine.with_memory(MEMORY).with_control(control).with_stop(Arc::clone(&stop));
     let request = WireRequest { place: Place::InMachine, ..request };
     let stdin = serde_json::to_vec(&request).map_err(|why| why.to_string())?;
     let job = job(&["lab", "keep-cluster"], "/".into(), stdin).map_err(|why| why.to_string())?;
-    let mut keeping = Keeping { record: &record, socket, relay: Some(relay), failed: None };
+    let mut keeping = Keeping { record: &record, socket, failed: None };
     let (mut lines, mut complaints) = (Lines::default(), Vec::new());
     let ended = machine.run(&job, &mut |output| match output {
         JobOutput::Out(bytes) => lines.add(bytes, &mut |line| {
@@ -91,13 +94,12 @@ fn job(arguments: &[&str], folder: PathBuf, stdin: Vec<u8>) -> io::Result<Job> {
 struct Keeping<'a> {
     record: &'a ClusterRecord,
     socket: PathBuf,
-    relay: Option<TcpListener>,
     failed: Option<String>,
 }
 
 impl Keeping<'_> {
     /// Passes on what the keeper in the machine writes. Fails once there is no use for the machine.
-    fn hear(&mut self, line: &str) -> Result<(), String> {
+    fn hear(&self, line: &str) -> Result<(), String> {
         let event = serde_json::from_str(line).map_err(|why| format!("{line}: {why}"))?;
         match event {
             WireEvent::Step(_) => {
@@ -113,23 +115,40 @@ impl Keeping<'_> {
         }
     }
 
-    /// Makes the API server reachable from the host.
-    fn relay(&mut self, up: WireUp) -> Result<WireUp, String> {
-        let Some(((kubeconfig, authority), listener)) = up.access.zip(self.relay.take()) else {
+    /// Makes the API server and the cloud reachable from the host.
+    fn relay(&self, up: WireUp) -> Result<WireUp, String> {
+        let Some(access) = up.access else {
             return Err("the keeper in the small machine does not say how to reach it".into());
         };
-        let server = kubeconfig["clusters"][0]["cluster"]["server"].as_str().unwrap_or_default();
-        let inside = server.rsplit(':').next().and_then(|port| port.parse().ok());
-        let inside = inside.ok_or_else(|| format!("the server {server} has no port"))?;
-        let port = listener.local_addr().map_err(|why| why.to_string())?.port();
+        let Access { mut kubeconfig, authority, mut cloud, facts } = access;
+        let write =
+            |name: &str, text: &str| self.record.write(name, text).map_err(|why| why.to_string());
+        let cluster = &mut kubeconfig["clusters"][0]["cluster"];
+        cluster["server"] = self.relay_to(&cluster["server"])?.into();
+        cluster["certificate-authority"] = json!(write(AUTHORITY, &authority)?);
+        cloud["endpoint"] = self.relay_to(&cloud["endpoint"])?.into();
+        write(CLOUD, &cloud.to_string())?;
+        write(FACTS, &facts.to_string())?;
+        let kubeconfig = write(KUBECONFIG, &kubeconfig.to_string())?;
+        Ok(WireUp { kubeconfig, access: None, ..up })
+    }
+
+    /// Starts a relay to an address of the machine's loopback. Returns what stands for it here.
+    fn relay_to(&self, url: &Value) -> Result<String, String> {
+        let parts = url.as_str().and_then(|url| {
+            let (host, port) = url.rsplit_once(':')?;
+            Some((host, port.parse().ok()?))
+        });
+        let (host, inside) = parts.ok_or_else(|| format!("the address {url} has no port"))?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let bound = listener.and_then(|listener| Ok((listener.local_addr()?.port(), listener)));
+        let (port, listener) = bound.map_err(|why| format!("cannot listen for {url}: {why}"))?;
         let client = MachineClient::of(&self.socket);
         thread::Builder::new()
             .name("relay".into())
             .spawn(move || serve(&listener, inside, &client))
             .map_err(|why| format!("cannot start the relay: {why}"))?;
-        let kubeconfig = self.record.write_kubeconfig(kubeconfig, &authority, port);
-        let kubeconfig = kubeconfig.map_err(|why| why.to_string())?;
-        Ok(WireUp { kubeconfig, access: None, ..up })
+        Ok(format!("{host}:{port}"))
     }
 }
 

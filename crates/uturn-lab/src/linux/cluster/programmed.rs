@@ -1,0 +1,89 @@
+//! Whether every kube-proxy has programmed what the API server had at a moment.
+//!
+//! A marker is made then: a Service whose only endpoint is the API server. kube-proxy hears of
+//! changes in their order, so a node that reaches the marker has programmed all earlier endpoints
+//! and Services too, in every mode.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{Api, DeleteParams, PostParams};
+use kube::{Client, Error, ResourceExt as _};
+use serde::de::Error as _;
+use serde_json::{Value, json};
+
+use super::credentials::PORT;
+use crate::linux::build::Twin;
+
+/// The namespace of the marker.
+const NAMESPACE: &str = "kube-system";
+/// Its port.
+const MARKER_PORT: u16 = 443;
+
+/// How long a connection may take to which rules have to be written.
+const CONNECT: Duration = Duration::from_millis(300);
+
+/// A marker in the API server.
+pub(super) struct Marker {
+    client: Client,
+    name: String,
+    address: SocketAddr,
+}
+
+impl Marker {
+    /// Makes a marker that leads to the API server at `api`.
+    pub(super) async fn create(client: &Client, api: Ipv4Addr) -> Result<Self, Error> {
+        let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
+        let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), NAMESPACE);
+        let params = PostParams::default();
+        let service = services.create(&params, &read(service())?).await?;
+        let name = service.name_any();
+        slices.create(&params, &read(slice(&name, api))?).await?;
+        let ip = service.spec.and_then(|spec| spec.cluster_ip).unwrap_or_default();
+        let ip: IpAddr =
+            ip.parse().map_err(|_| Error::SerdeError(serde_json::Error::custom("no clusterIP")))?;
+        Ok(Self { client: client.clone(), name, address: SocketAddr::new(ip, MARKER_PORT) })
+    }
+
+    /// Whether every node reaches it.
+    pub(super) fn is_programmed(&self, twin: &Twin) -> bool {
+        let connects = || TcpStream::connect_timeout(&self.address, CONNECT).map(drop);
+        twin.nodes.values().all(|space| space.run(connects).is_ok())
+    }
+
+    /// Removes it.
+    pub(super) async fn remove(self) -> Result<(), Error> {
+        let services: Api<Service> = Api::namespaced(self.client.clone(), NAMESPACE);
+        // The garbage collector would remove its endpoints only later.
+        let slices: Api<EndpointSlice> = Api::namespaced(self.client, NAMESPACE);
+        slices.delete(&self.name, &DeleteParams::default()).await?;
+        services.delete(&self.name, &DeleteParams::default()).await.map(drop)
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Error> {
+    serde_json::from_value(value).map_err(Error::SerdeError)
+}
+
+fn service() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"namespace": NAMESPACE, "generateName": "uturn-lab-marker-"},
+        "spec": {"ports": [{"name": "api", "port": MARKER_PORT, "targetPort": PORT}]},
+    })
+}
+
+fn slice(name: &str, api: Ipv4Addr) -> Value {
+    json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {
+            "namespace": NAMESPACE, "name": name,
+            "labels": {"kubernetes.io/service-name": name},
+        },
+        "addressType": "IPv4",
+        "ports": [{"name": "api", "port": PORT, "protocol": "TCP"}],
+        "endpoints": [{"addresses": [api], "conditions": {"ready": true}}],
+    })
+}
