@@ -14,6 +14,7 @@ use uturn_testing::{Requirement, skip};
 
 use super::installed::{Installed, client, kill_keeper, text};
 use super::rows::{answers_of, is_front, list, replace, runtime};
+use super::stories;
 
 /// How many calls are made to see both endpoints: IPVS takes them in turn.
 const CALLS: usize = 4;
@@ -30,6 +31,7 @@ pub(crate) fn main(root: &Installed) {
     }
     let how: &[&str] = if nobody.is_some() { &[] } else { &["--vm"] };
     shop(nobody.as_ref().unwrap_or(root), how, &machine);
+    stories::in_ipvs(root);
 }
 
 /// The shop in IPVS mode: kubectl's way in, calls from pods, and nothing left of a keeper that was

@@ -136,7 +136,8 @@ pub(crate) struct LabUp {
     /// The mode of kube-proxy
     #[arg(long, value_name = "MODE", default_value = "iptables")]
     pub(crate) mode: ProxyMode,
-    /// The version of kube-proxy, which --parts must have: v1.30.14
+    /// The version of kube-proxy, which --parts must have: v1.30.14. For a cloud's own build,
+    /// upstream's stands in
     #[arg(long, value_name = "VERSION")]
     pub(crate) kube_proxy: Option<String>,
     /// How many nodes to build; by default those of the manifests, or 3

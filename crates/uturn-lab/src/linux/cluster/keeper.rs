@@ -11,30 +11,32 @@ use futures_util::future::{Either, join, select};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use rustix::process::{Signal, kill_process};
-use uturn_model::ProxyMode;
 use uturn_snapshot::Source;
 
 use super::cloud::{self, Cloud, Shown, Site};
 use super::control_plane::ControlPlane;
-use super::credentials::{ADMIN, Credentials, KUBELET, PORT};
+use super::credentials::{ADMIN, Credentials, KUBE_PROXY, KUBELET, PORT};
+use super::kernel::needed;
 use super::kubelet::{Ground, Kubelet, node};
 use super::layout::Layout;
 use super::manifests::{self, Prepared};
 use super::parts::Parts;
 use super::programmed::Marker;
-use super::proxies::Proxies;
+use super::proxies::{Proxies, is_filtered};
 use super::record::{self, FACTS, KUBECONFIG, Place};
 use super::relay::Relay;
+use super::vendor_build::Filter;
 use super::{apply, defaults, proxies, ready};
 use crate::linux::build::Twin;
 use crate::linux::interrupt::Watch;
 use crate::linux::names::outside::{self, Outside};
+use crate::linux::namespace::Namespace;
 use crate::linux::netlink::{Index, Netlink};
 use crate::linux::state::{Run, processes, start_time};
 use crate::linux::sweep::sweep;
 use crate::linux::system::During;
 use crate::linux::{available, kernel_parts};
-use crate::{ClusterRequest, ClusterUp, KernelPart, LabError, Plan};
+use crate::{ClusterRequest, ClusterUp, LabError, Plan};
 
 /// How long the API server may take, and how long the pods after it.
 const START: Duration = Duration::from_secs(60);
@@ -74,7 +76,7 @@ pub(crate) fn keep(
     let started = start_time(std::process::id()).unwrap_or_default();
     record::write(run.folder(), &started).during("record the cluster")?;
     kernel_parts::check(needed(request.mode).as_slice(), &run)?;
-    let facts = layout.facts(request.mode, parts.kube_proxy_version.as_deref()).to_string();
+    let facts = layout.facts(request.mode, &parts).to_string();
     fs::write(run.file(FACTS), facts).during("write the facts of the cluster")?;
     let plan = Outline { request, parts, prepared, layout };
     let kept = plan.keep(&run, &watch, progress, on_ready);
@@ -86,24 +88,6 @@ pub(crate) fn keep(
     match kept {
         Err(LabError::Interrupted) => Ok(()),
         other => other,
-    }
-}
-
-/// Fails if this kernel cannot carry a cluster whose kube-proxy is in this mode.
-pub(crate) fn can_keep(mode: ProxyMode) -> Result<(), LabError> {
-    available()?;
-    match needed(mode) {
-        None => Ok(()),
-        needed => kernel_parts::check(needed.as_slice(), &Run::new()?),
-    }
-}
-
-/// What a mode of kube-proxy needs of the kernel.
-fn needed(mode: ProxyMode) -> Option<KernelPart> {
-    match mode {
-        ProxyMode::Ipvs => Some(KernelPart::IpVs),
-        ProxyMode::Nftables => Some(KernelPart::NfTables),
-        _ => None,
     }
 }
 
@@ -220,12 +204,14 @@ impl Keeping<'_> {
             .map_err(|error| refused("register the nodes", &error))?;
         control.start_controllers(run, parts, layout, credentials)?;
         let mut proxies = proxies::start(run, parts, layout, request.mode, twin, credentials)?;
+        let _filter = self.start_filter(&control.space)?;
         let ground = Ground { run, twin, layout, parts, credentials };
         let mut kubelet = Kubelet::new(ground, client.clone());
         let names: Vec<String> = layout.cluster.nodes.keys().map(ToString::to_string).collect();
         let serving = pin!(join(kubelet.serve(), node::renew(&client, &names)));
         let rest = pin!(async {
-            let mut notes = self.apply(&client, progress).await?;
+            let mut notes: Vec<String> = parts.stand_in().into_iter().collect();
+            notes.extend(self.apply(&client, progress).await?);
             progress("cloud, load balancers, operator")?;
             let mut cloud = self.start_cloud(&client).await?;
             notes.extend(self.wait_for_rules(&mut proxies).await?);
@@ -246,6 +232,16 @@ impl Keeping<'_> {
                 reason: "the watch of pods ended".into(),
             }),
         }
+    }
+
+    /// Starts what shows kube-proxies the Services as the cloud's build sees them.
+    fn start_filter(&self, space: &Namespace) -> Result<Option<Filter>, LabError> {
+        let Outline { request, parts, layout, .. } = self.outline;
+        let Some(build) = parts.vendor_build.filter(|_| is_filtered(parts, request.mode)) else {
+            return Ok(None);
+        };
+        let kubeconfig = self.credentials.kubeconfig(KUBE_PROXY, Ipv4Addr::LOCALHOST, PORT);
+        Filter::start(space, kubeconfig.to_string(), layout.api, build.binding).map(Some)
     }
 
     async fn apply(
@@ -378,7 +374,8 @@ fn request(path: &str) -> http::Request<Vec<u8>> {
     http::Request::get(path).body(Vec::new()).expect("the path is valid")
 }
 
-async fn client(kubeconfig: &str) -> Result<Client, LabError> {
+/// A client with this kubeconfig.
+pub(super) async fn client(kubeconfig: &str) -> Result<Client, LabError> {
     let doing = "connect to kube-apiserver";
     let failed = |reason: String| LabError::Program { doing: doing.into(), reason };
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(|why| failed(why.to_string()))?;

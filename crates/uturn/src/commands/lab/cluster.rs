@@ -151,9 +151,9 @@ fn place(args: &LabUp, printer: &Printer) -> Result<Place, Failure> {
         return Err(with_reason(lacks.to_owned()));
     }
     let machine = Machine::find().map_err(|other| with_reason(other.to_string()))?;
-    let why = why.map(|why| format!("{why}: ")).unwrap_or_default();
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
     printer.note(&format!(
-        "{why}the cluster runs in a small machine ({}). That has one CPU and is slow: it is up in \
+        "the cluster runs in a small machine{why}: {}. That has one CPU and is slow: it is up in \
          one to three minutes, and takes 1 GB of memory",
         machine.kernel(),
     ));
