@@ -11,8 +11,11 @@ pub(crate) const KUBE_PROXY: &str = "v1.34.4";
 const SERVERS: [&str; 2] = ["k8s.io/kubernetes/cmd/kube-apiserver", "./etcd"];
 
 /// What `conformance/controllers` has to give.
-const CONTROLLERS: [&str; 2] =
-    ["k8s.io/kubernetes/cmd/kube-controller-manager", "k8s.io/kubernetes/cmd/kube-scheduler"];
+const CONTROLLERS: [&str; 3] = [
+    "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "k8s.io/kubernetes/cmd/kube-scheduler",
+    "k8s.io/kubernetes/cmd/kubectl",
+];
 
 /// Builds all programs.
 pub(crate) fn parts(versions: &[String]) -> Result<Done, Failure> {
@@ -53,7 +56,8 @@ pub(crate) fn run() -> Result<Done, Failure> {
         left_out => return Ok(left_out),
     }
     shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
-    let mut test = shell::cargo(&["test", "--package", "uturn-lab", "--test", "cluster"]);
+    let words = ["test", "--package", "uturn-lab", "--features", "cluster", "--test", "cluster"];
+    let mut test = shell::cargo(&words);
     test.env("UTURN_PROGRAM", shell::built("uturn"));
     test.env("UTURN_CLUSTER_PARTS", go::folder());
     test.env("UTURN_REQUIRE", "cluster-parts");

@@ -19,19 +19,27 @@ use super::stories;
 /// How many calls are made to see both endpoints: IPVS takes them in turn.
 const CALLS: usize = 4;
 
-pub(crate) fn main(root: &Installed) {
+/// Plays what is wanted.
+pub(crate) fn play(root: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
     let machine = match Machine::find() {
         Ok(machine) => machine,
         Err(why) => return skip(Requirement::Machine, "a cluster in a small machine", why),
     };
+    if is_wanted("machine") {
+        of_nobody(root, &machine);
+    }
+    stories::play_in_ipvs(root, is_wanted);
+}
+
+/// The shop for an ordinary user, or else for root.
+fn of_nobody(root: &Installed, machine: &Machine) {
     let nobody = root.for_nobody();
     if nobody.is_none() {
         let why = "the program is in a folder of root's alone";
         skip(Requirement::Unprivileged, "a cluster of an ordinary user", why);
     }
     let how: &[&str] = if nobody.is_some() { &[] } else { &["--vm"] };
-    shop(nobody.as_ref().unwrap_or(root), how, &machine);
-    stories::in_ipvs(root);
+    shop(nobody.as_ref().unwrap_or(root), how, machine);
 }
 
 /// The shop in IPVS mode: kubectl's way in, calls from pods, and nothing left of a keeper that was

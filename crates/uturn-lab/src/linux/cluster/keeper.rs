@@ -8,11 +8,11 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, join, select};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
 use rustix::process::{Signal, kill_process};
 use uturn_snapshot::Source;
 
+use super::api_client::client;
 use super::cloud::{self, Cloud, Shown, Site};
 use super::control_plane::ControlPlane;
 use super::credentials::{ADMIN, Credentials, KUBE_PROXY, KUBELET, PORT};
@@ -372,17 +372,6 @@ impl Keeping<'_> {
 
 fn request(path: &str) -> http::Request<Vec<u8>> {
     http::Request::get(path).body(Vec::new()).expect("the path is valid")
-}
-
-/// A client with this kubeconfig.
-pub(super) async fn client(kubeconfig: &str) -> Result<Client, LabError> {
-    let doing = "connect to kube-apiserver";
-    let failed = |reason: String| LabError::Program { doing: doing.into(), reason };
-    let kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(|why| failed(why.to_string()))?;
-    let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    let config = config.map_err(|why| failed(why.to_string()))?;
-    Client::try_from(config).map_err(|why| failed(why.to_string()))
 }
 
 fn refused(doing: &str, error: &kube::Error) -> LabError {

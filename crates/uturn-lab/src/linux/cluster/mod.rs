@@ -20,6 +20,7 @@
 //! The cloud, its load balancers and the controllers that call it are programs of `fabric`
 //! ([`cloud`]).
 
+mod api_client;
 mod apply;
 mod cloud;
 mod control_plane;

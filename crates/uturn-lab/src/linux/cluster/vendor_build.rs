@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use uturn_lb::cloud::kube_proxy_builds;
 use uturn_model::{AddressBinding, Cloud, Labels, Version};
 
-use super::keeper::client;
+use super::api_client::client;
 use crate::LabError;
 use crate::linux::namespace::Namespace;
 use crate::linux::system::During;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
+use super::calls::Calls;
 use super::{Stage, Story};
 use crate::installed::text;
 
@@ -14,6 +15,9 @@ use crate::installed::text;
 const KINDS: &str = "nodes,namespaces,configmaps,services,endpointslices,ingresses,ingressclasses,\
                      pods,deployments,replicasets,daemonsets,statefulsets,\
                      tkeserviceconfigs.cloud.tencent.com";
+
+/// What shares are added up with differs by less.
+const TOLERANCE: f64 = 1e-6;
 
 /// The objects of the cluster at a moment, as `uturn scan` reads them.
 pub(crate) struct Prediction {
@@ -57,6 +61,16 @@ impl Prediction {
                 && finding["clients"].as_array().unwrap().iter().any(|known| known == &client)
         });
         of_subject.next().map_or(0.0, |finding| finding["share_failing"].as_f64().unwrap())
+    }
+
+    /// Shows that as many of a pod's calls to an Ingress or a Service failed or waited as the scan
+    /// says.
+    #[track_caller]
+    pub(crate) fn assert_agrees(&self, story: &Story<'_>, subject: &str, pod: &str, calls: &Calls) {
+        let (measured, predicted) =
+            (calls.share_failing(), self.share_failing(story, subject, pod));
+        println!("{pod} to {subject}: {measured:.3} measured, {predicted:.3} predicted");
+        assert!((predicted - measured).abs() < TOLERANCE, "{:#?}\n{calls:#?}", self.scan);
     }
 
     /// The codes of the findings about an Ingress or a Service.

@@ -1,26 +1,46 @@
-//! The stories that are played on a cluster in a box.
+//! The stories that are played on a cluster in a box, one after another.
 
 mod keepalive;
 mod loopback;
+mod short_circuit;
 
 use super::installed::Installed;
 use super::stage::{Stage, Story};
 
-/// Plays all stories, or those whose names are given.
-pub(crate) fn main(installed: &Installed) {
+/// A story: the name of its namespace, and what happens there.
+type Named = (&'static str, fn(&Story<'_>));
+
+/// The stories of a cluster whose kube-proxies are in iptables mode.
+const IPTABLES: [Named; 2] =
+    [("keepalive", keepalive::story), ("short-circuit", short_circuit::story)];
+
+/// Plays the stories that are wanted.
+pub(crate) fn play(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
+    let wanted: Vec<Named> = IPTABLES.into_iter().filter(|(name, _)| is_wanted(name)).collect();
+    if wanted.is_empty() {
+        return;
+    }
     let stage = Stage::up(installed, &["--nodes", "3"]);
-    stage.play("keepalive", keepalive::story);
+    for (name, story) in wanted {
+        stage.play(name, story);
+    }
     stage.down();
 }
 
-/// Plays those in IPVS mode, for which this kernel may need a small machine.
-pub(crate) fn in_ipvs(installed: &Installed) {
-    let with = |version, name, story: fn(&Story<'_>)| {
-        let options = ["--nodes", "2", "--mode", "ipvs", "--kube-proxy", version];
-        let stage = Stage::up(installed, &options);
-        stage.play(name, story);
-        stage.down();
-    };
-    with("v1.22.5-tke.13", "loopback", loopback::cured);
-    with("v1.22.5-tke.12", "loopback-old", loopback::too_old);
+/// Those in IPVS mode, each with the version of kube-proxy.
+const IPVS: [(&str, Named); 2] = [
+    ("v1.22.5-tke.13", ("loopback", loopback::cured)),
+    ("v1.22.5-tke.12", ("loopback-old", loopback::too_old)),
+];
+
+/// Plays those that are wanted in IPVS mode, for which this kernel may need a small machine.
+pub(crate) fn play_in_ipvs(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
+    for (version, (name, story)) in IPVS {
+        if is_wanted(name) {
+            let options = ["--nodes", "2", "--mode", "ipvs", "--kube-proxy", version];
+            let stage = Stage::up(installed, &options);
+            stage.play(name, story);
+            stage.down();
+        }
+    }
 }

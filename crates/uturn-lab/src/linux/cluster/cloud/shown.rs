@@ -107,7 +107,7 @@ fn annotation<'o>(object: &'o Value, key: &str) -> Option<&'o str> {
 mod tests {
     use super::*;
 
-    fn service(name: &str, annotations: Value, ip: Option<&str>) -> Value {
+    fn service(name: &str, annotations: &Value, ip: Option<&str>) -> Value {
         let ingress = ip.map(|ip| json!({"ip": ip}));
         json!({
             "kind": "Service",
@@ -121,9 +121,9 @@ mod tests {
     fn what_controllers_wrote_becomes_load_balancers() {
         let own = json!({keys::SUBNET: "subnet-a", keys::CURRENT: "lb-own"});
         let mut objects = [
-            service("own", own, Some("10.0.0.101")),
-            service("existing", json!({keys::EXISTING: "lb-user"}), None),
-            service("new", json!({keys::CURRENT: "lb-old"}), None),
+            service("own", &own, Some("10.0.0.101")),
+            service("existing", &json!({keys::EXISTING: "lb-user"}), None),
+            service("new", &json!({keys::CURRENT: "lb-old"}), None),
         ];
         let shown = take_shown(&mut objects);
         let owner =
