@@ -9,6 +9,7 @@ use kube::Client;
 use tokio::time::{Instant, sleep, sleep_until};
 use uturn_operator::api::Api as CloudApi;
 
+use crate::gates::Gates;
 use crate::kinds::WATCHED;
 use crate::lease::{Lease, LeaseSettings, Lost};
 use crate::metrics::Metrics;
@@ -38,7 +39,7 @@ pub struct Process<A> {
     pub shared: Shared,
 }
 
-impl<A: CloudApi> Process<A> {
+impl<A: CloudApi + Clone> Process<A> {
     /// Watches, waits for the lease, and performs rounds until the lease is lost. Each round is
     /// reported.
     ///
@@ -67,6 +68,12 @@ impl<A: CloudApi> Process<A> {
         };
         let metrics = Arc::clone(&self.metrics);
         let shared = self.shared.clone();
+        let gates = Gates {
+            client: self.client.clone(),
+            api: self.api.clone(),
+            shared: shared.clone(),
+            metrics: Arc::clone(&metrics),
+        };
         let mut controllers =
             Controllers::new(self.client, self.api, self.settings, self.shared, self.metrics);
         let rounds = async {
@@ -94,6 +101,7 @@ impl<A: CloudApi> Process<A> {
                 Err(why)
             }
             never = rounds => never,
+            never = gates.keep() => match never {},
         }
     }
 }

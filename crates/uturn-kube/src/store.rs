@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use crate::kinds::{WATCHED, WatchedKind};
+use crate::kinds::{POD, WATCHED, WatchedKind};
+use crate::pods;
 
 /// The objects of a kind by namespace and name.
 pub type OfKind = BTreeMap<(String, String), Value>;
@@ -31,21 +32,26 @@ impl Store {
 
     /// Replaces all objects of a kind.
     pub fn list(&mut self, kind: &'static WatchedKind, objects: Vec<DynamicObject>) {
-        let objects = objects.into_iter().map(|object| (key(&object), value(kind, object)));
+        let objects = objects.into_iter();
+        let objects = objects.filter_map(|object| Some((key(&object), value(kind, object)?)));
         self.objects.insert(kind.kind, objects.collect());
         self.listed.insert(kind.kind);
     }
 
-    /// Adds or replaces an object.
-    pub fn apply(&mut self, kind: &'static WatchedKind, object: DynamicObject) {
-        self.objects.entry(kind.kind).or_default().insert(key(&object), value(kind, object));
+    /// Adds or replaces an object. Returns whether that changed what is kept.
+    pub fn apply(&mut self, kind: &'static WatchedKind, object: DynamicObject) -> bool {
+        let key = key(&object);
+        let objects = self.objects.entry(kind.kind).or_default();
+        match value(kind, object) {
+            Some(value) => objects.insert(key, value.clone()).is_none_or(|before| before != value),
+            None => objects.remove(&key).is_some(),
+        }
     }
 
-    /// Removes an object.
-    pub fn delete(&mut self, kind: &'static WatchedKind, object: &DynamicObject) {
-        if let Some(objects) = self.objects.get_mut(kind.kind) {
-            objects.remove(&key(object));
-        }
+    /// Removes an object. Returns whether it was kept.
+    pub fn delete(&mut self, kind: &'static WatchedKind, object: &DynamicObject) -> bool {
+        let objects = self.objects.get_mut(kind.kind);
+        objects.is_some_and(|objects| objects.remove(&key(object)).is_some())
     }
 
     /// The objects of a kind.
@@ -54,17 +60,29 @@ impl Store {
     }
 }
 
+/// Whether anything reads an object.
+pub fn is_kept(kind: &WatchedKind, object: &DynamicObject) -> bool {
+    kind.kind != POD.kind || pods::has_gate(object)
+}
+
 fn key(object: &DynamicObject) -> (String, String) {
     let metadata = &object.metadata;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     (text(&metadata.namespace), text(&metadata.name))
 }
 
-/// The object as JSON, without what nothing reads. Items of lists do not state their kind.
-fn value(kind: &WatchedKind, mut object: DynamicObject) -> Value {
+/// The object as JSON, without what nothing reads. Items of lists do not state their kind. Returns
+/// `None` for a pod that is not kept.
+fn value(kind: &WatchedKind, mut object: DynamicObject) -> Option<Value> {
+    if !is_kept(kind, &object) {
+        return None;
+    }
     object.metadata.managed_fields = None;
     let mut value = serde_json::to_value(object).unwrap_or_default();
+    if kind.kind == POD.kind {
+        return Some(pods::kept(&value));
+    }
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = kind.kind.into();
-    value
+    Some(value)
 }

@@ -23,6 +23,7 @@ use uturn_model::{NamespacedName, ObjectRef};
 use uturn_operator::api::Api as CloudApi;
 use uturn_operator::clb::Certificate;
 use uturn_operator::event::Event;
+use uturn_operator::failure;
 use uturn_operator::ground::{CertificateSecret, Ground};
 use uturn_operator::observed::{Observed, observe};
 use uturn_operator::plan::{BalancerPlan, Plan, plan};
@@ -226,7 +227,7 @@ impl<A: CloudApi> Controllers<A> {
                 Ok(()) => self.queue.succeeded(&name),
                 Err(error) => {
                     Metrics::add(&self.metrics.failed_calls, 1);
-                    let event = |owner| Event::new(owner, "E5003", error.lasting());
+                    let event = |owner| failure::event(owner, &error);
                     let events: Vec<Event> = balancer.owners.iter().map(event).collect();
                     round.failures.extend(events.iter().cloned());
                     self.queue.failed(&name, Instant::now(), events);

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::kinds::WatchedKind;
 use crate::metrics::Metrics;
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// The store, and what tells of its changes.
 #[derive(Clone, Debug, Default)]
@@ -68,17 +68,19 @@ fn take(
     match event {
         Event::Init => {
             listed.clear();
-            return false;
+            false
         }
         Event::InitApply(object) => {
-            listed.push(object);
-            return false;
+            listed.extend(Some(object).filter(|object| store::is_kept(kind, object)));
+            false
         }
-        Event::InitDone => shared.with(|store| store.list(kind, std::mem::take(listed))),
+        Event::InitDone => {
+            shared.with(|store| store.list(kind, std::mem::take(listed)));
+            true
+        }
         Event::Apply(object) => shared.with(|store| store.apply(kind, object)),
         Event::Delete(object) => shared.with(|store| store.delete(kind, &object)),
     }
-    true
 }
 
 /// Whether the API server does not know the kind.

@@ -244,9 +244,10 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let is_own = is_of_cluster(found, self.ground);
+            let is_kept = found.has(tags::LIFECYCLE_OWNER, tags::USER);
             let is_released = self.ground.released.contains(&found.id) && !found.is_own();
             let calls = match () {
-                () if is_own && found.foreign.is_empty() => {
+                () if is_own && found.foreign.is_empty() && !is_kept => {
                     vec![Call::DeleteBalancer]
                 }
                 // With a listener of the user's on it, it is kept.

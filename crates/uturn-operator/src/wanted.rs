@@ -8,6 +8,7 @@ mod certificates;
 mod faults;
 mod listeners;
 mod settings;
+mod unsupported;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +19,8 @@ use uturn_model::{Cluster, NamespacedName, ObjectRef};
 
 pub use self::certificates::secrets;
 pub use self::listeners::key_of;
+pub use self::settings::AFFINITY_NOTE;
+pub use self::unsupported::{NOT_DONE, REFUSED};
 use crate::clb::{BalancerSettings, Listener, ListenerKey};
 use crate::event::Event;
 use crate::ground::Ground;
@@ -132,7 +135,8 @@ impl Maker<'_> {
     fn add(&mut self, owner: Owner<'_>, wanted: &mut Wanted) {
         let note = self.note(owner);
         let existing = self.model.request(owner).existing.map(|id| id.to_string());
-        if balancer::is_skipped(owner) || !self.is_acceptable(owner) {
+        let is_left = balancer::is_skipped(owner) || !self.check_supported(owner);
+        if is_left || !self.is_acceptable(owner) {
             wanted.untouched.insert(note.uid);
             wanted.untouched_existing.extend(existing);
             return;
@@ -173,6 +177,7 @@ impl Maker<'_> {
         let first = &mut shared.settings;
         first.passes_to_target = first.passes_to_target.or(settings.passes_to_target);
         first.security_groups = first.security_groups.take().or(settings.security_groups);
+        first.snat_addresses = first.snat_addresses.take().or(settings.snat_addresses);
         for (key, wish) in listeners {
             let Some(there) = shared.listeners.get_mut(&key) else {
                 shared.listeners.insert(key, wish);

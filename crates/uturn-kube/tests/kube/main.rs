@@ -4,9 +4,11 @@
 
 mod configs;
 mod faults;
+mod gates;
 mod leases;
 mod lives;
 mod manifests;
+mod moves;
 mod processes;
 mod server;
 #[path = "../../../uturn-operator/tests/operator/stage.rs"]

@@ -209,6 +209,10 @@ impl Server {
         if verb == "watch" {
             return self.watch(&target, &query);
         }
+        let content = parts.headers.get("content-type");
+        let is_strategic = content.is_some_and(|content| {
+            content.as_bytes().starts_with(b"application/strategic-merge-patch")
+        });
         let value = || serde_json::from_slice::<Value>(&body).unwrap();
         match verb {
             "list" => {
@@ -221,14 +225,14 @@ impl Server {
                 Some(object) => success(object),
                 None => failure(StatusCode::NOT_FOUND, "NotFound"),
             },
-            "patch" => self.patch(&target, &value()),
+            "patch" => self.patch(&target, &value(), is_strategic),
             "create" => self.create(&target, value()),
             "update" => self.update(&target, value()),
             _ => failure(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
         }
     }
 
-    fn patch(&self, target: &Target, patch: &Value) -> Answer {
+    fn patch(&self, target: &Target, patch: &Value, is_strategic: bool) -> Answer {
         let key = target.key();
         let Some(before) = self.state().objects.get(&key).cloned() else {
             return failure(StatusCode::NOT_FOUND, "NotFound");
@@ -239,6 +243,9 @@ impl Server {
         }
         let mut after = before.clone();
         let mut patch = patch.clone();
+        if is_strategic {
+            keep_conditions(&before["status"], &mut patch["status"]);
+        }
         match target.is_status {
             true => merge(&mut after["status"], &patch["status"]),
             false => {
@@ -357,6 +364,15 @@ fn failure(status: StatusCode, reason: &str) -> Answer {
     let mut answer = success(&value);
     *answer.status_mut() = status;
     answer
+}
+
+/// A strategic merge patch keeps the conditions of other types than its own.
+fn keep_conditions(before: &Value, patch: &mut Value) {
+    let Some(own) = patch["conditions"].as_array_mut() else { return };
+    let all = before["conditions"].as_array().into_iter().flatten();
+    let others = all.filter(|there| own.iter().all(|own| own["type"] != there["type"]));
+    let others: Vec<Value> = others.cloned().collect();
+    own.splice(0..0, others);
 }
 
 /// A merge patch (RFC 7386).

@@ -10,7 +10,8 @@ use uturn_model::lb::{Layer, ListenerProtocol};
 use super::{Balancer, Foreign, Listener};
 use crate::clb::{
     self, BalancerSettings, Certificate, DomainSettings, Holder, LISTENER_NAME, ListenerKey,
-    ListenerSettings, Redirect, Rule, RuleAt, RuleKey, RuleSettings, TargetKey, Targets,
+    ListenerSettings, Redirect, Rule, RuleAt, RuleKey, RuleSettings, SnatAddress, TargetKey,
+    Targets,
 };
 
 /// A load balancer with its listeners and their targets.
@@ -32,6 +33,13 @@ pub(super) fn balancer(
         settings: BalancerSettings {
             passes_to_target: described.load_balancer_pass_to_target,
             security_groups: Some(described.secure_groups.clone().unwrap_or_default()),
+            snat_addresses: described.snat_ips.as_ref().map(|all| {
+                let address = |found: &wire::SnatIp| SnatAddress {
+                    subnet: found.subnet_id.clone(),
+                    address: found.ip.clone(),
+                };
+                all.iter().map(address).collect()
+            }),
         },
         addresses,
         listeners: BTreeMap::new(),

@@ -5,7 +5,7 @@ use uturn_model::lb::ListenerProtocol;
 
 use crate::clb::{
     BalancerSettings, Certificate, DomainSettings, ListenerKey, ListenerSettings, RuleKey,
-    RuleSettings, TargetKey,
+    RuleSettings, SnatAddress, TargetKey,
 };
 
 /// The request that creates a load balancer.
@@ -22,6 +22,8 @@ pub enum Call {
     ModifyBalancer(BalancerSettings),
     /// `SetLoadBalancerSecurityGroups`: all of them.
     SetSecurityGroups(Vec<String>),
+    /// `CreateLoadBalancerSnatIps`.
+    CreateSnatAddresses(Vec<SnatAddress>),
     /// `CreateListener`.
     CreateListener {
         /// The port.
@@ -118,6 +120,7 @@ impl Call {
             Self::DeleteBalancer => "DeleteLoadBalancer",
             Self::ModifyBalancer(_) => "ModifyLoadBalancerAttributes",
             Self::SetSecurityGroups(_) => "SetLoadBalancerSecurityGroups",
+            Self::CreateSnatAddresses(_) => "CreateLoadBalancerSnatIps",
             Self::CreateListener { .. } => "CreateListener",
             Self::ModifyListener { .. } => "ModifyListener",
             Self::DeleteListeners(_) => "DeleteLoadBalancerListeners",

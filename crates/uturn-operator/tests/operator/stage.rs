@@ -1,6 +1,7 @@
 //! A cloud in memory, and a client that signs, counts its writes and may be stopped.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,8 +12,10 @@ use uturn_cloud::api::Action;
 use uturn_cloud::client::{Answer, CallError};
 use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
+use uturn_cloud::health::{HealthOf, HealthView, TargetState};
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
+use uturn_cloud::quotas::Quotas;
 use uturn_cloud::state::{Account, Batch, Place};
 use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
@@ -45,6 +48,19 @@ impl Storage for Memory {
     }
 }
 
+/// The targets that answer.
+#[derive(Debug, Default)]
+struct Alive(Mutex<HashSet<SocketAddr>>);
+
+impl HealthView for Alive {
+    fn state(&self, target: &HealthOf<'_>) -> TargetState {
+        match self.0.lock().unwrap().contains(&target.address) {
+            true => TargetState::Alive,
+            false => TargetState::Unknown,
+        }
+    }
+}
+
 /// When a client stops.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stop {
@@ -58,6 +74,7 @@ pub(crate) enum Stop {
 /// A cloud and its client.
 pub(crate) struct Stage {
     cloud: Cloud,
+    alive: Arc<Alive>,
     accounts: Accounts,
     writes: AtomicUsize,
     stop: Mutex<Stop>,
@@ -66,8 +83,13 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new() -> Self {
+        Self::with_quotas(Quotas::default())
+    }
+
+    pub(crate) fn with_quotas(quotas: Quotas) -> Self {
         let accounts = Accounts::default();
-        let settings = Settings { task_time: Some(Duration::ZERO), ..Settings::default() };
+        let settings = Settings { task_time: Some(Duration::ZERO), quotas, ..Settings::default() };
+        let alive = Arc::new(Alive::default());
         let cloud = Cloud::new(
             Credentials::parse("id key").unwrap(),
             Inventory::Open,
@@ -77,7 +99,8 @@ impl Stage {
             HashMap::new(),
         );
         Self {
-            cloud,
+            cloud: cloud.with_health(Arc::clone(&alive) as Arc<dyn HealthView>),
+            alive,
             accounts,
             writes: AtomicUsize::new(0),
             stop: Mutex::new(Stop::Never),
@@ -88,6 +111,12 @@ impl Stage {
     /// The accounts as they are stored.
     pub(crate) fn accounts(&self) -> HashMap<Place, Account> {
         self.accounts.lock().unwrap().clone()
+    }
+
+    /// Sets which targets answer, by their addresses. Of the others nothing is known.
+    pub(crate) fn set_alive(&self, addresses: &[&str]) {
+        let addresses = addresses.iter().map(|address| address.parse().unwrap());
+        *self.alive.0.lock().unwrap() = addresses.collect();
     }
 
     /// Stops at a write, counted from now.
@@ -104,6 +133,15 @@ impl Stage {
     /// The writes since the last time that this was asked.
     pub(crate) fn take_log(&self) -> Vec<String> {
         std::mem::take(&mut *self.log.lock().unwrap())
+    }
+
+    /// Tags a load balancer as a user does.
+    pub(crate) fn tag(&self, lb: &str, key: &str, value: &str) {
+        let resource = format!("qcs::clb:{REGION}:uin/:clb/{lb}");
+        let tags = json!([{ "TagKey": key, "TagValue": value }]);
+        let parameters = json!({ "ResourceList": [resource], "Tags": tags });
+        let answer = self.send("tag", "2018-08-13", "TagResources", &parameters);
+        assert!(answer.get("Error").is_none(), "{answer}");
     }
 
     /// Sends a request as a user does, and returns the answer.
