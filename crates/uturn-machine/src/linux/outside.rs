@@ -238,8 +238,8 @@ struct Running {
 impl Running {
     /// Announces frames in the channel.
     fn wake(&mut self) -> io::Result<()> {
-        match self.line.write(&[WAKE]) {
-            Ok(_) => Ok(()),
+        match self.line.write_all(&[WAKE]) {
+            Ok(()) => Ok(()),
             Err(error) => match error.kind() {
                 // A full line means that the inside has wake-ups to read already. A closed one is
                 // found when it is read.
