@@ -14,7 +14,7 @@ use kube::core::DynamicObject;
 use kube::{Api, Client, Error};
 use serde_json::json;
 use tokio::time::sleep;
-use uturn_model::NamespacedName;
+use uturn_model::{NamespacedName, ObjectRef};
 use uturn_operator::api::Api as CloudApi;
 use uturn_operator::ground::Ground;
 use uturn_operator::readiness::{GATE, REASON, Waiting, waiting};
@@ -23,9 +23,9 @@ use uturn_operator::wanted;
 use crate::cluster;
 use crate::kinds::POD;
 use crate::metrics::Metrics;
-use crate::pods;
 use crate::sync::SyncError;
 use crate::watch::Shared;
+use crate::{pods, related};
 
 /// How often the cloud is asked while pods wait.
 const ASK: Duration = Duration::from_secs(3);
@@ -73,10 +73,17 @@ impl<A: CloudApi> Gates<A> {
         if closed.is_empty() || !self.shared.with(|store| store.is_complete()) {
             return Ok(Opened::default());
         }
-        let live = self.shared.with(|store| cluster::read(store)).map_err(SyncError::Objects)?;
-        let wanted = wanted::wanted(&live.cluster, &Ground::default())?;
-        let Waiting { served, pending } =
-            waiting(&self.api, &live.cluster, &wanted, &closed).await?;
+        let live = self.shared.with(|store| {
+            let keys = closed.iter().map(|pod| (pod.namespace.to_string(), pod.name.to_string()));
+            let meant = keys.flat_map(|key| related::of_pod(store, &key)).collect();
+            cluster::read(store, &meant)
+        });
+        let live = live.map_err(SyncError::Objects)?;
+        let Some(cluster) = &live.cluster else { return Ok(Opened::default()) };
+        let is_meant = |object: &ObjectRef| live.objects.contains_key(object);
+        let wanted = wanted::wanted_for(cluster, &Ground::default(), is_meant).unwrap_or_default();
+        let waiting = waiting(&self.api, cluster, &wanted, &closed).await;
+        let Waiting { served, pending } = waiting.map_err(SyncError::Observe)?;
         let mut opened = Opened { opened: 0, pending: pending.into_keys().collect() };
         for pod in served.into_keys() {
             match self.patch(&pod).await {

@@ -29,8 +29,10 @@ pub static EVENT: WatchedKind = known("", "v1", "Event", "events");
 /// Leases.
 pub static LEASE: WatchedKind = known("coordination.k8s.io", "v1", "Lease", "leases");
 
-static NODE: WatchedKind = known("", "v1", "Node", "nodes");
-static SLICE: WatchedKind = known("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
+/// Nodes.
+pub static NODE: WatchedKind = known("", "v1", "Node", "nodes");
+/// EndpointSlices.
+pub static SLICE: WatchedKind = known("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
 /// Pods, of which only those are kept that have the controllers' readiness gate.
 pub static POD: WatchedKind = known("", "v1", "Pod", "pods");
 static CLASS: WatchedKind = known("networking.k8s.io", "v1", "IngressClass", "ingressclasses");

@@ -26,6 +26,7 @@ pub mod manifests;
 pub mod metrics;
 pub mod pods;
 pub mod queue;
+pub mod related;
 pub mod start;
 pub mod store;
 pub mod sync;

@@ -23,6 +23,7 @@ pub mod dry_run;
 pub mod event;
 pub mod failure;
 pub mod ground;
+pub mod mirror;
 pub mod observed;
 pub mod plan;
 pub mod readiness;

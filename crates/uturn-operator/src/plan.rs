@@ -14,6 +14,7 @@
 //! 5. weights change, and redirects begin;
 //! 6. targets that are not wanted go, when the others are there.
 
+mod applied;
 mod balancer;
 pub mod call;
 mod changes;
@@ -23,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uturn_model::ObjectRef;
 
+pub use self::applied::apply;
 pub use self::call::{Call, ListenerRef, RuleRef};
 use self::changes::{Frozen, Scene};
 use crate::event::Event;

@@ -17,7 +17,7 @@ use uturn_lb::cloud::{self, CloudModel, Owner, tke};
 use uturn_lb::controller;
 use uturn_model::{Cluster, NamespacedName, ObjectRef};
 
-pub use self::certificates::secrets;
+pub use self::certificates::{secrets, secrets_for};
 pub use self::listeners::key_of;
 pub use self::settings::AFFINITY_NOTE;
 pub use self::unsupported::{NOT_DONE, REFUSED};
@@ -97,13 +97,27 @@ pub struct OtherCloud;
 ///
 /// Returns [`OtherCloud`] if the cluster is not known to be one of Tencent Cloud.
 pub fn wanted(cluster: &Cluster, ground: &Ground) -> Result<Wanted, OtherCloud> {
+    wanted_for(cluster, ground, |_| true)
+}
+
+/// What some of a cluster's objects want of the API. Objects that name the same load balancer
+/// have to be meant together.
+///
+/// # Errors
+///
+/// Returns [`OtherCloud`] if the cluster is not known to be one of Tencent Cloud.
+pub fn wanted_for(
+    cluster: &Cluster,
+    ground: &Ground,
+    is_meant: impl Fn(&ObjectRef) -> bool,
+) -> Result<Wanted, OtherCloud> {
     if cluster.provider.value.cloud() != Some(tke::TKE) {
         return Err(OtherCloud);
     }
     let model = cloud::model(cluster).ok_or(OtherCloud)?;
     let mut wanted = Wanted::default();
     let mut maker = Maker { cluster, ground, model, events: Vec::new() };
-    for owner in owners(cluster) {
+    for owner in owners(cluster).filter(|owner| is_meant(&owner.object())) {
         maker.add(owner, &mut wanted);
     }
     wanted.events = maker.events;
@@ -136,7 +150,7 @@ impl Maker<'_> {
         let note = self.note(owner);
         let existing = self.model.request(owner).existing.map(|id| id.to_string());
         let is_left = balancer::is_skipped(owner) || !self.check_supported(owner);
-        if is_left || !self.is_acceptable(owner) {
+        if is_left || !self.is_readable(owner) || !self.is_acceptable(owner) {
             wanted.untouched.insert(note.uid);
             wanted.untouched_existing.extend(existing);
             return;

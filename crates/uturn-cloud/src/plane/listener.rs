@@ -33,11 +33,9 @@ impl Planner<'_> {
             }
         };
         let certificates = self.certificates(listener, notes);
-        if listener.protocol.ends_tls() {
-            if certificates.is_empty() {
-                notes.push("it is not served: it has no certificate with a private key".to_owned());
-                return None;
-            }
+        if listener.protocol.ends_tls() && certificates.is_empty() {
+            notes.push("it is not served: it has no certificate with a private key".to_owned());
+            return None;
         }
         let authority = match self.authority(listener) {
             Ok(authority) => authority,

@@ -24,6 +24,8 @@ pub(crate) struct Made {
     certificate: String,
     /// One that no listener uses.
     spare_certificate: String,
+    /// The number of a deployment of it.
+    record: String,
     /// The first load balancer's name among the resources of all services.
     resource: String,
     config: String,
@@ -99,6 +101,18 @@ impl Made {
             }),
         );
         let spare_certificate = text(&ok(neighbours_upload("secret-spare"))["CertificateId"]);
+        // The listener keeps its certificate: a deployment changes one that is deleted again.
+        let deployed = listener("HTTPS", 444, json!({ "Certificate": upload() }));
+        let record = ok(neighbour(
+            "ssl",
+            "DeployCertificateInstance",
+            json!({
+                "CertificateId": spare_certificate,
+                "InstanceIdList": [format!("{load_balancer}|{deployed}")],
+            }),
+        ));
+        let record = record["DeployRecordId"].to_string();
+        send("DeleteListener", json!({ "LoadBalancerId": load_balancer, "ListenerId": deployed }));
         let user = text(&ok(neighbour("cam", "GetUserAppId", json!({})))["OwnerUin"]);
         let described =
             send("DescribeLoadBalancers", json!({ "LoadBalancerIds": [load_balancer] }));
@@ -108,6 +122,7 @@ impl Made {
         Self {
             task: text(&created["RequestId"]),
             spare_certificate,
+            record,
             resource: format!("qcs::clb:{REGION}:uin/{user}:clb/{load_balancer}"),
             certificate: text(&with_certificate.unwrap()["Certificate"]["CertId"]),
             config: text(&config["ConfigId"]),
@@ -199,6 +214,10 @@ fn writes_of_balancers(made: &Made) -> Vec<OwnersRequest> {
             .may_succeed_elsewhere(),
         request("DeleteLoadBalancer", json!({ "LoadBalancerIds": [made.spare] })),
         request("ModifyLoadBalancerAttributes", made.of_balancer(json!({ "DeleteProtect": true }))),
+        request(
+            "ModifyLoadBalancersProject",
+            json!({ "LoadBalancerIds": [made.load_balancer], "ProjectId": 7 }),
+        ),
         request(
             "SetLoadBalancerSecurityGroups",
             made.of_balancer(json!({ "SecurityGroups": ["sg-aaaaaaaa"] })),
@@ -307,6 +326,16 @@ fn reads(made: &Made) -> Vec<OwnersRequest> {
             .may_succeed_elsewhere(),
         of_all("DescribeLoadBalancersDetail").sees("secret-balancer"),
         of_all("DescribeQuota"),
+        of_all("DescribeClusterResources"),
+        of_all("DescribeCrossTargets"),
+        of_all("DescribeExclusiveClusters"),
+        of_all("DescribeTargetGroupList"),
+        of_all("DescribeTargetGroups"),
+        request(
+            "DescribeLBListeners",
+            json!({ "Backends": [{ "VpcId": "vpc-00000000", "PrivateIp": "10.0.0.9" }] }),
+        )
+        .may_succeed_elsewhere(),
         of_all("DescribeResources"),
         request("DescribeCustomizedConfigList", json!({ "ConfigType": "CLB" }))
             .sees("secret-config")
@@ -329,10 +358,43 @@ fn of_neighbours(made: &Made) -> Vec<OwnersRequest> {
     let spare = json!({ "CertificateId": made.spare_certificate });
     let tags = json!([{ "TagKey": "secret-new", "TagValue": "a" }]);
     let tagged = json!({ "ResourceList": [made.resource], "Tags": tags });
+    let place = format!("{}|{}", made.load_balancer, made.https);
+    let deployed = json!({ "CertificateId": made.spare_certificate, "InstanceIdList": [place] });
+    let id = &made.load_balancer;
+    let by_ids = json!({
+        "ServiceType": "clb", "ResourcePrefix": "clb", "ResourceRegion": REGION,
+        "ResourceIds": [id],
+    });
+    let modified = json!({ "Resource": made.resource, "DeleteTags": [{ "TagKey": "secret-key" }] });
     let untagged = json!({ "ResourceList": [made.resource], "TagKeys": ["secret-key"] });
     vec![
         of_all("cam", "GetUserAppId"),
         of_all("cvm", "DescribeInstances"),
+        of_all("cvm", "DescribeRegions"),
+        of_all("cvm", "DescribeZones"),
+        of_all("sts", "GetCallerIdentity"),
+        neighbour("ssl", "DeployCertificateInstance", deployed),
+        neighbour(
+            "ssl",
+            "DescribeHostDeployRecordDetail",
+            json!({ "DeployRecordId": made.record }),
+        ),
+        of_all("tag", "DescribeResourceTags").sees("secret-value"),
+        neighbour("tag", "DescribeResourceTagsByResourceIds", by_ids)
+            .sees("secret-value")
+            .may_succeed_elsewhere(),
+        of_all("tag", "GetTagKeys").sees("secret-key"),
+        neighbour("tag", "GetTagValues", json!({ "TagKeys": ["secret-key"] }))
+            .sees("secret-value")
+            .may_succeed_elsewhere(),
+        of_all("tag", "GetTags").sees("secret-value"),
+        neighbour("tag", "ModifyResourceTags", modified),
+        neighbour(
+            "vpc",
+            "DescribeSecurityGroupPolicies",
+            json!({ "SecurityGroupId": "sg-aaaaaaaa" }),
+        )
+        .may_succeed_elsewhere(),
         neighbours_upload("other").may_succeed_elsewhere(),
         neighbour("ssl", "DeleteCertificate", spare.clone()),
         neighbour("ssl", "DescribeCertificateDetail", spare).sees("secret-spare"),

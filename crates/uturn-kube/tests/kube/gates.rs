@@ -1,13 +1,16 @@
 //! Pods that wait for their load balancers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use uturn_kube::gates::{Gates, Opened};
 use uturn_kube::kinds::POD;
 use uturn_kube::metrics::Metrics;
 use uturn_kube::sync::{Controllers, Synced};
 
+use crate::processes::{is_allowed, process};
 use crate::stage::Stage;
 use crate::world::World;
 
@@ -109,6 +112,29 @@ async fn a_gate_opens_when_the_load_balancer_serves_the_pod() {
     assert_eq!(gates.open().await.unwrap(), Opened::default());
     assert_eq!(world.server.writes(), 0);
     assert!(world.is_open());
+}
+
+/// Time is the test's: it passes when nothing else is to be done.
+#[tokio::test(start_paused = true)]
+async fn a_process_opens_gates_with_the_rights_of_the_manifests() {
+    let world = World::new();
+    world.service("web", direct());
+    let running = tokio::spawn(process(&world, "a").run(|_| {}));
+    sleep(Duration::from_secs(30)).await;
+    // The pod comes while watches stand.
+    world.pod(true);
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(world.seen()[0].1[0].2, ["8080"]);
+    assert!(!world.is_open());
+    world.cloud.set_alive(&["10.1.1.5:8080"]);
+    sleep(Duration::from_secs(10)).await;
+    assert!(world.is_open());
+    let used = world.server.used();
+    assert!(used.contains(&("patch".into(), String::new(), "pods/status".into())), "{used:?}");
+    for (verb, group, resource) in used {
+        assert!(is_allowed(&verb, &group, &resource), "{verb} {group} {resource}");
+    }
+    running.abort();
 }
 
 #[tokio::test]

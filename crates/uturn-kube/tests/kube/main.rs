@@ -9,7 +9,10 @@ mod leases;
 mod lives;
 mod manifests;
 mod moves;
+mod outages;
 mod processes;
+mod rights;
+mod scale;
 mod server;
 #[path = "../../../uturn-operator/tests/operator/stage.rs"]
 #[expect(dead_code, reason = "the operator's own tests use the rest")]

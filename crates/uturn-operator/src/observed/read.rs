@@ -14,17 +14,12 @@ use crate::clb::{
     Targets,
 };
 
-/// A load balancer with its listeners and their targets.
-pub(super) fn balancer(
-    described: &wire::LoadBalancer,
-    listeners: &[wire::Listener],
-    targets: &[ListenerBackend],
-) -> Balancer {
+/// A load balancer without its listeners.
+pub(super) fn head(described: &wire::LoadBalancer) -> Balancer {
     let texts = described.load_balancer_vips.iter().flatten().chain(&described.address_ipv6);
-    let addresses: Vec<IpAddr> = texts.filter_map(|text| text.parse().ok()).collect();
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let tags = described.tags.iter().flatten();
-    let mut balancer = Balancer {
+    Balancer {
         id: described.load_balancer_id.clone().unwrap_or_default(),
         is_public: described.load_balancer_type.as_deref() == Some("OPEN"),
         subnet: given(&described.subnet_id),
@@ -41,18 +36,25 @@ pub(super) fn balancer(
                 all.iter().map(address).collect()
             }),
         },
-        addresses,
+        addresses: texts.filter_map(|text| text.parse().ok()).collect(),
         listeners: BTreeMap::new(),
         foreign: Vec::new(),
-    };
-    for described in listeners {
-        add(&mut balancer, described, targets);
     }
-    let places = places(&balancer);
+}
+
+/// Adds the listeners of a load balancer, and their targets.
+pub(super) fn fill(
+    balancer: &mut Balancer,
+    listeners: &[wire::Listener],
+    targets: &[ListenerBackend],
+) {
+    for described in listeners {
+        add(balancer, described, targets);
+    }
+    let places = places(balancer);
     for listener in balancer.listeners.values_mut() {
         resolve_redirects(listener, &places);
     }
-    balancer
 }
 
 fn add(balancer: &mut Balancer, described: &wire::Listener, targets: &[ListenerBackend]) {

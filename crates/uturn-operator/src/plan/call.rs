@@ -113,6 +113,11 @@ pub enum Call {
 }
 
 impl Call {
+    /// Whether it changes targets and nothing else.
+    pub fn is_on_targets(&self) -> bool {
+        matches!(self, Self::Register(_) | Self::Weigh(_) | Self::Deregister(_))
+    }
+
     /// The name of the action.
     pub fn action(&self) -> &'static str {
         match self {

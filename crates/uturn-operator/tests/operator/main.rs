@@ -14,6 +14,7 @@ mod one_decision;
 mod refused;
 mod rehearsed;
 mod rich;
+#[expect(dead_code, reason = "the tests of uturn-kube use the rest")]
 mod stage;
 mod stops;
 #[path = "../../../uturn-scan/tests/classes/targets.rs"]

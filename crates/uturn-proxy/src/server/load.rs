@@ -73,7 +73,7 @@ enum Step<'a> {
     /// It stays as it is.
     Keep(Key),
     /// It is made anew. Without a change the kernel serves it.
-    Make(Wanted<'a>, Option<Change>),
+    Make(Box<Wanted<'a>>, Option<Box<Change>>),
 }
 
 /// A listener, and the sockets that it needs.
@@ -125,7 +125,7 @@ impl Server {
                 Some(_) => Step::Keep(key),
                 None => {
                     let change = self.prepare(&wanted)?;
-                    Step::Make(wanted, change)
+                    Step::Make(Box::new(wanted), change.map(Box::new))
                 }
             });
         }
@@ -210,9 +210,9 @@ impl Server {
                 }
                 Step::Make(wanted, change) => {
                     let key = wanted.key();
-                    let slot = change.map(|change| self.place(key.0, change, &mut slots));
+                    let slot = change.map(|change| self.place(key.0, *change, &mut slots));
                     let previous = before.remove(&key);
-                    let (loaded, work) = self.load(wanted, slot, previous.as_ref());
+                    let (loaded, work) = self.load(*wanted, slot, previous.as_ref());
                     overview.listeners.push(Arc::clone(&loaded.shown));
                     probed.push(work);
                     self.loaded.insert(key, loaded);

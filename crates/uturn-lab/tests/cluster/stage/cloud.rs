@@ -30,6 +30,7 @@ impl Cloud {
             secret_key: SecretKey::from(field("secretKey")),
             region: field("region"),
             retries: Retries::default(),
+            rate: None,
         });
         Self { client: client.unwrap() }
     }

@@ -290,6 +290,7 @@ impl Site {
             secret_key: SecretKey::from("key1".to_owned()),
             region: "ap-test".to_owned(),
             retries: Retries { most: 0, ..Retries::default() },
+            rate: None,
         })
         .unwrap()
     }
