@@ -23,6 +23,8 @@ pub struct ClusterRequest {
     pub kube_proxy: Option<String>,
     /// The folder that `cargo xtask box-parts` filled; without it the search path.
     pub parts: Option<PathBuf>,
+    /// Whether this runs in a small machine, which is slow and has nothing but its kernel.
+    pub in_machine: bool,
 }
 
 /// A cluster that is up.
@@ -45,6 +47,8 @@ pub struct StandingCluster {
     pub kubeconfig: PathBuf,
     /// Whether the process that keeps it is alive. What a dead one left, `down` removes.
     pub is_alive: bool,
+    /// If it is in a small machine, the socket through which that is reached.
+    pub machine: Option<PathBuf>,
 }
 
 /// Builds a cluster with a real control plane, calls `on_ready` once it is up, and keeps it until
@@ -61,6 +65,15 @@ pub fn keep_cluster(
     on_ready: &mut dyn FnMut(&ClusterUp),
 ) -> Result<(), LabError> {
     crate::linux::cluster::keep(request, progress, on_ready)
+}
+
+/// Checks whether this kernel can carry a cluster whose kube-proxy is in this mode.
+///
+/// # Errors
+/// What is missing.
+#[cfg(target_os = "linux")]
+pub fn can_keep_cluster(mode: ProxyMode) -> Result<(), LabError> {
+    crate::linux::cluster::can_keep(mode)
 }
 
 /// The cluster of this machine, if there is one.
@@ -99,6 +112,15 @@ pub fn keep_cluster(
     _progress: &mut dyn FnMut(&str) -> Result<(), LabError>,
     _on_ready: &mut dyn FnMut(&ClusterUp),
 ) -> Result<(), LabError> {
+    Err(Unavailable::NotLinux.into())
+}
+
+/// Fails: this system is not Linux.
+///
+/// # Errors
+/// Always [`Unavailable::NotLinux`].
+#[cfg(not(target_os = "linux"))]
+pub fn can_keep_cluster(_mode: ProxyMode) -> Result<(), LabError> {
     Err(Unavailable::NotLinux.into())
 }
 

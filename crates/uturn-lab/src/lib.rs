@@ -39,9 +39,11 @@ mod linux;
 
 #[cfg(feature = "cluster")]
 pub use cluster::{
-    ClusterRequest, ClusterUp, StandingCluster, enter_cluster, keep_cluster, standing_cluster,
-    take_cluster_down,
+    ClusterRequest, ClusterUp, StandingCluster, can_keep_cluster, enter_cluster, keep_cluster,
+    standing_cluster, take_cluster_down,
 };
+#[cfg(all(feature = "cluster", target_os = "linux"))]
+pub use linux::cluster::ClusterRecord;
 pub use plan::{
     Evidence, KernelPart, LabError, MeasuredFlow, Plan, ProbeEnd, TargetHealth, Unavailable,
 };
