@@ -197,10 +197,10 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
     /// Returns why nothing could be done.
     pub async fn step(&mut self) -> Result<Option<Synced>, SyncError> {
         self.start()?;
-        if self.jobs.is_empty() {
-            if let Some(synced) = self.rest() {
-                return Ok(Some(synced));
-            }
+        if self.jobs.is_empty()
+            && let Some(synced) = self.rest()
+        {
+            return Ok(Some(synced));
         }
         let wake = self.wake();
         tokio::select! {

@@ -30,6 +30,8 @@ pub mod agree;
 mod captured;
 #[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
+mod cluster_control;
 mod plan;
 mod watch;
 
@@ -38,9 +40,10 @@ mod watch;
 mod linux;
 
 #[cfg(feature = "cluster")]
-pub use cluster::{
-    ClusterRequest, ClusterUp, StandingCluster, can_keep_cluster, enter_cluster, keep_cluster,
-    standing_cluster, take_cluster_down,
+pub use cluster::{ClusterRequest, ClusterUp, StandingCluster};
+#[cfg(feature = "cluster")]
+pub use cluster_control::{
+    can_keep_cluster, enter_cluster, keep_cluster, standing_cluster, take_cluster_down,
 };
 #[cfg(all(feature = "cluster", target_os = "linux"))]
 pub use linux::cluster::ClusterRecord;

@@ -61,7 +61,7 @@ enum Place {
 #[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
 enum WireEvent {
     Step(String),
-    Up(WireUp),
+    Up(Box<WireUp>),
     Failed(String),
 }
 
@@ -106,7 +106,8 @@ pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
     for line in BufReader::new(stdout).lines() {
         match serde_json::from_str(&line.map_err(lost)?).map_err(|why| lost(why.into()))? {
             WireEvent::Step(step) => printer.progress(&format!("{step} …")),
-            WireEvent::Up(WireUp { kubeconfig, nodes, pods, notes, .. }) => {
+            WireEvent::Up(up) => {
+                let WireUp { kubeconfig, nodes, pods, notes, .. } = *up;
                 printer.progress_done();
                 notes.iter().for_each(|note| printer.note(note));
                 printer.note(&format!(
@@ -232,7 +233,9 @@ fn keep_request(request: WireRequest) -> Result<(), String> {
     let mut on_ready = |up: &ClusterUp| {
         let ClusterUp { kubeconfig, nodes, pods, notes } = up.clone();
         let event = match in_machine.then(|| access(&kubeconfig)).transpose() {
-            Ok(access) => WireEvent::Up(WireUp { kubeconfig, nodes, pods, notes, access }),
+            Ok(access) => {
+                WireEvent::Up(Box::new(WireUp { kubeconfig, nodes, pods, notes, access }))
+            }
             Err(why) => WireEvent::Failed(format!("the kubeconfig cannot be read: {why}")),
         };
         let _ = write(&event);

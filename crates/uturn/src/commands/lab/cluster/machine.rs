@@ -106,9 +106,9 @@ impl Keeping<'_> {
                 write(&event).map_err(|_| "the user does not wait any more".to_owned())
             }
             WireEvent::Up(up) => {
-                let up = self.relay(up)?;
+                let up = self.relay(*up)?;
                 // The cluster is kept, whether the user waits for it or not.
-                let _ = write(&WireEvent::Up(up));
+                let _ = write(&WireEvent::Up(Box::new(up)));
                 Ok(())
             }
             WireEvent::Failed(why) => Err(why),
