@@ -73,8 +73,8 @@ cargo xtask TASK
        --nodes N, --pods N, --targets N
                      its size (default 5000, 150000, 10000 Services and Ingresses)
        --seed S      of all that varies (default 1)
-  ci                 test, lint, deny, portable, fuzz, h2spec, clients, conformance, box and lab,
-                     in this order
+  ci                 test, lint, deny, portable, fuzz, h2spec, clients, conformance and lab, in
+                     this order
   help               this text
 
 exit: 0 done, 1 something failed, 2 wrong usage
@@ -229,7 +229,6 @@ impl Task {
                 Self::H2spec,
                 Self::Clients,
                 Self::Conformance { words: Vec::new() },
-                Self::Box,
                 Self::Lab { words: Vec::new() },
             ],
             single => vec![single],
@@ -357,18 +356,7 @@ mod tests {
         let parts: Vec<&str> = Task::Ci.parts().iter().map(Task::word).collect();
         assert_eq!(
             parts,
-            [
-                "test",
-                "lint",
-                "deny",
-                "portable",
-                "fuzz",
-                "h2spec",
-                "clients",
-                "conformance",
-                "box",
-                "lab"
-            ]
+            ["test", "lint", "deny", "portable", "fuzz", "h2spec", "clients", "conformance", "lab"]
         );
     }
 

@@ -11,6 +11,7 @@ mod health_check;
 mod listeners;
 mod load_balancers;
 mod neighbours;
+mod number;
 mod page;
 mod rules;
 pub mod targets;

@@ -212,8 +212,10 @@ mod tests {
     use super::*;
     use crate::cloud::tke::profile::clb;
 
-    /// Load balancers: for each name its group, and the connections that each listener takes.
-    fn balancers(specs: &[(u8, u8, Vec<(u8, u8)>)]) -> Vec<Served> {
+    /// A load balancer: its name, its group, and ports with the connections that each takes.
+    type Spec = (u8, u8, Vec<(u8, u8)>);
+
+    fn balancers(specs: &[Spec]) -> Vec<Served> {
         let mut all: Vec<Served> = Vec::new();
         for (name, group, ports) in specs {
             let key = format!("lb-{name}");
@@ -264,8 +266,6 @@ mod tests {
         all.sort_by_key(|served| BalancerKey::of(&served.load_balancer));
         all
     }
-
-    type Spec = (u8, u8, Vec<(u8, u8)>);
 
     fn specs() -> impl Strategy<Value = Vec<Spec>> {
         let listeners = prop::collection::vec((0u8..6, 0u8..2), 0..5);

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use crate::actions::neighbours::account;
+use crate::actions::number::number_of;
 use crate::actions::time;
 use crate::api::clb::{
     ExclusiveCluster, InternetAccessible, LoadBalancer as Described, SnatIp, TargetRegionInfo,
@@ -101,7 +101,7 @@ pub(in crate::actions) fn view(
 /// The number that a network has beside its id. It is always there, and clients read it without
 /// asking whether it is `null`.
 fn numerical_vpc(vpc: &str) -> u64 {
-    1 + account::digits(vpc, 10_000_000)
+    1 + number_of(vpc, 10_000_000)
 }
 
 /// `OPEN` or `INTERNAL`.

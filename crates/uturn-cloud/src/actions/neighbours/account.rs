@@ -1,7 +1,6 @@
 //! cam `GetUserAppId` and sts `GetCallerIdentity`: the numbers of the account that signed.
 
-use sha2::{Digest as _, Sha256};
-
+use crate::actions::number::number_of;
 use crate::api::cam::{GetUserAppIdRequest, GetUserAppIdResponse};
 use crate::api::sts::{GetCallerIdentityRequest, GetCallerIdentityResponse};
 use crate::state::Transaction;
@@ -17,7 +16,7 @@ pub(in crate::actions) fn describe(
     Ok(GetUserAppIdResponse {
         uin: Some(uin.clone()),
         owner_uin: Some(uin),
-        app_id: Some(1_250_000_000 + digits(account, 50_000_000)),
+        app_id: Some(1_250_000_000 + number_of(account, 50_000_000)),
     })
 }
 
@@ -43,13 +42,6 @@ pub(super) fn uin(account: &str) -> String {
     let is_number = !account.is_empty() && account.bytes().all(|byte| byte.is_ascii_digit());
     match is_number {
         true => account.to_owned(),
-        false => format!("100{:09}", digits(account, 1_000_000_000)),
+        false => format!("100{:09}", number_of(account, 1_000_000_000)),
     }
-}
-
-/// A number below another one that a text determines.
-pub(in crate::actions) fn digits(text: &str, below: u64) -> u64 {
-    let hash = Sha256::digest(text.as_bytes());
-    let number = hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
-    number % below
 }

@@ -2,6 +2,7 @@
 //! listeners and domains through the certificates' service.
 
 use crate::actions::check::{self, given, parameter_error};
+use crate::actions::number::number_of;
 use crate::actions::{certificates, find, listeners, rules, time};
 use crate::api::clb::{CertificateInput, ModifyDomainAttributesRequest, ModifyListenerRequest};
 use crate::api::ssl::{
@@ -160,5 +161,5 @@ fn detail(
 
 /// The number of the deployment that a request asked for, which the request's id determines.
 fn number(request: &str) -> u64 {
-    1 + super::account::digits(request, NUMBERS - 1)
+    1 + number_of(request, NUMBERS - 1)
 }

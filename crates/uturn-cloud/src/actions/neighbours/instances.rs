@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::account;
 use super::selection::{Rules, Selection, check_found};
 use crate::actions::check;
+use crate::actions::number::number_of;
 use crate::actions::page::Page;
 use crate::api::cvm::{
     DescribeInstancesRequest, DescribeInstancesResponse, Instance as Described, InternetAccessible,
@@ -147,7 +147,7 @@ fn view(instance: &Instance, context: &Context<'_>) -> Described {
         os_name: Some(SYSTEM.to_owned()),
         login_settings: Some(LoginSettings::default()),
         stop_charging_mode: Some("NOT_APPLICABLE".to_owned()),
-        uuid: Some(format!("{:x}", account::digits(&instance.id, u64::MAX))),
+        uuid: Some(format!("{:x}", number_of(&instance.id, u64::MAX))),
         instance_name: Some(instance.name.clone()),
         private_ip_addresses: Some(texts(&instance.private_addresses, false)),
         public_ip_addresses: Some(texts(&instance.public_addresses, false)),

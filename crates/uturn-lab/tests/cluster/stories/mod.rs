@@ -1,6 +1,7 @@
 //! The stories that are played on a cluster in a box, one after another.
 
 mod keepalive;
+mod loopback;
 mod short_circuit;
 
 use super::installed::Installed;
@@ -24,4 +25,22 @@ pub(crate) fn play(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
         stage.play(name, story);
     }
     stage.down();
+}
+
+/// Those in IPVS mode, each with the version of kube-proxy.
+const IPVS: [(&str, Named); 2] = [
+    ("v1.22.5-tke.13", ("loopback", loopback::cured)),
+    ("v1.22.5-tke.12", ("loopback-old", loopback::too_old)),
+];
+
+/// Plays those that are wanted in IPVS mode, for which this kernel may need a small machine.
+pub(crate) fn play_in_ipvs(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
+    for (version, (name, story)) in IPVS {
+        if is_wanted(name) {
+            let options = ["--nodes", "2", "--mode", "ipvs", "--kube-proxy", version];
+            let stage = Stage::up(installed, &options);
+            stage.play(name, story);
+            stage.down();
+        }
+    }
 }
