@@ -34,6 +34,7 @@ mod proxies;
 mod ready;
 mod record;
 mod relay;
+mod stated;
 
 pub(crate) use end::down;
 pub(crate) use enter::enter;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
+use super::calls::Calls;
 use super::{Stage, Story};
 use crate::installed::text;
 
@@ -80,6 +81,20 @@ impl Prediction {
         let verdicts = traced["verdicts"].as_array().unwrap();
         assert_eq!(verdicts.len(), 1, "one verdict: everything is known: {verdicts:#?}");
         verdicts[0]["outcomes"].as_array().unwrap().clone()
+    }
+}
+
+impl Story<'_> {
+    /// Shows that the scan of the live objects has the same share of calls that fail as was
+    /// measured.
+    #[track_caller]
+    pub(crate) fn assert_predicted(&self, subject: &str, pod: &str, calls: &Calls) -> Prediction {
+        let prediction = self.stage.predict();
+        let predicted = prediction.share_failing(self, subject, pod);
+        let measured = calls.share_failing();
+        println!("{subject} from {pod}: measured {measured:.3}, predicted {predicted:.3}");
+        assert!((predicted - measured).abs() < 1e-6, "{predicted} and not {measured}");
+        prediction
     }
 }
 
