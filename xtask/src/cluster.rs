@@ -11,8 +11,11 @@ pub(crate) const KUBE_PROXY: &str = "v1.34.4";
 const SERVERS: [&str; 2] = ["k8s.io/kubernetes/cmd/kube-apiserver", "./etcd"];
 
 /// What `conformance/controllers` has to give.
-const CONTROLLERS: [&str; 2] =
-    ["k8s.io/kubernetes/cmd/kube-controller-manager", "k8s.io/kubernetes/cmd/kube-scheduler"];
+const CONTROLLERS: [&str; 3] = [
+    "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "k8s.io/kubernetes/cmd/kube-scheduler",
+    "k8s.io/kubernetes/cmd/kubectl",
+];
 
 /// Builds all programs.
 pub(crate) fn parts(versions: &[String]) -> Result<Done, Failure> {

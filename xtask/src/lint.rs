@@ -13,12 +13,16 @@ pub(crate) fn run() -> Result<Done, Failure> {
     let structure = circles::check();
     let vendors = vendor_names::check();
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    // What the first command of README.md builds.
+    let small = ["-p", "uturn", "-p", "uturn-lab", "--no-default-features"];
+    let small = [&["clippy"], &small[..], &["--", "-D", "warnings"]].concat();
     let mut doc = shell::cargo(&["doc", "--workspace", "--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
     let tools = shell::run_each([
         shell::plain_cargo(&["fmt", "--all", "--check"]),
         shell::plain_cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]),
         shell::plain_cargo(&clippy),
+        shell::plain_cargo(&small),
         doc,
     ]);
     all([structure, vendors, tools]).map(|()| Done::Whole)

@@ -61,7 +61,8 @@ cargo xtask TASK
                      cannot run is measured in a small machine); words go to uturn lab verify
   box-parts          build the programs of `uturn lab up` into target/conformance (needs Go; minutes)
        --versions V  of kube-proxy, with commas between (default: that of the API server)
-  box                build them, and show a cluster in a box from up to down (needs Go and root)
+  box                build them, show a cluster in a box from up to down, and play its stories
+                     (needs Go and root)
   bench lb           uturn lb run beside nginx, HAProxy and plain routing: requests a second, times
                      at a constant rate, memory (needs root; minutes); words go to uturn-bench lb,
                      such as --quick, --rounds N, --seconds N, --rows small,l4-new, --save FILE
@@ -70,8 +71,8 @@ cargo xtask TASK
        --nodes N, --pods N, --targets N
                      its size (default 5000, 150000, 10000 Services and Ingresses)
        --seed S      of all that varies (default 1)
-  ci                 test, lint, deny, portable, fuzz, h2spec, clients, conformance and lab, in
-                     this order
+  ci                 test, lint, deny, portable, fuzz, h2spec, clients, conformance, box and lab,
+                     in this order
   help               this text
 
 exit: 0 done, 1 something failed, 2 wrong usage
@@ -224,6 +225,7 @@ impl Task {
                 Self::H2spec,
                 Self::Clients,
                 Self::Conformance { words: Vec::new() },
+                Self::Box,
                 Self::Lab { words: Vec::new() },
             ],
             single => vec![single],
@@ -349,7 +351,18 @@ mod tests {
         let parts: Vec<&str> = Task::Ci.parts().iter().map(Task::word).collect();
         assert_eq!(
             parts,
-            ["test", "lint", "deny", "portable", "fuzz", "h2spec", "clients", "conformance", "lab"]
+            [
+                "test",
+                "lint",
+                "deny",
+                "portable",
+                "fuzz",
+                "h2spec",
+                "clients",
+                "conformance",
+                "box",
+                "lab"
+            ]
         );
     }
 

@@ -106,9 +106,8 @@ impl<'a> Walk<'_, 'a> {
         }
         self.weigh(leg, &mut ends)?;
         if state.way == Way::Out {
-            for to in
-                ends.iter().map(|end| end.packet.leg().dst).filter(|to| to.ip() != leg.dst.ip())
-            {
+            // Also where only the port was changed: a node's address may be that of an endpoint.
+            for to in ends.iter().map(|end| end.packet.leg().dst).filter(|to| *to != leg.dst) {
                 self.check_endpoint(to.ip())?;
             }
         }

@@ -126,6 +126,20 @@ fn a_source_that_is_another_service_s() {
     check(&written(&text), &text).expect("the same verdicts");
 }
 
+fn check_beside_captures(dice: &mut Dice) -> Result<(), TestCaseError> {
+    let text = dice::cluster(dice);
+    let mut cluster = written(&text);
+    captures::add(&mut cluster, dice);
+    check(&cluster, &format!("{:#?}\n{text}", cluster.captures))
+}
+
+/// A captured node sends to its own address on another port, that of an endpoint of a Service
+/// that the target has nothing to do with.
+#[test]
+fn a_captured_node_that_sends_to_itself() {
+    check_beside_captures(&mut Dice::new(17_222_741_042_538_523_963)).expect("the same verdicts");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
@@ -146,10 +160,6 @@ proptest! {
 
     #[test]
     fn classes_beside_captures_say_what_brute_force_says(seed in any::<u64>()) {
-        let dice = &mut Dice::new(seed);
-        let text = dice::cluster(dice);
-        let mut cluster = written(&text);
-        captures::add(&mut cluster, dice);
-        check(&cluster, &format!("{:#?}\n{text}", cluster.captures))?;
+        check_beside_captures(&mut Dice::new(seed))?;
     }
 }

@@ -13,10 +13,16 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use uturn_model::{Client, Destination, NamespacedName, Protocol, ProxyMode, Version};
 
-pub(crate) use self::cloud::{Cloud, CloudServe};
-pub(crate) use self::lab::{Lab, LabExec, LabFuzz, LabList, LabRun, LabUp};
+pub(crate) use self::cloud::Cloud;
+#[cfg(feature = "live")]
+pub(crate) use self::cloud::CloudServe;
+pub(crate) use self::lab::{Lab, LabFuzz, LabList, LabRun};
+#[cfg(feature = "live")]
+pub(crate) use self::lab::{LabExec, LabUp};
 pub(crate) use self::lb::{Lb, LbCheck, LbRun};
-pub(crate) use self::operator::{Operator, OperatorRun};
+pub(crate) use self::operator::Operator;
+#[cfg(feature = "live")]
+pub(crate) use self::operator::OperatorRun;
 pub(crate) use self::output::{FailOn, Output, ScanOutput, TraceOutput};
 use crate::packet::{Carried, Owner, Place};
 

@@ -1,12 +1,14 @@
 //! The commands: one file each.
 
 mod check;
+#[cfg(feature = "live")]
 mod cloud;
 mod completion;
 mod cure;
 mod explain;
 mod lab;
 mod lb;
+#[cfg(feature = "live")]
 mod operator;
 mod rules;
 mod scan;
@@ -33,10 +35,22 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
         Command::Walk(walk) => walk::run(&walk, printer),
         Command::Lab(lab) => lab::run(&lab, printer),
         Command::Lb(lb) => lb::run(&lb, printer),
+        #[cfg(feature = "live")]
         Command::Cloud(cloud) => cloud::run(&cloud, printer),
+        #[cfg(feature = "live")]
         Command::Operator(operator) => operator::run(&operator, printer),
+        #[cfg(not(feature = "live"))]
+        Command::Cloud(_) | Command::Operator(_) => Err(left_out()),
         Command::Completion(completion) => Ok(completion::run(&completion, printer)),
     }
+}
+
+/// The command is not part of this build.
+#[cfg(not(feature = "live"))]
+fn left_out() -> Failure {
+    Failure::not_here(
+        "this uturn was built without the feature `live`; build it without --no-default-features",
+    )
 }
 
 /// Prints a result in the form that was asked for.

@@ -8,6 +8,7 @@
 
 mod cli;
 mod commands;
+#[cfg(feature = "live")]
 mod examples;
 mod input;
 mod packet;

@@ -129,6 +129,11 @@ impl Harness {
         Self { cloud, ..self }
     }
 
+    /// Creates the load balancers that the inventory states.
+    pub(crate) fn create_first(&self) {
+        self.cloud.create_first().unwrap();
+    }
+
     /// Sends what follows to this region.
     pub(crate) fn enter(&self, region: &'static str) {
         self.region.set(region);

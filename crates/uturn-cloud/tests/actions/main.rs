@@ -5,6 +5,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "requests are written where they are sent")]
 
 mod codes;
+mod first;
 mod harness;
 mod listeners;
 mod load_balancers;

@@ -5,6 +5,7 @@ mod balancer_process;
 mod build;
 mod call_counters;
 mod client;
+#[cfg(feature = "cluster")]
 pub(crate) mod cluster;
 mod conntrack;
 mod edge;

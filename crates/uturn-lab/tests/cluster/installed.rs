@@ -28,6 +28,11 @@ impl Installed {
         &self.program
     }
 
+    /// The kubectl of the same version as the API server.
+    pub(crate) fn kubectl(&self) -> Command {
+        Command::new(self.parts.join("bin/kubectl"))
+    }
+
     pub(crate) fn lab(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("lab").args(words);

@@ -1,7 +1,9 @@
 //! What is shown of a cluster in a box.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::fmt::Debug;
+use std::fs::File;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -34,9 +36,23 @@ pub(crate) fn main() {
     if let Err(why) = uturn_lab::available() {
         return skip(Requirement::Kernel, what, why);
     }
-    shop(&installed);
-    killed(&installed);
-    stories::main(&installed);
+    let _turn = turn();
+    let words: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| word == name);
+    if is_wanted("shop") {
+        shop(&installed);
+    }
+    if is_wanted("killed") {
+        killed(&installed);
+    }
+    stories::play(&installed, &is_wanted);
+}
+
+/// A machine has one cluster at a time: tests of several checkouts take turns.
+fn turn() -> File {
+    let file = File::create(env::temp_dir().join("uturn-cluster-test.lock")).unwrap();
+    file.lock().unwrap();
+    file
 }
 
 /// The shop as its manifests have it: nodes, pods, endpoints, names; and down again.

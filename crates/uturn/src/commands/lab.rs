@@ -1,5 +1,6 @@
 //! `uturn lab`: scenarios on a real kernel.
 
+#[cfg(feature = "live")]
 mod cluster;
 mod cure;
 mod explanation;
@@ -43,10 +44,16 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
         Lab::Run(args) => measure(args, false, printer),
         Lab::Verify(args) => measure(args, true, printer),
         Lab::Fuzz(args) => fuzz::run(args, printer),
+        #[cfg(feature = "live")]
         Lab::Up(args) => cluster::up(args, printer),
+        #[cfg(feature = "live")]
         Lab::Exec(args) => cluster::exec(args),
+        #[cfg(feature = "live")]
         Lab::Down => cluster::down(printer),
+        #[cfg(feature = "live")]
         Lab::KeepCluster => cluster::keep(),
+        #[cfg(not(feature = "live"))]
+        Lab::Up(_) | Lab::Exec(_) | Lab::Down | Lab::KeepCluster => Err(super::left_out()),
         Lab::MeasureInMachine => machine::serve(printer),
     }
 }

@@ -11,9 +11,10 @@ mod cloud;
 mod facts;
 mod prediction;
 
+use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use kube::Client;
@@ -40,6 +41,30 @@ pub(crate) struct Stage<'i> {
     runtime: Runtime,
     client: Client,
     cloud: cloud::Cloud,
+    is_up: bool,
+}
+
+/// The logs that are shown when a story fails.
+const LOGS: [&str; 3] = ["operator.log", "cloud.log", "load-balancer.log"];
+/// How many lines of each.
+const LAST_LINES: usize = 30;
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        if !self.is_up {
+            return;
+        }
+        // A story has failed.
+        for log in LOGS {
+            let printed = fs::read_to_string(self.kubeconfig.with_file_name(log));
+            let printed = printed.unwrap_or_default();
+            let lines: Vec<&str> = printed.lines().collect();
+            let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+            println!("{log}:\n{last}\n");
+        }
+        // What fails now would hide why the story failed.
+        let _ = self.installed.lab(&["down"]).output();
+    }
 }
 
 impl<'i> Stage<'i> {
@@ -50,13 +75,13 @@ impl<'i> Stage<'i> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let client = runtime.block_on(client(&kubeconfig));
         let cloud = cloud::Cloud::of(&kubeconfig);
-        Self { installed, kubeconfig, run, runtime, client, cloud }
+        Self { installed, kubeconfig, run, runtime, client, cloud, is_up: true }
     }
 
     /// Takes it down, and shows that nothing is left.
-    pub(crate) fn down(self) {
-        let Self { installed, run, .. } = self;
-        installed.down(&run);
+    pub(crate) fn down(mut self) {
+        self.is_up = false;
+        self.installed.down(&self.run);
     }
 
     /// Plays a story in a new namespace, which is gone afterwards.
@@ -71,7 +96,7 @@ impl<'i> Stage<'i> {
 
     /// What kubectl prints. It has to succeed.
     pub(crate) fn kubectl(&self, words: &[&str], input: &str) -> String {
-        let mut command = Command::new("kubectl");
+        let mut command = self.installed.kubectl();
         command.arg("--kubeconfig").arg(&self.kubeconfig).args(words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut kubectl = command.spawn().unwrap();
@@ -98,7 +123,7 @@ impl<'i> Stage<'i> {
                 Ok(answer) => return answer,
                 Err(last) => assert!(Instant::now() < end, "{what}: {last}"),
             }
-            self.runtime.block_on(tokio::time::sleep(PAUSE));
+            self.runtime.block_on(async { tokio::time::sleep(PAUSE).await });
         }
     }
 }

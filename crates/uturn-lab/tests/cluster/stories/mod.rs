@@ -1,4 +1,4 @@
-//! The stories that are played on a cluster in a box.
+//! The stories that are played on a cluster in a box, one after another.
 
 mod direct;
 mod keepalive;
@@ -7,23 +7,29 @@ mod rewrite;
 mod security_group;
 
 use super::installed::Installed;
-use super::stage::Stage;
+use super::stage::{Stage, Story};
 
-/// Plays all stories, or those whose names are given.
-pub(crate) fn main(installed: &Installed) {
+/// A story: the name of its namespace, and what happens there.
+type Named = (&'static str, fn(&Story<'_>));
+
+/// The stories of a cluster whose kube-proxies are in iptables mode.
+const IPTABLES: [Named; 5] = [
+    ("keepalive", keepalive::story),
+    ("rewrite", rewrite::story),
+    ("local", local::story),
+    ("direct", direct::story),
+    ("security-group", security_group::story),
+];
+
+/// Plays the stories that are wanted.
+pub(crate) fn play(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
+    let wanted: Vec<Named> = IPTABLES.into_iter().filter(|(name, _)| is_wanted(name)).collect();
+    if wanted.is_empty() {
+        return;
+    }
     let stage = Stage::up(installed, &["--nodes", "3"]);
-    let wanted = std::env::var("STORY").unwrap_or_default();
-    let all: [(&str, fn(&super::stage::Story<'_>)); 5] = [
-        ("keepalive", keepalive::story),
-        ("local", local::story),
-        ("direct", direct::story),
-        ("rewrite", rewrite::story),
-        ("security-group", security_group::story),
-    ];
-    for (name, story) in all {
-        if wanted.is_empty() || wanted.split(',').any(|own| own == name) {
-            stage.play(name, story);
-        }
+    for (name, story) in wanted {
+        stage.play(name, story);
     }
     stage.down();
 }
