@@ -1,6 +1,8 @@
-//! `bench lb`: the load balancer beside nginx and HAProxy.
+//! `bench lb`: the load balancer beside nginx and HAProxy. `bench operator`: the controllers of a
+//! large cluster.
 //!
-//! Builds uturn as it is shipped and the crate `uturn-bench`, which does the rest.
+//! The first builds uturn as it is shipped and the crate `uturn-bench`, which does the rest. The
+//! second runs a test of `uturn-kube` that is too long for every day.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -27,10 +29,24 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
     Ok(Done::Whole)
 }
 
+/// Runs the test, and prints what it measured.
+pub(crate) fn operator() -> Result<Done, Failure> {
+    let test = ["test", "--release", "--package", "uturn-kube", "--test", "kube"];
+    let words = ["--", "--ignored", "--exact", "scale::five_thousand_services"];
+    shell::run(&mut shell::cargo(&[&test[..], &words[..]].concat()))?;
+    let file = target().join("tmp/operator-scale.txt");
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| Failure(format!("{}: {error}", file.display())))?;
+    print!("{text}");
+    Ok(Done::Whole)
+}
+
 /// Where cargo puts a program.
 fn built(program: &str) -> PathBuf {
+    target().join("release").join(program)
+}
+
+fn target() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target =
-        target.map_or_else(|| shell::root().join("target"), |path| shell::root().join(path));
-    target.join("release").join(program)
+    target.map_or_else(|| shell::root().join("target"), |path| shell::root().join(path))
 }

@@ -56,7 +56,8 @@ pub(crate) fn run() -> Result<Done, Failure> {
         left_out => return Ok(left_out),
     }
     shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
-    let mut test = shell::cargo(&["test", "--package", "uturn-lab", "--test", "cluster"]);
+    let words = ["test", "--package", "uturn-lab", "--features", "cluster", "--test", "cluster"];
+    let mut test = shell::cargo(&words);
     test.env("UTURN_PROGRAM", shell::built("uturn"));
     test.env("UTURN_CLUSTER_PARTS", go::folder());
     test.env("UTURN_REQUIRE", "cluster-parts");

@@ -66,13 +66,15 @@ cargo xtask TASK
   bench lb           uturn lb run beside nginx, HAProxy and plain routing: requests a second, times
                      at a constant rate, memory (needs root; minutes); words go to uturn-bench lb,
                      such as --quick, --rounds N, --seconds N, --rows small,l4-new, --save FILE
+  bench operator     uturn operator with 5000 Services, 1000 Ingresses and 200 nodes, against a
+                     cloud and an API server in memory: calls, time at the API's rate, memory
   gen-cluster -o FILE
                      write a large cluster as manifests, to see how uturn grows
        --nodes N, --pods N, --targets N
                      its size (default 5000, 150000, 10000 Services and Ingresses)
        --seed S      of all that varies (default 1)
-  ci                 test, lint, deny, portable, fuzz, h2spec, clients, conformance, box and lab,
-                     in this order
+  ci                 test, lint, deny, portable, fuzz, h2spec, clients, conformance and lab, in
+                     this order
   help               this text
 
 exit: 0 done, 1 something failed, 2 wrong usage
@@ -94,6 +96,7 @@ enum Task {
     BoxParts { versions: Vec<String> },
     Box,
     Bench { words: Vec<String> },
+    BenchOperator,
     GenCluster { size: gen_cluster::Size },
     Ci,
     Help,
@@ -198,7 +201,8 @@ impl Task {
             ["bench", "lb", rest @ ..] => {
                 Ok(Self::Bench { words: rest.iter().map(|&word| word.to_owned()).collect() })
             }
-            ["bench", ..] => Err("bench: expected lb after it".to_owned()),
+            ["bench", "operator"] => Ok(Self::BenchOperator),
+            ["bench", ..] => Err("bench: expected lb or operator after it".to_owned()),
             ["gen-cluster", rest @ ..] => {
                 Ok(Self::GenCluster { size: gen_cluster::Size::parse(rest)? })
             }
@@ -225,7 +229,6 @@ impl Task {
                 Self::H2spec,
                 Self::Clients,
                 Self::Conformance { words: Vec::new() },
-                Self::Box,
                 Self::Lab { words: Vec::new() },
             ],
             single => vec![single],
@@ -247,6 +250,7 @@ impl Task {
             Self::BoxParts { versions } => cluster::parts(versions),
             Self::Box => cluster::run(),
             Self::Bench { words } => bench::run(words),
+            Self::BenchOperator => bench::operator(),
             Self::GenCluster { size } => gen_cluster::run(size),
             Self::Ci | Self::Help => Ok(Done::Whole),
         }
@@ -271,7 +275,7 @@ impl Task {
             Self::Lab { .. } => "lab",
             Self::BoxParts { .. } => "box-parts",
             Self::Box => "box",
-            Self::Bench { .. } => "bench",
+            Self::Bench { .. } | Self::BenchOperator => "bench",
             Self::GenCluster { .. } => "gen-cluster",
             Self::Ci => "ci",
             Self::Help => "help",
@@ -321,6 +325,7 @@ mod tests {
         let versions = ["v1.30.14", "v1.34.4"].map(str::to_owned).into();
         assert_eq!(parse("box-parts --versions v1.30.14,v1.34.4"), Ok(Task::BoxParts { versions }));
         assert_eq!(parse("bench lb --rows tls"), Ok(Task::Bench { words }));
+        assert_eq!(parse("bench operator"), Ok(Task::BenchOperator));
     }
 
     #[test]
@@ -351,18 +356,7 @@ mod tests {
         let parts: Vec<&str> = Task::Ci.parts().iter().map(Task::word).collect();
         assert_eq!(
             parts,
-            [
-                "test",
-                "lint",
-                "deny",
-                "portable",
-                "fuzz",
-                "h2spec",
-                "clients",
-                "conformance",
-                "box",
-                "lab"
-            ]
+            ["test", "lint", "deny", "portable", "fuzz", "h2spec", "clients", "conformance", "lab"]
         );
     }
 

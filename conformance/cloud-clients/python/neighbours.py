@@ -6,6 +6,7 @@ from tencentcloud.cam.v20190116 import cam_client, models as cam
 from tencentcloud.clb.v20180317 import clb_client, models as clb
 from tencentcloud.cvm.v20170312 import cvm_client, models as cvm
 from tencentcloud.ssl.v20191205 import ssl_client, models as ssl
+from tencentcloud.sts.v20180813 import models as sts, sts_client
 from tencentcloud.tag.v20180813 import models as tag, tag_client
 from tencentcloud.vpc.v20170312 import models as vpc, vpc_client
 
@@ -17,22 +18,29 @@ from schema import documented
 #: Services, with their clients and the actions that the server performs.
 SERVICES = {
     "cam": (cam_client.CamClient, cam, ["GetUserAppId"]),
-    "cvm": (cvm_client.CvmClient, cvm, ["DescribeInstances"]),
+    "cvm": (cvm_client.CvmClient, cvm, ["DescribeInstances", "DescribeRegions", "DescribeZones"]),
     "ssl": (
         ssl_client.SslClient,
         ssl,
         ["UploadCertificate", "DescribeCertificates", "DescribeCertificateDetail",
          "DeleteCertificate"],
     ),
-    "tag": (tag_client.TagClient, tag, ["TagResources", "GetResources", "UnTagResources"]),
+    "sts": (sts_client.StsClient, sts, ["GetCallerIdentity"]),
+    "tag": (
+        tag_client.TagClient,
+        tag,
+        ["TagResources", "GetResources", "UnTagResources", "DescribeResourceTags",
+         "DescribeResourceTagsByResourceIds"],
+    ),
     "vpc": (
         vpc_client.VpcClient,
         vpc,
-        ["DescribeAddresses", "DescribeSecurityGroups", "DescribeSubnets", "DescribeVpcs"],
+        ["DescribeAddresses", "DescribeSecurityGroupPolicies", "DescribeSecurityGroups",
+         "DescribeSubnets", "DescribeVpcs"],
     ),
 }
 #: How many documented exchanges these actions have.
-REPLAYED = 25
+REPLAYED = 35
 #: Numbers that are documented as texts, which the types forbid.
 NUMBERS = {"DescribeCertificates": ["Offset", "Limit"], "UploadCertificate": ["ProjectId"]}
 

@@ -8,7 +8,7 @@ import re
 import sys
 import zipfile
 
-SERVICES = "cam|clb|cvm|ssl|tag|vpc"
+SERVICES = "cam|clb|cvm|ssl|sts|tag|vpc"
 LEFT_OUT = [
     # Other services, as commands and as models.
     re.compile(rf"tccli/services/(?!__init__)(?!({SERVICES})/).*"),

@@ -1,6 +1,7 @@
 //! What the actions do. Each takes its request, reads and changes the account through a
 //! [`Transaction`], and returns its answer.
 
+mod absent;
 mod certificates;
 mod check;
 mod deal;
@@ -10,6 +11,7 @@ mod health_check;
 mod listeners;
 mod load_balancers;
 mod neighbours;
+mod number;
 mod page;
 mod rules;
 pub mod targets;
@@ -19,9 +21,9 @@ mod time;
 use serde_json::{Map, Value};
 
 use self::load_balancers as lb;
-use self::neighbours::{account, addresses, certificates as ssl_certificates, instances};
-use self::neighbours::{networks, security_groups, tags};
-use crate::api::{Action, cam, clb, cvm, ssl, tag, vpc};
+use self::neighbours::{account, addresses, certificates as ssl_certificates, deployments};
+use self::neighbours::{instances, networks, security_groups, tags, zones};
+use crate::api::{Action, cam, clb, cvm, ssl, sts, tag, vpc};
 use crate::state::Transaction;
 use crate::wire::error::{ApiError, ErrorCode};
 
@@ -74,8 +76,12 @@ actions! {
     clb::DeleteRewriteRequest => rules::rewrite::delete,
     clb::DeleteRuleRequest => rules::delete::delete,
     clb::DeregisterTargetsRequest => targets::deregister,
+    clb::DescribeClusterResourcesRequest => absent::cluster_resources,
+    clb::DescribeCrossTargetsRequest => absent::cross_targets,
     clb::DescribeCustomizedConfigAssociateListRequest => lb::custom_config::describe_bound,
     clb::DescribeCustomizedConfigListRequest => lb::custom_config::describe,
+    clb::DescribeExclusiveClustersRequest => absent::exclusive_clusters,
+    clb::DescribeLBListenersRequest => targets::describe_bound,
     clb::DescribeLBOperateProtectRequest => lb::protection::describe,
     clb::DescribeListenersRequest => listeners::describe::describe,
     clb::DescribeLoadBalancerListByCertIdRequest => certificates::replace::describe,
@@ -84,6 +90,8 @@ actions! {
     clb::DescribeQuotaRequest => lb::quota::describe,
     clb::DescribeResourcesRequest => lb::resources::describe,
     clb::DescribeRewriteRequest => rules::rewrite::describe,
+    clb::DescribeTargetGroupListRequest => absent::target_group_list,
+    clb::DescribeTargetGroupsRequest => absent::target_groups,
     clb::DescribeTargetHealthRequest => targets::describe_health,
     clb::DescribeTargetsRequest => targets::describe,
     clb::DescribeTaskStatusRequest => tasks::describe_status,
@@ -92,6 +100,7 @@ actions! {
     clb::ModifyDomainRequest => rules::domain_attributes::rename,
     clb::ModifyListenerRequest => listeners::modify::modify,
     clb::ModifyLoadBalancerAttributesRequest => lb::modify::modify,
+    clb::ModifyLoadBalancersProjectRequest => lb::project::modify,
     clb::ModifyRuleRequest => rules::modify::modify,
     clb::ModifyTargetPortRequest => targets::modify_port,
     clb::ModifyTargetWeightRequest => targets::modify_weight,
@@ -103,14 +112,26 @@ actions! {
     clb::SetSecurityGroupForLoadbalancersRequest => lb::security_groups::set_for_load_balancers,
     cam::GetUserAppIdRequest => account::describe,
     cvm::DescribeInstancesRequest => instances::describe,
+    cvm::DescribeRegionsRequest => zones::describe_regions,
+    cvm::DescribeZonesRequest => zones::describe,
     ssl::DeleteCertificateRequest => ssl_certificates::delete,
+    ssl::DeployCertificateInstanceRequest => deployments::deploy,
     ssl::DescribeCertificateDetailRequest => ssl_certificates::describe_detail,
     ssl::DescribeCertificatesRequest => ssl_certificates::describe,
+    ssl::DescribeHostDeployRecordDetailRequest => deployments::describe,
     ssl::UploadCertificateRequest => ssl_certificates::upload,
+    sts::GetCallerIdentityRequest => account::describe_caller,
+    tag::DescribeResourceTagsRequest => tags::attached::describe,
+    tag::DescribeResourceTagsByResourceIdsRequest => tags::attached::describe_by_ids,
     tag::GetResourcesRequest => tags::list::describe,
+    tag::GetTagKeysRequest => tags::names::describe_keys,
+    tag::GetTagValuesRequest => tags::names::describe_values,
+    tag::GetTagsRequest => tags::names::describe,
+    tag::ModifyResourceTagsRequest => tags::change::modify,
     tag::TagResourcesRequest => tags::change::add,
     tag::UnTagResourcesRequest => tags::change::remove,
     vpc::DescribeAddressesRequest => addresses::describe,
+    vpc::DescribeSecurityGroupPoliciesRequest => security_groups::describe_policies,
     vpc::DescribeSecurityGroupsRequest => security_groups::describe,
     vpc::DescribeSubnetsRequest => networks::describe_subnets,
     vpc::DescribeVpcsRequest => networks::describe,

@@ -33,6 +33,7 @@ modules! {
     clb: "Load balancers.",
     cvm: "Instances.",
     ssl: "Certificates.",
+    sts: "The security token service: whose credential signed.",
     tag: "Tags of resources.",
     vpc: "Networks, addresses and security groups.",
 }

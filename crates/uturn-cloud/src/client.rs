@@ -2,9 +2,12 @@
 
 mod endpoint;
 mod failure;
+mod pace;
 mod retry;
 
 use std::io;
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +25,7 @@ use tokio::time::{sleep, timeout};
 
 pub use self::endpoint::{Endpoint, InvalidEndpoint};
 pub use self::failure::CallError;
+pub use self::pace::Pace;
 pub use self::retry::Retries;
 use crate::api::Action;
 use crate::api::clb::DescribeTaskStatusRequest;
@@ -35,8 +39,11 @@ const MAX_ANSWER: usize = 64 << 20;
 /// How long one request may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long to wait before a task is asked for again.
+/// How long to wait before a task is asked for again. Each further pause is twice as long.
 const TASK_POLL: Duration = Duration::from_millis(100);
+
+/// The longest of these pauses.
+const LONGEST_TASK_POLL: Duration = Duration::from_secs(2);
 
 /// Who calls, and where to.
 #[derive(Clone, Debug)]
@@ -51,6 +58,8 @@ pub struct ClientSettings {
     pub region: String,
     /// Which failures are tried again, and how often.
     pub retries: Retries,
+    /// How many requests a second are sent of each action at most; `None` for any number.
+    pub rate: Option<NonZeroU32>,
 }
 
 /// A client of the API.
@@ -58,6 +67,7 @@ pub struct ClientSettings {
 pub struct Client {
     http: HttpsClient,
     settings: ClientSettings,
+    pace: Option<Arc<Pace>>,
 }
 
 /// An answer, with the id by which the task of an asynchronous request is found.
@@ -90,7 +100,8 @@ impl Client {
     pub fn new(settings: ClientSettings) -> Result<Self, CallError> {
         let http = http_client(settings.endpoint.needs_tls())
             .map_err(|error| CallError::Setup(error.to_string()))?;
-        Ok(Self { http, settings })
+        let pace = settings.rate.map(|rate| Arc::new(Pace::new(rate)));
+        Ok(Self { http, settings, pace })
     }
 
     /// Performs an action. A failure that a repetition may mend is repeated: always when the
@@ -144,20 +155,25 @@ impl Client {
     async fn task_done(&self, id: &str) -> Result<(), CallError> {
         let request =
             DescribeTaskStatusRequest { task_id: Some(id.to_owned()), ..Default::default() };
+        let mut pause = TASK_POLL;
         loop {
             let task = self.call(&request).await?.response;
             match task.status {
                 Some(0) => return Ok(()),
-                Some(2) => sleep(TASK_POLL).await,
+                Some(2) => sleep(pause).await,
                 _ => {
                     let message = task.message.unwrap_or_else(|| "it failed".to_owned());
                     return Err(CallError::Task { task: id.to_owned(), message });
                 }
             }
+            pause = (pause * 2).min(LONGEST_TASK_POLL);
         }
     }
 
     async fn attempt<A: Action>(&self, body: Bytes) -> Result<Answer<A::Response>, CallError> {
+        if let Some(pace) = &self.pace {
+            pace.turn(A::SERVICE, A::NAME).await;
+        }
         let request = self.signed::<A>(body, Timestamp::now());
         let exchange = async {
             let response =

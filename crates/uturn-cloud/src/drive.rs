@@ -28,7 +28,7 @@ pub use self::address::{InvalidPlane, PlaneAddress, PlaneToken};
 use self::machine::Machine;
 pub use self::notice::Notice;
 use self::shared::Shared;
-pub use self::status::{DriveStatus, DriveView, MachineStatus};
+pub use self::status::{DriveStatus, DriveView, MachineStatus, Sent};
 pub use self::view::PlaneHealth;
 use crate::cloud::Cloud;
 

@@ -132,6 +132,8 @@ fn add<'a>(
                     planner.listener(load_balancer, listener, address, &mut notes)
                 {
                     plan.certificates.extend(planner.certificates(listener, &mut notes));
+                    let authority = planner.authority(listener).ok().flatten();
+                    plan.certificates.extend(authority.map(|(file, _)| file));
                     served.load_balancer.listeners.push(model);
                     served.listeners.push(settings);
                 }

@@ -93,6 +93,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("tag", include_str!("../schema/tag.json")),
     ("cam", include_str!("../schema/cam.json")),
     ("ssl", include_str!("../schema/ssl.json")),
+    ("sts", include_str!("../schema/sts.json")),
 ];
 
 impl Service {

@@ -19,11 +19,20 @@ const ANY_DOMAIN: &str = "*";
 
 /// The name of an object's configuration, if the controllers make it.
 pub fn name(object: &ObjectRef, live: &LiveObject) -> Option<String> {
-    let (key, ending) = match object.kind {
-        ObjectKind::Ingress => (keys::INGRESS_CONFIG_AUTO, "-auto-ingress-config"),
-        _ => (keys::CONFIG_AUTO, "-auto-service-config"),
+    let key = match object.kind {
+        ObjectKind::Ingress => keys::INGRESS_CONFIG_AUTO,
+        _ => keys::CONFIG_AUTO,
     };
-    (live.annotation(key) == Some("true")).then(|| format!("{}{ending}", object.name))
+    (live.annotation(key) == Some("true")).then(|| name_of(object))
+}
+
+/// The name that an object's configuration has if the controllers make it.
+pub fn name_of(object: &ObjectRef) -> String {
+    let ending = match object.kind {
+        ObjectKind::Ingress => "-auto-ingress-config",
+        _ => "-auto-service-config",
+    };
+    format!("{}{ending}", object.name)
 }
 
 /// A new configuration, which goes with its object.

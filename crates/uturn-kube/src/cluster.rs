@@ -1,26 +1,29 @@
 //! The store as a cluster, and what of its Services and Ingresses is the API server's business.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use uturn_lb::cloud::tke::annotations as keys;
 use uturn_model::{Cluster, NamespacedName, ObjectKind, ObjectRef};
 use uturn_snapshot::{Manifests, Source};
 
-use crate::kinds::{CONFIG, INGRESS, SERVICE, WATCHED};
+use crate::kinds::{CONFIG, INGRESS, SERVICE, SLICE, WATCHED};
+use crate::related;
 use crate::store::Store;
 
 /// The finalizer of objects that have a load balancer.
 pub const FINALIZER: &str = "service.k8s.tencent/resources";
 
-/// A cluster, and its Services and Ingresses as the API server has them.
-#[derive(Clone, Debug)]
+/// A part of a cluster: some Services and Ingresses as the API server has them, and all that they
+/// depend on.
+#[derive(Clone, Debug, Default)]
 pub struct Live {
-    /// The cluster, without objects that are being deleted.
-    pub cluster: Cluster,
-    /// Its Services and Ingresses, also those that are being deleted.
+    /// The part as a cluster, without objects that are being deleted; `None` if it was not read.
+    pub cluster: Option<Arc<Cluster>>,
+    /// The Services and Ingresses, also those that are being deleted.
     pub objects: BTreeMap<ObjectRef, LiveObject>,
-    /// Its TkeServiceConfigs.
+    /// Their TkeServiceConfigs.
     pub configs: BTreeMap<NamespacedName, Value>,
 }
 
@@ -50,43 +53,67 @@ impl LiveObject {
 
     /// Whether it has the controllers' finalizer.
     pub fn is_held(&self) -> bool {
-        self.finalizers().contains(&FINALIZER)
+        is_held(&self.value)
     }
 
     /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.value["metadata"]["annotations"][key].as_str().filter(|value| !value.is_empty())
+        annotation(&self.value, key)
     }
 
     /// The load balancers of the user's that it uses or used.
     pub fn existing(&self) -> BTreeSet<String> {
-        let keys = [keys::CURRENT, keys::INGRESS_CURRENT, keys::EXISTING, keys::INGRESS_EXISTING];
-        keys.into_iter().filter_map(|key| self.annotation(key)).map(str::to_owned).collect()
+        existing(&self.value)
     }
 }
 
-/// Reads the store.
+fn annotation<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value["metadata"]["annotations"][key].as_str().filter(|value| !value.is_empty())
+}
+
+/// The load balancers that an object uses, used, or names.
+pub fn existing(value: &Value) -> BTreeSet<String> {
+    let keys = [keys::CURRENT, keys::INGRESS_CURRENT, keys::EXISTING, keys::INGRESS_EXISTING];
+    keys.into_iter().filter_map(|key| annotation(value, key)).map(str::to_owned).collect()
+}
+
+/// Reads some Services and Ingresses of the store, and all that they depend on: their Services,
+/// EndpointSlices and TkeServiceConfigs, and all objects of other kinds.
 ///
 /// # Errors
 ///
 /// Returns what of the objects could not be read.
-pub fn read(store: &Store) -> Result<Live, Vec<String>> {
+pub fn read(store: &Store, meant: &BTreeSet<ObjectRef>) -> Result<Live, Vec<String>> {
     let mut objects = BTreeMap::new();
-    for (watched, kind) in [(&SERVICE, ObjectKind::Service), (&INGRESS, ObjectKind::Ingress)] {
-        for value in store.of(watched) {
-            if let Some(name) = name(value) {
-                let object = LiveObject { value: value.clone() };
-                objects.insert(ObjectRef::namespaced(kind, &name), object);
+    let (mut services, mut ingresses) = (BTreeSet::new(), BTreeSet::new());
+    let mut configs = BTreeMap::new();
+    for object in meant {
+        let Some(value) = related::live(store, object) else { continue };
+        let key = related::key_of(object);
+        for name in related::configs(object, value) {
+            let key = (key.0.clone(), name);
+            if let Some(config) = store.object(&CONFIG, &key) {
+                configs.extend(name_of(config).map(|name| (name, config.clone())));
             }
         }
+        if object.kind == ObjectKind::Ingress {
+            let names = store.backends_of(&key);
+            services.extend(names.map(|name| (key.0.clone(), name.clone())));
+            ingresses.insert(key);
+        } else {
+            services.insert(key);
+        }
+        objects.insert(object.clone(), LiveObject { value: value.clone() });
     }
-    let configs = store.of(&CONFIG).filter_map(|value| Some((name(value)?, value.clone())));
-    let configs = configs.collect();
-    let is_balanced = |value: &&Value| {
-        !(is_deleted(value) && [SERVICE.kind, INGRESS.kind].contains(&kind_of(value)))
-    };
-    let live = WATCHED.iter().flat_map(|kind| store.of(kind)).filter(is_balanced);
-    let items: Vec<&Value> = live.collect();
+    let is_balanced = |value: &&Value| !is_deleted(value);
+    let own = [(&SERVICE, &services), (&INGRESS, &ingresses)].into_iter();
+    let own = own.flat_map(|(kind, keys)| keys.iter().filter_map(|key| store.object(kind, key)));
+    let slices = services.iter().flat_map(|service| store.slices_of(service));
+    let others =
+        WATCHED.iter().filter(|kind| ![&SERVICE, &INGRESS, &SLICE, &CONFIG].contains(kind));
+    let others = others.flat_map(|kind| store.of(kind));
+    let all = own.filter(is_balanced).chain(slices).chain(configs.values()).chain(others);
+    let items: Vec<&Value> = all.collect();
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
     let facts = json!({
         "apiVersion": "uturn.dev/v1alpha1", "kind": "Facts", "spec": { "provider": "tke" },
@@ -97,16 +124,19 @@ pub fn read(store: &Store) -> Result<Live, Vec<String>> {
     let cluster = manifests
         .cluster()
         .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    Ok(Live { cluster, objects, configs })
+    Ok(Live { cluster: Some(Arc::new(cluster)), objects, configs })
 }
 
-fn name(value: &Value) -> Option<NamespacedName> {
+/// The name of an object with a namespace.
+pub fn name_of(value: &Value) -> Option<NamespacedName> {
     let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
     NamespacedName::new(text("namespace"), text("name")).ok()
 }
 
-fn kind_of(value: &Value) -> &str {
-    value["kind"].as_str().unwrap_or_default()
+/// Whether an object has the controllers' finalizer.
+pub fn is_held(value: &Value) -> bool {
+    let finalizers = value["metadata"]["finalizers"].as_array().into_iter().flatten();
+    finalizers.filter_map(Value::as_str).any(|finalizer| finalizer == FINALIZER)
 }
 
 fn is_deleted(value: &Value) -> bool {

@@ -1,5 +1,6 @@
 //! What an administrator and the kubelet ask over HTTP: `/healthz`, `/readyz` and `/metrics`.
 
+use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,16 +57,20 @@ async fn answer(mut stream: TcpStream, metrics: &Metrics, shared: &Shared) -> io
     stream.shutdown().await
 }
 
-/// Whether everything is listed; else what is missing, and why watches failed.
-fn readiness(metrics: &Metrics, shared: &Shared) -> (&'static str, String) {
+/// Whether everything is listed and can be done; else what is missing, and why.
+pub fn readiness(metrics: &Metrics, shared: &Shared) -> (&'static str, String) {
     let missing = shared.with(|store| store.missing());
-    if missing.is_empty() {
-        return ("200 OK", "ok\n".to_owned());
-    }
     let failures = metrics.watch_failures();
     let line = |kind: &&str| match failures.get(kind) {
         Some(why) => format!("{kind} is not listed: {why}\n"),
         None => format!("{kind} is not listed\n"),
     };
-    ("503 Service Unavailable", missing.iter().map(line).collect())
+    let mut body: String = missing.iter().map(line).collect();
+    for (what, why) in metrics.troubles() {
+        let _ = writeln!(body, "cannot {what}: {why}");
+    }
+    match body.is_empty() {
+        true => ("200 OK", "ok\n".to_owned()),
+        false => ("503 Service Unavailable", body),
+    }
 }

@@ -29,8 +29,12 @@ pub static EVENT: WatchedKind = known("", "v1", "Event", "events");
 /// Leases.
 pub static LEASE: WatchedKind = known("coordination.k8s.io", "v1", "Lease", "leases");
 
-static NODE: WatchedKind = known("", "v1", "Node", "nodes");
-static SLICE: WatchedKind = known("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
+/// Nodes.
+pub static NODE: WatchedKind = known("", "v1", "Node", "nodes");
+/// EndpointSlices.
+pub static SLICE: WatchedKind = known("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
+/// Pods, of which only those are kept that have the controllers' readiness gate.
+pub static POD: WatchedKind = known("", "v1", "Pod", "pods");
 static CLASS: WatchedKind = known("networking.k8s.io", "v1", "IngressClass", "ingressclasses");
 /// What users set on listeners.
 pub static CONFIG: WatchedKind = WatchedKind {
@@ -39,7 +43,7 @@ pub static CONFIG: WatchedKind = WatchedKind {
 };
 
 /// The kinds that are watched.
-pub static WATCHED: [&WatchedKind; 6] = [&SERVICE, &INGRESS, &NODE, &SLICE, &CLASS, &CONFIG];
+pub static WATCHED: [&WatchedKind; 7] = [&SERVICE, &INGRESS, &NODE, &SLICE, &CLASS, &CONFIG, &POD];
 
 const fn known(
     group: &'static str,

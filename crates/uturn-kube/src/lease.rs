@@ -3,6 +3,7 @@
 //! Clocks are not compared: a process takes a lease over when its holder has not renewed it for
 //! as long as it lasts, by the process's own clock.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::kinds::LEASE;
+use crate::metrics::Metrics;
 
 /// Which lease it is, and who wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +50,7 @@ pub struct Lease {
     settings: LeaseSettings,
     /// What was seen of it last, and when that was seen first.
     seen: Option<(String, Instant)>,
+    metrics: Arc<Metrics>,
 }
 
 /// The lease was lost: another process may work.
@@ -57,9 +60,9 @@ pub struct Lost(pub String);
 
 impl Lease {
     /// A lease that is not held.
-    pub fn new(client: Client, settings: LeaseSettings) -> Self {
+    pub fn new(client: Client, settings: LeaseSettings, metrics: Arc<Metrics>) -> Self {
         let api = Api::namespaced_with(client, &settings.namespace, &LEASE.resource());
-        Self { api, settings, seen: None }
+        Self { api, settings, seen: None, metrics }
     }
 
     /// Waits until the lease is held.
@@ -91,7 +94,8 @@ impl Lease {
 
     /// Takes or renews the lease. Returns whether it is held.
     async fn take(&mut self) -> Result<bool, Error> {
-        let Some(mut lease) = self.api.get_opt(&self.settings.name).await? else {
+        let found = self.api.get_opt(&self.settings.name).await;
+        let Some(mut lease) = self.noted("get", found)? else {
             let value = json!({
                 "apiVersion": LEASE.api_version(),
                 "kind": LEASE.kind,
@@ -99,7 +103,8 @@ impl Lease {
                 "spec": self.spec(&Value::Null),
             });
             let lease = serde_json::from_value(value).map_err(Error::SerdeError)?;
-            return is_done(self.api.create(&PostParams::default(), &lease).await.map(drop));
+            let created = self.api.create(&PostParams::default(), &lease).await;
+            return is_done(self.noted("create", created).map(drop));
         };
         let holder = lease.data["spec"]["holderIdentity"].as_str().unwrap_or_default();
         if !holder.is_empty() && holder != self.settings.identity && !self.is_over(&lease) {
@@ -108,7 +113,20 @@ impl Lease {
         lease.data["spec"] = self.spec(&lease.data["spec"]);
         // Its version is in the request: of two processes, one succeeds.
         let replaced = self.api.replace(&self.settings.name, &PostParams::default(), &lease).await;
-        is_done(replaced.map(drop))
+        is_done(self.noted("update", replaced).map(drop))
+    }
+
+    /// Notes whether a right is missing.
+    fn noted<T>(&self, verb: &str, result: Result<T, Error>) -> Result<T, Error> {
+        let what = format!("{verb} {}", LEASE.plural);
+        match &result {
+            Ok(_) => self.metrics.mended(&what),
+            Err(Error::Api(status)) if [401, 403].contains(&status.code) => {
+                self.metrics.trouble(&what, &status.message);
+            }
+            Err(_) => {}
+        }
+        result
     }
 
     /// Whether another process has not renewed its lease for as long as it lasts.

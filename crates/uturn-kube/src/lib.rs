@@ -18,12 +18,15 @@
 pub mod auto;
 pub mod cluster;
 pub mod controller;
+pub mod gates;
 pub mod health;
 pub mod kinds;
 pub mod lease;
 pub mod manifests;
 pub mod metrics;
+pub mod pods;
 pub mod queue;
+pub mod related;
 pub mod start;
 pub mod store;
 pub mod sync;

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// What the controllers count.
 #[derive(Debug, Default)]
@@ -25,12 +28,43 @@ pub struct Metrics {
     /// Whether this process holds the lease.
     pub is_leader: AtomicBool,
     watch_failures: Mutex<BTreeMap<&'static str, (u64, String)>>,
+    troubles: Mutex<BTreeMap<String, (String, Instant)>>,
 }
+
+/// Longer than the pauses between the attempts of a watch.
+const WATCH_PAUSE: Duration = Duration::from_secs(90);
+
+/// The trouble of a cloud that refuses everything.
+pub const CLOUD: &str = "call the cloud's API";
 
 impl Metrics {
     /// Adds to a counter.
     pub fn add(counter: &AtomicU64, more: usize) {
         counter.fetch_add(u64::try_from(more).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Notes that something cannot be done, and why.
+    pub fn trouble(&self, what: &str, why: &str) {
+        self.all_troubles().insert(what.to_owned(), (why.to_owned(), Instant::now()));
+    }
+
+    /// Notes that something can be done.
+    pub fn mended(&self, what: &str) {
+        self.all_troubles().remove(what);
+    }
+
+    /// What cannot be done, and why. A watch that stands does not say so; one that does not stand
+    /// fails again and again.
+    pub fn troubles(&self) -> Vec<(String, String)> {
+        let troubles = self.all_troubles();
+        let current = troubles
+            .iter()
+            .filter(|(what, (_, at))| !what.starts_with("watch ") || at.elapsed() < WATCH_PAUSE);
+        current.map(|(what, (why, _))| (what.clone(), why.clone())).collect()
+    }
+
+    fn all_troubles(&self) -> MutexGuard<'_, BTreeMap<String, (String, Instant)>> {
+        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a watch failed.

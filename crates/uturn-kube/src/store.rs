@@ -1,20 +1,43 @@
-//! The objects of a cluster as the watches reported them last.
+//! The objects of a cluster as the watches reported them last, and which of them changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use crate::kinds::{WATCHED, WatchedKind};
+use crate::kinds::{INGRESS, POD, SERVICE, SLICE, WATCHED, WatchedKind};
+use crate::{pods, related};
+
+/// The namespace and the name of an object.
+pub type Key = (String, String);
 
 /// The objects of a kind by namespace and name.
-pub type OfKind = BTreeMap<(String, String), Value>;
+pub type OfKind = BTreeMap<Key, Value>;
+
+/// The annotation in which kubectl keeps a copy of the object.
+const COPY: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The objects of a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
     objects: BTreeMap<&'static str, OfKind>,
     listed: BTreeSet<&'static str>,
+    /// The EndpointSlices of each Service.
+    slices: BTreeMap<Key, BTreeSet<String>>,
+    /// The Services that each Ingress sends to.
+    backends: BTreeMap<Key, BTreeSet<String>>,
+    /// The Ingresses that send to each Service.
+    senders: BTreeMap<Key, BTreeSet<Key>>,
+    changes: BTreeSet<Change>,
+}
+
+/// An object that changed, came or went.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change {
+    /// The kind.
+    pub kind: &'static str,
+    /// The namespace and the name. Of an EndpointSlice, the name is that of its Service.
+    pub key: Key,
 }
 
 impl Store {
@@ -31,40 +54,252 @@ impl Store {
 
     /// Replaces all objects of a kind.
     pub fn list(&mut self, kind: &'static WatchedKind, objects: Vec<DynamicObject>) {
-        let objects = objects.into_iter().map(|object| (key(&object), value(kind, object)));
-        self.objects.insert(kind.kind, objects.collect());
+        let objects: Vec<(Key, Value)> = objects
+            .into_iter()
+            .filter_map(|object| Some((key(&object), value(kind, object)?)))
+            .collect();
+        let keys: BTreeSet<&Key> = objects.iter().map(|(key, _)| key).collect();
+        let known = self.objects.entry(kind.kind).or_default().keys();
+        let gone: Vec<Key> = known.filter(|known| !keys.contains(*known)).cloned().collect();
+        for key in gone {
+            self.set(kind, key, None);
+        }
+        for (key, value) in objects {
+            self.set(kind, key, Some(value));
+        }
         self.listed.insert(kind.kind);
     }
 
-    /// Adds or replaces an object.
-    pub fn apply(&mut self, kind: &'static WatchedKind, object: DynamicObject) {
-        self.objects.entry(kind.kind).or_default().insert(key(&object), value(kind, object));
+    /// Adds or replaces an object. Returns whether that changed what is kept.
+    pub fn apply(&mut self, kind: &'static WatchedKind, object: DynamicObject) -> bool {
+        self.set(kind, key(&object), value(kind, object))
     }
 
-    /// Removes an object.
-    pub fn delete(&mut self, kind: &'static WatchedKind, object: &DynamicObject) {
-        if let Some(objects) = self.objects.get_mut(kind.kind) {
-            objects.remove(&key(object));
-        }
+    /// Removes an object. Returns whether it was kept.
+    pub fn delete(&mut self, kind: &'static WatchedKind, object: &DynamicObject) -> bool {
+        self.set(kind, key(object), None)
     }
 
     /// The objects of a kind.
     pub fn of(&self, kind: &WatchedKind) -> impl Iterator<Item = &Value> {
         self.objects.get(kind.kind).into_iter().flat_map(|objects| objects.values())
     }
+
+    /// An object.
+    pub fn object(&self, kind: &WatchedKind, key: &Key) -> Option<&Value> {
+        self.objects.get(kind.kind)?.get(key)
+    }
+
+    /// The EndpointSlices of a Service.
+    pub fn slices_of(&self, service: &Key) -> impl Iterator<Item = &Value> {
+        let names = self.slices.get(service).into_iter().flatten();
+        names.filter_map(|name| self.object(&SLICE, &(service.0.clone(), name.clone())))
+    }
+
+    /// The Services that an Ingress sends to.
+    pub fn backends_of(&self, ingress: &Key) -> impl Iterator<Item = &String> {
+        self.backends.get(ingress).into_iter().flatten()
+    }
+
+    /// The Ingresses that send to a Service.
+    pub fn ingresses_of(&self, service: &Key) -> impl Iterator<Item = &Key> {
+        self.senders.get(service).into_iter().flatten()
+    }
+
+    /// The changes since the last time that this was asked.
+    pub fn take_changes(&mut self) -> BTreeSet<Change> {
+        std::mem::take(&mut self.changes)
+    }
+
+    fn set(&mut self, kind: &'static WatchedKind, key: Key, after: Option<Value>) -> bool {
+        let objects = self.objects.entry(kind.kind).or_default();
+        let is_same = match (objects.get(&key), &after) {
+            (Some(before), Some(after)) => is_same(before, after),
+            (None, None) => true,
+            _ => false,
+        };
+        let services = after.as_ref().and_then(related::service_of);
+        let backends = after.as_ref().map(related::backends);
+        let before = match after {
+            Some(after) => objects.insert(key.clone(), after),
+            None => objects.remove(&key),
+        };
+        if kind == &SLICE {
+            let before = before.as_ref().and_then(related::service_of);
+            self.set_slice(&key, before, services, is_same);
+            return !is_same;
+        }
+        if is_same {
+            return false;
+        }
+        if kind == &INGRESS {
+            self.set_backends(&key, backends.unwrap_or_default());
+        }
+        self.changes.insert(Change { kind: kind.kind, key });
+        true
+    }
+
+    fn set_backends(&mut self, ingress: &Key, after: BTreeSet<String>) {
+        for name in self.backends.remove(ingress).into_iter().flatten() {
+            if let Some(senders) = self.senders.get_mut(&(ingress.0.clone(), name)) {
+                senders.remove(ingress);
+            }
+        }
+        for name in &after {
+            let service = (ingress.0.clone(), name.clone());
+            self.senders.entry(service).or_default().insert(ingress.clone());
+        }
+        self.backends.insert(ingress.clone(), after);
+    }
+
+    /// A change of an EndpointSlice is one of its Service.
+    fn set_slice(
+        &mut self,
+        key: &Key,
+        before: Option<String>,
+        after: Option<String>,
+        is_same: bool,
+    ) {
+        let service = |name: String| (key.0.clone(), name);
+        let (before, after) = (before.map(service), after.map(service));
+        if let Some(slices) = before.as_ref().and_then(|service| self.slices.get_mut(service)) {
+            slices.remove(&key.1);
+        }
+        if let Some(service) = &after {
+            self.slices.entry(service.clone()).or_default().insert(key.1.clone());
+        }
+        if !is_same {
+            let services = before.into_iter().chain(after);
+            let changes = services.map(|key| Change { kind: SERVICE.kind, key });
+            self.changes.extend(changes);
+        }
+    }
 }
 
-fn key(object: &DynamicObject) -> (String, String) {
+/// Whether anything reads an object.
+pub fn is_kept(kind: &WatchedKind, object: &DynamicObject) -> bool {
+    kind.kind != POD.kind || pods::has_gate(object)
+}
+
+fn key(object: &DynamicObject) -> Key {
     let metadata = &object.metadata;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     (text(&metadata.namespace), text(&metadata.name))
 }
 
-/// The object as JSON, without what nothing reads. Items of lists do not state their kind.
-fn value(kind: &WatchedKind, mut object: DynamicObject) -> Value {
+/// The object as JSON, without what nothing reads. Items of lists do not state their kind. Returns
+/// `None` for a pod that is not kept.
+fn value(kind: &WatchedKind, mut object: DynamicObject) -> Option<Value> {
+    if !is_kept(kind, &object) {
+        return None;
+    }
     object.metadata.managed_fields = None;
+    if let Some(annotations) = &mut object.metadata.annotations {
+        annotations.remove(COPY);
+    }
+    if let Some(status) = object.data.get_mut("status").filter(|_| kind.kind == "Node") {
+        prune(status);
+    }
     let mut value = serde_json::to_value(object).unwrap_or_default();
+    if kind.kind == POD.kind {
+        return Some(pods::kept(&value));
+    }
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = kind.kind.into();
-    value
+    Some(value)
+}
+
+/// Leaves of a node's status what says where it is and whether it is ready: the rest changes with
+/// every sign of life.
+fn prune(status: &mut Value) {
+    let Some(members) = status.as_object_mut() else { return };
+    members.retain(|name, _| ["addresses", "conditions", "nodeInfo"].contains(&name.as_str()));
+    let conditions = members.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        if let Some(members) = condition.as_object_mut() {
+            members.retain(|name, _| ["type", "status"].contains(&name.as_str()));
+        }
+    }
+}
+
+/// Whether an object is as it was, but for the numbers of its versions.
+fn is_same(before: &Value, after: &Value) -> bool {
+    let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else {
+        return before == after;
+    };
+    let is_same_metadata = |before: &Value, after: &Value| {
+        let stated = |value: &Value| -> BTreeMap<String, Value> {
+            let members = value.as_object().into_iter().flatten();
+            members
+                .filter(|(name, _)| !["resourceVersion", "generation"].contains(&name.as_str()))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect()
+        };
+        stated(before) == stated(after)
+    };
+    before.len() == after.len()
+        && before.iter().all(|(name, before)| match after.get(name) {
+            Some(after) if name == "metadata" => is_same_metadata(before, after),
+            Some(after) => before == after,
+            None => false,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::NODE;
+
+    fn object(value: Value) -> DynamicObject {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn node(heartbeat: &str, ready: &str) -> DynamicObject {
+        object(json!({ "apiVersion": "v1", "kind": "Node",
+            "metadata": { "name": "n1", "resourceVersion": heartbeat },
+            "status": { "images": [heartbeat], "conditions": [
+                { "type": "Ready", "status": ready, "lastHeartbeatTime": heartbeat }] } }))
+    }
+
+    fn slice(service: &str, address: &str) -> DynamicObject {
+        object(json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": { "name": "s1", "namespace": "shop",
+                "labels": { "kubernetes.io/service-name": service } },
+            "endpoints": [{ "addresses": [address] }] }))
+    }
+
+    fn change(kind: &'static str, namespace: &str, name: &str) -> Change {
+        Change { kind, key: (namespace.to_owned(), name.to_owned()) }
+    }
+
+    #[test]
+    fn signs_of_life_are_no_changes() {
+        let mut store = Store::default();
+        store.apply(&NODE, node("1", "True"));
+        assert_eq!(store.take_changes(), [change("Node", "", "n1")].into());
+        store.apply(&NODE, node("2", "True"));
+        store.list(&NODE, vec![node("3", "True")]);
+        assert_eq!(store.take_changes(), [].into());
+        store.apply(&NODE, node("4", "Unknown"));
+        assert_eq!(store.take_changes(), [change("Node", "", "n1")].into());
+        store.list(&NODE, Vec::new());
+        assert_eq!(store.take_changes(), [change("Node", "", "n1")].into());
+    }
+
+    #[test]
+    fn a_change_of_an_endpoint_slice_is_one_of_its_service() {
+        let mut store = Store::default();
+        store.apply(&SLICE, slice("web", "10.1.1.1"));
+        let web = ("shop".to_owned(), "web".to_owned());
+        assert_eq!(store.take_changes(), [change("Service", "shop", "web")].into());
+        assert_eq!(store.slices_of(&web).count(), 1);
+        store.apply(&SLICE, slice("api", "10.1.1.1"));
+        let both = [change("Service", "shop", "web"), change("Service", "shop", "api")];
+        assert_eq!(store.take_changes(), both.into());
+        assert_eq!(store.slices_of(&web).count(), 0);
+        store.delete(&SLICE, &slice("api", "10.1.1.1"));
+        assert_eq!(store.take_changes(), [change("Service", "shop", "api")].into());
+    }
 }

@@ -1,43 +1,57 @@
-//! A round: the objects as they are now become load balancers, and what became of them is written
-//! back.
+//! The objects as they are now become load balancers, and what became of them is written back.
 //!
-//! 1. The store is read as a cluster; Secrets that it names for TLS are read one by one.
-//! 2. `uturn-operator` makes the plan.
-//! 3. Objects get the finalizer before anything is created for them.
-//! 4. The calls are performed, load balancer by load balancer. One that failed waits.
-//! 5. Addresses, ids, conditions and events are written.
-//! 6. Objects whose load balancer is gone lose the finalizer.
+//! The work is divided into groups: a Service or an Ingress alone, or all that share a load
+//! balancer. Only groups are looked at that a change concerns, those whose load balancer was not
+//! looked at for some time, and those that failed. Groups are dealt with side by side; one that
+//! waits for the cloud does not hold up the others. What the cloud has is kept between rounds.
+//!
+//! For each group (`sync::group`):
+//!
+//! 1. Its Secrets for TLS are read, and its part of the store becomes what is wanted.
+//! 2. What is not known of its load balancers is asked. Before anything is made, changed or
+//!    deleted but targets, all of it is.
+//! 3. `uturn-operator` makes the plan; objects get the finalizer before anything is created for
+//!    them; the calls are performed.
+//! 4. Addresses, ids, conditions and events are written.
+//! 5. Objects whose load balancer is gone lose the finalizer.
 
 mod back;
+mod choose;
+mod divide;
+mod group;
+mod refusal;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use kube::core::DynamicObject;
-use kube::{Api, Client};
-use serde_json::Value;
-use tokio::time::Instant;
+use futures_util::StreamExt as _;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::FuturesUnordered;
+use kube::Client;
+use tokio::time::{Instant, sleep_until};
 use uturn_cloud::client::CallError;
-use uturn_model::{NamespacedName, ObjectRef};
+use uturn_model::ObjectRef;
 use uturn_operator::api::Api as CloudApi;
-use uturn_operator::clb::Certificate;
 use uturn_operator::event::Event;
-use uturn_operator::ground::{CertificateSecret, Ground};
-use uturn_operator::observed::{Observed, observe};
-use uturn_operator::plan::{BalancerPlan, Plan, plan};
-use uturn_operator::run::{Done, run_balancer};
-use uturn_operator::wanted::{self, OtherCloud, OwnerNote, Wanted};
+use uturn_operator::mirror::Mirror;
+use uturn_operator::observed::{self, Balancer};
 
-use crate::cluster::{self, Live};
-use crate::kinds::SECRET;
-use crate::metrics::Metrics;
-use crate::queue::Queue;
+use self::group::{Ended, Group, Hands};
+use crate::metrics::{CLOUD, Metrics};
+use crate::queue::{self, Due, Queue, Work};
+use crate::related;
 use crate::watch::Shared;
-use crate::write;
 
-/// The keys of a Secret with the ids of a certificate and of the authority of clients'.
-const SECRET_KEYS: [&str; 2] = ["qcloud_cert_id", "qcloud_ca_cert_id"];
+/// How long changes are collected before they are dealt with.
+const COLLECT: Duration = Duration::from_millis(200);
+/// How often the load balancers are listed.
+const LIST: Duration = Duration::from_secs(60);
+/// How many groups are dealt with at once.
+const MOST_JOBS: usize = 128;
+/// How many failures of the cloud's API there are before the first pause.
+const FIRST_PAUSE: u32 = 2;
 
 /// Which cluster it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +62,7 @@ pub struct Settings {
     pub network: String,
 }
 
-/// Why a round failed as a whole. Nothing was changed.
+/// Why nothing could be done.
 #[derive(Debug, thiserror::Error)]
 pub enum SyncError {
     /// The watches have not listed everything.
@@ -57,15 +71,9 @@ pub enum SyncError {
     /// Objects that cannot be read.
     #[error("objects cannot be read: {}", .0.join("; "))]
     Objects(Vec<String>),
-    /// A Secret cannot be read.
-    #[error("the Secret {0} cannot be read: {1}")]
-    Secret(NamespacedName, kube::Error),
-    /// The cluster is another cloud's.
-    #[error(transparent)]
-    OtherCloud(#[from] OtherCloud),
     /// The cloud's API does not say what is there.
     #[error("the cloud's API cannot be asked: {0}")]
-    Observe(#[from] CallError),
+    Observe(CallError),
 }
 
 /// What a round did.
@@ -75,35 +83,47 @@ pub struct Synced {
     pub calls: usize,
     /// How many writes to objects there were.
     pub writes: usize,
-    /// What is left to be done: load balancers whose calls failed or wait.
+    /// What is left to be done: groups of objects that failed or wait.
     pub left: usize,
 }
 
 /// The controllers of a cluster.
 pub struct Controllers<A> {
-    client: Client,
-    api: A,
-    settings: Settings,
+    hands: Arc<Hands<A>>,
     shared: Shared,
-    metrics: Arc<Metrics>,
+    /// What the cloud has.
+    mirror: Mirror,
+    /// What has to be looked at.
+    due: Due,
+    /// What is read and waits for its turn.
+    ready: VecDeque<Group>,
+    jobs: FuturesUnordered<BoxFuture<'static, Finished>>,
+    /// What a job deals with, or what waits for its turn.
+    busy: BTreeSet<Work>,
     /// What failed and waits.
-    pub queue: Queue,
+    queue: Queue,
     /// What users were told and is still so.
-    told: BTreeSet<Event>,
+    told: BTreeMap<ObjectRef, BTreeSet<Event>>,
+    /// Load balancers of objects that are gone, of which nothing is left to be removed.
+    settled: BTreeSet<String>,
+    /// How often the cloud's API refused everything.
+    refusals: u32,
+    is_listing: bool,
+    next_list: Instant,
+    next_look: Instant,
+    /// Until when changes are collected.
+    collecting: Option<Instant>,
+    /// What was done since the last rest.
+    synced: Option<Synced>,
 }
 
-/// What a round knows.
-struct Round {
-    live: Live,
-    ground: Ground,
-    wanted: Wanted,
-    observed: Observed,
-    plan: Plan,
-    /// What failed in this round.
-    failures: Vec<Event>,
+/// What a job did.
+enum Finished {
+    Group(Box<Ended>),
+    List { asked: u64, result: Result<Vec<Balancer>, CallError> },
 }
 
-impl<A: CloudApi> Controllers<A> {
+impl<A: CloudApi + Send + 'static> Controllers<A> {
     /// Controllers that read a store and call an API.
     pub fn new(
         client: Client,
@@ -112,158 +132,225 @@ impl<A: CloudApi> Controllers<A> {
         shared: Shared,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let (queue, told) = (Queue::default(), BTreeSet::new());
-        Self { client, api, settings, shared, metrics, queue, told }
+        let now = Instant::now();
+        Self {
+            hands: Arc::new(Hands { client, api, settings, metrics }),
+            shared,
+            mirror: Mirror::default(),
+            due: Due::default(),
+            ready: VecDeque::new(),
+            jobs: FuturesUnordered::new(),
+            busy: BTreeSet::new(),
+            queue: Queue::default(),
+            told: BTreeMap::new(),
+            settled: BTreeSet::new(),
+            refusals: 0,
+            is_listing: false,
+            next_list: now,
+            next_look: now,
+            collecting: None,
+            synced: None,
+        }
     }
 
-    /// Performs a round.
+    /// Looks at all objects and all load balancers, and does what is to be done.
     ///
     /// # Errors
     ///
     /// Returns why nothing could be done.
     pub async fn sync(&mut self) -> Result<Synced, SyncError> {
-        let mut round = self.prepare().await?;
-        let mut synced = Synced::default();
-        let held = self.hold(&mut round, &mut synced).await;
-        self.perform(&mut round, &held, &mut synced).await;
-        if synced.calls > 0 {
-            round.observed = observe(&self.api, &round.ground, &round.wanted).await?;
-            round.plan = plan(&round.wanted, &round.observed, &round.ground);
+        self.mirror.doubt_all();
+        self.settled.clear();
+        self.next_list = Instant::now();
+        let all: Vec<ObjectRef> =
+            self.shared.with(|store| related::all(store).map(|(object, _)| object).collect());
+        for object in all {
+            self.due.insert_later(Work::Object(object));
         }
-        synced.left = round.plan.balancers.len();
-        self.write_back(&round, &mut synced).await;
-        Metrics::add(&self.metrics.calls, synced.calls);
-        Metrics::add(&self.metrics.writes, synced.writes);
-        let waiting = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
-        self.metrics.waiting.store(waiting, Ordering::Relaxed);
-        Ok(synced)
+        self.follow().await
     }
 
-    async fn prepare(&self) -> Result<Round, SyncError> {
+    /// Does what changes of objects ask for, what is due again, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// Returns why nothing could be done.
+    pub async fn follow(&mut self) -> Result<Synced, SyncError> {
+        self.collecting = None;
+        loop {
+            self.start()?;
+            match self.jobs.next().await {
+                Some(finished) => self.finish(finished)?,
+                None => {
+                    let nothing = Synced { left: self.queue.len(), ..Synced::default() };
+                    return Ok(self.rest().unwrap_or(nothing));
+                }
+            }
+        }
+    }
+
+    /// Waits until something happens, and does what it asks for. Returns what was done since the
+    /// last rest, if there is nothing more to be done.
+    ///
+    /// # Errors
+    ///
+    /// Returns why nothing could be done.
+    pub async fn step(&mut self) -> Result<Option<Synced>, SyncError> {
+        self.start()?;
+        if self.jobs.is_empty()
+            && let Some(synced) = self.rest()
+        {
+            return Ok(Some(synced));
+        }
+        let wake = self.wake();
+        tokio::select! {
+            Some(finished) = self.jobs.next() => self.finish(finished)?,
+            () = self.shared.changed.notified() => {
+                self.collecting.get_or_insert(Instant::now() + COLLECT);
+            }
+            () = sleep_until(wake) => {}
+        }
+        Ok(None)
+    }
+
+    /// What was done since the last rest.
+    fn rest(&mut self) -> Option<Synced> {
+        let synced = self.synced.take()?;
+        Some(Synced { left: self.queue.len(), ..synced })
+    }
+
+    /// When something is due.
+    fn wake(&self) -> Instant {
+        let now = Instant::now();
+        let looks = self.refusals == 0 && !self.mirror.is_empty();
+        let look = looks.then_some(self.next_look);
+        let list = (!self.is_listing).then_some(self.next_list);
+        let times = [list, look, self.collecting, self.queue.next(now)];
+        times.into_iter().flatten().min().unwrap_or(now + LIST)
+    }
+
+    /// Starts what may be done now.
+    fn start(&mut self) -> Result<(), SyncError> {
         let missing = self.shared.with(|store| store.missing());
         if !missing.is_empty() {
             return Err(SyncError::Incomplete(missing));
         }
-        let live = self.shared.with(|store| cluster::read(store)).map_err(SyncError::Objects)?;
-        let uids = live.objects.iter();
-        let mut ground = Ground {
-            cluster: self.settings.cluster.clone(),
-            network: self.settings.network.clone(),
-            uids: uids
-                .filter_map(|(object, live)| Some((object.clone(), live.uid()?.to_owned())))
-                .collect(),
-            secrets: self.secrets(&live).await?,
-            ..Ground::default()
-        };
-        let wanted = wanted::wanted(&live.cluster, &ground)?;
-        ground.released = released(&live, &wanted);
-        let observed = observe(&self.api, &ground, &wanted).await?;
-        let plan = plan(&wanted, &observed, &ground);
-        Ok(Round { live, ground, wanted, observed, plan, failures: Vec::new() })
-    }
-
-    /// Reads the Secrets that are named for TLS. One that does not exist is left out.
-    async fn secrets(
-        &self,
-        live: &Live,
-    ) -> Result<BTreeMap<NamespacedName, CertificateSecret>, SyncError> {
-        let mut secrets = BTreeMap::new();
-        for name in wanted::secrets(&live.cluster) {
-            let namespace = name.namespace.as_str();
-            let api: Api<DynamicObject> =
-                Api::namespaced_with(self.client.clone(), namespace, &SECRET.resource());
-            let found = api.get_opt(name.name.as_str()).await;
-            let found = found.map_err(|error| SyncError::Secret(name.clone(), error))?;
-            if let Some(secret) = found {
-                secrets.insert(name, certificate(&secret.data));
-            }
+        let now = Instant::now();
+        self.collect(now);
+        if !self.is_listing && now >= self.next_list {
+            self.is_listing = true;
+            let (hands, asked) = (Arc::clone(&self.hands), self.mirror.clock());
+            let list = async move {
+                let result = observed::list(&hands.api, &hands.settings.cluster).await;
+                Finished::List { asked, result }
+            };
+            self.jobs.push(list.boxed());
         }
-        Ok(secrets)
-    }
-
-    /// Puts the finalizer on the objects that have a load balancer or get one. Returns the objects
-    /// that have it.
-    async fn hold(&self, round: &mut Round, synced: &mut Synced) -> BTreeSet<ObjectRef> {
-        let mut held = BTreeSet::new();
-        for owner in owners(&round.wanted) {
-            let Some(live) = round.live.objects.get(&owner.object) else { continue };
-            let patch = write::hold(live);
-            let is_new = patch.is_some();
-            match self.patch(&owner.object, patch.into_iter().collect()).await {
-                Ok(()) => {
-                    synced.writes += usize::from(is_new);
-                    held.insert(owner.object.clone());
-                }
-                Err(error) => {
-                    let message = format!("the finalizer cannot be written: {error}");
-                    round.failures.push(Event::new(&owner.object, "E5009", message));
-                }
-            }
+        // What would be created is there perhaps; and a cloud that refuses everything is not
+        // asked for more.
+        if !self.mirror.is_listed() || self.refusals > 0 {
+            return Ok(());
         }
-        held
+        while self.jobs.len() < MOST_JOBS {
+            if self.ready.is_empty() {
+                self.prepare(now)?;
+            }
+            let Some(group) = self.ready.pop_front() else { break };
+            self.launch(group);
+        }
+        Ok(())
     }
 
-    async fn perform(
-        &mut self,
-        round: &mut Round,
-        held: &BTreeSet<ObjectRef>,
-        synced: &mut Synced,
-    ) {
-        let names: BTreeSet<String> = round.plan.balancers.iter().map(name).collect();
-        self.queue.keep(&names);
-        for balancer in &round.plan.balancers {
-            let name = name(balancer);
-            let is_held = balancer.owners.iter().all(|owner| held.contains(owner));
-            if !is_held || !self.queue.is_due(&name, Instant::now()) {
-                // What failed last time is still so.
-                round.failures.extend(self.queue.events(&name).iter().cloned());
-                continue;
+    fn launch(&mut self, group: Group) {
+        let seen = group.members.balancers.iter();
+        let seen = seen.filter_map(|id| {
+            let seen = self.mirror.seen(id)?;
+            Some((id.clone(), (Arc::clone(&seen.balancer), seen.is_whole)))
+        });
+        let seen = seen.collect();
+        let told = group.members.objects.iter();
+        let told = told.filter_map(|object| self.told.get(object)).flatten().cloned().collect();
+        let hands = Arc::clone(&self.hands);
+        let job = async move { Finished::Group(Box::new(hands.settle(group, seen, told).await)) };
+        self.jobs.push(job.boxed());
+    }
+
+    fn finish(&mut self, finished: Finished) -> Result<(), SyncError> {
+        let now = Instant::now();
+        match finished {
+            Finished::Group(ended) => {
+                self.finish_group(*ended, now);
+                Ok(())
             }
-            let mut done = Done::default();
-            let result = run_balancer(&self.api, balancer, &mut done).await;
-            synced.calls += done.calls;
-            match result {
-                Ok(()) => self.queue.succeeded(&name),
-                Err(error) => {
-                    Metrics::add(&self.metrics.failed_calls, 1);
-                    let event = |owner| Event::new(owner, "E5003", error.lasting());
-                    let events: Vec<Event> = balancer.owners.iter().map(event).collect();
-                    round.failures.extend(events.iter().cloned());
-                    self.queue.failed(&name, Instant::now(), events);
+            Finished::List { asked, result } => {
+                self.is_listing = false;
+                match result {
+                    Ok(heads) => {
+                        (self.refusals, self.next_list) = (0, now + LIST);
+                        self.hands.metrics.mended(CLOUD);
+                        for id in self.mirror.list(heads, asked, now) {
+                            self.settled.remove(&id);
+                            self.due.insert_later(Work::Balancer(id));
+                        }
+                        Ok(())
+                    }
+                    Err(error) => {
+                        self.refused(&error, now);
+                        Err(SyncError::Observe(error))
+                    }
                 }
             }
         }
     }
-}
 
-/// A name for what is tried again.
-fn name(balancer: &BalancerPlan) -> String {
-    let owner = balancer.owners.first().map(ObjectRef::short);
-    owner.or_else(|| balancer.id.clone()).unwrap_or_default()
-}
+    fn finish_group(&mut self, ended: Ended, now: Instant) {
+        let works = ended.members.works();
+        for work in &works {
+            self.busy.remove(work);
+        }
+        for (id, (balancer, is_fresh)) in ended.seen {
+            self.mirror.note(&id, balancer, is_fresh.then_some(now));
+        }
+        if ended.is_doubtful {
+            ended.members.balancers.iter().for_each(|id| self.mirror.doubt(id, now));
+        }
+        for object in &ended.members.objects {
+            let own = ended.told.iter().filter(|event| event.object == *object).cloned();
+            let own: BTreeSet<Event> = own.collect();
+            match own.is_empty() {
+                true => self.told.remove(object),
+                false => self.told.insert(object.clone(), own),
+            };
+        }
+        let name = ended.members.name();
+        if ended.is_failed {
+            self.queue.failed(&name, now);
+        } else {
+            works.iter().for_each(|work| self.queue.succeeded(work));
+            if let Work::Balancer(id) = name {
+                self.settled.insert(id);
+            }
+        }
+        if let Some(error) = &ended.refusal {
+            self.refused(error, now);
+        }
+        let synced = self.synced.get_or_insert_default();
+        synced.calls += ended.synced.calls;
+        synced.writes += ended.synced.writes;
+        let metrics = &self.hands.metrics;
+        Metrics::add(&metrics.calls, ended.synced.calls);
+        Metrics::add(&metrics.writes, ended.synced.writes);
+        let waiting = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
+        metrics.waiting.store(waiting, Ordering::Relaxed);
+    }
 
-fn owners(wanted: &Wanted) -> impl Iterator<Item = &OwnerNote> {
-    wanted.balancers.iter().flat_map(|balancer| &balancer.owners)
-}
-
-/// The load balancers of the user's that objects used which want none any more.
-fn released(live: &Live, wanted: &Wanted) -> BTreeSet<String> {
-    let served: BTreeSet<&ObjectRef> = owners(wanted).map(|owner| &owner.object).collect();
-    let gone = live.objects.iter().filter(|(object, live)| {
-        let is_untouched = live.uid().is_some_and(|uid| wanted.untouched.contains(uid));
-        live.is_held() && !served.contains(object) && !is_untouched
-    });
-    gone.flat_map(|(_, live)| live.existing()).collect()
-}
-
-/// What a Secret holds for TLS. The API server has its values in base64.
-fn certificate(secret: &Value) -> CertificateSecret {
-    let [server, authority] = SECRET_KEYS.map(|key| {
-        let text = uturn_snapshot::base64_text(secret["data"][key].as_str()?)?;
-        Some(text.trim().to_owned()).filter(|id| !id.is_empty())
-    });
-    match server {
-        Some(server) => CertificateSecret::Certificate(Certificate { server, authority }),
-        None => CertificateSecret::WithoutId,
+    /// The cloud's API refused in a way in which it refuses everything. It is asked again after a
+    /// pause, for a list.
+    fn refused(&mut self, error: &CallError, now: Instant) {
+        if self.refusals == 0 || now >= self.next_list {
+            self.refusals += 1;
+            self.next_list = now + queue::pause(self.refusals + FIRST_PAUSE);
+        }
+        self.hands.metrics.trouble(CLOUD, &refusal::lasting(error));
     }
 }

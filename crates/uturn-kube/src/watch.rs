@@ -2,17 +2,19 @@
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use kube::core::DynamicObject;
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, DefaultBackoff, Event};
 use kube::{Api, Client};
 use tokio::sync::Notify;
 
 use crate::kinds::WatchedKind;
 use crate::metrics::Metrics;
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// The store, and what tells of its changes.
 #[derive(Clone, Debug, Default)]
@@ -37,11 +39,18 @@ pub async fn watch(
     metrics: Arc<Metrics>,
 ) {
     let api: Api<DynamicObject> = Api::all_with(client, &kind.resource());
-    let mut events = pin!(watcher::watcher(api, watcher::Config::default()).default_backoff());
+    let watcher = watcher::watcher(api, watcher::Config::default());
+    let mut events = pin!(watcher.backoff(Pauses(DefaultBackoff::default())));
     let mut listed = Vec::new();
+    let may = |verb: &str| format!("{verb} {}", kind.plural);
     loop {
         match events.try_next().await {
             Ok(Some(event)) => {
+                match &event {
+                    Event::InitDone => metrics.mended(&may("list")),
+                    Event::Apply(_) | Event::Delete(_) => metrics.mended(&may("watch")),
+                    Event::Init | Event::InitApply(_) => {}
+                }
                 if take(kind, event, &mut listed, &shared) {
                     shared.changed.notify_one();
                 }
@@ -49,6 +58,9 @@ pub async fn watch(
             Ok(None) => return,
             Err(error) => {
                 metrics.watch_failed(kind.kind, &error.to_string());
+                if let Some((verb, why)) = forbidden(&error) {
+                    metrics.trouble(&may(verb), why);
+                }
                 if kind.is_optional && is_unknown(&error) {
                     shared.with(|store| store.list(kind, Vec::new()));
                     shared.changed.notify_one();
@@ -56,6 +68,35 @@ pub async fn watch(
             }
         }
     }
+}
+
+/// The usual pauses between attempts, which a list that succeeds does not make short again: where
+/// objects may be listed and not watched, all of them would be listed every second.
+struct Pauses(DefaultBackoff);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.0.next()
+    }
+}
+
+impl Backoff for Pauses {
+    /// Pauses become short again after two minutes without a failure.
+    fn reset(&mut self) {}
+}
+
+/// The verb of a right that is missing, and how the API server says so.
+fn forbidden(error: &watcher::Error) -> Option<(&'static str, &str)> {
+    let (verb, status) = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) => ("list", status),
+        watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => ("watch", status),
+        watcher::Error::WatchError(status) => ("watch", status),
+        _ => return None,
+    };
+    [401, 403].contains(&status.code).then_some((verb, &*status.message))
 }
 
 /// Takes an event. Returns whether the store changed.
@@ -68,17 +109,19 @@ fn take(
     match event {
         Event::Init => {
             listed.clear();
-            return false;
+            false
         }
         Event::InitApply(object) => {
-            listed.push(object);
-            return false;
+            listed.extend(Some(object).filter(|object| store::is_kept(kind, object)));
+            false
         }
-        Event::InitDone => shared.with(|store| store.list(kind, std::mem::take(listed))),
+        Event::InitDone => {
+            shared.with(|store| store.list(kind, std::mem::take(listed)));
+            true
+        }
         Event::Apply(object) => shared.with(|store| store.apply(kind, object)),
         Event::Delete(object) => shared.with(|store| store.delete(kind, &object)),
     }
-    true
 }
 
 /// Whether the API server does not know the kind.

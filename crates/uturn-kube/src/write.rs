@@ -5,11 +5,15 @@ use serde_json::{Map, Value, json};
 use uturn_lb::cloud::tke::annotations as keys;
 use uturn_model::{ObjectKind, ObjectRef};
 use uturn_operator::observed::Balancer;
+use uturn_operator::wanted::AFFINITY_NOTE;
 
 use crate::cluster::{FINALIZER, LiveObject};
 
 /// The annotation of an Ingress with its conditions.
 const CONDITIONS: &str = "ingress.cloud.tencent.com/status.conditions";
+
+/// The affinity of Services whose clients stay with their targets.
+const CLIENT_IP: &str = "ClientIP";
 
 /// A merge patch of an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +62,7 @@ pub fn release(kind: ObjectKind, object: &LiveObject) -> Vec<Patch> {
     let finalizers: Vec<&str> =
         object.finalizers().into_iter().filter(|finalizer| *finalizer != FINALIZER).collect();
     let mut annotations = Map::new();
-    for key in [current_key(kind), CONDITIONS] {
+    for key in [current_key(kind), CONDITIONS, AFFINITY_NOTE] {
         if object.annotation(key).is_some() {
             annotations.insert(key.to_owned(), Value::Null);
         }
@@ -84,6 +88,9 @@ pub fn report(
     let key = current_key(object.kind);
     if let Some(balancer) = balancer.filter(|found| live.annotation(key) != Some(&found.id)) {
         annotations.insert(key.to_owned(), balancer.id.as_str().into());
+    }
+    if let Some(note) = affinity_note(live, readiness).filter(|_| is_service) {
+        annotations.insert(AFFINITY_NOTE.to_owned(), note);
     }
     let mut status = Map::new();
     if let Some(balancer) = balancer {
@@ -117,6 +124,17 @@ pub fn report(
         patches.push(Patch { is_status: true, value: json!({ "status": status }) });
     }
     patches
+}
+
+/// The note that `spec.sessionAffinity` began sessions, if it changes. It goes when they have
+/// ended.
+fn affinity_note(live: &LiveObject, readiness: &Readiness) -> Option<Value> {
+    let is_on = live.value["spec"]["sessionAffinity"] == CLIENT_IP;
+    match (is_on, live.annotation(AFFINITY_NOTE).is_some()) {
+        (true, false) => Some(CLIENT_IP.into()),
+        (false, true) if readiness.is_ready => Some(Value::Null),
+        _ => None,
+    }
 }
 
 /// A patch of lists in `metadata`. It fails if somebody else changed the object meanwhile, whose

@@ -30,6 +30,8 @@ pub mod agree;
 mod captured;
 #[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
+mod cluster_control;
 mod plan;
 mod watch;
 
@@ -38,10 +40,13 @@ mod watch;
 mod linux;
 
 #[cfg(feature = "cluster")]
-pub use cluster::{
-    ClusterRequest, ClusterUp, StandingCluster, enter_cluster, keep_cluster, standing_cluster,
-    take_cluster_down,
+pub use cluster::{ClusterRequest, ClusterUp, StandingCluster};
+#[cfg(feature = "cluster")]
+pub use cluster_control::{
+    can_keep_cluster, enter_cluster, keep_cluster, standing_cluster, take_cluster_down,
 };
+#[cfg(all(feature = "cluster", target_os = "linux"))]
+pub use linux::cluster::ClusterRecord;
 pub use plan::{
     Evidence, KernelPart, LabError, MeasuredFlow, Plan, ProbeEnd, TargetHealth, Unavailable,
 };

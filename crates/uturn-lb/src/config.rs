@@ -108,6 +108,8 @@ pub struct ListenerSettings {
     /// The certificates that TLS ends with, chosen by the name that a client asks for (SNI). The
     /// first is for clients that name none of theirs. Without any, the process makes one.
     pub certificates: Vec<CertificateFiles>,
+    /// What clients' certificates are checked against; `None` if clients are not asked for any.
+    pub client_certificates: Option<ClientCertificates>,
     /// Clients whose connections begin with a PROXY header, version 1 or 2.
     pub proxy_from: Vec<IpNet>,
     /// The PROXY header that connections to targets begin with.
@@ -140,6 +142,7 @@ impl Default for ListenerSettings {
     fn default() -> Self {
         Self {
             certificates: Vec::new(),
+            client_certificates: None,
             proxy_from: Vec::new(),
             proxy_to: None,
             limits: Limits::default(),
@@ -229,6 +232,30 @@ pub struct CertificateFiles {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+}
+
+/// What clients' certificates are checked against.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClientCertificates {
+    /// The file with the authorities' certificates, in PEM.
+    pub authorities: PathBuf,
+    /// Whether clients without a certificate are served too.
+    pub optional: bool,
+}
+
+impl ListenerSettings {
+    /// The files that TLS is made of.
+    pub fn tls_files(&self) -> impl Iterator<Item = &PathBuf> {
+        let files = self.certificates.iter().flat_map(|files| [&files.certificate, &files.key]);
+        files.chain(self.client_certificates.iter().map(|clients| &clients.authorities))
+    }
+
+    /// The same, to be changed.
+    pub fn tls_files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let certificates = self.certificates.iter_mut();
+        let files = certificates.flat_map(|files| [&mut files.certificate, &mut files.key]);
+        files.chain(self.client_certificates.iter_mut().map(|clients| &mut clients.authorities))
+    }
 }
 
 /// A version of the PROXY header.

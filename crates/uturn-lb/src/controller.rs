@@ -12,7 +12,10 @@ use uturn_model::lb::{
     Layer, Listener, ListenerProtocol, LoadBalancer, LoadBalancerFact, Scope, Source,
 };
 use uturn_model::service::ServiceKind;
-use uturn_model::{Cluster, Family, Ingress, Labels, ObjectRef, Port, Service, Text, Unknown};
+use uturn_model::{
+    Cluster, Family, Ingress, Labels, NamespacedName, Node, ObjectRef, Pod, Port, Service, Text,
+    Unknown,
+};
 
 use crate::cloud::{self, CloudModel, Owner, WantedListener, WantedRule};
 
@@ -64,6 +67,64 @@ pub fn is_judged(service: &Service) -> bool {
 pub fn target_labels(cluster: &Cluster, service: &Service) -> Option<Labels> {
     let text = cloud::model(cluster)?.target_label(service)?;
     Some(crate::targets::label_pairs(text))
+}
+
+/// Whether a node is never a target of a load balancer.
+pub fn excludes_node(cluster: &Cluster, node: &Node) -> bool {
+    match cloud::model(cluster) {
+        Some(model) => model.excludes_node(node),
+        None => node.excluded_from_load_balancers(),
+    }
+}
+
+/// What tells pods of a Service apart for load balancers.
+pub struct PodMarks<'c> {
+    cluster: &'c Cluster,
+    model: Option<&'static dyn CloudModel>,
+    /// The readiness gate of the cloud, if any pod depends on it.
+    gate: Option<&'static str>,
+    /// The objects that give single pods weights.
+    owners: Vec<Owner<'c>>,
+}
+
+impl<'c> PodMarks<'c> {
+    /// Of a cluster.
+    pub fn new(cluster: &'c Cluster) -> Self {
+        let model = cloud::model(cluster);
+        let services = cluster.services.values().map(Owner::Service);
+        let owners = services.chain(cluster.ingresses.values().map(Owner::Ingress));
+        let has_weights =
+            |owner: &Owner<'_>| model.is_some_and(|model| model.pod_weights(*owner).is_some());
+        let gate = model.and_then(CloudModel::readiness_gate);
+        let is_used = |gate: &&str| cluster.pods.values().any(|pod| pod.is_decided_by(gate));
+        Self {
+            cluster,
+            model,
+            gate: gate.filter(is_used),
+            owners: owners.filter(has_weights).collect(),
+        }
+    }
+
+    /// The weights of the pod with a name, and whether it is a target before it is ready. Returns
+    /// nothing for a pod that is like others.
+    pub fn of(&self, name: &NamespacedName) -> Vec<u64> {
+        let Some(model) = self.model else { return Vec::new() };
+        let is_decided = self.gate.is_some_and(|gate| {
+            self.cluster.pods.get(name).is_some_and(|pod| pod.is_decided_by(gate))
+        });
+        let mut marks: Vec<u64> = is_decided.then_some(u64::MAX - 1).into_iter().collect();
+        for owner in self.owners.iter().filter(|owner| owner.name().namespace == name.namespace) {
+            marks.extend(model.weights_of_pod(*owner, name.name.as_str()));
+        }
+        marks
+    }
+}
+
+/// Whether a load balancer sends to a pod before it is known to be ready: nothing else keeps it from
+/// that.
+pub fn is_target_before_ready(cluster: &Cluster, pod: &Pod) -> bool {
+    let gate = cloud::model(cluster).and_then(CloudModel::readiness_gate);
+    gate.is_some_and(|gate| pod.is_decided_by(gate) && !pod.terminating)
 }
 
 /// The listeners that an Ingress asks the cloud's controller for.

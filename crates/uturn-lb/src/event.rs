@@ -62,6 +62,9 @@ pub enum Event {
         cause: String,
         /// The version of the configuration, as the admin address states it.
         version: String,
+        /// How many listeners were made anew, or removed. All others went on as they were.
+        #[serde(default)]
+        changed: usize,
     },
     /// Probes have decided whether a target is alive, or changed their mind.
     Health {

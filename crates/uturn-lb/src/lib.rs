@@ -6,7 +6,7 @@
 //! picks, avoids, and tries next (with [`rules`]: which rule serves a request; [`health`]: when a
 //! target counts as alive; [`schedule`]: the same decisions, prepared for many connections). It is
 //! pure, and the prediction and the data plane (`uturn-proxy`) both call it, so their answers
-//! agree. What both sides of the data plane need stands beside it: [`config`], [`event`],
+//! agree. What both sides of the data plane need stands beside it: [`config`], [`change`], [`event`],
 //! [`proxy_header`], [`source`] and [`steer`].
 //!
 //! **Refuses** to know how packets travel, which `uturn-path` does, and to name a cloud outside
@@ -14,6 +14,7 @@
 //!
 //! **Start reading** at [`decide`], then at [`cloud`].
 
+pub mod change;
 pub mod cloud;
 pub mod config;
 pub mod controller;
@@ -22,6 +23,7 @@ pub mod event;
 pub mod hash;
 pub mod health;
 pub mod nft;
+pub mod pattern;
 pub mod proxy_header;
 pub mod rules;
 pub mod schedule;

@@ -1,13 +1,21 @@
 //! Which rule of a layer-7 listener serves a request: by host, then by path.
 //!
-//! An exact host wins over a wildcard, a wildcard over none. Among the rules of the best
-//! host, an exact path wins, then the longest prefix.
+//! An exact host wins over a wildcard, a wildcard over a regular expression, and that over none.
+//! Among regular expressions, that of the first rule wins. Among the rules of the best host, an
+//! exact path wins, then the longest prefix after `^~`, then the first regular expression, then
+//! the longest prefix. Only paths of the type `ImplementationSpecific` are regular expressions or
+//! begin with `^~`.
+//!
+//! Regular expressions are compiled when a [`Router`] is made, and cost nothing where no rule has
+//! one. One that is wrong matches nothing.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::Rule;
+
+use crate::pattern::{Pattern, is_pattern};
 
 /// The rule for a request, if there is one. `host` may carry a port.
 pub fn find<'a>(rules: &'a [Rule], host: &str, path: &str) -> Option<&'a Rule> {
@@ -25,8 +33,12 @@ pub fn position(rules: &[Rule], host: &str, path: &str) -> Option<usize> {
             let host_rank = host_rank(rule.host.as_deref(), host)?;
             let path_rank =
                 path_rank(rule.path.as_ref().map(|(path, kind)| (&**path, *kind)), path)?;
+            let group = match host_rank {
+                PATTERN => rules.iter().position(|other| other.host == rule.host),
+                _ => None,
+            };
             // The first of equals wins.
-            Some(((host_rank, path_rank, Reverse(i)), i))
+            Some(((host_rank, Reverse(group), path_rank, Reverse(i)), i))
         })
         .max()
         .map(|(_, i)| i)
@@ -40,6 +52,8 @@ pub struct Router {
     exact: HashMap<String, Paths>,
     /// By what follows the star and its dot, in lower case.
     wildcard: HashMap<String, Paths>,
+    /// By regular expressions, in their order.
+    patterns: Vec<(Pattern, Paths)>,
     /// For every host.
     any: Paths,
 }
@@ -48,6 +62,10 @@ pub struct Router {
 #[derive(Clone, Debug, Default)]
 struct Paths {
     exact: HashMap<String, usize>,
+    /// After `^~`; the best comes first.
+    first: Vec<(String, usize)>,
+    /// In their order.
+    patterns: Vec<(Pattern, usize)>,
     /// The best comes first.
     prefixes: Vec<(Option<(String, PathKind)>, usize)>,
 }
@@ -56,6 +74,7 @@ impl Router {
     /// Prepares the rules of a listener.
     pub fn new(rules: &[Rule]) -> Self {
         let mut router = Self::default();
+        let mut patterns: HashMap<&str, usize> = HashMap::new();
         for (i, rule) in rules.iter().enumerate() {
             let host = rule.host.as_deref().unwrap_or_default().to_ascii_lowercase();
             if host.is_empty() {
@@ -65,9 +84,20 @@ impl Router {
             if let Some(suffix) = host.strip_prefix("*.") {
                 router.wildcard.entry(suffix.to_owned()).or_default().add(rule, i);
             }
+            if let Some(text) = rule.host.as_deref().filter(|host| is_pattern(host))
+                && let Ok(pattern) = Pattern::host(text)
+            {
+                let count = router.patterns.len();
+                let place = *patterns.entry(text).or_insert(count);
+                if place == count {
+                    router.patterns.push((pattern, Paths::default()));
+                }
+                router.patterns[place].1.add(rule, i);
+            }
             router.exact.entry(host).or_default().add(rule, i);
         }
         let groups = router.exact.values_mut().chain(router.wildcard.values_mut());
+        let groups = groups.chain(router.patterns.iter_mut().map(|(_, paths)| paths));
         groups.chain([&mut router.any]).for_each(Paths::sort);
         router
     }
@@ -88,7 +118,11 @@ impl Router {
             let (label, suffix) = host.split_once('.')?;
             self.wildcard.get(suffix).filter(|_| !label.is_empty())?.find(path)
         };
-        exact().or_else(wildcard).or_else(|| self.any.find(path))
+        let pattern = || {
+            let mut matching = self.patterns.iter().filter(|(pattern, _)| pattern.matches(host));
+            matching.find_map(|(_, paths)| paths.find(path))
+        };
+        exact().or_else(wildcard).or_else(pattern).or_else(|| self.any.find(path))
     }
 }
 
@@ -97,6 +131,12 @@ impl Paths {
         match &rule.path {
             Some((path, PathKind::Exact)) => {
                 self.exact.entry(path.to_string()).or_insert(i);
+            }
+            Some((path, PathKind::ImplementationSpecific)) if is_pattern(path) => {
+                self.patterns.extend(Pattern::path(path).map(|pattern| (pattern, i)));
+            }
+            Some((path, PathKind::ImplementationSpecific)) if first_prefix(path).is_some() => {
+                self.first.extend(first_prefix(path).map(|prefix| (prefix.to_owned(), i)));
             }
             path => {
                 let path = path.as_ref().map(|(path, kind)| (path.to_string(), *kind));
@@ -111,6 +151,7 @@ impl Paths {
             Some((path, PathKind::Prefix)) => path.trim_end_matches('/').len(),
             Some((path, _)) => path.len(),
         };
+        self.first.sort_by_key(|(prefix, i)| (Reverse(prefix.len()), *i));
         self.prefixes.sort_by_key(|(path, i)| (Reverse(length(path)), *i));
     }
 
@@ -119,6 +160,10 @@ impl Paths {
             path_rank(wanted.as_ref().map(|(path, kind)| (path.as_str(), *kind)), path).is_some()
         };
         let exact = (!self.exact.is_empty()).then(|| self.exact.get(path)).flatten().copied();
+        let first = || self.first.iter().find(|(prefix, _)| path.starts_with(prefix.as_str()));
+        let pattern = || self.patterns.iter().find(|(pattern, _)| pattern.matches(path));
+        let exact = exact.or_else(|| first().map(|(_, i)| *i));
+        let exact = exact.or_else(|| pattern().map(|(_, i)| *i));
         exact.or_else(|| self.prefixes.iter().find(|(wanted, _)| matches(wanted)).map(|(_, i)| *i))
     }
 }
@@ -139,29 +184,48 @@ pub fn is_for_host(wanted: &str, host: &str) -> bool {
     !wanted.is_empty() && host_rank(Some(wanted), host).is_some()
 }
 
-/// 2 for the very host, 1 for a wildcard (one label, as Kubernetes means it), 0 for any.
+/// The rank of hosts by a regular expression.
+const PATTERN: u8 = 1;
+
+/// 3 for the very host, 2 for a wildcard (one label, as Kubernetes means it), 1 for a regular
+/// expression, 0 for any.
 fn host_rank(wanted: Option<&str>, host: &str) -> Option<u8> {
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return Some(0) };
     if wanted.eq_ignore_ascii_case(host) {
-        return Some(2);
+        return Some(3);
+    }
+    if is_pattern(wanted) {
+        return Pattern::host(wanted).is_ok_and(|pattern| pattern.matches(host)).then_some(PATTERN);
     }
     let suffix = wanted.strip_prefix("*.")?;
     let (label, rest) = host.split_once('.')?;
-    (!label.is_empty() && rest.eq_ignore_ascii_case(suffix)).then_some(1)
+    (!label.is_empty() && rest.eq_ignore_ascii_case(suffix)).then_some(2)
 }
 
-/// Exactness, then length.
-fn path_rank(wanted: Option<(&str, PathKind)>, path: &str) -> Option<(bool, usize)> {
-    let Some((wanted, kind)) = wanted else { return Some((false, 0)) };
+/// What follows `^~`.
+fn first_prefix(wanted: &str) -> Option<&str> {
+    wanted.strip_prefix("^~").map(str::trim_start)
+}
+
+/// 3 for the very path, 2 for a prefix after `^~`, 1 for a regular expression, 0 for a prefix;
+/// then the length.
+fn path_rank(wanted: Option<(&str, PathKind)>, path: &str) -> Option<(u8, usize)> {
+    let Some((wanted, kind)) = wanted else { return Some((0, 0)) };
     match kind {
-        PathKind::Exact => (wanted == path).then_some((true, wanted.len())),
+        PathKind::Exact => (wanted == path).then_some((3, wanted.len())),
+        PathKind::ImplementationSpecific if is_pattern(wanted) => {
+            Pattern::path(wanted).is_ok_and(|pattern| pattern.matches(path)).then_some((1, 0))
+        }
         PathKind::ImplementationSpecific => {
-            path.starts_with(wanted).then_some((false, wanted.len()))
+            let first = first_prefix(wanted);
+            let prefix = first.unwrap_or(wanted);
+            let rank = if first.is_some() { 2 } else { 0 };
+            path.starts_with(prefix).then_some((rank, prefix.len()))
         }
         PathKind::Prefix => {
             let elements = wanted.trim_end_matches('/');
             let rest = path.strip_prefix(elements)?;
-            (rest.is_empty() || rest.starts_with('/')).then_some((false, elements.len()))
+            (rest.is_empty() || rest.starts_with('/')).then_some((0, elements.len()))
         }
     }
 }
@@ -216,11 +280,16 @@ mod tests {
     }
 
     fn host() -> impl Strategy<Value = String> {
-        prop_oneof![Just(String::new()), r"(\*\.)?([abA]\.){0,2}[abA]",]
+        prop_oneof![Just(String::new()), r"(\*\.)?([abA]\.){0,2}[abA]", r"~\^?[abA](\.|\\.)?",]
     }
 
     fn path() -> impl Strategy<Value = String> {
-        prop_oneof![Just(String::new()), "(/[ab]{0,2}){1,3}"]
+        prop_oneof![
+            Just(String::new()),
+            "(/[ab]{0,2}){1,3}",
+            r"(~|~\*|\^~) ?/[abA]",
+            r"~\* [abA]\$",
+        ]
     }
 
     fn kind() -> impl Strategy<Value = PathKind> {

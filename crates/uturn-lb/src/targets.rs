@@ -4,12 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{Target, TargetKind};
 use uturn_model::service::ServicePort;
-use uturn_model::{Cluster, EndpointPort, Family, Labels, Name, Node, Service};
-
-/// The nodes that may be targets of load balancers.
-pub fn nodes(cluster: &Cluster) -> impl Iterator<Item = &Node> {
-    cluster.nodes.values().filter(|node| !node.excluded_from_load_balancers())
-}
+use uturn_model::{Cluster, Endpoint, EndpointPort, Family, Labels, Name, Node, Service};
 
 /// Whether a ready endpoint of a Service is on a node.
 pub fn has_ready_pod(cluster: &Cluster, service: &Service, node: &Name) -> bool {
@@ -45,26 +40,30 @@ pub fn node_ports(
     nodes.into_iter().filter_map(target).collect()
 }
 
-/// The ready endpoints of a Service's port.
+/// The endpoints of a Service's port that have a weight. Of several with one address, which a pod
+/// that ends and its successor may be for a moment, the one with the largest weight counts.
 pub fn pods(
     cluster: &Cluster,
     service: &Service,
     port: &ServicePort,
     family: Family,
-    weight: u32,
+    weight: impl Fn(&Endpoint) -> Option<u32>,
 ) -> Vec<Target> {
-    let mut targets = Vec::new();
+    let mut targets: Vec<Target> = Vec::new();
     let is_same = |own: &&EndpointPort| own.protocol == port.protocol && own.name == port.name;
     for slice in cluster.slices(&service.name).iter().filter(|slice| slice.family == family) {
         let Some(slice_port) = slice.ports.iter().find(is_same) else { continue };
-        for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.ready) {
+        for endpoint in &slice.endpoints {
+            let Some(weight) = weight(endpoint) else { continue };
             let target = Target {
                 address: SocketAddr::new(endpoint.address, slice_port.port.number()),
                 weight,
                 kind: TargetKind::Pod { pod: endpoint.pod.clone(), node: endpoint.node.clone() },
             };
-            if !targets.contains(&target) {
-                targets.push(target);
+            match targets.iter_mut().find(|there| there.address == target.address) {
+                Some(there) if there.weight < target.weight => *there = target,
+                Some(_) => {}
+                None => targets.push(target),
             }
         }
     }

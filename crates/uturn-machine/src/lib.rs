@@ -2,8 +2,8 @@
 //!
 //! **Owns** a User Mode Linux with all of netfilter and ip_vs, for kernels that lack them and for
 //! users who are not root. It finds out whether the machine can run here ([`Machine::find`]),
-//! starts it, runs one [`Job`] in it, and passes on the job's output and exit status. When the
-//! job ends, the time limit is reached or the calling process is killed, no process and no file
+//! starts it, runs one [`Job`] in it, and passes on the job's output and exit status. While the
+//! job runs, a [`MachineClient`] can run others and connect with servers inside. When the job ends, the time limit is reached or the calling process is killed, no process and no file
 //! of the machine remains. The crate owns the inside too ([`inside`]): the same executable is the
 //! machine's first process.
 //!
@@ -16,7 +16,9 @@
 //!
 //! ```text
 //!  uturn ── anonymous memory (memfd) ── [User Mode Linux: uturn as init ── job]
-//!        ── socket: wakes the reader; once it is closed, the machine ends
+//!    │   ── socket: wakes the reader; once it is closed, the machine ends  ├─ jobs of clients
+//!    │                                                                     └─ connections
+//!    └─ control socket ── clients
 //! ```
 
 mod job;
@@ -28,6 +30,6 @@ mod unsupported;
 pub use job::{Ended, Job, JobOutput, MachineError, Unavailable};
 
 #[cfg(target_os = "linux")]
-pub use linux::{Machine, inside, is_inside};
+pub use linux::{Machine, MachineClient, inside, is_inside};
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Machine, inside, is_inside};
+pub use unsupported::{Machine, MachineClient, inside, is_inside};

@@ -1,5 +1,8 @@
 //! The same interface for systems other than Linux, where [`Machine::find`] always fails.
 
+use std::io::Read;
+use std::net::TcpStream;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -53,6 +56,13 @@ impl Machine {
         match self.0 {}
     }
 
+    /// Lets clients use the machine.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn with_control(self, _socket: std::os::unix::net::UnixListener) -> Self {
+        match self.0 {}
+    }
+
     /// Runs a job.
     ///
     /// # Errors
@@ -63,6 +73,38 @@ impl Machine {
         _hear: &mut dyn FnMut(JobOutput<'_>),
     ) -> Result<Ended, MachineError> {
         match self.0 {}
+    }
+}
+
+/// A client of a running machine, of which there is none here.
+#[derive(Clone, Debug)]
+pub struct MachineClient(());
+
+impl MachineClient {
+    /// A client that reaches nothing.
+    pub fn of(_socket: &Path) -> Self {
+        Self(())
+    }
+
+    /// Always fails.
+    ///
+    /// # Errors
+    /// Always [`Unavailable::NotLinux`].
+    pub fn run(
+        &self,
+        _job: &Job,
+        _input: Option<Box<dyn Read + Send>>,
+        _hear: &mut dyn FnMut(JobOutput<'_>),
+    ) -> Result<Ended, MachineError> {
+        Err(Unavailable::NotLinux.into())
+    }
+
+    /// Always fails.
+    ///
+    /// # Errors
+    /// Always [`Unavailable::NotLinux`].
+    pub fn connect(&self, _port: u16, _connection: &TcpStream) -> Result<(), MachineError> {
+        Err(Unavailable::NotLinux.into())
     }
 }
 

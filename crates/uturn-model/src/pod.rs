@@ -21,6 +21,9 @@ pub struct Pod {
     pub phase: Phase,
     /// Its Ready condition.
     pub ready: bool,
+    /// The readiness gates that decide whether it is ready: those that are closed, or all if none
+    /// is. Empty if its containers are not ready, which decides it first.
+    pub deciding_gates: Vec<Text>,
     /// Whether it has a `deletionTimestamp`.
     pub terminating: bool,
     /// The top-level workload that owns it, if known.
@@ -40,6 +43,11 @@ impl Pod {
     /// Its first address of a family.
     pub fn address(&self, family: Family) -> Option<IpAddr> {
         self.ips.iter().copied().find(|ip| Family::of(*ip) == family)
+    }
+
+    /// Whether a readiness gate decides whether it is ready.
+    pub fn is_decided_by(&self, gate: &str) -> bool {
+        self.deciding_gates.iter().any(|deciding| **deciding == *gate)
     }
 
     /// Whether it is scheduled and has not ended.

@@ -13,7 +13,9 @@ use uturn_cloud::api::clb::CertificateInput;
 use uturn_model::Protocol;
 use uturn_model::lb::{Layer, ListenerProtocol};
 
-pub use self::settings::{BalancerSettings, DomainSettings, ListenerSettings, RuleSettings};
+pub use self::settings::{
+    BalancerSettings, DomainSettings, ListenerSettings, RuleSettings, SnatAddress,
+};
 
 /// The name of the listeners that the controllers make. A listener with another name is the
 /// user's.

@@ -19,6 +19,8 @@ pub struct Ground {
     pub uids: BTreeMap<ObjectRef, String>,
     /// What the Secrets hold that the cluster names for TLS.
     pub secrets: BTreeMap<NamespacedName, CertificateSecret>,
+    /// The Secrets that the cluster names for TLS and that cannot be read, and why.
+    pub unreadable: BTreeMap<NamespacedName, String>,
     /// Load balancers that users made, and that objects which are being deleted used until now:
     /// the controllers' listeners on them are removed.
     pub released: BTreeSet<String>,

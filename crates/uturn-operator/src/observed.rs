@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use uturn_cloud::api::clb::{
-    self as wire, DescribeListenersRequest, DescribeLoadBalancersRequest, DescribeTargetsRequest,
-    Filter,
+    DescribeListenersRequest, DescribeLoadBalancersRequest, DescribeTargetsRequest, Filter,
 };
 use uturn_cloud::client::CallError;
+use uturn_cloud::wire::error::ErrorCode;
 use uturn_model::Protocol;
 
 use crate::api::Api;
@@ -110,49 +110,91 @@ pub async fn observe<A: Api>(
     ground: &Ground,
     wanted: &Wanted,
 ) -> Result<Observed, CallError> {
-    let mut found = own(api, ground).await?;
-    let known: BTreeSet<String> =
-        found.iter().filter_map(|known| known.load_balancer_id.clone()).collect();
+    let mut heads = list(api, &ground.cluster).await?;
+    let known: BTreeSet<String> = heads.iter().map(|known| known.id.clone()).collect();
     let existing = wanted.balancers.iter().filter_map(|balancer| match &balancer.place {
         Place::Existing(id) => Some(id.clone()),
         Place::Own(_) => None,
     });
-    let named: BTreeSet<String> =
-        existing.chain(ground.released.iter().cloned()).filter(|id| !known.contains(id)).collect();
-    let named: Vec<String> = named.into_iter().collect();
-    for ids in named.chunks(MAX_IDS) {
-        let request = DescribeLoadBalancersRequest {
-            load_balancer_ids: Some(ids.to_vec()),
-            ..DescribeLoadBalancersRequest::default()
-        };
-        let answer = api.call(&request).await?.response;
-        found.extend(answer.load_balancer_set.unwrap_or_default());
-    }
+    let named = existing.chain(ground.released.iter().cloned()).filter(|id| !known.contains(id));
+    heads.extend(named_heads(api, &named.collect()).await?);
+    complete_all(api, heads).await
+}
+
+/// Asks the API for load balancers, by their ids. Those that do not exist are left out.
+///
+/// # Errors
+///
+/// Returns the failure of the first call that fails.
+pub async fn look<A: Api>(api: &A, ids: &BTreeSet<String>) -> Result<Observed, CallError> {
+    let heads = named_heads(api, ids).await?;
+    complete_all(api, heads).await
+}
+
+/// Asks the API for the listeners and targets of load balancers that were listed before. Those
+/// that do not exist any more are left out.
+///
+/// # Errors
+///
+/// Returns the failure of the first call that fails.
+pub async fn complete_all<A: Api>(api: &A, heads: Vec<Balancer>) -> Result<Observed, CallError> {
     let mut observed = Observed::default();
-    for described in found {
-        let Some(id) = described.load_balancer_id.clone() else { continue };
-        let request = DescribeListenersRequest {
-            load_balancer_id: id.clone(),
-            ..DescribeListenersRequest::default()
-        };
-        let listeners = api.call(&request).await?.response.listeners.unwrap_or_default();
-        let targets = match listeners.is_empty() {
-            true => Vec::new(),
-            false => {
-                let request = DescribeTargetsRequest {
-                    load_balancer_id: id.clone(),
-                    ..DescribeTargetsRequest::default()
-                };
-                api.call(&request).await?.response.listeners.unwrap_or_default()
-            }
-        };
-        observed.balancers.insert(id, read::balancer(&described, &listeners, &targets));
+    for head in heads {
+        if let Some(balancer) = complete(api, head).await? {
+            observed.balancers.insert(balancer.id.clone(), balancer);
+        }
     }
     Ok(observed)
 }
 
-/// The load balancers that the controllers made for this cluster.
-async fn own<A: Api>(api: &A, ground: &Ground) -> Result<Vec<wire::LoadBalancer>, CallError> {
+/// A load balancer with its listeners and targets in place of those that were known before.
+async fn complete<A: Api>(api: &A, mut balancer: Balancer) -> Result<Option<Balancer>, CallError> {
+    let request = DescribeListenersRequest {
+        load_balancer_id: balancer.id.clone(),
+        ..DescribeListenersRequest::default()
+    };
+    let listeners = match api.call(&request).await {
+        Ok(answer) => answer.response.listeners.unwrap_or_default(),
+        Err(error) if error.is(ErrorCode::LbIdNotFound) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let targets = match listeners.is_empty() {
+        true => Vec::new(),
+        false => {
+            let request = DescribeTargetsRequest {
+                load_balancer_id: balancer.id.clone(),
+                ..DescribeTargetsRequest::default()
+            };
+            api.call(&request).await?.response.listeners.unwrap_or_default()
+        }
+    };
+    (balancer.listeners, balancer.foreign) = (BTreeMap::new(), Vec::new());
+    read::fill(&mut balancer, &listeners, &targets);
+    Ok(Some(balancer))
+}
+
+/// Load balancers without their listeners, by their ids.
+async fn named_heads<A: Api>(api: &A, ids: &BTreeSet<String>) -> Result<Vec<Balancer>, CallError> {
+    let ids: Vec<&String> = ids.iter().collect();
+    let mut heads = Vec::new();
+    for ids in ids.chunks(MAX_IDS) {
+        let request = DescribeLoadBalancersRequest {
+            load_balancer_ids: Some(ids.iter().map(|id| (*id).clone()).collect()),
+            ..DescribeLoadBalancersRequest::default()
+        };
+        let answer = api.call(&request).await?.response;
+        heads.extend(answer.load_balancer_set.iter().flatten().map(read::head));
+    }
+    Ok(heads)
+}
+
+/// Asks the API for the load balancers that the controllers made for a cluster, without their
+/// listeners.
+///
+/// # Errors
+///
+/// Returns the failure of the first call that fails.
+pub async fn list<A: Api>(api: &A, cluster: &str) -> Result<Vec<Balancer>, CallError> {
     let filter = |tag: &str, value: &str| Filter {
         name: format!("tag:{tag}"),
         values: vec![value.to_owned()],
@@ -164,14 +206,14 @@ async fn own<A: Api>(api: &A, ground: &Ground) -> Result<Vec<wire::LoadBalancer>
             limit: Some(PAGE),
             filters: Some(vec![
                 filter(tags::CREATED_BY, tags::CREATED),
-                filter(tags::CLUSTER, &ground.cluster),
+                filter(tags::CLUSTER, cluster),
             ]),
             ..DescribeLoadBalancersRequest::default()
         };
         let answer = api.call(&request).await?.response;
         let page = answer.load_balancer_set.unwrap_or_default();
         let is_last = page.is_empty();
-        found.extend(page);
+        found.extend(page.iter().map(read::head));
         let total = answer.total_count.and_then(|total| usize::try_from(total).ok());
         if is_last || total.is_some_and(|total| found.len() >= total) {
             return Ok(found);

@@ -14,6 +14,7 @@
 //! 5. weights change, and redirects begin;
 //! 6. targets that are not wanted go, when the others are there.
 
+mod applied;
 mod balancer;
 pub mod call;
 mod changes;
@@ -23,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uturn_model::ObjectRef;
 
+pub use self::applied::apply;
 pub use self::call::{Call, ListenerRef, RuleRef};
 use self::changes::{Frozen, Scene};
 use crate::event::Event;
@@ -244,9 +246,10 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let is_own = is_of_cluster(found, self.ground);
+            let is_kept = found.has(tags::LIFECYCLE_OWNER, tags::USER);
             let is_released = self.ground.released.contains(&found.id) && !found.is_own();
             let calls = match () {
-                () if is_own && found.foreign.is_empty() => {
+                () if is_own && found.foreign.is_empty() && !is_kept => {
                     vec![Call::DeleteBalancer]
                 }
                 // With a listener of the user's on it, it is kept.

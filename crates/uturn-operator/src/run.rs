@@ -66,6 +66,8 @@ impl RunError {
 pub struct Done {
     /// How many calls succeeded.
     pub calls: usize,
+    /// The ids of the load balancers that were created.
+    pub created: Vec<String>,
 }
 
 /// Performs the calls for each load balancer, one after the other. A load balancer whose call
@@ -105,7 +107,9 @@ pub async fn reconcile<A: Api>(
             return Ok((plan, all));
         }
         rounds += 1;
-        all.calls += run(api, &plan).await.map_err(|(_, errors)| errors)?.calls;
+        let done = run(api, &plan).await.map_err(|(_, errors)| errors)?;
+        all.calls += done.calls;
+        all.created.extend(done.created);
     }
 }
 
@@ -123,6 +127,9 @@ pub async fn run_balancer<A: Api>(
     for call in &plan.calls {
         requests::perform(api, call, &mut ids).await?;
         done.calls += 1;
+        if matches!(call, Call::CreateBalancer(_)) {
+            done.created.push(ids.balancer.clone());
+        }
     }
     Ok(())
 }

@@ -6,6 +6,10 @@ pub const CREATED_BY: &str = "tke-createdBy-flag";
 pub const CREATED: &str = "yes";
 /// The tag with the cluster's id.
 pub const CLUSTER: &str = "tke-clusterId";
+/// The tag with which users keep a load balancer that the controllers made.
+pub const LIFECYCLE_OWNER: &str = "tke-lifecycle-owner";
+/// Its value then.
+pub const USER: &str = "user";
 /// The tag with a Service's UID.
 pub const SERVICE_UID: &str = "tke-lb-serviceuuid";
 /// The tag with an Ingress's UID.

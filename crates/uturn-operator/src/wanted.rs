@@ -8,6 +8,7 @@ mod certificates;
 mod faults;
 mod listeners;
 mod settings;
+mod unsupported;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +17,10 @@ use uturn_lb::cloud::{self, CloudModel, Owner, tke};
 use uturn_lb::controller;
 use uturn_model::{Cluster, NamespacedName, ObjectRef};
 
-pub use self::certificates::secrets;
+pub use self::certificates::{secrets, secrets_for};
 pub use self::listeners::key_of;
+pub use self::settings::AFFINITY_NOTE;
+pub use self::unsupported::{NOT_DONE, REFUSED};
 use crate::clb::{BalancerSettings, Listener, ListenerKey};
 use crate::event::Event;
 use crate::ground::Ground;
@@ -94,13 +97,27 @@ pub struct OtherCloud;
 ///
 /// Returns [`OtherCloud`] if the cluster is not known to be one of Tencent Cloud.
 pub fn wanted(cluster: &Cluster, ground: &Ground) -> Result<Wanted, OtherCloud> {
+    wanted_for(cluster, ground, |_| true)
+}
+
+/// What some of a cluster's objects want of the API. Objects that name the same load balancer
+/// have to be meant together.
+///
+/// # Errors
+///
+/// Returns [`OtherCloud`] if the cluster is not known to be one of Tencent Cloud.
+pub fn wanted_for(
+    cluster: &Cluster,
+    ground: &Ground,
+    is_meant: impl Fn(&ObjectRef) -> bool,
+) -> Result<Wanted, OtherCloud> {
     if cluster.provider.value.cloud() != Some(tke::TKE) {
         return Err(OtherCloud);
     }
     let model = cloud::model(cluster).ok_or(OtherCloud)?;
     let mut wanted = Wanted::default();
     let mut maker = Maker { cluster, ground, model, events: Vec::new() };
-    for owner in owners(cluster) {
+    for owner in owners(cluster).filter(|owner| is_meant(&owner.object())) {
         maker.add(owner, &mut wanted);
     }
     wanted.events = maker.events;
@@ -132,7 +149,8 @@ impl Maker<'_> {
     fn add(&mut self, owner: Owner<'_>, wanted: &mut Wanted) {
         let note = self.note(owner);
         let existing = self.model.request(owner).existing.map(|id| id.to_string());
-        if balancer::is_skipped(owner) || !self.is_acceptable(owner) {
+        let is_left = balancer::is_skipped(owner) || !self.check_supported(owner);
+        if is_left || !self.is_readable(owner) || !self.is_acceptable(owner) {
             wanted.untouched.insert(note.uid);
             wanted.untouched_existing.extend(existing);
             return;
@@ -173,6 +191,7 @@ impl Maker<'_> {
         let first = &mut shared.settings;
         first.passes_to_target = first.passes_to_target.or(settings.passes_to_target);
         first.security_groups = first.security_groups.take().or(settings.security_groups);
+        first.snat_addresses = first.snat_addresses.take().or(settings.snat_addresses);
         for (key, wish) in listeners {
             let Some(there) = shared.listeners.get_mut(&key) else {
                 shared.listeners.insert(key, wish);

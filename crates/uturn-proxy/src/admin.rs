@@ -15,6 +15,7 @@ mod overview;
 mod pages;
 mod serve;
 mod targets;
+mod version;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -28,10 +29,10 @@ use std::time::SystemTime;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::{Semaphore, mpsc};
 use uturn_lb::config::{Config, ProcessSettings};
-use uturn_lb::hash::fnv1a;
 
 use access::Token;
 pub(crate) use overview::{Overview, ShownListener};
+use version::Version;
 
 use crate::capability::needs_to_listen;
 use crate::error::StartError;
@@ -89,7 +90,7 @@ struct Known {
 #[derive(Debug)]
 struct ServedConfig {
     config: Config,
-    version: String,
+    version: Version,
     since: SystemTime,
 }
 
@@ -208,20 +209,18 @@ impl Admin {
 
     /// The version of the configuration that is served; `None` where nothing can write it.
     pub(crate) fn version(&self) -> Option<String> {
-        self.known.served.load().as_ref().map(|served| served.version.clone())
-    }
-
-    /// What is shown.
-    pub(crate) fn overview(&self) -> Arc<Overview> {
-        self.known.overview.load_full()
+        self.known.served.load().as_ref().map(|served| served.version.to_string())
     }
 }
 
 impl Known {
     fn serves(&self, config: &Config) -> Option<Arc<ServedConfig>> {
         let describe = self.control.as_ref()?.describe;
-        let version = format!("{:016x}", fnv1a(describe(config, Form::Json).as_bytes()));
-        Some(Arc::new(ServedConfig { config: config.clone(), version, since: SystemTime::now() }))
+        let before = self.served.load();
+        let (config, since) = (config.clone(), SystemTime::now());
+        let version =
+            Version::of(&config, before.as_ref().map(|it| (&it.config, &it.version)), describe);
+        Some(Arc::new(ServedConfig { config, version, since }))
     }
 
     /// The targets whose health is not decided, if that has not been the case for all before.

@@ -56,7 +56,9 @@ pub use error::StartError;
 pub use l4::without_forwarded;
 pub use namespace::enter;
 pub use process::{Detail, Observer};
-pub use requests::{Answer, Changed, Refusal, Replacement, Request, Requests, requests, take_over};
+pub use requests::{
+    Answer, Changed, Refusal, Replacement, Request, Requests, Scope, requests, take_over,
+};
 pub use server::{Options, Server, Stopper};
 pub use service_manager::ServiceManager;
 pub use watch::{Seen, Watch};

@@ -27,6 +27,7 @@ use uturn_lb::health::Health;
 use uturn_model::Protocol;
 use uturn_model::lb::{HealthCheck, Listener};
 
+use crate::admin::ShownListener;
 use crate::error::StartError;
 use crate::l4::HealthReports;
 use crate::metrics::ProbeRecord;
@@ -36,8 +37,17 @@ use crate::state::Slot;
 /// The thread that probes.
 #[derive(Debug)]
 pub(crate) struct Prober {
-    work: Option<mpsc::UnboundedSender<Vec<Probed>>>,
+    work: Option<mpsc::UnboundedSender<Work>>,
     handle: Option<thread::JoinHandle<io::Result<()>>>,
+}
+
+/// What is probed from now on.
+#[derive(Debug)]
+struct Work {
+    /// Listeners that are as they were.
+    kept: Vec<Arc<ShownListener>>,
+    /// All others.
+    probed: Vec<Probed>,
 }
 
 /// A listener whose targets are probed.
@@ -107,11 +117,12 @@ impl Prober {
         Ok(Self { work: Some(work), handle: Some(handle) })
     }
 
-    /// Probes the targets of these listeners from now on, and no others.
-    pub(crate) fn probe(&self, listeners: Vec<Probed>) {
+    /// Probes the targets of these listeners from now on, and no others. Those of listeners that
+    /// are `kept` are probed already.
+    pub(crate) fn probe(&self, kept: Vec<Arc<ShownListener>>, probed: Vec<Probed>) {
         if let Some(work) = &self.work {
             // The thread is gone only if its runtime could not be set up.
-            let _ = work.send(listeners);
+            let _ = work.send(Work { kept, probed });
         }
     }
 }
@@ -125,14 +136,16 @@ impl Drop for Prober {
     }
 }
 
-fn run(process: &Arc<Process>, mut work: mpsc::UnboundedReceiver<Vec<Probed>>) -> io::Result<()> {
+fn run(process: &Arc<Process>, mut work: mpsc::UnboundedReceiver<Work>) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     runtime.block_on(async {
         // The record of a target stays the same for as long as it is in a rule.
         let mut probed: HashMap<*const ProbeRecord, Probing> = HashMap::new();
-        while let Some(listeners) = work.recv().await {
+        while let Some(work) = work.recv().await {
             let mut before = std::mem::take(&mut probed);
-            for target in listeners.iter().flat_map(|probed| targets(process, probed)) {
+            let kept = work.kept.iter().flat_map(|listener| &listener.targets);
+            probed.extend(kept.filter_map(|kept| before.remove_entry(&Arc::as_ptr(&kept.probes))));
+            for target in work.probed.iter().flat_map(|probed| targets(process, probed)) {
                 let key = Arc::as_ptr(&target.record);
                 let same = before.remove(&key).filter(|now| now.target.question == target.question);
                 let probing = match same {

@@ -39,11 +39,22 @@ pub enum Changed {
     Named,
 }
 
-/// A configuration that came to the admin address.
+/// How much of a configuration documents are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All that is served.
+    Whole,
+    /// What changes.
+    Part,
+}
+
+/// A configuration that came to the admin address, or a change of it.
 #[derive(Debug)]
 pub struct Replacement {
     /// The documents.
     pub text: String,
+    /// Whether they are all that is served, or a change of it.
+    pub scope: Scope,
     /// The versions that it may replace; `None` for any.
     pub replaces: Option<Vec<String>>,
     /// Takes the outcome.

@@ -1,33 +1,27 @@
 //! The load balancer as a whole: its threads, its listeners, and changes of its configuration.
 
+mod load;
+
 use std::collections::HashMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::mpsc;
-use uturn_lb::config::{Config, ListenerSettings, Served};
+use uturn_lb::config::{Config, Served};
 use uturn_lb::event::Event;
-use uturn_lb::nft::Forwarded;
-use uturn_model::lb::{self, ListenerProtocol};
-use uturn_model::network::SecurityRule;
-use uturn_model::{LoadBalancer, Text};
 
-use crate::access_log::{self, AccessLog};
-use crate::admin::{Admin, Control, Overview, ShownListener};
-use crate::capability::needs_to_listen;
+use self::load::{Loaded, Renewal};
+use crate::access_log::AccessLog;
+use crate::admin::{Admin, Control};
 use crate::error::StartError;
 use crate::l4::{self, Layer4};
-use crate::peer;
-use crate::probe::{self, Probed, Prober};
+use crate::probe::Prober;
 use crate::process::{Detail, Observer, Process};
-use crate::state::{Listener, Slot};
-use crate::tls;
-use crate::upstream;
+use crate::state::Slot;
 use crate::worker_thread::{self, Command};
 
 /// Connections that the kernel completes before they are accepted.
@@ -60,6 +54,10 @@ pub struct Server {
     workers: Vec<Thread>,
     prober: Prober,
     listeners: HashMap<SocketAddr, Arc<Slot>>,
+    /// What is served, as it was configured.
+    loaded: Loaded,
+    /// How many listeners the latest change was about.
+    changed: usize,
     process: Arc<Process>,
     admin: Admin,
     /// `None` where something else forwards layer 4.
@@ -90,14 +88,6 @@ impl Stopper {
 struct Thread {
     commands: mpsc::UnboundedSender<Command>,
     handle: Option<JoinHandle<io::Result<()>>>,
-}
-
-/// A listener's new configuration, and the sockets that it needs.
-struct Change {
-    address: SocketAddr,
-    listener: Listener,
-    /// One for each worker; empty if it listens already.
-    sockets: Vec<TcpListener>,
 }
 
 impl Server {
@@ -141,6 +131,8 @@ impl Server {
             workers: Vec::new(),
             prober,
             listeners: HashMap::new(),
+            loaded: Loaded::new(),
+            changed: 0,
             process: Arc::clone(&process),
             admin: Admin::start(Arc::clone(&process), control)?,
             layer_4,
@@ -149,7 +141,7 @@ impl Server {
         for number in 0..count {
             server.workers.push(Thread::start(number, Arc::clone(&process))?);
         }
-        server.serve(config)?;
+        server.serve(config, Renewal::All)?;
         process.report_change(&Event::Ready { listeners: listening(config, with_layer_4) });
         Ok(server)
     }
@@ -160,9 +152,27 @@ impl Server {
     /// # Errors
     /// When a new listener cannot listen, or probes cannot be sent; then nothing changes.
     pub fn reload(&mut self, config: &Config) -> Result<(), StartError> {
-        let served = self.serve(config);
+        self.reload_with(config, Renewal::All)
+    }
+
+    /// The same, but listeners that are as they were stay as they are: files that they name are
+    /// not read again.
+    ///
+    /// # Errors
+    /// As [`Server::reload`].
+    pub fn reload_changed(&mut self, config: &Config) -> Result<(), StartError> {
+        self.reload_with(config, Renewal::Changed)
+    }
+
+    fn reload_with(&mut self, config: &Config, renewal: Renewal) -> Result<(), StartError> {
+        let served = self.serve(config, renewal);
         self.process.count_reload(served.is_ok());
         served
+    }
+
+    /// How many listeners the latest reload made anew, or removed.
+    pub fn changed_listeners(&self) -> usize {
+        self.changed
     }
 
     /// Counts a reload that failed before there was a configuration to serve.
@@ -184,64 +194,6 @@ impl Server {
         let end = Instant::now() + limit;
         let wait = |_| answers.recv_timeout(end.saturating_duration_since(Instant::now()));
         self.workers.iter().map(wait).all(|answer| answer.is_ok())
-    }
-
-    fn serve(&mut self, config: &Config) -> Result<(), StartError> {
-        let access_log = open_access_log(config)?;
-        let admin = self.admin.prepare(&config.process)?;
-        let mut changes = Vec::new();
-        let mut probes = Vec::new();
-        let mut forwarded = Vec::new();
-        for Served { load_balancer, listeners, derived: _ } in &config.load_balancers {
-            let default = ListenerSettings::default();
-            let settings = listeners.iter().chain(std::iter::repeat(&default));
-            for (listener, settings) in load_balancer.listeners.iter().zip(settings) {
-                let address = SocketAddr::new(load_balancer.vip, listener.port.number());
-                let security = security_rules(config, load_balancer);
-                let is_forwarded = l4::is_in_kernel(listener, settings, self.layer_4.is_some());
-                if is_forwarded {
-                    forwarded.push(Forwarded {
-                        vip: load_balancer.vip,
-                        listener: listener.clone(),
-                        settings: settings.clone(),
-                        security: security.clone(),
-                        alive: Vec::new(),
-                    });
-                }
-                let change =
-                    self.change(address, listener, settings, security).map_err(|source| {
-                        let doing = format!("listen on {address} of {}", load_balancer.name);
-                        StartError { doing, source }
-                    })?;
-                if !is_forwarded {
-                    upstream::check_source(address, listener)?;
-                }
-                probe::check_source(address, listener)?;
-                let name = load_balancer.name.clone();
-                probes.push((name, address, listener.clone(), settings.clone()));
-                changes.extend(change);
-            }
-        }
-        if let Some(layer_4) = &self.layer_4 {
-            layer_4.load(forwarded, config.process.drain)?;
-        }
-        self.apply(changes);
-        let previous = self.admin.overview();
-        let mut overview = Overview::default();
-        let probed = probes.into_iter().map(|(name, address, listener, settings)| {
-            let is_in_kernel = l4::is_in_kernel(&listener, &settings, self.layer_4.is_some());
-            let slot = self.listeners.get(&address).filter(|_| !is_in_kernel).map(Arc::clone);
-            let layer_4 = self.layer_4.as_ref().filter(|_| is_in_kernel);
-            let layer_4 = layer_4.map(Layer4::health_reports);
-            let shown = ShownListener::new(&name, address, &listener, slot.clone(), &previous);
-            let records = shown.targets.iter().map(|target| Arc::clone(&target.probes)).collect();
-            overview.listeners.push(shown);
-            Probed { address, listener, settings, records, slot, layer_4 }
-        });
-        self.prober.probe(probed.collect());
-        self.process.access_log.switch(access_log);
-        self.admin.change(admin, overview, config);
-        Ok(())
     }
 
     /// Stops as [`Server::stop`] does, but for what another process has taken over: what the kernel
@@ -279,52 +231,6 @@ impl Server {
             layer_4: self.layer_4.as_ref().map(Layer4::stopper),
         }
     }
-
-    fn change(
-        &self,
-        address: SocketAddr,
-        listener: &lb::Listener,
-        settings: &ListenerSettings,
-        security: Option<Vec<SecurityRule>>,
-    ) -> io::Result<Option<Change>> {
-        if l4::is_in_kernel(listener, settings, self.layer_4.is_some()) {
-            return Ok(None);
-        }
-        let speaks_http2 = settings.http2 && listener.protocol == ListenerProtocol::Https;
-        let tls = match listener.protocol.ends_tls() {
-            true => Some(tls::server(&settings.certificates, speaks_http2)?),
-            false => None,
-        };
-        let known = self.listeners.get(&address).map(|slot| slot.current());
-        let sockets = match known {
-            Some(_) => Ok(Vec::new()),
-            None => self.workers.iter().map(|_| listen(address)).collect(),
-        }?;
-        let listener = Listener::new(address, listener, settings, tls, security, known.as_deref());
-        Ok(Some(Change { address, listener, sockets }))
-    }
-
-    fn apply(&mut self, changes: Vec<Change>) {
-        let mut gone = std::mem::take(&mut self.listeners);
-        for Change { address, listener, sockets } in changes {
-            let slot = match gone.remove(&address) {
-                Some(slot) => {
-                    slot.replace(listener);
-                    slot
-                }
-                None => Arc::new(Slot::new(listener, self.workers.len())),
-            };
-            for (worker, socket) in self.workers.iter().zip(sockets) {
-                worker.tell(Command::Listen(socket, Arc::clone(&slot)));
-            }
-            self.listeners.insert(address, slot);
-        }
-        for address in gone.into_keys() {
-            for worker in &self.workers {
-                worker.tell(Command::Close(address));
-            }
-        }
-    }
 }
 
 impl Thread {
@@ -349,41 +255,8 @@ impl Thread {
     }
 }
 
-fn open_access_log(config: &Config) -> Result<access_log::Output, StartError> {
-    access_log::open(&config.process.access_log)
-        .map_err(|source| StartError { doing: "open the access log".into(), source })
-}
-
-/// The rules of all groups of a load balancer, as they stand. `None` where it has no group that the
-/// configuration knows.
-fn security_rules(config: &Config, load_balancer: &LoadBalancer) -> Option<Vec<SecurityRule>> {
-    let group = |name: &Text| config.security_groups.iter().find(|group| group.name == *name);
-    let groups: Vec<_> = load_balancer.security_groups.iter().filter_map(group).collect();
-    let rules = || groups.iter().flat_map(|group| group.inbound.iter().cloned()).collect();
-    (!groups.is_empty()).then(rules)
-}
-
 fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// A socket that others may share its address with: each worker has one. The machine need not have
-/// the address yet: of a pair of load balancers, only the active one has it.
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
-    match address {
-        SocketAddr::V4(_) => socket.set_freebind_v4(true)?,
-        SocketAddr::V6(_) => socket.set_freebind_v6(true)?,
-    }
-    socket.set_nonblocking(true)?;
-    // Accepted connections take both over, which saves calls for each.
-    socket.set_tcp_nodelay(true)?;
-    peer::set_keepalive(&socket)?;
-    socket.bind(&address.into()).map_err(|error| needs_to_listen(error, address))?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
 }
 
 /// The addresses that the process listens on.

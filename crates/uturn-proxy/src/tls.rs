@@ -6,13 +6,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use uturn_lb::config::CertificateFiles;
+use rustls::{RootCertStore, ServerConfig};
+use uturn_lb::config::{CertificateFiles, ClientCertificates};
 use webpki::EndEntityCert;
 
 /// Certificates by the names that they are for.
@@ -54,6 +55,7 @@ impl fmt::Debug for ByName {
 /// When a file cannot be read, has no certificate or key, or its key is another certificate's.
 pub(crate) fn server(
     certificates: &[CertificateFiles],
+    clients: Option<&ClientCertificates>,
     speaks_http2: bool,
 ) -> io::Result<Arc<ServerConfig>> {
     let keys = match certificates {
@@ -72,10 +74,14 @@ pub(crate) fn server(
             .or_insert_with(|| Arc::clone(key));
         }
     }
+    let verifier = match clients {
+        Some(clients) => verifier(clients)?,
+        None => WebPkiClientVerifier::no_client_auth(),
+    };
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(invalid)?
-        .with_no_client_auth()
+        .with_client_cert_verifier(verifier)
         .with_cert_resolver(Arc::new(by_name));
     if speaks_http2 {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -83,10 +89,44 @@ pub(crate) fn server(
     Ok(Arc::new(config))
 }
 
-fn load(files: &CertificateFiles) -> io::Result<Arc<CertifiedKey>> {
-    let of_file = |path: &Path, error: &dyn fmt::Display| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
+/// What checks the certificates of clients.
+fn verifier(clients: &ClientCertificates) -> io::Result<Arc<dyn ClientCertVerifier>> {
+    let roots = Arc::new(authorities(&clients.authorities)?);
+    let provider = Arc::new(ring::default_provider());
+    let builder = WebPkiClientVerifier::builder_with_provider(roots, provider);
+    let builder = match clients.optional {
+        true => builder.allow_unauthenticated(),
+        false => builder,
     };
+    builder.build().map_err(|error| of_file(&clients.authorities, &error))
+}
+
+/// The authorities of a file, which has no private key.
+///
+/// # Errors
+/// When the file cannot be read, or has something else.
+pub(crate) fn authorities(file: &Path) -> io::Result<RootCertStore> {
+    if PrivateKeyDer::from_pem_file(file).is_ok() {
+        return Err(of_file(file, &"authorities have no private key"));
+    }
+    let mut roots = RootCertStore::empty();
+    let certificates: Vec<CertificateDer<'_>> = CertificateDer::pem_file_iter(file)
+        .and_then(Iterator::collect)
+        .map_err(|error| of_file(file, &error))?;
+    for certificate in certificates {
+        roots.add(certificate).map_err(|error| of_file(file, &error))?;
+    }
+    match roots.is_empty() {
+        true => Err(of_file(file, &"no certificate")),
+        false => Ok(roots),
+    }
+}
+
+fn of_file(path: &Path, error: &dyn fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
+}
+
+fn load(files: &CertificateFiles) -> io::Result<Arc<CertifiedKey>> {
     let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_file_iter(&files.certificate)
         .and_then(Iterator::collect)
         .map_err(|error| of_file(&files.certificate, &error))?;
@@ -168,10 +208,10 @@ mod tests {
         let folder = Folder::new("keys");
         let (mut a, b) = (folder.certificate("a", &["a"]), folder.certificate("b", &["b"]));
         a.key = b.key;
-        let error = server(&[a], false).unwrap_err().to_string();
+        let error = server(&[a], None, false).unwrap_err().to_string();
         assert!(error.contains("b.key: "), "{error}");
         let none = CertificateFiles { certificate: b.certificate.clone(), key: b.certificate };
-        let error = server(&[none], false).unwrap_err().to_string();
+        let error = server(&[none], None, false).unwrap_err().to_string();
         assert!(error.contains("b.crt: "), "{error}");
     }
 }

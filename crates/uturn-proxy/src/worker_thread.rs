@@ -38,8 +38,9 @@ const FIRST_REQUEST: Duration = Duration::from_millis(250);
 pub(crate) enum Command {
     /// Serve a listener.
     Listen(StdListener, Arc<Slot>),
-    /// Accept no more connections of the listener at this address.
-    Close(SocketAddr),
+    /// Accept no more connections of the listener at this address, and answer when its socket is
+    /// closed.
+    Close(SocketAddr, Sender<()>),
     /// Answer, to show that commands are followed.
     Answer(Sender<()>),
     /// Accept no more connections, and end those that are open within this time. The second ends
@@ -73,10 +74,12 @@ pub(crate) fn run(
                         listeners.insert(address, accepting);
                     }
                 }
-                Command::Close(address) => {
+                Command::Close(address, answer) => {
                     if let Some(accepting) = listeners.remove(&address) {
                         accepting.stop(&worker).await;
                     }
+                    // The server has waited long enough if it does not listen any more.
+                    let _ = answer.send(());
                 }
                 Command::Answer(answer) => {
                     // The server has waited long enough if it does not listen any more.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use uturn_lb::controller::excludes_node;
 use uturn_model::node::RpFilter;
 use uturn_model::{IpNet, Labels, Name, NamespacedName, Node, Pod, Text};
 use uturn_path::{Engine, WalkError};
@@ -190,7 +191,7 @@ impl<'r, 'a> TraitReader<'r, 'a> {
         let flags = [
             (node.firewall.is_some(), ClassTrait::NodeFirewall),
             (node.forwards == Some(false), ClassTrait::NodeDoesNotForward),
-            (node.excluded_from_load_balancers(), ClassTrait::ExcludedNode),
+            (excludes_node(self.inventory.cluster, node), ClassTrait::ExcludedNode),
         ];
         traits.extend(
             flags.into_iter().filter_map(|(is_so, class_trait)| is_so.then_some(class_trait)),

@@ -177,7 +177,8 @@ impl<'a> Inventory<'a> {
         for (place, node) in nodes.iter().enumerate() {
             let is_odd = odd.contains(&(place as u32));
             let node = plain.remove(&node.name).map_or(Cow::Borrowed(*node), Cow::Owned);
-            let key = NodeKey::of(&node, discriminators, is_odd || separate.contains(&node.name));
+            let is_unique = is_odd || separate.contains(&node.name);
+            let key = NodeKey::of(cluster, &node, discriminators, is_unique);
             let zoned = numbers[1].of((key.clone(), node.zone().map(str::to_owned)));
             let plain = numbers[0].of((key, None));
             counted.push(Counted { node, class: [plain, zoned], kinds: Vec::new() });

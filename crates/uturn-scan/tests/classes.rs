@@ -8,6 +8,8 @@
 mod captures;
 #[path = "classes/dice.rs"]
 mod dice;
+#[path = "classes/targets.rs"]
+mod targets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -156,6 +158,15 @@ proptest! {
         let text = dice::cluster(dice);
         let text = text.replacen("kubeProxy: {", &format!("kubeProxy: {{replacedBy: {proxy}, "), 1);
         check(&written(&text), &text)?;
+    }
+
+    #[test]
+    fn classes_of_unlike_targets_say_what_brute_force_says(seed in any::<u64>()) {
+        let dice = &mut Dice::new(seed);
+        let text = dice::cluster(dice);
+        let mut cluster = written(&text);
+        targets::vary(&mut cluster, dice);
+        check(&cluster, &format!("{:#?}\n{:#?}\n{text}", cluster.services, cluster.ingresses))?;
     }
 
     #[test]

@@ -53,7 +53,8 @@ pub use capture::read_capture;
 pub use fault::Fault;
 pub use identities::{Identities, base64_text};
 pub use load_balancer::{
-    LbFile, read_lb_config, read_load_balancers, write_lb_config, write_load_balancers,
+    LbFile, read_lb_change, read_lb_config, read_load_balancers, write_lb_config,
+    write_load_balancers,
 };
 pub use manifests::Manifests;
 pub use scenario::Scenario;

@@ -22,6 +22,7 @@
 
 mod across;
 mod balancer;
+mod change;
 mod data_plane;
 mod form;
 mod listener;
@@ -48,6 +49,7 @@ use crate::source::Source;
 use across::Across;
 use form::Form;
 
+pub use change::read_lb_change;
 pub use wire::LbFile;
 pub use write::{write_lb_config, write_load_balancers};
 

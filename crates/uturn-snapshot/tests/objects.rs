@@ -245,6 +245,36 @@ items:
 }
 
 #[test]
+fn readiness_gates_decide_when_containers_are_ready() {
+    for (conditions, expected) in [
+        (&[][..], &[][..]),
+        (&[("ContainersReady", "False")], &[]),
+        (&[("ContainersReady", "True")], &["a", "b"]),
+        (&[("ContainersReady", "True"), ("a", "True")], &["b"]),
+        (&[("ContainersReady", "True"), ("a", "True"), ("b", "False")], &["b"]),
+        (&[("ContainersReady", "True"), ("a", "True"), ("b", "True")], &["a", "b"]),
+    ] {
+        let conditions = conditions.iter().chain(&[("Ready", "False")]);
+        let conditions: Vec<String> = conditions
+            .map(|(kind, status)| format!("{{type: {kind}, status: '{status}'}}"))
+            .collect();
+        let cluster = cluster(&format!(
+            "
+apiVersion: v1
+kind: Pod
+metadata: {{name: p, namespace: shop}}
+spec: {{nodeName: n1, readinessGates: [{{conditionType: a}}, {{conditionType: b}}]}}
+status: {{phase: Running, podIPs: [{{ip: 10.1.1.2}}], conditions: [{}]}}
+",
+            conditions.join(", ")
+        ));
+        let pod = &cluster.pods[&name("shop/p")];
+        let deciding: Vec<&str> = pod.deciding_gates.iter().map(|gate| &**gate).collect();
+        assert_eq!(deciding, expected, "{conditions:?}");
+    }
+}
+
+#[test]
 fn workloads_of_every_kind() {
     let template =
         "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}";

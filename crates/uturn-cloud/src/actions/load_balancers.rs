@@ -8,6 +8,7 @@ pub(super) mod describe;
 pub(super) mod detail;
 pub(super) mod modify;
 mod order;
+pub(super) mod project;
 pub(super) mod protection;
 pub(super) mod quota;
 pub(super) mod resources;

@@ -3,9 +3,12 @@
 
 pub(super) mod account;
 pub(super) mod addresses;
+mod certificate_content;
 pub(super) mod certificates;
+pub(super) mod deployments;
 pub(super) mod instances;
 pub(super) mod networks;
 pub(super) mod security_groups;
 mod selection;
 pub(super) mod tags;
+pub(super) mod zones;

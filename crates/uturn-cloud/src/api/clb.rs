@@ -117,6 +117,20 @@ impl Action for DeregisterTargetsRequest {
     type Response = DeregisterTargetsResponse;
 }
 
+impl Action for DescribeClusterResourcesRequest {
+    const SERVICE: &'static str = "clb";
+    const VERSION: &'static str = "2018-03-17";
+    const NAME: &'static str = "DescribeClusterResources";
+    type Response = DescribeClusterResourcesResponse;
+}
+
+impl Action for DescribeCrossTargetsRequest {
+    const SERVICE: &'static str = "clb";
+    const VERSION: &'static str = "2018-03-17";
+    const NAME: &'static str = "DescribeCrossTargets";
+    type Response = DescribeCrossTargetsResponse;
+}
+
 impl Action for DescribeCustomizedConfigAssociateListRequest {
     const SERVICE: &'static str = "clb";
     const VERSION: &'static str = "2018-03-17";
@@ -129,6 +143,20 @@ impl Action for DescribeCustomizedConfigListRequest {
     const VERSION: &'static str = "2018-03-17";
     const NAME: &'static str = "DescribeCustomizedConfigList";
     type Response = DescribeCustomizedConfigListResponse;
+}
+
+impl Action for DescribeExclusiveClustersRequest {
+    const SERVICE: &'static str = "clb";
+    const VERSION: &'static str = "2018-03-17";
+    const NAME: &'static str = "DescribeExclusiveClusters";
+    type Response = DescribeExclusiveClustersResponse;
+}
+
+impl Action for DescribeLBListenersRequest {
+    const SERVICE: &'static str = "clb";
+    const VERSION: &'static str = "2018-03-17";
+    const NAME: &'static str = "DescribeLBListeners";
+    type Response = DescribeLBListenersResponse;
 }
 
 impl Action for DescribeLBOperateProtectRequest {
@@ -187,6 +215,20 @@ impl Action for DescribeRewriteRequest {
     type Response = DescribeRewriteResponse;
 }
 
+impl Action for DescribeTargetGroupListRequest {
+    const SERVICE: &'static str = "clb";
+    const VERSION: &'static str = "2018-03-17";
+    const NAME: &'static str = "DescribeTargetGroupList";
+    type Response = DescribeTargetGroupListResponse;
+}
+
+impl Action for DescribeTargetGroupsRequest {
+    const SERVICE: &'static str = "clb";
+    const VERSION: &'static str = "2018-03-17";
+    const NAME: &'static str = "DescribeTargetGroups";
+    type Response = DescribeTargetGroupsResponse;
+}
+
 impl Action for DescribeTargetHealthRequest {
     const SERVICE: &'static str = "clb";
     const VERSION: &'static str = "2018-03-17";
@@ -241,6 +283,13 @@ impl Action for ModifyLoadBalancerAttributesRequest {
     const VERSION: &'static str = "2018-03-17";
     const NAME: &'static str = "ModifyLoadBalancerAttributes";
     type Response = ModifyLoadBalancerAttributesResponse;
+}
+
+impl Action for ModifyLoadBalancersProjectRequest {
+    const SERVICE: &'static str = "clb";
+    const VERSION: &'static str = "2018-03-17";
+    const NAME: &'static str = "ModifyLoadBalancersProject";
+    type Response = ModifyLoadBalancersProjectResponse;
 }
 
 impl Action for ModifyRuleRequest {
@@ -304,6 +353,22 @@ impl Action for SetSecurityGroupForLoadbalancersRequest {
     const VERSION: &'static str = "2018-03-17";
     const NAME: &'static str = "SetSecurityGroupForLoadbalancers";
     type Response = SetSecurityGroupForLoadbalancersResponse;
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AssociationItem {
+    pub load_balancer_id: Option<String>,
+    pub listener_id: Option<String>,
+    pub location_id: Option<String>,
+    pub protocol: Option<String>,
+    pub port: Option<u64>,
+    pub domain: Option<String>,
+    pub url: Option<String>,
+    pub load_balancer_name: Option<String>,
+    pub listener_name: Option<String>,
+    pub weight: Option<u64>,
+    pub rule_id: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -474,10 +539,65 @@ pub struct CertificateOutput {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
+pub struct Cluster {
+    pub cluster_id: Option<String>,
+    pub cluster_name: Option<String>,
+    pub cluster_type: Option<String>,
+    pub cluster_tag: Option<String>,
+    pub zone: Option<String>,
+    pub network: Option<String>,
+    pub max_conn: Option<i64>,
+    pub max_in_flow: Option<i64>,
+    pub max_in_pkg: Option<i64>,
+    pub max_out_flow: Option<i64>,
+    pub max_out_pkg: Option<i64>,
+    pub max_new_conn: Option<i64>,
+    #[serde(rename = "HTTPMaxNewConn")]
+    pub http_max_new_conn: Option<i64>,
+    #[serde(rename = "HTTPSMaxNewConn")]
+    pub https_max_new_conn: Option<i64>,
+    #[serde(rename = "HTTPQps")]
+    pub http_qps: Option<i64>,
+    #[serde(rename = "HTTPSQps")]
+    pub https_qps: Option<i64>,
+    pub resource_count: Option<i64>,
+    pub idle_resource_count: Option<i64>,
+    pub load_balance_director_count: Option<i64>,
+    pub isp: Option<String>,
+    pub clusters_zone: Option<ClustersZone>,
+    pub clusters_version: Option<String>,
+    pub disaster_recovery_type: Option<String>,
+    pub egress: Option<String>,
+    #[serde(rename = "IPVersion")]
+    pub ip_version: Option<String>,
+    pub tag: Option<Vec<TagInfo>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct ClusterItem {
     pub cluster_id: String,
     pub cluster_name: Option<String>,
     pub zone: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ClusterResource {
+    pub cluster_id: Option<String>,
+    pub vip: Option<String>,
+    pub load_balancer_id: Option<String>,
+    pub idle: Option<String>,
+    pub cluster_name: Option<String>,
+    pub isp: Option<String>,
+    pub clusters_zone: Option<ClustersZone>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ClustersZone {
+    pub master_zone: Option<Vec<String>>,
+    pub slave_zone: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -606,6 +726,20 @@ pub struct CreateRuleResponse {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
+pub struct CrossTargets {
+    pub local_vpc_id: Option<String>,
+    pub vpc_id: Option<String>,
+    #[serde(rename = "IP")]
+    pub ip: Option<String>,
+    pub vpc_name: Option<String>,
+    pub eni_id: Option<String>,
+    pub instance_id: Option<String>,
+    pub instance_name: Option<String>,
+    pub region: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct DeleteListenerRequest {
     pub load_balancer_id: String,
     pub listener_id: String,
@@ -693,6 +827,36 @@ pub struct DeregisterTargetsResponse {}
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
+pub struct DescribeClusterResourcesRequest {
+    pub limit: Option<u64>,
+    pub offset: Option<u64>,
+    pub filters: Option<Vec<Filter>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeClusterResourcesResponse {
+    pub cluster_resource_set: Option<Vec<ClusterResource>>,
+    pub total_count: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeCrossTargetsRequest {
+    pub limit: Option<u64>,
+    pub offset: Option<u64>,
+    pub filters: Option<Vec<Filter>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeCrossTargetsResponse {
+    pub total_count: Option<u64>,
+    pub cross_target_set: Option<Vec<CrossTargets>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct DescribeCustomizedConfigAssociateListRequest {
     pub uconfig_id: Option<String>,
     pub offset: Option<i64>,
@@ -723,6 +887,33 @@ pub struct DescribeCustomizedConfigListRequest {
 pub struct DescribeCustomizedConfigListResponse {
     pub config_list: Option<Vec<ConfigListItem>>,
     pub total_count: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeExclusiveClustersRequest {
+    pub limit: Option<u64>,
+    pub offset: Option<u64>,
+    pub filters: Option<Vec<Filter>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeExclusiveClustersResponse {
+    pub cluster_set: Option<Vec<Cluster>>,
+    pub total_count: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeLBListenersRequest {
+    pub backends: Vec<LbRsItem>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeLBListenersResponse {
+    pub load_balancers: Option<Vec<LBItem>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -855,6 +1046,38 @@ pub struct DescribeRewriteResponse {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
+pub struct DescribeTargetGroupListRequest {
+    pub target_group_ids: Option<Vec<String>>,
+    pub filters: Option<Vec<Filter>>,
+    pub offset: Option<u64>,
+    pub limit: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeTargetGroupListResponse {
+    pub total_count: Option<u64>,
+    pub target_group_set: Option<Vec<TargetGroupInfo>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeTargetGroupsRequest {
+    pub target_group_ids: Option<Vec<String>>,
+    pub limit: Option<u64>,
+    pub offset: Option<u64>,
+    pub filters: Option<Vec<Filter>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeTargetGroupsResponse {
+    pub total_count: Option<u64>,
+    pub target_group_set: Option<Vec<TargetGroupInfo>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct DescribeTargetHealthRequest {
     pub load_balancer_ids: Vec<String>,
     pub listener_ids: Option<Vec<String>>,
@@ -975,12 +1198,38 @@ pub struct LBChargePrepaid {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
+pub struct LBItem {
+    pub load_balancer_id: Option<String>,
+    pub vip: Option<String>,
+    pub listeners: Option<Vec<ListenerItem>>,
+    pub region: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct LBOperateProtectInfo {
     pub load_balancer_id: String,
     pub protect_state: bool,
     pub operator_uin: String,
     pub description: String,
     pub modify_time: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct LbRsItem {
+    pub vpc_id: String,
+    pub private_ip: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct LbRsTargets {
+    pub r#type: Option<String>,
+    pub private_ip: Option<String>,
+    pub port: Option<i64>,
+    pub vpc_id: Option<i64>,
+    pub weight: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -1033,6 +1282,17 @@ pub struct ListenerHealth {
     pub protocol: Option<String>,
     pub port: Option<i64>,
     pub rules: Option<Vec<RuleHealth>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ListenerItem {
+    pub listener_id: Option<String>,
+    pub protocol: Option<String>,
+    pub port: Option<i64>,
+    pub rules: Option<Vec<RulesItems>>,
+    pub targets: Option<Vec<LbRsTargets>>,
+    pub end_port: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -1260,6 +1520,17 @@ pub struct ModifyLoadBalancerAttributesRequest {
 pub struct ModifyLoadBalancerAttributesResponse {
     pub deal_name: Option<String>,
 }
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ModifyLoadBalancersProjectRequest {
+    pub load_balancer_ids: Vec<String>,
+    pub project_id: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ModifyLoadBalancersProjectResponse {}
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
@@ -1494,6 +1765,15 @@ pub struct RuleTargets {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
+pub struct RulesItems {
+    pub location_id: Option<String>,
+    pub domain: Option<String>,
+    pub url: Option<String>,
+    pub targets: Option<Vec<LbRsTargets>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct SetCustomizedConfigForLoadBalancerRequest {
     pub operation_type: String,
     pub uconfig_id: Option<String>,
@@ -1574,6 +1854,53 @@ pub struct Target {
     pub weight: Option<i64>,
     pub eni_ip: Option<String>,
     pub tag: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct TargetGroupHealthCheck {
+    pub health_switch: bool,
+    pub protocol: Option<String>,
+    pub port: Option<i64>,
+    pub timeout: Option<i64>,
+    pub gap_time: Option<i64>,
+    pub good_limit: Option<i64>,
+    pub bad_limit: Option<i64>,
+    pub jumbo_frame: Option<bool>,
+    pub http_code: Option<i64>,
+    pub http_check_domain: Option<String>,
+    pub http_check_path: Option<String>,
+    pub http_check_method: Option<String>,
+    pub context_type: Option<String>,
+    pub send_context: Option<String>,
+    pub recv_context: Option<String>,
+    pub http_version: Option<String>,
+    pub extended_code: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct TargetGroupInfo {
+    pub target_group_id: Option<String>,
+    pub vpc_id: Option<String>,
+    pub target_group_name: Option<String>,
+    pub port: Option<u64>,
+    pub created_time: Option<String>,
+    pub updated_time: Option<String>,
+    pub associated_rule: Option<Vec<AssociationItem>>,
+    pub protocol: Option<String>,
+    pub schedule_algorithm: Option<String>,
+    pub health_check: Option<TargetGroupHealthCheck>,
+    pub target_group_type: Option<String>,
+    pub associated_rule_count: Option<i64>,
+    pub registered_instances_count: Option<i64>,
+    pub tag: Option<Vec<TagInfo>>,
+    pub weight: Option<u64>,
+    pub full_listen_switch: Option<bool>,
+    pub keepalive_enable: Option<bool>,
+    pub session_expire_time: Option<i64>,
+    pub ip_version: Option<String>,
+    pub snat_enable: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

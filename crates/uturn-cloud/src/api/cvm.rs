@@ -12,6 +12,20 @@ impl Action for DescribeInstancesRequest {
     type Response = DescribeInstancesResponse;
 }
 
+impl Action for DescribeRegionsRequest {
+    const SERVICE: &'static str = "cvm";
+    const VERSION: &'static str = "2017-03-12";
+    const NAME: &'static str = "DescribeRegions";
+    type Response = DescribeRegionsResponse;
+}
+
+impl Action for DescribeZonesRequest {
+    const SERVICE: &'static str = "cvm";
+    const VERSION: &'static str = "2017-03-12";
+    const NAME: &'static str = "DescribeZones";
+    type Response = DescribeZonesResponse;
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CpuTopology {
@@ -49,6 +63,28 @@ pub struct DescribeInstancesRequest {
 pub struct DescribeInstancesResponse {
     pub total_count: Option<i64>,
     pub instance_set: Option<Vec<Instance>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeRegionsRequest {}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeRegionsResponse {
+    pub total_count: Option<u64>,
+    pub region_set: Option<Vec<RegionInfo>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeZonesRequest {}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeZonesResponse {
+    pub total_count: Option<u64>,
+    pub zone_set: Option<Vec<ZoneInfo>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -176,6 +212,14 @@ pub struct Placement {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
+pub struct RegionInfo {
+    pub region: Option<String>,
+    pub region_name: Option<String>,
+    pub region_state: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct SystemDisk {
     pub disk_type: Option<String>,
     pub disk_id: Option<String>,
@@ -201,4 +245,13 @@ pub struct VirtualPrivateCloud {
     pub as_vpc_gateway: Option<bool>,
     pub private_ip_addresses: Option<Vec<String>>,
     pub ipv6_address_count: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ZoneInfo {
+    pub zone: Option<String>,
+    pub zone_name: Option<String>,
+    pub zone_id: Option<String>,
+    pub zone_state: Option<String>,
 }

@@ -12,6 +12,13 @@ impl Action for DeleteCertificateRequest {
     type Response = DeleteCertificateResponse;
 }
 
+impl Action for DeployCertificateInstanceRequest {
+    const SERVICE: &'static str = "ssl";
+    const VERSION: &'static str = "2019-12-05";
+    const NAME: &'static str = "DeployCertificateInstance";
+    type Response = DeployCertificateInstanceResponse;
+}
+
 impl Action for DescribeCertificateDetailRequest {
     const SERVICE: &'static str = "ssl";
     const VERSION: &'static str = "2019-12-05";
@@ -24,6 +31,13 @@ impl Action for DescribeCertificatesRequest {
     const VERSION: &'static str = "2019-12-05";
     const NAME: &'static str = "DescribeCertificates";
     type Response = DescribeCertificatesResponse;
+}
+
+impl Action for DescribeHostDeployRecordDetailRequest {
+    const SERVICE: &'static str = "ssl";
+    const VERSION: &'static str = "2019-12-05";
+    const NAME: &'static str = "DescribeHostDeployRecordDetail";
+    type Response = DescribeHostDeployRecordDetailResponse;
 }
 
 impl Action for UploadCertificateRequest {
@@ -149,6 +163,55 @@ pub struct DeleteCertificateResponse {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
+pub struct DeployCertificateInstanceRequest {
+    pub certificate_id: String,
+    pub instance_id_list: Vec<String>,
+    pub resource_type: Option<String>,
+    pub status: Option<i64>,
+    pub is_cache: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DeployCertificateInstanceResponse {
+    pub deploy_record_id: Option<u64>,
+    pub deploy_status: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DeployRecordDetail {
+    pub id: Option<u64>,
+    pub cert_id: Option<String>,
+    pub old_cert_id: Option<String>,
+    pub instance_id: Option<String>,
+    pub instance_name: Option<String>,
+    pub listener_id: Option<String>,
+    pub domains: Option<Vec<String>>,
+    pub protocol: Option<String>,
+    pub status: Option<i64>,
+    pub error_msg: Option<String>,
+    pub create_time: Option<String>,
+    pub update_time: Option<String>,
+    pub listener_name: Option<String>,
+    pub sni_switch: Option<i64>,
+    pub bucket: Option<String>,
+    pub namespace: Option<String>,
+    pub secret_name: Option<String>,
+    pub port: Option<i64>,
+    pub env_id: Option<String>,
+    #[serde(rename = "TCBType")]
+    pub tcb_type: Option<String>,
+    pub region: Option<String>,
+    pub url: Option<Vec<String>>,
+    pub algorithm: Option<String>,
+    pub old_algorithm: Option<String>,
+    pub instance_status: Option<String>,
+    pub listener_status: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct DescribeCertificateDetailRequest {
     pub certificate_id: String,
 }
@@ -233,6 +296,25 @@ pub struct DescribeCertificatesRequest {
 pub struct DescribeCertificatesResponse {
     pub total_count: Option<u64>,
     pub certificates: Option<Vec<Certificates>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeHostDeployRecordDetailRequest {
+    pub deploy_record_id: String,
+    pub offset: Option<u64>,
+    pub limit: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeHostDeployRecordDetailResponse {
+    pub total_count: Option<i64>,
+    pub deploy_record_detail_list: Option<Vec<DeployRecordDetail>>,
+    pub success_total_count: Option<i64>,
+    pub failed_total_count: Option<i64>,
+    pub running_total_count: Option<i64>,
+    pub pending_total_count: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -12,6 +12,13 @@ impl Action for DescribeAddressesRequest {
     type Response = DescribeAddressesResponse;
 }
 
+impl Action for DescribeSecurityGroupPoliciesRequest {
+    const SERVICE: &'static str = "vpc";
+    const VERSION: &'static str = "2017-03-12";
+    const NAME: &'static str = "DescribeSecurityGroupPolicies";
+    type Response = DescribeSecurityGroupPoliciesResponse;
+}
+
 impl Action for DescribeSecurityGroupsRequest {
     const SERVICE: &'static str = "vpc";
     const VERSION: &'static str = "2017-03-12";
@@ -68,6 +75,13 @@ pub struct Address {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
+pub struct AddressTemplateSpecification {
+    pub address_id: Option<String>,
+    pub address_group_id: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct AlgType {
     pub ftp: Option<bool>,
     pub sip: Option<bool>,
@@ -96,6 +110,19 @@ pub struct DescribeAddressesRequest {
 pub struct DescribeAddressesResponse {
     pub total_count: Option<i64>,
     pub address_set: Option<Vec<Address>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeSecurityGroupPoliciesRequest {
+    pub security_group_id: String,
+    pub filters: Option<Vec<Filter>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DescribeSecurityGroupPoliciesResponse {
+    pub security_group_policy_set: Option<SecurityGroupPolicySet>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -170,6 +197,19 @@ pub struct ISPIPv6CidrBlock {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
+pub struct PolicyStatistics {
+    #[serde(rename = "IngressIPv4TotalCount")]
+    pub ingress_ipv4_total_count: u64,
+    #[serde(rename = "IngressIPv6TotalCount")]
+    pub ingress_ipv6_total_count: u64,
+    #[serde(rename = "EgressIPv4TotalCount")]
+    pub egress_ipv4_total_count: u64,
+    #[serde(rename = "EgressIPv6TotalCount")]
+    pub egress_ipv6_total_count: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct SecurityGroup {
     pub security_group_id: String,
     pub security_group_name: String,
@@ -179,6 +219,39 @@ pub struct SecurityGroup {
     pub created_time: Option<String>,
     pub tag_set: Option<Vec<Tag>>,
     pub update_time: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct SecurityGroupPolicy {
+    pub policy_index: Option<i64>,
+    pub protocol: Option<String>,
+    pub port: Option<String>,
+    pub service_template: Option<ServiceTemplateSpecification>,
+    pub cidr_block: Option<String>,
+    pub ipv6_cidr_block: Option<String>,
+    pub security_group_id: Option<String>,
+    pub address_template: Option<AddressTemplateSpecification>,
+    pub action: Option<String>,
+    pub policy_description: Option<String>,
+    pub modify_time: Option<String>,
+    pub priority: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct SecurityGroupPolicySet {
+    pub version: Option<String>,
+    pub egress: Option<Vec<SecurityGroupPolicy>>,
+    pub ingress: Option<Vec<SecurityGroupPolicy>>,
+    pub policy_statistics: Option<PolicyStatistics>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ServiceTemplateSpecification {
+    pub service_id: Option<String>,
+    pub service_group_id: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

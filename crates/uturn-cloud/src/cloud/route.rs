@@ -13,7 +13,11 @@ const MAX_QUERY: usize = 32 << 10;
 pub(crate) const MAX_BODY: usize = 10 << 20;
 
 /// The services whose resources belong to no region.
-const GLOBAL: [&str; 3] = ["tag", "cam", "ssl"];
+const GLOBAL: [&str; 4] = ["tag", "cam", "ssl", "sts"];
+/// The actions of these services that are for resources of a region all the same.
+const REGIONAL: [&str; 2] = ["DeployCertificateInstance", "DescribeHostDeployRecordDetail"];
+/// The actions of other services that are for no region.
+const WITHOUT_REGION: [&str; 1] = ["DescribeRegions"];
 
 /// Refuses requests with another method than GET and POST, and those that are too large.
 pub(super) fn check_size(request: &Received<'_>) -> Result<(), ApiError> {
@@ -81,7 +85,8 @@ impl Route {
         request: &Received<'a>,
         inventory: &Inventory,
     ) -> Result<&'a str, ApiError> {
-        if GLOBAL.contains(&self.service.name.as_str()) {
+        let is_global = GLOBAL.contains(&self.service.name.as_str());
+        if is_global && !REGIONAL.contains(&self.action) || WITHOUT_REGION.contains(&self.action) {
             return Ok("");
         }
         let region = required(request, "X-TC-Region")?;

@@ -115,13 +115,15 @@ impl Admin {
         }
     }
 
-    /// Has the machine serve other documents than this version. Returns their version.
+    /// Has the machine serve these documents instead of this version, or with PATCH this change
+    /// of it. Returns the new version.
     pub(super) async fn serve(
         &self,
+        method: Method,
         documents: Bytes,
         version: &str,
     ) -> Result<Outcome<String>, Away> {
-        let request = self.request(Method::PUT, "/config");
+        let request = self.request(method, "/config");
         let request = request.header(IF_MATCH, format!("\"{version}\""));
         let response = self.exchange(request, documents, CHANGE_TIMEOUT).await?;
         match response.status() {

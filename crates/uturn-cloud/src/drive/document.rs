@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use uturn_lb::config::{Config, Served};
+use uturn_lb::change::{BalancerKey, Change, ListenerKey};
+use uturn_lb::config::{Config, ListenerSettings, Served};
 use uturn_model::lb;
 use uturn_snapshot::LbFile;
 
@@ -20,22 +21,10 @@ use crate::plane::Plan;
 pub(super) type Balancers = BTreeMap<String, Arc<Balancer>>;
 
 /// A load balancer as a machine serves it.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct Balancer {
     /// One for each of its addresses.
     served: Vec<Served>,
-    /// The same as documents.
-    documents: Vec<Value>,
-}
-
-impl Balancer {
-    fn new(served: Vec<Served>) -> Self {
-        let config = Config { load_balancers: served, ..Config::default() };
-        let file = serde_json::to_value(LbFile::from(&config)).expect("all keys are texts");
-        let items = file["items"].as_array().into_iter().flatten();
-        let documents = items.filter(|item| item["kind"] == "LoadBalancer").cloned().collect();
-        Self { served: config.load_balancers, documents }
-    }
 }
 
 /// The load balancers of a plan for a machine that keeps certificates in this folder. Those that
@@ -44,9 +33,8 @@ pub(super) fn balancers(plan: &Plan, folder: &Path, known: Option<&Balancers>) -
     let mut by_id: BTreeMap<String, Vec<Served>> = BTreeMap::new();
     for served in &plan.config.load_balancers {
         let mut served = served.clone();
-        for files in served.listeners.iter_mut().flat_map(|listener| &mut listener.certificates) {
-            files.certificate = folder.join(&files.certificate);
-            files.key = folder.join(&files.key);
+        for file in served.listeners.iter_mut().flat_map(ListenerSettings::tls_files_mut) {
+            *file = folder.join(&*file);
         }
         by_id.entry(served.load_balancer.name.to_string()).or_default().push(served);
     }
@@ -54,11 +42,16 @@ pub(super) fn balancers(plan: &Plan, folder: &Path, known: Option<&Balancers>) -
         let known = known.and_then(|known| known.get(&id));
         let balancer = match known.filter(|known| known.served == served) {
             Some(known) => Arc::clone(known),
-            None => Arc::new(Balancer::new(served)),
+            None => Arc::new(Balancer { served }),
         };
         (id, balancer)
     };
     by_id.into_iter().map(balancer).collect()
+}
+
+/// Whether two load balancers are served the same.
+pub(super) fn is_same(first: &Arc<Balancer>, second: &Arc<Balancer>) -> bool {
+    Arc::ptr_eq(first, second) || first.served == second.served
 }
 
 /// Whether a load balancer of a plan shows certificates to its clients.
@@ -67,10 +60,55 @@ pub(super) fn has_certificates(balancer: &Balancer) -> bool {
     listeners.any(|listener| !listener.certificates.is_empty())
 }
 
-/// What a machine reads: the settings of its process, and load balancers.
-pub(super) fn body(process: &Value, balancers: &Balancers) -> Bytes {
-    let documents = balancers.values().flat_map(|balancer| &balancer.documents);
-    let items: Vec<&Value> = [process].into_iter().chain(documents).collect();
+/// All that a machine serves: the settings of its process, and load balancers.
+pub(super) fn whole(process: &Value, balancers: &Balancers) -> Bytes {
+    let served = balancers.values().flat_map(|balancer| balancer.served.iter().cloned());
+    let mut items = vec![process.clone()];
+    items.extend(documents(served.collect()));
+    list(&items)
+}
+
+/// What turns load balancers into others. What both have is shared by both.
+pub(super) fn change(before: &Balancers, after: &Balancers) -> Change {
+    let others = |all: &Balancers, of: &Balancers| -> Vec<Served> {
+        let is_other = |(id, balancer): &(&String, &Arc<Balancer>)| {
+            of.get(*id).is_none_or(|other| !Arc::ptr_eq(balancer, other))
+        };
+        let others = all.iter().filter(is_other);
+        others.flat_map(|(_, balancer)| balancer.served.iter().cloned()).collect()
+    };
+    Change::between(&others(before, after), &others(after, before))
+}
+
+/// A change as a machine reads it.
+pub(super) fn part(change: Change) -> Bytes {
+    let balancer = |key: &BalancerKey| json!({ "name": key.name.to_string(), "vip": key.vip });
+    let listener = |key: &ListenerKey| {
+        json!({
+            "loadBalancer": key.balancer.name.to_string(), "vip": key.balancer.vip,
+            "port": key.port.number(), "protocol": key.transport.to_string(),
+        })
+    };
+    let Change { set, removed, removed_listeners } = change;
+    let mut items = documents(set);
+    if !removed.is_empty() || !removed_listeners.is_empty() {
+        items.push(json!({ "apiVersion": "uturn.dev/v1alpha1", "kind": "Removal", "spec": {
+            "loadBalancers": removed.iter().map(balancer).collect::<Vec<_>>(),
+            "listeners": removed_listeners.iter().map(listener).collect::<Vec<_>>(),
+        }}));
+    }
+    list(&items)
+}
+
+fn documents(served: Vec<Served>) -> Vec<Value> {
+    let config = Config { load_balancers: served, ..Config::default() };
+    let mut file = serde_json::to_value(LbFile::from(&config)).expect("all keys are texts");
+    let Value::Array(mut items) = file["items"].take() else { return Vec::new() };
+    items.retain(|item| item["kind"] == "LoadBalancer");
+    items
+}
+
+fn list(items: &[Value]) -> Bytes {
     let text = json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string();
     // It is read as YAML, which allows fewer characters as they are. They only occur in texts.
     let mut escaped = String::with_capacity(text.len());

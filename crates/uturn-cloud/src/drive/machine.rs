@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use http::Method;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::admin::{Admin, Away, Kept, Outcome, Running};
 use super::document::{self, Balancer, Balancers};
-use super::status::MachineStatus;
+use super::status::{MachineStatus, Sent};
 use super::{DataPlane, Notice, Pace, Shared};
 use crate::cloud::Work;
 use crate::plane::CertificateFile;
@@ -29,6 +30,10 @@ pub(super) struct Machine {
     running: Option<Running>,
     /// The load balancers that it serves; `None` before it took any.
     served: Option<Balancers>,
+    /// The certificates that it keeps; `None` if that is not known.
+    shipped: Option<Shipped>,
+    /// What was sent to it.
+    sent: Sent,
     /// The latest change that it serves.
     change: Option<u64>,
     /// The load balancers that it refused, as they were then.
@@ -44,6 +49,14 @@ pub(super) struct Machine {
 struct Refused {
     balancer: Arc<Balancer>,
     message: String,
+}
+
+/// The certificates that a machine keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shipped {
+    /// Where it keeps them; `None` if it takes none.
+    folder: Option<PathBuf>,
+    names: BTreeSet<String>,
 }
 
 /// Why a machine does not serve what it has to.
@@ -75,6 +88,8 @@ impl Machine {
             shared,
             running: None,
             served: None,
+            shipped: None,
+            sent: Sent::default(),
             change: None,
             refused: BTreeMap::new(),
             retry_at: None,
@@ -111,7 +126,7 @@ impl Machine {
 
     /// It cannot be reached, so that nothing is known of it.
     async fn lose(&mut self, why: String) {
-        (self.running, self.served, self.change) = (None, None, None);
+        (self.running, self.served, self.change, self.shipped) = (None, None, None, None);
         if self.away.as_ref() != Some(&why) {
             let machine = self.name.clone();
             self.shared.notice(&Notice::Away { machine, why: why.clone() });
@@ -120,6 +135,7 @@ impl Machine {
         let status = MachineStatus {
             address: self.name.clone(),
             why: self.away.clone(),
+            sent: self.sent,
             ..MachineStatus::default()
         };
         self.shared.show(self.number, status);
@@ -155,7 +171,7 @@ impl Machine {
     async fn look(&mut self) -> Result<(), Away> {
         let version = self.running.as_ref().map(|running| running.version.as_str());
         if let Some(running) = self.admin.running(version).await? {
-            (self.served, self.change) = (None, None);
+            (self.served, self.change, self.shipped) = (None, None, None);
             self.running = Some(running);
         }
         Ok(())
@@ -174,26 +190,39 @@ impl Machine {
     }
 
     async fn try_to_drive(&mut self, work: &Work) -> Result<(), Problem> {
-        let kept = self.admin.certificates().await?;
+        let names: BTreeSet<String> =
+            work.plan.certificates.iter().map(|file| file.name.clone()).collect();
+        // It is not known any more if anything fails on the way.
+        let shipped = self.shipped.take().filter(|shipped| shipped.names == names);
+        let kept = match shipped {
+            Some(_) => None,
+            None => Some(self.admin.certificates().await?),
+        };
+        let folder = match (shipped, &kept) {
+            (Some(shipped), _) => shipped.folder,
+            (None, kept) => kept.iter().flatten().map(|kept| kept.folder.clone()).next(),
+        };
         let mut refused = BTreeMap::new();
-        let folder = kept.as_ref().map_or(Path::new(""), |kept| &kept.folder);
-        let mut wanted = document::balancers(&work.plan, folder, self.served.as_ref());
-        match &kept {
-            Some(kept) => self.ship(work, kept).await?,
-            None => {
-                // It would show a certificate of its own instead.
-                for (id, balancer) in
-                    wanted.extract_if(.., |_, balancer| document::has_certificates(balancer))
-                {
-                    let message = "it takes no certificates: start it with --certificates DIR";
-                    refused.insert(id, Refused { balancer, message: message.to_owned() });
-                }
+        let path = folder.as_deref().unwrap_or(Path::new(""));
+        let mut wanted = document::balancers(&work.plan, path, self.served.as_ref());
+        if folder.is_none() {
+            // It would show a certificate of its own instead.
+            for (id, balancer) in
+                wanted.extract_if(.., |_, balancer| document::has_certificates(balancer))
+            {
+                let message = "it takes no certificates: start it with --certificates DIR";
+                refused.insert(id, Refused { balancer, message: message.to_owned() });
             }
+        }
+        let kept = kept.flatten();
+        if let Some(kept) = &kept {
+            self.ship(work, kept).await?;
         }
         self.serve_all_but_refused(&wanted, &mut refused).await?;
         if let Some(kept) = &kept {
             self.remove_unused(work, kept).await?;
         }
+        self.shipped = refused.is_empty().then_some(Shipped { folder, names });
         self.report(work, refused).await;
         Ok(())
     }
@@ -232,10 +261,10 @@ impl Machine {
         let mut changed = Vec::new();
         for (id, balancer) in wanted {
             match self.refused.get(id) {
-                Some(known) if known.balancer == *balancer => {
+                Some(known) if document::is_same(&known.balancer, balancer) => {
                     refused.insert(id.clone(), known.clone());
                 }
-                _ if accepted.get(id) == Some(balancer) => {}
+                _ if accepted.get(id).is_some_and(|known| Arc::ptr_eq(known, balancer)) => {}
                 _ => changed.push(id.clone()),
             }
         }
@@ -258,19 +287,24 @@ impl Machine {
                 }
             }
         }
-        if self.served.as_ref() != Some(&accepted)
-            && let Some(message) = self.put(&accepted).await?
-        {
-            return Err(Problem::Away(Away(message)));
+        match self.put(&accepted).await? {
+            None => Ok(()),
+            Some(message) => Err(Problem::Away(Away(message))),
         }
-        Ok(())
     }
 
-    /// Has it serve exactly this. Returns why it refused.
+    /// Has it serve exactly this. It is sent what differs from what it serves, if that is known.
+    /// Returns why it refused.
     async fn put(&mut self, balancers: &Balancers) -> Result<Option<String>, Problem> {
         let Some(running) = &mut self.running else { return Err(Problem::Outdated) };
-        let body = document::body(&running.process, balancers);
-        match self.admin.serve(body, &running.version).await? {
+        let change = self.served.as_ref().map(|served| document::change(served, balancers));
+        let (method, body) = match change {
+            Some(change) if change.is_empty() => return Ok(None),
+            Some(change) => (Method::PATCH, document::part(change)),
+            None => (Method::PUT, document::whole(&running.process, balancers)),
+        };
+        self.sent.count(&method, body.len());
+        match self.admin.serve(method, body, &running.version).await? {
             Outcome::Done(version) => {
                 running.version = version;
                 self.served = Some(balancers.clone());
@@ -290,6 +324,7 @@ impl Machine {
             why: None,
             change: Some(work.change),
             version: self.running.as_ref().map(|running| running.version.clone()),
+            sent: self.sent,
             load_balancers: self.served.as_ref().map_or(0, BTreeMap::len),
             refused: messages.collect(),
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use http::Method;
 use serde::Serialize;
 
 use super::shared::Shared;
@@ -32,10 +33,34 @@ pub struct MachineStatus {
     pub change: Option<u64>,
     /// The version of what it serves, as it names it itself.
     pub version: Option<String>,
+    /// What was sent to it since the cloud was started.
+    pub sent: Sent,
     /// How many load balancers it serves.
     pub load_balancers: usize,
     /// The load balancers that it refused, and what it said.
     pub refused: BTreeMap<String, String>,
+}
+
+/// What was sent to a machine to be served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sent {
+    /// How often everything was sent.
+    pub whole: u64,
+    /// How often a change was sent.
+    pub changes: u64,
+    /// The bytes of both.
+    pub bytes: u64,
+}
+
+impl Sent {
+    /// Counts what is sent.
+    pub(super) fn count(&mut self, method: &Method, bytes: usize) {
+        match *method {
+            Method::PATCH => self.changes += 1,
+            _ => self.whole += 1,
+        }
+        self.bytes += bytes as u64;
+    }
 }
 
 impl DriveStatus {

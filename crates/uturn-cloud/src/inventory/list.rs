@@ -1,6 +1,7 @@
 //! Lists of what is there. An open inventory cannot be listed: it has what is asked for by name.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::{Instance, Inventory, Network, Subnet, open};
@@ -68,6 +69,22 @@ impl Inventory {
         let subnets = stated.into_iter().flat_map(|region| region.subnets());
         let wanted = subnets.filter(|(_, subnet)| ids.is_none_or(|ids| ids.contains(&subnet.id)));
         wanted.map(|(network, subnet)| (network.id.clone(), Cow::Borrowed(subnet))).collect()
+    }
+
+    /// The names of the regions that are stated; `None` in an open inventory.
+    pub fn region_names(&self) -> Option<Vec<&str>> {
+        let Self::Stated(stated) = self else { return None };
+        Some(stated.regions.iter().map(|region| region.name.as_str()).collect())
+    }
+
+    /// The zones of a region that are stated; an open inventory has one.
+    pub fn zones(&self, region: &str) -> BTreeSet<String> {
+        let Self::Stated(stated) = self else { return BTreeSet::from([format!("{region}-1")]) };
+        let Some(stated) = stated.region(region) else { return BTreeSet::new() };
+        let subnets = stated.networks.iter().flat_map(|network| &network.subnets);
+        let of_subnets = subnets.filter_map(|subnet| subnet.zone.clone());
+        let of_instances = stated.instances.iter().filter_map(|known| known.zone.clone());
+        of_subnets.chain(of_instances).collect()
     }
 
     /// The security groups with these ids, or all that are stated.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
-use uturn_lb::config::CertificateFiles;
+use uturn_lb::config::{CertificateFiles, ClientCertificates};
 
 use super::Planner;
 use crate::state::{Certificate, Listener, ListenerCertificate};
@@ -13,12 +13,12 @@ use crate::wire::tc3::hex;
 /// The digits of a name that come from the content.
 const DIGITS: usize = 32;
 
-/// A certificate with its key, for the data plane.
+/// A certificate with its key, or the certificates of an authority, for the data plane.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CertificateFile {
     /// Its name, which no other content has.
     pub name: String,
-    /// The certificates and the private key in PEM.
+    /// The certificates, and the private key if they are a server's, in PEM.
     pub pem: String,
 }
 
@@ -29,9 +29,12 @@ impl fmt::Debug for CertificateFile {
 }
 
 impl CertificateFile {
-    /// The file of an account's certificate; `None` if it has no key.
+    /// The file of an account's certificate; `None` if it is a server's and has no key.
     fn new(account: &str, certificate: &Certificate) -> Option<Self> {
-        let key = certificate.key.as_deref()?;
+        let key = match (certificate.is_authority, certificate.key.as_deref()) {
+            (true, _) => "",
+            (false, key) => key?,
+        };
         let mut hash = Sha256::new();
         for part in [account, &certificate.chain, key] {
             hash.update(part.len().to_be_bytes());
@@ -75,6 +78,32 @@ impl Planner<'_> {
         }
         files
     }
+
+    /// The authority whose certificates a listener's clients need.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the listener cannot be served.
+    pub(super) fn authority(
+        &self,
+        listener: &Listener,
+    ) -> Result<Option<(CertificateFile, ClientCertificates)>, String> {
+        let mut all = all(listener).map(|used| {
+            (&used.authority, used.authority.is_some() && used.clients_may_be_anonymous)
+        });
+        let first = all.next();
+        // It is decided before a request says which domain it is for.
+        if all.any(|other| Some(other) != first) {
+            let message = "its domains do not check clients' certificates alike";
+            return Err(message.to_owned());
+        }
+        let Some((Some(id), optional)) = first else { return Ok(None) };
+        let certificate = self.certificates.and_then(|known| known.get(id));
+        let file = certificate.and_then(|it| CertificateFile::new(&self.place.account, it));
+        let file = file.ok_or_else(|| format!("the certificate {id} does not exist"))?;
+        let clients = ClientCertificates { authorities: file.path(), optional };
+        Ok(Some((file, clients)))
+    }
 }
 
 /// The files of certificates, as a configuration names them.
@@ -83,11 +112,6 @@ pub(super) fn named(files: &[CertificateFile]) -> Vec<CertificateFiles> {
         .iter()
         .map(|file| CertificateFiles { certificate: file.path(), key: file.path() })
         .collect()
-}
-
-/// Whether clients without a certificate of an authority have to be refused.
-pub(super) fn has_to_check_clients(listener: &Listener) -> bool {
-    all(listener).any(|used| used.authority.is_some() && !used.clients_may_be_anonymous)
 }
 
 /// The ids of the certificates for clients.

@@ -8,6 +8,7 @@ use uturn_lb::config::{ListenerSettings, ProxyVersion};
 use uturn_model::lb::{self, ListenerProtocol, Profile, Source};
 use uturn_model::{Port, Text};
 
+use super::rule::host;
 use super::{Planner, certificates, custom_config, probe};
 use crate::state::{HealthCheck, Listener, LoadBalancer, Protocol, Rescheduling, Scheduler};
 
@@ -32,25 +33,19 @@ impl Planner<'_> {
             }
         };
         let certificates = self.certificates(listener, notes);
-        if listener.protocol.ends_tls() {
-            if certificates.is_empty() {
-                notes.push("it is not served: it has no certificate with a private key".to_owned());
-                return None;
-            }
-            if certificates::has_to_check_clients(listener) {
-                notes.push(
-                    "it is not served: this data plane does not check clients' certificates"
-                        .to_owned(),
-                );
-                return None;
-            }
+        if listener.protocol.ends_tls() && certificates.is_empty() {
+            notes.push("it is not served: it has no certificate with a private key".to_owned());
+            return None;
         }
+        let authority = match self.authority(listener) {
+            Ok(authority) => authority,
+            Err(why) => {
+                notes.push(format!("it is not served: {why}"));
+                return None;
+            }
+        };
         let (rules, of_rules) = match listener.protocol.is_layer_7() {
-            true => listener
-                .rules
-                .iter()
-                .flat_map(|rule| self.rules(load_balancer, listener, rule, address.ip(), notes))
-                .unzip(),
+            true => self.layer_7_rules(load_balancer, listener, address.ip(), notes),
             false => {
                 let (rule, settings) = self.layer_4_rule(listener, notes);
                 (vec![rule], vec![settings])
@@ -59,6 +54,7 @@ impl Planner<'_> {
         let mut settings = ListenerSettings::of(protocol);
         settings.rules = of_rules;
         settings.certificates = certificates::named(&certificates);
+        settings.client_certificates = authority.map(|(_, clients)| clients);
         settings.http2 = listener.rules.iter().any(|rule| rule.http2);
         settings.default_host = default_host(listener);
         settings.proxy_to = listener.proxy_protocol.then_some(ProxyVersion::V2);
@@ -153,5 +149,5 @@ fn profile_of(listener: &Listener, protocol: ListenerProtocol, notes: &mut Vec<S
 fn default_host(listener: &Listener) -> Option<Text> {
     let rule = listener.rules.iter().find(|rule| rule.is_default_server)?;
     let domain = rule.domains.first().filter(|domain| !domain.is_empty())?;
-    Some(Text::from(domain.as_str()))
+    Some(host(domain))
 }

@@ -1,9 +1,11 @@
 //! Rules and targets.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use uturn_lb::config::{Forward, RuleSettings, Stickiness};
+use uturn_lb::pattern::{InvalidPattern, Pattern, from_wildcard, is_pattern};
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{self, Redirect, TargetKind};
 use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, Port, Text};
@@ -12,23 +14,43 @@ use super::{Planner, probe};
 use crate::actions::targets::address;
 use crate::state::{Listener, LoadBalancer, Protocol, Redirection, Rule, Target, TargetHolder};
 
+/// Orders domains: the least wins.
+type DomainRank = (u8, Reverse<usize>);
+
 /// The name of the cookie with which a client stays with its target.
 const COOKIE: &str = "tgw_l7_route";
 
 impl Planner<'_> {
-    /// A rule for each of its domains.
-    pub(super) fn rules(
+    /// All rules of a listener on layer 7. Those of domains that win come first.
+    pub(super) fn layer_7_rules(
+        &self,
+        load_balancer: &LoadBalancer,
+        listener: &Listener,
+        vip: IpAddr,
+        notes: &mut Vec<String>,
+    ) -> (Vec<lb::Rule>, Vec<RuleSettings>) {
+        let mut rules: Vec<_> = listener
+            .rules
+            .iter()
+            .flat_map(|rule| self.rules(load_balancer, listener, rule, vip, notes))
+            .collect();
+        rules.sort_by_key(|(rank, _)| *rank);
+        rules.into_iter().map(|(_, rule)| rule).unzip()
+    }
+
+    /// A rule for each of its domains, with the rank of the domain.
+    fn rules(
         &self,
         load_balancer: &LoadBalancer,
         listener: &Listener,
         rule: &Rule,
         vip: IpAddr,
         notes: &mut Vec<String>,
-    ) -> Vec<(lb::Rule, RuleSettings)> {
+    ) -> Vec<(DomainRank, (lb::Rule, RuleSettings))> {
         let path = match path(&rule.url) {
-            Some(path) => path,
-            None => {
-                notes.push(format!("{} is not served: regular expressions are not known", rule.id));
+            Ok(path) => path,
+            Err(why) => {
+                notes.push(format!("{} is not served: {why}", rule.id));
                 return Vec::new();
             }
         };
@@ -62,14 +84,16 @@ impl Planner<'_> {
         };
         let mut rules = Vec::new();
         for domain in &rule.domains {
-            if domain.starts_with('~') {
-                notes.push(format!("{domain} is not served: regular expressions are not known"));
-                continue;
-            }
             let host = match domain.is_empty() {
                 true => Text::from(vip.to_string()),
-                false => Text::from(domain.as_str()),
+                false => host(domain),
             };
+            if is_pattern(&host)
+                && let Err(why) = Pattern::host(&host)
+            {
+                notes.push(format!("{domain} is not served: {why}"));
+                continue;
+            }
             let model = lb::Rule {
                 host: Some(host),
                 path: Some(path.clone()),
@@ -81,7 +105,7 @@ impl Planner<'_> {
                 },
                 redirect: redirect.clone(),
             };
-            rules.push((model, settings.clone()));
+            rules.push((domain_rank(domain), (model, settings.clone())));
         }
         rules
     }
@@ -144,23 +168,45 @@ impl Planner<'_> {
             host: rule
                 .domains
                 .iter()
-                .find(|domain| !domain.is_empty() && !domain.contains('*'))
+                .find(|domain| !domain.is_empty() && !domain.contains(['*', '~']))
                 .map(|domain| Text::from(domain.as_str())),
             port: Port::new(listener.port)?,
-            path: (!redirection.keeps_url).then(|| Text::from(rule.url.as_str())),
+            path: plain_url(&rule.url).filter(|_| !redirection.keeps_url),
         })
     }
 }
 
-/// A path as the model has it; `None` for a regular expression. `= /a` is an exact path.
-fn path(url: &str) -> Option<(Text, PathKind)> {
-    if url.starts_with('~') {
-        return None;
+/// The host of a domain. A star at one end stands for one label or several.
+pub(super) fn host(domain: &str) -> Text {
+    from_wildcard(domain).map_or_else(|| Text::from(domain), Text::from)
+}
+
+/// Which domains win over which: plain ones, then those with a star at the beginning, the longest
+/// first, then those with one at the end, then regular expressions.
+fn domain_rank(domain: &str) -> DomainRank {
+    match (is_pattern(domain), domain.starts_with('*'), domain.ends_with('*')) {
+        (true, ..) => (3, Reverse(0)),
+        (false, true, _) => (1, Reverse(domain.len())),
+        (false, false, true) => (2, Reverse(domain.len())),
+        (false, false, false) => (0, Reverse(0)),
     }
-    Some(match url.strip_prefix('=') {
+}
+
+/// A path as the model has it: `= /a` is an exact path.
+fn path(url: &str) -> Result<(Text, PathKind), InvalidPattern> {
+    if is_pattern(url) {
+        Pattern::path(url)?;
+    }
+    Ok(match url.strip_prefix('=') {
         Some(exact) => (Text::from(exact.trim_start()), PathKind::Exact),
         None => (Text::from(url), PathKind::ImplementationSpecific),
     })
+}
+
+/// The path that a URL states; `None` for a regular expression.
+fn plain_url(url: &str) -> Option<Text> {
+    let path = url.strip_prefix("^~").or_else(|| url.strip_prefix('=')).unwrap_or(url);
+    (!is_pattern(url)).then(|| Text::from(path.trim_start()))
 }
 
 /// Rules have a Service in the model. Here it has the listener's id.

@@ -101,7 +101,7 @@ mod tests {
     fn every_service_is_read() {
         let actions: usize = services().iter().map(|service| service.actions.len()).sum();
         let names: Vec<&str> = services().iter().map(|service| service.name.as_str()).collect();
-        assert_eq!(names, ["clb", "cvm", "vpc", "tag", "cam", "ssl"]);
+        assert_eq!(names, ["clb", "cvm", "vpc", "tag", "cam", "ssl", "sts"]);
         assert!(actions > 150, "{actions} actions");
     }
 }

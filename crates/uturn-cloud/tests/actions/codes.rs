@@ -33,7 +33,11 @@ fn of_neighbours(action: &str) -> &'static [&'static str] {
             "InvalidParameterValueLimit",
             "InvalidParameterValueOffset",
         ],
-        "DescribeVpcs" | "DescribeSubnets" | "DescribeSecurityGroups" | "DescribeAddresses" => &[
+        "DescribeVpcs"
+        | "DescribeSubnets"
+        | "DescribeSecurityGroups"
+        | "DescribeSecurityGroupPolicies"
+        | "DescribeAddresses" => &[
             "InvalidAddressId.NotFound",
             "InvalidParameter",
             "InvalidParameter.Coexist",
@@ -43,12 +47,13 @@ fn of_neighbours(action: &str) -> &'static [&'static str] {
             "InvalidParameterValue.Range",
             "ResourceNotFound",
         ],
-        "TagResources" | "UnTagResources" | "GetResources" => &[
+        "TagResources" | "UnTagResources" | "GetResources" | "ModifyResourceTags" => &[
             "InvalidParameter",
             "InvalidParameter.PaginationTokenInvalid",
             "InvalidParameterValue.RegionInvalid",
             "InvalidParameterValue.ReservedTagKey",
             "InvalidParameterValue.ResourceDescriptionError",
+            "InvalidParameterValue.ResourceIdInvalid",
             "InvalidParameterValue.ResourcePrefixInvalid",
             "InvalidParameterValue.ServiceTypeInvalid",
             "InvalidParameterValue.TagFiltersLengthExceeded",
@@ -60,7 +65,11 @@ fn of_neighbours(action: &str) -> &'static [&'static str] {
             "LimitExceeded.ResourceNumPerRequest",
             "LimitExceeded.TagNumPerRequest",
         ],
-        "UploadCertificate" | "DescribeCertificateDetail" | "DeleteCertificate" => &[
+        "UploadCertificate"
+        | "DescribeCertificateDetail"
+        | "DeleteCertificate"
+        | "DeployCertificateInstance"
+        | "DescribeHostDeployRecordDetail" => &[
             "FailedOperation.BoundResources",
             "FailedOperation.CertificateNotFound",
             "FailedOperation.CertificateParseError",

@@ -65,30 +65,58 @@ fn what_a_data_plane_cannot_do_is_listed() {
     assert_eq!(reasons(&cloud.work().plan), ["QUIC is not served"]);
     cloud.ok("DeleteLoadBalancerListeners", json!({ "LoadBalancerId": lb }));
 
+    let groups = json!({ "LoadBalancerId": lb, "SecurityGroups": ["sg-aaaaaaaa"] });
+    cloud.ok("SetLoadBalancerSecurityGroups", groups);
+    let listener = cloud.listener(&lb, "HTTP", 80, json!({}));
+    cloud.rule(&lb, &listener, rule("~^a(?!b)$"));
+    let plan = cloud.work().plan;
+    let [groups, expression] = reasons(&plan)[..] else { panic!("{:?}", plan.left_out) };
+    assert_eq!(groups, "its security groups are not applied: only their ids are known");
+    let begin = "~^a(?!b)$ is not served: ~^a(?!b)$ is no regular expression that is known here: ";
+    assert!(expression.starts_with(begin), "{expression}");
+}
+
+#[test]
+fn domains_that_win_come_first() {
+    let cloud = Harness::new();
+    let lb = cloud.load_balancer();
+    let listener = cloud.listener(&lb, "HTTP", 80, json!({}));
+    for domain in ["~^a$", "a.*", "*.b.example.com", "*.a.b.example.com", "a.example.com"] {
+        cloud.rule(&lb, &listener, rule(domain));
+    }
+    let plan = cloud.work().plan;
+    let (listener, settings) = only(&plan);
+    let hosts: Vec<&str> =
+        listener.rules.iter().map(|rule| rule.host.as_deref().unwrap()).collect();
+    assert_eq!(
+        hosts,
+        [
+            "a.example.com",
+            r"~^.+\.a\.b\.example\.com$",
+            r"~^.+\.b\.example\.com$",
+            r"~^a\..+$",
+            "~^a$",
+        ]
+    );
+    assert_eq!(settings.default_host.as_deref(), Some("~^a$"), "the oldest is the default");
+}
+
+#[test]
+fn what_checks_clients_certificates_goes_to_the_data_plane() {
+    let cloud = Harness::new();
+    let lb = cloud.load_balancer();
     let mut mutual = certificate();
     mutual["SSLMode"] = "MUTUAL".into();
     mutual["CertCaName"] = "clients".into();
     mutual["CertCaContent"] = upload()["CertContent"].clone();
     cloud.listener(&lb, "TCP_SSL", 443, json!({ "Certificate": mutual }));
     let plan = cloud.work().plan;
-    assert_eq!(
-        reasons(&plan),
-        ["it is not served: this data plane does not check clients' certificates"]
-    );
-    assert_eq!(plan.config.load_balancers, [], "it would let in everyone");
-    cloud.ok("DeleteLoadBalancerListeners", json!({ "LoadBalancerId": lb }));
-
-    let groups = json!({ "LoadBalancerId": lb, "SecurityGroups": ["sg-aaaaaaaa"] });
-    cloud.ok("SetLoadBalancerSecurityGroups", groups);
-    let listener = cloud.listener(&lb, "HTTP", 80, json!({}));
-    cloud.rule(&lb, &listener, rule("~^a.*$"));
-    assert_eq!(
-        reasons(&cloud.work().plan),
-        [
-            "its security groups are not applied: only their ids are known",
-            "~^a.*$ is not served: regular expressions are not known",
-        ]
-    );
+    assert_eq!(reasons(&plan), [""; 0]);
+    let clients = only(&plan).1.client_certificates.clone().unwrap();
+    assert!(!clients.optional);
+    let mut files = plan.certificates.iter();
+    let file = files.find(|file| file.path() == clients.authorities).unwrap();
+    assert!(!file.pem.contains("PRIVATE KEY"));
 }
 
 fn certificate() -> Value {

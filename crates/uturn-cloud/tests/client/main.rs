@@ -56,6 +56,7 @@ impl Running {
             secret_key: SecretKey::from(key.to_owned()),
             region: "ap-guangzhou".to_owned(),
             retries: Retries { most: 0, ..Retries::default() },
+            rate: None,
         })
         .unwrap()
     }

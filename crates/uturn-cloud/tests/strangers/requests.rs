@@ -1,5 +1,7 @@
 //! A request of each action that its owner may make, and the objects that they are about.
 
+mod neighbours;
+
 use serde_json::{Value, json};
 
 use crate::cloud::{REGION, Served, Signer, failed};
@@ -24,6 +26,8 @@ pub(crate) struct Made {
     certificate: String,
     /// One that no listener uses.
     spare_certificate: String,
+    /// The number of a deployment of it.
+    record: String,
     /// The first load balancer's name among the resources of all services.
     resource: String,
     config: String,
@@ -99,6 +103,18 @@ impl Made {
             }),
         );
         let spare_certificate = text(&ok(neighbours_upload("secret-spare"))["CertificateId"]);
+        // The listener keeps its certificate: a deployment changes one that is deleted again.
+        let deployed = listener("HTTPS", 444, json!({ "Certificate": upload() }));
+        let record = ok(neighbour(
+            "ssl",
+            "DeployCertificateInstance",
+            json!({
+                "CertificateId": spare_certificate,
+                "InstanceIdList": [format!("{load_balancer}|{deployed}")],
+            }),
+        ));
+        let record = record["DeployRecordId"].to_string();
+        send("DeleteListener", json!({ "LoadBalancerId": load_balancer, "ListenerId": deployed }));
         let user = text(&ok(neighbour("cam", "GetUserAppId", json!({})))["OwnerUin"]);
         let described =
             send("DescribeLoadBalancers", json!({ "LoadBalancerIds": [load_balancer] }));
@@ -108,6 +124,7 @@ impl Made {
         Self {
             task: text(&created["RequestId"]),
             spare_certificate,
+            record,
             resource: format!("qcs::clb:{REGION}:uin/{user}:clb/{load_balancer}"),
             certificate: text(&with_certificate.unwrap()["Certificate"]["CertId"]),
             config: text(&config["ConfigId"]),
@@ -186,7 +203,7 @@ pub(crate) fn owners_requests(made: &Made) -> Vec<OwnersRequest> {
     requests.extend(writes_of_listeners(made));
     requests.extend(writes_of_targets(made));
     requests.extend(reads(made));
-    requests.extend(of_neighbours(made));
+    requests.extend(neighbours::requests(made));
     requests
 }
 
@@ -199,6 +216,10 @@ fn writes_of_balancers(made: &Made) -> Vec<OwnersRequest> {
             .may_succeed_elsewhere(),
         request("DeleteLoadBalancer", json!({ "LoadBalancerIds": [made.spare] })),
         request("ModifyLoadBalancerAttributes", made.of_balancer(json!({ "DeleteProtect": true }))),
+        request(
+            "ModifyLoadBalancersProject",
+            json!({ "LoadBalancerIds": [made.load_balancer], "ProjectId": 7 }),
+        ),
         request(
             "SetLoadBalancerSecurityGroups",
             made.of_balancer(json!({ "SecurityGroups": ["sg-aaaaaaaa"] })),
@@ -307,6 +328,16 @@ fn reads(made: &Made) -> Vec<OwnersRequest> {
             .may_succeed_elsewhere(),
         of_all("DescribeLoadBalancersDetail").sees("secret-balancer"),
         of_all("DescribeQuota"),
+        of_all("DescribeClusterResources"),
+        of_all("DescribeCrossTargets"),
+        of_all("DescribeExclusiveClusters"),
+        of_all("DescribeTargetGroupList"),
+        of_all("DescribeTargetGroups"),
+        request(
+            "DescribeLBListeners",
+            json!({ "Backends": [{ "VpcId": "vpc-00000000", "PrivateIp": "10.0.0.9" }] }),
+        )
+        .may_succeed_elsewhere(),
         of_all("DescribeResources"),
         request("DescribeCustomizedConfigList", json!({ "ConfigType": "CLB" }))
             .sees("secret-config")
@@ -321,29 +352,5 @@ fn reads(made: &Made) -> Vec<OwnersRequest> {
         of_balancer("DescribeTargets").sees("10.0.0.9"),
         request("DescribeTargetHealth", balancers).may_succeed_elsewhere(),
         request("DescribeTaskStatus", json!({ "TaskId": made.task })),
-    ]
-}
-
-fn of_neighbours(made: &Made) -> Vec<OwnersRequest> {
-    let of_all = |service, action| neighbour(service, action, json!({})).may_succeed_elsewhere();
-    let spare = json!({ "CertificateId": made.spare_certificate });
-    let tags = json!([{ "TagKey": "secret-new", "TagValue": "a" }]);
-    let tagged = json!({ "ResourceList": [made.resource], "Tags": tags });
-    let untagged = json!({ "ResourceList": [made.resource], "TagKeys": ["secret-key"] });
-    vec![
-        of_all("cam", "GetUserAppId"),
-        of_all("cvm", "DescribeInstances"),
-        neighbours_upload("other").may_succeed_elsewhere(),
-        neighbour("ssl", "DeleteCertificate", spare.clone()),
-        neighbour("ssl", "DescribeCertificateDetail", spare).sees("secret-spare"),
-        of_all("ssl", "DescribeCertificates").sees("secret-certificate"),
-        of_all("tag", "GetResources").sees("secret-value"),
-        // What cannot be tagged is named in the answer.
-        neighbour("tag", "TagResources", tagged).may_succeed_elsewhere(),
-        neighbour("tag", "UnTagResources", untagged).may_succeed_elsewhere(),
-        of_all("vpc", "DescribeAddresses"),
-        of_all("vpc", "DescribeSecurityGroups"),
-        of_all("vpc", "DescribeSubnets"),
-        of_all("vpc", "DescribeVpcs"),
     ]
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::api::{Patch as KubePatch, PatchParams, PostParams};
 use kube::core::DynamicObject;
 use kube::{Api, Error};
-use serde_json::json;
+use serde_json::{Value, json};
 use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef};
 use uturn_operator::api::Api as CloudApi;
 use uturn_operator::clb::{Listener, ListenerKey};
@@ -16,102 +16,171 @@ use uturn_operator::plan::balancer_of;
 use uturn_operator::tags;
 use uturn_operator::wanted::{self, OwnerNote};
 
-use super::{Controllers, Round, Synced, owners};
+use super::group::{Hands, Round, owners};
 use crate::auto;
 use crate::cluster::{Live, LiveObject};
-use crate::kinds::{CONFIG, EVENT, INGRESS, SERVICE, WatchedKind};
+use crate::kinds::{CONFIG, EVENT, WatchedKind};
 use crate::metrics::Metrics;
+use crate::related::kind_of;
 use crate::write::{self, Patch, Readiness};
 
-impl<A: CloudApi> Controllers<A> {
-    pub(super) async fn write_back(&mut self, round: &Round, synced: &mut Synced) {
+/// What was written.
+#[derive(Default)]
+pub(super) struct Written {
+    /// How many writes there were.
+    pub(super) writes: usize,
+    /// What users were told.
+    pub(super) told: BTreeSet<Event>,
+    /// Whether something could not be written.
+    pub(super) is_failed: bool,
+}
+
+impl<A: CloudApi> Hands<A> {
+    pub(super) async fn write_back(&self, round: &Round, told: &BTreeSet<Event>) -> Written {
+        let mut written = Written::default();
         let mut events: BTreeSet<Event> = round.plan.events.iter().cloned().collect();
+        events.extend(round.wanted.events.iter().cloned());
         events.extend(round.failures.iter().cloned());
-        let mut pending: BTreeMap<&ObjectRef, bool> = BTreeMap::new();
+        events.retain(|event| round.live.objects.contains_key(&event.object));
+        let mut pending: BTreeSet<&ObjectRef> = BTreeSet::new();
         for balancer in &round.plan.balancers {
-            pending.extend(balancer.owners.iter().map(|owner| (owner, true)));
+            pending.extend(&balancer.owners);
         }
         for balancer in &round.wanted.balancers {
             let found = balancer_of(balancer, &round.observed, &round.ground);
             for owner in &balancer.owners {
                 let Some(live) = round.live.objects.get(&owner.object) else { continue };
-                let readiness = readiness(owner, &events, pending.contains_key(&owner.object));
+                let is_pending = pending.contains(&owner.object) || !round.is_known;
+                let readiness = readiness(&owner.object, &events, is_pending);
                 let found = found.filter(|found| is_served(owner, balancer, found));
                 let now = Timestamp::now();
                 let patches = write::report(&owner.object, live, found, &readiness, now);
-                self.write(&owner.object, patches, synced).await;
+                let finalizers = &live.value["metadata"]["finalizers"];
+                self.write(&owner.object, finalizers, patches, &mut written, &mut events).await;
                 let listeners = balancer.listeners.iter();
                 let own = listeners.filter(|(_, wish)| wish.owner == owner.object);
                 let own = own.map(|(key, wish)| (*key, &wish.listener)).collect();
-                self.configure(&owner.object, live, &round.live, &own, synced).await;
+                let name = auto::name(&owner.object, live);
+                if let Some(name) = name.filter(|_| round.is_known) {
+                    let config = self.configure(&owner.object, &name, live, &round.live, &own);
+                    let result = config.await;
+                    let what = format!("the configuration {name}");
+                    written.note(&owner.object, &what, result, &mut events);
+                }
             }
+        }
+        for (object, live, readiness) in refused(round, &events) {
+            let patches = write::report(object, live, None, &readiness, Timestamp::now());
+            let finalizers = &live.value["metadata"]["finalizers"];
+            self.write(object, finalizers, patches, &mut written, &mut events).await;
         }
         for (object, live) in released(round) {
-            self.write(object, write::release(object.kind, live), synced).await;
+            let patches = write::release(object.kind, live);
+            let finalizers = &live.value["metadata"]["finalizers"];
+            self.write(object, finalizers, patches, &mut written, &mut events).await;
         }
-        let new: Vec<&Event> = events.iter().filter(|event| !self.told.contains(event)).collect();
-        for event in new {
-            match self.tell(event, round.live.objects.get(&event.object)).await {
-                Ok(()) => synced.writes += 1,
-                Err(_) => Metrics::add(&self.metrics.failed_writes, 1),
+        for event in events {
+            if told.contains(&event) {
+                written.told.insert(event);
+                continue;
+            }
+            match self.tell(&event, round.live.objects.get(&event.object)).await {
+                Ok(()) => {
+                    written.writes += 1;
+                    written.told.insert(event);
+                }
+                Err(_) => {
+                    Metrics::add(&self.metrics.failed_writes, 1);
+                    written.is_failed = true;
+                }
             }
         }
-        self.told = events;
+        written
     }
 
-    /// Creates or changes the configuration that an object wants to be made.
+    /// Creates or changes the configuration that an object wants to be made. Returns how many
+    /// writes there were.
     async fn configure(
         &self,
         object: &ObjectRef,
+        name: &str,
         live: &LiveObject,
         all: &Live,
         listeners: &BTreeMap<ListenerKey, &Listener>,
-        synced: &mut Synced,
-    ) {
-        let Some(name) = auto::name(object, live) else { return };
-        let Some(api) = self.api_of(object, &CONFIG) else { return };
+    ) -> Result<usize, Error> {
+        let Some(api) = self.api_of(object, &CONFIG) else { return Ok(0) };
         let namespace = object.namespace.as_ref().map(Name::as_str).unwrap_or_default();
-        let there = NamespacedName::new(namespace, &name).ok();
-        let result = match there.and_then(|name| all.configs.get(&name)) {
+        let there = NamespacedName::new(namespace, name).ok();
+        let (verb, result) = match there.and_then(|name| all.configs.get(&name)) {
             Some(there) => {
-                let Some(patch) = auto::changed(there, listeners) else { return };
+                let Some(patch) = auto::changed(there, listeners) else { return Ok(0) };
                 let parameters = PatchParams::default();
-                api.patch(&name, &parameters, &KubePatch::Merge(&patch)).await
+                ("patch", api.patch(name, &parameters, &KubePatch::Merge(&patch)).await)
             }
             None => {
-                let config = auto::created(&name, object, kind_of(object), live, listeners);
-                match serde_json::from_value(config) {
-                    Ok(config) => api.create(&PostParams::default(), &config).await,
-                    Err(error) => Err(Error::SerdeError(error)),
-                }
+                let config = auto::created(name, object, kind_of(object), live, listeners);
+                let config = serde_json::from_value(config).map_err(Error::SerdeError)?;
+                ("create", api.create(&PostParams::default(), &config).await)
             }
         };
-        match result {
-            Ok(_) => synced.writes += 1,
-            Err(_) => Metrics::add(&self.metrics.failed_writes, 1),
+        self.note(verb, CONFIG.plural, result.as_ref().err());
+        result.map(|_| 1)
+    }
+
+    /// Patches an object, which had these finalizers when it was read.
+    async fn write(
+        &self,
+        object: &ObjectRef,
+        finalizers: &Value,
+        patches: Vec<Patch>,
+        written: &mut Written,
+        events: &mut BTreeSet<Event>,
+    ) {
+        let mut version = Value::Null;
+        for mut patch in patches {
+            let what = if patch.is_status { "its status" } else { "its annotations" };
+            // Where a patch is for the object as it was read, it was changed by the one before.
+            let stated = patch.value["metadata"].get_mut("resourceVersion");
+            if let Some(stated) = stated.filter(|_| !version.is_null()) {
+                stated.clone_from(&version);
+            }
+            let result = self.patch(object, &patch).await;
+            if result.is_err() {
+                Metrics::add(&self.metrics.failed_writes, 1);
+            }
+            if let Ok(after) = &result {
+                let is_as_read = after["metadata"]["finalizers"] == *finalizers;
+                version = after["metadata"]["resourceVersion"].clone();
+                version = if is_as_read { version } else { Value::Null };
+            }
+            if !written.note(object, what, result.map(|_| 1), events) {
+                return;
+            }
         }
     }
 
-    async fn write(&self, object: &ObjectRef, patches: Vec<Patch>, synced: &mut Synced) {
-        let count = patches.len();
-        match self.patch(object, patches).await {
-            Ok(()) => synced.writes += count,
-            // The object changed or went meanwhile, or may not be written: the next round sees.
-            Err(_) => Metrics::add(&self.metrics.failed_writes, 1),
-        }
+    /// Patches an object. Returns what it is then.
+    pub(super) async fn patch(&self, object: &ObjectRef, patch: &Patch) -> Result<Value, Error> {
+        let kind = kind_of(object);
+        let Some(api) = self.api_of(object, kind) else { return Ok(Value::Null) };
+        let merge = KubePatch::Merge(&patch.value);
+        let parameters = PatchParams::default();
+        let (result, part) = match patch.is_status {
+            true => (api.patch_status(&object.name, &parameters, &merge).await, "/status"),
+            false => (api.patch(&object.name, &parameters, &merge).await, ""),
+        };
+        self.note("patch", &format!("{}{part}", kind.plural), result.as_ref().err());
+        serde_json::to_value(result?).map_err(Error::SerdeError)
     }
 
-    pub(super) async fn patch(&self, object: &ObjectRef, patches: Vec<Patch>) -> Result<(), Error> {
-        let Some(api) = self.api_of(object, kind_of(object)) else { return Ok(()) };
-        for patch in patches {
-            let merge = KubePatch::Merge(&patch.value);
-            let parameters = PatchParams::default();
-            match patch.is_status {
-                true => api.patch_status(&object.name, &parameters, &merge).await?,
-                false => api.patch(&object.name, &parameters, &merge).await?,
-            };
+    /// Notes whether a right is missing.
+    pub(super) fn note(&self, verb: &str, resource: &str, error: Option<&Error>) {
+        let what = format!("{verb} {resource}");
+        match error {
+            None => self.metrics.mended(&what),
+            Some(error) if is_forbidden(error) => self.metrics.trouble(&what, &why(error)),
+            Some(_) => {}
         }
-        Ok(())
     }
 
     fn api_of(&self, object: &ObjectRef, kind: &WatchedKind) -> Option<Api<DynamicObject>> {
@@ -153,18 +222,59 @@ impl<A: CloudApi> Controllers<A> {
             "count": 1,
         });
         let value: DynamicObject = serde_json::from_value(value).map_err(Error::SerdeError)?;
-        api.create(&PostParams::default(), &value).await.map(drop)
+        let result = api.create(&PostParams::default(), &value).await.map(drop);
+        self.note("create", EVENT.plural, result.as_ref().err());
+        result
     }
 }
 
-fn kind_of(object: &ObjectRef) -> &'static WatchedKind {
-    if object.kind == ObjectKind::Ingress { &INGRESS } else { &SERVICE }
+impl Written {
+    /// Notes the result of a write: how many there were. Returns whether it succeeded.
+    fn note(
+        &mut self,
+        object: &ObjectRef,
+        what: &str,
+        result: Result<usize, Error>,
+        events: &mut BTreeSet<Event>,
+    ) -> bool {
+        match result {
+            Ok(writes) => self.writes += writes,
+            // The object went meanwhile.
+            Err(Error::Api(status)) if status.code == 404 && what.starts_with("its ") => {
+                return false;
+            }
+            // It changed meanwhile, and is tried again as it is then.
+            Err(Error::Api(status)) if status.code == 409 => {
+                self.is_failed = true;
+                return false;
+            }
+            Err(error) => {
+                self.is_failed = true;
+                let message = format!("{what} cannot be written: {}", why(&error));
+                events.insert(Event::new(object, "E5009", message));
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// What an error says.
+pub(super) fn why(error: &Error) -> String {
+    match error {
+        Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Whether a right is missing.
+fn is_forbidden(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if [401, 403].contains(&status.code))
 }
 
 /// An object is ready if nothing has to be called for it and nothing is wrong with it.
-fn readiness(owner: &OwnerNote, events: &BTreeSet<Event>, is_pending: bool) -> Readiness {
-    let fault =
-        events.iter().find(|event| event.object == owner.object && event.code.starts_with('E'));
+fn readiness(object: &ObjectRef, events: &BTreeSet<Event>, is_pending: bool) -> Readiness {
+    let fault = events.iter().find(|event| event.object == *object && event.code.starts_with('E'));
     let (reason, message) = match fault {
         Some(fault) => (fault.code.to_owned(), fault.message.clone()),
         None if is_pending => ("Pending".to_owned(), "calls are left to be made".to_owned()),
@@ -181,6 +291,18 @@ fn is_served(owner: &OwnerNote, wanted: &wanted::Balancer, found: &Balancer) -> 
             .listeners
             .iter()
             .any(|(key, wish)| wish.owner == owner.object && found.listeners.contains_key(key))
+}
+
+/// Objects that are left as they are, because something is wrong with them.
+fn refused<'r>(
+    round: &'r Round,
+    events: &BTreeSet<Event>,
+) -> Vec<(&'r ObjectRef, &'r LiveObject, Readiness)> {
+    let served: BTreeSet<&ObjectRef> = owners(&round.wanted).map(|owner| &owner.object).collect();
+    let others = round.live.objects.iter();
+    let others = others.filter(|(object, live)| !served.contains(object) && !live.is_deleted());
+    let refused = others.map(|(object, live)| (object, live, readiness(object, events, false)));
+    refused.filter(|(_, _, readiness)| !readiness.is_ready).collect()
 }
 
 /// The objects that are held and want no load balancer, and have none any more.
@@ -201,7 +323,8 @@ fn released(round: &Round) -> impl Iterator<Item = (&ObjectRef, &LiveObject)> {
     round.live.objects.iter().filter(move |(object, live)| {
         let uid = live.uid().unwrap_or_default();
         let own = by_uid.get(uid).copied();
-        live.is_held()
+        round.is_known
+            && live.is_held()
             && !served.contains(object)
             && (live.is_deleted() || !round.wanted.untouched.contains(uid))
             && !own.is_some_and(|own| busy.contains(own))

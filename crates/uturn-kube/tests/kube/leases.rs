@@ -1,15 +1,18 @@
 //! One of several processes works.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
 use tokio::time::{Instant, sleep, timeout};
 use uturn_kube::lease::{Lease, LeaseSettings};
+use uturn_kube::metrics::Metrics;
 
 use crate::server::Server;
 
 fn lease(client: Client, identity: &str) -> Lease {
-    Lease::new(client, LeaseSettings::new("shop".to_owned(), identity.to_owned()))
+    let settings = LeaseSettings::new("shop".to_owned(), identity.to_owned());
+    Lease::new(client, settings, Arc::new(Metrics::default()))
 }
 
 fn holder(server: &Server) -> String {
@@ -76,4 +79,31 @@ async fn of_many_one_has_it() {
     assert!(second.is_err(), "{first} and {second:?}");
     sleep(Duration::from_secs(1)).await;
     assert_eq!(holder(&server), format!("p{first}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn clocks_are_not_compared() {
+    let server = Server::new();
+    let (mut first, mut second) = (lease(server.client(), "a"), lease(server.client(), "b"));
+    first.acquire().await;
+    // The holder's clock is years behind, and it renews the lease.
+    let renewed = |time: &str| {
+        server.edit("leases", "uturn-operator", |lease| lease["spec"]["renewTime"] = time.into());
+    };
+    let renewals = async {
+        for second in 0..60 {
+            renewed(&format!("2000-01-01T00:00:{second:02}.000000Z"));
+            sleep(Duration::from_secs(4)).await;
+        }
+    };
+    tokio::select! {
+        () = renewals => {}
+        () = second.acquire() => panic!("taken from a live process"),
+    }
+    // Its clock is years ahead, and it is gone.
+    renewed("2100-01-01T00:00:00.000000Z");
+    let since = Instant::now();
+    second.acquire().await;
+    assert_eq!(holder(&server), "b");
+    assert!(since.elapsed() <= Duration::from_secs(24), "{:?}", since.elapsed());
 }

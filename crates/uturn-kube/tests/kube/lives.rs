@@ -184,7 +184,7 @@ async fn secrets_are_read_only_where_they_are_named() {
     assert!(!world.server.used().contains(&("list".into(), String::new(), "secrets".into())));
 }
 
-fn base64(text: &str) -> String {
+pub(crate) fn base64(text: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut encoded = String::new();
     for bytes in text.as_bytes().chunks(3) {

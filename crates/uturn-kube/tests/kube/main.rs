@@ -4,10 +4,15 @@
 
 mod configs;
 mod faults;
+mod gates;
 mod leases;
 mod lives;
 mod manifests;
+mod moves;
+mod outages;
 mod processes;
+mod rights;
+mod scale;
 mod server;
 #[path = "../../../uturn-operator/tests/operator/stage.rs"]
 #[expect(dead_code, reason = "the operator's own tests use the rest")]

@@ -19,7 +19,7 @@ use uturn_kube::watch::{Shared, watch};
 use crate::stage::Stage;
 use crate::world::World;
 
-fn process(world: &World, identity: &str) -> Process<Arc<Stage>> {
+pub(crate) fn process(world: &World, identity: &str) -> Process<Arc<Stage>> {
     Process {
         client: world.server.client(),
         api: Arc::clone(&world.cloud),

@@ -40,6 +40,19 @@ struct State {
     writes: usize,
     /// The write, counted from 0, from which on every request fails.
     stop: Option<usize>,
+    /// Whether no request is answered.
+    is_gone: bool,
+    /// Whether requests are answered with 429.
+    is_busy: bool,
+    /// Counts starts: watches of earlier ones end.
+    starts: usize,
+}
+
+/// The objects at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Backup {
+    objects: BTreeMap<(String, String, String), Value>,
+    version: u64,
 }
 
 /// The server.
@@ -144,6 +157,42 @@ impl Server {
         self.state().writes
     }
 
+    /// Answers no request, and ends all watches.
+    pub(crate) fn go(&self) {
+        let mut state = self.state();
+        (state.is_gone, state.starts) = (true, state.starts + 1);
+        drop(state);
+        self.changed.send_modify(|_| {});
+    }
+
+    /// Answers again.
+    pub(crate) fn come_back(&self) {
+        self.state().is_gone = false;
+    }
+
+    /// Answers requests with 429, or no longer.
+    pub(crate) fn refuse(&self, is_busy: bool) {
+        self.state().is_busy = is_busy;
+    }
+
+    /// The objects as they are now.
+    pub(crate) fn backup(&self) -> Backup {
+        let state = self.state();
+        Backup { objects: state.objects.clone(), version: state.version }
+    }
+
+    /// Starts anew with the objects of a backup, and with its older version.
+    pub(crate) fn restore(&self, backup: &Backup) {
+        let mut state = self.state();
+        state.objects.clone_from(&backup.objects);
+        state.version = backup.version;
+        state.floor = backup.version;
+        state.starts += 1;
+        state.history.clear();
+        drop(state);
+        self.changed.send_modify(|_| {});
+    }
+
     /// Forgets what happened until now, so that watches expire.
     pub(crate) fn forget(&self) {
         let mut state = self.state();
@@ -197,9 +246,15 @@ impl Server {
         let is_write = ["patch", "create", "update"].contains(&verb);
         {
             let mut state = self.state();
+            if state.is_gone {
+                return failure(StatusCode::BAD_GATEWAY, "BadGateway");
+            }
             state.used.insert((verb.to_owned(), target.group.clone(), resource.clone()));
-            if state.forbidden.contains(&(verb.to_owned(), resource)) {
-                return failure(StatusCode::FORBIDDEN, "Forbidden");
+            if state.is_busy {
+                return failure(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests");
+            }
+            if state.forbidden.contains(&(verb.to_owned(), resource.clone())) {
+                return forbidden(verb, &resource, &target);
             }
             if is_write && state.stop.is_some_and(|stop| state.writes >= stop) {
                 return failure(StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
@@ -209,6 +264,10 @@ impl Server {
         if verb == "watch" {
             return self.watch(&target, &query);
         }
+        let content = parts.headers.get("content-type");
+        let is_strategic = content.is_some_and(|content| {
+            content.as_bytes().starts_with(b"application/strategic-merge-patch")
+        });
         let value = || serde_json::from_slice::<Value>(&body).unwrap();
         match verb {
             "list" => {
@@ -221,14 +280,14 @@ impl Server {
                 Some(object) => success(object),
                 None => failure(StatusCode::NOT_FOUND, "NotFound"),
             },
-            "patch" => self.patch(&target, &value()),
+            "patch" => self.patch(&target, &value(), is_strategic),
             "create" => self.create(&target, value()),
             "update" => self.update(&target, value()),
             _ => failure(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
         }
     }
 
-    fn patch(&self, target: &Target, patch: &Value) -> Answer {
+    fn patch(&self, target: &Target, patch: &Value, is_strategic: bool) -> Answer {
         let key = target.key();
         let Some(before) = self.state().objects.get(&key).cloned() else {
             return failure(StatusCode::NOT_FOUND, "NotFound");
@@ -239,6 +298,9 @@ impl Server {
         }
         let mut after = before.clone();
         let mut patch = patch.clone();
+        if is_strategic {
+            keep_conditions(&before["status"], &mut patch["status"]);
+        }
         match target.is_status {
             true => merge(&mut after["status"], &patch["status"]),
             false => {
@@ -282,19 +344,24 @@ impl Server {
         let from: u64 = from.unwrap_or_default().parse().unwrap_or_default();
         let (server, plural) = (self.clone(), target.plural.clone());
         let changed = self.changed.subscribe();
+        let start = self.state().starts;
         let events = futures_util::stream::unfold(
             (server, plural, from, changed, false),
-            |(server, plural, from, mut changed, is_over)| async move {
+            move |(server, plural, from, mut changed, is_over)| async move {
                 loop {
                     if is_over {
                         return None;
                     }
                     let (found, is_expired) = {
                         let state = server.state();
-                        let mut all = state.history.iter();
-                        let next = all.find(|(version, of, _)| *version > from && *of == plural);
+                        if state.starts != start {
+                            return None;
+                        }
+                        let first = state.history.partition_point(|(version, ..)| *version <= from);
+                        let mut later = state.history[first..].iter();
+                        let next = later.find(|(_, of, _)| *of == plural);
                         let next = next.map(|(version, _, event)| (*version, event.clone()));
-                        (next, from < state.floor)
+                        (next, from < state.floor || from > state.version)
                     };
                     if is_expired {
                         let gone = json!({ "type": "ERROR", "object": { "kind": "Status",
@@ -351,12 +418,40 @@ fn success(value: &Value) -> Answer {
     Response::new(Full::from(value.to_string()).boxed_unsync())
 }
 
+/// As the real server says it.
+fn forbidden(verb: &str, resource: &str, target: &Target) -> Answer {
+    let Target { group, plural, namespace, .. } = target;
+    let name = target.name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
+    let scope = match namespace.as_str() {
+        "" => "at the cluster scope".to_owned(),
+        namespace => format!("in the namespace \"{namespace}\""),
+    };
+    let message = format!(
+        "{plural}{name} is forbidden: User \"uturn-operator\" cannot {verb} resource \
+         \"{resource}\" in API group \"{group}\" {scope}"
+    );
+    refusal(StatusCode::FORBIDDEN, "Forbidden", &message)
+}
+
 fn failure(status: StatusCode, reason: &str) -> Answer {
+    refusal(status, reason, reason)
+}
+
+fn refusal(status: StatusCode, reason: &str, message: &str) -> Answer {
     let value = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "reason": reason, "code": status.as_u16(), "message": reason });
+        "reason": reason, "code": status.as_u16(), "message": message });
     let mut answer = success(&value);
     *answer.status_mut() = status;
     answer
+}
+
+/// A strategic merge patch keeps the conditions of other types than its own.
+fn keep_conditions(before: &Value, patch: &mut Value) {
+    let Some(own) = patch["conditions"].as_array_mut() else { return };
+    let all = before["conditions"].as_array().into_iter().flatten();
+    let others = all.filter(|there| own.iter().all(|own| own["type"] != there["type"]));
+    let others: Vec<Value> = others.cloned().collect();
+    own.splice(0..0, others);
 }
 
 /// A merge patch (RFC 7386).

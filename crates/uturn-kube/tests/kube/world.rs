@@ -24,19 +24,23 @@ pub(crate) type Seen = Vec<(String, Vec<(u16, String, Vec<String>)>)>;
 impl World {
     /// A world with two nodes.
     pub(crate) fn new() -> Self {
-        let world = Self {
-            server: Server::new(),
-            cloud: Arc::new(Stage::new()),
-            shared: Shared::default(),
-        };
-        for number in 1..=2 {
+        Self::with(Stage::new(), 2)
+    }
+
+    /// A world with so many nodes.
+    pub(crate) fn with(cloud: Stage, nodes: usize) -> Self {
+        let world =
+            Self { server: Server::new(), cloud: Arc::new(cloud), shared: Shared::default() };
+        for number in 1..=nodes {
             world.server.apply(
                 "nodes",
                 json!({ "apiVersion": "v1", "kind": "Node",
                     "metadata": { "name": format!("n{number}") },
                     "spec": { "podCIDR": format!("10.1.{number}.0/24") },
-                    "status": { "addresses": [
-                        { "type": "InternalIP", "address": format!("10.0.0.1{number}") }] } }),
+                    "status": {
+                        "addresses": [
+                            { "type": "InternalIP", "address": format!("10.0.0.{}", 10 + number) }],
+                        "conditions": [{ "type": "Ready", "status": "True" }] } }),
             );
         }
         world

@@ -36,10 +36,15 @@ const TABLE: &str = "table inet uturn-lab {\n\
 impl Layer4 {
     /// What programs the kernel of these load balancers.
     pub(crate) fn of(space: &Namespace, balancers: &[LoadBalancer]) -> Result<Self, LabError> {
-        static HAS_NF_TABLES: OnceLock<bool> = OnceLock::new();
-        if !balancers.iter().flat_map(|lb| &lb.listeners).any(is_in_kernel) {
-            return Ok(Self::Process);
+        match balancers.iter().flat_map(|lb| &lb.listeners).any(is_in_kernel) {
+            true => Self::here(space),
+            false => Ok(Self::Process),
         }
+    }
+
+    /// What can program this kernel.
+    pub(crate) fn here(space: &Namespace) -> Result<Self, LabError> {
+        static HAS_NF_TABLES: OnceLock<bool> = OnceLock::new();
         let has_nf_tables = match HAS_NF_TABLES.get() {
             Some(known) => *known,
             None => {

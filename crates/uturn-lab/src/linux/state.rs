@@ -4,31 +4,62 @@
 //! what they need. Namespaces carry the run's name. A folder whose lock can be taken
 //! belongs to a dead run.
 
-use std::fs::{self, File};
+use std::env;
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::io::{Errno, dup};
+use rustix::process::{Pid, geteuid};
 
 use super::system::During;
 use crate::LabError;
 
-pub(super) const FOLDER: &str = "/run/uturn-lab";
+/// Where root's runs are.
+const FOLDER: &str = "/run/uturn-lab";
 
 /// The number of runs of this process so far: several may begin at the same time.
 static RUNS: AtomicUsize = AtomicUsize::new(0);
+
+/// The folder of all runs of this user: other users than root keep clusters in small machines.
+pub(super) fn folder() -> PathBuf {
+    let user = geteuid();
+    if user.is_root() {
+        return FOLDER.into();
+    }
+    let own = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
+    let temporary = || env::temp_dir().join(format!("uturn-lab-{}", user.as_raw()));
+    own.map_or_else(temporary, |own| own.join("uturn-lab"))
+}
+
+/// The same if it is there.
+///
+/// # Errors
+/// If it is another user's: what is on record there is not this user's to rely on.
+pub(super) fn existing_folder() -> io::Result<Option<PathBuf>> {
+    let folder = folder();
+    match fs::symlink_metadata(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+        Ok(found) if found.is_dir() && found.uid() == geteuid().as_raw() => Ok(Some(folder)),
+        Ok(_) => {
+            let why = format!("{} is another user's", folder.display());
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+        }
+    }
+}
 
 /// A run that is alive as long as this is.
 #[derive(Debug)]
 pub(crate) struct Run {
     id: String,
     folder: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Run {
@@ -38,11 +69,17 @@ impl Run {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let nth = RUNS.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{:05x}-{nth}", std::process::id(), now.subsec_micros());
-        let folder = Path::new(FOLDER).join(&id);
+        let folder = folder().join(&id);
         fs::create_dir(&folder).during(during)?;
         let lock = File::create_new(folder.join("lock")).during(during)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).during(during)?;
-        Ok(Self { id, folder, _lock: lock })
+        Ok(Self { id, folder, lock })
+    }
+
+    /// A handle of the lock that programs inherit: the run is alive until the last of them ends.
+    pub(crate) fn inherited_lock(&self) -> io::Result<OwnedFd> {
+        // Unlike the lock's own handle, a copy stays open in programs that are started.
+        Ok(dup(&self.lock)?)
     }
 
     /// What a namespace of this run is called.
@@ -122,9 +159,12 @@ pub(super) fn is_dead(folder: &Path) -> io::Result<bool> {
 
 /// Locks the folder, so that no other run is created or swept meanwhile.
 pub(super) fn lock_folder() -> io::Result<File> {
-    let path = Path::new(FOLDER).join(".lock");
+    let folder = folder();
+    let path = folder.join(".lock");
     loop {
-        fs::create_dir_all(FOLDER)?;
+        let mode = if geteuid().is_root() { 0o755 } else { 0o700 };
+        DirBuilder::new().recursive(true).mode(mode).create(&folder)?;
+        existing_folder()?;
         let lock = match File::create(&path) {
             // Another run was the last one, and took the folder away.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -143,10 +183,10 @@ pub(super) fn lock_folder() -> io::Result<File> {
 pub(super) fn remove_folder() {
     let is_run = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.path().is_dir());
     if let Ok(_guard) = lock_folder()
-        && fs::read_dir(FOLDER).is_ok_and(|mut entries| !entries.any(is_run))
+        && fs::read_dir(folder()).is_ok_and(|mut entries| !entries.any(is_run))
     {
-        let _ = fs::remove_file(Path::new(FOLDER).join(".lock"));
-        let _ = fs::remove_dir(FOLDER);
+        let _ = fs::remove_file(folder().join(".lock"));
+        let _ = fs::remove_dir(folder());
     }
 }
 

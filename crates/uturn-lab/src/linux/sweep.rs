@@ -7,7 +7,9 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::{Signal, kill_process};
 
-use super::state::{FOLDER, is_dead, lock_folder, prefix, processes, remove_folder, tracing};
+use super::state::{
+    existing_folder, is_dead, lock_folder, prefix, processes, remove_folder, tracing,
+};
 use super::system::During;
 use super::{namespace, observe};
 use crate::LabError;
@@ -18,12 +20,10 @@ use crate::LabError;
 /// If something cannot be read or removed.
 pub(crate) fn sweep() -> Result<Vec<String>, LabError> {
     let during = "sweep what dead runs left";
-    if !Path::new(FOLDER).exists() {
-        return Ok(Vec::new());
-    }
+    let Some(runs) = existing_folder().during(during)? else { return Ok(Vec::new()) };
     let guard = lock_folder().during(during)?;
     let mut removed = Vec::new();
-    for entry in fs::read_dir(FOLDER).during(during)? {
+    for entry in fs::read_dir(runs).during(during)? {
         let folder = entry.during(during)?.path();
         let is_dead = folder.is_dir() && is_dead(&folder).during(during)?;
         if let Some(id) = folder.file_name().and_then(|name| name.to_str())

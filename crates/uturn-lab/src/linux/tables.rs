@@ -58,6 +58,12 @@ pub(crate) fn restore_more(
     start_restore(space, family, &["-w", "--noflush"], text, doing)
 }
 
+/// Like [`restore_more`], in the calling thread's namespace. The inner result has the program's
+/// error.
+pub(crate) fn restore_more_here(family: Family, text: &str) -> io::Result<Result<(), String>> {
+    run(&program(chosen(), family, "restore"), &["-w", "--noflush"], text)
+}
+
 /// What `iptables-save` prints. Only from within [`Namespace::run`].
 pub(crate) fn save(family: Family, arguments: &[&str]) -> io::Result<String> {
     output(&program(chosen(), family, "save"), arguments)

@@ -8,11 +8,23 @@ use std::process::{Command, Output};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-/// Where the program is, and where the parts of a cluster are.
+/// Where the program is, where the parts of a cluster are, and who uses them.
 pub(crate) struct Installed {
     program: PathBuf,
     parts: PathBuf,
+    user: User,
 }
+
+/// Who runs the program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum User {
+    Root,
+    /// An ordinary one.
+    Nobody,
+}
+
+/// The number of the user `nobody`.
+const NOBODY: &str = "65534";
 
 /// The record of runs.
 const RUNS: &str = "/run/uturn-lab";
@@ -21,7 +33,29 @@ impl Installed {
     /// What `cargo xtask box` says.
     pub(crate) fn find() -> Option<Self> {
         let path = |name| env::var_os(name).map(PathBuf::from);
-        Some(Self { program: path("UTURN_PROGRAM")?, parts: path("UTURN_CLUSTER_PARTS")? })
+        Some(Self {
+            program: path("UTURN_PROGRAM")?,
+            parts: path("UTURN_CLUSTER_PARTS")?,
+            user: User::Root,
+        })
+    }
+
+    /// The same for an ordinary user. Returns `None` if the program is in a folder of root's alone.
+    pub(crate) fn for_nobody(&self) -> Option<Self> {
+        let Self { program, parts, .. } = self;
+        let own = Self { program: program.clone(), parts: parts.clone(), user: User::Nobody };
+        let test = own.as_user("test".as_ref()).arg("-x").arg(&self.program).status();
+        test.is_ok_and(|status| status.success()).then_some(own)
+    }
+
+    fn as_user(&self, program: &Path) -> Command {
+        if self.user == User::Root {
+            return Command::new(program);
+        }
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(program);
+        command.env_remove("XDG_RUNTIME_DIR").current_dir("/");
+        command
     }
 
     pub(crate) fn program(&self) -> &Path {
@@ -34,7 +68,7 @@ impl Installed {
     }
 
     pub(crate) fn lab(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = self.as_user(&self.program);
         command.arg("lab").args(words);
         command
     }
@@ -75,6 +109,10 @@ impl Run {
     pub(crate) fn of(kubeconfig: &Path) -> Self {
         let folder = kubeconfig.parent().unwrap().to_owned();
         assert!(folder.starts_with(RUNS), "{}", folder.display());
+        if folder.join("machine.sock").exists() {
+            // What it has is in a small machine, and ends with that.
+            return Self { folder, processes: Vec::new() };
+        }
         let processes = fs::read_to_string(folder.join("processes")).unwrap();
         let processes: Vec<String> = processes.lines().map(str::to_owned).collect();
         assert!(processes.iter().any(|line| is_alive(line)));
@@ -94,11 +132,16 @@ impl Run {
 
     /// Kills the process that keeps the cluster.
     pub(crate) fn kill_keeper(&self) {
-        let record = fs::read_to_string(self.folder.join("cluster.json")).unwrap();
-        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
-        let keeper = record["keeper"].to_string();
-        assert!(Command::new("kill").args(["-KILL", &keeper]).status().unwrap().success());
+        kill_keeper(&self.folder);
     }
+}
+
+/// Kills the process that keeps the cluster whose record is in this folder.
+pub(crate) fn kill_keeper(folder: &Path) {
+    let record = fs::read_to_string(folder.join("cluster.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let keeper = record["keeper"].to_string();
+    assert!(Command::new("kill").args(["-KILL", &keeper]).status().unwrap().success());
 }
 
 /// Whether a process on record is still the one that was started.

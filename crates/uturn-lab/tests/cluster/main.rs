@@ -7,6 +7,8 @@
 #[cfg(target_os = "linux")]
 mod installed;
 #[cfg(target_os = "linux")]
+mod machine;
+#[cfg(target_os = "linux")]
 mod rows;
 #[cfg(target_os = "linux")]
 mod stage;

@@ -16,6 +16,7 @@ use kube::{Client, Resource, ResourceExt as _};
 use uturn_testing::{Requirement, skip};
 
 use super::installed::{Installed, Run, client, text};
+use super::machine;
 use super::stories;
 
 /// How long a pod may take to go.
@@ -45,6 +46,7 @@ pub(crate) fn main() {
     if is_wanted("killed") {
         killed(&installed);
     }
+    machine::play(&installed, &is_wanted);
     stories::play(&installed, &is_wanted);
 }
 
@@ -125,14 +127,24 @@ fn killed(installed: &Installed) {
     assert!(!inside.wait().unwrap().success());
 }
 
-fn is_front(pod: &Pod) -> bool {
+pub(crate) fn is_front(pod: &Pod) -> bool {
     pod.labels().get("app").is_some_and(|app| app == "front")
 }
 
 /// Who answers a client's calls.
 fn answers(installed: &Installed, client: &str, url: &str) -> BTreeSet<String> {
+    answers_of(installed, client, url, CALLS)
+}
+
+/// Who answers this many calls.
+pub(crate) fn answers_of(
+    installed: &Installed,
+    client: &str,
+    url: &str,
+    calls: usize,
+) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
-    for _ in 0..CALLS {
+    for _ in 0..calls {
         let output = installed.in_pod(client, &[&CURL, &[url][..]].concat());
         assert!(output.status.success(), "{client} {url}: {}", text(&output.stderr));
         seen.extend(text(&output.stdout).lines().next().map(str::to_owned));
@@ -141,7 +153,7 @@ fn answers(installed: &Installed, client: &str, url: &str) -> BTreeSet<String> {
 }
 
 /// Deletes a pod and waits until it is gone.
-async fn replace(client: &Client, pod: &Pod) {
+pub(crate) async fn replace(client: &Client, pod: &Pod) {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap());
     let (name, uid) = (pod.name_any(), pod.uid().unwrap());
     pods.delete(&name, &DeleteParams::default()).await.unwrap();
@@ -149,7 +161,7 @@ async fn replace(client: &Client, pod: &Pod) {
     tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
 }
 
-async fn list<K>(client: &Client) -> Vec<K>
+pub(crate) async fn list<K>(client: &Client) -> Vec<K>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
@@ -165,6 +177,6 @@ fn is_true<'a, C: 'a>(
     parts.any(|(kind, status)| kind == "Ready" && status == "True")
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }

@@ -54,6 +54,19 @@ pub trait CloudModel: Sync {
     /// are written. Returns `None` if the Service does not restrict its nodes by label.
     fn target_label<'s>(&self, service: &'s Service) -> Option<&'s str>;
 
+    /// What an object writes of the weights of single pods. Returns `None` if it writes nothing.
+    fn pod_weights<'o>(&self, owner: Owner<'o>) -> Option<&'o str>;
+
+    /// The weights that an object gives a pod, for each place where it names weights.
+    fn weights_of_pod(&self, owner: Owner<'_>, pod: &str) -> Vec<u64>;
+
+    /// The readiness gate of a pod that a load balancer sends to before the pod is ready. Returns
+    /// `None` if there is no such gate.
+    fn readiness_gate(&self) -> Option<&'static str>;
+
+    /// Whether a node is never a target.
+    fn excludes_node(&self, node: &Node) -> bool;
+
     /// The nodes whose NodePorts are targets of a Service's load balancer.
     fn target_nodes<'c>(&self, cluster: &'c Cluster, service: &Service) -> Vec<&'c Node>;
 

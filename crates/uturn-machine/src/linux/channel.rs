@@ -1,16 +1,20 @@
 //! The channel: memory that both sides of the machine see, and through which they communicate.
 //!
 //! Outside it is an anonymous memory file, so that it does not outlive the processes that hold
-//! it; inside it is the block device `ubda`, opened for synchronous writes. (The machine's
-//! consoles and serial lines are unsuitable: they drop data when the reader is slow.) The outside
-//! writes the encoded job, the inside everything else: it appends a frame and then updates the
-//! counter of bytes written, so that a reader that honours the counter only sees whole frames.
+//! it; inside it is the block device `ubda`, opened for synchronous writes and for reads that
+//! pass by the cache. (The machine's consoles and serial lines are unsuitable: they drop data when
+//! the reader is slow.) The outside writes the encoded job. Then each side has a half of its own:
+//! it appends a frame and then updates the counter of bytes written, so that a reader that honours
+//! the counter only sees whole frames.
 //!
 //! ```text
-//!  0       where the frames begin, length of the encoded job
-//!  4096    the counter: how many bytes of frames there are, and the same number inverted
+//!  0       where the inside's frames begin, length of the encoded job
+//!  4096    the inside's counter: how many bytes of frames there are, and that number inverted
 //!  8192    the encoded job
-//!  …       frames: kind, length (4 bytes), bytes
+//!  …       the inside's frames
+//!  2^40    the outside's counter
+//!  + 4096  how many bytes of the outside's frames the inside has read
+//!  + 8192  the outside's frames
 //! ```
 
 use std::fs::File;
@@ -19,51 +23,48 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
-use crate::Ended;
+use super::frame::{Frame, HEAD};
 
 const COUNTER: u64 = 4096;
 const JOB: u64 = 8192;
 const PAGE: u64 = 4096;
 
-/// More than any job prints. The file is sparse: it takes no memory before it is written.
-const LENGTH: u64 = 1 << 40;
+/// Where the outside's half begins: after more than any job prints. The file is sparse: it takes
+/// no memory before it is written.
+const OUTSIDE: u64 = 1 << 40;
+const OUTSIDE_READ: u64 = OUTSIDE + PAGE;
+const OUTSIDE_FRAMES: u64 = OUTSIDE_READ + PAGE;
 
-/// The largest payload of a frame, in bytes.
-pub(super) const MOST: usize = 64 * 1024;
+/// How much is freed at a time.
+const RELEASE: u64 = 16 * PAGE;
 
-/// A message from the inside to the outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Frame {
-    /// The job's standard output.
-    Out(Vec<u8>),
-    /// The job's standard error.
-    Err(Vec<u8>),
-    /// The job is over.
-    Ended(Ended),
-    /// The job could not be started, for this reason.
-    Cannot(String),
-}
+/// What reads that pass by the cache begin and end at.
+const BLOCK: usize = 512;
 
 /// The outside's end of the channel.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct Outer {
     memory: File,
     frames: u64,
     read: u64,
     released: u64,
+    written: u64,
+    released_own: u64,
 }
 
-impl Reader {
+impl Outer {
     /// Makes a channel that holds an encoded job.
     pub(super) fn new(job: &[u8]) -> io::Result<Self> {
         let memory = File::from(memfd_create("uturn-machine", MemfdFlags::CLOEXEC)?);
-        memory.set_len(LENGTH)?;
+        memory.set_len(OUTSIDE * 2)?;
         let length = job.len() as u64;
         let frames = (JOB + length).next_multiple_of(PAGE);
         memory.write_all_at(&[frames.to_le_bytes(), length.to_le_bytes()].concat(), 0)?;
-        memory.write_all_at(&counter(0), COUNTER)?;
+        for counter in [COUNTER, OUTSIDE, OUTSIDE_READ] {
+            memory.write_all_at(&encode_counter(0), counter)?;
+        }
         memory.write_all_at(job, JOB)?;
-        Ok(Self { memory, frames, read: 0, released: 0 })
+        Ok(Self { memory, frames, read: 0, released: 0, written: 0, released_own: 0 })
     }
 
     /// A handle of the memory to pass to the machine.
@@ -73,66 +74,52 @@ impl Reader {
 
     /// The next frame. Returns `None` if none has been written yet.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
-        let Some(written) = self.written()? else { return Ok(None) };
-        if self.read >= written {
-            return Ok(None);
-        }
-        let at = self.frames + self.read;
-        let mut head = [0; 5];
-        self.memory.read_exact_at(&mut head, at)?;
-        let [kind, length @ ..] = head;
-        let length = u32::from_le_bytes(length) as usize;
-        if length > MOST {
-            return Err(io::Error::other(format!("a frame of {length} bytes in the channel")));
-        }
-        let mut bytes = vec![0; length];
-        self.memory.read_exact_at(&mut bytes, at + head.len() as u64)?;
-        self.read += (head.len() + length) as u64;
-        self.release();
-        let number = || bytes.as_slice().try_into().map(i32::from_le_bytes).unwrap_or(-1);
-        Ok(Some(match kind {
-            1 => Frame::Out(bytes),
-            2 => Frame::Err(bytes),
-            3 => Frame::Ended(Ended::Exit(number())),
-            4 => Frame::Ended(Ended::Signal(number())),
-            5 => Frame::Cannot(String::from_utf8_lossy(&bytes).into_owned()),
-            kind => return Err(io::Error::other(format!("a frame of kind {kind} in the channel"))),
-        }))
+        let frame = next(&self.memory, COUNTER, self.frames, &mut self.read)?;
+        self.released = self.release(self.frames, self.released, self.read);
+        Ok(frame)
     }
 
-    /// The counter. Returns `None` while the inside is writing it.
-    fn written(&self) -> io::Result<Option<u64>> {
-        let mut twice = [0; 16];
-        self.memory.read_exact_at(&mut twice, COUNTER)?;
-        let (once, again) = twice.split_at(8);
-        let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).unwrap_or_default();
-        Ok((number(once) == !number(again)).then(|| number(once)))
+    /// Appends a frame.
+    pub(super) fn write(&mut self, frame: &Frame) -> io::Result<()> {
+        self.written = append(&self.memory, OUTSIDE, OUTSIDE_FRAMES, self.written, frame)?;
+        if self.written - self.released_own >= RELEASE
+            && let Some(read) = counter(&self.memory, OUTSIDE_READ)?
+        {
+            self.released_own = self.release(OUTSIDE_FRAMES, self.released_own, read);
+        }
+        Ok(())
     }
 
-    /// Frees the pages that have been read completely. The inside never reads them.
-    fn release(&mut self) {
-        let whole = self.read / PAGE * PAGE;
+    /// Frees the pages that have been read completely. Nothing reads them again. Returns up to
+    /// where they are free.
+    fn release(&self, frames: u64, released: u64, read: u64) -> u64 {
+        let whole = read / PAGE * PAGE;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let (from, length) = (self.frames + self.released, whole - self.released);
-        if length >= 16 * PAGE && fallocate(&self.memory, flags, from, length).is_ok() {
-            self.released = whole;
-        }
+        let (from, length) = (frames + released, whole.saturating_sub(released));
+        let is_free = length >= RELEASE && fallocate(&self.memory, flags, from, length).is_ok();
+        if is_free { whole } else { released }
     }
 }
 
 /// The inside's end of the channel.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct Inner {
+    /// For synchronous writes.
     device: File,
+    /// The same for reads that pass by the cache.
+    direct: File,
     frames: u64,
     written: u64,
+    read: u64,
+    reported: u64,
 }
 
-impl Writer {
-    /// Opens the channel on a device that writes synchronously.
-    pub(super) fn new(device: File) -> io::Result<Self> {
+impl Inner {
+    /// Opens the channel on a device that writes synchronously, and on the same device for reads
+    /// that pass by the cache.
+    pub(super) fn new(device: File, direct: File) -> io::Result<Self> {
         let [frames, _] = head(&device)?;
-        Ok(Self { device, frames, written: 0 })
+        Ok(Self { device, direct, frames, written: 0, read: 0, reported: 0 })
     }
 
     /// The encoded job.
@@ -146,30 +133,79 @@ impl Writer {
         Ok(job)
     }
 
-    /// Appends a frame and truncates its payload to [`MOST`] bytes.
+    /// Appends a frame.
     pub(super) fn write(&mut self, frame: &Frame) -> io::Result<()> {
-        let number;
-        let (kind, bytes): (u8, &[u8]) = match frame {
-            Frame::Out(bytes) => (1, bytes),
-            Frame::Err(bytes) => (2, bytes),
-            Frame::Ended(Ended::Exit(code)) => {
-                number = code.to_le_bytes();
-                (3, &number)
-            }
-            Frame::Ended(Ended::Signal(signal)) => {
-                number = signal.to_le_bytes();
-                (4, &number)
-            }
-            Frame::Cannot(why) => (5, why.as_bytes()),
-        };
-        let bytes = &bytes[..bytes.len().min(MOST)];
-        let mut all = vec![kind];
-        all.extend((bytes.len() as u32).to_le_bytes());
-        all.extend(bytes);
-        self.device.write_all_at(&all, self.frames + self.written)?;
-        self.written += all.len() as u64;
-        self.device.write_all_at(&counter(self.written), COUNTER)
+        self.written = append(&self.device, COUNTER, self.frames, self.written, frame)?;
+        Ok(())
     }
+
+    /// The next frame. Returns `None` if none has been written yet.
+    pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
+        let frame = next(&self.direct, OUTSIDE, OUTSIDE_FRAMES, &mut self.read)?;
+        if self.read - self.reported >= RELEASE {
+            self.device.write_all_at(&encode_counter(self.read), OUTSIDE_READ)?;
+            self.reported = self.read;
+        }
+        Ok(frame)
+    }
+}
+
+/// Reads the frame after the first `read` bytes of frames, which `read` then counts.
+fn next(file: &File, counter_at: u64, frames: u64, read: &mut u64) -> io::Result<Option<Frame>> {
+    if counter(file, counter_at)?.is_none_or(|written| *read >= written) {
+        return Ok(None);
+    }
+    let at = frames + *read;
+    let head = read_blocks(file, at, HEAD)?;
+    let head = head.first_chunk::<HEAD>().copied();
+    let head = head.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let length = Frame::length(&head)?;
+    let payload = read_blocks(file, at + HEAD as u64, length)?;
+    *read += (HEAD + length) as u64;
+    Frame::decode(&head, payload).map(Some)
+}
+
+/// Writes a frame after the first `written` bytes of frames. Returns how many there are then.
+fn append(
+    file: &File,
+    counter_at: u64,
+    frames: u64,
+    written: u64,
+    frame: &Frame,
+) -> io::Result<u64> {
+    let bytes = frame.encode();
+    file.write_all_at(&bytes, frames + written)?;
+    let written = written + bytes.len() as u64;
+    file.write_all_at(&encode_counter(written), counter_at)?;
+    Ok(written)
+}
+
+/// Reads whole blocks into memory that begins at a block's boundary, as reads that pass by the
+/// cache have to be.
+fn read_blocks(file: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
+    let skipped = (at % BLOCK as u64) as usize;
+    let whole = (skipped + length).next_multiple_of(BLOCK);
+    let mut memory = vec![0; whole + BLOCK];
+    let first = memory.as_ptr().align_offset(BLOCK);
+    let blocks = memory.get_mut(first..).and_then(|memory| memory.get_mut(..whole));
+    let blocks = blocks.ok_or(io::ErrorKind::OutOfMemory)?;
+    file.read_exact_at(blocks, at - skipped as u64)?;
+    Ok(blocks[skipped..skipped + length].to_vec())
+}
+
+/// A counter. Returns `None` while it is being written.
+fn counter(file: &File, at: u64) -> io::Result<Option<u64>> {
+    let twice = read_blocks(file, at, 16)?;
+    let (once, again) = twice.split_at(8);
+    let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).unwrap_or_default();
+    Ok((number(once) == !number(again)).then(|| number(once)))
+}
+
+fn encode_counter(written: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&written.to_le_bytes());
+    bytes[8..].copy_from_slice(&(!written).to_le_bytes());
+    bytes
 }
 
 fn head(device: &File) -> io::Result<[u64; 2]> {
@@ -178,61 +214,67 @@ fn head(device: &File) -> io::Result<[u64; 2]> {
     Ok(bytes.map(u64::from_le_bytes))
 }
 
-fn counter(written: u64) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&written.to_le_bytes());
-    bytes[8..].copy_from_slice(&(!written).to_le_bytes());
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::frame::{MOST, Message};
     use super::*;
+    use crate::Ended;
 
-    fn pair(job: &[u8]) -> (Reader, Writer) {
-        let reader = Reader::new(job).unwrap();
-        let writer = Writer::new(reader.memory().unwrap()).unwrap();
-        (reader, writer)
+    fn pair(job: &[u8]) -> (Outer, Inner) {
+        let outer = Outer::new(job).unwrap();
+        let inner = Inner::new(outer.memory().unwrap(), outer.memory().unwrap()).unwrap();
+        (outer, inner)
+    }
+
+    fn held(outer: &Outer) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        outer.memory.metadata().unwrap().blocks() * 512
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let (mut reader, mut writer) = pair(b"a job");
-        assert_eq!(writer.job().unwrap(), b"a job");
-        assert_eq!(reader.next().unwrap(), None);
+        let (mut outer, mut inner) = pair(b"a job");
+        assert_eq!(inner.job().unwrap(), b"a job");
+        assert_eq!(outer.next().unwrap(), None);
+        assert_eq!(inner.next().unwrap(), None);
         let frames = [
-            Frame::Out(Vec::new()),
-            Frame::Err(vec![7; MOST]),
-            Frame::Ended(Ended::Exit(255)),
-            Frame::Ended(Ended::Signal(9)),
-            Frame::Cannot("no such program".into()),
+            Message::Out(Vec::new()),
+            Message::Err(vec![7; MOST]),
+            Message::Ended(Ended::Exit(255)),
+            Message::Cannot("no such program".into()),
         ];
-        frames.iter().for_each(|frame| writer.write(frame).unwrap());
+        let frames = frames.map(Frame::of_job);
+        frames.iter().for_each(|frame| inner.write(frame).unwrap());
+        frames.iter().for_each(|frame| outer.write(frame).unwrap());
         for frame in &frames {
-            assert_eq!(reader.next().unwrap().as_ref(), Some(frame));
+            assert_eq!(outer.next().unwrap().as_ref(), Some(frame));
+            assert_eq!(inner.next().unwrap().as_ref(), Some(frame));
         }
-        assert_eq!(reader.next().unwrap(), None);
+        assert_eq!(outer.next().unwrap(), None);
+        assert_eq!(inner.next().unwrap(), None);
     }
 
     #[test]
     fn what_was_read_is_no_memory_any_more() {
-        use std::os::unix::fs::MetadataExt;
-        let (mut reader, mut writer) = pair(&vec![1; 100_000]);
+        let (mut outer, mut inner) = pair(&vec![1; 100_000]);
         for number in 0..500u32 {
             let bytes = number.to_le_bytes().repeat(5000);
-            writer.write(&Frame::Out(bytes.clone())).unwrap();
-            assert_eq!(reader.next().unwrap(), Some(Frame::Out(bytes)));
+            let frame = Frame { stream: number, message: Message::Out(bytes) };
+            inner.write(&frame).unwrap();
+            assert_eq!(outer.next().unwrap().as_ref(), Some(&frame));
+            outer.write(&frame).unwrap();
+            assert_eq!(inner.next().unwrap().as_ref(), Some(&frame));
         }
-        let held = reader.memory.metadata().unwrap().blocks() * 512;
-        assert!(held < 1_000_000, "{held} bytes of 10 MB");
-        assert_eq!(writer.job().unwrap(), vec![1; 100_000]);
+        let held = held(&outer);
+        assert!(held < 1_000_000, "{held} bytes of 20 MB");
+        assert_eq!(inner.job().unwrap(), vec![1; 100_000]);
     }
 
     #[test]
     fn a_mark_that_is_half_written_is_none() {
-        let (mut reader, mut writer) = pair(b"");
-        writer.write(&Frame::Out(vec![1])).unwrap();
-        writer.device.write_all_at(&[9], COUNTER).unwrap();
-        assert_eq!(reader.next().unwrap(), None);
+        let (mut outer, mut inner) = pair(b"");
+        inner.write(&Frame::of_job(Message::Out(vec![1]))).unwrap();
+        inner.device.write_all_at(&[9], COUNTER).unwrap();
+        assert_eq!(outer.next().unwrap(), None);
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! It sets the machine up ([`root`], [`tools`]), runs the job that the channel holds, passes on
 //! the job's output, and powers the machine off when the job ends or when the outside closes the
-//! serial line, because then the caller is gone.
+//! serial line, because then the caller is gone. Meanwhile it serves other clients of the machine
+//! ([`streams`]).
+
+mod streams;
 
 use std::convert::Infallible;
 use std::env;
@@ -17,16 +20,21 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, getpid, pidfd_open, wait};
-use rustix::system::{RebootCommand, reboot};
+use rustix::system::{RebootCommand, reboot, sethostname};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use super::channel::{Frame, MOST, Writer};
+use self::streams::Streams;
+use super::channel::Inner;
+use super::frame::{Frame, MOST, Message};
 use super::{job_encoding, root, tools};
 use crate::{Ended, Job};
 
 /// The environment variable of the first process, set on the kernel's command line to the
 /// kernel's release.
 pub(super) const INSIDE: &str = "UTURN_MACHINE";
+
+/// What the machine is called, by itself.
+const HOSTNAME: &str = "uturn-machine";
 
 /// The byte on the serial line that announces a new frame in the channel.
 pub(super) const WAKE: u8 = 6;
@@ -54,7 +62,7 @@ fn serve() -> io::Result<Infallible> {
     let mut outside = Outside::find()?;
     let over = match begin(&outside) {
         Ok(running) => running.serve(&mut outside)?,
-        Err(why) => Frame::Cannot(why.to_string()),
+        Err(why) => Frame::of_job(Message::Cannot(why.to_string())),
     };
     outside.send(&over)?;
     reboot(RebootCommand::PowerOff)?;
@@ -63,6 +71,7 @@ fn serve() -> io::Result<Infallible> {
 
 fn begin(outside: &Outside) -> io::Result<Running> {
     let release = env::var(INSIDE).map_err(io::Error::other)?;
+    sethostname(HOSTNAME.as_bytes())?;
     root::set_up(&release)?;
     tools::set_up(&release)?;
     let job = outside.channel.job()?;
@@ -73,7 +82,7 @@ fn begin(outside: &Outside) -> io::Result<Running> {
 
 /// The channel and the serial line.
 struct Outside {
-    channel: Writer,
+    channel: Inner,
     line: File,
 }
 
@@ -82,13 +91,15 @@ impl Outside {
         let through = OFlags::DSYNC.bits() as i32;
         let device =
             OpenOptions::new().read(true).write(true).custom_flags(through).open("/dev/ubda")?;
+        let direct = OFlags::DIRECT.bits() as i32;
+        let direct = OpenOptions::new().read(true).custom_flags(direct).open("/dev/ubda")?;
         let silent = (OFlags::NOCTTY | OFlags::NONBLOCK).bits() as i32;
         let line =
             OpenOptions::new().read(true).write(true).custom_flags(silent).open("/dev/ttyS0")?;
         let mut raw = tcgetattr(&line)?;
         raw.make_raw();
         tcsetattr(&line, OptionalActions::Now, &raw)?;
-        Ok(Self { channel: Writer::new(device)?, line })
+        Ok(Self { channel: Inner::new(device, direct)?, line })
     }
 
     fn send(&mut self, frame: &Frame) -> io::Result<()> {
@@ -98,12 +109,14 @@ impl Outside {
         Ok(())
     }
 
-    /// Whether the outside has closed the line. It never sends anything, so the line is only
-    /// readable then.
+    /// Reads the wake-ups on the line. Returns whether the outside has closed it.
     fn is_closed(&mut self) -> bool {
-        match self.line.read(&mut [0; 64]) {
-            Ok(length) => length == 0,
-            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        loop {
+            match self.line.read(&mut [0; 64]) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+            }
         }
     }
 }
@@ -118,21 +131,8 @@ struct Running {
 
 impl Running {
     fn start(job: Job) -> io::Result<Self> {
-        let environment = tools::environment(&job.environment);
-        let program = tools::find(&job.program, &environment)
-            .ok_or_else(|| io::Error::other(format!("no program {}", job.program.display())))?;
-        let mut child = Command::new(&program)
-            .args(&job.arguments)
-            .env_clear()
-            .envs(environment)
-            .current_dir(&job.folder)
-            .stdin(if job.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|why| {
-                io::Error::other(format!("cannot start {}: {why}", program.display()))
-            })?;
+        let stdin = if job.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
+        let mut child = spawn(&job, stdin)?;
         if let Some(stdin) = child.stdin.take() {
             feed(stdin, job.stdin)?;
         }
@@ -152,28 +152,33 @@ impl Running {
 
     /// Passes on the job's output until the job ends. Returns how it ended.
     fn serve(mut self, outside: &mut Outside) -> io::Result<Frame> {
+        let mut streams = Streams::default();
         let mut ended = None;
         loop {
             // Output that is in the pipes when the job ends is still passed on. Output of
             // processes that the job left running is not.
-            pass_on(&mut self.out, Frame::Out, outside)?;
-            pass_on(&mut self.err, Frame::Err, outside)?;
+            pass_on(&mut self.out, Message::Out, outside)?;
+            pass_on(&mut self.err, Message::Err, outside)?;
             if let Some(ended) = ended {
-                return Ok(Frame::Ended(ended));
+                return Ok(Frame::of_job(Message::Ended(ended)));
             }
-            self.wait(outside)?;
+            streams.serve(outside)?;
+            self.wait(outside, &streams)?;
             if outside.is_closed() {
                 reboot(RebootCommand::PowerOff)?;
             }
-            ended = self.reap()?;
+            while let Some(frame) = outside.channel.next()? {
+                streams.take(frame, outside)?;
+            }
+            ended = self.reap(&mut streams)?;
         }
     }
 
-    fn wait(&self, outside: &Outside) -> io::Result<()> {
+    fn wait(&self, outside: &Outside, streams: &Streams) -> io::Result<()> {
         let pipes = [&self.out, &self.err].into_iter().flatten().map(AsFd::as_fd);
         let all = pipes.chain([self.over.as_fd(), outside.line.as_fd()]);
-        let mut all: Vec<PollFd<'_>> =
-            all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let all = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let mut all: Vec<PollFd<'_>> = all.chain(streams.awaited()).collect();
         match poll(&mut all, Some(&REAP_INTERVAL)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -181,17 +186,35 @@ impl Running {
     }
 
     /// Reaps processes that have ended. Returns how the job ended if it is among them.
-    fn reap(&self) -> io::Result<Option<Ended>> {
+    fn reap(&self, streams: &mut Streams) -> io::Result<Option<Ended>> {
         let mut ended = None;
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((who, how))) if who == self.job => ended = Some(end(how)),
-                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(Some((who, how))) => streams.ended(who, end(how)),
+                Err(Errno::INTR) => {}
                 Ok(None) | Err(Errno::CHILD) => return Ok(ended),
                 Err(error) => return Err(error.into()),
             }
         }
     }
+}
+
+/// Starts a job, with pipes for its output.
+fn spawn(job: &Job, stdin: Stdio) -> io::Result<Child> {
+    let environment = tools::environment(&job.environment);
+    let program = tools::find(&job.program, &environment)
+        .ok_or_else(|| io::Error::other(format!("no program {}", job.program.display())))?;
+    Command::new(&program)
+        .args(&job.arguments)
+        .env_clear()
+        .envs(environment)
+        .current_dir(&job.folder)
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|why| io::Error::other(format!("cannot start {}: {why}", program.display())))
 }
 
 fn end(how: WaitStatus) -> Ended {
@@ -204,14 +227,14 @@ fn end(how: WaitStatus) -> Ended {
 /// Passes on what is in a pipe. Sets the pipe to `None` at its end.
 fn pass_on(
     pipe: &mut Option<OwnedFd>,
-    frame: impl Fn(Vec<u8>) -> Frame,
+    message: impl Fn(Vec<u8>) -> Message,
     outside: &mut Outside,
 ) -> io::Result<()> {
     let mut bytes = vec![0; MOST];
     while let Some(open) = pipe {
         match rustix::io::read(&*open, &mut bytes) {
             Ok(0) => *pipe = None,
-            Ok(length) => outside.send(&frame(bytes[..length].to_vec()))?,
+            Ok(length) => outside.send(&Frame::of_job(message(bytes[..length].to_vec())))?,
             Err(Errno::AGAIN) => break,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -1,13 +1,17 @@
 //! The machine on Linux: both sides of it.
 
 mod channel;
+mod client;
+mod clients;
 mod find;
+mod frame;
 mod inside;
 mod job_encoding;
 mod outside;
 mod root;
 mod tools;
 
+pub use client::MachineClient;
 pub use inside::{inside, is_inside};
 pub use outside::Machine;
 

@@ -1,9 +1,9 @@
 //! The outside: starts the machine, reads its frames, ends it.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -15,8 +15,10 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-use super::channel::{Frame, Reader};
+use super::channel::Outer;
+use super::clients::Clients;
 use super::find::{Parts, parts};
+use super::frame::{Frame, Message};
 use super::inside::{INSIDE, WAKE};
 use super::{During, job_encoding};
 use crate::{Ended, Job, JobOutput, MachineError, Unavailable};
@@ -38,6 +40,7 @@ pub struct Machine {
     limit: Option<Duration>,
     stop: Option<Arc<AtomicBool>>,
     link: Option<Link>,
+    control: Option<Arc<UnixListener>>,
 }
 
 /// A machine's network.
@@ -54,7 +57,8 @@ impl Machine {
     /// If a program or a kernel module is missing, or the host does not allow what the machine
     /// needs. The error names it.
     pub fn find() -> Result<Self, Unavailable> {
-        Ok(Self { parts: parts(MEMORY)?, memory: MEMORY, limit: None, stop: None, link: None })
+        let parts = parts(MEMORY)?;
+        Ok(Self { parts, memory: MEMORY, limit: None, stop: None, link: None, control: None })
     }
 
     /// The name and release of its kernel: `User Mode Linux 6.1.176`.
@@ -87,6 +91,14 @@ impl Machine {
         Self { link: Some(Link { namespace: namespace.into(), device: device.into() }), ..self }
     }
 
+    /// Lets a [`MachineClient`](crate::MachineClient) of this socket run more jobs in the machine
+    /// and connect with servers there while the first job runs. The permissions of the
+    /// socket say who may.
+    #[must_use]
+    pub fn with_control(self, socket: UnixListener) -> Self {
+        Self { control: Some(Arc::new(socket)), ..self }
+    }
+
     /// Starts the machine, runs one job in it, passes the job's output to `hear` as it arrives,
     /// and waits until the machine has ended. The calling thread must outlive the machine, which
     /// is killed when the thread ends.
@@ -100,23 +112,37 @@ impl Machine {
         hear: &mut dyn FnMut(JobOutput<'_>),
     ) -> Result<Ended, MachineError> {
         let until = self.limit.map(|limit| Instant::now() + limit);
-        let mut channel = Reader::new(&job_encoding::write(job)).during("write down the job")?;
+        let mut channel = Outer::new(&job_encoding::write(job)).during("write down the job")?;
+        let mut clients = Clients::of(self.control.clone()).during("listen for clients")?;
         let mut machine = self.start(&channel).during("start the small machine")?;
         loop {
-            let line =
-                machine.listen(self.time_to_wait(until)?).during("wait for the small machine")?;
+            let line = machine
+                .listen(self.time_to_wait(until)?, &clients)
+                .during("wait for the small machine")?;
             // Read the frames even if the line is closed: the machine may have written some
             // before it ended.
             while let Some(frame) = channel.next().during("read what the small machine says")? {
                 match frame {
-                    Frame::Out(bytes) => hear(JobOutput::Out(&bytes)),
-                    Frame::Err(bytes) => hear(JobOutput::Err(&bytes)),
-                    Frame::Ended(how) => return Ok(how),
-                    Frame::Cannot(why) => return Err(MachineError::Inside(why)),
+                    Frame { stream: 0, message } => match message {
+                        Message::Out(bytes) => hear(JobOutput::Out(&bytes)),
+                        Message::Err(bytes) => hear(JobOutput::Err(&bytes)),
+                        Message::Ended(how) => return Ok(how),
+                        Message::Cannot(why) => return Err(MachineError::Inside(why)),
+                        _ => {}
+                    },
+                    frame => clients.hear(&frame),
                 }
             }
             if line == Line::Closed {
                 return Err(MachineError::Died { console: machine.last_lines() });
+            }
+            let mut is_written = false;
+            for frame in clients.serve().during("accept a client")? {
+                channel.write(&frame).during("write to the small machine")?;
+                is_written = true;
+            }
+            if is_written {
+                machine.wake().during("wake the small machine")?;
             }
         }
     }
@@ -133,7 +159,7 @@ impl Machine {
         }
     }
 
-    fn start(&self, channel: &Reader) -> io::Result<Running> {
+    fn start(&self, channel: &Outer) -> io::Result<Running> {
         let (line, inner) = UnixStream::pair()?;
         line.set_nonblocking(true)?;
         let console = File::from(memfd_create("uturn-machine-says", MemfdFlags::CLOEXEC)?);
@@ -210,16 +236,32 @@ struct Running {
 }
 
 impl Running {
-    /// Waits for a wake-up, at most this long.
-    fn listen(&mut self, time_to_wait: Duration) -> io::Result<Line> {
+    /// Announces frames in the channel.
+    fn wake(&mut self) -> io::Result<()> {
+        match self.line.write_all(&[WAKE]) {
+            Ok(()) => Ok(()),
+            Err(error) => match error.kind() {
+                // A full line means that the inside has wake-ups to read already. A closed one is
+                // found when it is read.
+                io::ErrorKind::WouldBlock | io::ErrorKind::BrokenPipe => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Waits for a wake-up or a client, at most this long.
+    fn listen(&mut self, time_to_wait: Duration, clients: &Clients) -> io::Result<Line> {
         let time = Timespec {
             tv_sec: time_to_wait.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: time_to_wait.subsec_nanos().into(),
         };
-        match poll(&mut [PollFd::new(&self.line, PollFlags::IN)], Some(&time)) {
+        let own = PollFd::new(&self.line, PollFlags::IN);
+        let mut all: Vec<PollFd<'_>> = [own].into_iter().chain(clients.awaited()).collect();
+        match poll(&mut all, Some(&time)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+        drop(all);
         let mut bytes = [0; 4096];
         loop {
             match self.line.read(&mut bytes) {
@@ -262,6 +304,9 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let limit = Instant::now() + SHUTDOWN_LIMIT;
-        while Instant::now() < limit && matches!(self.listen(POLL_INTERVAL), Ok(Line::Open)) {}
+        let clients = Clients::default();
+        while Instant::now() < limit
+            && matches!(self.listen(POLL_INTERVAL, &clients), Ok(Line::Open))
+        {}
     }
 }

@@ -6,10 +6,13 @@ use std::io::{self, BufRead, BufReader, PipeReader, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use uturn_machine::{Ended, Job, JobOutput, Machine, MachineError};
+
+use super::clients::{CALLS, ECHOES, call, clients_run_jobs_and_reach_servers, echo};
 
 /// As this argument says, the program is one that asks for a machine and gets killed.
 const ASKS: &str = "--ask-for-a-machine";
@@ -19,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 type Check = (&'static str, fn(&Machine));
 
-const CHECKS: [Check; 9] = [
+const CHECKS: [Check; 10] = [
     ("a_job_is_heard_and_its_code_comes_back", a_job_is_heard_and_its_code_comes_back),
     ("a_signal_is_reported", a_signal_is_reported),
     ("what_cannot_start_is_reported", what_cannot_start_is_reported),
@@ -35,12 +38,19 @@ const CHECKS: [Check; 9] = [
     ),
     ("a_job_without_an_end_is_ended", a_job_without_an_end_is_ended),
     ("nothing_outlives_who_asked", nothing_outlives_who_asked),
+    ("clients_run_jobs_and_reach_servers", clients_run_jobs_and_reach_servers),
 ];
 
 pub(super) fn main() {
     let words: Vec<String> = env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == ASKS) {
         return ask();
+    }
+    if words.first().is_some_and(|word| word == ECHOES) {
+        return echo();
+    }
+    if words.first().is_some_and(|word| word == CALLS) {
+        return call(&words[1], &words[2]);
     }
     let machine = match Machine::find() {
         Ok(machine) => machine.with_limit(LIMIT),
@@ -65,7 +75,7 @@ pub(super) fn main() {
     }
 }
 
-fn shell(script: &str) -> Job {
+pub(super) fn shell(script: &str) -> Job {
     Job {
         program: "sh".into(),
         arguments: vec!["-ec".into(), script.into()],
@@ -171,7 +181,7 @@ fn the_hosts_files_stay_as_they_are_unless_they_are_shared(machine: &Machine) {
 fn much_is_heard_whole_by_a_slow_ear(machine: &Machine) {
     let mut heard: Vec<u8> = Vec::new();
     let (ear, mouth) = io::pipe().unwrap();
-    let slow = std::thread::spawn(move || BufReader::with_capacity(512, ear).lines().count());
+    let slow = thread::spawn(move || BufReader::with_capacity(512, ear).lines().count());
     let mut mouth = mouth;
     let ended = machine.run(&shell("seq 1 300000"), &mut |output| {
         let JobOutput::Out(bytes) = output else { return };

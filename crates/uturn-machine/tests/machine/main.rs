@@ -7,6 +7,8 @@
 
 #[cfg(target_os = "linux")]
 mod checks;
+#[cfg(target_os = "linux")]
+mod clients;
 
 fn main() -> std::process::ExitCode {
     if uturn_machine::is_inside() {

@@ -12,6 +12,17 @@ pub struct BalancerSettings {
     pub passes_to_target: Option<bool>,
     /// The security groups that clients have to pass.
     pub security_groups: Option<Vec<String>>,
+    /// The addresses that replace clients' addresses, by their subnets. More of them may be there.
+    pub snat_addresses: Option<Vec<SnatAddress>>,
+}
+
+/// An address that replaces clients' addresses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SnatAddress {
+    /// The subnet that it is of.
+    pub subnet: String,
+    /// The address; `None` for any.
+    pub address: Option<String>,
 }
 
 /// How a listener behaves.
@@ -68,7 +79,25 @@ impl BalancerSettings {
         Self {
             passes_to_target: other(&self.passes_to_target, &observed.passes_to_target),
             security_groups: self.security_groups.clone().filter(|_| !same),
+            snat_addresses: self.missing_snat(observed),
         }
+    }
+
+    /// The addresses that are stated and are not in `observed`.
+    fn missing_snat(&self, observed: &Self) -> Option<Vec<SnatAddress>> {
+        let mut there = observed.snat_addresses.clone().unwrap_or_default();
+        let mut stated = self.snat_addresses.clone()?;
+        // Those of which the address is stated come first: any other one is for the rest.
+        stated.sort_by_key(|wanted| wanted.address.is_none());
+        stated.retain(|wanted| {
+            let is_it = |own: &SnatAddress| {
+                own.subnet == wanted.subnet
+                    && (wanted.address.is_none() || own.address == wanted.address)
+            };
+            let found = there.iter().position(is_it);
+            found.map(|at| there.remove(at)).is_none()
+        });
+        (!stated.is_empty()).then_some(stated)
     }
 
     /// Whether nothing is stated.

@@ -10,20 +10,16 @@ use uturn_model::lb::{Layer, ListenerProtocol};
 use super::{Balancer, Foreign, Listener};
 use crate::clb::{
     self, BalancerSettings, Certificate, DomainSettings, Holder, LISTENER_NAME, ListenerKey,
-    ListenerSettings, Redirect, Rule, RuleAt, RuleKey, RuleSettings, TargetKey, Targets,
+    ListenerSettings, Redirect, Rule, RuleAt, RuleKey, RuleSettings, SnatAddress, TargetKey,
+    Targets,
 };
 
-/// A load balancer with its listeners and their targets.
-pub(super) fn balancer(
-    described: &wire::LoadBalancer,
-    listeners: &[wire::Listener],
-    targets: &[ListenerBackend],
-) -> Balancer {
+/// A load balancer without its listeners.
+pub(super) fn head(described: &wire::LoadBalancer) -> Balancer {
     let texts = described.load_balancer_vips.iter().flatten().chain(&described.address_ipv6);
-    let addresses: Vec<IpAddr> = texts.filter_map(|text| text.parse().ok()).collect();
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let tags = described.tags.iter().flatten();
-    let mut balancer = Balancer {
+    Balancer {
         id: described.load_balancer_id.clone().unwrap_or_default(),
         is_public: described.load_balancer_type.as_deref() == Some("OPEN"),
         subnet: given(&described.subnet_id),
@@ -32,19 +28,33 @@ pub(super) fn balancer(
         settings: BalancerSettings {
             passes_to_target: described.load_balancer_pass_to_target,
             security_groups: Some(described.secure_groups.clone().unwrap_or_default()),
+            snat_addresses: described.snat_ips.as_ref().map(|all| {
+                let address = |found: &wire::SnatIp| SnatAddress {
+                    subnet: found.subnet_id.clone(),
+                    address: found.ip.clone(),
+                };
+                all.iter().map(address).collect()
+            }),
         },
-        addresses,
+        addresses: texts.filter_map(|text| text.parse().ok()).collect(),
         listeners: BTreeMap::new(),
         foreign: Vec::new(),
-    };
-    for described in listeners {
-        add(&mut balancer, described, targets);
     }
-    let places = places(&balancer);
+}
+
+/// Adds the listeners of a load balancer, and their targets.
+pub(super) fn fill(
+    balancer: &mut Balancer,
+    listeners: &[wire::Listener],
+    targets: &[ListenerBackend],
+) {
+    for described in listeners {
+        add(balancer, described, targets);
+    }
+    let places = places(balancer);
     for listener in balancer.listeners.values_mut() {
         resolve_redirects(listener, &places);
     }
-    balancer
 }
 
 fn add(balancer: &mut Balancer, described: &wire::Listener, targets: &[ListenerBackend]) {

@@ -23,9 +23,11 @@ pub(super) fn calls(
     }
     let mut changes = wanted.difference(&there);
     let groups = changes.security_groups.take();
+    let addresses = changes.snat_addresses.take();
     if !changes.is_empty() {
         calls.push(Call::ModifyBalancer(changes));
     }
     calls.extend(groups.map(Call::SetSecurityGroups));
+    calls.extend(addresses.map(Call::CreateSnatAddresses));
     calls
 }

@@ -5,7 +5,7 @@ use uturn_model::lb::ListenerProtocol;
 
 use crate::clb::{
     BalancerSettings, Certificate, DomainSettings, ListenerKey, ListenerSettings, RuleKey,
-    RuleSettings, TargetKey,
+    RuleSettings, SnatAddress, TargetKey,
 };
 
 /// The request that creates a load balancer.
@@ -22,6 +22,8 @@ pub enum Call {
     ModifyBalancer(BalancerSettings),
     /// `SetLoadBalancerSecurityGroups`: all of them.
     SetSecurityGroups(Vec<String>),
+    /// `CreateLoadBalancerSnatIps`.
+    CreateSnatAddresses(Vec<SnatAddress>),
     /// `CreateListener`.
     CreateListener {
         /// The port.
@@ -111,6 +113,11 @@ pub enum Call {
 }
 
 impl Call {
+    /// Whether it changes targets and nothing else.
+    pub fn is_on_targets(&self) -> bool {
+        matches!(self, Self::Register(_) | Self::Weigh(_) | Self::Deregister(_))
+    }
+
     /// The name of the action.
     pub fn action(&self) -> &'static str {
         match self {
@@ -118,6 +125,7 @@ impl Call {
             Self::DeleteBalancer => "DeleteLoadBalancer",
             Self::ModifyBalancer(_) => "ModifyLoadBalancerAttributes",
             Self::SetSecurityGroups(_) => "SetLoadBalancerSecurityGroups",
+            Self::CreateSnatAddresses(_) => "CreateLoadBalancerSnatIps",
             Self::CreateListener { .. } => "CreateListener",
             Self::ModifyListener { .. } => "ModifyListener",
             Self::DeleteListeners(_) => "DeleteLoadBalancerListeners",

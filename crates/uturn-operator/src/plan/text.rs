@@ -47,6 +47,11 @@ impl Display for Call {
                 write!(f, "{action} LoadBalancerPassToTarget {passes}")
             }
             Self::SetSecurityGroups(groups) => write!(f, "{action} {}", shown(groups)),
+            Self::CreateSnatAddresses(addresses) => {
+                let subnets: Vec<&str> =
+                    addresses.iter().map(|address| address.subnet.as_str()).collect();
+                write!(f, "{action} {}", shown(&subnets))
+            }
             Self::CreateListener { key, protocol, .. } => {
                 write!(f, "{action} {} {protocol}", key.port)
             }

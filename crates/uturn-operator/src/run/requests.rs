@@ -3,17 +3,17 @@
 use uturn_cloud::api::Action;
 use uturn_cloud::api::clb::{
     BatchDeregisterTargetsRequest, BatchModifyTargetWeightRequest, BatchRegisterTargetsRequest,
-    BatchTarget, CreateListenerRequest, CreateRuleRequest, DeleteLoadBalancerListenersRequest,
-    DeleteLoadBalancerRequest, DeleteRewriteRequest, DeleteRuleRequest, ManualRewriteRequest,
-    ModifyDomainAttributesRequest, ModifyListenerRequest, ModifyLoadBalancerAttributesRequest,
-    ModifyRuleRequest, RewriteLocationMap, RsWeightRule, RuleInput,
-    SetLoadBalancerSecurityGroupsRequest, Target,
+    BatchTarget, CreateListenerRequest, CreateLoadBalancerSnatIpsRequest, CreateRuleRequest,
+    DeleteLoadBalancerListenersRequest, DeleteLoadBalancerRequest, DeleteRewriteRequest,
+    DeleteRuleRequest, ManualRewriteRequest, ModifyDomainAttributesRequest, ModifyListenerRequest,
+    ModifyLoadBalancerAttributesRequest, ModifyRuleRequest, RewriteLocationMap, RsWeightRule,
+    RuleInput, SetLoadBalancerSecurityGroupsRequest, SnatIp, Target,
 };
 use uturn_cloud::client::Answer;
 
 use super::{Ids, RunError, created};
 use crate::api::Api;
-use crate::clb::{Certificate, Holder, LISTENER_NAME, RuleAt};
+use crate::clb::{Certificate, Holder, LISTENER_NAME, RuleAt, SnatAddress};
 use crate::plan::Call;
 use crate::plan::call::{Binding, NewRedirect, NewRule};
 
@@ -49,6 +49,18 @@ pub(super) async fn perform<A: Api>(api: &A, call: &Call, ids: &mut Ids) -> Resu
             let request = SetLoadBalancerSecurityGroupsRequest {
                 load_balancer_id: balancer,
                 security_groups: Some(groups.clone()),
+            };
+            send(api, call, &request).await?;
+        }
+        Call::CreateSnatAddresses(addresses) => {
+            let address = |address: &SnatAddress| SnatIp {
+                subnet_id: address.subnet.clone(),
+                ip: address.address.clone(),
+            };
+            let request = CreateLoadBalancerSnatIpsRequest {
+                load_balancer_id: balancer,
+                snat_ips: addresses.iter().map(address).collect(),
+                number: None,
             };
             send(api, call, &request).await?;
         }

@@ -7,7 +7,7 @@ use uturn_lb::cloud::tke::annotations as keys;
 use uturn_model::{Family, Ingress};
 
 use super::{Maker, OwnerNote};
-use crate::clb::BalancerSettings;
+use crate::clb::{BalancerSettings, SnatAddress};
 use crate::tags::{CLUSTER, CREATED, CREATED_BY, INGRESS_UID, SERVICE_UID};
 
 /// The longest name of a load balancer.
@@ -43,7 +43,26 @@ pub(super) fn settings(owner: Owner<'_>) -> BalancerSettings {
     BalancerSettings {
         passes_to_target: passes.and_then(|text| text.parse().ok()),
         security_groups: groups.map(|text| text.split(',').filter_map(group).collect()),
+        snat_addresses: snat_addresses(owner),
     }
+}
+
+/// The addresses that replace clients' addresses, as JSON has them: `{"snatIps":[{"subnetId":…}]}`.
+fn snat_addresses(owner: Owner<'_>) -> Option<Vec<SnatAddress>> {
+    let text =
+        owner.annotations().get(of(owner, keys::SNAT_ADDRESSES, keys::INGRESS_SNAT_ADDRESSES))?;
+    let stated: Value = serde_json::from_str(text).ok()?;
+    let address = |stated: &Value| {
+        let text = |key: &str| stated.get(key).and_then(Value::as_str).map(str::to_owned);
+        Some(SnatAddress { subnet: text("subnetId")?, address: text("ip") })
+    };
+    stated.get("snatIps")?.as_array()?.iter().map(address).collect()
+}
+
+/// Whether what an object says of these addresses can be read.
+pub(super) fn has_readable_snat(owner: Owner<'_>) -> bool {
+    let key = of(owner, keys::SNAT_ADDRESSES, keys::INGRESS_SNAT_ADDRESSES);
+    owner.annotations().get(key).is_none() || snat_addresses(owner).is_some()
 }
 
 /// The key for a Service or the one for an Ingress.

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use uturn_lb::cloud::Owner;
 use uturn_lb::cloud::tke::annotations::SPECIFY_PROTOCOL;
-use uturn_model::{Cluster, Name, NamespacedName, Port, Service};
+use uturn_model::{Cluster, Name, NamespacedName, ObjectRef, Port, Service};
 
-use super::owners;
+use super::{Maker, owners};
 use crate::clb::Certificate;
+use crate::event::Event;
 use crate::ground::{CertificateSecret, Ground};
 
 /// Why there is no certificate: a code and a message.
@@ -105,19 +106,40 @@ fn service_secrets(service: &Service, port: Option<Port>) -> Vec<String> {
 
 /// The Secrets that the controllers read: those that an object names for TLS.
 pub fn secrets(cluster: &Cluster) -> BTreeSet<NamespacedName> {
-    let mut secrets = BTreeSet::new();
-    for owner in owners(cluster) {
-        let names: Vec<String> = match owner {
-            Owner::Service(service) => service_secrets(service, None),
-            Owner::Ingress(ingress) => {
-                let named = ingress.tls.iter().filter_map(|tls| tls.secret.as_deref());
-                named.map(str::to_owned).collect()
-            }
-        };
-        let names = names.into_iter().filter_map(|name| name.parse().ok());
-        secrets.extend(
-            names.map(|name| NamespacedName { namespace: owner.name().namespace.clone(), name }),
-        );
+    secrets_for(cluster, |_| true)
+}
+
+/// The Secrets that some of a cluster's objects name for TLS.
+pub fn secrets_for(
+    cluster: &Cluster,
+    is_meant: impl Fn(&ObjectRef) -> bool,
+) -> BTreeSet<NamespacedName> {
+    owners(cluster).filter(|owner| is_meant(&owner.object())).flat_map(named).collect()
+}
+
+/// The Secrets that an object names for TLS.
+fn named(owner: Owner<'_>) -> Vec<NamespacedName> {
+    let names: Vec<String> = match owner {
+        Owner::Service(service) => service_secrets(service, None),
+        Owner::Ingress(ingress) => {
+            let named = ingress.tls.iter().filter_map(|tls| tls.secret.as_deref());
+            named.map(str::to_owned).collect()
+        }
+    };
+    let names = names.into_iter().filter_map(|name| name.parse().ok());
+    names.map(|name| NamespacedName { namespace: owner.name().namespace.clone(), name }).collect()
+}
+
+impl Maker<'_> {
+    /// Whether the Secrets of an object can be read. Without what they hold, the certificates of
+    /// its listeners would be taken for none.
+    pub(super) fn is_readable(&mut self, owner: Owner<'_>) -> bool {
+        let names = named(owner);
+        let unreadable =
+            names.iter().find_map(|name| self.ground.unreadable.get(name).map(|why| (name, why)));
+        let Some((name, why)) = unreadable else { return true };
+        let message = format!("the Secret {name} cannot be read: {why}");
+        self.events.push(Event::new(&owner.object(), "E5009", message));
+        false
     }
-    secrets
 }

@@ -4,7 +4,7 @@ use uturn_lb::cloud::Owner;
 use uturn_lb::cloud::tke::annotations as keys;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::service::ServiceKind;
-use uturn_model::{Ingress, NamespacedName};
+use uturn_model::{Ingress, NamespacedName, Service};
 
 use super::Maker;
 use crate::event::Event;
@@ -18,13 +18,50 @@ impl Maker<'_> {
     pub(super) fn is_acceptable(&mut self, owner: Owner<'_>) -> bool {
         let has_config = self.check_config(owner);
         match owner {
-            Owner::Service(_) => true,
+            Owner::Service(service) => {
+                let is_direct = service.annotations.is(keys::DIRECT_ACCESS, "true");
+                if is_direct && !self.has_pods(service) {
+                    let message = "pods are to be its targets, and it selects none";
+                    self.events.push(Event::new(&owner.object(), "E4033", message));
+                }
+                true
+            }
             Owner::Ingress(ingress) => {
-                let is_readable = self.check_annotations(ingress);
+                let is_readable = self.check_annotations(ingress) && self.check_values(ingress);
                 self.check_backends(ingress);
                 has_config && is_readable
             }
         }
+    }
+
+    /// Whether a Service selects pods, or its endpoints are managed otherwise.
+    fn has_pods(&self, service: &Service) -> bool {
+        service.selector.is_some() || !self.cluster.slices(&service.name).is_empty()
+    }
+
+    /// Whether the values of annotations have the form that is documented.
+    fn check_values(&mut self, ingress: &Ingress) -> bool {
+        let written = |key: &str| ingress.annotations.get(key).filter(|value| !value.is_empty());
+        let is_word = |value: &str| matches!(value, "true" | "false");
+        let is_id = |value: &str| {
+            let letters = value.strip_prefix("lb-").unwrap_or_default();
+            letters.len() == 8 && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        let direct = written(keys::INGRESS_DIRECT_ACCESS).filter(|value| !is_word(value));
+        let existing = written(keys::INGRESS_EXISTING).filter(|value| !is_id(value));
+        let mut faults = Vec::new();
+        if let Some(value) = direct {
+            let key = keys::INGRESS_DIRECT_ACCESS;
+            faults.push(("E4037", format!("{key} is {value}, neither true nor false")));
+        }
+        if let Some(value) = existing {
+            faults.push(("E4098", format!("{value} is no id of a load balancer")));
+        }
+        let is_right = faults.is_empty();
+        let object = ingress.object();
+        let events = faults.into_iter().map(|(code, message)| Event::new(&object, code, message));
+        self.events.extend(events);
+        is_right
     }
 
     /// Whether the configuration that an object names is there. A Service without it is served as
@@ -104,6 +141,10 @@ impl Maker<'_> {
             if !has_port {
                 let message = format!("the Service {full} has no such port");
                 self.events.push(Event::new(&object, "E4042", message));
+            } else if is_direct && !self.has_pods(service) {
+                let message =
+                    format!("pods are to be targets, and the Service {full} selects none");
+                self.events.push(Event::new(&object, "E4082", message));
             } else if !is_direct && !has_node_port {
                 let message = format!("the Service {full} has no NodePort");
                 self.events.push(Event::new(&object, "E4047", message));

@@ -12,6 +12,10 @@ use uturn_model::lb::{
 use super::balancer;
 use crate::clb::{ListenerSettings, RuleKey, RuleSettings};
 
+/// The annotation of Services whose `spec.sessionAffinity` began sessions, which the controllers
+/// write.
+pub const AFFINITY_NOTE: &str = "uturn.dev/session-affinity";
+
 /// How long a client may stay with its target on layer 4.
 const MAX_SESSION: u32 = 3600;
 /// How short that may be.
@@ -70,10 +74,11 @@ fn rule<'s>(stated: &'s ListenerOverride, key: &RuleKey) -> Option<&'s RuleOverr
 }
 
 /// How long clients stay with their targets: as long as `spec.sessionAffinity` says, within what
-/// the API has.
+/// the API has. Without it sessions end that it began, and no others.
 fn affinity(owner: Owner<'_>) -> Option<u32> {
     let Owner::Service(service) = owner else { return None };
-    service.affinity_seconds.map(|seconds| seconds.clamp(MIN_SESSION, MAX_SESSION))
+    let stated = service.affinity_seconds.map(|seconds| seconds.clamp(MIN_SESSION, MAX_SESSION));
+    stated.or_else(|| service.annotations.get(AFFINITY_NOTE).map(|_| 0))
 }
 
 fn name(scheduler: Scheduler) -> &'static str {

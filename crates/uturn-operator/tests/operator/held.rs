@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::plane;
 use uturn_cloud::state::{Account, Place};
+use uturn_lb::pattern::from_wildcard;
 use uturn_model::LoadBalancer;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{Layer, ListenerProtocol, Profile, Rule};
@@ -69,6 +70,10 @@ fn held(rule: &Rule, vip: IpAddr, protocol: ListenerProtocol) -> (String, HeldRu
     let mut key = key_of(rule);
     if key.domain.is_empty() {
         key.domain = vip.to_string();
+    }
+    // What is served states a domain with a star as a pattern.
+    if let Some(pattern) = from_wildcard(&key.domain) {
+        key.domain = pattern;
     }
     // The cloud names the host of the rule that it redirects to.
     let path = rule.path.as_ref().map_or("/", |(path, _)| path);

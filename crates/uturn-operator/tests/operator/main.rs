@@ -4,12 +4,19 @@
 
 #[path = "../../../uturn-scan/tests/classes/dice.rs"]
 mod dice;
+mod direct;
 mod drift;
 mod existing;
 mod held;
+mod ingresses;
+mod nodes;
 mod one_decision;
+mod refused;
 mod rehearsed;
 mod rich;
+#[expect(dead_code, reason = "the tests of uturn-kube use the rest")]
 mod stage;
 mod stops;
+#[path = "../../../uturn-scan/tests/classes/targets.rs"]
+mod targets;
 mod varied;

@@ -15,6 +15,7 @@ use crate::dice::{self, Dice};
 use crate::held;
 use crate::rich;
 use crate::stage::{Stage, cluster, ground, uid};
+use crate::targets;
 
 /// The addresses of the load balancers that were made for an object.
 fn status(stage: &Stage, ground: &Ground, object: &ObjectRef) -> Vec<LbIngress> {
@@ -53,7 +54,10 @@ pub(crate) fn check(stage: &Stage, cluster: &Cluster, ground: &Ground, what: &st
 }
 
 pub(crate) fn random(seed: u64) -> Cluster {
-    with_subnets(cluster(&dice::cluster(&mut Dice::new(seed))))
+    let dice = &mut Dice::new(seed);
+    let mut cluster = with_subnets(cluster(&dice::cluster(dice)));
+    targets::vary(&mut cluster, dice);
+    cluster
 }
 
 /// What is known of a random cluster. A Service that becomes private, or speaks another family, is

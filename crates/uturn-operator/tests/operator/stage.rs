@@ -1,6 +1,8 @@
 //! A cloud in memory, and a client that signs, counts its writes and may be stopped.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,11 +10,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use uturn_cloud::api::Action;
-use uturn_cloud::client::{Answer, CallError};
+use uturn_cloud::client::{Answer, CallError, Pace};
 use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
+use uturn_cloud::health::{HealthOf, HealthView, TargetState};
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
+use uturn_cloud::quotas::Quotas;
 use uturn_cloud::state::{Account, Batch, Place};
 use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
@@ -45,6 +49,19 @@ impl Storage for Memory {
     }
 }
 
+/// The targets that answer.
+#[derive(Debug, Default)]
+struct Alive(Mutex<HashSet<SocketAddr>>);
+
+impl HealthView for Alive {
+    fn state(&self, target: &HealthOf<'_>) -> TargetState {
+        match self.0.lock().unwrap().contains(&target.address) {
+            true => TargetState::Alive,
+            false => TargetState::Unknown,
+        }
+    }
+}
+
 /// When a client stops.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stop {
@@ -58,16 +75,56 @@ pub(crate) enum Stop {
 /// A cloud and its client.
 pub(crate) struct Stage {
     cloud: Cloud,
+    alive: Arc<Alive>,
     accounts: Accounts,
     writes: AtomicUsize,
     stop: Mutex<Stop>,
     log: Mutex<Vec<String>>,
+    /// How often each action was called.
+    calls: Mutex<BTreeMap<&'static str, usize>>,
+    /// How often it may be.
+    pace: Option<Pace>,
+    trouble: Mutex<Trouble>,
+}
+
+/// What is wrong with the cloud, or with the way to it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trouble {
+    /// Calls whose parameters have this text are not answered.
+    pub(crate) hangs: Option<String>,
+    /// So many writes are refused with this code.
+    pub(crate) refuses: Option<(&'static str, usize)>,
+    /// So many batches of targets fail for all targets but the first.
+    pub(crate) halves: usize,
+    /// How many seconds the clock of the client is behind.
+    pub(crate) skew: i64,
 }
 
 impl Stage {
     pub(crate) fn new() -> Self {
+        Self::with_quotas(Quotas::default())
+    }
+
+    /// A cloud that lets an account have as much as it wants, and takes so many requests a second
+    /// of each action.
+    pub(crate) fn large(rate: u32) -> Self {
+        let quotas = Quotas {
+            public_load_balancers: usize::MAX,
+            private_load_balancers: usize::MAX,
+            targets: usize::MAX,
+            ..Quotas::default()
+        };
+        Self::with(quotas, NonZeroU32::new(rate).map(Pace::new))
+    }
+
+    pub(crate) fn with_quotas(quotas: Quotas) -> Self {
+        Self::with(quotas, None)
+    }
+
+    fn with(quotas: Quotas, pace: Option<Pace>) -> Self {
         let accounts = Accounts::default();
-        let settings = Settings { task_time: Some(Duration::ZERO), ..Settings::default() };
+        let settings = Settings { task_time: Some(Duration::ZERO), quotas, ..Settings::default() };
+        let alive = Arc::new(Alive::default());
         let cloud = Cloud::new(
             Credentials::parse("id key").unwrap(),
             Inventory::Open,
@@ -77,17 +134,27 @@ impl Stage {
             HashMap::new(),
         );
         Self {
-            cloud,
+            cloud: cloud.with_health(Arc::clone(&alive) as Arc<dyn HealthView>),
+            alive,
             accounts,
             writes: AtomicUsize::new(0),
             stop: Mutex::new(Stop::Never),
             log: Mutex::default(),
+            calls: Mutex::default(),
+            pace,
+            trouble: Mutex::default(),
         }
     }
 
     /// The accounts as they are stored.
     pub(crate) fn accounts(&self) -> HashMap<Place, Account> {
         self.accounts.lock().unwrap().clone()
+    }
+
+    /// Sets which targets answer, by their addresses. Of the others nothing is known.
+    pub(crate) fn set_alive(&self, addresses: &[&str]) {
+        let addresses = addresses.iter().map(|address| address.parse().unwrap());
+        *self.alive.0.lock().unwrap() = addresses.collect();
     }
 
     /// Stops at a write, counted from now.
@@ -106,6 +173,42 @@ impl Stage {
         std::mem::take(&mut *self.log.lock().unwrap())
     }
 
+    /// Changes what is wrong.
+    pub(crate) fn trouble(&self, trouble: Trouble) {
+        *self.trouble.lock().unwrap() = trouble;
+    }
+
+    /// The error of a refused write.
+    fn refusal(&self) -> Option<CallError> {
+        let mut trouble = self.trouble.lock().unwrap();
+        let (code, left) = trouble.refuses.as_mut().filter(|(_, left)| *left > 0)?;
+        *left -= 1;
+        let (code, message) = ((*code).to_owned(), "refused".to_owned());
+        Some(CallError::Api { code, message, request_id: left.to_string() })
+    }
+
+    /// Whether a batch fails for all targets but the first.
+    fn halves(&self) -> bool {
+        let mut trouble = self.trouble.lock().unwrap();
+        let halves = trouble.halves > 0;
+        trouble.halves = trouble.halves.saturating_sub(1);
+        halves
+    }
+
+    /// How often each action was called since the last time that this was asked.
+    pub(crate) fn take_calls(&self) -> BTreeMap<&'static str, usize> {
+        std::mem::take(&mut *self.calls.lock().unwrap())
+    }
+
+    /// Tags a load balancer as a user does.
+    pub(crate) fn tag(&self, lb: &str, key: &str, value: &str) {
+        let resource = format!("qcs::clb:{REGION}:uin/:clb/{lb}");
+        let tags = json!([{ "TagKey": key, "TagValue": value }]);
+        let parameters = json!({ "ResourceList": [resource], "Tags": tags });
+        let answer = self.send("tag", "2018-08-13", "TagResources", &parameters);
+        assert!(answer.get("Error").is_none(), "{answer}");
+    }
+
     /// Sends a request as a user does, and returns the answer.
     #[expect(clippy::needless_pass_by_value, reason = "callers write the parameters in place")]
     pub(crate) fn by_hand(&self, action: &str, parameters: Value) -> Value {
@@ -115,7 +218,9 @@ impl Stage {
     }
 
     fn send(&self, service: &str, version: &str, action: &str, parameters: &Value) -> Value {
-        let now = Timestamp::from_second(1_760_000_000).unwrap();
+        let right = Timestamp::from_second(1_760_000_000).unwrap();
+        let skew = self.trouble.lock().unwrap().skew;
+        let now = Timestamp::from_second(right.as_second() - skew).unwrap();
         let body = parameters.to_string();
         let date = tc3::date(now);
         let scope = Scope { date: &date, service };
@@ -143,7 +248,7 @@ impl Stage {
         .to_vec();
         let received =
             Received { method: "POST", query: "", headers: &headers, body: body.as_bytes() };
-        let answer = self.cloud.answer(&received, now);
+        let answer = self.cloud.answer(&received, right);
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         answer["Response"].clone()
     }
@@ -200,8 +305,24 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 impl Api for Stage {
     async fn call<A: Action>(&self, request: &A) -> Result<Answer<A::Response>, CallError> {
         let stopped = || CallError::Network("stopped".to_owned());
-        let parameters = without_nulls(serde_json::to_value(request).unwrap());
+        let mut parameters = without_nulls(serde_json::to_value(request).unwrap());
+        let hangs = self.trouble.lock().unwrap().hangs.clone();
+        if hangs.is_some_and(|text| parameters.to_string().contains(&text)) {
+            std::future::pending::<()>().await;
+        }
         let is_write = !A::NAME.starts_with("Describe");
+        *self.calls.lock().unwrap().entry(A::NAME).or_default() += 1;
+        if let Some(pace) = &self.pace {
+            pace.turn(A::SERVICE, A::NAME).await;
+            if is_write
+                && !A::NAME.ends_with("registerTargets")
+                && !A::NAME.ends_with("RegisterTargets")
+            {
+                // Its task is asked for.
+                *self.calls.lock().unwrap().entry("DescribeTaskStatus").or_default() += 1;
+                pace.turn(A::SERVICE, "DescribeTaskStatus").await;
+            }
+        }
         let number = match is_write {
             true => self.writes.fetch_add(1, Ordering::Relaxed),
             false => usize::MAX,
@@ -216,7 +337,18 @@ impl Api for Stage {
         if is_write {
             self.log.lock().unwrap().push(format!("{} {parameters}", A::NAME));
         }
-        let answer = self.send(A::SERVICE, A::VERSION, A::NAME, &parameters);
+        if let Some(error) = is_write.then(|| self.refusal()).flatten() {
+            return Err(error);
+        }
+        let is_batch = A::NAME.starts_with("Batch") && A::NAME.ends_with("Targets");
+        let is_half = is_batch && self.halves();
+        if is_half {
+            parameters["Targets"].as_array_mut().unwrap().truncate(1);
+        }
+        let mut answer = self.send(A::SERVICE, A::VERSION, A::NAME, &parameters);
+        if is_half {
+            answer["FailListenerIdSet"] = json!([parameters["Targets"][0]["ListenerId"]]);
+        }
         if let Some(error) = answer.get("Error") {
             let text = |member: &str| error[member].as_str().unwrap_or_default().to_owned();
             return Err(CallError::Api {

@@ -11,11 +11,12 @@ use uturn_operator::clb::{Certificate, LISTENER_NAME};
 use uturn_operator::event::Event;
 use uturn_operator::ground::{CertificateSecret, Ground};
 use uturn_operator::tags;
-use uturn_operator::wanted::{self, Place, Wanted};
+use uturn_operator::wanted::{self, AFFINITY_NOTE, Place, Wanted};
 
 use crate::dice::{self, Dice};
 use crate::one_decision::{check, with_subnets};
 use crate::stage::{Stage, cluster, ground};
+use crate::targets;
 
 const SERVICE: &str = "service.cloud.tencent.com";
 const INGRESS: &str = "ingress.cloud.tencent.com";
@@ -91,6 +92,15 @@ fn alike(dice: &mut Dice, prefix: &str) -> Vec<(String, String)> {
     if dice.once_in(12) {
         more.push((format!("{prefix}/mode"), "skip".to_owned()));
     }
+    if dice.once_in(6) {
+        let subnets = dice.one_of(&[&["subnet-aaaaaaaa"][..], &["subnet-aaaaaaaa"; 2]]);
+        let subnets: Vec<Value> = subnets.iter().map(|id| json!({ "subnetId": id })).collect();
+        more.push((format!("{prefix}/snat-pro-info"), json!({ "snatIps": subnets }).to_string()));
+    }
+    if dice.once_in(15) {
+        let key = dice.one_of(&["hybrid-type", "modification-protection", "cross-region-id"]);
+        more.push((format!("{prefix}/{key}"), "true".to_owned()));
+    }
     more
 }
 
@@ -132,6 +142,7 @@ fn random(seed: u64, users: &Users) -> Cluster {
         text.push_str(&config(dice, &format!("s{number}")));
     }
     let mut cluster = with_subnets(cluster(&text));
+    targets::vary(&mut cluster, dice);
     for service in cluster.services.values_mut() {
         if service.kind != ServiceKind::LoadBalancer {
             continue;
@@ -154,6 +165,9 @@ fn random(seed: u64, users: &Users) -> Cluster {
         }
         if dice.once_in(3) {
             more.push((format!("{SERVICE}/local-svc-weighted-balance"), "true".to_owned()));
+        }
+        if service.affinity_seconds.is_none() && dice.once_in(4) {
+            more.push((AFFINITY_NOTE.to_owned(), "ClientIP".to_owned()));
         }
         annotate(&mut service.annotations, more);
     }

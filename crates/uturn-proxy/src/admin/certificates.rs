@@ -121,14 +121,19 @@ fn keep(folder: &Path, name: &str, pem: &[u8]) -> io::Result<Response<String>> {
     written.sync_all()?;
     let files = CertificateFiles { certificate: unchecked.clone(), key: unchecked.clone() };
     // The error may quote what it read, which may be the key.
-    if tls::server(&[files], false).is_err() {
+    if tls::server(&[files], None, false).is_err() && !is_authority(&unchecked, &path) {
         fs::remove_file(&unchecked)?;
-        let text = "This is no certificate (with those that lead to its authority) and its private \
-                    key, in PEM.\n";
+        let text = "These are neither a certificate (with those that lead to its authority) and \
+                    its private key, nor certificates of authorities alone, in PEM.\n";
         return Ok(page(StatusCode::BAD_REQUEST, TEXT, text.into()));
     }
     fs::rename(&unchecked, &path)?;
     Ok(page(StatusCode::OK, TEXT, format!("{}\n", path.display())))
+}
+
+/// Whether a file has certificates of authorities. They do not replace a server's.
+fn is_authority(unchecked: &Path, path: &Path) -> bool {
+    tls::authorities(unchecked).is_ok() && (!path.exists() || tls::authorities(path).is_ok())
 }
 
 /// Removes a certificate, unless it is served.
@@ -137,8 +142,7 @@ fn remove(folder: &Path, name: &str, known: &Known) -> io::Result<Response<Strin
     let served = known.served.load();
     let is_served = served.as_ref().is_some_and(|served| {
         let listeners = served.config.load_balancers.iter().flat_map(|served| &served.listeners);
-        let mut files = listeners.flat_map(|listener| &listener.certificates);
-        files.any(|files| files.certificate == path || files.key == path)
+        listeners.flat_map(|listener| listener.tls_files()).any(|file| *file == path)
     });
     if is_served {
         let text = "The configuration that is served names this certificate.\n";

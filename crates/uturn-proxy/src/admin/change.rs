@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 
 use super::pages::{TEXT, not_allowed, page};
 use super::{Control, Form, Known, ServedConfig, access, certificates, pages};
-use crate::requests::{Answer, Refusal, Replacement, Request};
+use crate::requests::{Answer, Refusal, Replacement, Request, Scope};
 
 /// The most bytes of a configuration.
 const LARGEST: usize = 16 << 20;
@@ -35,11 +35,13 @@ pub(super) async fn answer(
     may_change();
     match (path, request.method().clone()) {
         ("/config", Method::GET | Method::HEAD) => show(request.headers(), control, known),
-        ("/config", Method::PUT | Method::POST) => match replace(request, control, known).await {
-            Ok(response) => response,
-            Err((status, text)) => page(status, TEXT, text.into()),
-        },
-        ("/config", _) => not_allowed("GET, HEAD, POST, PUT"),
+        ("/config", Method::PUT | Method::POST | Method::PATCH) => {
+            match replace(request, control, known).await {
+                Ok(response) => response,
+                Err((status, text)) => page(status, TEXT, text.into()),
+            }
+        }
+        ("/config", _) => not_allowed("GET, HEAD, PATCH, POST, PUT"),
         (path, _) if certificates::is_path(path) => {
             certificates::answer(request, control, known).await
         }
@@ -64,7 +66,7 @@ fn show(headers: &HeaderMap, control: &Control, known: &Known) -> Response<Strin
         false => (Form::Json, "application/json"),
     };
     match known.served.load().as_ref() {
-        Some(served) if tags(headers, IF_NONE_MATCH).contains(&served.version) => {
+        Some(served) if tags(headers, IF_NONE_MATCH).contains(&served.version.to_string()) => {
             tagged(page(StatusCode::NOT_MODIFIED, content_type, String::new()), served)
         }
         Some(served) => {
@@ -75,7 +77,7 @@ fn show(headers: &HeaderMap, control: &Control, known: &Known) -> Response<Strin
     }
 }
 
-/// Serves the configuration that a request has.
+/// Serves the configuration that a request has, or the change of it.
 async fn replace(
     request: HttpRequest<Incoming>,
     control: &Control,
@@ -84,6 +86,14 @@ async fn replace(
     let (head, body) = request.into_parts();
     let replaces = head.headers.contains_key(IF_MATCH).then(|| tags(&head.headers, IF_MATCH));
     let replaces = replaces.filter(|tags| !tags.iter().any(|tag| tag == "*"));
+    let scope = match head.method {
+        Method::PATCH => Scope::Part,
+        _ => Scope::Whole,
+    };
+    if scope == Scope::Part && replaces.is_none() {
+        let text = "A change needs If-Match with the version that it changes.\n";
+        return Err((StatusCode::PRECONDITION_REQUIRED, text));
+    }
     // The semaphore is never closed.
     let _turn = known.changing.acquire().await;
     let bytes = read(&head.headers, body, LARGEST).await.map_err(|fault| match fault {
@@ -95,7 +105,7 @@ async fn replace(
     let text = String::from_utf8(bytes)
         .map_err(|_| (StatusCode::BAD_REQUEST, "The configuration is not UTF-8.\n"))?;
     let (answer, outcome) = Answer::new();
-    let replacement = Request::Replace(Replacement { text, replaces, answer });
+    let replacement = Request::Replace(Replacement { text, scope, replaces, answer });
     Ok(report(control, replacement, outcome, known).await)
 }
 

@@ -37,7 +37,8 @@ struct Labelled<'a> {
 /// The page.
 pub(super) fn page(known: &Known) -> String {
     let overview = known.overview.load();
-    let names: Vec<[String; 2]> = overview.listeners.iter().map(names).collect();
+    let names: Vec<[String; 2]> =
+        overview.listeners.iter().map(|listener| names(listener)).collect();
     let mut text = Text::default();
     process(&mut text, known);
     listeners(&mut text, &counted(&overview, &names));
@@ -95,7 +96,7 @@ fn process(text: &mut Text, known: &Known) {
     }
     text.family(&family::CONFIG);
     if let Some(served) = known.served.load().as_ref() {
-        text.sample(family::CONFIG.name, &[("version", &*served.version)], 1);
+        text.sample(family::CONFIG.name, &[("version", &*served.version.to_string())], 1);
     }
     text.family(&family::CONFIG_TIME);
     if let Some(served) = known.served.load().as_ref() {

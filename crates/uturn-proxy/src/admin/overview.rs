@@ -14,7 +14,7 @@ use crate::state::{Slot, Target};
 /// All listeners with their targets.
 #[derive(Debug, Default)]
 pub(crate) struct Overview {
-    pub(crate) listeners: Vec<ShownListener>,
+    pub(crate) listeners: Vec<Arc<ShownListener>>,
 }
 
 /// A listener.
@@ -47,22 +47,19 @@ pub(crate) struct ShownTarget {
 }
 
 impl ShownListener {
-    /// A listener. What `previous` knows of a target from health checks goes on.
+    /// A listener. What `previous`, the one at its address, knows of a target from health checks
+    /// goes on.
     pub(crate) fn new(
         load_balancer: &Text,
         address: SocketAddr,
         config: &lb::Listener,
         slot: Option<Arc<Slot>>,
-        previous: &Overview,
+        previous: Option<&Self>,
     ) -> Self {
-        let same = |other: &&Self| {
-            let transport = |protocol: ListenerProtocol| protocol.transport();
-            other.address == address && transport(other.protocol) == transport(config.protocol)
-        };
-        let known = previous.listeners.iter().find(same);
         let is_probed = config.profile.health_check.is_some();
         let probes = |rule: &str, name: &str| {
-            let known = known.filter(|_| is_probed).into_iter().flat_map(|known| &known.targets);
+            let known = previous.filter(|_| is_probed).into_iter();
+            let known = known.flat_map(|known| &known.targets);
             let mut same = known.filter(|target| *target.rule == *rule && target.name == name);
             same.next().map_or_else(Arc::default, |target| Arc::clone(&target.probes))
         };

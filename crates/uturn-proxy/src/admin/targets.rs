@@ -41,7 +41,9 @@ pub(super) fn page(known: &Known) -> String {
     let overview = known.overview.load();
     let (clock, now) = (Clock::now(), Instant::now());
     let rows = |listener| rows(listener, &clock, now);
-    let page = Page { targets: overview.listeners.iter().flat_map(rows).collect() };
+    let page = Page {
+        targets: overview.listeners.iter().map(|listener| &**listener).flat_map(rows).collect(),
+    };
     let mut text = serde_json::to_string_pretty(&page).expect("strings and numbers only");
     text.push('\n');
     text

@@ -6,8 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
+use uturn_lb::controller::is_target_before_ready;
 use uturn_model::lb::{Target, TargetKind};
-use uturn_model::{Family, Name, Outcome, Route, Service, Share, Verdict};
+use uturn_model::{Endpoint, Family, Name, Outcome, Route, Service, Share, Verdict};
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_path::{ReasonSet, Results};
 
@@ -135,8 +136,15 @@ impl TargetList {
         let mut endpoints_here = FastMap::default();
         let mut is_doubtful = false;
         let unspecified = IpAddr::from([0, 0, 0, 0]);
-        for endpoint in slices.flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.ready)
-        {
+        // Those that get no calls are not in line.
+        let is_asked = |endpoint: &&Endpoint| {
+            let awaits = || {
+                let pod = endpoint.pod.as_ref().and_then(|name| inventory.cluster.pods.get(name));
+                pod.is_some_and(|pod| is_target_before_ready(inventory.cluster, pod))
+            };
+            (endpoint.ready || awaits()) && !endpoint.terminating
+        };
+        for endpoint in slices.flat_map(|slice| &slice.endpoints).filter(is_asked) {
             let ip = endpoint.address;
             let Some((number, client)) = bundles.get(&ip).copied() else { continue };
             let place = inventory.node_towards(ip);

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_model::node::RpFilter;
-use uturn_model::{Family, Name, Node, Text};
+use uturn_model::{Cluster, Family, Name, Node, Text};
 
 use crate::distinguish::discriminators::Discriminators;
 
@@ -22,6 +22,7 @@ pub(super) struct NodeKey {
     bridge_rules: Option<bool>,
     routed: Option<bool>,
     firewall: Option<Text>,
+    /// Whether it is never a target of a load balancer.
     is_excluded: bool,
     /// Which sets of labels it has that Services ask of their nodes.
     labels: Vec<bool>,
@@ -33,7 +34,12 @@ pub(super) struct NodeKey {
 type AddressKey = (Family, u32);
 
 impl NodeKey {
-    pub(super) fn of(node: &Node, discriminators: &mut Discriminators, is_unique: bool) -> Self {
+    pub(super) fn of(
+        cluster: &Cluster,
+        node: &Node,
+        discriminators: &mut Discriminators,
+        is_unique: bool,
+    ) -> Self {
         let Node {
             name,
             labels,
@@ -49,13 +55,14 @@ impl NodeKey {
             bridge_rules,
             routed,
             firewall,
+            // The cloud's controller reads these: it says which nodes are excluded.
+            ready: _,
+            unschedulable: _,
             // Those that lack Services are apart for these Services only.
             unprogrammed: _,
             // Read where the cluster is made, and by nothing that packets meet.
             annotations: _,
             provider_id: _,
-            ready: _,
-            unschedulable: _,
             kube_proxy_version: _,
             supposed: _,
             origin: _,
@@ -77,7 +84,7 @@ impl NodeKey {
             bridge_rules: *bridge_rules,
             routed: *routed,
             firewall: firewall.as_ref().map(|own| own.text.clone()),
-            is_excluded: node.excluded_from_load_balancers(),
+            is_excluded: uturn_lb::controller::excludes_node(cluster, node),
             labels: discriminators
                 .node_labels
                 .iter()

@@ -99,13 +99,17 @@ impl<'a> Classifier<'a> {
                     true => 0,
                     false => 1 + u64::from(self.zones.of(&endpoint.zone_hints)),
                 };
+                let marks =
+                    endpoint.pod.as_ref().map_or_else(Vec::new, |name| self.pod_marks.of(name));
                 let profile = match pod {
-                    None => 0,
-                    Some(pod) => {
-                        let mut seen = profile(pod);
+                    None if marks.is_empty() => 0,
+                    _ => {
+                        let mut seen = pod.map(profile).unwrap_or_default();
                         // As a client it may call from another of its addresses.
-                        let others = pod.ips.iter().filter(|other| **other != ip);
+                        let all = pod.into_iter().flat_map(|pod| &pod.ips);
+                        let others = all.filter(|other| **other != ip);
                         seen.extend(others.map(|other| u64::from(self.discriminators.of(*other))));
+                        seen.extend(marks);
                         1 + u64::from(self.profiles.of(seen))
                     }
                 };

@@ -23,6 +23,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use uturn_lb::controller::PodMarks;
 use uturn_model::{NamespacedName, Pod, Service, Text};
 use uturn_netfilter::hash::FastMap;
 
@@ -132,6 +133,8 @@ pub(crate) struct Classifier<'a> {
     pub(crate) zones: Numbers<&'a [Text]>,
     pub(crate) profiles: Numbers<Vec<u64>>,
     pub(crate) signatures: SignatureNumbers<'a>,
+    /// What tells pods apart for load balancers.
+    pub(crate) pod_marks: PodMarks<'a>,
     bundles: Numbers<Vec<u64>>,
     /// By the places of Services in memory, and by ports.
     partition: FastMap<(Vec<usize>, Vec<u16>), Arc<Partition<'a>>>,
@@ -160,6 +163,7 @@ pub(crate) struct Touched {
 impl<'a> Classifier<'a> {
     pub(crate) fn new(inventory: Inventory<'a>, discriminators: Discriminators) -> Self {
         let signatures = SignatureNumbers::new(inventory.cluster, &discriminators.node_labels);
+        let pod_marks = PodMarks::new(inventory.cluster);
         Self {
             inventory: Arc::new(inventory),
             discriminators,
@@ -168,6 +172,7 @@ impl<'a> Classifier<'a> {
             zones: Numbers::default(),
             profiles: Numbers::default(),
             signatures,
+            pod_marks,
             bundles: Numbers::default(),
             partition: FastMap::default(),
             located: FastMap::default(),

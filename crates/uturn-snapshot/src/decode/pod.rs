@@ -27,6 +27,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         ips: Vec::new(),
         phase: Phase::Pending,
         ready: false,
+        deciding_gates: Vec::new(),
         terminating: meta.terminating,
         owner: owner(doc, &meta.name),
         supposed: false,
@@ -37,7 +38,10 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let is_empty =
         |status: &&Node<'_>| matches!(&status.value, Value::Map(entries) if entries.is_empty());
     match doc.map(doc.root, "status").filter(|status| !is_empty(status)) {
-        Some(status) => read_status(doc, status, &mut pod),
+        Some(status) => {
+            read_status(doc, status, &mut pod);
+            pod.deciding_gates = deciding_gates(doc, spec_node, status);
+        }
         // Written by hand: the pod is taken to be ready.
         None if pod.node.is_some() => (pod.phase, pod.ready) = (Phase::Running, true),
         None => objects.written_pods.push(pod.name.clone()),
@@ -61,6 +65,26 @@ fn read_status<'d>(doc: &Doc<'d>, status: &'d Node<'d>, pod: &mut Pod) {
         Some(ready) => is(ready, "status", "True"),
         None => conditions.is_empty() && pod.phase == Phase::Running && pod.node.is_some(),
     };
+}
+
+/// The readiness gates that decide whether a pod is ready.
+fn deciding_gates<'d>(
+    doc: &Doc<'d>,
+    spec: Option<&'d Node<'d>>,
+    status: &'d Node<'d>,
+) -> Vec<Text> {
+    let conditions = doc.items(status, "conditions");
+    let is_true = |kind: &str| {
+        let condition = conditions.iter().find(|condition| is(condition, "type", kind));
+        condition.is_some_and(|condition| is(condition, "status", "True"))
+    };
+    if !is_true("ContainersReady") {
+        return Vec::new();
+    }
+    let gates = spec.map(|spec| doc.maps(spec, "readinessGates")).into_iter().flatten();
+    let gates = gates.filter_map(|gate| doc.read::<Text>(gate, "conditionType"));
+    let (open, closed): (Vec<_>, Vec<_>) = gates.partition(|gate| is_true(gate));
+    if closed.is_empty() { open } else { closed }
 }
 
 fn is(node: &Node<'_>, key: &str, value: &str) -> bool {

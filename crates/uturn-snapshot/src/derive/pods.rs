@@ -255,6 +255,7 @@ fn add(objects: &mut Objects, workload: &Workload, name: &str, number: u32, node
             ips: Vec::new(),
             phase: if running { Phase::Running } else { Phase::Pending },
             ready: running,
+            deciding_gates: Vec::new(),
             terminating: false,
             owner: Some(workload.object()),
             supposed: true,

@@ -1,6 +1,6 @@
 //! What has to fit across documents: names, addresses and security groups.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
 use uturn_model::{Origin, Protocol, Text};
@@ -35,12 +35,19 @@ pub(super) struct Across {
     balancers: HashMap<Text, Place>,
     listeners: HashMap<(SocketAddr, Protocol), Place>,
     groups: HashMap<Text, Place>,
+    /// Groups that other documents define.
+    known_groups: HashSet<Text>,
     named_groups: Vec<(Text, Place)>,
     admin: Option<(SocketAddr, Place)>,
     faults: Vec<Fault>,
 }
 
 impl Across {
+    /// For documents beside others, which define these security groups.
+    pub(super) fn beside(known_groups: HashSet<Text>) -> Self {
+        Self { known_groups, ..Self::default() }
+    }
+
     /// There is one process.
     pub(super) fn data_plane(&mut self, form: &Form<'_, '_>) {
         let place = Place::of(form, form.root);
@@ -110,7 +117,7 @@ impl Across {
     /// Adds the faults that only all documents together show.
     pub(super) fn check(mut self, faults: &mut Vec<Fault>) {
         for (name, place) in &self.named_groups {
-            if !self.groups.contains_key(name) {
+            if !self.groups.contains_key(name) && !self.known_groups.contains(name) {
                 let message = format!("no SecurityGroup document defines {name}");
                 self.faults.push(place.fault(message));
             }

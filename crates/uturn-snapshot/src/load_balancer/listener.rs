@@ -85,7 +85,7 @@ fn refuse_what_others_have<'d>(
     }
     if !protocol.ends_tls() {
         let only = "only TCP_SSL and HTTPS listeners end TLS";
-        form.not_here(node, &["certificates"], only, protocol);
+        form.not_here(node, &["certificates", "clientCertificates"], only, protocol);
     }
     if matches!(protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp) {
         let only = "only TCP_SSL, HTTP and HTTPS listeners connect to targets themselves";

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use uturn_lb::config::{Forward, RuleSettings, Stickiness};
+use uturn_lb::pattern::{Pattern, is_pattern};
 use uturn_lb::rules::position;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{Redirect, Rule};
@@ -166,7 +167,18 @@ fn read_path<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<Option<(Text
     } else {
         (form.value::<Text>(node)?, PathKind::Prefix, node)
     };
-    check_path(form, place, &path, false);
+    match kind {
+        PathKind::ImplementationSpecific if is_pattern(&path) => {
+            if let Err(why) = Pattern::path(&path) {
+                form.wrong(place, why.to_string());
+            }
+        }
+        PathKind::ImplementationSpecific => {
+            let prefix = path.strip_prefix("^~").map_or(&*path, str::trim_start);
+            check_path(form, place, prefix, false);
+        }
+        PathKind::Exact | PathKind::Prefix => check_path(form, place, &path, false),
+    }
     Some(Some((path, kind)))
 }
 
@@ -187,7 +199,7 @@ fn read_redirect<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<Option<R
     let host = form.read::<Text>(node, "host");
     if let Some((host, node)) = host.as_ref().zip(node.get("host")) {
         check_host(form, node, host);
-        if host.starts_with('*') {
+        if host.starts_with(['*', '~']) {
             form.wrong(node, "expected one host, which clients are sent to");
         }
     }

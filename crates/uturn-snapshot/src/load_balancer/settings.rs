@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use uturn_lb::config::{
-    CertificateFiles, Keepalive, Limits, ListenerSettings, ProxyVersion, Timeouts,
+    CertificateFiles, ClientCertificates, Keepalive, Limits, ListenerSettings, ProxyVersion,
+    Timeouts,
 };
 use uturn_model::Text;
 use uturn_model::lb::{ListenerProtocol, Rule};
@@ -16,8 +17,9 @@ use super::form::{Form, set};
 use super::values::Size;
 
 /// The fields of a listener that this module reads.
-pub(super) const FIELDS: [&str; 9] = [
+pub(super) const FIELDS: [&str; 10] = [
     "certificates",
+    "clientCertificates",
     "proxyFrom",
     "proxyTo",
     "limits",
@@ -40,6 +42,8 @@ pub(super) fn read<'d>(
     let mut settings = protocol.map(ListenerSettings::of).unwrap_or_default();
     settings.certificates =
         form.maps(node, "certificates").filter_map(|item| certificate(form, item)).collect();
+    let clients = form.map(node, "clientCertificates");
+    settings.client_certificates = clients.and_then(|map| client_certificates(form, map));
     settings.proxy_from = form.list(node, "proxyFrom");
     settings.proxy_to = form.read(node, "proxyTo");
     if let Some(map) = form.map(node, "limits") {
@@ -65,6 +69,16 @@ fn certificate<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<Certificat
     };
     let (certificate, key) = (path("certificate"), path("key"));
     Some(CertificateFiles { certificate: certificate?, key: key? })
+}
+
+fn client_certificates<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<ClientCertificates> {
+    form.only(node, &["authorities", "optional"]);
+    form.need::<Text>(node, "authorities")?;
+    let authorities = form.path(node, "authorities")?;
+    Some(ClientCertificates {
+        authorities,
+        optional: form.read(node, "optional").unwrap_or_default(),
+    })
 }
 
 fn limits<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, limits: &mut Limits) {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use uturn_lb::cloud;
+use uturn_lb::pattern::{Pattern, is_pattern};
 use uturn_model::ObjectKind;
 use uturn_model::lb::{ProbeRanges, ProbeSource, Source};
 
@@ -162,6 +163,12 @@ pub(super) fn check_path(form: &Form<'_, '_>, node: &Node<'_>, path: &str, has_q
 
 /// Reports what no client can ask for.
 pub(super) fn check_host(form: &Form<'_, '_>, node: &Node<'_>, host: &str) {
+    if is_pattern(host) {
+        if let Err(why) = Pattern::host(host) {
+            form.wrong(node, why.to_string());
+        }
+        return;
+    }
     let name = host.strip_prefix("*.").unwrap_or(host);
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())

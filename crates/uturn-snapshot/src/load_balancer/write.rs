@@ -115,6 +115,7 @@ fn listener(
     let lb::Listener { port, protocol, profile, rules } = listener;
     let ListenerSettings {
         certificates,
+        client_certificates,
         proxy_from,
         proxy_to,
         limits,
@@ -155,6 +156,10 @@ fn listener(
                 key: files.key.to_string_lossy().into_owned(),
             };
             certificates.iter().map(certificate).collect()
+        }),
+        client_certificates: client_certificates.as_ref().map(|clients| wire::ClientCertificates {
+            authorities: clients.authorities.to_string_lossy().into_owned(),
+            optional: Some(clients.optional),
         }),
         proxy_from: (!is_udp)
             .then(|| proxy_from.iter().map(|net| wire::Network(net.to_string())).collect()),

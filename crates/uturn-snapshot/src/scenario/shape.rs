@@ -123,6 +123,7 @@ impl Shape {
             ips: vec![self.address(node, host)],
             phase: Phase::Running,
             ready: true,
+            deciding_gates: Vec::new(),
             terminating: false,
             owner: None,
             supposed: false,

@@ -136,7 +136,8 @@ pub(crate) struct LabUp {
     /// The mode of kube-proxy
     #[arg(long, value_name = "MODE", default_value = "iptables")]
     pub(crate) mode: ProxyMode,
-    /// The version of kube-proxy, which --parts must have: v1.30.14
+    /// The version of kube-proxy, which --parts must have: v1.30.14. For a cloud's own build,
+    /// upstream's stands in
     #[arg(long, value_name = "VERSION")]
     pub(crate) kube_proxy: Option<String>,
     /// How many nodes to build; by default those of the manifests, or 3
@@ -146,6 +147,10 @@ pub(crate) struct LabUp {
     /// programs; by default they are looked for in PATH
     #[arg(long, value_name = "DIR")]
     pub(crate) parts: Option<PathBuf>,
+    /// Build it in a small machine (User Mode Linux) instead of on this kernel. That is done anyway
+    /// where this kernel lacks what the mode needs, and where the user is not root
+    #[arg(long)]
+    pub(crate) vm: bool,
 }
 
 #[derive(Args, Debug)]

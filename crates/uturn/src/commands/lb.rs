@@ -62,8 +62,7 @@ fn unreadable_files(config: &Config) -> Vec<String> {
     for served in &config.load_balancers {
         let balancer = &served.load_balancer;
         for (listener, settings) in balancer.listeners.iter().zip(&served.listeners) {
-            let files = settings.certificates.iter();
-            for file in files.flat_map(|files| [&files.certificate, &files.key]) {
+            for file in settings.tls_files() {
                 if let Some(why) = cannot_open(file) {
                     let (name, protocol, port) = (&balancer.name, listener.protocol, listener.port);
                     messages.push(format!("{name} {protocol}:{port}: {why}"));

@@ -3,6 +3,7 @@
 mod dry;
 mod live;
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::{env, fs};
 
@@ -17,6 +18,9 @@ use crate::status::{Failure, Status};
 /// The variables of the environment that have a credential.
 const ID_VARIABLE: &str = "TENCENTCLOUD_SECRET_ID";
 const KEY_VARIABLE: &str = "TENCENTCLOUD_SECRET_KEY";
+
+/// How many requests a second the cloud allows of each action.
+const RATE: u32 = 20;
 
 pub(super) fn run(command: &Operator, printer: &Printer) -> Result<Status, Failure> {
     match command {
@@ -47,6 +51,7 @@ fn settings(args: &OperatorRun, retries: Retries) -> Result<ClientSettings, Fail
         secret_key: SecretKey::from(secret_key),
         region: args.region.clone(),
         retries,
+        rate: NonZeroU32::new(RATE),
     })
 }
 

@@ -1,8 +1,12 @@
 //! `uturn cloud serve` drives `uturn lb run`: both as processes, on loopback.
 #![cfg(target_os = "linux")]
 
+mod changes;
 mod clients;
+mod mutual;
+mod planes;
 mod processes;
+mod rules;
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +16,7 @@ use serde_json::{Value, json};
 use uturn_cloud::api::clb;
 use uturn_cloud::client::CallError;
 
-use self::clients::{Target, certificate, shown_certificate, wait_until_refused, web};
+use self::clients::{Target, certificate, shown_certificate, web};
 use self::processes::Site;
 
 /// A health check that decides within some seconds.
@@ -150,14 +154,14 @@ fn what_the_api_says_is_served() {
     site.kill_cloud();
     assert_eq!(answers(), ["third", "third"]);
     site.put_config("");
-    wait_until_refused((vip, port), "shop.example.com");
+    assert_eq!(web((vip, port), "shop.example.com"), None);
     site.start_cloud();
     site.wait_for_status(|plane| plane["is_reached"] == true);
     assert_eq!(answers(), ["third", "third"]);
 
     let delete = |listener: &str| json!({ "LoadBalancerId": lb, "ListenerId": listener });
     site.ok::<clb::DeleteListenerRequest>(delete(&plain));
-    wait_until_refused((vip, port), "shop.example.com");
+    assert_eq!(web((vip, port), "shop.example.com"), None);
     assert_eq!(shown_certificate((vip, tls_port), "shop.example.com").1, "first");
     site.ok::<clb::DeleteListenerRequest>(delete(&secure));
     assert_eq!(site.certificates().len(), 0, "the key is removed with the listener");
@@ -188,21 +192,16 @@ fn what_the_data_plane_refuses_fails_and_stops_nothing_else() {
     assert_eq!(web((vip, port), "shop.example.com").unwrap(), "served");
 
     // What it does not do at all is listed.
-    let mutual = json!({
-        "Protocol": "TCP_SSL", "MultiCertInfo": null,
-        "Certificate": {
-            "SSLMode": "MUTUAL", "CertName": "s", "CertContent": certificate("s").0,
-            "CertKey": certificate("s").1, "CertCaName": "c", "CertCaContent": certificate("c").0,
+    let quic = json!({
+        "LoadBalancerId": lb, "Protocol": "QUIC", "Ports": [site.port()], "Certificate": {
+            "SSLMode": "UNIDIRECTIONAL", "CertName": "s", "CertContent": certificate("s").0,
+            "CertKey": certificate("s").1,
         },
-        "LoadBalancerId": lb, "Ports": [site.port()],
     });
-    site.ok::<clb::CreateListenerRequest>(mutual);
+    site.ok::<clb::CreateListenerRequest>(quic);
     let left_out = &site.status()["left_out"][0];
     assert_eq!(left_out["load_balancer"], lb.as_str());
-    assert_eq!(
-        left_out["reason"],
-        "it is not served: this data plane does not check clients' certificates"
-    );
+    assert_eq!(left_out["reason"], "QUIC is not served");
     drop(taken);
 }
 

@@ -67,6 +67,8 @@ fn what_is_no_certificate_is_not_kept_or_shown() {
         assert_eq!(status, 400, "{answer}");
         assert!(!answer.contains("secret") && !answer.contains("PRIVATE KEY-"), "{answer}");
     }
+    assert_eq!(site.allowed("PUT", "/certificates/authority", &chain).0, 200, "an authority");
+    assert_eq!(site.allowed("DELETE", "/certificates/authority", "").0, 200);
     // What was there before has stayed, and nothing is beside it.
     let folder = site.folder.0.join("keys");
     assert_eq!(fs::read_to_string(folder.join("a.pem")).unwrap(), whole);

@@ -171,8 +171,12 @@ impl Site {
 
     /// The name of the target that answers.
     fn ask(&self) -> String {
-        let answer =
-            exchange(self.listener, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        self.ask_at(self.listener)
+    }
+
+    /// The name of the target that answers at a listener.
+    pub(crate) fn ask_at(&self, listener: SocketAddr) -> String {
+        let answer = exchange(listener, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         answer.split_once("\r\n\r\n").unwrap().1.to_owned()
     }
 

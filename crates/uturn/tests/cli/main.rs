@@ -21,6 +21,7 @@ mod lab;
 mod lb;
 mod lb_capabilities;
 mod lb_certificates;
+mod lb_changes;
 mod lb_probes;
 mod lb_run;
 #[cfg(target_os = "linux")]

@@ -69,6 +69,7 @@ impl Cloud {
             secret_key: SecretKey::from("key".to_owned()),
             region: REGION.to_owned(),
             retries: Retries::default(),
+            rate: None,
         };
         Client::new(settings).unwrap()
     }

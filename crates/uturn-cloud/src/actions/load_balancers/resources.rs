@@ -1,7 +1,5 @@
 //! `DescribeResources`: where load balancers can be created.
 
-use std::collections::BTreeSet;
-
 use crate::actions::filter;
 use crate::actions::page::Page;
 use crate::api::clb::{
@@ -28,15 +26,7 @@ pub(in crate::actions) fn describe(
 
 fn resources(context: &Context<'_>) -> Vec<ZoneResource> {
     let Context { inventory, region, .. } = context;
-    let zones: BTreeSet<String> = match inventory.stated_region(region) {
-        None => BTreeSet::from([format!("{region}-1")]),
-        Some(stated) => {
-            let subnets = stated.networks.iter().flat_map(|network| &network.subnets);
-            let of_subnets = subnets.filter_map(|subnet| subnet.zone.clone());
-            let of_instances = stated.instances.iter().filter_map(|known| known.zone.clone());
-            of_subnets.chain(of_instances).collect()
-        }
-    };
+    let zones = inventory.zones(region);
     let has_public = |is_v6| inventory.public_address(region, is_v6, |_| false).is_some();
     let v4: &[&str] = if has_public(false) { &["BGP", "INTERNAL"] } else { &["INTERNAL"] };
     let v6: &[&str] = if has_public(true) { &["BGP"] } else { &[] };

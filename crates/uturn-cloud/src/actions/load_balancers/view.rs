@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use crate::actions::number::number_of;
 use crate::actions::time;
 use crate::api::clb::{
     ExclusiveCluster, InternetAccessible, LoadBalancer as Described, SnatIp, TargetRegionInfo,
@@ -56,7 +57,7 @@ pub(in crate::actions) fn view(
         })),
         anycast_zone: empty(),
         address_ip_version: Some(if is_v6 { "ipv6" } else { "ipv4" }.to_owned()),
-        numerical_vpc_id: None,
+        numerical_vpc_id: Some(numerical_vpc(&load_balancer.vpc)),
         vip_isp: load_balancer.vip_isp.clone(),
         master_zone: zone(load_balancer.zone.as_ref(), region),
         backup_zone_set: zone(attributes.backup_zone.as_ref(), region).map(|zone| vec![zone]),
@@ -95,6 +96,12 @@ pub(in crate::actions) fn view(
         associate_endpoint: text(attributes.endpoint.as_ref()),
         available_zone_affinity_info: attributes.zone_affinity.clone(),
     }
+}
+
+/// The number that a network has beside its id. It is always there, and clients read it without
+/// asking whether it is `null`.
+fn numerical_vpc(vpc: &str) -> u64 {
+    1 + number_of(vpc, 10_000_000)
 }
 
 /// `OPEN` or `INTERNAL`.

@@ -1,6 +1,7 @@
 //! The ssl service: certificates, which belong to the account and to no region.
 
 use super::account;
+use super::certificate_content::Content;
 use crate::actions::certificates::input::{Upload, is_pem};
 use crate::actions::certificates::replace::uses;
 use crate::actions::check::{self, given, parameter_error};
@@ -82,7 +83,8 @@ pub(in crate::actions) fn describe(
     let limit = request.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
     let part = found.into_iter().skip(number(request.offset.unwrap_or(0))).take(number(limit));
     let uin = account::uin(transaction.context.account);
-    let described = part.map(|certificate| Described {
+    let described = part.map(|certificate| (certificate, Content::read(&certificate.chain)));
+    let described = described.map(|(certificate, content)| Described {
         owner_uin: Some(uin.clone()),
         project_id: Some("0".to_owned()),
         from: Some("upload".to_owned()),
@@ -90,6 +92,17 @@ pub(in crate::actions) fn describe(
         alias: Some(certificate.name.clone()),
         status: Some(APPROVED),
         insert_time: Some(time::written(certificate.created)),
+        product_zh_name: content.issuer,
+        domain: content.domain,
+        cert_begin_time: content.begins,
+        cert_end_time: content.ends,
+        is_wildcard: Some(content.names.iter().any(|name| name.starts_with("*."))),
+        subject_alt_name: Some(content.names.clone()),
+        cert_sa_ns: Some(content.names),
+        is_vip: Some(false),
+        is_dv: Some(false),
+        is_vulnerability: Some(false),
+        renew_able: Some(false),
         certificate_id: Some(certificate.id.clone()),
         deployable: Some(true),
         ..Described::default()
@@ -116,6 +129,7 @@ pub(in crate::actions) fn describe_detail(
     request: &DescribeCertificateDetailRequest,
 ) -> Result<DescribeCertificateDetailResponse, ApiError> {
     let certificate = find(transaction, &request.certificate_id)?;
+    let content = Content::read(&certificate.chain);
     Ok(DescribeCertificateDetailResponse {
         owner_uin: Some(account::uin(transaction.context.account)),
         project_id: Some("0".to_owned()),
@@ -124,6 +138,11 @@ pub(in crate::actions) fn describe_detail(
         alias: Some(certificate.name.clone()),
         status: Some(APPROVED),
         insert_time: Some(time::written(certificate.created)),
+        product_zh_name: content.issuer,
+        domain: content.domain,
+        cert_begin_time: content.begins,
+        cert_end_time: content.ends,
+        subject_alt_name: Some(content.names),
         certificate_private_key: certificate.key.clone(),
         certificate_public_key: Some(certificate.chain.clone()),
         certificate_id: Some(certificate.id.clone()),

@@ -4,10 +4,11 @@ use std::net::IpAddr;
 
 use super::selection::{Rules, Selection, check_found};
 use crate::actions::check;
+use crate::actions::number::number_of;
 use crate::actions::page::Page;
 use crate::api::cvm::{
-    DescribeInstancesRequest, DescribeInstancesResponse, Instance as Described, Placement,
-    VirtualPrivateCloud,
+    DescribeInstancesRequest, DescribeInstancesResponse, Instance as Described, InternetAccessible,
+    LoginSettings, Placement, SystemDisk, VirtualPrivateCloud,
 };
 use crate::inventory::Instance;
 use crate::state::{Context, Transaction};
@@ -104,6 +105,17 @@ fn texts(addresses: &[IpAddr], is_v6: bool) -> Vec<String> {
     of_version.map(ToString::to_string).collect()
 }
 
+/// The time of everything that no inventory has a time for.
+const CREATED: &str = "2020-01-01T00:00:00Z";
+/// What every instance is, because no inventory says it and clients read it without asking whether
+/// it is `null`.
+const TYPE: &str = "S5.MEDIUM4";
+const CORES: i64 = 2;
+const MEMORY: i64 = 4;
+const SYSTEM: &str = "TencentOS Server 3.1 (TK4)";
+const IMAGE: &str = "img-eb30mz89";
+const CHARGE: &str = "POSTPAID_BY_HOUR";
+
 /// The zone that is stated, or the region's first one.
 fn zone(instance: &Instance, context: &Context<'_>) -> String {
     instance.zone.clone().unwrap_or_else(|| format!("{}-1", context.region))
@@ -119,18 +131,40 @@ fn view(instance: &Instance, context: &Context<'_>) -> Described {
             ..Placement::default()
         }),
         instance_id: Some(instance.id.clone()),
+        instance_type: Some(TYPE.to_owned()),
+        cpu: Some(CORES),
+        memory: Some(MEMORY),
         restrict_state: Some("NORMAL".to_owned()),
+        instance_charge_type: Some(CHARGE.to_owned()),
+        system_disk: Some(SystemDisk::default()),
+        data_disks: Some(Vec::new()),
+        internet_accessible: Some(InternetAccessible {
+            internet_max_bandwidth_out: Some(0),
+            ..InternetAccessible::default()
+        }),
+        image_id: Some(IMAGE.to_owned()),
+        created_time: Some(CREATED.to_owned()),
+        os_name: Some(SYSTEM.to_owned()),
+        login_settings: Some(LoginSettings::default()),
+        stop_charging_mode: Some("NOT_APPLICABLE".to_owned()),
+        uuid: Some(format!("{:x}", number_of(&instance.id, u64::MAX))),
         instance_name: Some(instance.name.clone()),
         private_ip_addresses: Some(texts(&instance.private_addresses, false)),
         public_ip_addresses: Some(texts(&instance.public_addresses, false)),
         virtual_private_cloud: Some(VirtualPrivateCloud {
             vpc_id: instance.network.clone(),
             subnet_id: subnet.unwrap_or_default(),
+            as_vpc_gateway: Some(false),
             ..VirtualPrivateCloud::default()
         }),
         security_group_ids: Some(Vec::new()),
         instance_state: Some("RUNNING".to_owned()),
         tags: Some(Vec::new()),
+        disaster_recover_group_id: Some(String::new()),
+        cam_role_name: Some(String::new()),
+        hpc_cluster_id: Some(String::new()),
+        isolated_source: Some("NOTISOLATED".to_owned()),
+        disable_api_termination: Some(false),
         ipv6_addresses: (!v6.is_empty()).then_some(v6),
         ..Described::default()
     }

@@ -51,6 +51,9 @@ const SUBNETS: Rules = rules(
     ],
 );
 
+/// The time of everything that no inventory has a time for.
+pub(super) const CREATED: &str = "2020-01-01 00:00:00";
+
 /// The rules of this service's lists.
 pub(super) const fn rules(id_filter: &'static str, filters: &'static [&'static str]) -> Rules {
     Rules {
@@ -115,7 +118,14 @@ pub(in crate::actions) fn describe(
             cidr_block: Some(v4),
             ipv6_cidr_block: Some(v6),
             is_default: Some(is_default(&network)),
+            enable_multicast: Some(false),
+            created_time: Some(CREATED.to_owned()),
             dns_server_set: Some(Vec::new()),
+            domain_name: Some(String::new()),
+            dhcp_options_id: Some(String::new()),
+            enable_dhcp: Some(true),
+            assistant_cidr_set: Some(Vec::new()),
+            enable_route_vpc_publish: Some(false),
             tag_set: Some(Vec::new()),
             ..Vpc::default()
         }
@@ -149,8 +159,9 @@ pub(in crate::actions) fn describe_subnets(
     let total = found.len();
     let in_use = transaction.addresses_in_use();
     let described = found.into_iter().skip(offset).take(size);
-    let described =
-        described.map(|(network, subnet)| view(network, &subnet, &mut in_use.iter().copied()));
+    let described = described.map(|(network, subnet)| {
+        view(context.region, network, &subnet, &mut in_use.iter().copied())
+    });
     let described: Vec<DescribedSubnet> = described.collect();
     let end = offset.saturating_add(described.len());
     let is_asked = request.max_results.is_some() || given(request.next_token.as_ref()).is_some();
@@ -175,6 +186,7 @@ fn part(request: &DescribeSubnetsRequest) -> Result<(usize, usize), ApiError> {
 }
 
 fn view(
+    region: &str,
     network: String,
     subnet: &Subnet,
     in_use: &mut dyn Iterator<Item = IpAddr>,
@@ -195,7 +207,14 @@ fn view(
         cidr_block: Some(v4),
         ipv6_cidr_block: Some(v6),
         is_default: Some(false),
-        zone: subnet.zone.clone(),
+        enable_broadcast: Some(false),
+        zone: Some(subnet.zone.clone().unwrap_or_else(|| format!("{region}-1"))),
+        route_table_id: Some(String::new()),
+        created_time: Some(CREATED.to_owned()),
+        network_acl_id: Some(String::new()),
+        is_remote_vpc_snat: Some(false),
+        cdc_id: Some(String::new()),
+        is_cdc_subnet: Some(0),
         total_ip_address_count: total,
         available_ip_address_count: total.map(|total| total.saturating_sub(used)),
         tag_set: Some(Vec::new()),

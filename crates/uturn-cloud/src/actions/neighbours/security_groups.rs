@@ -1,9 +1,11 @@
-//! vpc `DescribeSecurityGroups`.
+//! vpc `DescribeSecurityGroups` and `DescribeSecurityGroupPolicies`.
 
-use super::networks::{page, rules, selection};
+use super::networks::{CREATED, page, rules, selection};
 use super::selection::{Rules, check_found};
 use crate::api::vpc::{
+    DescribeSecurityGroupPoliciesRequest, DescribeSecurityGroupPoliciesResponse,
     DescribeSecurityGroupsRequest, DescribeSecurityGroupsResponse, SecurityGroup,
+    SecurityGroupPolicySet,
 };
 use crate::state::Transaction;
 use crate::wire::error::{ApiError, ErrorCode};
@@ -39,9 +41,31 @@ pub(in crate::actions) fn describe(
         security_group_id: id,
         project_id: Some("0".to_owned()),
         is_default: Some(false),
+        created_time: Some(CREATED.to_owned()),
+        update_time: Some(CREATED.to_owned()),
         tag_set: Some(Vec::new()),
         ..SecurityGroup::default()
     });
     let described = described.collect();
     Ok(DescribeSecurityGroupsResponse { security_group_set: Some(described), total_count })
+}
+
+/// `DescribeSecurityGroupPolicies`. Nothing is known of a group but its id, so it has no rules.
+pub(in crate::actions) fn describe_policies(
+    transaction: &mut Transaction<'_>,
+    request: &DescribeSecurityGroupPoliciesRequest,
+) -> Result<DescribeSecurityGroupPoliciesResponse, ApiError> {
+    let id = &request.security_group_id;
+    let context = &transaction.context;
+    if !context.inventory.has_security_group(context.region, id) {
+        let message = format!("{id} does not exist");
+        return Err(ApiError::new(ErrorCode::ResourceNotFound, message));
+    }
+    let security_group_policy_set = Some(SecurityGroupPolicySet {
+        version: Some("0".to_owned()),
+        egress: Some(Vec::new()),
+        ingress: Some(Vec::new()),
+        policy_statistics: None,
+    });
+    Ok(DescribeSecurityGroupPoliciesResponse { security_group_policy_set })
 }

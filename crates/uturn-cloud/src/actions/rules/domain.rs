@@ -31,11 +31,13 @@ pub(super) fn check_domain(
     Err(ApiError::new(ErrorCode::FormatError, message))
 }
 
-/// Refuses a URL that neither begins with a slash nor is an exact match (`=`) or a regular
-/// expression (`~`).
+/// Refuses a URL that neither begins with a slash nor is an exact match (`=`), a prefix (`^~`) or a
+/// regular expression (`~`).
 pub(super) fn check_url(parameter: &str, url: &str) -> Result<(), ApiError> {
     check::length(parameter, url, 1..=MAX_URL)?;
-    if url.starts_with(['/', '=', '~']) && !url.contains(char::is_control) {
+    if (url.starts_with(['/', '=', '~']) || url.starts_with("^~"))
+        && !url.contains(char::is_control)
+    {
         return Ok(());
     }
     let message = format!("the parameter `{parameter}` is {url:?}, which is no path");

@@ -153,3 +153,39 @@ fn the_same_certificate_can_be_kept_from_being_there_twice() {
     again["Repeatable"] = true.into();
     assert_ne!(uploaded(&cloud, again), first);
 }
+
+/// A certificate for `shop.test` and `*.shop.test` of 2024 and 2034.
+const SHOP: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBezCCASGgAwIBAgICEAAwCgYIKoZIzj0EAwIwEjEQMA4GA1UEAwwHVGVzdCBD
+QTAeFw0yNDAxMDIwMzA0MDVaFw0zNDAxMDIwMzA0MDVaMBQxEjAQBgNVBAMMCXNo
+b3AudGVzdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABCYLlI9J7PtAFKOED5LG
+nlcfsqMvt1IKs5kNpp+SVc0zK/zZ8KqW6cI74MAj5t+MwOjK7cK1DD06OHHUdG9n
+DtOjZTBjMCEGA1UdEQQaMBiCCXNob3AudGVzdIILKi5zaG9wLnRlc3QwHQYDVR0O
+BBYEFDvB1iQ+s1MS+8eZnljQppH8o3owMB8GA1UdIwQYMBaAFNHr0Hph25ByuiTO
+QyF3tVg1mqwfMAoGCCqGSM49BAMCA0gAMEUCIQDpRJeudj9WglJtKcvlrgVgI5HP
+q30+/379w9/F8qLJNQIgTDFtX7L+n+m608mpD31gdASBGZbeMnHqFhlPZVs7rhA=
+-----END CERTIFICATE-----
+";
+
+#[test]
+fn a_certificate_says_what_it_is_for() {
+    let cloud = Harness::new();
+    let parameters = json!({
+        "CertificatePublicKey": SHOP,
+        "CertificatePrivateKey": server_certificate("x")["CertificatePrivateKey"],
+        "Alias": "shop",
+    });
+    let id = uploaded(&cloud, parameters);
+    let detail = cloud.ok("DescribeCertificateDetail", json!({ "CertificateId": id }));
+    assert_eq!(detail["Domain"], "shop.test");
+    assert_eq!(detail["SubjectAltName"], json!(["shop.test", "*.shop.test"]));
+    assert_eq!(detail["ProductZhName"], "Test CA");
+    assert_eq!(detail["CertBeginTime"], "2024-01-02 11:04:05");
+    assert_eq!(detail["CertEndTime"], "2034-01-02 11:04:05");
+    let listed = cloud.ok("DescribeCertificates", json!({}))["Certificates"][0].clone();
+    for member in ["Domain", "SubjectAltName", "ProductZhName", "CertBeginTime", "CertEndTime"] {
+        assert_eq!(listed[member], detail[member], "{member}");
+    }
+    assert_eq!(listed["IsWildcard"], true);
+}

@@ -103,11 +103,82 @@ fn each_faulty_request_has_its_code() {
         let request = json!({ "ResourceList": [name], "TagKeys": ["a"] });
         assert_eq!(cloud.code("UnTagResources", request, &name), code);
         let request = json!({ "ResourceList": [name] });
-        assert_eq!(cloud.code("GetResources", request, &name), code);
+        // Other services' resources have no tags here.
+        match code {
+            "InvalidParameterValue.ServiceTypeInvalid" => {
+                let found = cloud.ok("GetResources", request);
+                assert_eq!(found["ResourceTagMappingList"], json!([]));
+            }
+            _ => assert_eq!(cloud.code("GetResources", request, &name), code),
+        }
     }
     let many = json!({ "ResourceList": vec![name.as_str(); 11] });
     assert_eq!(cloud.code("GetResources", many, "11"), "LimitExceeded.ResourceNumPerRequest");
     let token = json!({ "PaginationToken": "x" });
     let code = "InvalidParameter.PaginationTokenInvalid";
     assert_eq!(cloud.code("GetResources", token, "token"), code);
+}
+
+#[test]
+fn a_named_load_balancer_without_tags_is_left_out() {
+    let cloud = Harness::new();
+    let names = [(); 2].map(|()| name(&cloud, "ap-guangzhou", &cloud.load_balancer()));
+    cloud.ok("TagResources", json!({ "ResourceList": [names[1]], "Tags": [tag("owner", "a")] }));
+    let found = cloud.ok("GetResources", json!({ "ResourceList": names }));
+    assert_eq!(each(&found["ResourceTagMappingList"], "Resource"), [&names[1]]);
+    assert_eq!(found["PaginationToken"], "");
+}
+
+#[test]
+fn tags_are_found_by_the_ids_of_their_load_balancers() {
+    let cloud = Harness::new();
+    let lb = cloud.load_balancer();
+    let by_ids = json!({
+        "ServiceType": "clb", "ResourcePrefix": "clb", "ResourceRegion": "ap-guangzhou",
+        "ResourceIds": [lb, "lb-absent"], "Offset": 0, "Limit": 20,
+    });
+    let none = cloud.ok("DescribeResourceTagsByResourceIds", by_ids.clone());
+    assert_eq!((&none["Tags"], &none["TotalCount"]), (&json!([]), &json!(0)));
+    let resource = name(&cloud, "ap-guangzhou", &lb);
+    let put = json!({ "Resource": resource, "ReplaceTags": [tag("a", "1"), tag("b", "2")] });
+    cloud.ok("ModifyResourceTags", put);
+    let change = json!({
+        "Resource": resource, "ReplaceTags": [tag("a", "3")],
+        "DeleteTags": [{ "TagKey": "b" }, { "TagKey": "absent" }],
+    });
+    cloud.ok("ModifyResourceTags", change);
+    let found = cloud.ok("DescribeResourceTagsByResourceIds", by_ids);
+    assert_eq!(found["TotalCount"], 1);
+    assert_eq!(each(&found["Tags"], "ResourceId"), [&lb]);
+    assert_eq!(each(&found["Tags"], "TagValue"), ["3"]);
+    let rows = cloud.ok("DescribeResourceTags", json!({ "ResourceId": lb }));
+    assert_eq!(rows["Rows"], found["Tags"]);
+    let other = cloud.ok("DescribeResourceTags", json!({ "ServiceType": "cvm" }));
+    assert_eq!(other["Rows"], json!([]));
+
+    let absent = json!({
+        "Resource": name(&cloud, "ap-guangzhou", "lb-absent"), "ReplaceTags": [tag("a", "1")],
+    });
+    let code = "InvalidParameterValue.ResourceIdInvalid";
+    assert_eq!(cloud.code("ModifyResourceTags", absent, "does not exist"), code);
+    let nothing = json!({ "Resource": resource });
+    assert_eq!(cloud.code("ModifyResourceTags", nothing, "ReplaceTags"), "InvalidParameter");
+}
+
+#[test]
+fn keys_and_values_are_listed_once_and_in_parts() {
+    let cloud = Harness::new();
+    for value in ["1", "2", "2"] {
+        let resource = name(&cloud, "ap-guangzhou", &cloud.load_balancer());
+        let tags = json!([tag("a", value), tag("b", "same")]);
+        cloud.ok("TagResources", json!({ "ResourceList": [resource], "Tags": tags }));
+    }
+    assert_eq!(cloud.ok("GetTagKeys", json!({}))["TagKeys"], json!(["a", "b"]));
+    let first = cloud.ok("GetTagValues", json!({ "TagKeys": ["a"], "MaxResults": 1 }));
+    assert_eq!(each(&first["Tags"], "TagValue"), ["1"]);
+    let rest = json!({ "TagKeys": ["a"], "PaginationToken": first["PaginationToken"] });
+    let rest = cloud.ok("GetTagValues", rest);
+    assert_eq!(each(&rest["Tags"], "TagValue"), ["2"]);
+    assert_eq!(rest["PaginationToken"], "");
+    assert_eq!(each(&cloud.ok("GetTags", json!({}))["Tags"], "TagKey"), ["a", "a", "b"]);
 }

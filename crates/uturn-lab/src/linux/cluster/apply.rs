@@ -10,8 +10,8 @@ use kube::discovery::{ApiResource, Scope, pinned_kind};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-use super::cloud::Owner;
 use super::manifests::{kind, name, namespace, title};
+use super::shown::Owner;
 
 /// Who the fields belong to.
 const MANAGER: &str = "uturn-lab";

@@ -8,36 +8,43 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, join, select};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
 use rustix::process::{Signal, kill_process};
-use uturn_model::ProxyMode;
 use uturn_snapshot::Source;
 
-use super::cloud::{self, Cloud, Shown, Site};
+use super::api_client::client;
+use super::cloud::{self, Cloud, Site};
 use super::control_plane::ControlPlane;
-use super::credentials::{ADMIN, Credentials, KUBELET, PORT};
+use super::credentials::{ADMIN, Credentials, KUBE_PROXY, KUBELET, PORT};
+use super::kernel::needed;
 use super::kubelet::{Ground, Kubelet, node};
 use super::layout::Layout;
 use super::manifests::{self, Prepared};
 use super::parts::Parts;
 use super::programmed::Marker;
-use super::proxies::Proxies;
+use super::proxies::{Proxies, is_filtered};
 use super::record::{self, FACTS, KUBECONFIG, Place};
 use super::relay::Relay;
+use super::shown::Shown;
 use super::stated::Stated;
+use super::vendor_build::Filter;
 use super::{apply, defaults, proxies, ready};
 use crate::linux::build::Twin;
 use crate::linux::interrupt::Watch;
 use crate::linux::names::outside::{self, Outside};
+use crate::linux::namespace::Namespace;
+use crate::linux::netlink::{Index, Netlink};
 use crate::linux::state::{Run, processes, start_time};
 use crate::linux::sweep::sweep;
 use crate::linux::system::During;
 use crate::linux::{available, kernel_parts};
-use crate::{ClusterRequest, ClusterUp, KernelPart, LabError, Plan};
+use crate::{ClusterRequest, ClusterUp, LabError, Plan};
 
 /// How long the API server may take, and how long the pods after it.
 const START: Duration = Duration::from_secs(60);
+
+/// How many times as long everything may take in a small machine.
+const SLOWNESS: u32 = 5;
 
 /// Where the API server has the TkeServiceConfigs.
 const CONFIGS: &str = "/apis/cloud.tencent.com/v1alpha1/tkeserviceconfigs";
@@ -58,9 +65,11 @@ pub(crate) fn keep(
     let watch = Watch::new()?;
     available()?;
     sweep()?;
-    if record::standing()?.is_some() {
-        let why = "a cluster is up already: `uturn lab down` takes it down";
-        return Err(LabError::Cluster(why.into()));
+    record::refuse_second()?;
+    if request.in_machine {
+        // Nothing else has brought it up there, and the relay listens on it.
+        let up = || Netlink::open()?.up(Index::LOOPBACK);
+        up().during("bring the loopback of the small machine up")?;
     }
     let parts = Parts::find(request.parts.as_deref(), request.kube_proxy.as_deref())?;
     let prepared = prepare(request)?;
@@ -68,13 +77,8 @@ pub(crate) fn keep(
     let run = Run::new()?;
     let started = start_time(std::process::id()).unwrap_or_default();
     record::write(run.folder(), &started).during("record the cluster")?;
-    let needed = match request.mode {
-        ProxyMode::Ipvs => Some(KernelPart::IpVs),
-        ProxyMode::Nftables => Some(KernelPart::NfTables),
-        _ => None,
-    };
-    kernel_parts::check(needed.as_slice(), &run)?;
-    let facts = layout.facts(request.mode, parts.kube_proxy_version.as_deref()).to_string();
+    kernel_parts::check(needed(request.mode).as_slice(), &run)?;
+    let facts = layout.facts(request.mode, &parts).to_string();
     fs::write(run.file(FACTS), facts).during("write the facts of the cluster")?;
     let plan = Outline { request, parts, prepared, layout };
     let kept = plan.keep(&run, &watch, progress, on_ready);
@@ -210,12 +214,14 @@ impl Keeping<'_> {
             .map_err(|error| refused("register the nodes", &error))?;
         control.start_controllers(run, parts, layout, credentials)?;
         let mut proxies = proxies::start(run, parts, layout, request.mode, twin, credentials)?;
+        let _filter = self.start_filter(&control.space)?;
         let ground = Ground { run, twin, layout, parts, credentials };
         let mut kubelet = Kubelet::new(ground, client.clone());
         let names: Vec<String> = layout.cluster.nodes.keys().map(ToString::to_string).collect();
         let serving = pin!(join(kubelet.serve(), node::renew(&client, &names)));
         let rest = pin!(async {
-            let mut notes = self.apply(&client, progress).await?;
+            let mut notes: Vec<String> = parts.stand_in().into_iter().collect();
+            notes.extend(self.apply(&client, progress).await?);
             progress("cloud, load balancers, operator")?;
             let mut cloud = self.start_cloud(&client).await?;
             notes.extend(self.wait_for_rules(&mut proxies).await?);
@@ -239,6 +245,16 @@ impl Keeping<'_> {
                 reason: "the watch of pods ended".into(),
             }),
         }
+    }
+
+    /// Starts what shows kube-proxies the Services as the cloud's build sees them.
+    fn start_filter(&self, space: &Namespace) -> Result<Option<Filter>, LabError> {
+        let Outline { request, parts, layout, .. } = self.outline;
+        let Some(build) = parts.vendor_build.filter(|_| is_filtered(parts, request.mode)) else {
+            return Ok(None);
+        };
+        let kubeconfig = self.credentials.kubeconfig(KUBE_PROXY, Ipv4Addr::LOCALHOST, PORT);
+        Filter::start(space, kubeconfig.to_string(), layout.api, build.binding).map(Some)
     }
 
     async fn apply(
@@ -277,7 +293,7 @@ impl Keeping<'_> {
 
     /// Waits until the API server serves the kinds that were just defined.
     async fn wait_for_definitions(&self, client: &Client) -> Result<(), LabError> {
-        let end = Instant::now() + START;
+        let end = self.limit();
         loop {
             let asked = client.request_text(request(CONFIGS)).await;
             let Err(error) = asked else { return Ok(()) };
@@ -289,7 +305,7 @@ impl Keeping<'_> {
     }
 
     async fn wait_for_api(&self, client: &Client) -> Result<(), LabError> {
-        let end = Instant::now() + START;
+        let end = self.limit();
         loop {
             let asked = client.request_text(request("/readyz")).await;
             let Err(error) = asked else { return Ok(()) };
@@ -302,7 +318,7 @@ impl Keeping<'_> {
 
     /// Waits until kube-proxy has programmed every node. Returns a note if it does not.
     async fn wait_for_rules(&self, proxies: &mut Proxies) -> Result<Option<String>, LabError> {
-        let end = Instant::now() + START;
+        let end = self.limit();
         while !proxies::are_programmed(&self.outline.layout, self.twin) {
             proxies.check()?;
             if Instant::now() > end {
@@ -319,7 +335,7 @@ impl Keeping<'_> {
     async fn wait_for_endpoints(&self, client: &Client) -> Result<Option<String>, LabError> {
         let failed = |error| refused("see whether kube-proxy has programmed everything", &error);
         let marker = Marker::create(client, self.outline.layout.api).await.map_err(failed)?;
-        let end = Instant::now() + START;
+        let end = self.limit();
         let mut note = None;
         while !marker.is_programmed(self.twin) {
             if Instant::now() > end {
@@ -340,7 +356,7 @@ impl Keeping<'_> {
         client: &Client,
         cloud: &mut Cloud,
     ) -> Result<ready::Readiness, LabError> {
-        let end = Instant::now() + START;
+        let end = self.limit();
         loop {
             cloud.check()?;
             let readiness = ready::readiness(client)
@@ -353,6 +369,12 @@ impl Keeping<'_> {
         }
     }
 
+    /// When a step has taken too long.
+    fn limit(&self) -> Instant {
+        let slowness = if self.outline.request.in_machine { SLOWNESS } else { 1 };
+        Instant::now() + START * slowness
+    }
+
     /// Lets others work for a moment. Fails once a signal has been received.
     async fn pause(&self) -> Result<(), LabError> {
         self.watch.check()?;
@@ -363,16 +385,6 @@ impl Keeping<'_> {
 
 fn request(path: &str) -> http::Request<Vec<u8>> {
     http::Request::get(path).body(Vec::new()).expect("the path is valid")
-}
-
-async fn client(kubeconfig: &str) -> Result<Client, LabError> {
-    let doing = "connect to kube-apiserver";
-    let failed = |reason: String| LabError::Program { doing: doing.into(), reason };
-    let kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(|why| failed(why.to_string()))?;
-    let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    let config = config.map_err(|why| failed(why.to_string()))?;
-    Client::try_from(config).map_err(|why| failed(why.to_string()))
 }
 
 fn refused(doing: &str, error: &kube::Error) -> LabError {

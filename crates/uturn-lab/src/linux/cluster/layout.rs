@@ -5,10 +5,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::{IpNet, Ipv4Net};
 use serde_json::{Value, json};
 use uturn_model::network::NetworkMode;
-use uturn_model::{Cluster, Family, ProxyMode};
+use uturn_model::{Cluster, Family, ProxyMode, Variant};
 use uturn_snapshot::Source;
 
 use super::manifests::Prepared;
+use super::parts::Parts;
 use crate::LabError;
 
 /// Where Services are if no Service says so.
@@ -80,10 +81,13 @@ impl Layout {
     }
 
     /// What the cluster's objects do not say of it, as a Facts document.
-    pub(super) fn facts(&self, mode: ProxyMode, version: Option<&str>) -> Value {
+    pub(super) fn facts(&self, mode: ProxyMode, parts: &Parts) -> Value {
         let mut proxy = json!({"mode": mode.as_str()});
-        if let Some(version) = version {
+        if let Some(version) = &parts.kube_proxy_version {
             proxy["version"] = json!(version);
+        }
+        if let Some(build) = parts.vendor_build {
+            proxy["variant"] = json!(Variant::Cloud(build.cloud).word());
         }
         json!({
             "apiVersion": "uturn.dev/v1alpha1", "kind": "Facts",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::cloud::{Shown, take_shown};
+use super::shown::{Shown, take_shown};
 
 /// The objects of manifests by what is done with them.
 #[derive(Clone, Debug, Default, PartialEq)]

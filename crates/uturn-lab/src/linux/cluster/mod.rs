@@ -14,9 +14,13 @@
 //!   pod ── cbr0 ─ node n1 (kube-proxy) ─────────────────── fabric
 //! ```
 //!
+//! Where this kernel lacks something, or the user is not root, the same runs in a small machine: the
+//! keeper does not see a difference. The process that started the machine has a [`ClusterRecord`].
+//!
 //! The cloud, its load balancers and the controllers that call it are programs of `fabric`
 //! ([`cloud`]).
 
+mod api_client;
 mod apply;
 mod cloud;
 mod control_plane;
@@ -25,6 +29,7 @@ mod defaults;
 mod end;
 mod enter;
 mod keeper;
+mod kernel;
 mod kubelet;
 mod layout;
 mod manifests;
@@ -34,9 +39,13 @@ mod proxies;
 mod ready;
 mod record;
 mod relay;
+mod shown;
 mod stated;
+mod vendor_build;
 
 pub(crate) use end::down;
 pub(crate) use enter::enter;
 pub(crate) use keeper::keep;
+pub(crate) use kernel::can_keep;
+pub use record::ClusterRecord;
 pub(crate) use record::standing;

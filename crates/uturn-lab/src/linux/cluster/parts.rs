@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use uturn_model::AddressBinding;
+
+use super::vendor_build::VendorBuild;
 use crate::LabError;
 use crate::linux::system::find;
 
@@ -19,6 +22,8 @@ pub(super) struct Parts {
     pub(super) kube_proxy: PathBuf,
     /// The version of kube-proxy, where it is known.
     pub(super) kube_proxy_version: Option<String>,
+    /// The cloud's build that kube-proxy stands in for.
+    pub(super) vendor_build: Option<VendorBuild>,
 }
 
 impl Parts {
@@ -29,6 +34,22 @@ impl Parts {
             path.is_file().then(|| path.canonicalize().unwrap_or(path))
         };
         choose(version, &in_folder, &find)
+    }
+}
+
+impl Parts {
+    /// Says which build kube-proxy stands in for.
+    pub(super) fn stand_in(&self) -> Option<String> {
+        let (build, version) = self.vendor_build.zip(self.kube_proxy_version.as_ref())?;
+        let in_ipvs = match build.binding {
+            AddressBinding::All => "all addresses of load balancers",
+            AddressBinding::None => "no addresses of load balancers",
+            AddressBinding::OnRequest(_) => "the addresses of load balancers that ask for it",
+        };
+        Some(format!(
+            "upstream's kube-proxy {KUBE_PROXY} stands in for {version}, which is not published: \
+             in IPVS mode it binds {in_ipvs}, as that build does"
+        ))
     }
 }
 
@@ -49,9 +70,14 @@ fn choose(
     let (etcd, api_server) = (program("etcd"), program("kube-apiserver"));
     let (controllers, scheduler) = (program("kube-controller-manager"), program("kube-scheduler"));
     let core_dns = program("coredns");
+    let vendor_build = version.and_then(VendorBuild::of);
+    let shown = version;
+    // Clouds do not publish theirs.
+    let version = version.filter(|_| vendor_build.is_none());
     let wanted = version.unwrap_or(KUBE_PROXY);
     let built = in_folder(&Path::new(wanted).join("kube-proxy"));
-    let kube_proxy_version = (built.is_some() || version.is_some()).then(|| wanted.to_owned());
+    let is_known = built.is_some() || shown.is_some();
+    let kube_proxy_version = is_known.then(|| shown.unwrap_or(wanted).to_owned());
     // A version that is asked for must be that version: the search path does not say which it has.
     let kube_proxy = built.or_else(|| in_path("kube-proxy").filter(|_| version.is_none()));
     let kube_proxy = kube_proxy.unwrap_or_else(|| {
@@ -66,7 +92,16 @@ fn choose(
             missing.join(", ")
         )));
     }
-    Ok(Parts { etcd, api_server, controllers, scheduler, core_dns, kube_proxy, kube_proxy_version })
+    Ok(Parts {
+        etcd,
+        api_server,
+        controllers,
+        scheduler,
+        core_dns,
+        kube_proxy,
+        kube_proxy_version,
+        vendor_build,
+    })
 }
 
 #[cfg(test)]
@@ -88,6 +123,11 @@ mod tests {
         assert_eq!(parts.api_server, Path::new("/usr/bin/kube-apiserver"));
         assert_eq!(parts.kube_proxy, Path::new("/parts/v1.34.4/kube-proxy"));
         assert_eq!(parts.kube_proxy_version.as_deref(), Some("v1.34.4"));
+        assert_eq!(parts.vendor_build, None);
+        let parts = choose(Some("v1.22.5-tke.13"), &folder, &everywhere).unwrap();
+        assert_eq!(parts.kube_proxy, Path::new("/parts/v1.34.4/kube-proxy"));
+        assert_eq!(parts.kube_proxy_version.as_deref(), Some("v1.22.5-tke.13"));
+        assert_eq!(parts.vendor_build, VendorBuild::of("v1.22.5-tke.13"));
     }
 
     #[test]

@@ -9,9 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use uturn_model::{Family, Node, ProxyMode};
 
-use super::credentials::{Credentials, KUBE_PROXY, PORT};
+use super::credentials::{self, Credentials, KUBE_PROXY, PORT};
 use super::layout::Layout;
 use super::parts::Parts;
+use super::vendor_build;
 use crate::LabError;
 use crate::linux::build::Twin;
 use crate::linux::program::Program;
@@ -41,6 +42,11 @@ impl Proxies {
     }
 }
 
+/// Whether kube-proxies stand in for a cloud's build that treats some Services in another way.
+pub(super) fn is_filtered(parts: &Parts, mode: ProxyMode) -> bool {
+    parts.vendor_build.is_some() && mode == ProxyMode::Ipvs
+}
+
 /// Starts a kube-proxy in each node's namespace.
 pub(super) fn start(
     run: &Run,
@@ -51,14 +57,27 @@ pub(super) fn start(
     credentials: &Credentials,
 ) -> Result<Proxies, LabError> {
     let during = "write the configuration of kube-proxy";
-    let kubeconfig = credentials.file("kube-proxy.kubeconfig");
-    let kubeconfig =
-        credentials.write_kubeconfig(kubeconfig, KUBE_PROXY, layout.api, PORT).during(during)?;
+    let file = credentials.file("kube-proxy.kubeconfig");
+    let is_filtered = is_filtered(parts, mode);
+    let kubeconfig = match is_filtered {
+        false => credentials.write_kubeconfig(file, KUBE_PROXY, layout.api, PORT).during(during)?,
+        true => {
+            let mut kubeconfig = credentials.kubeconfig(KUBE_PROXY, layout.api, vendor_build::PORT);
+            let server = format!("http://{}:{}", layout.api, vendor_build::PORT);
+            kubeconfig["clusters"][0]["cluster"] = json!({"server": server});
+            credentials::write(&file, &kubeconfig.to_string()).during(during)?;
+            file
+        }
+    };
     let mut proxies = Vec::new();
     for (name, space) in &twin.nodes {
         let node = &layout.cluster.nodes[name];
         let mut config = configuration(layout, mode, node);
         config["clientConnection"] = json!({"kubeconfig": kubeconfig});
+        if is_filtered {
+            config["clientConnection"]["contentType"] = json!("application/json");
+            config["clientConnection"]["acceptContentTypes"] = json!("application/json");
+        }
         let file = run.file(&format!("kube-proxy-{name}.json"));
         fs::write(&file, config.to_string()).during(during)?;
         let mut proxy = Command::new(&parts.kube_proxy);

@@ -9,8 +9,8 @@ use kube::{Client, Error, Resource};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::cloud::is_served;
 use super::manifests::title;
+use super::shown::is_served;
 
 /// The annotation of an Ingress with its conditions.
 const CONDITIONS: &str = "ingress.cloud.tencent.com/status.conditions";

@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::linux::state::{FOLDER, is_dead};
+use super::credentials;
+use crate::linux::state::{Run, existing_folder, is_dead, start_time};
+use crate::linux::sweep::sweep;
 use crate::linux::system::During;
 use crate::{LabError, StandingCluster};
 
@@ -18,6 +21,9 @@ pub(super) const PLACES: &str = "places";
 
 /// The kubeconfig of users, in the run's folder.
 pub(super) const KUBECONFIG: &str = "kubeconfig";
+
+/// The socket of the small machine that a cluster is in.
+const MACHINE: &str = "machine.sock";
 
 /// Where the cloud's API is, and who may call it, in the run's folder.
 pub(super) const CLOUD: &str = "cloud.json";
@@ -61,12 +67,9 @@ pub(super) fn write(folder: &Path, start_time: &str) -> io::Result<()> {
 
 /// The clusters of this machine.
 pub(super) fn all() -> io::Result<Vec<Recorded>> {
-    let entries = match fs::read_dir(FOLDER) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
+    let Some(runs) = existing_folder()? else { return Ok(Vec::new()) };
     let mut all = Vec::new();
-    for entry in entries {
+    for entry in fs::read_dir(runs)? {
         let folder = entry?.path();
         let Ok(text) = fs::read_to_string(folder.join(FILE)) else { continue };
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -85,7 +88,57 @@ pub(crate) fn standing() -> Result<Option<StandingCluster>, LabError> {
     Ok(all.into_iter().next().map(|cluster| StandingCluster {
         kubeconfig: cluster.folder.join(KUBECONFIG),
         is_alive: cluster.is_alive,
+        machine: Some(cluster.folder.join(MACHINE)).filter(|socket| socket.exists()),
     }))
+}
+
+/// Fails if this machine has a cluster.
+pub(super) fn refuse_second() -> Result<(), LabError> {
+    let why = "a cluster is up already: `uturn lab down` takes it down";
+    match standing()? {
+        Some(_) => Err(LabError::Cluster(why.into())),
+        None => Ok(()),
+    }
+}
+
+/// The record of a cluster that this process keeps in a small machine. It goes when this is
+/// dropped; after a process that was killed, `down` removes it.
+#[derive(Debug)]
+pub struct ClusterRecord {
+    run: Run,
+    /// The cluster is alive until the machine has ended too.
+    _inherited: OwnedFd,
+}
+
+impl ClusterRecord {
+    /// Records a cluster.
+    ///
+    /// # Errors
+    /// If there is one already, or if the record cannot be written.
+    pub fn create() -> Result<Self, LabError> {
+        let during = "record the cluster";
+        sweep()?;
+        refuse_second()?;
+        let run = Run::new()?;
+        let started = start_time(std::process::id()).unwrap_or_default();
+        write(run.folder(), &started).during(during)?;
+        Ok(Self { _inherited: run.inherited_lock().during(during)?, run })
+    }
+
+    /// Where the socket of the machine belongs, through which others reach the cluster.
+    pub fn machine(&self) -> PathBuf {
+        self.run.file(MACHINE)
+    }
+
+    /// Writes a file of the cluster, which only this user may read. Returns its path.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, LabError> {
+        let file = self.run.file(name);
+        credentials::write(&file, text).during(&format!("write {}", file.display()))?;
+        Ok(file)
+    }
 }
 
 impl Place {

@@ -18,7 +18,7 @@ use crate::linux::health::TargetHealths;
 use crate::linux::layer_4::{is_in_kernel, turns};
 
 /// The jumps to the chains, loaded once.
-pub(super) const ENTRY: &str = "*nat\n\
+pub(crate) const ENTRY: &str = "*nat\n\
     :LB-L4 - [0:0]\n\
     :LB-SOURCE - [0:0]\n\
     -A PREROUTING -j LB-L4\n\
@@ -31,7 +31,7 @@ pub(super) const ENTRY: &str = "*nat\n\
 
 /// The rules for the current health of targets. `callers` are the clients that need rules of
 /// their own if a listener picks by source address.
-pub(super) fn text(
+pub(crate) fn text(
     load_balancers: &[LoadBalancer],
     family: Family,
     healths: &TargetHealths,

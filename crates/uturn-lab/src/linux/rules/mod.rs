@@ -5,7 +5,7 @@ mod balancers;
 mod captured;
 mod edge;
 mod groups;
-mod layer_4;
+pub(crate) mod layer_4;
 mod node;
 
 pub(crate) use balancers::Site;

@@ -30,6 +30,7 @@ impl Cloud {
             secret_key: SecretKey::from(field("secretKey")),
             region: field("region"),
             retries: Retries::default(),
+            rate: None,
         });
         Self { client: client.unwrap() }
     }
@@ -82,12 +83,23 @@ impl Stage<'_> {
         self.exec("cloud", &["curl", "-sS", "--max-time", "60", url])
     }
 
-    /// A counter of the operator: `calls_total`.
-    pub(crate) fn operator_counter(&self, name: &str) -> u64 {
+    /// How many calls of the operator have changed something so far.
+    pub(crate) fn operator_calls(&self) -> u64 {
         let page = self.page("http://127.0.0.1:9902/metrics");
-        let name = format!("uturn_operator_{name} ");
-        let line = page.lines().find_map(|line| line.strip_prefix(&name));
-        line.unwrap_or_else(|| panic!("no {name}in {page}")).parse().unwrap()
+        let line = page.lines().find_map(|line| line.strip_prefix("uturn_operator_calls_total "));
+        line.unwrap_or_else(|| panic!("no count of calls: {page}")).parse().unwrap()
+    }
+
+    /// Waits until the operator has made so many calls since there were `before`, and shows that
+    /// there are no more.
+    #[track_caller]
+    pub(crate) fn assert_operator_calls(&self, before: u64, count: u64) {
+        // It counts them at the end of a round.
+        let made = self.until(&format!("{count} calls of the operator"), || {
+            let made = self.operator_calls() - before;
+            if made >= count { Ok(made) } else { Err(format!("{made} calls")) }
+        });
+        assert_eq!(made, count);
     }
 
     /// Waits until the load balancers serve the latest change, have decided the health of their

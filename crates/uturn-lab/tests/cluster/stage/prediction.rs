@@ -16,6 +16,9 @@ const KINDS: &str = "nodes,namespaces,configmaps,services,endpointslices,ingress
                      pods,deployments,replicasets,daemonsets,statefulsets,\
                      tkeserviceconfigs.cloud.tencent.com";
 
+/// What shares are added up with differs by less.
+const TOLERANCE: f64 = 1e-6;
+
 /// The objects of the cluster at a moment, as `uturn scan` reads them.
 pub(crate) struct Prediction {
     /// It goes with the cluster's record.
@@ -44,32 +47,32 @@ impl Stage<'_> {
 }
 
 impl Prediction {
-    /// The share of a client's calls to an Ingress or a Service that do not end as they should,
+    /// The share of a client's calls that do not end as they should for reason of the subject,
     /// by the findings of the scan.
     pub(crate) fn share_failing(&self, story: &Story<'_>, subject: &str, pod: &str) -> f64 {
-        let (kind, name) = subject.split_once('/').unwrap();
         let client = format!("pod/{}/{pod}", story.namespace);
         let findings = self.scan["findings"].as_array().unwrap().iter();
         let mut of_subject = findings.filter(|finding| {
-            let subject = &finding["subject"];
-            subject["kind"] == kind
-                && subject["name"] == name
-                && subject["namespace"] == story.namespace.as_str()
+            is_about(finding, story, subject)
                 && finding["clients"].as_array().unwrap().iter().any(|known| known == &client)
         });
         of_subject.next().map_or(0.0, |finding| finding["share_failing"].as_f64().unwrap())
     }
 
-    /// The codes of the findings about an Ingress or a Service.
+    /// Shows that as many of a pod's calls to an Ingress or a Service failed or waited as the scan
+    /// says.
+    #[track_caller]
+    pub(crate) fn assert_agrees(&self, story: &Story<'_>, subject: &str, pod: &str, calls: &Calls) {
+        let (measured, predicted) =
+            (calls.share_failing(), self.share_failing(story, subject, pod));
+        println!("{pod} to {subject}: {measured:.3} measured, {predicted:.3} predicted");
+        assert!((predicted - measured).abs() < TOLERANCE, "{:#?}\n{calls:#?}", self.scan);
+    }
+
+    /// The codes of the findings about a subject.
     pub(crate) fn codes(&self, story: &Story<'_>, subject: &str) -> Vec<String> {
-        let (kind, name) = subject.split_once('/').unwrap();
         let findings = self.scan["findings"].as_array().unwrap().iter();
-        let of_subject = findings.filter(|finding| {
-            let subject = &finding["subject"];
-            subject["kind"] == kind
-                && subject["name"] == name
-                && subject["namespace"] == story.namespace.as_str()
-        });
+        let of_subject = findings.filter(|finding| is_about(finding, story, subject));
         of_subject.map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
     }
 
@@ -85,17 +88,24 @@ impl Prediction {
 }
 
 impl Story<'_> {
-    /// Shows that the scan of the live objects has the same share of calls that fail as was
-    /// measured.
+    /// Shows that as many of a pod's calls failed or waited as a scan of the objects as they are
+    /// now says, and returns the scan.
     #[track_caller]
     pub(crate) fn assert_predicted(&self, subject: &str, pod: &str, calls: &Calls) -> Prediction {
         let prediction = self.stage.predict();
-        let predicted = prediction.share_failing(self, subject, pod);
-        let measured = calls.share_failing();
-        println!("{subject} from {pod}: measured {measured:.3}, predicted {predicted:.3}");
-        assert!((predicted - measured).abs() < 1e-6, "{predicted} and not {measured}");
+        prediction.assert_agrees(self, subject, pod, calls);
         prediction
     }
+}
+
+/// Whether a finding is about `Ingress/web` of the story's namespace, or about
+/// `SecurityGroup/sg-nodes`, which has none.
+fn is_about(finding: &Value, story: &Story<'_>, subject: &str) -> bool {
+    let (kind, name) = subject.split_once('/').unwrap();
+    let (found, namespace) = (&finding["subject"], &finding["subject"]["namespace"]);
+    found["kind"] == kind
+        && found["name"] == name
+        && (namespace.is_null() || *namespace == story.namespace.as_str())
 }
 
 /// What a command prints as JSON. It finds something or nothing.

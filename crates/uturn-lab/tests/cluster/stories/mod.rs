@@ -3,8 +3,10 @@
 mod direct;
 mod keepalive;
 mod local;
+mod loopback;
 mod rewrite;
 mod security_group;
+mod short_circuit;
 
 use super::installed::Installed;
 use super::stage::{Stage, Story};
@@ -13,8 +15,9 @@ use super::stage::{Stage, Story};
 type Named = (&'static str, fn(&Story<'_>));
 
 /// The stories of a cluster whose kube-proxies are in iptables mode.
-const IPTABLES: [Named; 5] = [
+const IPTABLES: [Named; 6] = [
     ("keepalive", keepalive::story),
+    ("short-circuit", short_circuit::story),
     ("rewrite", rewrite::story),
     ("local", local::story),
     ("direct", direct::story),
@@ -32,4 +35,22 @@ pub(crate) fn play(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
         stage.play(name, story);
     }
     stage.down();
+}
+
+/// Those in IPVS mode, each with the version of kube-proxy.
+const IPVS: [(&str, Named); 2] = [
+    ("v1.22.5-tke.13", ("loopback", loopback::cured)),
+    ("v1.22.5-tke.12", ("loopback-old", loopback::too_old)),
+];
+
+/// Plays those that are wanted in IPVS mode, for which this kernel may need a small machine.
+pub(crate) fn play_in_ipvs(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
+    for (version, (name, story)) in IPVS {
+        if is_wanted(name) {
+            let options = ["--nodes", "2", "--mode", "ipvs", "--kube-proxy", version];
+            let stage = Stage::up(installed, &options);
+            stage.play(name, story);
+            stage.down();
+        }
+    }
 }

@@ -59,7 +59,8 @@ const TARGETS: usize = 3;
 
 pub(crate) fn story(story: &Story<'_>) {
     // What most have: everything of the VPC and its pods.
-    let inside = json!({"action": "accept", "protocol": "all", "ports": "all", "peer": "10.0.0.0/8"});
+    let inside =
+        json!({"action": "accept", "protocol": "all", "ports": "all", "peer": "10.0.0.0/8"});
     let replaced = json!({
         "action": "accept", "protocol": "tcp", "ports": "30000-32768", "peer": "100.127.0.0/16",
     });
@@ -90,8 +91,8 @@ pub(crate) fn story(story: &Story<'_>) {
         story.stage.wait_for_health(&address, TARGETS, 0);
         let calls = story.calls(pod, &url, CALLS);
         assert_eq!(calls.count(|call| call.status == 504), CALLS, "{calls:#?}");
-        let prediction = story.assert_predicted("Ingress/web", pod, &calls);
-        println!("{:?}", prediction.codes(story, "Ingress/web"));
+        let prediction = story.assert_predicted("SecurityGroup/sg-nodes", pod, &calls);
+        assert_eq!(prediction.codes(story, "SecurityGroup/sg-nodes"), ["UT702"]);
     }
     assert_eq!(story.ingress_address("web"), address);
 
@@ -104,7 +105,8 @@ pub(crate) fn story(story: &Story<'_>) {
         let own = story.ip_of(pod);
         let knows = |source: &Option<String>| source.as_deref() == Some(own.as_str());
         assert!(calls.0.iter().all(|call| knows(&call.forwarded_for)), "{calls:#?}");
-        story.assert_predicted("Ingress/web", pod, &calls);
+        let prediction = story.assert_predicted("SecurityGroup/sg-nodes", pod, &calls);
+        prediction.assert_agrees(story, "Ingress/web", pod, &calls);
     }
     story.stage.state(&json!({"nodes": {"*": {"securityGroups": null}}, "securityGroups": null}));
 }

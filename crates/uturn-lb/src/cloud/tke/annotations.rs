@@ -71,6 +71,20 @@ pub const CURRENT: &str = "service.kubernetes.io/loadbalance-id";
 pub const INGRESS_CURRENT: &str = "kubernetes.io/ingress.qcloud-loadbalance-id";
 /// On an Ingress: it shares an existing CLB with other Ingresses.
 pub const GROUP: &str = "ingress.cloud.tencent.com/enable-group";
+/// On a Service with pods as targets: those that are not ready have weight 0.
+pub const GRACE_SHUTDOWN: &str = "service.cloud.tencent.com/enable-grace-shutdown-tkex";
+/// The same on an Ingress.
+pub const INGRESS_GRACE_SHUTDOWN: &str = "ingress.cloud.tencent.com/enable-grace-shutdown-tkex";
+/// On a Service with pods as targets: their weights, as JSON.
+pub const POD_WEIGHTS: &str = "service.cloud.tencent.com/lb-rs-weight";
+/// The same on an Ingress.
+pub const INGRESS_POD_WEIGHTS: &str = "ingress.cloud.tencent.com/lb-rs-weight";
+/// On a Service: the addresses of its CLB that replace clients' addresses, as JSON.
+pub const SNAT_ADDRESSES: &str = "service.cloud.tencent.com/snat-pro-info";
+/// The same on an Ingress.
+pub const INGRESS_SNAT_ADDRESSES: &str = "ingress.cloud.tencent.com/snat-pro-info";
+/// The readiness gate of pods that are targets.
+pub const READINESS_GATE: &str = "cloud.tencent.com/load-balancer-backendgroup-ready";
 /// On a pod: its network cards.
 pub const NETWORKS: &str = "tke.cloud.tencent.com/networks";
 

@@ -7,10 +7,11 @@ use uturn_model::ingress::{Backend, BackendPort, PathKind};
 use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Target, TargetKind};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
-    Cluster, Family, Ingress, IngressClass, Labels, Name, NamespacedName, Node, Protocol, Service,
-    Text,
+    Cluster, Endpoint, Family, Ingress, IngressClass, Name, NamespacedName, Node, Protocol,
+    Service, Text,
 };
 
+use super::pod_weights::{self, PodWeights, TargetsOf};
 use super::{annotations, ingress_rules, overrides, profile};
 use crate::cloud::{Owner, RuleAction, WantedListener, WantedRule};
 use crate::targets;
@@ -18,10 +19,9 @@ use crate::targets;
 /// The Ingress class of TKE's controller.
 pub(super) const CLASS: &str = "qcloud";
 
-/// The weight that the controllers give a target.
-const WEIGHT: u32 = 10;
-/// The largest weight of a target.
-const MAX_WEIGHT: u32 = 100;
+/// The labels of nodes that run the control plane.
+const MASTERS: [&str; 2] =
+    ["node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"];
 
 /// Whether TKE's controller serves an Ingress.
 ///
@@ -62,10 +62,17 @@ pub(super) fn target_nodes<'c>(cluster: &'c Cluster, service: &Service) -> Vec<&
     let only_with_pods = has_nodes_with_pods_only(service);
     let has_wanted_labels =
         |node: &Node| wanted.as_ref().is_none_or(|labels| node.labels.contains_all(labels));
-    let nodes = targets::nodes(cluster).filter(|node| has_wanted_labels(node));
+    let nodes = cluster.nodes.values().filter(|node| !excludes(node) && has_wanted_labels(node));
     nodes
         .filter(|node| !only_with_pods || targets::has_ready_pod(cluster, service, &node.name))
         .collect()
+}
+
+/// Whether a node is never a target: a label says so, it runs the control plane, it is not ready,
+/// or it is cordoned.
+pub(super) fn excludes(node: &Node) -> bool {
+    let is_master = MASTERS.iter().any(|key| node.labels.get(key).is_some());
+    node.excluded_from_load_balancers() || is_master || !node.ready || node.unschedulable
 }
 
 fn has_nodes_with_pods_only(service: &Service) -> bool {
@@ -94,7 +101,17 @@ fn service_listener(
             path: None,
             service: service.name.clone(),
             owner: service.object(),
-            targets: targets_of(cluster, service, port, family, &service.annotations),
+            targets: targets_of(
+                cluster,
+                owner,
+                (service, port, family),
+                TargetsOf {
+                    protocol: &port.protocol.to_string(),
+                    port: port.port.number(),
+                    host: "",
+                    path: "",
+                },
+            ),
             redirect: None,
         }],
     }
@@ -145,7 +162,14 @@ fn ingress_listener(
         let (host, path) = (rule.host.as_ref(), rule.path.clone());
         match &rule.action {
             RuleAction::Serve(backend) => {
-                ingress_rule(cluster, ingress, host, path, backend, family)
+                let of = TargetsOf {
+                    protocol: &protocol.to_string(),
+                    port: port.number(),
+                    host: host.map_or("", |host| host),
+                    path: path.as_ref().map_or("/", |(path, _)| path),
+                };
+                let targets = backend_targets(cluster, ingress, backend, family, of);
+                ingress_rule(ingress, host, path.clone(), backend, targets)
             }
             RuleAction::Redirect(redirect) => Some(Rule {
                 host: host.cloned(),
@@ -162,54 +186,66 @@ fn ingress_listener(
 }
 
 fn ingress_rule(
-    cluster: &Cluster,
     ingress: &Ingress,
     host: Option<&Text>,
     path: Option<(Text, PathKind)>,
     backend: &Backend,
-    family: Family,
+    targets: Vec<Target>,
 ) -> Option<Rule> {
-    let Backend::Service { name, port } = backend else { return None };
-    let service_name =
-        NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
-    // A rule whose Service or port is missing is kept without targets: it answers 503.
-    let targets = cluster
-        .services
-        .get(&service_name)
-        .and_then(|service| {
-            let port = service.ports.iter().find(|own| match port {
-                BackendPort::Number(number) => own.port == *number,
-                BackendPort::Name(name) => own.name.as_ref() == Some(name),
-            })?;
-            Some(targets_of(cluster, service, port, family, &ingress.annotations))
-        })
-        .unwrap_or_default();
+    let Backend::Service { name, .. } = backend else { return None };
     Some(Rule {
         host: host.cloned(),
         path,
-        service: service_name,
+        service: NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() },
         owner: ingress.object(),
         targets,
         redirect: None,
     })
 }
 
-/// The targets of one port of a Service. `annotations` are those of what asks for the load
-/// balancer: the Service itself, or an Ingress.
+/// The targets of a rule of an Ingress. A rule whose Service or port is missing is kept without
+/// targets: it answers 503.
+fn backend_targets(
+    cluster: &Cluster,
+    ingress: &Ingress,
+    backend: &Backend,
+    family: Family,
+    of: TargetsOf<'_>,
+) -> Vec<Target> {
+    let Backend::Service { name, port } = backend else { return Vec::new() };
+    let name = NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
+    let service = cluster.services.get(&name);
+    let found = service.and_then(|service| {
+        let port = service.ports.iter().find(|own| match port {
+            BackendPort::Number(number) => own.port == *number,
+            BackendPort::Name(name) => own.name.as_ref() == Some(name),
+        })?;
+        Some((service, port, family))
+    });
+    found.map_or_else(Vec::new, |found| targets_of(cluster, Owner::Ingress(ingress), found, of))
+}
+
+/// The targets of one port of a Service. `owner` asks for the load balancer: the Service itself,
+/// or an Ingress.
 fn targets_of(
     cluster: &Cluster,
-    service: &Service,
-    port: &ServicePort,
-    family: Family,
-    annotations: &Labels,
+    owner: Owner<'_>,
+    (service, port, family): (&Service, &ServicePort, Family),
+    of: TargetsOf<'_>,
 ) -> Vec<Target> {
-    let direct = [annotations::DIRECT_ACCESS, annotations::INGRESS_DIRECT_ACCESS]
-        .into_iter()
-        .any(|key| annotations.is(key, "true") || service.annotations.is(key, "true"));
-    if direct {
-        return targets::pods(cluster, service, port, family, WEIGHT);
+    if is_direct(owner, service) {
+        let weights = PodWeights::of(owner);
+        let weight = |endpoint: &Endpoint| {
+            let usual = || {
+                let pod = endpoint.pod.as_ref().map(|pod| pod.name.as_str());
+                weights.of_pod(of, pod)
+            };
+            endpoint_weight(cluster, owner, endpoint, usual)
+        };
+        return targets::pods(cluster, service, port, family, weight);
     }
-    let mut targets = targets::node_ports(target_nodes(cluster, service), port, family, WEIGHT);
+    let mut targets =
+        targets::node_ports(target_nodes(cluster, service), port, family, pod_weights::USUAL);
     if has_nodes_with_pods_only(service)
         && service.annotations.is(annotations::WEIGHT_BY_PODS, "true")
     {
@@ -220,9 +256,39 @@ fn targets_of(
     targets
 }
 
+/// Whether pods are the targets of a Service's ports.
+fn is_direct(owner: Owner<'_>, service: &Service) -> bool {
+    [annotations::DIRECT_ACCESS, annotations::INGRESS_DIRECT_ACCESS]
+        .into_iter()
+        .any(|key| owner.annotations().is(key, "true") || service.annotations.is(key, "true"))
+}
+
+/// The weight of an endpoint that is a target itself. A pod that ends gets no new connections and
+/// stays until it is gone. Returns `None` if an endpoint is no target.
+fn endpoint_weight(
+    cluster: &Cluster,
+    owner: Owner<'_>,
+    endpoint: &Endpoint,
+    usual: impl Fn() -> u32,
+) -> Option<u32> {
+    if endpoint.terminating {
+        return Some(0);
+    }
+    // Also when it is ready already: the EndpointSlice says so later.
+    let awaits = || {
+        let pod = endpoint.pod.as_ref().and_then(|pod| cluster.pods.get(pod));
+        pod.is_some_and(|pod| !pod.terminating && pod.is_decided_by(annotations::READINESS_GATE))
+    };
+    if endpoint.ready || awaits() {
+        return Some(usual());
+    }
+    let keeps = [annotations::GRACE_SHUTDOWN, annotations::INGRESS_GRACE_SHUTDOWN];
+    keeps.into_iter().any(|key| owner.annotations().is(key, "true")).then_some(0)
+}
+
 /// How many pods are behind a target, within what a weight can be.
 fn weight_by_pods(cluster: &Cluster, service: &Service, target: &Target) -> u32 {
     let TargetKind::NodePort(node) = &target.kind else { return target.weight };
     let addresses: BTreeSet<IpAddr> = targets::ready_endpoints(cluster, service, node).collect();
-    addresses.len().try_into().unwrap_or(MAX_WEIGHT).min(MAX_WEIGHT)
+    addresses.len().try_into().unwrap_or(pod_weights::MAX).min(pod_weights::MAX)
 }

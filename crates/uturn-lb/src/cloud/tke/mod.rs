@@ -7,6 +7,7 @@
 //! | `listeners` | which listeners and targets its controllers make |
 //! | `ingress_rules` | where the rules of an Ingress are served |
 //! | `overrides` | what a TkeServiceConfig changes |
+//! | [`pod_weights`] | the weights that users give single pods |
 //! | [`profile`] | how a CLB behaves |
 //! | [`kube_proxy`] | which builds of its kube-proxy bind load-balancer addresses |
 //! | `words` | its words in checklists, and its pod networks |
@@ -16,6 +17,7 @@ mod ingress_rules;
 pub mod kube_proxy;
 mod listeners;
 mod overrides;
+pub mod pod_weights;
 pub mod profile;
 mod traces;
 mod words;
@@ -107,6 +109,22 @@ impl CloudModel for Tke {
 
     fn target_label<'s>(&self, service: &'s Service) -> Option<&'s str> {
         service.annotations.get(annotations::BACKENDS_LABEL)
+    }
+
+    fn pod_weights<'o>(&self, owner: Owner<'o>) -> Option<&'o str> {
+        owner.annotations().get(pod_weights::key(owner))
+    }
+
+    fn weights_of_pod(&self, owner: Owner<'_>, pod: &str) -> Vec<u64> {
+        pod_weights::PodWeights::of(owner).everywhere(pod)
+    }
+
+    fn readiness_gate(&self) -> Option<&'static str> {
+        Some(annotations::READINESS_GATE)
+    }
+
+    fn excludes_node(&self, node: &Node) -> bool {
+        listeners::excludes(node)
     }
 
     fn target_nodes<'c>(&self, cluster: &'c Cluster, service: &Service) -> Vec<&'c Node> {

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use uturn_lb::cloud::{self, Owner};
 use uturn_lb::controller;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
@@ -24,6 +25,8 @@ pub(crate) struct BalancerKey {
     reach: Reach,
     security_groups: Vec<Text>,
     listeners: Vec<ListenerKey>,
+    /// What Services and Ingresses in scope write of the weights of single pods, by their places.
+    pod_weights: Vec<(usize, Text)>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -124,7 +127,10 @@ impl SampleCluster {
             place(services, &rule.service)
         };
         made.sort_by_key(|balancer| (Reverse(balancer.vip == asked), owner(balancer)));
-        made.iter().map(|balancer| (balancer.vip, self.key(balancer, services))).collect()
+        let pod_weights = self.pod_weights(scope);
+        made.iter()
+            .map(|balancer| (balancer.vip, self.key(balancer, services, &pod_weights)))
+            .collect()
     }
 
     /// An endpoint of a Service on each of its homes. The place of each of the Service's ports
@@ -160,7 +166,20 @@ impl SampleCluster {
         }
     }
 
-    fn key(&self, balancer: &LoadBalancer, services: &[&Service]) -> BalancerKey {
+    fn pod_weights(&self, scope: &Scope<'_>) -> Vec<(usize, Text)> {
+        let Some(model) = cloud::model(&self.cluster) else { return Vec::new() };
+        let services = scope.services.iter().map(|service| Owner::Service(service));
+        let owners = services.chain(scope.ingresses.iter().map(Owner::Ingress));
+        let weights = |(place, owner)| Some((place, model.pod_weights(owner)?.into()));
+        owners.enumerate().filter_map(weights).collect()
+    }
+
+    fn key(
+        &self,
+        balancer: &LoadBalancer,
+        services: &[&Service],
+        pod_weights: &[(usize, Text)],
+    ) -> BalancerKey {
         let LoadBalancer { name: _, vip: _, scope, security_groups, listeners } = balancer;
         let listener = |listener: &Listener| {
             let Listener { port, protocol, profile, rules } = listener;
@@ -175,6 +194,7 @@ impl SampleCluster {
             reach: *scope,
             security_groups: security_groups.clone(),
             listeners: listeners.iter().map(listener).collect(),
+            pod_weights: pod_weights.to_vec(),
         }
     }
 

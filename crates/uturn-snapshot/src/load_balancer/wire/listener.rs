@@ -24,6 +24,10 @@ pub(in crate::load_balancer) struct Listener {
     /// any, the process makes one. TCP_SSL and HTTPS only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) certificates: Option<Vec<Certificate>>,
+    /// What clients' certificates are checked against; without it, clients are not asked for any.
+    /// TCP_SSL and HTTPS only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::load_balancer) client_certificates: Option<ClientCertificates>,
     /// Clients whose connections begin with a PROXY header. Not for UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) proxy_from: Option<Vec<Network>>,
@@ -158,6 +162,16 @@ documents! {
         /// A file with its private key, in PEM.
         #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
         key: String,
+    }
+
+    /// What clients' certificates are checked against.
+    pub(in crate::load_balancer) struct ClientCertificates {
+        /// A file with the certificates of authorities, in PEM.
+        #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+        authorities: String,
+        /// Whether clients without a certificate are served too.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        optional: Option<bool>,
     }
 
     /// What connections and requests may take.

@@ -39,7 +39,7 @@ documents! {
     /// A path with its type.
     pub(in crate::load_balancer) struct TypedPath {
         /// The path.
-        path: HttpPath,
+        path: RulePathText,
         /// How it is compared.
         #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
         kind: Option<PathType>,

@@ -26,10 +26,14 @@ texts! {
     Seen r"^(kept|[0-9A-Fa-f:.]+/[0-9]+)$"
     /// `vip`, `reserved`, or a range such as `100.64.0.0/10`.
     ProbeWord r"^(vip|reserved|[0-9A-Fa-f:.]+/[0-9]+)$"
-    /// A host: a name, `*.` and a name, or an IPv6 address in brackets.
-    Host r"^((\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])$"
+    /// A host: a name, `*.` and a name, an IPv6 address in brackets, or a regular expression after
+    /// `~`.
+    Host r"^(~.+|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])$"
     /// A path that begins with `/`.
     HttpPath r"^/[!-\x22$-~]*$"
+    /// The path of a rule: it begins with `/`, or is of the type `ImplementationSpecific`, where it
+    /// may be a regular expression after `~` or `~*`, or a prefix after `^~`.
+    RulePathText r"^(/[!-\x22$-~]*|(~|\^~).*)$"
     /// `NAMESPACE/NAME`.
     Names r"^[^/]+/[^/]+$"
     /// `all`, or a range of addresses.

@@ -25,7 +25,7 @@ pub(super) fn rule(
                 PathKind::Prefix => wire::PathType::Prefix,
                 PathKind::ImplementationSpecific => wire::PathType::ImplementationSpecific,
             };
-            let path = wire::HttpPath(path.to_string());
+            let path = wire::RulePathText(path.to_string());
             wire::RulePath::Typed(wire::TypedPath { path, kind: Some(kind) })
         }),
         service: Some(wire::Names(service.to_string())),

@@ -2,16 +2,31 @@
 //!
 //! `up` starts this program again as the keeper, which outlives it. The keeper reads the request
 //! from its standard input, and writes a line of JSON for each step until the cluster is up.
+//!
+//! Where this kernel cannot carry the cluster, that keeper starts a small machine, in which this
+//! program is the keeper ([`machine`]). Both speak the same way.
+
+#[cfg(target_os = "linux")]
+mod machine;
+#[cfg(not(target_os = "linux"))]
+mod no_machine;
 
 use std::env;
+use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde::{Deserialize, Serialize};
-use uturn_lab::{ClusterRequest, ClusterUp, LabError};
+use serde_json::Value;
+use uturn_lab::{ClusterRequest, ClusterUp, LabError, StandingCluster, Unavailable};
+use uturn_machine::Machine;
+use uturn_model::ProxyMode;
 use uturn_report::words;
 use uturn_snapshot::{Manifests, Source};
+
+#[cfg(not(target_os = "linux"))]
+use no_machine as machine;
 
 use super::broken;
 use crate::cli::{LabExec, LabUp};
@@ -28,18 +43,58 @@ struct WireRequest {
     nodes: Option<usize>,
     kube_proxy: Option<String>,
     parts: Option<PathBuf>,
+    place: Place,
+}
+
+/// Where a cluster is.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+enum Place {
+    /// On this kernel.
+    Here,
+    /// In a small machine, which is to be started.
+    Machine,
+    /// In the small machine that this is.
+    InMachine,
 }
 
 /// What the keeper writes.
 #[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
 enum WireEvent {
     Step(String),
-    Up { kubeconfig: PathBuf, nodes: Vec<String>, pods: usize, notes: Vec<String> },
+    Up(Box<WireUp>),
     Failed(String),
 }
 
+/// A cluster that is up.
+#[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
+struct WireUp {
+    kubeconfig: PathBuf,
+    nodes: Vec<String>,
+    pods: usize,
+    notes: Vec<String>,
+    /// Out of a small machine.
+    access: Option<Access>,
+}
+
+/// What a user reads of a cluster in a small machine.
+#[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
+struct Access {
+    kubeconfig: Value,
+    /// The certificate that it names.
+    authority: String,
+    /// How to call the cloud.
+    cloud: Value,
+    /// What the cluster's objects do not say of it.
+    facts: Value,
+}
+
+/// The files of a cluster beside its kubeconfig.
+const CLOUD: &str = "cloud.json";
+const FACTS: &str = "facts.json";
+
 pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
-    let request = request(args)?;
+    let mut request = request(args)?;
+    request.place = place(args, printer)?;
     let mut keeper = start_keeper()?;
     let lost = |why: io::Error| Failure::not_here(format!("the cluster's keeper: {why}"));
     let text = serde_json::to_vec(&request).map_err(|why| lost(why.into()))?;
@@ -51,12 +106,14 @@ pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
     for line in BufReader::new(stdout).lines() {
         match serde_json::from_str(&line.map_err(lost)?).map_err(|why| lost(why.into()))? {
             WireEvent::Step(step) => printer.progress(&format!("{step} …")),
-            WireEvent::Up { kubeconfig, nodes, pods, notes } => {
+            WireEvent::Up(up) => {
+                let WireUp { kubeconfig, nodes, pods, notes, .. } = *up;
                 printer.progress_done();
                 notes.iter().for_each(|note| printer.note(note));
                 printer.note(&format!(
-                    "the cluster is up: {}, {}, kube-proxy in {} mode; the kubelet is a stand-in. \
-                     Take it down with `uturn lab down`",
+                    "the cluster is up{}: {}, {}, kube-proxy in {} mode; the kubelet is a \
+                     stand-in. Take it down with `uturn lab down`",
+                    if request.place == Place::Machine { " in a small machine" } else { "" },
                     words::count(nodes.len(), "node"),
                     words::count(pods, "pod"),
                     request.mode,
@@ -74,6 +131,34 @@ pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
     printer.progress_done();
     let ended = keeper.wait().map_err(lost)?;
     Err(Failure::not_here(format!("the cluster's keeper ended with {ended}")))
+}
+
+/// Where the cluster can be. Says so if it is not here.
+fn place(args: &LabUp, printer: &Printer) -> Result<Place, Failure> {
+    let why = match uturn_lab::can_keep_cluster(args.mode) {
+        Ok(()) if !args.vm => return Ok(Place::Here),
+        Ok(()) => None,
+        Err(LabError::Unavailable(Unavailable::NotLinux)) => {
+            return Err(broken(&Unavailable::NotLinux.into()));
+        }
+        Err(why) => Some(why.to_string()),
+    };
+    let with_reason = |other: String| match &why {
+        Some(why) => Failure::not_here(format!("{why}; {other}")),
+        None => Failure::not_here(other),
+    };
+    if args.mode == ProxyMode::Nftables {
+        let lacks = "the small machine's kernel has no nf_tables for IP: choose another --mode";
+        return Err(with_reason(lacks.to_owned()));
+    }
+    let machine = Machine::find().map_err(|other| with_reason(other.to_string()))?;
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    printer.note(&format!(
+        "the cluster runs in a small machine{why}: {}. That has one CPU and is slow: it is up in \
+         one to three minutes, and takes 1 GB of memory",
+        machine.kernel(),
+    ));
+    Ok(Place::Machine)
 }
 
 /// The request that the options make. Faults of manifests are found before anything is built.
@@ -103,6 +188,7 @@ fn request(args: &LabUp) -> Result<WireRequest, Failure> {
         nodes: args.nodes.map(usize::from),
         kube_proxy: args.kube_proxy.clone(),
         parts: parts.transpose()?,
+        place: Place::Here,
     })
 }
 
@@ -120,6 +206,7 @@ fn start_keeper() -> Result<Child, Failure> {
 /// The keeper's side.
 pub(super) fn keep() -> Result<Status, Failure> {
     let kept = match serde_json::from_reader::<_, WireRequest>(io::stdin().lock()) {
+        Ok(request) if request.place == Place::Machine => machine::keep(request),
         Ok(request) => keep_request(request),
         Err(why) => Err(format!("the request is none: {why}")),
     };
@@ -134,19 +221,38 @@ pub(super) fn keep() -> Result<Status, Failure> {
 }
 
 fn keep_request(request: WireRequest) -> Result<(), String> {
-    let WireRequest { manifests, mode, nodes, kube_proxy, parts } = request;
+    let WireRequest { manifests, mode, nodes, kube_proxy, parts, place } = request;
+    let in_machine = place == Place::InMachine;
     let mode = mode.parse().map_err(|why| format!("mode {mode}: {why}"))?;
     let program = env::current_exe().map_err(|why| format!("where this program is: {why}"))?;
-    let request = ClusterRequest { program, manifests, mode, nodes, kube_proxy, parts };
+    let request = ClusterRequest { program, manifests, mode, nodes, kube_proxy, parts, in_machine };
     let mut step = |step: &str| {
         // Without a reader, the user has given up.
         write(&WireEvent::Step(step.to_owned())).map_err(|_| LabError::Interrupted)
     };
     let mut on_ready = |up: &ClusterUp| {
         let ClusterUp { kubeconfig, nodes, pods, notes } = up.clone();
-        let _ = write(&WireEvent::Up { kubeconfig, nodes, pods, notes });
+        let event = match in_machine.then(|| access(&kubeconfig)).transpose() {
+            Ok(access) => {
+                WireEvent::Up(Box::new(WireUp { kubeconfig, nodes, pods, notes, access }))
+            }
+            Err(why) => WireEvent::Failed(format!("the kubeconfig cannot be read: {why}")),
+        };
+        let _ = write(&event);
     };
     uturn_lab::keep_cluster(&request, &mut step, &mut on_ready).map_err(|why| why.to_string())
+}
+
+/// Reads what is beside a kubeconfig.
+fn access(path: &Path) -> io::Result<Access> {
+    let read = |path: &Path| -> io::Result<Value> {
+        Ok(serde_json::from_str(&fs::read_to_string(path)?)?)
+    };
+    let kubeconfig = read(path)?;
+    let authority = &kubeconfig["clusters"][0]["cluster"]["certificate-authority"];
+    let authority = fs::read_to_string(authority.as_str().unwrap_or_default())?;
+    let (cloud, facts) = (read(&path.with_file_name(CLOUD))?, read(&path.with_file_name(FACTS))?);
+    Ok(Access { kubeconfig, authority, cloud, facts })
 }
 
 fn write(event: &WireEvent) -> io::Result<()> {
@@ -161,6 +267,10 @@ pub(super) fn exec(args: &LabExec) -> Result<Status, Failure> {
     let Some((program, arguments)) = args.command.split_first() else {
         return Err(Failure::usage("name a program after --"));
     };
+    let standing = uturn_lab::standing_cluster().map_err(|why| broken(&why))?;
+    if let Some(StandingCluster { is_alive: true, machine: Some(machine), .. }) = standing {
+        return machine::exec(&machine, args);
+    }
     Err(broken(&uturn_lab::enter_cluster(&args.place, program, arguments)))
 }
 
@@ -189,6 +299,7 @@ mod tests {
             kube_proxy: None,
             nodes: Some(2),
             parts: None,
+            vm: false,
         };
         let request = request(&args).unwrap();
         assert_eq!((request.manifests.len(), request.nodes), (5, Some(2)));

@@ -116,12 +116,12 @@ fn job(request: &MachineRequest, printer: &Printer) -> Result<Job, Failure> {
 
 /// Assembles lines.
 #[derive(Default)]
-struct Lines {
+pub(super) struct Lines {
     begun: Vec<u8>,
 }
 
 impl Lines {
-    fn add(&mut self, bytes: &[u8], done: &mut dyn FnMut(&str)) {
+    pub(super) fn add(&mut self, bytes: &[u8], done: &mut dyn FnMut(&str)) {
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.begun.extend(part);
             if self.begun.last() == Some(&b'\n') {

@@ -1,5 +1,7 @@
 //! `uturn lb run`: serves, and follows requests until one says to stop.
 
+mod body;
+
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,18 +12,15 @@ use uturn_lb::config::{AccessLog, Config};
 use uturn_lb::event::Event;
 use uturn_proxy::{
     Changed, Control, Detail, Form, Observer, Options, Refusal, Replacement, Request, Requests,
-    Seen, Server, ServiceManager, StartError, Watch,
+    Scope, Seen, Server, ServiceManager, StartError, Watch,
 };
 use uturn_report::{json, yaml};
-use uturn_snapshot::{LbFile, Source};
+use uturn_snapshot::LbFile;
 
-use super::{check_whole, faulty, read};
+use super::{check_whole, read};
 use crate::cli::LbRun;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
-
-/// What the configuration is called that came to the admin address.
-const BODY: &str = "body";
 
 /// How long to wait for requests when nothing else is due.
 const LONG: Duration = Duration::from_secs(3600);
@@ -195,26 +194,23 @@ impl Running<'_> {
 
     /// Serves what came to the admin address.
     fn replace(&mut self, replacement: Replacement) {
-        let Replacement { text, replaces, answer } = replacement;
+        let Replacement { text, scope, replaces, answer } = replacement;
         let version = self.server.version().unwrap_or_default();
         if replaces.is_some_and(|versions| !versions.contains(&version)) {
             return answer.give(Err(Refusal::Outdated));
         }
-        // Relative paths begin where those of the file do.
-        let folder = if self.file.is_dir() { Some(self.file) } else { self.file.parent() };
-        let path = folder.unwrap_or(Path::new("")).join(BODY);
-        let name = path.to_string_lossy();
-        let source = Source { name: (&*name).into(), text };
-        let config = uturn_snapshot::read_lb_config(vec![source]).map_err(|faults| faulty(&faults));
-        let config = config.and_then(|config| {
-            check_whole(&config, &path)?;
-            Ok(config)
-        });
-        answer.give(match config {
+        let read = match scope {
+            Scope::Whole => body::whole(self.file, text),
+            Scope::Part => body::part(self.file, text, &self.config),
+        };
+        answer.give(match read {
             Ok(config) => {
                 let before = self.named.clone();
                 self.named = see(self.watch.is_some(), || named_files(&config));
-                let outcome = self.change(config, "admin");
+                let outcome = match scope {
+                    Scope::Whole => self.change(config, "admin"),
+                    Scope::Part => self.change_part(config, "admin"),
+                };
                 match &outcome {
                     Ok(()) => self.is_behind = false,
                     Err(_) => self.named = before,
@@ -222,12 +218,7 @@ impl Running<'_> {
                 self.watch_files();
                 outcome
             }
-            Err(failure) => {
-                let own = format!("{name}:");
-                let messages = failure.messages().iter();
-                let messages = messages.map(|message| message.replace(&own, &format!("{BODY}:")));
-                self.refuse(Refusal::Faults(messages.collect()))
-            }
+            Err(messages) => self.refuse(Refusal::Faults(messages)),
         });
     }
 
@@ -248,8 +239,22 @@ impl Running<'_> {
 
     /// Serves another configuration.
     fn change(&mut self, config: Config, cause: &str) -> Result<(), Refusal> {
+        self.change_with(config, cause, Server::reload)
+    }
+
+    /// Serves another configuration, of which most is as it was.
+    fn change_part(&mut self, config: Config, cause: &str) -> Result<(), Refusal> {
+        self.change_with(config, cause, Server::reload_changed)
+    }
+
+    fn change_with(
+        &mut self,
+        config: Config,
+        cause: &str,
+        reload: impl FnOnce(&mut Server, &Config) -> Result<(), StartError>,
+    ) -> Result<(), Refusal> {
         self.manager.reloading();
-        let outcome = self.server.reload(&config);
+        let outcome = reload(&mut self.server, &config);
         if outcome.is_ok() {
             self.config = config;
             self.report(cause);
@@ -261,7 +266,8 @@ impl Running<'_> {
     /// Reports what is served from now on.
     fn report(&self, cause: &str) {
         let version = self.server.version().unwrap_or_default();
-        (self.observer)(&Event::Reloaded { cause: cause.into(), version });
+        let changed = self.server.changed_listeners();
+        (self.observer)(&Event::Reloaded { cause: cause.into(), version, changed });
     }
 
     /// Keeps what is served, because what was to replace it is wrong.
@@ -314,8 +320,7 @@ fn see(is_watching: bool, paths: impl FnOnce() -> Vec<PathBuf>) -> Seen {
 /// The files that a configuration names, and that are read when it is loaded.
 fn named_files(config: &Config) -> Vec<PathBuf> {
     let listeners = config.load_balancers.iter().flat_map(|served| &served.listeners);
-    let certificates = listeners.flat_map(|listener| &listener.certificates);
-    let files = certificates.flat_map(|files| [files.certificate.clone(), files.key.clone()]);
+    let files = listeners.flat_map(|listener| listener.tls_files().cloned());
     files.chain(config.process.admin_token.clone()).collect()
 }
 
@@ -326,8 +331,7 @@ fn is_stdin(file: &Path) -> bool {
 /// The files that a configuration names.
 fn paths(config: &mut Config) -> impl Iterator<Item = &mut PathBuf> {
     let listeners = config.load_balancers.iter_mut().flat_map(|served| &mut served.listeners);
-    let certificates = listeners.flat_map(|listener| &mut listener.certificates);
-    let files = certificates.flat_map(|files| [&mut files.certificate, &mut files.key]);
+    let files = listeners.flat_map(uturn_lb::config::ListenerSettings::tls_files_mut);
     let log = match &mut config.process.access_log {
         AccessLog::File(file) => Some(file),
         AccessLog::Off | AccessLog::Stdout => None,

@@ -59,6 +59,7 @@ impl Served {
             secret_key: SecretKey::from("key".to_owned()),
             region: "ap-guangzhou".to_owned(),
             retries: Retries { most: 0, ..Retries::default() },
+            rate: None,
         });
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         Caller { runtime, client: client.unwrap() }

@@ -1,12 +1,13 @@
 //! Web servers that can die, and clients of what is served.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use rustls::pki_types::ServerName;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConnection, StreamOwned};
 use uturn_testing::tls::any_server;
@@ -73,14 +74,6 @@ pub(super) fn web(address: (IpAddr, u16), host: &str) -> Option<String> {
     (!answer.is_empty()).then(|| content(&answer))
 }
 
-/// Waits until connections are refused. A worker of the data plane may accept one more after a
-/// change was acknowledged.
-pub(super) fn wait_until_refused(address: (IpAddr, u16), host: &str) {
-    while web(address, host).is_some() {
-        thread::yield_now();
-    }
-}
-
 fn content(answer: &str) -> String {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     match &head[9..12] {
@@ -101,6 +94,29 @@ pub(super) fn shown_certificate(address: (IpAddr, u16), host: &str) -> (Vec<u8>,
     stream.read_to_string(&mut answer).unwrap();
     let shown = stream.conn.peer_certificates().unwrap()[0].to_vec();
     (shown, content(&answer))
+}
+
+/// What a web server answers over TLS to a client that shows this certificate, if it has one.
+///
+/// # Errors
+/// When the server ends the connection.
+pub(super) fn web_over_tls(
+    address: (IpAddr, u16),
+    host: &str,
+    shown: Option<Arc<CertifiedKey>>,
+) -> io::Result<String> {
+    let mut config = any_server(&[&TLS13, &TLS12]).unwrap();
+    if let Some(shown) = shown {
+        config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(shown));
+    }
+    let name = ServerName::try_from(host.to_owned()).unwrap();
+    let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = StreamOwned::new(connection, TcpStream::connect(address)?);
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(content(&answer))
 }
 
 /// A certificate for this name, and its key, as PEM; and the certificate as DER.

@@ -20,15 +20,27 @@ use super::super::lb_run::{Running, TOKEN, free_address, try_exchange};
 /// Longer than any task takes here.
 const LONG: Duration = Duration::from_secs(600);
 
-/// A cloud, what it keeps, and its data plane.
+/// A cloud, what it keeps, and its data planes.
 pub(super) struct Site {
-    folder: Folder,
+    pub(super) folder: Folder,
     pub(super) drives: bool,
+    /// The file with the certificate authorities that the cloud trusts.
+    pub(super) authorities: Option<&'static str>,
     api: SocketAddr,
     status: SocketAddr,
-    admin: SocketAddr,
     cloud: Option<Process>,
-    data_plane: Option<Running>,
+    pub(super) planes: Vec<Plane>,
+}
+
+/// A data plane, which may run.
+pub(super) struct Plane {
+    pub(super) admin: SocketAddr,
+    /// The address that the cloud has of it.
+    pub(super) url: String,
+    /// The file with the token that the cloud has.
+    pub(super) token: &'static str,
+    pub(super) file: String,
+    pub(super) running: Option<Running>,
 }
 
 /// `uturn cloud serve`, killed when this is dropped.
@@ -48,13 +60,9 @@ impl Site {
     /// The files of both. Nothing runs yet.
     pub(super) fn new(name: &str) -> Self {
         let folder = Folder::new(name);
-        let admin = free_address();
-        let plane = json!({
-            "apiVersion": "uturn.dev/v1alpha1", "kind": "DataPlane",
-            "spec": { "workers": 1, "admin": { "address": admin, "tokenFile": "admin.token" } },
-        });
+        let (api, status) = (free_address(), free_address());
         // Two addresses that only this process has, for load balancers.
-        let IpAddr::V4(own) = admin.ip() else { panic!("{admin} is not IPv4") };
+        let IpAddr::V4(own) = api.ip() else { panic!("{api} is not IPv4") };
         let [first, second, third, fourth] = own.octets();
         let other = Ipv4Addr::new(first, second | 128, third, fourth);
         let inventory = json!({ "regions": [{
@@ -64,10 +72,23 @@ impl Site {
         folder
             .file("credentials", "id1 key1\n")
             .file("admin.token", TOKEN)
-            .file("inventory.json", &inventory.to_string())
-            .file("lb.yaml", &plane.to_string());
-        let (api, status) = (free_address(), free_address());
-        Self { folder, drives: true, api, status, admin, cloud: None, data_plane: None }
+            .file("inventory.json", &inventory.to_string());
+        let (cloud, planes) = (None, Vec::new());
+        let mut site = Self { folder, drives: true, authorities: None, api, status, cloud, planes };
+        site.add_plane();
+        site
+    }
+
+    /// Another data plane. It does not run yet.
+    pub(super) fn add_plane(&mut self) {
+        let (admin, file) = (free_address(), format!("lb-{}.yaml", self.planes.len()));
+        let plane = json!({
+            "apiVersion": "uturn.dev/v1alpha1", "kind": "DataPlane",
+            "spec": { "workers": 1, "admin": { "address": admin, "tokenFile": "admin.token" } },
+        });
+        self.folder.file(&file, &plane.to_string());
+        let (url, token) = (format!("http://{admin}"), "admin.token");
+        self.planes.push(Plane { admin, url, token, file, running: None });
     }
 
     /// Both run, and the cloud has reached the data plane.
@@ -80,25 +101,49 @@ impl Site {
     }
 
     pub(super) fn start_data_plane(&mut self) {
-        let mut command = uturn(&["lb", "run", "-f", "lb.yaml", "--certificates", "keys"]);
+        self.start_plane(0);
+    }
+
+    pub(super) fn start_plane(&mut self, number: usize) {
+        let plane = &mut self.planes[number];
+        let keys = match number {
+            0 => "keys".to_owned(),
+            _ => format!("keys-{number}"),
+        };
+        let mut command = uturn(&["lb", "run", "-f", &plane.file, "--certificates", &keys]);
         command.current_dir(&self.folder.0);
-        self.data_plane = Some(Running::start(command));
+        plane.running = Some(Running::start(command));
     }
 
     /// Kills it, and waits until it is gone.
     pub(super) fn kill_data_plane(&mut self) {
-        drop(self.data_plane.take());
+        self.kill_plane(0);
+    }
+
+    /// Kills it, and waits until it is gone.
+    pub(super) fn kill_plane(&mut self, number: usize) {
+        drop(self.planes[number].running.take());
+    }
+
+    /// What a data plane serves, as JSON.
+    pub(super) fn config(&self, number: usize) -> String {
+        let (status, text) = self.page(self.planes[number].admin, "GET", "/config", "");
+        assert_eq!(status, 200, "{text}");
+        text
     }
 
     pub(super) fn start_cloud(&mut self) {
         let (api, status) = (self.api.to_string(), self.status.to_string());
-        let plane = format!("http://{}=admin.token", self.admin);
+        let planes: Vec<String> =
+            self.planes.iter().map(|plane| format!("{}={}", plane.url, plane.token)).collect();
         let mut args = vec!["cloud", "serve", "--state", "state", "--credentials", "credentials"];
         args.extend(["--inventory", "inventory.json", "--listen", &api, "--admin", &status]);
         if self.drives {
-            args.extend(["--data-plane", &plane, "--snat-range", "127.0.0.1/32"]);
+            planes.iter().for_each(|plane| args.extend(["--data-plane", plane]));
+            args.extend(["--snat-range", "127.0.0.1/32"]);
         }
         let mut command = uturn(&args);
+        command.envs(self.authorities.map(|file| ("SSL_CERT_FILE", file)));
         command.current_dir(&self.folder.0).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let errors = Arc::new(Mutex::new(Vec::new()));
@@ -138,9 +183,9 @@ impl Site {
 
     /// Has the data plane serve these documents beside its own.
     pub(super) fn put_config(&self, more: &str) {
-        let own = fs::read_to_string(self.folder.0.join("lb.yaml")).unwrap();
+        let own = fs::read_to_string(self.folder.0.join(&self.planes[0].file)).unwrap();
         let body = format!("{own}\n{more}");
-        let (status, answer) = self.page(self.admin, "PUT", "/config", &body);
+        let (status, answer) = self.page(self.planes[0].admin, "PUT", "/config", &body);
         assert_eq!(status, 200, "{answer}");
     }
 
@@ -154,6 +199,18 @@ impl Site {
     /// Waits until this is true of the data plane.
     pub(super) fn wait_for_status(&self, is_so: impl Fn(&Value) -> bool) {
         while !is_so(&self.status()["data_planes"][0]) {
+            thread::yield_now();
+        }
+    }
+
+    /// Waits until a data plane serves the latest change.
+    pub(super) fn wait_until_driven(&self, number: usize) {
+        loop {
+            let status = self.status();
+            let plane = &status["data_planes"][number];
+            if plane["is_reached"] == true && plane["change"] == status["change"] {
+                return;
+            }
             thread::yield_now();
         }
     }
@@ -233,6 +290,7 @@ impl Site {
             secret_key: SecretKey::from("key1".to_owned()),
             region: "ap-test".to_owned(),
             retries: Retries { most: 0, ..Retries::default() },
+            rate: None,
         })
         .unwrap()
     }

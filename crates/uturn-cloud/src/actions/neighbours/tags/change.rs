@@ -1,10 +1,11 @@
-//! `TagResources` and `UnTagResources`.
+//! `TagResources`, `UnTagResources` and `ModifyResourceTags`.
 
 use super::resource::Resource;
+use crate::actions::check::parameter_error;
 use crate::api::clb::TagInfo;
 use crate::api::tag::{
-    FailedResource, Tag, TagResourcesRequest, TagResourcesResponse, UnTagResourcesRequest,
-    UnTagResourcesResponse,
+    FailedResource, ModifyResourceTagsRequest, ModifyResourceTagsResponse, Tag,
+    TagResourcesRequest, TagResourcesResponse, UnTagResourcesRequest, UnTagResourcesResponse,
 };
 use crate::state::Transaction;
 use crate::wire::error::{ApiError, ErrorCode};
@@ -26,25 +27,56 @@ pub(in crate::actions) fn add(
     request: &TagResourcesRequest,
 ) -> Result<TagResourcesResponse, ApiError> {
     check_count(ErrorCode::TagNumPerRequest, "Tags", request.tags.len(), MAX_TAGS)?;
-    for (position, tag) in request.tags.iter().enumerate() {
+    check_tags(&request.tags)?;
+    let failed = change(transaction, &request.resource_list, |tags| put_tags(tags, &request.tags))?;
+    Ok(TagResourcesResponse { failed_resources: Some(named(failed)) })
+}
+
+/// `ModifyResourceTags`: adds, replaces and removes tags of one resource.
+pub(in crate::actions) fn modify(
+    transaction: &mut Transaction<'_>,
+    request: &ModifyResourceTagsRequest,
+) -> Result<ModifyResourceTagsResponse, ApiError> {
+    let replaced = request.replace_tags.as_deref().unwrap_or_default();
+    let deleted = request.delete_tags.as_deref().unwrap_or_default();
+    if replaced.is_empty() && deleted.is_empty() {
+        let message = "one of the parameters `ReplaceTags` and `DeleteTags` is needed";
+        return Err(parameter_error(message));
+    }
+    check_tags(replaced)?;
+    let names = std::slice::from_ref(&request.resource);
+    let failed = change(transaction, names, |tags| {
+        put_tags(tags, replaced);
+        tags.retain(|tag| !deleted.iter().any(|key| key.tag_key == tag.tag_key));
+    })?;
+    match failed.into_iter().next() {
+        None => Ok(ModifyResourceTagsResponse {}),
+        Some((_, code, message)) => Err(ApiError::new(code, message)),
+    }
+}
+
+fn check_tags(tags: &[Tag]) -> Result<(), ApiError> {
+    for (position, tag) in tags.iter().enumerate() {
         check_tag(tag)?;
-        if request.tags[..position].iter().any(|earlier| earlier.tag_key == tag.tag_key) {
+        if tags[..position].iter().any(|earlier| earlier.tag_key == tag.tag_key) {
             let message = format!("the tag {} stands twice", tag.tag_key);
             return Err(ApiError::new(ErrorCode::TagKeyDuplicate, message));
         }
     }
-    let failed = change(transaction, &request.resource_list, |tags| {
-        for Tag { tag_key, tag_value, .. } in &request.tags {
-            match tags.iter_mut().find(|existing| existing.tag_key == *tag_key) {
-                Some(existing) => existing.tag_value.clone_from(tag_value),
-                None => {
-                    let (tag_key, tag_value) = (tag_key.clone(), tag_value.clone());
-                    tags.push(TagInfo { tag_key, tag_value });
-                }
+    Ok(())
+}
+
+/// Adds tags, and replaces the values of those that are there.
+fn put_tags(tags: &mut Vec<TagInfo>, wanted: &[Tag]) {
+    for Tag { tag_key, tag_value, .. } in wanted {
+        match tags.iter_mut().find(|existing| existing.tag_key == *tag_key) {
+            Some(existing) => existing.tag_value.clone_from(tag_value),
+            None => {
+                let (tag_key, tag_value) = (tag_key.clone(), tag_value.clone());
+                tags.push(TagInfo { tag_key, tag_value });
             }
         }
-    })?;
-    Ok(TagResourcesResponse { failed_resources: Some(failed) })
+    }
 }
 
 /// `UnTagResources`: removes tags. INF: keys that a resource does not have are no fault.
@@ -56,7 +88,19 @@ pub(in crate::actions) fn remove(
     let failed = change(transaction, &request.resource_list, |tags| {
         tags.retain(|tag| !request.tag_keys.contains(&tag.tag_key));
     })?;
-    Ok(UnTagResourcesResponse { failed_resources: Some(failed) })
+    Ok(UnTagResourcesResponse { failed_resources: Some(named(failed)) })
+}
+
+/// A resource whose tags cannot be changed: its name, the code and the reason.
+type Failed = (String, ErrorCode, String);
+
+fn named(failed: Vec<Failed>) -> Vec<FailedResource> {
+    let failed = failed.into_iter().map(|(resource, code, message)| FailedResource {
+        resource,
+        code: code.as_str().to_owned(),
+        message,
+    });
+    failed.collect()
 }
 
 /// Changes the tags of these resources, and returns those whose tags cannot be changed.
@@ -64,16 +108,14 @@ fn change(
     transaction: &mut Transaction<'_>,
     names: &[String],
     apply: impl Fn(&mut Vec<TagInfo>),
-) -> Result<Vec<FailedResource>, ApiError> {
+) -> Result<Vec<Failed>, ApiError> {
     check_count(ErrorCode::ResourceNumPerRequest, "ResourceList", names.len(), MAX_RESOURCES)?;
     let resources: Result<Vec<Resource<'_>>, ApiError> =
         names.iter().map(|name| Resource::parse(name, transaction)).collect();
     let mut failed = Vec::new();
     for (name, resource) in names.iter().zip(resources?) {
-        let mut fail = |code: ErrorCode, message: String| {
-            let code = code.as_str().to_owned();
-            failed.push(FailedResource { resource: name.clone(), code, message });
-        };
+        let mut fail =
+            |code: ErrorCode, message: String| failed.push((name.clone(), code, message));
         let Some(found) = transaction.load_balancer_in(resource.region, resource.id) else {
             let message = format!("the load balancer {} does not exist", resource.id);
             fail(ErrorCode::ResourceIdInvalid, message);

@@ -16,7 +16,8 @@ const MAX_FILTERS: usize = 6;
 const DEFAULT_RESULTS: u64 = 50;
 const MAX_RESULTS: u64 = 200;
 
-/// `GetResources`. INF: resources without any tag are left out, unless they are named.
+/// `GetResources`. Resources without any tag are left out, also those that are named; of other
+/// services there are none.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &GetResourcesRequest,
@@ -31,17 +32,19 @@ pub(in crate::actions) fn describe(
         let message = format!("{} resources; {MAX_RESOURCES} are allowed", names.len());
         return Err(ApiError::new(ErrorCode::ResourceNumPerRequest, message));
     }
-    let named: Result<Vec<Resource<'_>>, ApiError> =
-        names.iter().map(|name| Resource::parse(name, transaction)).collect();
-    let named = named?;
-    let (offset, size) = part(request)?;
+    let mut named = Vec::new();
+    for name in names {
+        if !resource::is_of_another_service(name)? {
+            named.push(Resource::parse(name, transaction)?);
+        }
+    }
+    let (offset, size) = part(request.pagination_token.as_ref(), request.max_results)?;
     let found = transaction.load_balancers_of_all_regions().filter(|(region, load_balancer)| {
         let tags = &load_balancer.tags;
-        let is_asked = match named.is_empty() {
-            true => !tags.is_empty(),
-            false => named.contains(&Resource { region, id: &load_balancer.id }),
-        };
-        is_asked && filters.iter().all(|filter| passes(filter, tags))
+        let is_named = || named.contains(&Resource { region, id: &load_balancer.id });
+        !tags.is_empty()
+            && (names.is_empty() || is_named())
+            && filters.iter().all(|filter| passes(filter, tags))
     });
     let found: Vec<ResourceTagMapping> = found
         .map(|(region, load_balancer)| ResourceTagMapping {
@@ -49,7 +52,7 @@ pub(in crate::actions) fn describe(
             tags: Some(load_balancer.tags.iter().map(view).collect()),
         })
         .collect();
-    if !named.is_empty() {
+    if !names.is_empty() {
         return Ok(answer(found, None));
     }
     let total = found.len();
@@ -65,14 +68,14 @@ fn answer(found: Vec<ResourceTagMapping>, next: Option<usize>) -> GetResourcesRe
     }
 }
 
-/// The first resource, which the token numbers, and how many are asked for.
-fn part(request: &GetResourcesRequest) -> Result<(usize, usize), ApiError> {
-    let token = given(request.pagination_token.as_ref()).unwrap_or("0");
+/// The first item, which the token numbers, and how many are asked for.
+pub(super) fn part(token: Option<&String>, size: Option<u64>) -> Result<(usize, usize), ApiError> {
+    let token = given(token).unwrap_or("0");
     let offset = token.parse().map_err(|_| {
         let message = format!("no answer had the token {token:?}");
         ApiError::new(ErrorCode::PaginationTokenInvalid, message)
     })?;
-    let size = request.max_results.unwrap_or(DEFAULT_RESULTS);
+    let size = size.unwrap_or(DEFAULT_RESULTS);
     if !(1..=MAX_RESULTS).contains(&size) {
         let message = format!("`MaxResults` is {size}; 1 to {MAX_RESULTS} are allowed");
         return Err(check::parameter_error(message));
@@ -88,7 +91,8 @@ fn passes(filter: &TagFilter, tags: &[TagInfo]) -> bool {
     })
 }
 
-fn view(tag: &TagInfo) -> Tag {
+/// A tag as answers have it.
+pub(super) fn view(tag: &TagInfo) -> Tag {
     let category = Some("Custom".to_owned());
     Tag { tag_key: tag.tag_key.clone(), tag_value: tag.tag_value.clone(), category }
 }

@@ -4,6 +4,9 @@ use super::super::account;
 use crate::state::Transaction;
 use crate::wire::error::{ApiError, ErrorCode};
 
+/// The service that load balancers belong to.
+pub(super) const SERVICE: &str = "clb";
+
 /// A load balancer as a name says where it is. It need not be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Resource<'r> {
@@ -19,15 +22,9 @@ impl<'r> Resource<'r> {
     /// Returns the segment that is wrong: another service, a region that is not there, another
     /// account than the caller's, or something else than a load balancer.
     pub(super) fn parse(name: &'r str, transaction: &Transaction<'_>) -> Result<Self, ApiError> {
-        let error = |code, what: &str| {
-            let expected = "expected qcs::clb:REGION:uin/ACCOUNT:clb/ID";
-            ApiError::new(code, format!("the resource {name:?} {what}; {expected}"))
-        };
-        let segments: Vec<&str> = name.split(':').collect();
-        let ["qcs", _, service, region, owner, resource] = segments[..] else {
-            return Err(error(ErrorCode::ResourceDescriptionError, "has not six segments"));
-        };
-        if service != "clb" {
+        let error = |code, what| error(name, code, what);
+        let [service, region, owner, resource] = segments(name)?;
+        if service != SERVICE {
             return Err(error(ErrorCode::ServiceTypeInvalid, "is of another service"));
         }
         if !transaction.context.inventory.has_region(region) {
@@ -42,6 +39,26 @@ impl<'r> Resource<'r> {
         };
         Ok(Self { region, id })
     }
+}
+
+/// Whether a name is of a resource of another service, of which nothing is known here.
+pub(super) fn is_of_another_service(name: &str) -> Result<bool, ApiError> {
+    let [service, ..] = segments(name)?;
+    Ok(service != SERVICE)
+}
+
+/// The service, the region, the owner and the resource that a name has.
+fn segments(name: &str) -> Result<[&str; 4], ApiError> {
+    let segments: Vec<&str> = name.split(':').collect();
+    let ["qcs", _, service, region, owner, resource] = segments[..] else {
+        return Err(error(name, ErrorCode::ResourceDescriptionError, "has not six segments"));
+    };
+    Ok([service, region, owner, resource])
+}
+
+fn error(name: &str, code: ErrorCode, what: &str) -> ApiError {
+    let expected = "expected qcs::clb:REGION:uin/ACCOUNT:clb/ID";
+    ApiError::new(code, format!("the resource {name:?} {what}; {expected}"))
 }
 
 /// The name of a load balancer.

@@ -7,9 +7,9 @@ use ipnet::{IpNet, Ipv4Net};
 use uturn_lb::steer;
 use uturn_model::Family;
 
-use super::shown::Shown;
 use crate::LabError;
 use crate::linux::cluster::layout::{Layout, PUBLIC, v4_range};
+use crate::linux::cluster::shown::Shown;
 use crate::linux::links::everything;
 use crate::linux::namespace::Namespace;
 use crate::linux::netlink::{Index, Netlink};

@@ -7,9 +7,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use serde_json::{Value, json};
 use uturn_model::Family;
 
-use super::shown::Shown;
 use super::{CLUSTER_ID, NETWORK, REGION};
 use crate::linux::cluster::layout::{Layout, PUBLIC};
+use crate::linux::cluster::shown::Shown;
 
 /// The subnet that is there in any case.
 const SUBNET: &str = "subnet-00000001";
@@ -85,9 +85,9 @@ pub(in super::super) fn instance(ip: Ipv4Addr) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shown::Owner;
     use super::*;
     use crate::linux::cluster::manifests::prepare;
+    use crate::linux::cluster::shown::Owner;
 
     #[test]
     fn the_inventory_has_nodes_and_shown_load_balancers() {

@@ -8,10 +8,11 @@
 //! ```
 
 mod fabric;
+mod forwarding;
 mod inventory;
-mod shown;
 
 use std::fs;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,14 +23,17 @@ use super::credentials::{Credentials, OPERATOR, PORT, token, write};
 use super::layout::Layout;
 use super::record::{CLOUD, Place};
 use super::relay::Relay;
+use super::shown::Shown;
 use crate::LabError;
+use crate::linux::layer_4::Layer4;
 use crate::linux::namespace::Namespace;
 use crate::linux::program::Program;
 use crate::linux::state::Run;
 use crate::linux::system::During;
 
+use forwarding::{Followed, Forwarding};
+
 pub(super) use inventory::instance;
-pub(super) use shown::{Owner, Shown, is_served, take_shown};
 
 /// The id of the cluster, which tags its load balancers.
 const CLUSTER_ID: &str = "cls-uturnlab";
@@ -40,6 +44,10 @@ const REGION: &str = "ap-guangzhou";
 
 /// Where the data plane is driven.
 const PLANE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9900);
+/// What it is called in logs.
+const PLANE_NAME: &str = "load-balancer";
+/// The file with the token for it.
+const PLANE_TOKEN: &str = "data-plane-token";
 /// Where the API is served.
 const API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
 /// Where the cloud serves its status.
@@ -67,6 +75,7 @@ pub(super) struct Site<'a> {
 pub(super) struct Cloud {
     // In this order: a client goes before its server.
     programs: Vec<Running>,
+    _forwarding: Option<Forwarding>,
     _relay: Relay,
 }
 
@@ -85,13 +94,13 @@ impl Cloud {
         fabric::prepare(layout, space, shown)?;
         let key = token().during(during)?;
         write(&run.file("cloud-credentials"), &format!("{SECRET_ID} {key}\n")).during(during)?;
-        write(&run.file("data-plane-token"), &token().during(during)?).during(during)?;
+        write(&run.file(PLANE_TOKEN), &token().during(during)?).during(during)?;
         let document = json!({
             "apiVersion": "uturn.dev/v1alpha1", "kind": "DataPlane",
             "spec": {
                 "admin": {
                     "address": PLANE.to_string(),
-                    "tokenFile": run.file("data-plane-token"),
+                    "tokenFile": run.file(PLANE_TOKEN),
                 },
                 "accessLog": run.file("access.log"),
             },
@@ -105,8 +114,13 @@ impl Cloud {
             resolv_conf: String::new(),
         };
         place.write(run.folder()).during(during)?;
-        let plane = start_plane(site)?;
+        let layer_4 = Layer4::here(space)?;
+        let plane = start_plane(site, layer_4)?;
         let programs = vec![start_api(site)?, plane];
+        let forwarding = match layer_4 {
+            Layer4::Process => None,
+            Layer4::Rules => Some(Forwarding::start(space, followed(run).during(during)?)?),
+        };
         let relay = Relay::start(space, API).during("start the relay to the cloud's API")?;
         let endpoint = format!("http://{}:{}", Ipv4Addr::LOCALHOST, relay.port);
         let facts = json!({
@@ -115,7 +129,7 @@ impl Cloud {
             "secretId": SECRET_ID, "secretKey": key,
         });
         write(&run.file(CLOUD), &facts.to_string()).during(during)?;
-        Ok(Self { programs, _relay: relay })
+        Ok(Self { programs, _forwarding: forwarding, _relay: relay })
     }
 
     /// Starts the controllers.
@@ -161,11 +175,22 @@ pub(super) fn operator_manifests(program: &Path) -> Result<String, LabError> {
     }
 }
 
-fn start_plane(site: Site<'_>) -> Result<Running, LabError> {
+/// What the stand-in for layer 4 follows.
+fn followed(run: &Run) -> io::Result<Followed> {
+    Ok(Followed {
+        admin: PLANE,
+        token: fs::read_to_string(run.file(PLANE_TOKEN))?.trim().to_owned(),
+        events: run.file(&format!("{PLANE_NAME}.log")),
+        log: run.file("layer-4.log"),
+    })
+}
+
+fn start_plane(site: Site<'_>, layer_4: Layer4) -> Result<Running, LabError> {
     let mut plane = Command::new(site.program);
     plane.args(["lb", "run", "-f"]).arg(site.run.file("data-plane.json"));
     plane.arg("--certificates").arg(site.run.file("certificates"));
-    begin(site, plane, "load-balancer", "\"ready\"")
+    plane.args((layer_4 == Layer4::Rules).then_some("--no-layer-4"));
+    begin(site, plane, PLANE_NAME, "\"ready\"")
 }
 
 fn start_api(site: Site<'_>) -> Result<Running, LabError> {
@@ -174,7 +199,7 @@ fn start_api(site: Site<'_>) -> Result<Running, LabError> {
     cloud.arg("--state").arg(site.run.file("cloud"));
     cloud.arg("--credentials").arg(site.run.file("cloud-credentials"));
     cloud.arg("--inventory").arg(site.run.file("inventory.json"));
-    let token = site.run.file("data-plane-token");
+    let token = site.run.file(PLANE_TOKEN);
     cloud.args(["--data-plane", &format!("http://{PLANE}={}", token.display())]);
     begin(site, cloud, "cloud", "serving the CLB API")
 }

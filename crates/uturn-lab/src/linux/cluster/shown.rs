@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 use uturn_lb::cloud::tke::annotations as keys;
 
-use super::super::manifests::{kind, name, namespace};
+use super::manifests::{kind, name, namespace};
 
 /// The annotation with the class of an Ingress.
 const CLASS: &str = "kubernetes.io/ingress.class";
@@ -19,29 +19,29 @@ const OWN_CLASS: &str = "qcloud";
 
 /// A load balancer that an object shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct Shown {
+pub(super) struct Shown {
     /// Its id.
-    pub(in super::super) id: String,
+    pub(super) id: String,
     /// Its address; `None` for any.
-    pub(in super::super) address: Option<Ipv4Addr>,
+    pub(super) address: Option<Ipv4Addr>,
     /// Its subnet; a public one has none.
-    pub(in super::super) subnet: Option<String>,
+    pub(super) subnet: Option<String>,
     /// The object that it was made for; `None` for one of the user's.
-    pub(in super::super) owner: Option<Owner>,
+    pub(super) owner: Option<Owner>,
 }
 
 /// A Service or an Ingress.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct Owner {
-    pub(in super::super) is_ingress: bool,
-    pub(in super::super) namespace: String,
-    pub(in super::super) name: String,
+pub(super) struct Owner {
+    pub(super) is_ingress: bool,
+    pub(super) namespace: String,
+    pub(super) name: String,
     /// Known once the object is applied.
-    pub(in super::super) uid: Option<String>,
+    pub(super) uid: Option<String>,
 }
 
 /// Whether the cloud's controllers serve an object.
-pub(in super::super) fn is_served(object: &Value) -> bool {
+pub(super) fn is_served(object: &Value) -> bool {
     match kind(object) {
         "Service" => {
             object["spec"]["type"] == "LoadBalancer"
@@ -57,7 +57,7 @@ pub(in super::super) fn is_served(object: &Value) -> bool {
 }
 
 /// Takes from the objects what controllers wrote, and returns the load balancers that it shows.
-pub(in super::super) fn take_shown(objects: &mut [Value]) -> Vec<Shown> {
+pub(super) fn take_shown(objects: &mut [Value]) -> Vec<Shown> {
     let mut all: BTreeMap<String, Shown> = BTreeMap::new();
     for object in objects.iter_mut().filter(|object| is_served(object)) {
         let is_ingress = kind(object) == "Ingress";
@@ -107,7 +107,7 @@ fn annotation<'o>(object: &'o Value, key: &str) -> Option<&'o str> {
 mod tests {
     use super::*;
 
-    fn service(name: &str, annotations: Value, ip: Option<&str>) -> Value {
+    fn service(name: &str, annotations: &Value, ip: Option<&str>) -> Value {
         let ingress = ip.map(|ip| json!({"ip": ip}));
         json!({
             "kind": "Service",
@@ -121,9 +121,9 @@ mod tests {
     fn what_controllers_wrote_becomes_load_balancers() {
         let own = json!({keys::SUBNET: "subnet-a", keys::CURRENT: "lb-own"});
         let mut objects = [
-            service("own", own, Some("10.0.0.101")),
-            service("existing", json!({keys::EXISTING: "lb-user"}), None),
-            service("new", json!({keys::CURRENT: "lb-old"}), None),
+            service("own", &own, Some("10.0.0.101")),
+            service("existing", &json!({keys::EXISTING: "lb-user"}), None),
+            service("new", &json!({keys::CURRENT: "lb-old"}), None),
         ];
         let shown = take_shown(&mut objects);
         let owner =

@@ -1,0 +1,22 @@
+//! `ModifyLoadBalancersProject`.
+
+use crate::actions::check;
+use crate::api::clb::{ModifyLoadBalancersProjectRequest, ModifyLoadBalancersProjectResponse};
+use crate::state::Transaction;
+use crate::wire::error::{ApiError, ErrorCode};
+
+/// The most ids of a request.
+const MAX_IDS: usize = 20;
+
+/// `ModifyLoadBalancersProject`: all of them or none. Every project exists.
+pub(in crate::actions) fn modify(
+    transaction: &mut Transaction<'_>,
+    request: &ModifyLoadBalancersProjectRequest,
+) -> Result<ModifyLoadBalancersProjectResponse, ApiError> {
+    check::count("LoadBalancerIds", &request.load_balancer_ids, 1..=MAX_IDS)?;
+    for id in &request.load_balancer_ids {
+        let load_balancer = transaction.load_balancer_mut(id, ErrorCode::LbIdNotFound)?;
+        load_balancer.project = request.project_id;
+    }
+    Ok(ModifyLoadBalancersProjectResponse {})
+}

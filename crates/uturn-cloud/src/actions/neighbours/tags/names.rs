@@ -1,0 +1,71 @@
+//! `GetTagKeys`, `GetTagValues` and `GetTags`: the tags that resources have.
+
+use super::list::{part, view};
+use crate::api::clb::TagInfo;
+use crate::api::tag::{
+    GetTagKeysRequest, GetTagKeysResponse, GetTagValuesRequest, GetTagValuesResponse,
+    GetTagsRequest, GetTagsResponse, Tag,
+};
+use crate::state::Transaction;
+use crate::wire::error::ApiError;
+
+/// `GetTagKeys`.
+pub(in crate::actions) fn describe_keys(
+    transaction: &mut Transaction<'_>,
+    request: &GetTagKeysRequest,
+) -> Result<GetTagKeysResponse, ApiError> {
+    let mut keys: Vec<String> =
+        attached(transaction, None).into_iter().map(|tag| tag.tag_key).collect();
+    keys.dedup();
+    let bounds = part(request.pagination_token.as_ref(), request.max_results)?;
+    let (tag_keys, token) = cut(keys, bounds);
+    Ok(GetTagKeysResponse { pagination_token: Some(token), tag_keys: Some(tag_keys) })
+}
+
+/// `GetTagValues`: the values of these keys.
+pub(in crate::actions) fn describe_values(
+    transaction: &mut Transaction<'_>,
+    request: &GetTagValuesRequest,
+) -> Result<GetTagValuesResponse, ApiError> {
+    let tags = attached(transaction, Some(&request.tag_keys));
+    let bounds = part(request.pagination_token.as_ref(), request.max_results)?;
+    let (tags, token) = cut(tags, bounds);
+    Ok(GetTagValuesResponse { pagination_token: Some(token), tags: Some(written(&tags)) })
+}
+
+/// `GetTags`: the values of these keys, or of all.
+pub(in crate::actions) fn describe(
+    transaction: &mut Transaction<'_>,
+    request: &GetTagsRequest,
+) -> Result<GetTagsResponse, ApiError> {
+    let keys = request.tag_keys.as_ref().filter(|keys| !keys.is_empty());
+    let bounds = part(request.pagination_token.as_ref(), request.max_results)?;
+    let (tags, token) = cut(attached(transaction, keys), bounds);
+    Ok(GetTagsResponse { pagination_token: Some(token), tags: Some(written(&tags)) })
+}
+
+/// The tags with one of these keys, each once, in order.
+fn attached(transaction: &Transaction<'_>, keys: Option<&Vec<String>>) -> Vec<TagInfo> {
+    let load_balancers = transaction.load_balancers_of_all_regions();
+    let tags = load_balancers.flat_map(|(_, load_balancer)| &load_balancer.tags);
+    let tags = tags.filter(|tag| keys.is_none_or(|keys| keys.contains(&tag.tag_key)));
+    let mut tags: Vec<TagInfo> = tags.cloned().collect();
+    tags.sort_by(|left, right| {
+        (&left.tag_key, &left.tag_value).cmp(&(&right.tag_key, &right.tag_value))
+    });
+    tags.dedup();
+    tags
+}
+
+/// The part of a list that is asked for, and the token of the next one; an empty text if there is
+/// none.
+fn cut<T>(items: Vec<T>, (offset, size): (usize, usize)) -> (Vec<T>, String) {
+    let total = items.len();
+    let items: Vec<T> = items.into_iter().skip(offset).take(size).collect();
+    let end = offset.saturating_add(items.len());
+    (items, if end < total { end.to_string() } else { String::new() })
+}
+
+fn written(tags: &[TagInfo]) -> Vec<Tag> {
+    tags.iter().map(view).collect()
+}

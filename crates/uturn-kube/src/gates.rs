@@ -1,0 +1,121 @@
+//! Readiness gates: a pod that is a target of load balancers is ready when they serve it.
+//!
+//! Only pods with the gate are kept in the store, and of these what decides whether they are
+//! targets. While gates are closed, the cloud is asked how their pods are; a gate that is open
+//! stays open.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::core::DynamicObject;
+use kube::{Api, Client, Error};
+use serde_json::json;
+use tokio::time::sleep;
+use uturn_model::{NamespacedName, ObjectRef};
+use uturn_operator::api::Api as CloudApi;
+use uturn_operator::ground::Ground;
+use uturn_operator::readiness::{GATE, REASON, Waiting, waiting};
+use uturn_operator::wanted;
+
+use crate::cluster;
+use crate::kinds::POD;
+use crate::metrics::Metrics;
+use crate::sync::SyncError;
+use crate::watch::Shared;
+use crate::{pods, related};
+
+/// How often the cloud is asked while pods wait.
+const ASK: Duration = Duration::from_secs(3);
+
+/// Opens the gates of pods.
+pub struct Gates<A> {
+    /// The API server.
+    pub client: Client,
+    /// The cloud's API.
+    pub api: A,
+    /// The objects.
+    pub shared: Shared,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}
+
+/// What was done for pods that wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// How many gates were opened.
+    pub opened: usize,
+    /// The pods that go on waiting.
+    pub pending: BTreeSet<NamespacedName>,
+}
+
+impl<A: CloudApi> Gates<A> {
+    /// Opens gates for ever.
+    pub async fn keep(self) -> std::convert::Infallible {
+        loop {
+            // What cannot be read or asked now is tried again.
+            let _ = self.open().await;
+            sleep(ASK).await;
+        }
+    }
+
+    /// Opens the gates of the pods that load balancers serve. Without pods that wait, nothing is
+    /// asked.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it is not known which pods are served.
+    pub async fn open(&self) -> Result<Opened, SyncError> {
+        let closed: BTreeSet<NamespacedName> =
+            self.shared.with(|store| store.of(&POD).filter_map(pods::closed).collect());
+        if closed.is_empty() || !self.shared.with(|store| store.is_complete()) {
+            return Ok(Opened::default());
+        }
+        let live = self.shared.with(|store| {
+            let keys = closed.iter().map(|pod| (pod.namespace.to_string(), pod.name.to_string()));
+            let meant = keys.flat_map(|key| related::of_pod(store, &key)).collect();
+            cluster::read(store, &meant)
+        });
+        let live = live.map_err(SyncError::Objects)?;
+        let Some(cluster) = &live.cluster else { return Ok(Opened::default()) };
+        let is_meant = |object: &ObjectRef| live.objects.contains_key(object);
+        let wanted = wanted::wanted_for(cluster, &Ground::default(), is_meant).unwrap_or_default();
+        let waiting = waiting(&self.api, cluster, &wanted, &closed).await;
+        let Waiting { served, pending } = waiting.map_err(SyncError::Observe)?;
+        let mut opened = Opened { opened: 0, pending: pending.into_keys().collect() };
+        for pod in served.into_keys() {
+            match self.patch(&pod).await {
+                Ok(()) => {
+                    opened.opened += 1;
+                    Metrics::add(&self.metrics.writes, 1);
+                }
+                Err(_) => {
+                    Metrics::add(&self.metrics.failed_writes, 1);
+                    opened.pending.insert(pod);
+                }
+            }
+        }
+        Ok(opened)
+    }
+
+    /// Sets the condition of a pod. Its other conditions are the kubelet's.
+    async fn patch(&self, pod: &NamespacedName) -> Result<(), Error> {
+        let namespace = pod.namespace.as_str();
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), namespace, &POD.resource());
+        let now = Timestamp::now();
+        let now = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
+        let patch = json!({ "status": { "conditions": [{
+            "type": GATE,
+            "status": "True",
+            "reason": REASON,
+            "message": "registered with its load balancers, and healthy",
+            "lastTransitionTime": now,
+        }] } });
+        let parameters = PatchParams::default();
+        let name = pod.name.as_str();
+        api.patch_status(name, &parameters, &Patch::Strategic(&patch)).await.map(drop)
+    }
+}

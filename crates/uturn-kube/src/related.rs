@@ -1,0 +1,141 @@
+//! Which objects a Service or an Ingress depends on, as far as their JSON says so.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use uturn_lb::cloud::tke::annotations as keys;
+use uturn_model::{NamespacedName, ObjectKind, ObjectRef};
+
+use crate::auto;
+use crate::cluster;
+use crate::kinds::{CONFIG, INGRESS, POD, SERVICE, SLICE, WatchedKind};
+use crate::store::{Change, Key, Store};
+
+/// The label of an EndpointSlice with the name of its Service.
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+
+/// The Service of an EndpointSlice.
+pub fn service_of(slice: &Value) -> Option<String> {
+    slice["metadata"]["labels"][SERVICE_LABEL].as_str().map(str::to_owned)
+}
+
+/// The Services that an Ingress sends to: those of its rules, and those that annotations name.
+pub fn backends(ingress: &Value) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    collect(&ingress["spec"], &mut names);
+    let annotations = ingress["metadata"]["annotations"].as_object();
+    for text in annotations.into_iter().flatten().filter_map(|(_, value)| value.as_str()) {
+        if text.contains("serviceName") {
+            collect(&serde_json::from_str(text).unwrap_or_default(), &mut names);
+        }
+    }
+    names
+}
+
+fn collect(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            let of_service = members.get("service").and_then(|service| service["name"].as_str());
+            let of_rule = members.get("serviceName").and_then(Value::as_str);
+            names.extend(of_service.into_iter().chain(of_rule).map(str::to_owned));
+            members.values().for_each(|member| collect(member, names));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, names)),
+        _ => {}
+    }
+}
+
+/// The Services and Ingresses that a change concerns, as far as they are the controllers'.
+pub fn touched(store: &Store, change: &Change) -> Vec<ObjectRef> {
+    let Change { kind, key } = change;
+    if *kind == SERVICE.kind {
+        let is_served = store.object(&SERVICE, key).is_none_or(is_served);
+        let service = object(&SERVICE, key).filter(|_| is_served);
+        let ingresses = store.ingresses_of(key).filter_map(|key| object(&INGRESS, key));
+        return service.into_iter().chain(ingresses).collect();
+    }
+    if *kind == INGRESS.kind {
+        return object(&INGRESS, key).into_iter().collect();
+    }
+    if *kind == CONFIG.kind {
+        let users = all(store).filter(|(object, value)| {
+            let namespace = object.namespace.as_ref();
+            namespace.is_some_and(|namespace| namespace.as_str() == key.0)
+                && configs(object, value).contains(&key.1)
+        });
+        return users.map(|(object, _)| object).collect();
+    }
+    if *kind == POD.kind {
+        return of_pod(store, key);
+    }
+    all(store).filter(|(_, value)| is_served(value)).map(|(object, _)| object).collect()
+}
+
+/// The Services and Ingresses that a pod is an endpoint of.
+pub fn of_pod(store: &Store, (namespace, name): &Key) -> Vec<ObjectRef> {
+    let is_own = |slice: &&Value| {
+        let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+        slice["metadata"]["namespace"] == **namespace
+            && endpoints.into_iter().any(|endpoint| endpoint["targetRef"]["name"] == **name)
+    };
+    let services: BTreeSet<String> =
+        store.of(&SLICE).filter(is_own).filter_map(service_of).collect();
+    let changes = services
+        .into_iter()
+        .map(|service| Change { kind: SERVICE.kind, key: (namespace.clone(), service) });
+    changes.flat_map(|change| touched(store, &change)).collect()
+}
+
+/// Whether a change concerns single objects, and not all of them.
+pub fn is_own(change: &Change) -> bool {
+    [SERVICE.kind, INGRESS.kind, CONFIG.kind, POD.kind].contains(&change.kind)
+}
+
+/// All Services and Ingresses.
+pub fn all(store: &Store) -> impl Iterator<Item = (ObjectRef, &Value)> {
+    [&SERVICE, &INGRESS].into_iter().flat_map(move |kind| {
+        store.of(kind).filter_map(|value| Some((of_value(kind, value)?, value)))
+    })
+}
+
+/// A Service or an Ingress.
+pub fn live<'s>(store: &'s Store, object: &ObjectRef) -> Option<&'s Value> {
+    store.object(kind_of(object), &key_of(object))
+}
+
+/// Whether an object has a load balancer, had one, or may want one.
+pub fn is_served(value: &Value) -> bool {
+    value["kind"] == INGRESS.kind
+        || value["spec"]["type"] == "LoadBalancer"
+        || cluster::is_held(value)
+}
+
+/// The configurations that an object names, and the one that is made for it.
+pub fn configs(object: &ObjectRef, value: &Value) -> BTreeSet<String> {
+    let annotations = &value["metadata"]["annotations"];
+    let named = [keys::CONFIG, keys::INGRESS_CONFIG].into_iter();
+    let named = named.filter_map(|key| annotations[key].as_str()).map(str::to_owned);
+    named.chain([auto::name_of(object)]).collect()
+}
+
+/// The kind of an object as the API server has it.
+pub fn kind_of(object: &ObjectRef) -> &'static WatchedKind {
+    if object.kind == ObjectKind::Ingress { &INGRESS } else { &SERVICE }
+}
+
+/// The namespace and the name of an object.
+pub fn key_of(object: &ObjectRef) -> Key {
+    let namespace = object.namespace.as_ref().map(ToString::to_string);
+    (namespace.unwrap_or_default(), object.name.to_string())
+}
+
+fn object(kind: &WatchedKind, (namespace, name): &Key) -> Option<ObjectRef> {
+    let name = NamespacedName::new(namespace, name).ok()?;
+    let kind = if kind == &INGRESS { ObjectKind::Ingress } else { ObjectKind::Service };
+    Some(ObjectRef::namespaced(kind, &name))
+}
+
+fn of_value(kind: &WatchedKind, value: &Value) -> Option<ObjectRef> {
+    let name = cluster::name_of(value)?;
+    object(kind, &(name.namespace.to_string(), name.name.to_string()))
+}

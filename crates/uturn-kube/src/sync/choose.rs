@@ -1,0 +1,120 @@
+//! What is dealt with next.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use uturn_model::ObjectRef;
+use uturn_operator::api::Api as CloudApi;
+
+use super::divide::{self, Index, Members};
+use super::{Controllers, SyncError};
+use crate::queue::Work;
+use crate::related;
+
+/// How old what is known of a load balancer may be before it is looked at again.
+const OLD: Duration = Duration::from_secs(60);
+/// How often some of them are looked at.
+const LOOK: Duration = Duration::from_secs(5);
+/// How many of them at most.
+const MOST_LOOKED_AT: usize = 10;
+/// How many objects are read from the store at once.
+const BATCH: usize = 256;
+
+impl<A: CloudApi + Send + 'static> Controllers<A> {
+    /// Takes note of changes, of what is due again, and of what was not looked at for some time.
+    pub(super) fn collect(&mut self, now: Instant) {
+        if self.collecting.is_none_or(|until| until <= now) {
+            self.collecting = None;
+            let (own, all) = self.shared.with(|store| {
+                let changes = store.take_changes();
+                let (own, general): (Vec<_>, Vec<_>) =
+                    changes.iter().partition(|change| related::is_own(change));
+                let objects = |changes: &[&_]| -> BTreeSet<ObjectRef> {
+                    changes.iter().flat_map(|change| related::touched(store, change)).collect()
+                };
+                (objects(&own), objects(&general[..general.len().min(1)]))
+            });
+            own.into_iter().for_each(|object| self.due.insert(Work::Object(object)));
+            all.into_iter().for_each(|object| self.due.insert_later(Work::Object(object)));
+        }
+        let again: Vec<Work> = self.queue.due(now).cloned().collect();
+        for work in again.into_iter().filter(|work| !self.busy.contains(work)) {
+            self.due.insert(work);
+        }
+        if now >= self.next_look && self.refusals == 0 {
+            self.next_look = now + LOOK;
+            let before = now.checked_sub(OLD);
+            let old = before.map(|before| self.mirror.oldest(before, MOST_LOOKED_AT));
+            for id in old.unwrap_or_default() {
+                self.mirror.doubt(&id, now);
+                self.settled.remove(&id);
+                self.due.insert_later(Work::Balancer(id));
+            }
+        }
+    }
+
+    /// Reads the next objects from the store.
+    pub(super) fn prepare(&mut self, now: Instant) -> Result<(), SyncError> {
+        let shared = self.shared.clone();
+        let (groups, faults) = shared.with(|store| {
+            let index = Index::of(store);
+            for balancer in self.mirror.all().filter(|balancer| index.is_orphan(balancer)) {
+                if !self.settled.contains(&balancer.id) {
+                    self.due.insert_later(Work::Balancer(balancer.id.clone()));
+                }
+            }
+            let members = self.next_members(&index, now);
+            divide::read(store, members)
+        });
+        let has_faults = !faults.is_empty();
+        let is_whole = groups.iter().all(|group| group.fault.is_some());
+        for group in groups {
+            self.busy.extend(group.works());
+            self.ready.push_back(group);
+        }
+        if has_faults && is_whole {
+            return Err(SyncError::Objects(faults));
+        }
+        Ok(())
+    }
+
+    /// Takes the next objects that may be dealt with, with those that they share load balancers
+    /// with.
+    fn next_members(&mut self, index: &Index, now: Instant) -> Vec<Members> {
+        let (mut taken, mut done) = (Vec::new(), Vec::new());
+        let (mut works, mut count) = (BTreeSet::new(), 0);
+        for work in self.due.iter() {
+            if count >= BATCH {
+                break;
+            }
+            if works.contains(work) {
+                done.push(work.clone());
+                continue;
+            }
+            let members = index.members(work, &self.mirror);
+            let all = members.works();
+            if all.iter().any(|work| self.busy.contains(work)) {
+                continue;
+            }
+            done.push(work.clone());
+            if members.is_empty() {
+                self.queue.succeeded(work);
+                if let Work::Object(object) = work {
+                    self.told.remove(object);
+                }
+                continue;
+            }
+            // What failed waits; the queue brings it back.
+            if self.queue.is_due(&members.name(), now) {
+                count += all.len();
+                works.extend(all);
+                taken.push(members);
+            }
+        }
+        for work in done.iter().chain(&works) {
+            self.due.remove(work);
+        }
+        taken
+    }
+}

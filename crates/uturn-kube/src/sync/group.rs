@@ -1,0 +1,395 @@
+//! What is done for a group.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use kube::core::DynamicObject;
+use kube::{Api, Client, Error};
+use serde_json::Value;
+use uturn_cloud::client::CallError;
+use uturn_model::{NamespacedName, ObjectRef};
+use uturn_operator::api::Api as CloudApi;
+use uturn_operator::clb::Certificate;
+use uturn_operator::event::Event;
+use uturn_operator::failure;
+use uturn_operator::ground::{CertificateSecret, Ground};
+use uturn_operator::observed::{Balancer, Observed, complete_all, look};
+use uturn_operator::plan::{BalancerPlan, Plan, apply, plan};
+use uturn_operator::run::{Done, RunError, run_balancer};
+use uturn_operator::wanted::{self, OwnerNote, Wanted};
+
+use super::divide::Members;
+use super::refusal::{lasting, refuses_everything};
+use super::{Settings, Synced, back};
+use crate::cluster::Live;
+use crate::kinds::SECRET;
+use crate::metrics::Metrics;
+use crate::queue::Work;
+use crate::write;
+
+/// The keys of a Secret with the ids of a certificate and of the authority of clients'.
+const SECRET_KEYS: [&str; 2] = ["qcloud_cert_id", "qcloud_ca_cert_id"];
+/// How often a plan is made at most until nothing is left to be done.
+const PASSES: usize = 3;
+
+/// A group that waits for its turn.
+pub(super) struct Group {
+    pub(super) members: Members,
+    pub(super) live: Live,
+    /// What of it could not be read.
+    pub(super) fault: Option<String>,
+}
+
+impl Group {
+    pub(super) fn works(&self) -> BTreeSet<Work> {
+        self.members.works()
+    }
+}
+
+/// What was seen of load balancers before, and whether that is all of them.
+pub(super) type Known = BTreeMap<String, (Arc<Balancer>, bool)>;
+
+/// What was done for a group.
+#[derive(Default)]
+pub(super) struct Ended {
+    pub(super) members: Members,
+    /// The load balancers as they are now, `None` for those that do not exist, and whether they
+    /// were looked at.
+    pub(super) seen: BTreeMap<String, (Option<Balancer>, bool)>,
+    /// Whether its load balancers may be otherwise than they were seen.
+    pub(super) is_doubtful: bool,
+    /// What users were told.
+    pub(super) told: BTreeSet<Event>,
+    /// Whether it has to be tried again.
+    pub(super) is_failed: bool,
+    /// How the cloud's API refused everything.
+    pub(super) refusal: Option<CallError>,
+    pub(super) synced: Synced,
+}
+
+/// What is known of a group.
+pub(super) struct Round {
+    pub(super) live: Live,
+    pub(super) ground: Ground,
+    pub(super) wanted: Wanted,
+    pub(super) observed: Observed,
+    pub(super) plan: Plan,
+    /// What failed.
+    pub(super) failures: Vec<Event>,
+    /// Whether what the cloud has is known.
+    pub(super) is_known: bool,
+}
+
+/// What the groups are dealt with by.
+pub(super) struct Hands<A> {
+    pub(super) client: Client,
+    pub(super) api: A,
+    pub(super) settings: Settings,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+impl<A: CloudApi> Hands<A> {
+    /// Does what is to be done for a group.
+    pub(super) async fn settle(&self, group: Group, known: Known, told: BTreeSet<Event>) -> Ended {
+        let Group { members, live, fault } = group;
+        let mut ended = Ended { members, ..Ended::default() };
+        let mut round = self.begin(live, &ended.members).await;
+        match fault {
+            Some(fault) => {
+                let message = format!("it cannot be read: {fault}");
+                round.fail(ended.members.objects.iter(), "E5009", &message);
+                ended.is_failed = true;
+            }
+            None => {
+                if let Err(error) = self.reconcile(&mut round, known, &mut ended).await {
+                    let message = format!("what is there cannot be asked: {}", lasting(&error));
+                    let owners: Vec<ObjectRef> =
+                        owners(&round.wanted).map(|owner| owner.object.clone()).collect();
+                    round.fail(owners.iter(), "E5003", &message);
+                    round.is_known = false;
+                    ended.note(&error);
+                }
+            }
+        }
+        let written = self.write_back(&round, &told).await;
+        ended.synced.writes += written.writes;
+        ended.told = written.told;
+        ended.is_failed |= written.is_failed || !round.ground.unreadable.is_empty();
+        ended
+    }
+
+    /// What a group wants.
+    async fn begin(&self, live: Live, members: &Members) -> Round {
+        let uids = live.objects.iter();
+        let mut ground = Ground {
+            cluster: self.settings.cluster.clone(),
+            network: self.settings.network.clone(),
+            uids: uids
+                .filter_map(|(object, live)| Some((object.clone(), live.uid()?.to_owned())))
+                .collect(),
+            ..Ground::default()
+        };
+        let is_meant = |object: &ObjectRef| members.objects.contains(object);
+        let mut wanted = Wanted::default();
+        if let Some(cluster) = &live.cluster {
+            let names = wanted::secrets_for(cluster, is_meant);
+            for (name, found) in join_all(names.into_iter().map(|name| self.secret(name))).await {
+                match found {
+                    Ok(Some(secret)) => drop(ground.secrets.insert(name, secret)),
+                    Ok(None) => {}
+                    Err(error) => drop(ground.unreadable.insert(name, back::why(&error))),
+                }
+            }
+            // Facts say that the cluster is one of this cloud.
+            wanted = wanted::wanted_for(cluster, &ground, is_meant).unwrap_or_default();
+        }
+        ground.released = released(&live, &wanted);
+        Round {
+            live,
+            ground,
+            wanted,
+            observed: Observed::default(),
+            plan: Plan::default(),
+            failures: Vec::new(),
+            is_known: false,
+        }
+    }
+
+    /// Reads a Secret. One that does not exist is left out.
+    async fn secret(
+        &self,
+        name: NamespacedName,
+    ) -> (NamespacedName, Result<Option<CertificateSecret>, Error>) {
+        let namespace = name.namespace.as_str();
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), namespace, &SECRET.resource());
+        let found = api.get_opt(name.name.as_str()).await;
+        self.note("get", "secrets", found.as_ref().err());
+        (name, found.map(|secret| secret.map(|secret| certificate(&secret.data))))
+    }
+
+    /// Makes what is there into what is wanted.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it is not known what is there.
+    async fn reconcile(
+        &self,
+        round: &mut Round,
+        known: Known,
+        ended: &mut Ended,
+    ) -> Result<(), CallError> {
+        let mut fresh = self.observe(round, known, ended).await?;
+        let held = self.hold(round, ended).await;
+        for _ in 0..PASSES {
+            round.plan = plan(&round.wanted, &round.observed, &round.ground);
+            let stale: BTreeSet<String> = structural(&round.plan)
+                .filter_map(|balancer| balancer.id.clone())
+                .filter(|id| !fresh.contains(id))
+                .collect();
+            if !stale.is_empty() {
+                self.look(round, &stale, ended).await?;
+                fresh.extend(stale);
+                round.plan = plan(&round.wanted, &round.observed, &round.ground);
+            }
+            if round.plan.is_empty() {
+                break;
+            }
+            let changed = self.perform(round, &held, ended).await;
+            if ended.refusal.is_some() {
+                round.is_known = false;
+                return Ok(());
+            }
+            self.look(round, &changed, ended).await?;
+            fresh.extend(changed);
+            round.plan = plan(&round.wanted, &round.observed, &round.ground);
+            if ended.is_failed {
+                break;
+            }
+        }
+        round.is_known = true;
+        ended.is_failed |= !round.plan.is_empty() || !round.failures.is_empty();
+        Ok(())
+    }
+
+    /// Asks for what is not known of the group's load balancers. Returns those that were looked
+    /// at.
+    async fn observe(
+        &self,
+        round: &mut Round,
+        known: Known,
+        ended: &mut Ended,
+    ) -> Result<BTreeSet<String>, CallError> {
+        let (mut heads, mut unknown) = (Vec::new(), BTreeSet::new());
+        let named = round.wanted.balancers.iter().filter_map(|balancer| match &balancer.place {
+            wanted::Place::Existing(id) => Some(id),
+            wanted::Place::Own(_) => None,
+        });
+        let ids: BTreeSet<&String> =
+            named.chain(&round.ground.released).chain(&ended.members.balancers).collect();
+        for id in ids {
+            match known.get(id) {
+                Some((balancer, true)) => {
+                    round.observed.balancers.insert(id.clone(), (**balancer).clone());
+                }
+                Some((balancer, false)) if balancer.is_own() => heads.push((**balancer).clone()),
+                _ => drop(unknown.insert(id.clone())),
+            }
+        }
+        let mut fresh: BTreeSet<String> = heads.iter().map(|head| head.id.clone()).collect();
+        let found = complete_all(&self.api, heads).await?;
+        for id in &fresh {
+            ended.seen.insert(id.clone(), (found.balancers.get(id).cloned(), true));
+        }
+        round.observed.balancers.extend(found.balancers);
+        self.look(round, &unknown, ended).await?;
+        fresh.extend(unknown);
+        Ok(fresh)
+    }
+
+    /// Looks at load balancers anew.
+    async fn look(
+        &self,
+        round: &mut Round,
+        ids: &BTreeSet<String>,
+        ended: &mut Ended,
+    ) -> Result<(), CallError> {
+        let found = look(&self.api, ids).await?;
+        for id in ids {
+            let balancer = found.balancers.get(id).cloned();
+            match &balancer {
+                Some(balancer) => {
+                    round.observed.balancers.insert(id.clone(), balancer.clone());
+                }
+                None => drop(round.observed.balancers.remove(id)),
+            }
+            ended.seen.insert(id.clone(), (balancer, true));
+        }
+        Ok(())
+    }
+
+    /// Puts the finalizer on the objects that have a load balancer or get one. Returns the objects
+    /// that have it.
+    async fn hold(&self, round: &mut Round, ended: &mut Ended) -> BTreeSet<ObjectRef> {
+        let mut held = BTreeSet::new();
+        let owners: Vec<ObjectRef> =
+            owners(&round.wanted).map(|owner| owner.object.clone()).collect();
+        for object in owners {
+            let Some(live) = round.live.objects.get_mut(&object) else { continue };
+            let Some(patch) = write::hold(live) else {
+                held.insert(object);
+                continue;
+            };
+            match self.patch(&object, &patch).await {
+                Ok(value) => {
+                    ended.synced.writes += 1;
+                    live.value = value;
+                    held.insert(object);
+                }
+                // It changed meanwhile, and is tried again as it is then.
+                Err(Error::Api(status)) if status.code == 409 => ended.is_failed = true,
+                Err(error) => {
+                    let message = format!("the finalizer cannot be written: {}", back::why(&error));
+                    round.failures.push(Event::new(&object, "E5009", message));
+                }
+            }
+        }
+        held
+    }
+
+    /// Performs the plan. Returns the load balancers that have to be looked at again.
+    async fn perform(
+        &self,
+        round: &mut Round,
+        held: &BTreeSet<ObjectRef>,
+        ended: &mut Ended,
+    ) -> BTreeSet<String> {
+        let mut changed = BTreeSet::new();
+        for balancer in std::mem::take(&mut round.plan.balancers) {
+            if !balancer.owners.iter().all(|owner| held.contains(owner)) {
+                ended.is_failed = true;
+                continue;
+            }
+            let mut done = Done::default();
+            let result = run_balancer(&self.api, &balancer, &mut done).await;
+            ended.synced.calls += done.calls;
+            changed.extend(done.created);
+            let performed = &balancer.calls[..done.calls.min(balancer.calls.len())];
+            match &balancer.id {
+                Some(id) if result.is_ok() && performed.iter().all(|call| call.is_on_targets()) => {
+                    if let Some(found) = round.observed.balancers.get_mut(id) {
+                        performed.iter().for_each(|call| apply(found, call));
+                        let is_fresh = ended.seen.get(id).is_some_and(|(_, is_fresh)| *is_fresh);
+                        ended.seen.insert(id.clone(), (Some(found.clone()), is_fresh));
+                    }
+                }
+                Some(id) => drop(changed.insert(id.clone())),
+                None => {}
+            }
+            if let Err(error) = result {
+                Metrics::add(&self.metrics.failed_calls, 1);
+                let events = balancer.owners.iter().map(|owner| failure::event(owner, &error));
+                round.failures.extend(events);
+                ended.is_failed = true;
+                if let RunError::Call { error, .. } = &error {
+                    ended.note(error);
+                }
+            }
+        }
+        changed
+    }
+}
+
+impl Ended {
+    /// Notes that a call failed.
+    fn note(&mut self, error: &CallError) {
+        (self.is_failed, self.is_doubtful) = (true, true);
+        if refuses_everything(error) {
+            self.refusal = Some(error.clone());
+        }
+    }
+}
+
+impl Round {
+    fn fail<'o>(
+        &mut self,
+        objects: impl Iterator<Item = &'o ObjectRef>,
+        code: &'static str,
+        message: &str,
+    ) {
+        self.failures.extend(objects.map(|object| Event::new(object, code, message)));
+    }
+}
+
+/// Load balancers on which more is changed than targets.
+fn structural(plan: &Plan) -> impl Iterator<Item = &BalancerPlan> {
+    let balancers = plan.balancers.iter();
+    balancers.filter(|balancer| !balancer.calls.iter().all(|call| call.is_on_targets()))
+}
+
+pub(super) fn owners(wanted: &Wanted) -> impl Iterator<Item = &OwnerNote> {
+    wanted.balancers.iter().flat_map(|balancer| &balancer.owners)
+}
+
+/// The load balancers of the user's that objects used which want none any more.
+fn released(live: &Live, wanted: &Wanted) -> BTreeSet<String> {
+    let served: BTreeSet<&ObjectRef> = owners(wanted).map(|owner| &owner.object).collect();
+    let gone = live.objects.iter().filter(|(object, live)| {
+        let is_untouched = live.uid().is_some_and(|uid| wanted.untouched.contains(uid));
+        live.is_held() && !served.contains(object) && !is_untouched
+    });
+    gone.flat_map(|(_, live)| live.existing()).collect()
+}
+
+/// What a Secret holds for TLS. The API server has its values in base64.
+fn certificate(secret: &Value) -> CertificateSecret {
+    let [server, authority] = SECRET_KEYS.map(|key| {
+        let text = uturn_snapshot::base64_text(secret["data"][key].as_str()?)?;
+        Some(text.trim().to_owned()).filter(|id| !id.is_empty())
+    });
+    match server {
+        Some(server) => CertificateSecret::Certificate(Certificate { server, authority }),
+        None => CertificateSecret::WithoutId,
+    }
+}

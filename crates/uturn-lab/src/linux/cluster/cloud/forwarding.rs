@@ -1,0 +1,154 @@
+//! Layer 4 where the kernel has no nf_tables, as the small machine's: rules for iptables stand in
+//! for what the load balancer process programs elsewhere. They follow what that process serves, and
+//! what it says of the health of targets.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Seek as _};
+use std::io::{SeekFrom, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use uturn_lb::event::Event;
+use uturn_model::{Family, LoadBalancer};
+use uturn_snapshot::{Source, read_load_balancers};
+
+use crate::LabError;
+use crate::linux::health::TargetHealths;
+use crate::linux::namespace::Namespace;
+use crate::linux::rules::layer_4;
+use crate::linux::system::During;
+use crate::linux::tables::{restore_more, restore_more_here};
+
+/// How often it is looked what is served.
+const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+
+/// How long the load balancer process may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is followed.
+#[derive(Debug)]
+pub(super) struct Followed {
+    /// The admin address of the load balancer process.
+    pub(super) admin: SocketAddr,
+    /// The token for it.
+    pub(super) token: String,
+    /// Where its events are.
+    pub(super) events: PathBuf,
+    /// Where a failure is written.
+    pub(super) log: PathBuf,
+}
+
+/// The running stand-in. What it has loaded stays with the namespace.
+#[derive(Debug)]
+pub(super) struct Forwarding {
+    life: Option<PipeWriter>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Forwarding {
+    pub(super) fn start(space: &Namespace, followed: Followed) -> Result<Self, LabError> {
+        let during = "set up layer 4";
+        restore_more(space, Family::V4, layer_4::ENTRY, during)?;
+        let space = space.handle().during(during)?;
+        let (end, life) = io::pipe().during(during)?;
+        let follow = move || {
+            // It enters the namespace or has nothing to do.
+            let _ = space.run(|| {
+                Follower::new(followed).follow(&end);
+                Ok(())
+            });
+        };
+        let thread = thread::Builder::new().name("layer-4".into()).spawn(follow).during(during)?;
+        Ok(Self { life: Some(life), thread: Some(thread) })
+    }
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        drop(self.life.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Follows the process, in the namespace.
+struct Follower {
+    followed: Followed,
+    healths: TargetHealths,
+    /// How much of the events has been read.
+    read: u64,
+    loaded: String,
+}
+
+impl Follower {
+    fn new(followed: Followed) -> Self {
+        Self { followed, healths: TargetHealths::default(), read: 0, loaded: String::new() }
+    }
+
+    fn follow(&mut self, end: &PipeReader) {
+        loop {
+            // The next round may succeed.
+            if let Err(why) = self.load() {
+                let _ = fs::write(&self.followed.log, format!("{why}\n"));
+            }
+            let mut over = [PollFd::new(end, PollFlags::IN)];
+            if poll(&mut over, Some(&INTERVAL)).is_ok() && !over[0].revents().is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn load(&mut self) -> io::Result<()> {
+        let balancers = self.served()?;
+        self.hear()?;
+        let text = layer_4::text(&balancers, Family::V4, &self.healths, &BTreeSet::new());
+        if text != self.loaded {
+            restore_more_here(Family::V4, &text)?.map_err(io::Error::other)?;
+            self.loaded = text;
+        }
+        Ok(())
+    }
+
+    /// What the process serves.
+    fn served(&self) -> io::Result<Vec<LoadBalancer>> {
+        let Followed { admin, token, .. } = &self.followed;
+        let mut connection = TcpStream::connect_timeout(admin, PATIENCE)?;
+        connection.set_read_timeout(Some(PATIENCE))?;
+        write!(
+            connection,
+            "GET /config HTTP/1.1\r\nHost: {admin}\r\nAuthorization: Bearer {token}\r\n\
+             Accept: application/json\r\nConnection: close\r\n\r\n"
+        )?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        if !head.starts_with("HTTP/1.1 200 ") {
+            let line = head.lines().next().unwrap_or_default();
+            return Err(io::Error::other(format!("the load balancers answer {line}")));
+        }
+        let source = Source { name: "config".into(), text: body.to_owned() };
+        // At first nothing is served.
+        Ok(read_load_balancers(source).unwrap_or_default())
+    }
+
+    /// Reads the events since the last time.
+    fn hear(&mut self) -> io::Result<()> {
+        let mut events = File::open(&self.followed.events)?;
+        events.seek(SeekFrom::Start(self.read))?;
+        let mut events = BufReader::new(events);
+        let mut line = String::new();
+        while events.read_line(&mut line)? > 0 && line.ends_with('\n') {
+            self.read += line.len() as u64;
+            if let Ok(event) = serde_json::from_str::<Event>(&line) {
+                self.healths.record(&event);
+            }
+            line.clear();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! What a cluster needs of the kernel.
+
+use uturn_model::ProxyMode;
+
+use crate::linux::state::Run;
+use crate::linux::{available, kernel_parts};
+use crate::{KernelPart, LabError};
+
+/// Fails if this kernel cannot carry a cluster whose kube-proxy is in this mode.
+pub(crate) fn can_keep(mode: ProxyMode) -> Result<(), LabError> {
+    available()?;
+    match needed(mode) {
+        None => Ok(()),
+        needed => kernel_parts::check(needed.as_slice(), &Run::new()?),
+    }
+}
+
+/// What a mode of kube-proxy needs of the kernel.
+pub(super) fn needed(mode: ProxyMode) -> Option<KernelPart> {
+    match mode {
+        ProxyMode::Ipvs => Some(KernelPart::IpVs),
+        ProxyMode::Nftables => Some(KernelPart::NfTables),
+        _ => None,
+    }
+}

@@ -1,0 +1,314 @@
+//! What turns the load balancers of a data plane into others, listener by listener.
+//!
+//! # Guarantees
+//! - [`Change::between`] two lists, [applied](Change::apply) to the first, makes the second, but
+//!   for the order of load balancers and of their listeners. A property test holds that.
+//! - It has what differs, and nothing else.
+//!
+//! # Assumptions
+//! - A load balancer is known by its name and address, and a listener by its load balancer, port
+//!   and transport. Neither occurs twice.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::net::IpAddr;
+
+use thiserror::Error;
+use uturn_model::lb::Listener;
+use uturn_model::{LoadBalancer, Port, Protocol, Text};
+
+use crate::config::{ListenerSettings, Served};
+
+/// What turns load balancers into others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Change {
+    /// Load balancers that are new or other ones, with those of their listeners that are.
+    pub set: Vec<Served>,
+    /// Load balancers that are gone.
+    pub removed: Vec<BalancerKey>,
+    /// Listeners that are gone, of load balancers that stay.
+    pub removed_listeners: Vec<ListenerKey>,
+}
+
+/// What a load balancer is known by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BalancerKey {
+    /// Its name.
+    pub name: Text,
+    /// Its address.
+    pub vip: IpAddr,
+}
+
+/// What a listener is known by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerKey {
+    /// Its load balancer.
+    pub balancer: BalancerKey,
+    /// Its port.
+    pub port: Port,
+    /// Its transport.
+    pub transport: Protocol,
+}
+
+/// Something is to be removed that is not there.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0} is to be removed and is not there")]
+pub struct UnknownPart(String);
+
+impl BalancerKey {
+    /// What a load balancer is known by.
+    pub fn of(load_balancer: &LoadBalancer) -> Self {
+        Self { name: load_balancer.name.clone(), vip: load_balancer.vip }
+    }
+}
+
+impl fmt::Display for BalancerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.name, self.vip)
+    }
+}
+
+impl Change {
+    /// What turns the first into the second.
+    pub fn between(before: &[Served], after: &[Served]) -> Self {
+        let mut known: HashMap<BalancerKey, &Served> =
+            before.iter().map(|served| (BalancerKey::of(&served.load_balancer), served)).collect();
+        let mut change = Self::default();
+        for served in after {
+            let key = BalancerKey::of(&served.load_balancer);
+            match known.remove(&key) {
+                Some(before) => change.add_difference(&key, before, served),
+                None => change.set.push(served.clone()),
+            }
+        }
+        change.removed = known.into_keys().collect();
+        change.removed.sort();
+        change
+    }
+
+    fn add_difference(&mut self, key: &BalancerKey, before: &Served, after: &Served) {
+        if before == after {
+            return;
+        }
+        let mut known: HashMap<_, _> = listeners(before).collect();
+        let mut part = without_listeners(after);
+        for (place, listener) in listeners(after) {
+            if known.remove(&place) != Some(listener) {
+                part.load_balancer.listeners.push(listener.0.clone());
+                part.listeners.push(listener.1.clone());
+            }
+        }
+        if !part.listeners.is_empty() || without_listeners(before) != without_listeners(after) {
+            self.set.push(part);
+        }
+        let mut removed: Vec<ListenerKey> = known
+            .into_keys()
+            .map(|(port, transport)| ListenerKey { balancer: key.clone(), port, transport })
+            .collect();
+        removed.sort();
+        self.removed_listeners.extend(removed);
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.removed.is_empty() && self.removed_listeners.is_empty()
+    }
+
+    /// Changes load balancers.
+    ///
+    /// # Errors
+    /// Returns what is to be removed and is not there.
+    pub fn apply(self, load_balancers: &mut Vec<Served>) -> Result<(), UnknownPart> {
+        let missing = |part: String| Err(UnknownPart(part));
+        let mut places: HashMap<BalancerKey, usize> = HashMap::new();
+        for (place, served) in load_balancers.iter().enumerate() {
+            places.insert(BalancerKey::of(&served.load_balancer), place);
+        }
+        let mut gone: HashMap<usize, HashSet<(Port, Protocol)>> = HashMap::new();
+        for key in self.removed_listeners {
+            let ListenerKey { balancer, port, transport } = key;
+            let place = places.get(&balancer).copied().filter(|place| {
+                listeners(&load_balancers[*place]).any(|(known, _)| known == (port, transport))
+            });
+            let Some(place) = place else {
+                return missing(format!("{transport}:{port} of {balancer}"));
+            };
+            gone.entry(place).or_default().insert((port, transport));
+        }
+        let removed: HashSet<BalancerKey> = self.removed.into_iter().collect();
+        if let Some(key) = removed.iter().find(|key| !places.contains_key(key)) {
+            return missing(key.to_string());
+        }
+        for (place, gone) in gone {
+            retain_listeners(&mut load_balancers[place], |port| !gone.contains(&port));
+        }
+        for part in self.set {
+            match places.get(&BalancerKey::of(&part.load_balancer)) {
+                Some(place) => merge(&mut load_balancers[*place], part),
+                None => load_balancers.push(part),
+            }
+        }
+        load_balancers.retain(|served| !removed.contains(&BalancerKey::of(&served.load_balancer)));
+        Ok(())
+    }
+}
+
+/// Puts listeners in the place of those with their ports, and after all others.
+fn merge(served: &mut Served, part: Served) {
+    let mut places: HashMap<_, usize> =
+        listeners(served).enumerate().map(|(place, (port, _))| (port, place)).collect();
+    let Served { load_balancer, listeners: settings, derived } = part;
+    for (listener, settings) in load_balancer.listeners.into_iter().zip(settings) {
+        let count = served.listeners.len();
+        let place = *places.entry((listener.port, listener.protocol.transport())).or_insert(count);
+        if place == count {
+            served.load_balancer.listeners.push(listener);
+            served.listeners.push(settings);
+        } else {
+            served.load_balancer.listeners[place] = listener;
+            served.listeners[place] = settings;
+        }
+    }
+    served.load_balancer.scope = load_balancer.scope;
+    served.load_balancer.security_groups = load_balancer.security_groups;
+    served.derived = derived;
+}
+
+fn retain_listeners(served: &mut Served, keep: impl Fn((Port, Protocol)) -> bool) {
+    let models = std::mem::take(&mut served.load_balancer.listeners);
+    let settings = std::mem::take(&mut served.listeners);
+    let kept = models
+        .into_iter()
+        .zip(settings)
+        .filter(|(listener, _)| keep((listener.port, listener.protocol.transport())));
+    (served.load_balancer.listeners, served.listeners) = kept.unzip();
+}
+
+/// The port and transport of each listener, and what it is.
+fn listeners(
+    served: &Served,
+) -> impl Iterator<Item = ((Port, Protocol), (&Listener, &ListenerSettings))> {
+    let listeners = served.load_balancer.listeners.iter().zip(&served.listeners);
+    listeners.map(|(model, settings)| ((model.port, model.protocol.transport()), (model, settings)))
+}
+
+fn without_listeners(served: &Served) -> Served {
+    let LoadBalancer { name, vip, scope, security_groups, listeners: _ } = &served.load_balancer;
+    let load_balancer = LoadBalancer {
+        name: name.clone(),
+        vip: *vip,
+        scope: *scope,
+        security_groups: security_groups.clone(),
+        listeners: Vec::new(),
+    };
+    Served { load_balancer, listeners: Vec::new(), derived: served.derived }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uturn_model::lb::{Layer, ListenerProtocol, Scope};
+
+    use super::*;
+    use crate::cloud::tke::profile::clb;
+
+    /// A load balancer: its name, its group, and ports with the connections that each takes.
+    type Spec = (u8, u8, Vec<(u8, u8)>);
+
+    fn balancers(specs: &[Spec]) -> Vec<Served> {
+        let mut all: Vec<Served> = Vec::new();
+        for (name, group, ports) in specs {
+            let key = format!("lb-{name}");
+            if all.iter().any(|known| *known.load_balancer.name == *key) {
+                continue;
+            }
+            let mut served = Served {
+                load_balancer: LoadBalancer {
+                    name: key.as_str().into(),
+                    vip: format!("10.0.0.{name}").parse().unwrap(),
+                    scope: Scope::Public,
+                    security_groups: vec![format!("sg-{group}").as_str().into()],
+                    listeners: Vec::new(),
+                },
+                listeners: Vec::new(),
+                derived: true,
+            };
+            for (port, connections) in ports {
+                let protocol = match port % 2 {
+                    0 => ListenerProtocol::Udp,
+                    _ => ListenerProtocol::Tcp,
+                };
+                let port = Port::new(80 + u16::from(port / 2)).unwrap();
+                if listeners(&served).any(|(known, _)| known == (port, protocol.transport())) {
+                    continue;
+                }
+                let profile = clb(Layer::L4);
+                let model = Listener { port, protocol, profile, rules: Vec::new() };
+                served.load_balancer.listeners.push(model);
+                let mut settings = ListenerSettings::of(protocol);
+                settings.limits.connections = Some((*connections).into());
+                served.listeners.push(settings);
+            }
+            all.push(served);
+        }
+        all
+    }
+
+    fn sorted(mut all: Vec<Served>) -> Vec<Served> {
+        for served in &mut all {
+            let mut pairs: Vec<_> = std::mem::take(&mut served.load_balancer.listeners)
+                .into_iter()
+                .zip(std::mem::take(&mut served.listeners))
+                .collect();
+            pairs.sort_by_key(|(model, _)| (model.port, model.protocol));
+            (served.load_balancer.listeners, served.listeners) = pairs.into_iter().unzip();
+        }
+        all.sort_by_key(|served| BalancerKey::of(&served.load_balancer));
+        all
+    }
+
+    fn specs() -> impl Strategy<Value = Vec<Spec>> {
+        let listeners = prop::collection::vec((0u8..6, 0u8..2), 0..5);
+        prop::collection::vec((0u8..4, 0u8..2, listeners), 0..4)
+    }
+
+    proptest! {
+        #[test]
+        fn a_change_turns_the_first_into_the_second(before in specs(), after in specs()) {
+            let (before, after) = (balancers(&before), balancers(&after));
+            let change = Change::between(&before, &after);
+            let count = |all: &[Served]| all.iter().map(|served| served.listeners.len()).sum::<usize>();
+            let is_new = |served: &Served| {
+                let same = before.iter().find(|known| {
+                    BalancerKey::of(&known.load_balancer) == BalancerKey::of(&served.load_balancer)
+                });
+                listeners(served)
+                    .filter(|(port, listener)| {
+                        !same.is_some_and(|same| listeners(same).any(|it| it == (*port, *listener)))
+                    })
+                    .count()
+            };
+            prop_assert_eq!(count(&change.set), after.iter().map(is_new).sum::<usize>());
+            let mut changed = before.clone();
+            change.apply(&mut changed).unwrap();
+            prop_assert_eq!(sorted(changed.clone()), sorted(after.clone()));
+            prop_assert!(Change::between(&changed, &after).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_cannot_be_removed() {
+        let two = balancers(&[(1, 0, vec![(1, 0)]), (2, 0, vec![(3, 0)])]);
+        let gone = Change::between(&two, &two[..1]);
+        let mut changed = two[..1].to_vec();
+        let error = gone.apply(&mut changed).unwrap_err();
+        assert_eq!(error.to_string(), "lb-2 at 10.0.0.2 is to be removed and is not there");
+        let mut fewer = two.clone();
+        retain_listeners(&mut fewer[0], |_| false);
+        let gone = Change::between(&two, &fewer);
+        assert_eq!(gone.removed_listeners.len(), 1);
+        let error = gone.apply(&mut fewer).unwrap_err();
+        let message = "TCP:80 of lb-1 at 10.0.0.1 is to be removed and is not there";
+        assert_eq!(error.to_string(), message);
+    }
+}

@@ -1,0 +1,154 @@
+//! Changes of what `uturn lb run` serves, as its admin address takes them: LoadBalancer documents
+//! with those listeners that are new or other ones, and Removal documents with what is gone.
+//!
+//! ```yaml
+//! apiVersion: uturn.dev/v1alpha1
+//! kind: Removal
+//! spec:
+//!   loadBalancers: [{name: web, vip: 10.0.0.100}]
+//!   listeners: [{loadBalancer: api, vip: 10.0.0.101, port: 80, protocol: HTTP}]
+//! ```
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+use uturn_lb::change::{BalancerKey, Change, ListenerKey};
+use uturn_lb::config::Config;
+use uturn_model::lb::ListenerProtocol;
+use uturn_model::{Port, Text};
+
+use crate::document::Node;
+use crate::documents::{OURS as VERSION, each_document, each_item};
+use crate::fault::{Fault, Faults};
+use crate::source::Source;
+
+use super::across::Across;
+use super::balancer;
+use super::form::Form;
+
+/// Reads a change of what `served` has.
+///
+/// # Errors
+/// All faults of the source.
+pub fn read_lb_change(source: &Source, served: &Config) -> Result<Change, Vec<Fault>> {
+    let faults = RefCell::new(Faults::default());
+    let groups: HashSet<Text> =
+        served.security_groups.iter().map(|group| group.name.clone()).collect();
+    let (mut change, mut across) = (Change::default(), Across::beside(groups));
+    each_document(source, &faults, &mut |doc| {
+        each_item(doc, &mut |doc, version, kind| match (version, kind) {
+            (VERSION, "LoadBalancer") => {
+                let form = Form::new(doc, balancer::is_derived(doc));
+                change.set.extend(balancer::read(&form, &mut across));
+            }
+            (VERSION, "Removal") => remove(&Form::new(doc, false), &mut change),
+            _ => {
+                let expected = format!("expected {VERSION} LoadBalancer or Removal");
+                doc.fault(doc.root, format!("{expected}, found {version} {kind}"));
+            }
+        });
+    });
+    let mut faults = faults.into_inner().into_vec();
+    across.check(&mut faults);
+    if faults.is_empty() { Ok(change) } else { Err(faults) }
+}
+
+/// Reads what is gone.
+fn remove(form: &Form<'_, '_>, change: &mut Change) {
+    form.only(form.root, &["apiVersion", "kind", "spec"]);
+    let Some(spec) = form.need_map(form.root, "spec") else { return };
+    form.only(spec, &["loadBalancers", "listeners"]);
+    for node in form.maps(spec, "loadBalancers") {
+        form.only(node, &["name", "vip"]);
+        change.removed.extend(balancer_key(form, node, "name"));
+    }
+    for node in form.maps(spec, "listeners") {
+        form.only(node, &["loadBalancer", "vip", "port", "protocol"]);
+        let balancer = balancer_key(form, node, "loadBalancer");
+        let port = form.need::<Port>(node, "port");
+        let protocol = form.need::<ListenerProtocol>(node, "protocol");
+        if let Some(((balancer, port), protocol)) = balancer.zip(port).zip(protocol) {
+            let transport = protocol.transport();
+            change.removed_listeners.push(ListenerKey { balancer, port, transport });
+        }
+    }
+}
+
+fn balancer_key<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, name: &str) -> Option<BalancerKey> {
+    let (name, vip) = (form.need::<Text>(node, name), form.need::<IpAddr>(node, "vip"));
+    Some(BalancerKey { name: name?, vip: vip? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVED: &str = "
+apiVersion: uturn.dev/v1alpha1
+kind: LoadBalancer
+metadata: {name: web}
+spec:
+  vip: 10.0.0.100
+  listeners:
+  - {port: 80, protocol: TCP, targets: ['10.0.0.11:80']}
+  - {port: 81, protocol: TCP, targets: ['10.0.0.11:81']}
+";
+
+    fn source(text: &str) -> Source {
+        Source { name: "body".into(), text: text.to_owned() }
+    }
+
+    fn changed(text: &str) -> Result<Vec<String>, Vec<String>> {
+        let mut config = super::super::read_lb_config(vec![source(SERVED)]).unwrap();
+        let faults =
+            |faults: Vec<Fault>| faults.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let change = read_lb_change(&source(text), &config).map_err(faults)?;
+        change.apply(&mut config.load_balancers).map_err(|error| vec![error.to_string()])?;
+        let listeners = config.load_balancers.iter().flat_map(|served| {
+            let balancer = &served.load_balancer;
+            balancer.listeners.iter().map(|listener| {
+                let targets = listener.rules.iter().flat_map(|rule| &rule.targets);
+                let targets: Vec<String> = targets.map(|it| it.address.to_string()).collect();
+                format!("{}:{} {}", balancer.name, listener.port, targets.join(" "))
+            })
+        });
+        Ok(listeners.collect())
+    }
+
+    #[test]
+    fn listeners_are_replaced_added_and_removed() {
+        let text = SERVED.replace("10.0.0.11:81", "10.0.0.12:81").replace("port: 80", "port: 82");
+        let removal = "
+---
+apiVersion: uturn.dev/v1alpha1
+kind: Removal
+spec: {listeners: [{loadBalancer: web, vip: 10.0.0.100, port: 80, protocol: TCP}]}
+";
+        assert_eq!(
+            changed(&format!("{text}{removal}")).unwrap(),
+            ["web:81 10.0.0.12:81", "web:82 10.0.0.11:80"]
+        );
+        let all = "
+apiVersion: uturn.dev/v1alpha1
+kind: Removal
+spec: {loadBalancers: [{name: web, vip: 10.0.0.100}]}
+";
+        assert_eq!(changed(all).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn a_change_has_no_other_documents() {
+        let faults = changed("{apiVersion: uturn.dev/v1alpha1, kind: DataPlane}").unwrap_err();
+        let message = "body:1:1: expected uturn.dev/v1alpha1 LoadBalancer or Removal, found \
+             uturn.dev/v1alpha1 DataPlane";
+        assert_eq!(faults, [message]);
+        let text =
+            "{apiVersion: uturn.dev/v1alpha1, kind: Removal, spec: {listeners: [{port: 1}]}}";
+        assert_eq!(changed(text).unwrap_err().len(), 3);
+        let unknown =
+            text.replace("{port: 1}", "{port: 1, vip: 10.0.0.1, loadBalancer: a, protocol: UDP}");
+        let message = "UDP:1 of a at 10.0.0.1 is to be removed and is not there";
+        assert_eq!(changed(&unknown).unwrap_err(), [message]);
+    }
+}

@@ -1,0 +1,188 @@
+//! A cluster in a small machine: the process that starts the machine and keeps it, and what other
+//! processes do with it.
+//!
+//! The cluster's keeper is the machine's job. kubectl comes in through a port of the host's
+//! loopback, `uturn lab exec` through the machine's control socket, which is in the folder of the
+//! cluster's record.
+
+use std::env;
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde_json::{Value, json};
+use uturn_lab::ClusterRecord;
+use uturn_machine::{Ended, Job, JobOutput, Machine, MachineClient};
+
+use super::super::machine::Lines;
+use super::{Access, CLOUD, FACTS, Place, WireEvent, WireRequest, WireUp, write};
+use crate::cli::LabExec;
+use crate::status::{Failure, Status};
+
+/// The machine's memory, in MiB. It takes from the host what it uses.
+const MEMORY: u32 = 2048;
+
+/// The files of the record that kubectl reads.
+const KUBECONFIG: &str = "kubeconfig";
+const AUTHORITY: &str = "ca.crt";
+
+/// What a shell adds to the number of the signal that ended a program.
+const SIGNALLED: i32 = 128;
+
+/// Starts a machine with a cluster and keeps it. Returns only if the cluster has ended.
+pub(super) fn keep(request: WireRequest) -> Result<(), String> {
+    let record = ClusterRecord::create().map_err(|why| why.to_string())?;
+    let socket = record.machine();
+    let control = listen(&socket).map_err(|why| format!("{}: {why}", socket.display()))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let machine = Machine::find().map_err(|why| why.to_string())?;
+    let machine = machine.with_memory(MEMORY).with_control(control).with_stop(Arc::clone(&stop));
+    let request = WireRequest { place: Place::InMachine, ..request };
+    let stdin = serde_json::to_vec(&request).map_err(|why| why.to_string())?;
+    let job = job(&["lab", "keep-cluster"], "/".into(), stdin).map_err(|why| why.to_string())?;
+    let mut keeping = Keeping { record: &record, socket, failed: None };
+    let (mut lines, mut complaints) = (Lines::default(), Vec::new());
+    let ended = machine.run(&job, &mut |output| match output {
+        JobOutput::Out(bytes) => lines.add(bytes, &mut |line| {
+            if let Err(why) = keeping.hear(line) {
+                keeping.failed.get_or_insert(why);
+                stop.store(true, Ordering::SeqCst);
+            }
+        }),
+        JobOutput::Err(bytes) => complaints.extend(bytes),
+    });
+    if let Some(why) = keeping.failed {
+        return Err(why);
+    }
+    let complaints = String::from_utf8_lossy(&complaints);
+    match ended {
+        Ok(Ended::Exit(0)) => Ok(()),
+        Ok(ended) => {
+            Err(format!("the keeper in the small machine ended ({ended:?}): {complaints}"))
+        }
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+/// Makes the machine's socket, which only this user may connect with.
+fn listen(socket: &Path) -> io::Result<UnixListener> {
+    let listener = UnixListener::bind(socket)?;
+    fs::set_permissions(socket, Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// A run of this program in the machine.
+fn job(arguments: &[&str], folder: PathBuf, stdin: Vec<u8>) -> io::Result<Job> {
+    Ok(Job {
+        program: env::current_exe()?,
+        arguments: arguments.iter().map(Into::into).collect(),
+        environment: env::vars_os().collect(),
+        folder,
+        stdin,
+        shared: Vec::new(),
+    })
+}
+
+/// The machine's side of the cluster, as this process hears of it.
+struct Keeping<'a> {
+    record: &'a ClusterRecord,
+    socket: PathBuf,
+    failed: Option<String>,
+}
+
+impl Keeping<'_> {
+    /// Passes on what the keeper in the machine writes. Fails once there is no use for the machine.
+    fn hear(&self, line: &str) -> Result<(), String> {
+        let event = serde_json::from_str(line).map_err(|why| format!("{line}: {why}"))?;
+        match event {
+            WireEvent::Step(_) => {
+                write(&event).map_err(|_| "the user does not wait any more".to_owned())
+            }
+            WireEvent::Up(up) => {
+                let up = self.relay(*up)?;
+                // The cluster is kept, whether the user waits for it or not.
+                let _ = write(&WireEvent::Up(Box::new(up)));
+                Ok(())
+            }
+            WireEvent::Failed(why) => Err(why),
+        }
+    }
+
+    /// Makes the API server and the cloud reachable from the host.
+    fn relay(&self, up: WireUp) -> Result<WireUp, String> {
+        let Some(access) = up.access else {
+            return Err("the keeper in the small machine does not say how to reach it".into());
+        };
+        let Access { mut kubeconfig, authority, mut cloud, facts } = access;
+        let write =
+            |name: &str, text: &str| self.record.write(name, text).map_err(|why| why.to_string());
+        let cluster = &mut kubeconfig["clusters"][0]["cluster"];
+        cluster["server"] = self.relay_to(&cluster["server"])?.into();
+        cluster["certificate-authority"] = json!(write(AUTHORITY, &authority)?);
+        cloud["endpoint"] = self.relay_to(&cloud["endpoint"])?.into();
+        write(CLOUD, &cloud.to_string())?;
+        write(FACTS, &facts.to_string())?;
+        let kubeconfig = write(KUBECONFIG, &kubeconfig.to_string())?;
+        Ok(WireUp { kubeconfig, access: None, ..up })
+    }
+
+    /// Starts a relay to an address of the machine's loopback. Returns what stands for it here.
+    fn relay_to(&self, url: &Value) -> Result<String, String> {
+        let parts = url.as_str().and_then(|url| {
+            let (host, port) = url.rsplit_once(':')?;
+            Some((host, port.parse().ok()?))
+        });
+        let (host, inside) = parts.ok_or_else(|| format!("the address {url} has no port"))?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let bound = listener.and_then(|listener| Ok((listener.local_addr()?.port(), listener)));
+        let (port, listener) = bound.map_err(|why| format!("cannot listen for {url}: {why}"))?;
+        let client = MachineClient::of(&self.socket);
+        thread::Builder::new()
+            .name("relay".into())
+            .spawn(move || serve(&listener, inside, &client))
+            .map_err(|why| format!("cannot start the relay: {why}"))?;
+        Ok(format!("{host}:{port}"))
+    }
+}
+
+/// Relays connections to a port of the machine's loopback.
+fn serve(listener: &TcpListener, port: u16, client: &MachineClient) {
+    for connection in listener.incoming() {
+        // One that cannot be relayed is closed.
+        let Ok(connection) = connection else { continue };
+        let client = client.clone();
+        let relay = move || client.connect(port, &connection);
+        let _ = thread::Builder::new().name("relay".into()).spawn(relay);
+    }
+}
+
+/// Runs a program in a pod or on a node of the cluster in a machine. Ends this process as that
+/// program ended.
+pub(super) fn exec(socket: &Path, args: &LabExec) -> Result<Status, Failure> {
+    let failed = |why: String| Failure::not_here(why);
+    let mut arguments = vec!["lab", "exec", &args.place, "--"];
+    arguments.extend(args.command.iter().map(String::as_str));
+    let folder = env::current_dir().unwrap_or_else(|_| "/".into());
+    let job = job(&arguments, folder, Vec::new()).map_err(|why| failed(why.to_string()))?;
+    let (mut stdout, mut stderr) = (io::stdout().lock(), io::stderr().lock());
+    let mut is_unread = false;
+    let ended = MachineClient::of(socket).run(&job, Some(Box::new(io::stdin())), &mut |output| {
+        let written = match output {
+            JobOutput::Out(bytes) => stdout.write_all(bytes).and_then(|()| stdout.flush()),
+            JobOutput::Err(bytes) => stderr.write_all(bytes),
+        };
+        is_unread |= written.is_err();
+    });
+    match ended.map_err(|why| failed(why.to_string()))? {
+        Ended::Exit(0) if is_unread => Err(failed("the output cannot be written".into())),
+        Ended::Exit(code) => process::exit(code),
+        Ended::Signal(signal) => process::exit(SIGNALLED + signal),
+    }
+}

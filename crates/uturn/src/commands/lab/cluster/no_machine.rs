@@ -1,0 +1,19 @@
+//! The same for systems without small machines.
+
+use std::path::Path;
+
+use uturn_machine::Unavailable;
+
+use super::WireRequest;
+use crate::cli::LabExec;
+use crate::status::{Failure, Status};
+
+/// Always fails.
+pub(super) fn keep(_request: WireRequest) -> Result<(), String> {
+    Err(Unavailable::NotLinux.to_string())
+}
+
+/// Always fails.
+pub(super) fn exec(_socket: &Path, _args: &LabExec) -> Result<Status, Failure> {
+    Err(Failure::not_here(Unavailable::NotLinux.to_string()))
+}
