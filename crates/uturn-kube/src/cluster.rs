@@ -8,7 +8,7 @@ use uturn_lb::cloud::tke::annotations as keys;
 use uturn_model::{Cluster, NamespacedName, ObjectKind, ObjectRef};
 use uturn_snapshot::{Manifests, Source};
 
-use crate::kinds::{CONFIG, INGRESS, SERVICE, SLICE, WATCHED};
+use crate::kinds::{CONFIG, INGRESS, NODE, SERVICE, SLICE, WATCHED};
 use crate::related;
 use crate::store::Store;
 
@@ -121,10 +121,20 @@ pub fn read(store: &Store, meant: &BTreeSet<ObjectRef>) -> Result<Live, Vec<Stri
     let source = |name: &str, value: &Value| Source { name: name.into(), text: value.to_string() };
     let sources = vec![source("cluster", &list), source("facts", &facts)];
     let manifests = Manifests::of(sources).complete_if(true);
-    let cluster = manifests
+    let mut cluster = manifests
         .cluster()
         .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    // What reads manifests supposes nodes that others speak of, and addresses.
+    let known: BTreeSet<&str> = store.of(&NODE).filter_map(name_of_node).collect();
+    cluster.nodes.retain(|name, _| known.contains(name.as_str()));
     Ok(Live { cluster: Some(Arc::new(cluster)), objects, configs })
+}
+
+/// The name of a node that has an address in the network.
+fn name_of_node(node: &Value) -> Option<&str> {
+    let mut addresses = node["status"]["addresses"].as_array().into_iter().flatten();
+    let name = node["metadata"]["name"].as_str()?;
+    addresses.any(|address| address["type"] == "InternalIP").then_some(name)
 }
 
 /// The name of an object with a namespace.

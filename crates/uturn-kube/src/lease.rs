@@ -16,6 +16,9 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::kinds::LEASE;
 use crate::metrics::Metrics;
 
+/// How soon a renewal that failed is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Which lease it is, and who wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseSettings {
@@ -76,17 +79,20 @@ impl Lease {
     /// Renews the lease until it is lost.
     pub async fn keep(&mut self) -> Lost {
         let mut renewed = Instant::now();
+        let mut pause = self.settings.period;
         loop {
-            sleep(self.settings.period).await;
+            sleep(pause).await;
+            // Others see the renewal before its answer is here.
+            let asked = Instant::now();
             // A renewal that takes longer than the lease lasts does not renew it.
             let left = self.settings.duration.saturating_sub(renewed.elapsed());
             match timeout(left, self.take()).await {
-                Ok(Ok(true)) => renewed = Instant::now(),
+                Ok(Ok(true)) => (renewed, pause) = (asked, self.settings.period),
                 Ok(Ok(false)) => return Lost("another process holds it".to_owned()),
                 Ok(Err(error)) if renewed.elapsed() >= self.settings.duration => {
                     return Lost(error.to_string());
                 }
-                Ok(Err(_)) => {}
+                Ok(Err(_)) => pause = self.settings.period.min(AGAIN),
                 Err(_) => return Lost("it could not be renewed in time".to_owned()),
             }
         }

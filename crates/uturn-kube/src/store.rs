@@ -70,9 +70,25 @@ impl Store {
         self.listed.insert(kind.kind);
     }
 
-    /// Adds or replaces an object. Returns whether that changed what is kept.
+    /// Adds or replaces an object. Returns whether that changed what is kept. What is older than
+    /// what is kept changes nothing.
     pub fn apply(&mut self, kind: &'static WatchedKind, object: DynamicObject) -> bool {
-        self.set(kind, key(&object), value(kind, object))
+        let key = key(&object);
+        let kept = self.object(kind, &key);
+        if kept.is_some_and(|kept| is_same_uid(kept, &object) && is_older(&object, kept)) {
+            return false;
+        }
+        self.set(kind, key, value(kind, object))
+    }
+
+    /// Notes an object as it is after a write of the controllers', before a watch tells of it:
+    /// what was written is not written again meanwhile.
+    pub fn wrote(&mut self, kind: &'static WatchedKind, written: Value) {
+        let Ok(object) = serde_json::from_value::<DynamicObject>(written) else { return };
+        let kept = self.object(kind, &key(&object));
+        if kept.is_some_and(|kept| is_same_uid(kept, &object)) {
+            self.apply(kind, object);
+        }
     }
 
     /// Removes an object. Returns whether it was kept.
@@ -222,6 +238,18 @@ fn prune(status: &mut Value) {
     }
 }
 
+fn is_same_uid(kept: &Value, object: &DynamicObject) -> bool {
+    kept["metadata"]["uid"].as_str() == object.metadata.uid.as_deref()
+}
+
+/// Whether an object is older than what is kept of it. The numbers of versions only grow.
+fn is_older(object: &DynamicObject, kept: &Value) -> bool {
+    let number = |text: &str| text.parse::<u64>().ok();
+    let there = kept["metadata"]["resourceVersion"].as_str().and_then(number);
+    let version = object.metadata.resource_version.as_deref().and_then(number);
+    version.zip(there).is_some_and(|(version, there)| version < there)
+}
+
 /// Whether an object is as it was, but for the numbers of its versions.
 fn is_same(before: &Value, after: &Value) -> bool {
     let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else {
@@ -286,6 +314,37 @@ mod tests {
         assert_eq!(store.take_changes(), [change("Node", "", "n1")].into());
         store.list(&NODE, Vec::new());
         assert_eq!(store.take_changes(), [change("Node", "", "n1")].into());
+    }
+
+    #[test]
+    fn what_was_written_is_kept_until_the_watch_has_caught_up() {
+        let service = |uid: &str, version: &str, port: u16| {
+            object(json!({ "apiVersion": "v1", "kind": "Service",
+                "metadata": { "name": "web", "namespace": "shop", "uid": uid,
+                    "resourceVersion": version },
+                "spec": { "ports": [{ "port": port }] } }))
+        };
+        let json = |object: &DynamicObject| serde_json::to_value(object).unwrap();
+        let key = ("shop".to_owned(), "web".to_owned());
+        let port = |store: &Store| {
+            store.object(&SERVICE, &key).map(|found| found["spec"]["ports"][0]["port"].clone())
+        };
+        let mut store = Store::default();
+        // Of an object that is gone nothing is kept.
+        store.wrote(&SERVICE, json(&service("a", "9", 9)));
+        assert_eq!(port(&store), None);
+        store.apply(&SERVICE, service("a", "9", 9));
+        store.wrote(&SERVICE, json(&service("a", "11", 11)));
+        assert!(!store.apply(&SERVICE, service("a", "10", 10)));
+        assert_eq!(port(&store), Some(json!(11)));
+        store.wrote(&SERVICE, json(&service("a", "10", 10)));
+        assert_eq!(port(&store), Some(json!(11)));
+        // Another object of that name, and an API server with an older revision.
+        store.apply(&SERVICE, service("b", "8", 8));
+        store.wrote(&SERVICE, json(&service("a", "12", 12)));
+        assert_eq!(port(&store), Some(json!(8)));
+        store.list(&SERVICE, vec![service("b", "5", 5)]);
+        assert_eq!(port(&store), Some(json!(5)));
     }
 
     #[test]

@@ -314,6 +314,11 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         if ended.is_doubtful {
             ended.members.balancers.iter().for_each(|id| self.mirror.doubt(id, now));
         }
+        self.shared.with(|store| {
+            for (object, value) in ended.objects {
+                store.wrote(related::kind_of(&object), value);
+            }
+        });
         for object in &ended.members.objects {
             let own = ended.told.iter().filter(|event| event.object == *object).cloned();
             let own: BTreeSet<Event> = own.collect();

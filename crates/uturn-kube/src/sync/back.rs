@@ -29,6 +29,8 @@ use crate::write::{self, Patch, Readiness};
 pub(super) struct Written {
     /// How many writes there were.
     pub(super) writes: usize,
+    /// The objects that were written, as they are after it.
+    pub(super) objects: BTreeMap<ObjectRef, Value>,
     /// What users were told.
     pub(super) told: BTreeSet<Event>,
     /// Whether something could not be written.
@@ -124,7 +126,11 @@ impl<A: CloudApi> Hands<A> {
             }
         };
         self.note(verb, CONFIG.plural, result.as_ref().err());
-        result.map(|_| 1)
+        match result {
+            // It was made meanwhile; the watch tells how it is.
+            Err(Error::Api(status)) if verb == "create" && status.code == 409 => Ok(0),
+            result => result.map(|_| 1),
+        }
     }
 
     /// Patches an object, which had these finalizers when it was read.
@@ -152,6 +158,7 @@ impl<A: CloudApi> Hands<A> {
                 let is_as_read = after["metadata"]["finalizers"] == *finalizers;
                 version = after["metadata"]["resourceVersion"].clone();
                 version = if is_as_read { version } else { Value::Null };
+                written.objects.insert(object.clone(), after.clone());
             }
             if !written.note(object, what, result.map(|_| 1), events) {
                 return;

@@ -59,6 +59,8 @@ pub(super) struct Ended {
     pub(super) seen: BTreeMap<String, (Option<Balancer>, bool)>,
     /// Whether its load balancers may be otherwise than they were seen.
     pub(super) is_doubtful: bool,
+    /// The objects that were written, as they are after it.
+    pub(super) objects: BTreeMap<ObjectRef, Value>,
     /// What users were told.
     pub(super) told: BTreeSet<Event>,
     /// Whether it has to be tried again.
@@ -115,6 +117,7 @@ impl<A: CloudApi> Hands<A> {
         let written = self.write_back(&round, &told).await;
         ended.synced.writes += written.writes;
         ended.told = written.told;
+        ended.objects.extend(written.objects);
         ended.is_failed |= written.is_failed || !round.ground.unreadable.is_empty();
         ended
     }
@@ -284,7 +287,8 @@ impl<A: CloudApi> Hands<A> {
             match self.patch(&object, &patch).await {
                 Ok(value) => {
                     ended.synced.writes += 1;
-                    live.value = value;
+                    live.value = value.clone();
+                    ended.objects.insert(object.clone(), value);
                     held.insert(object);
                 }
                 // It changed meanwhile, and is tried again as it is then.

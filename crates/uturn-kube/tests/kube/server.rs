@@ -204,7 +204,8 @@ impl Server {
         self.changed.send_replace(version);
     }
 
-    fn put(&self, key: (String, String, String), mut object: Value) {
+    /// Stores an object, and returns it as it is stored: with its new version.
+    fn put(&self, key: (String, String, String), mut object: Value) -> Value {
         let mut state = self.state();
         state.version += 1;
         let version = state.version;
@@ -221,10 +222,11 @@ impl Server {
         state.history.push((version, key.0.clone(), event));
         match is_gone {
             true => drop(state.objects.remove(&key)),
-            false => drop(state.objects.insert(key, object)),
+            false => drop(state.objects.insert(key, object.clone())),
         }
         drop(state);
         self.changed.send_replace(version);
+        object
     }
 
     async fn answer(&self, request: Request<Body>) -> Answer {
@@ -308,9 +310,10 @@ impl Server {
                 merge(&mut after, &patch);
             }
         }
-        if after != before {
-            self.put(key, after.clone());
+        if after == before {
+            return success(&before);
         }
+        let after = self.put(key, after);
         success(&after)
     }
 
@@ -323,8 +326,7 @@ impl Server {
         if self.state().objects.contains_key(&key) {
             return failure(StatusCode::CONFLICT, "AlreadyExists");
         }
-        self.put(key.clone(), object);
-        success(&self.state().objects[&key])
+        success(&self.put(key, object))
     }
 
     fn update(&self, target: &Target, object: Value) -> Answer {
@@ -335,8 +337,7 @@ impl Server {
         if object["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"] {
             return failure(StatusCode::CONFLICT, "Conflict");
         }
-        self.put(key.clone(), object);
-        success(&self.state().objects[&key])
+        success(&self.put(key, object))
     }
 
     fn watch(&self, target: &Target, query: &str) -> Answer {
