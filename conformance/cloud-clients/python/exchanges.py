@@ -15,7 +15,7 @@ from cloud import code_of, expect, until_done
 from schema import documented
 
 #: How many documented exchanges the server performs.
-REPLAYED = 65
+REPLAYED = 73
 #: The documented text of PEM lost its spaces and line ends.
 PEM = "-----BEGIN {0}-----\nMII=\n-----END {0}-----\n"
 NUMBERS = itertools.count(1)
@@ -279,8 +279,12 @@ PREPARED = {
     "DeleteRewrite": existing_rewrite,
     "DeleteRule": rule,
     "DeregisterTargets": with_registered_target,
+    "DescribeClusterResources": None,
+    "DescribeCrossTargets": None,
     "DescribeCustomizedConfigAssociateList": None,
     "DescribeCustomizedConfigList": None,
+    "DescribeExclusiveClusters": None,
+    "DescribeLBListeners": None,
     "DescribeLBOperateProtect": None,
     "DescribeListeners": None,
     "DescribeLoadBalancerListByCertId": certificates,
@@ -289,6 +293,8 @@ PREPARED = {
     "DescribeQuota": None,
     "DescribeResources": None,
     "DescribeRewrite": described_rewrite,
+    "DescribeTargetGroupList": None,
+    "DescribeTargetGroups": None,
     "DescribeTargetHealth": None,
     "DescribeTargets": by_filter,
     "DescribeTaskStatus": None,
@@ -297,6 +303,7 @@ PREPARED = {
     "ModifyDomainAttributes": rule,
     "ModifyListener": certificate,
     "ModifyLoadBalancerAttributes": None,
+    "ModifyLoadBalancersProject": None,
     "ModifyRule": rule,
     "ModifyTargetPort": with_registered_target,
     "ModifyTargetWeight": with_registered_target,

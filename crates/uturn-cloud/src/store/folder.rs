@@ -125,11 +125,22 @@ fn make_folder(path: &Path) -> io::Result<()> {
         _ => Path::new("."),
     };
     fs::create_dir_all(above)?;
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)?;
+    owners_folder().create(path)?;
     sync_folder(above)
+}
+
+/// A folder that is made is for its owner.
+#[cfg(unix)]
+fn owners_folder() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+/// A folder that is made has the permissions its parent hands down.
+#[cfg(not(unix))]
+fn owners_folder() -> DirBuilder {
+    DirBuilder::new()
 }
 
 /// Files that are made are for their owner.
