@@ -286,6 +286,10 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
                 self.is_listing = false;
                 match result {
                     Ok(heads) => {
+                        if !self.mirror.is_listed() {
+                            // The first rest is reported also where there is nothing to do.
+                            self.synced.get_or_insert_default();
+                        }
                         (self.refusals, self.next_list) = (0, now + LIST);
                         self.hands.metrics.mended(CLOUD);
                         for id in self.mirror.list(heads, asked, now) {

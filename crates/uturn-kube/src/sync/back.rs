@@ -146,7 +146,7 @@ impl<A: CloudApi> Hands<A> {
         for mut patch in patches {
             let what = if patch.is_status { "its status" } else { "its annotations" };
             // Where a patch is for the object as it was read, it was changed by the one before.
-            let stated = patch.value["metadata"].get_mut("resourceVersion");
+            let stated = patch.value.pointer_mut("/metadata/resourceVersion");
             if let Some(stated) = stated.filter(|_| !version.is_null()) {
                 stated.clone_from(&version);
             }

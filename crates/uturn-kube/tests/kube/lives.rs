@@ -1,6 +1,9 @@
 //! Objects come, change and go.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use uturn_kube::sync::Synced;
 
 use crate::world::{World, ready};
@@ -46,6 +49,22 @@ async fn objects_become_load_balancers_and_learn_their_addresses() {
     assert_eq!(world.round(&mut controllers).await.unwrap(), Synced::default());
     assert_eq!(world.round(&mut world.controllers()).await.unwrap(), Synced::default());
     assert_eq!(world.server.writes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_rest_is_reported_also_with_nothing_to_do() {
+    let world = World::new();
+    world.list();
+    let mut controllers = world.controllers();
+    let first = async {
+        loop {
+            if let Some(synced) = controllers.step().await.unwrap() {
+                return synced;
+            }
+        }
+    };
+    let first = timeout(Duration::from_secs(3600), first).await;
+    assert_eq!(first, Ok(Synced::default()));
 }
 
 #[tokio::test]

@@ -294,6 +294,10 @@ impl Server {
         let Some(before) = self.state().objects.get(&key).cloned() else {
             return failure(StatusCode::NOT_FOUND, "NotFound");
         };
+        if patch.get("metadata").is_some_and(Value::is_null) {
+            // It would take the object's name.
+            return failure(StatusCode::BAD_REQUEST, "BadRequest");
+        }
         let stated = &patch["metadata"]["resourceVersion"];
         if !stated.is_null() && *stated != before["metadata"]["resourceVersion"] {
             return failure(StatusCode::CONFLICT, "Conflict");

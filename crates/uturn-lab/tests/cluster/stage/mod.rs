@@ -8,6 +8,7 @@
 
 mod calls;
 mod cloud;
+mod facts;
 mod prediction;
 
 use std::fs;
@@ -237,6 +238,11 @@ impl Story<'_> {
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
+    }
+
+    /// The name of a pod with its namespace, as pods say who they are.
+    pub(crate) fn title(&self, pod: &str) -> String {
+        format!("{}/{pod}", self.namespace)
     }
 
     /// The address of a pod.
