@@ -17,6 +17,9 @@ const CONTROLLERS: [&str; 3] = [
     "k8s.io/kubernetes/cmd/kubectl",
 ];
 
+/// What CI's machine has to have.
+const REQUIRED_IN_CI: &str = "cluster-parts,kernel,machine";
+
 /// Builds all programs.
 pub(crate) fn parts(versions: &[String]) -> Result<Done, Failure> {
     if machine::find("go").is_none() {
@@ -61,7 +64,7 @@ pub(crate) fn run(is_short: bool) -> Result<Done, Failure> {
     test.args(is_short.then_some(["--", "short"]).into_iter().flatten());
     test.env("UTURN_PROGRAM", shell::built("uturn"));
     test.env("UTURN_CLUSTER_PARTS", go::folder());
-    test.env("UTURN_REQUIRE", "cluster-parts");
+    test.env("UTURN_REQUIRE", if machine::is_ci() { REQUIRED_IN_CI } else { "cluster-parts" });
     shell::run(&mut test)?;
     Ok(Done::Whole)
 }

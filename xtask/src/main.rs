@@ -329,6 +329,8 @@ mod tests {
         assert_eq!(parse("box-parts --versions v1.30.14,v1.34.4"), Ok(Task::BoxParts { versions }));
         assert_eq!(parse("bench lb --rows tls"), Ok(Task::Bench { words }));
         assert_eq!(parse("bench operator"), Ok(Task::BenchOperator));
+        assert_eq!(parse("box"), Ok(Task::Box { is_short: false }));
+        assert_eq!(parse("box --short"), Ok(Task::Box { is_short: true }));
     }
 
     #[test]
