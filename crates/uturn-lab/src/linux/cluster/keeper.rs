@@ -44,7 +44,7 @@ use crate::{ClusterRequest, ClusterUp, LabError, Plan};
 const START: Duration = Duration::from_secs(60);
 
 /// How many times as long everything may take in a small machine.
-const SLOWNESS: u32 = 5;
+const SLOWNESS: u32 = 10;
 
 /// Where the API server has the TkeServiceConfigs.
 const CONFIGS: &str = "/apis/cloud.tencent.com/v1alpha1/tkeserviceconfigs";

@@ -37,6 +37,12 @@ pub(crate) fn play(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
     stage.down();
 }
 
+/// Plays the first of them on a cluster that is up.
+pub(crate) fn play_first(stage: &Stage<'_>) {
+    let (name, story) = IPTABLES[0];
+    stage.play(name, story);
+}
+
 /// Those in IPVS mode, each with the version of kube-proxy.
 const IPVS: [(&str, Named); 2] = [
     ("v1.22.5-tke.13", ("loopback", loopback::cured)),
