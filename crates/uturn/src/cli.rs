@@ -1,7 +1,7 @@
 //! The command line: commands, their options and the texts of `--help`.
 
 mod cloud;
-mod collect;
+mod here;
 mod lab;
 mod lb;
 mod operator;
@@ -17,7 +17,7 @@ use uturn_model::{Client, Destination, NamespacedName, Protocol, ProxyMode, Vers
 pub(crate) use self::cloud::Cloud;
 #[cfg(feature = "live")]
 pub(crate) use self::cloud::CloudServe;
-pub(crate) use self::collect::Collect;
+pub(crate) use self::here::Here;
 pub(crate) use self::lab::{Lab, LabFuzz, LabList, LabRun};
 #[cfg(feature = "live")]
 pub(crate) use self::lab::{LabExec, LabUp};
@@ -147,6 +147,16 @@ pub(crate) struct Inputs {
     /// The input is the whole cluster: what it does not contain does not exist
     #[arg(long)]
     pub(crate) complete: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Collect {
+    #[command(flatten)]
+    pub(crate) here: Here,
+    /// The folder to write to: the capture becomes nodes/NAME in it. Other nodes may be in it
+    /// already
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Args, Debug)]

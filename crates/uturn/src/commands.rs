@@ -3,10 +3,10 @@
 mod check;
 #[cfg(feature = "live")]
 mod cloud;
-mod collect;
 mod completion;
 mod cure;
 mod explain;
+mod here;
 mod lab;
 mod lb;
 #[cfg(feature = "live")]
@@ -34,7 +34,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
         Command::Explain(explain) => explain::run(&explain, printer),
         Command::Rules(rules) => rules::run(&rules, printer),
         Command::Walk(walk) => walk::run(&walk, printer),
-        Command::Collect(collect) => collect::run(&collect, printer),
+        Command::Collect(collect) => here::run(&collect.here, &collect.output, printer),
         Command::Lab(lab) => lab::run(&lab, printer),
         Command::Lb(lb) => lb::run(&lb, printer),
         #[cfg(feature = "live")]

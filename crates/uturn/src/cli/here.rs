@@ -1,12 +1,10 @@
-//! The options of `uturn collect`.
-
-use std::path::PathBuf;
+//! The options of `uturn collect --here`.
 
 use clap::Args;
 use uturn_model::Name;
 
 #[derive(Args, Debug)]
-pub(crate) struct Collect {
+pub(crate) struct Here {
     /// Capture the machine that this runs on, in its network namespace. It needs root for the
     /// rules; it changes nothing, and reads no secrets and no environment
     #[arg(long, required = true)]
@@ -21,10 +19,7 @@ pub(crate) struct Collect {
     #[arg(long)]
     pub(crate) counters: bool,
     /// The time limit of each tool, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,
-    /// The folder to write to: the capture becomes nodes/NAME in it. Other nodes may be in it
-    /// already
-    #[arg(short, long, value_name = "PATH")]
-    pub(crate) output: PathBuf,
 }

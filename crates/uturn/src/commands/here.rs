@@ -1,15 +1,16 @@
-//! `uturn collect`: the state of a node, saved.
+//! `uturn collect --here`: the state of a node, saved.
 
+use std::path::Path;
 use std::time::Duration;
 
 use uturn_model::{CaptureFile, Name};
 use uturn_node::{Local, Machine as _, Manifest, Options, Part, PartState, WriteError};
 
-use crate::cli::Collect;
+use crate::cli::Here;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-pub(super) fn run(args: &Collect, printer: &Printer) -> Result<Status, Failure> {
+pub(super) fn run(args: &Here, bundle: &Path, printer: &Printer) -> Result<Status, Failure> {
     let machine = Local { limit: Duration::from_secs(args.timeout) };
     let node = match &args.node {
         Some(node) => node.clone(),
@@ -23,7 +24,7 @@ pub(super) fn run(args: &Collect, printer: &Printer) -> Result<Status, Failure> 
         messages.extend(manifest.lacks().map(line));
         return Err(Failure::not_here(messages.join("\n")));
     }
-    let folder = uturn_node::write(&captured, &args.output).map_err(|why| match why {
+    let folder = uturn_node::write(&captured, bundle).map_err(|why| match why {
         WriteError::Exists(_) => Failure::usage(why.to_string()),
         WriteError::Io(..) => Failure::not_here(why.to_string()),
     })?;
