@@ -14,6 +14,7 @@ mod difference;
 mod foreign;
 mod iptables;
 mod ipvs;
+mod judge;
 mod leftovers;
 mod masquerade;
 mod nftables;

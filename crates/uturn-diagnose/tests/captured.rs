@@ -33,6 +33,12 @@ fn files(mode: ProxyMode, node: u8) -> Files {
         Some((file, text))
     };
     let mut files: Files = CaptureFile::ALL.into_iter().filter_map(read).collect();
+    if mode == ProxyMode::Ipvs {
+        // The dumps have the addresses of kube-ipvs0 only.
+        let own = "2: eth0: <BROADCAST,UP>\n    inet 10.0.0.11/24 scope global eth0\n    \
+            inet 10.0.2.15/24 scope global eth0\n";
+        edit(&mut files, CaptureFile::Addresses, |text| format!("{own}{text}"));
+    }
     // The namespaces that stood for nodes were dumped while forwarding was off.
     set(&mut files, "net.ipv4.ip_forward", "1");
     files

@@ -47,6 +47,13 @@ pub(super) fn has_ipvs_mode(rules: &Ruleset) -> bool {
     has_chain(rules, |name| OF_IPVS_MODE.contains(&name))
 }
 
+/// Whether kube-proxy counts in objects of nfacct, which it does where the kernel has them.
+pub(super) fn has_accounting(rules: &Ruleset) -> bool {
+    let chains = rules.tables.iter().flat_map(|table| &table.chains);
+    let mut rules = chains.filter(|chain| is_of_kube_proxy(&chain.name)).flat_map(|own| &own.rules);
+    rules.any(|rule| rule.matches.iter().any(|item| matches!(item, Match::Nfacct(_))))
+}
+
 /// The first rule that shows that kube-proxy was here, as evidence.
 pub(super) fn trace(rules: &Ruleset) -> Option<uturn_model::Evidence> {
     let chains = rules.tables.iter().flat_map(|table| &table.chains);

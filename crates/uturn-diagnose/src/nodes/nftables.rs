@@ -75,7 +75,11 @@ fn of_rule(rule: &Rule, family: TableFamily) -> Vec<Line> {
     let mut picked: Vec<Text> = Vec::new();
     for statement in &mut plain.statements {
         match statement {
-            Statement::Match { right: Expr::Set(elements), .. } => *elements = merged(elements),
+            Statement::Match { right, .. } => {
+                if let Some(plain) = as_ranges(right) {
+                    *right = plain;
+                }
+            }
             Statement::Vmap(Expr::Numgen { .. }, Expr::Set(elements)) => {
                 picked.extend(elements.iter().filter_map(goes_to));
             }
@@ -108,6 +112,23 @@ fn of_rule(rule: &Rule, family: TableFamily) -> Vec<Line> {
     let mut lines = vec![line(text)];
     lines.extend(picked.into_iter().map(|chain| line(format!("goto {chain}"))));
     lines
+}
+
+/// Addresses that are compared, as the fewest ranges; a set of one range is that range. Returns
+/// `None` if something else is compared.
+fn as_ranges(right: &Expr) -> Option<Expr> {
+    let elements = match right {
+        Expr::Set(elements) => merged(elements),
+        Expr::Address(_) | Expr::Prefix(..) | Expr::Range(_) => {
+            range(right)?;
+            merged(&[Element::new(right.clone())])
+        }
+        _ => return None,
+    };
+    match elements.as_slice() {
+        [only] if range(&only.key).is_some() => Some(only.key.clone()),
+        _ => Some(Expr::Set(elements)),
+    }
 }
 
 fn goes_to(element: &Element) -> Option<Text> {
@@ -178,14 +199,26 @@ fn merged(elements: &[Element]) -> Vec<Element> {
             _ => merged.push((first, last, is_v6)),
         }
     }
-    let element = |(first, last, is_v6)| {
-        let (first, last) = (address(first, is_v6), address(last, is_v6));
-        Element::new(match first == last {
-            true => Expr::Address(first),
-            false => Expr::Range(Box::new((Expr::Address(first), Expr::Address(last)))),
-        })
-    };
+    let element = |(first, last, is_v6)| Element::new(expression(first, last, is_v6));
     merged.into_iter().map(element).collect()
+}
+
+/// A range as an address or a prefix where it is one.
+fn expression(first: u128, last: u128, is_v6: bool) -> Expr {
+    let bits: u32 = if is_v6 { 128 } else { 32 };
+    let (low, high) = (address(first, is_v6), address(last, is_v6));
+    let hosts = (last - first).checked_add(1).map_or(128, u128::trailing_zeros);
+    let is_prefix = (last - first).count_ones() == hosts
+        && (first.trailing_zeros() >= hosts || first == 0)
+        && (last - first).checked_add(1).is_none_or(u128::is_power_of_two);
+    match hosts {
+        0 if is_prefix => Expr::Address(low),
+        _ if is_prefix => {
+            let length = bits.saturating_sub(hosts);
+            Expr::Prefix(low, u8::try_from(length).expect("at most 128"))
+        }
+        _ => Expr::Range(Box::new((Expr::Address(low), Expr::Address(high)))),
+    }
 }
 
 fn range(key: &Expr) -> Option<(u128, u128, bool)> {
@@ -216,5 +249,43 @@ fn address(number: u128, is_v6: bool) -> IpAddr {
     match is_v6 {
         true => IpAddr::V6(number.into()),
         false => IpAddr::V4(u32::try_from(number).unwrap_or(u32::MAX).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merge(keys: &[&str]) -> Vec<String> {
+        let text = format!(
+            "table ip t {{\n\tset s {{\n\t\ttype ipv4_addr\n\t\tflags interval\n\t\telements = {{ {} }}\n\t}}\n}}\n",
+            keys.join(", ")
+        );
+        let rules = uturn_netfilter::nft::parse("t", &text).unwrap();
+        let set = &rules.tables[0].sets[0];
+        let lines = merged(&set.elements);
+        lines.iter().map(|own| set.line(own, TableFamily::Ip).to_string()).collect()
+    }
+
+    #[test]
+    fn ranges_are_merged_as_the_kernel_merges_them() {
+        assert_eq!(merge(&["10.0.0.0/16", "10.0.1.0/24"]), ["10.0.0.0/16"]);
+        assert_eq!(merge(&["10.0.1.0/24", "10.0.0.0/24"]), ["10.0.0.0/23"]);
+        assert_eq!(merge(&["10.0.0.1", "10.0.0.2"]), ["10.0.0.1-10.0.0.2"]);
+        assert_eq!(merge(&["10.0.0.5", "10.0.0.1"]), ["10.0.0.1", "10.0.0.5"]);
+        assert_eq!(merge(&["0.0.0.0/1", "128.0.0.0/1"]), ["0.0.0.0/0"]);
+    }
+
+    #[test]
+    fn a_set_of_one_range_is_that_range() {
+        let rule = |right: &str| {
+            let text =
+                format!("table ip t {{\n\tchain c {{\n\t\tip saddr != {right} drop\n\t}}\n}}\n");
+            let rules = uturn_netfilter::nft::parse("t", &text).unwrap();
+            blocks(&rules.tables[0])["chain c"].lines[0].text.clone()
+        };
+        assert_eq!(rule("10.0.0.0/24"), rule("{ 10.0.0.0-10.0.0.255 }"));
+        assert_eq!(rule("10.0.0.0/24"), "ip saddr != 10.0.0.0/24 drop");
+        assert_ne!(rule("10.0.0.0/24"), rule("10.0.0.0/23"));
     }
 }

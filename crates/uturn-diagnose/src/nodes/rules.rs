@@ -1,6 +1,6 @@
 //! kube-proxy's rules, sets and servers held against what it would program.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use uturn_kubeproxy::{Options, Program, UnboundVip, Unsupported};
@@ -10,8 +10,9 @@ use uturn_model::{
 };
 use uturn_netfilter::{ParseError, ipset, iptables as tables, ipvs as servers, nft};
 
-use super::blocks::{Blocks, Change, Line, Role, changes};
+use super::blocks::{Blocks, Change, Role, changes};
 use super::difference::{Answer, Difference, Question};
+use super::judge::{Claims, SHOWN, judge, shown};
 use super::leftovers::Traces;
 use super::{Subject, iptables, ipvs, nftables};
 use crate::Code;
@@ -129,7 +130,10 @@ fn lacks_for_ipvs(subject: &Subject<'_>) -> Option<&'static str> {
     let needed =
         [CaptureFile::Iptables, CaptureFile::Ipset, CaptureFile::Ipvs, CaptureFile::Addresses];
     let lacks = needed.into_iter().find(|file| !subject.capture.files.contains_key(file));
-    lacks.map(CaptureFile::file_name)
+    // kube-proxy serves NodePorts at each of them.
+    let has_own = ipvs::own_addresses(&subject.state.interfaces).next().is_some();
+    let own = (!has_own).then_some("addresses but those of kube-ipvs0");
+    lacks.map(CaptureFile::file_name).or(own)
 }
 
 /// Leaves out what follows from settings that are supposed. Returns it too.
@@ -214,7 +218,11 @@ fn compare(
     for unbound_vip in [UnboundVip::Served, UnboundVip::Absent] {
         let mut compared = Compared::default();
         for family in families {
-            let options = Options { unbound_vip, ..Options::default() };
+            let rules = match family {
+                Family::V4 => &subject.state.iptables,
+                Family::V6 => &subject.state.ip6tables,
+            };
+            let options = Options { unbound_vip, accounting: iptables::has_accounting(rules) };
             let name = &subject.node.name;
             let program =
                 uturn_kubeproxy::compile_with(&cluster, name, settings, *family, options)?;
@@ -379,85 +387,6 @@ fn answers(
     }
     questions.push(sysctls(subject, compared));
     questions
-}
-
-/// The addresses and ports of the cluster's Services.
-struct Claims {
-    addresses: BTreeSet<IpAddr>,
-    node_ports: BTreeSet<u16>,
-}
-
-impl Claims {
-    fn of(cluster: &Cluster) -> Self {
-        let mut claims = Self { addresses: BTreeSet::new(), node_ports: BTreeSet::new() };
-        for service in cluster.services.values() {
-            claims.addresses.extend(&service.cluster_ips);
-            claims.addresses.extend(&service.external_ips);
-            claims.addresses.extend(service.load_balancer.iter().filter_map(|entry| entry.ip));
-            let own = service.ports.iter().filter_map(|port| port.node_port);
-            let own = own.chain(service.health_check_node_port);
-            claims.node_ports.extend(own.map(|port| port.number()));
-        }
-        claims
-    }
-
-    /// Whether a Service has it.
-    fn has(&self, address: Option<IpAddr>, port: Option<u16>) -> bool {
-        match (address, port) {
-            (Some(address), _) if self.addresses.contains(&address) => true,
-            (_, Some(port)) => self.node_ports.contains(&port),
-            _ => false,
-        }
-    }
-}
-
-/// What a change is: lost rules, other endpoints, or a Service that is gone.
-fn judge(change: &Change, claims: &Claims) -> Vec<Difference> {
-    let code_of = |line: &Line, is_extra: bool| match line.role {
-        _ if change.is_gone => Code::RulesMissing,
-        Role::Endpoint => Code::EndpointsDiffer,
-        Role::Dispatch(address, port) if is_extra && !claims.has(address, port) => {
-            Code::StaleService
-        }
-        Role::Dispatch(..) | Role::Other => Code::RulesMissing,
-    };
-    let mut parts: BTreeMap<Code, [Vec<&Line>; 2]> = BTreeMap::new();
-    for line in &change.missing {
-        parts.entry(code_of(line, false)).or_default()[0].push(line);
-    }
-    for line in &change.extra {
-        parts.entry(code_of(line, true)).or_default()[1].push(line);
-    }
-    let difference = |(code, [missing, extra]): (Code, [Vec<&Line>; 2])| {
-        let what = shown(&change.block, &missing, &extra);
-        let line = extra.first().or(missing.first())?;
-        Some(Difference::new(code, what, line.by.clone()))
-    };
-    let mut differences: Vec<Difference> = parts.into_iter().filter_map(difference).collect();
-    if let Some(first) = &change.reordered {
-        let what = format!("{}: its rules are in another order", change.block);
-        differences.push(Difference::new(Code::RulesMissing, what, first.by.clone()));
-    }
-    differences
-}
-
-/// At most this many lines of a block are shown.
-const SHOWN: usize = 3;
-
-/// A block, what of it is expected, and what was found.
-fn shown(block: &str, missing: &[&Line], extra: &[&Line]) -> String {
-    let service = missing.iter().chain(extra).find_map(|line| line.service.as_ref());
-    let service = service.map(|service| format!(" ({service})")).unwrap_or_default();
-    let lines = |lines: &[&Line]| match lines {
-        [] => "nothing".to_owned(),
-        some => {
-            let first: Vec<&str> = some.iter().take(SHOWN).map(|line| line.text.trim()).collect();
-            let more = some.len().saturating_sub(SHOWN);
-            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            format!("{}{more}", first.join("; "))
-        }
-    };
-    format!("{block}{service}: expected: {}; found: {}", lines(missing), lines(extra))
 }
 
 /// Sysctls that kube-proxy sets and that have another value. Forwarding is a question of its own.

@@ -64,11 +64,13 @@ spec:
 
 /// What stands for the node: its interfaces, routes and sysctls.
 const NODE: &str = "ip link set lo up
-ip link add eth0 type dummy
+ip link add eth0 type veth peer name far0
+ip link set far0 up
 ip addr add 10.0.0.11/24 dev eth0
 ip link set eth0 up
 ip route add default via 10.0.0.1 dev eth0
-ip link add cbr0 type dummy
+ip link add cbr0 type veth peer name far1
+ip link set far1 up
 ip addr add 10.1.1.1/24 dev cbr0
 ip link set cbr0 up
 ip route add 10.1.2.0/24 via 10.0.0.12 dev eth0
