@@ -91,7 +91,7 @@ impl Examination<'_> {
         let words = ["collect", "--here", "--node", &self.node.name, "-o", &written];
         self.node.output(&[&[&*program], &words[..]].concat())?;
         let mut check = Command::new(&*program);
-        check.args(["check", "nodes", "-o", "json", "-f"]).arg(self.objects);
+        check.args(["check", "nodes", "--complete", "-o", "json", "-f"]).arg(self.objects);
         let output = check.arg("--bundle").arg(&bundle).output().during("uturn check nodes")?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let complaint = String::from_utf8_lossy(&output.stderr);

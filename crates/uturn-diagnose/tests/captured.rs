@@ -11,7 +11,7 @@ use uturn_diagnose::diagnose;
 use uturn_model::capture::CapturedText;
 use uturn_model::network::NetworkMode;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
-use uturn_model::{Capture, CaptureFile, Cluster, Known, Name, ProxyMode, Version};
+use uturn_model::{Capture, CaptureFile, Cluster, Extent, Known, Name, ProxyMode, Version};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 
@@ -53,6 +53,7 @@ fn cluster(mode: ProxyMode) -> Cluster {
         node.internal_ips = vec![[10, 0, 0, number].into()];
         node.supposed = false;
     }
+    cluster.extent = Extent::OBJECTS;
     cluster.network.service_cidrs =
         Known::derived(vec!["172.16.0.0/16".parse().unwrap()], "a test");
     let proxy = &mut cluster.proxy;
@@ -532,6 +533,17 @@ fn what_is_not_known_is_not_accused() {
     let mut other = cluster(mode);
     other.proxy.version = Known::derived(Version::new(1, 24, 0), "a test");
     assert_eq!(compared(&other, &files(mode, 1)), State::Unknown);
+    // Services that the input lacks may exist, and endpoints may be others.
+    for extent in [
+        Extent { services: false, ..Extent::OBJECTS },
+        Extent { endpoints: false, ..Extent::OBJECTS },
+    ] {
+        let partial = Cluster { extent, ..cluster(mode) };
+        assert_eq!(compared(&partial, &spoiled()), State::Unknown);
+    }
+    let mut derived = cluster(mode);
+    derived.endpoints.values_mut().flatten().for_each(|slice| slice.derived = true);
+    assert_eq!(compared(&derived, &spoiled()), State::Unknown);
     // Rules that changed all the time.
     let mut restless = spoiled();
     let manifest = r#"{"format": 1, "node": "n1", "takenAt": "2026-01-01T00:00:00Z",

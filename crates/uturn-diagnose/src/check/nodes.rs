@@ -47,10 +47,10 @@ pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
     checks.push(programmed(engine, node));
     // What a capture answers takes the place of what Facts state.
     checks.retain(|check| {
-        let is_said = |said: &Check| said.what == check.what && said.state != State::Unknown;
-        !captured.iter().any(is_said)
+        let is_answered = |own: &Check| own.what == check.what && own.state != State::Unknown;
+        !captured.iter().any(is_answered)
     });
-    let is_open = |said: &Check| checks.iter().all(|check| check.what != said.what);
+    let is_open = |own: &Check| checks.iter().all(|check| check.what != own.what);
     let captured: Vec<Check> = captured.into_iter().filter(is_open).collect();
     checks.extend(captured);
     Checklist { subject: format!("node/{}", node.name), checks }

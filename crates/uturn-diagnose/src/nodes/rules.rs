@@ -53,6 +53,9 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
     if subject.node.supposed {
         return all("no Node object is given");
     }
+    if let Some(why) = partial(subject.cluster) {
+        return all(&why);
+    }
     let traces = Traces::of(subject);
     let Some(mode) = traces.compared(subject) else {
         return match traces.modes.is_empty() {
@@ -97,6 +100,18 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
         questions[0] = doubtful(&doubts, why);
     }
     questions
+}
+
+/// Why the objects do not say what kube-proxy sees.
+fn partial(cluster: &Cluster) -> Option<String> {
+    if !cluster.extent.services || !cluster.extent.endpoints {
+        return Some(
+            "the input is not known to be the whole cluster (--complete says that it is)".into(),
+        );
+    }
+    let derived = cluster.endpoints.iter().find(|(_, all)| all.iter().any(|slice| slice.derived));
+    let (service, _) = derived?;
+    Some(format!("the EndpointSlices of {service} are not given"))
 }
 
 /// No rules of a kube-proxy at all.
@@ -394,8 +409,14 @@ fn sysctls(subject: &Subject<'_>, compared: &Compared) -> Question {
     const FORWARDING: &str = "net.ipv4.ip_forward";
     let mut differences = Vec::new();
     let mut known = Vec::new();
+    // kube-proxy sets this one only on some kernels.
+    let is_kernel_known = subject.node.kernel.is_some()
+        || subject.manifest.as_ref().is_some_and(|manifest| manifest.kernel.is_some());
     for (name, value) in compared.sysctls.iter().filter(|(name, _)| name != FORWARDING) {
         let Some(found) = subject.state.sysctls.get(name) else { continue };
+        if name.ends_with("conn_reuse_mode") && !is_kernel_known {
+            continue;
+        }
         known.push(name.as_str());
         if found != value {
             let what = format!("{name}: expected: {value}; found: {found}");

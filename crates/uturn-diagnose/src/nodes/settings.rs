@@ -98,19 +98,21 @@ fn bridge(subject: &Subject<'_>) -> Question {
 /// The interface through which the node reaches a whole range of its own pods, without a gateway.
 fn bridge_of_pods<'a>(subject: &'a Subject<'_>) -> Option<&'a Text> {
     let node = subject.node;
-    let own = |net: &IpNet| {
-        let is_range = net.prefix_len() > 0 && net.prefix_len() < net.max_prefix_len();
-        let has_pods =
-            || node.pod_cidrs.iter().any(|pods| pods.contains(net) || net.contains(pods));
-        let has_pod = || {
-            let pods = subject.cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
-            pods.flat_map(|pod| &pod.ips).any(|ip| net.contains(ip))
-        };
-        is_range && net.addr().is_ipv4() && (has_pods() || has_pod())
+    let routes = || {
+        let all = subject.state.routes.iter();
+        all.filter(|route| route.kind == RouteKind::Unicast && route.dst.prefix_len() > 0)
     };
-    let mut routes = subject.state.routes.iter();
-    let to_pods = routes
-        .find(|route| route.kind == RouteKind::Unicast && route.via.is_none() && own(&route.dst))?;
+    let is_shared = |net: &IpNet| net.addr().is_ipv4() && net.prefix_len() < net.max_prefix_len();
+    let is_of_node = |net: &IpNet| node.pod_cidrs.iter().any(|pods| pods.contains(net));
+    let pods = subject.cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
+    // Where each pod has a route of its own, they share nothing.
+    let to_known = pods.flat_map(|pod| &pod.ips).filter_map(|ip| {
+        let towards = routes().filter(|route| route.dst.contains(ip));
+        towards.max_by_key(|route| route.dst.prefix_len())
+    });
+    let to_range = routes().filter(|route| is_of_node(&route.dst));
+    let to_pods =
+        to_known.chain(to_range).find(|route| route.via.is_none() && is_shared(&route.dst))?;
     // Where pods share the node's own network card, there is no bridge.
     let device = to_pods.dev.as_ref()?;
     let defaults = subject.state.routes.iter().filter(|route| route.dst.prefix_len() == 0);

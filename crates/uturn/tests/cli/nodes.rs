@@ -122,7 +122,8 @@ fn found(mode: &str, test: &str, script: &str) -> Result<(Vec<String>, String), 
     if !made.status.success() {
         return Err(transcript(&made));
     }
-    let check = ["check", "nodes", "-f", "objects.yaml", "--bundle", "bundle", "-o", "json"];
+    let check =
+        ["check", "nodes", "-f", "objects.yaml", "--bundle", "bundle", "--complete", "-o", "json"];
     let checked = uturn(&check).current_dir(&folder.0).output().unwrap();
     let text = transcript(&checked);
     let all: Value =
