@@ -32,7 +32,13 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
     for version in &versions {
         go::build(&modules.join(version), &programs.join(version), &KUBE_PROXY)?;
     }
-    shell::run(&mut shell::cargo(&["build", "--package", "uturn-conformance"]))?;
+    shell::run(&mut shell::cargo(&[
+        "build",
+        "--package",
+        "uturn-conformance",
+        "--package",
+        "uturn",
+    ]))?;
 
     let mut stage = Command::new(shell::built("uturn-conformance"));
     stage.arg("--programs").arg(&programs).arg("--work").arg(&programs);

@@ -4,7 +4,8 @@
 //! real API server ([`control_plane`]), runs kube-proxy as each node of them ([`node`]), and judges
 //! twice: what kube-proxy left in the kernel against what `uturn_kubeproxy` writes ([`rules`]),
 //! and where packets and their answers end in that kernel against `uturn_netfilter`'s walk over
-//! the same dump ([`packets`]). [`mode`] has the differences between modes of kube-proxy; IPVS
+//! the same dump ([`packets`]). Then `uturn check nodes` judges what `uturn collect --here` captures
+//! there, and faults that are put in ([`nodes`]). [`mode`] has the differences between modes of kube-proxy; IPVS
 //! mode runs on a kernel that has it ([`in_machine`]).
 //!
 //! **Refuses** to be shipped, and to build the real programs: `cargo xtask conformance` does
@@ -28,6 +29,7 @@ mod judge;
 mod mode;
 mod net;
 mod node;
+mod nodes;
 mod packet_end;
 mod packets;
 mod rules;

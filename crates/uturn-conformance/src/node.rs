@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 use uturn_model::Version;
@@ -79,6 +80,26 @@ impl Node {
 
     pub(crate) fn last_lines(&self) -> String {
         self.proxy.last_lines()
+    }
+
+    /// Runs a program in its namespace and returns its output.
+    pub(crate) fn output(&self, words: &[&str]) -> Outcome<String> {
+        self.namespace.output(words)
+    }
+
+    /// Stops its kube-proxy, which then changes nothing until [`Node::go_on`].
+    pub(crate) fn stop(&self) -> Outcome<()> {
+        self.signal("-STOP")
+    }
+
+    /// Lets its kube-proxy go on.
+    pub(crate) fn go_on(&self) -> Outcome<()> {
+        self.signal("-CONT")
+    }
+
+    fn signal(&self, signal: &str) -> Outcome<()> {
+        let id = self.proxy.child.id().to_string();
+        run(Command::new("kill").args([signal, &id]), "").map(|_| ())
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use uturn_model::Version;
 
 use crate::mode::Mode;
+use crate::nodes::Examined;
 use crate::packets::{EndCounts, Tried};
 use crate::rules::Compared;
 
@@ -27,6 +28,9 @@ pub(crate) struct Part {
     packets: usize,
     answers: usize,
     pub(crate) differences: usize,
+    /// Nodes that were captured, and faults that were put into them.
+    captured: usize,
+    pub(crate) faults: usize,
     /// Whether the judges have detected a deliberate difference.
     pub(crate) judges_work: bool,
 }
@@ -56,6 +60,14 @@ impl Summary {
         part.differences += rules.differences.len() + tried.differences.len();
     }
 
+    /// Adds what `check nodes` said of a node.
+    pub(crate) fn add_examined(&mut self, of: (Version, Mode), examined: &Examined) {
+        let part = self.part(of.0, of.1);
+        part.captured += usize::from(examined.faults == 0);
+        part.faults += examined.faults;
+        part.differences += examined.differences.len();
+    }
+
     /// Versions and modes in which the judges have not detected a deliberate difference.
     pub(crate) fn unproven(&self) -> Vec<String> {
         let unproven = self.parts.iter().filter(|(_, part)| !part.judges_work);
@@ -70,13 +82,25 @@ impl Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ((version, mode), part) in &self.parts {
-            let Part { clusters, nodes, chains, lines, flows, packets, answers, .. } = part;
+            let Part {
+                clusters,
+                nodes,
+                chains,
+                lines,
+                flows,
+                packets,
+                answers,
+                captured,
+                faults,
+                ..
+            } = part;
             let differences = part.differences;
             writeln!(
                 f,
                 "{version} {mode}: {clusters} clusters, {nodes} nodes: {chains} chains and sets \
                  with {lines} lines, {flows} flows with {packets} packets and {answers} answers \
-                 compared: {differences} differences"
+                 compared, {captured} nodes captured and {faults} faults put in: {differences} \
+                 differences"
             )?;
         }
         let mut shown = "";

@@ -17,10 +17,14 @@ use crate::fault::{During as _, Fault, Outcome};
 use crate::flows::Flow;
 use crate::mode::Mode;
 use crate::node::Node;
+use crate::nodes::Examination;
 use crate::packets::Memory;
 use crate::summary::Summary;
 use crate::workspace::Workspace;
 use crate::{flows, packets, rules};
+
+/// The case on whose nodes faults are put.
+const WITH_FAULTS: &str = "every-kind";
 
 /// One case being tried.
 pub(crate) struct Trial<'t> {
@@ -133,6 +137,7 @@ impl Trial<'_> {
         self.sum.add((self.version, node.mode), &compared, &tried);
         let mut differences = compared.differences;
         differences.extend(tried.differences);
+        differences.extend(self.examine(node, uturn_input)?);
         if differences.is_empty() || self.quiet {
             return Ok(());
         }
@@ -140,6 +145,31 @@ impl Trial<'_> {
             println!("{difference}\n");
         }
         self.keep(node, &dump, cluster, uturn_input)
+    }
+
+    /// Captures the node, and once for each version and mode puts faults into it.
+    fn examine(&mut self, node: &Node, uturn_input: &str) -> Outcome<Vec<String>> {
+        // In the small machine, captures take longer than all else.
+        if node.mode.in_machine() {
+            return Ok(Vec::new());
+        }
+        let folder = self.workspace.folder().join(format!("capture-{}-{}", node.mode, node.name));
+        fs::create_dir_all(&folder).during(folder.display())?;
+        let objects = folder.join("objects.json");
+        fs::write(&objects, uturn_input).during(objects.display())?;
+        let of = (self.version, node.mode);
+        let has_faults = self.sum.part(of.0, of.1).faults > 0;
+        let examination = Examination { node, objects: &objects, folder: folder.clone() };
+        let mut examined = vec![examination.healthy()?];
+        // The faults are meant for a cluster with Services of every kind.
+        if self.case.name == WITH_FAULTS && !has_faults && examined[0].differences.is_empty() {
+            examined.push(examination.with_faults()?);
+        }
+        for part in &examined {
+            self.sum.add_examined(of, part);
+        }
+        fs::remove_dir_all(&folder).during(folder.display())?;
+        Ok(examined.into_iter().flat_map(|part| part.differences).collect())
     }
 
     /// Checks that the judges detect differences: in rules and packets if endpoints have other

@@ -85,6 +85,24 @@ codes! {
     RulesMissing = 602, "rules missing on a node", Error, for RuleMissing;
     /// A bridge passes replies without the rules that would translate them back.
     ReplyUnseen = 603, "answers that no rule sees", Error, for AsymmetricReturn;
+    /// A node does not forward packets.
+    NotForwarding = 604, "the node does not forward", Error;
+    /// A node's rules lead to other endpoints than the cluster has.
+    EndpointsDiffer = 605, "other endpoints than the cluster's", Error;
+    /// A node has rules of a Service that is gone.
+    StaleService = 606, "rules of a Service that is gone", Warning;
+    /// Two kube-proxies have left rules on a node.
+    TwoKubeProxies = 607, "rules of two kube-proxies", Warning;
+    /// kube-proxy runs in another mode than the one it is configured for.
+    OtherMode = 608, "kube-proxy in another mode", Warning;
+    /// The device of IPVS mode has other addresses than the cluster's Services.
+    BoundAddresses = 609, "other addresses on kube-ipvs0", Error;
+    /// A sysctl that kube-proxy sets has another value.
+    KernelSetting = 610, "a sysctl that kube-proxy sets differs", Warning;
+    /// Connection tracking has no room for more connections, or nearly none.
+    ConntrackFull = 611, "connection tracking is nearly full", Warning;
+    /// A node's agent masquerades other traffic than Facts state.
+    MasqueradeDiffers = 612, "masqueraded otherwise than stated", Warning;
     /// No route leads to the destination.
     NoRoute = 701, "no route", Error, for NoRoute;
     /// A security group stops packets.

@@ -5,6 +5,7 @@
 //! affects. A Service without endpoints because its workload is scaled to zero is a warning.
 
 mod bypass;
+mod captured;
 mod cause;
 mod ejection;
 mod hints;
@@ -50,6 +51,9 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
         found.add(new, None);
     }
     for new in ejection::find(engine, met) {
+        found.add(new, None);
+    }
+    for new in captured::find(engine) {
         found.add(new, None);
     }
     for new in object_faults::find(engine)? {

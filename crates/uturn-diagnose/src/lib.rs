@@ -23,6 +23,7 @@ pub mod evidence;
 mod find;
 pub mod finding;
 pub mod group;
+mod nodes;
 mod outcomes;
 pub mod pages;
 

@@ -63,11 +63,17 @@ pub enum CaptureFile {
     Rules,
     /// `sysctl -a`, or the relevant part of it.
     Sysctls,
+    /// `iptables-save` of the other back end, if that has rules too.
+    OtherIptables,
+    /// `ip6tables-save` of the other back end, if that has rules too.
+    OtherIp6tables,
+    /// When the capture was taken, by which tools, and what it lacks.
+    Manifest,
 }
 
 impl CaptureFile {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Iptables,
         Self::Ip6tables,
         Self::Ipset,
@@ -78,6 +84,9 @@ impl CaptureFile {
         Self::Routes,
         Self::Rules,
         Self::Sysctls,
+        Self::OtherIptables,
+        Self::OtherIp6tables,
+        Self::Manifest,
     ];
 
     /// Its name in the folder of a capture.
@@ -93,6 +102,9 @@ impl CaptureFile {
             Self::Routes => "route",
             Self::Rules => "rule",
             Self::Sysctls => "sysctl",
+            Self::OtherIptables => "iptables-other.save",
+            Self::OtherIp6tables => "ip6tables-other.save",
+            Self::Manifest => "capture.json",
         }
     }
 }

@@ -41,6 +41,10 @@ impl NodeState {
                 CaptureFile::Sysctls => {
                     put(&mut state.sysctls, sysctl::parse(path, text), &mut errors);
                 }
+                // These say more about the capture; a walk does not follow them.
+                CaptureFile::OtherIptables
+                | CaptureFile::OtherIp6tables
+                | CaptureFile::Manifest => {}
                 // Both describe the same rules; the text is more complete.
                 CaptureFile::NftJson if capture.files.contains_key(&CaptureFile::Nft) => {}
                 CaptureFile::Nft | CaptureFile::NftJson => {

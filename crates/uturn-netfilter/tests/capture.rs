@@ -131,7 +131,10 @@ fn every_file_of_a_capture_is_read_and_every_fault_is_named() {
     };
     let golden: Vec<(CaptureFile, String)> = CaptureFile::ALL
         .into_iter()
-        .filter(|file| *file != CaptureFile::NftJson)
+        .filter(|file| {
+            use CaptureFile::{Manifest, NftJson, OtherIp6tables, OtherIptables};
+            ![NftJson, OtherIptables, OtherIp6tables, Manifest].contains(file)
+        })
         .map(|file| {
             if file == CaptureFile::Nft {
                 return (file, "table ip filter {\n}\n".to_owned());

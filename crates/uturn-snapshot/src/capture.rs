@@ -27,7 +27,8 @@ pub fn read_capture(folder: &Path, node: Name) -> Result<Capture, Vec<Fault>> {
         .filter(|(_, path)| path.exists())
         .collect();
     if there.is_empty() {
-        let names: Vec<&str> = CaptureFile::ALL.iter().map(|file| file.file_name()).collect();
+        let names = CaptureFile::ALL.iter().filter(|file| **file != CaptureFile::Manifest);
+        let names: Vec<&str> = names.map(|file| file.file_name()).collect();
         let fault = Fault::new(whole, "no file of a capture in this folder");
         return Err(vec![fault.hint(format!("expected some of: {}", names.join(", ")))]);
     }

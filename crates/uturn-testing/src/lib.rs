@@ -12,6 +12,7 @@
 #![expect(clippy::print_stdout, reason = "a test reports to the person who runs it")]
 
 pub mod manifests;
+pub mod node_faults;
 #[cfg(feature = "tls")]
 pub mod tls;
 

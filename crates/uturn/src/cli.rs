@@ -1,6 +1,7 @@
 //! The command line: commands, their options and the texts of `--help`.
 
 mod cloud;
+mod here;
 mod lab;
 mod lb;
 mod operator;
@@ -16,6 +17,7 @@ use uturn_model::{Client, Destination, NamespacedName, Protocol, ProxyMode, Vers
 pub(crate) use self::cloud::Cloud;
 #[cfg(feature = "live")]
 pub(crate) use self::cloud::CloudServe;
+pub(crate) use self::here::Here;
 pub(crate) use self::lab::{Lab, LabFuzz, LabList, LabRun};
 #[cfg(feature = "live")]
 pub(crate) use self::lab::{LabExec, LabUp};
@@ -106,6 +108,12 @@ pub(crate) enum Command {
   uturn walk --capture n1/ --in eth0 --src 10.1.1.10 --dst 10.0.0.11 --proto icmp
   uturn walk --capture pod/ --src 10.1.1.10:40000 --dst 10.0.0.11:80 --uid istio-proxy")]
     Walk(Walk),
+    /// Save what a verdict needs, for --bundle: the state of a node
+    #[command(after_help = "Examples:
+  uturn collect --here -o bundle
+  uturn collect --here --node n1 --conntrack -o bundle
+  uturn check nodes -f deploy/ --bundle bundle")]
+    Collect(Collect),
     /// Build scenarios on a real kernel and measure them
     #[command(subcommand)]
     Lab(Lab),
@@ -139,6 +147,16 @@ pub(crate) struct Inputs {
     /// The input is the whole cluster: what it does not contain does not exist
     #[arg(long)]
     pub(crate) complete: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Collect {
+    #[command(flatten)]
+    pub(crate) here: Here,
+    /// The folder to write to: the capture becomes nodes/NAME in it. Other nodes may be in it
+    /// already
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Args, Debug)]

@@ -6,6 +6,7 @@ mod cloud;
 mod completion;
 mod cure;
 mod explain;
+mod here;
 mod lab;
 mod lb;
 #[cfg(feature = "live")]
@@ -33,6 +34,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
         Command::Explain(explain) => explain::run(&explain, printer),
         Command::Rules(rules) => rules::run(&rules, printer),
         Command::Walk(walk) => walk::run(&walk, printer),
+        Command::Collect(collect) => here::run(&collect.here, &collect.output, printer),
         Command::Lab(lab) => lab::run(&lab, printer),
         Command::Lb(lb) => lb::run(&lb, printer),
         #[cfg(feature = "live")]

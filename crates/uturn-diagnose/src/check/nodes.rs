@@ -8,6 +8,7 @@ use uturn_model::{Cluster, Node, Protocol, ProxyMode};
 use uturn_path::Engine;
 
 use super::{Check, Checklist, State};
+use crate::nodes::{self, Answer, Question};
 use crate::{Code, cloud};
 
 /// The range of NodePorts that the cloud's documentation opens in firewalls.
@@ -22,6 +23,8 @@ pub(super) fn any_client() -> IpAddr {
 
 pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
     let cluster = engine.cluster();
+    let captured: Vec<Check> =
+        nodes::examine(engine, node).into_iter().flatten().map(answered).collect();
     let mut checks = vec![ready(node), version(engine, node)];
     let peers = format!("NodePorts {} from anywhere", cloud::node_ports(cluster));
     checks.push(lets(engine, node, &peers, node_ports(cluster), any_client()));
@@ -42,7 +45,40 @@ pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
     checks.push(rp_filter(engine, node));
     checks.push(firewall(cluster, node));
     checks.push(programmed(engine, node));
+    // What a capture answers takes the place of what Facts state.
+    checks.retain(|check| {
+        let is_answered = |own: &Check| own.what == check.what && own.state != State::Unknown;
+        !captured.iter().any(is_answered)
+    });
+    let is_open = |own: &Check| checks.iter().all(|check| check.what != own.what);
+    let captured: Vec<Check> = captured.into_iter().filter(is_open).collect();
+    checks.extend(captured);
     Checklist { subject: format!("node/{}", node.name), checks }
+}
+
+/// At most this many differences are shown.
+const SHOWN: usize = 5;
+
+/// A question about a node's capture as a line of the list.
+fn answered(question: Question) -> Check {
+    let differences = match question.answer {
+        Answer::Agrees(by) => return Check::ok(question.what, by),
+        Answer::Unknown(why) => {
+            let mut check = Check::new(question.what, State::Unknown);
+            check.evidence = why;
+            return check;
+        }
+        Answer::Differs(differences) => differences,
+    };
+    let mut check = Check::new(question.what, State::Failed);
+    check.evidence = differences.iter().take(SHOWN).map(|own| own.what.clone()).collect();
+    if differences.len() > SHOWN {
+        check.evidence.push(format!("and {} more", differences.len() - SHOWN));
+    }
+    match differences.first() {
+        Some(first) => check.next(first.code.explain()),
+        None => check,
+    }
 }
 
 fn ready(node: &Node) -> Check {
@@ -193,7 +229,7 @@ fn programmed(engine: &Engine<'_>, node: &Node) -> Check {
         ProxyMode::Nftables => "nft list table ip kube-proxy",
     };
     match engine.cluster().captures.contains_key(&node.name) {
-        true => Check::ok(what, "its capture was walked"),
+        true => Check::ok(what, "its capture is compared below"),
         false => {
             Check::unknown(what, "it was not captured").next(format!("on {}: {see}", node.name))
         }

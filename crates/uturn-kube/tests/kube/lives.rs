@@ -151,7 +151,7 @@ async fn a_failure_is_told_once_and_tried_again() {
     let mut calls = 0;
     for _ in 0..20 {
         calls += world.round(&mut controllers).await.unwrap().calls;
-        tokio::time::advance(std::time::Duration::from_millis(500)).await;
+        tokio::time::advance(Duration::from_millis(500)).await;
     }
     assert_eq!(calls, 2);
     let events = world.events();
@@ -168,7 +168,7 @@ async fn a_failure_is_told_once_and_tried_again() {
     world.server.edit_global("nodes", "n3", |node| {
         node["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     });
-    tokio::time::advance(std::time::Duration::from_secs(300)).await;
+    tokio::time::advance(Duration::from_secs(300)).await;
     world.settle(&mut controllers).await;
     let service = world.server.object("services", "web").unwrap();
     assert_eq!(ready(&service), ("True".to_owned(), "Success".to_owned()));

@@ -7,7 +7,7 @@ use uturn_model::Text;
 use super::print_expr::{ValueFormat, write_duration, write_element};
 use super::print_rule::{Line, write_statement};
 use super::priority::priorities;
-use super::{Base, Chain, Flowtable, Object, Policy, Ruleset, Set, Table, TableFamily};
+use super::{Base, Chain, Element, Flowtable, Object, Policy, Ruleset, Set, Table, TableFamily};
 
 impl Display for Ruleset {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -141,9 +141,7 @@ fn write_elements(f: &mut Formatter<'_>, set: &Set, family: TableFamily) -> fmt:
     if set.elements.is_empty() {
         return Ok(());
     }
-    let keys: Vec<ValueFormat> = set.key.iter().map(|part| ValueFormat::of_type(part)).collect();
-    let data: Vec<ValueFormat> =
-        set.data.iter().flatten().map(|part| ValueFormat::of_type(part)).collect();
+    let (keys, data) = formats(set);
     let a_line = match set.key.as_slice() {
         [part] if !set.typeof_key => match &**part {
             "ipv4_addr" | "ether_addr" | "mark" => 2,
@@ -226,4 +224,30 @@ pub(super) fn quoted(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;
     f.write_str(text)?;
     f.write_char('"')
+}
+
+impl Set {
+    /// An element of it, as `nft list ruleset` prints it in a table of `family`.
+    pub fn line<'a>(&'a self, element: &'a Element, family: TableFamily) -> impl Display + 'a {
+        ElementLine { set: self, element, family }
+    }
+}
+
+struct ElementLine<'a> {
+    set: &'a Set,
+    element: &'a Element,
+    family: TableFamily,
+}
+
+impl Display for ElementLine<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (keys, data) = formats(self.set);
+        write_element(f, self.element, &keys, &data, self.family)
+    }
+}
+
+/// How the parts of a set's keys and data are printed.
+fn formats(set: &Set) -> (Vec<ValueFormat>, Vec<ValueFormat>) {
+    let keys = set.key.iter().map(|part| ValueFormat::of_type(part)).collect();
+    (keys, set.data.iter().flatten().map(|part| ValueFormat::of_type(part)).collect())
 }

@@ -27,6 +27,8 @@ mod lb_run;
 #[cfg(target_os = "linux")]
 mod machine;
 mod networks;
+#[cfg(target_os = "linux")]
+mod nodes;
 mod operator;
 mod partial;
 mod parts;

@@ -70,7 +70,13 @@ pub(crate) fn story(story: &Story<'_>) {
         let before = requests(story);
         let calls = story.calls(pod, URL, CALLS);
         calls.assert_waited(CALLS / TARGETS);
-        assert_eq!(requests(story) - before, CALLS);
+        // They are counted after they are answered.
+        story.stage.until("the load balancer counts the calls", || {
+            match requests(story) - before {
+                CALLS => Ok(()),
+                count => Err(format!("{count} of {CALLS}")),
+            }
+        });
         assert_trace(story, pod, calls.share_failing());
     }
 

@@ -1,0 +1,89 @@
+//! Truth against promise: a node's capture held against what the cluster's objects have kube-proxy
+//! program there.
+//!
+//! **Start reading** at [`examine`]. [`rules`] compares rules, sets and servers with what
+//! `uturn_kubeproxy` compiles, as [`blocks`] of lines; [`leftovers`] looks for a second kube-proxy;
+//! [`foreign`] for rules of others in the way of Services; [`settings`] for sysctls;
+//! [`masquerade`] for a plugin that masquerades otherwise than Facts state.
+//!
+//! A difference is an accusation. Where the objects leave open how kube-proxy is set, where the
+//! capture lacks something, or where it was taken while rules changed, the answer is unknown.
+
+mod blocks;
+mod difference;
+mod foreign;
+mod iptables;
+mod ipvs;
+mod judge;
+mod leftovers;
+mod masquerade;
+mod nftables;
+mod rules;
+mod settings;
+
+use uturn_model::{Capture, Cluster, Family, Node};
+use uturn_netfilter::NodeState;
+use uturn_node::Manifest;
+use uturn_path::Engine;
+
+pub(crate) use difference::{Answer, Difference, Question};
+
+/// A node, what was captured on it, and what the objects say of it.
+struct Subject<'a> {
+    cluster: &'a Cluster,
+    node: &'a Node,
+    capture: &'a Capture,
+    manifest: Option<Manifest>,
+    state: NodeState,
+}
+
+/// The questions about a captured node, answered. Returns `None` if it was not captured.
+pub(crate) fn examine(engine: &Engine<'_>, node: &Node) -> Option<Vec<Question>> {
+    let cluster = engine.cluster();
+    let capture = cluster.captures.get(&node.name)?;
+    let manifest = Manifest::of(capture);
+    // What cannot be parsed stops every command before this.
+    let state = NodeState::from_capture(capture).ok()?;
+    let subject = Subject { cluster, node, capture, manifest, state };
+    let mut questions = vec![whole(&subject)];
+    questions.extend(leftovers::questions(&subject));
+    questions.extend(rules::questions(&subject));
+    questions.push(foreign::question(engine, &subject));
+    questions.extend(settings::questions(&subject));
+    questions.extend(masquerade::question(&subject));
+    Some(questions)
+}
+
+/// What the capture lacks.
+fn whole(subject: &Subject<'_>) -> Question {
+    let what = "its capture is whole";
+    let Some(manifest) = &subject.manifest else {
+        let has = |family| subject.capture.has_rules(family);
+        return match Family::BOTH.into_iter().any(has) && subject.capture.has_links() {
+            true => Question::of(what, "it has rules, addresses and routes", Vec::new()),
+            false => Question::unknown(what, "it lacks rules, addresses or routes"),
+        };
+    };
+    let mut lacks: Vec<String> = manifest
+        .lacks()
+        .map(|part| {
+            let why = part.why.as_deref().unwrap_or("not there");
+            format!("{} is missing: {}: {why}", part.file, part.from)
+        })
+        .collect();
+    if !manifest.settled {
+        lacks.push("its rules changed all the time while they were captured".to_owned());
+    }
+    let taken = format!("taken at {}", manifest.taken_at);
+    match lacks.is_empty() {
+        true => Question::of(what, taken, Vec::new()),
+        false => Question { what: what.to_owned(), answer: Answer::Unknown(lacks) },
+    }
+}
+
+impl Subject<'_> {
+    /// Whether rules were changing all the time while they were captured.
+    fn is_restless(&self) -> bool {
+        self.manifest.as_ref().is_some_and(|manifest| !manifest.settled)
+    }
+}

@@ -1,0 +1,130 @@
+//! Rules of others that stop calls to Services before they reach an endpoint.
+
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_model::{Evidence, Family, Node, Origin, Protocol, Service};
+use uturn_netfilter::{DropReason, End, EndKind, Entry, Packet};
+use uturn_path::Engine;
+
+use super::difference::{Difference, Question};
+use super::{Subject, iptables};
+use crate::Code;
+
+/// At most this many Services are called.
+const MOST: usize = 60;
+
+/// The beginnings of chains in which a pod network, or a policy that users wrote, decides what
+/// pods may call: a drop there is meant.
+const POLICIES: [&str; 12] = [
+    "cali-",
+    "felix-",
+    "CILIUM_",
+    "OLD_CILIUM_",
+    "ANTREA-",
+    "WEAVE-",
+    "KUBE-ROUTER-",
+    "KUBE-POD-FW-",
+    "KUBE-NWPLCY-",
+    "KUBE-FIREWALL",
+    "GALAXY-",
+    "AWS-CONNMARK",
+];
+
+/// Whether no rule of others stops what pods and the node itself send to Services.
+pub(super) fn question(engine: &Engine<'_>, subject: &Subject<'_>) -> Question {
+    let what = "no rule of others stops calls to Services";
+    let capture = subject.capture;
+    if !capture.has_rules(Family::V4) || !capture.has_links() {
+        return Question::unknown(what, "the capture lacks rules, addresses or routes");
+    }
+    let Ok(runtime) = engine.runtime(&subject.node.name) else {
+        return Question::unknown(what, "its rules cannot be walked");
+    };
+    let callers = callers(subject.node, &|ip| runtime.pod_link(ip), subject);
+    let (mut walked, mut found) = (0, Vec::<Difference>::new());
+    for service in subject.cluster.services.values().take(MOST) {
+        for (packet, what) in calls(service, &callers) {
+            let ends = runtime.kernel.walk(&packet.0, &packet.1, &[]);
+            walked += 1;
+            let all_stopped = ends.iter().all(|end| end.unknown.is_empty());
+            let stops =
+                ends.iter().filter(|_| all_stopped).find_map(|end| stopped_by(subject, end));
+            if let Some(by) = stops
+                && found.iter().all(|known| known.by != by)
+            {
+                found.push(Difference::new(
+                    Code::NodeFirewall,
+                    format!("{what} is stopped: {by}"),
+                    by,
+                ));
+            }
+        }
+    }
+    match walked {
+        0 => Question::unknown(what, "no Service has a cluster IP"),
+        _ => Question::of(what, format!("{walked} calls walked"), found),
+    }
+}
+
+/// Who calls: the address, and how its packets come to the rules.
+fn callers(
+    node: &Node,
+    link: &dyn Fn(IpAddr) -> uturn_model::Text,
+    subject: &Subject<'_>,
+) -> Vec<(IpAddr, Entry, &'static str)> {
+    let pods = subject.cluster.pods_on(&node.name);
+    let mut pods = pods.filter(|pod| pod.is_alive() && !pod.spec.host_network);
+    let pod = pods.find_map(|pod| pod.ips.iter().copied().find(IpAddr::is_ipv4));
+    let own = node.address(Family::V4);
+    let pod = pod.map(|ip| (ip, Entry::Interface(link(ip)), "a pod's call"));
+    pod.into_iter().chain(own.map(|ip| (ip, Entry::Local, "the node's own call"))).collect()
+}
+
+/// A call of each caller to each port of a Service that has endpoints.
+fn calls(
+    service: &Service,
+    callers: &[(IpAddr, Entry, &'static str)],
+) -> Vec<((Packet, Entry), String)> {
+    let address = service.cluster_ips.iter().find(|ip| ip.is_ipv4());
+    let ports = service.ports.iter().filter(|port| port.protocol == Protocol::Tcp);
+    let calls = ports.filter_map(|port| Some(SocketAddr::new(*address?, port.port.number())));
+    calls
+        .flat_map(|to| {
+            callers.iter().map(move |(from, entry, who)| {
+                let packet = Packet::tcp(SocketAddr::new(*from, 40_000), to);
+                ((packet, entry.clone()), format!("{who} to {} ({to})", service.object()))
+            })
+        })
+        .collect()
+}
+
+/// The rule of others that stops a packet.
+fn stopped_by(subject: &Subject<'_>, end: &End) -> Option<Evidence> {
+    let by = match &end.kind {
+        EndKind::Drop(DropReason::Rule(by) | DropReason::Policy(by)) => by.clone(),
+        EndKind::Reject(_) => end.steps.last()?.by.clone(),
+        _ => return None,
+    };
+    let is_meant = match &by {
+        Evidence::Iptables { chain, .. } | Evidence::IptablesPolicy { chain, .. } => {
+            iptables::is_of_kube_proxy(chain)
+                || POLICIES.iter().any(|start| chain.starts_with(start))
+        }
+        Evidence::Nftables { origin, .. } => is_of_plugin(subject, origin),
+        _ => true,
+    };
+    (!is_meant).then_some(by)
+}
+
+/// Whether a rule is in a table of kube-proxy's, or of a plugin that keeps pods apart.
+fn is_of_plugin(subject: &Subject<'_>, origin: &Origin) -> bool {
+    const TABLES: [&str; 6] =
+        ["kube-proxy", "calico", "cilium", "antrea", "kube-network-policies", "kindnet"];
+    let tables = subject.state.nft.tables.iter();
+    let mut own = tables.filter(|table| TABLES.iter().any(|name| table.name.starts_with(name)));
+    own.any(|table| {
+        let mut rules = table.chains.iter().flat_map(|chain| &chain.rules);
+        rules.any(|rule| rule.origin == *origin)
+            || table.chains.iter().any(|chain| chain.origin == *origin)
+    })
+}

@@ -1,0 +1,159 @@
+//! The rules of iptables as blocks, and which chains are kube-proxy's.
+
+use uturn_model::Text;
+use uturn_netfilter::iptables::{Addresses, Chain, Match, PortRange, Rule, Ruleset, Target};
+
+use super::blocks::{Block, Blocks, Line, Role};
+
+/// Chains of single Services and endpoints, by the beginnings of their names.
+const OF_SERVICES: [&str; 6] =
+    ["KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-"];
+
+/// Chains to which every Service adds, in no particular order.
+const SHARED: [&str; 4] =
+    ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
+
+/// The other chains of kube-proxy. Those that kubelet writes too, in its own version's way
+/// (KUBE-FIREWALL, KUBE-MARK-DROP), are not compared.
+const OTHERS: [&str; 8] = [
+    "KUBE-FORWARD",
+    "KUBE-MARK-MASQ",
+    "KUBE-POSTROUTING",
+    "KUBE-NODE-PORT",
+    "KUBE-LOAD-BALANCER",
+    "KUBE-SOURCE-RANGES-FIREWALL",
+    "KUBE-IPVS-FILTER",
+    "KUBE-IPVS-OUT-FILTER",
+];
+
+/// Chains that only iptables mode has, and only IPVS mode.
+const OF_IPTABLES_MODE: [&str; 3] = ["KUBE-SVC-", "KUBE-SEP-", "KUBE-EXT-"];
+const OF_IPVS_MODE: [&str; 3] = ["KUBE-NODE-PORT", "KUBE-LOAD-BALANCER", "KUBE-IPVS-FILTER"];
+
+/// Whether kube-proxy writes a chain of this name, and nothing else does.
+pub(super) fn is_of_kube_proxy(chain: &str) -> bool {
+    OF_SERVICES.iter().any(|start| chain.starts_with(start))
+        || SHARED.contains(&chain)
+        || OTHERS.contains(&chain)
+}
+
+/// Whether rules have what kube-proxy in iptables mode leaves.
+pub(super) fn has_iptables_mode(rules: &Ruleset) -> bool {
+    has_chain(rules, |name| OF_IPTABLES_MODE.iter().any(|start| name.starts_with(start)))
+}
+
+/// Whether rules have what kube-proxy in IPVS mode leaves.
+pub(super) fn has_ipvs_mode(rules: &Ruleset) -> bool {
+    has_chain(rules, |name| OF_IPVS_MODE.contains(&name))
+}
+
+/// Whether kube-proxy counts in objects of nfacct, which it does where the kernel has them.
+pub(super) fn has_accounting(rules: &Ruleset) -> bool {
+    let chains = rules.tables.iter().flat_map(|table| &table.chains);
+    let mut rules = chains.filter(|chain| is_of_kube_proxy(&chain.name)).flat_map(|own| &own.rules);
+    rules.any(|rule| rule.matches.iter().any(|item| matches!(item, Match::Nfacct(_))))
+}
+
+/// The first rule that shows that kube-proxy was here, as evidence.
+pub(super) fn trace(rules: &Ruleset) -> Option<uturn_model::Evidence> {
+    let chains = rules.tables.iter().flat_map(|table| &table.chains);
+    let mut own = chains.filter(|chain| is_of_kube_proxy(&chain.name) && !chain.rules.is_empty());
+    let first = own.next()?;
+    first.rules.first().map(|rule| rule.by(&first.name))
+}
+
+fn has_chain(rules: &Ruleset, is_wanted: impl Fn(&str) -> bool) -> bool {
+    let mut chains = rules.tables.iter().flat_map(|table| &table.chains);
+    chains.any(|chain| !chain.rules.is_empty() && is_wanted(&chain.name))
+}
+
+/// The chains of kube-proxy, and of the built-in chains the rules that lead to them.
+pub(super) fn blocks(rules: &Ruleset) -> Blocks {
+    let mut blocks = Blocks::new();
+    for table in &rules.tables {
+        for chain in &table.chains {
+            let is_own = is_of_kube_proxy(&chain.name);
+            if !is_own && chain.policy.is_none() {
+                continue;
+            }
+            let is_compared = |rule: &&Rule| is_own || leads_to_kube_proxy(rule);
+            let lines: Vec<Line> = chain
+                .rules
+                .iter()
+                .filter(is_compared)
+                .filter_map(|rule| line(chain, rule))
+                .collect();
+            if !lines.is_empty() {
+                // Only the order among rules of kube-proxy is compared.
+                let is_ordered = is_own && !SHARED.contains(&&*chain.name);
+                blocks
+                    .insert(format!("{} {}", table.kind, chain.name), Block { lines, is_ordered });
+            }
+        }
+    }
+    blocks
+}
+
+fn leads_to_kube_proxy(rule: &Rule) -> bool {
+    jump(rule).is_some_and(|chain| is_of_kube_proxy(chain))
+}
+
+fn jump(rule: &Rule) -> Option<&Text> {
+    match &rule.target {
+        Some(Target::Jump(chain) | Target::Goto(chain)) => Some(chain),
+        _ => None,
+    }
+}
+
+/// A rule as a line. Returns `None` if it has no effect: it counts, or is a remark.
+fn line(chain: &Chain, rule: &Rule) -> Option<Line> {
+    rule.target.as_ref()?;
+    let mut plain = rule.clone();
+    plain.counters = None;
+    plain.matches.retain(|item| !matches!(item, Match::Comment(_) | Match::Nfacct(_)));
+    Some(Line {
+        text: plain.line(&chain.name).to_string(),
+        role: role(chain, rule),
+        service: rule.comment().and_then(|comment| service_in(comment)),
+        by: rule.by(&chain.name),
+    })
+}
+
+fn role(chain: &Chain, rule: &Rule) -> Role {
+    let is_to_endpoint = jump(rule).is_some_and(|chain| chain.starts_with("KUBE-SEP-"));
+    if is_to_endpoint || matches!(rule.target, Some(Target::Dnat(_))) {
+        return Role::Endpoint;
+    }
+    if !SHARED.contains(&&*chain.name) {
+        return Role::Other;
+    }
+    let address = match rule.dst {
+        Some(not) if !not.not => match not.value {
+            Addresses::Net(net) if net.prefix_len() == net.max_prefix_len() => Some(net.addr()),
+            _ => None,
+        },
+        _ => None,
+    };
+    match (address, port(rule)) {
+        (None, None) => Role::Other,
+        (address, port) => Role::Dispatch(address, port),
+    }
+}
+
+fn port(rule: &Rule) -> Option<u16> {
+    rule.matches.iter().find_map(|item| {
+        let range: Option<PortRange> = match item {
+            Match::Tcp(tcp) => tcp.dport.map(|port| port.value),
+            Match::Udp(ports) | Match::Sctp(ports) => ports.dport.map(|port| port.value),
+            _ => None,
+        };
+        range.map(|range| range.first)
+    })
+}
+
+/// The Service that a comment of kube-proxy names: its first word with a slash.
+pub(super) fn service_in(comment: &str) -> Option<Text> {
+    let mut words = comment.split(|c: char| c.is_whitespace() || c == '"');
+    let word = words.find(|word| word.split('/').count() == 2 && !word.starts_with('/'))?;
+    Some(word.into())
+}
