@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::core::DynamicObject;
 use serde_json::Value;
 
+use crate::index::{Index, Left};
 use crate::kinds::{INGRESS, POD, SERVICE, SLICE, WATCHED, WatchedKind};
 use crate::{pods, related};
 
@@ -24,10 +25,13 @@ pub struct Store {
     listed: BTreeSet<&'static str>,
     /// The EndpointSlices of each Service.
     slices: BTreeMap<Key, BTreeSet<String>>,
+    /// The EndpointSlices that each pod is in.
+    of_pods: BTreeMap<Key, BTreeSet<String>>,
     /// The Services that each Ingress sends to.
     backends: BTreeMap<Key, BTreeSet<String>>,
     /// The Ingresses that send to each Service.
     senders: BTreeMap<Key, BTreeSet<Key>>,
+    index: Index,
     changes: BTreeSet<Change>,
 }
 
@@ -122,6 +126,23 @@ impl Store {
         self.senders.get(service).into_iter().flatten()
     }
 
+    /// The Services that a pod is an endpoint of.
+    pub fn services_of_pod(&self, pod: &Key) -> BTreeSet<String> {
+        let names = self.of_pods.get(pod).into_iter().flatten();
+        let slices = names.filter_map(|name| self.object(&SLICE, &(pod.0.clone(), name.clone())));
+        slices.filter_map(related::service_of).collect()
+    }
+
+    /// Which Services and Ingresses have, had or name which load balancers and configurations.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// What objects no longer name, since the last time that this was asked.
+    pub fn take_left(&mut self) -> Left {
+        self.index.take_left()
+    }
+
     /// The changes since the last time that this was asked.
     pub fn take_changes(&mut self) -> BTreeSet<Change> {
         std::mem::take(&mut self.changes)
@@ -134,16 +155,24 @@ impl Store {
             (None, None) => true,
             _ => false,
         };
-        let services = after.as_ref().and_then(related::service_of);
-        let backends = after.as_ref().map(related::backends);
-        let before = match after {
-            Some(after) => objects.insert(key.clone(), after),
-            None => objects.remove(&key),
-        };
         if kind == &SLICE {
-            let before = before.as_ref().and_then(related::service_of);
-            self.set_slice(&key, before, services, is_same);
+            self.set_slice(key, after, is_same);
             return !is_same;
+        }
+        let backends = after.as_ref().filter(|_| kind == &INGRESS).map(related::backends);
+        let object = related::object(kind, &key).filter(|_| kind == &INGRESS || kind == &SERVICE);
+        if let Some(object) = object.filter(|_| !is_same) {
+            let others = self.index.set(&object, after.as_ref());
+            let others = others.iter().map(|other| Change {
+                kind: related::kind_of(other).kind,
+                key: related::key_of(other),
+            });
+            self.changes.extend(others);
+        }
+        let objects = self.objects.entry(kind.kind).or_default();
+        match after {
+            Some(after) => drop(objects.insert(key.clone(), after)),
+            None => drop(objects.remove(&key)),
         }
         if is_same {
             return false;
@@ -169,25 +198,53 @@ impl Store {
     }
 
     /// A change of an EndpointSlice is one of its Service.
-    fn set_slice(
-        &mut self,
-        key: &Key,
-        before: Option<String>,
-        after: Option<String>,
-        is_same: bool,
-    ) {
-        let service = |name: String| (key.0.clone(), name);
-        let (before, after) = (before.map(service), after.map(service));
-        if let Some(slices) = before.as_ref().and_then(|service| self.slices.get_mut(service)) {
-            slices.remove(&key.1);
+    fn set_slice(&mut self, key: Key, after: Option<Value>, is_same: bool) {
+        let slices = self.objects.entry(SLICE.kind).or_default();
+        if let Some(before) = slices.remove(&key).filter(|_| !is_same) {
+            for service in services(&key, &before) {
+                remove(&mut self.slices, &service, &key.1);
+            }
+            for pod in pods_of(&key, &before) {
+                remove(&mut self.of_pods, &pod, &key.1);
+            }
+            self.change_services(&key, &before);
         }
-        if let Some(service) = &after {
-            self.slices.entry(service.clone()).or_default().insert(key.1.clone());
-        }
+        let Some(after) = after else { return };
         if !is_same {
-            let services = before.into_iter().chain(after);
-            let changes = services.map(|key| Change { kind: SERVICE.kind, key });
-            self.changes.extend(changes);
+            for service in services(&key, &after) {
+                self.slices.entry(service).or_default().insert(key.1.clone());
+            }
+            for pod in pods_of(&key, &after) {
+                self.of_pods.entry(pod).or_default().insert(key.1.clone());
+            }
+            self.change_services(&key, &after);
+        }
+        self.objects.entry(SLICE.kind).or_default().insert(key, after);
+    }
+
+    fn change_services(&mut self, key: &Key, slice: &Value) {
+        let changes = services(key, slice).into_iter();
+        self.changes.extend(changes.map(|key| Change { kind: SERVICE.kind, key }));
+    }
+}
+
+/// The Service of an EndpointSlice.
+fn services((namespace, _): &Key, slice: &Value) -> BTreeSet<Key> {
+    related::service_of(slice).map(|name| (namespace.clone(), name)).into_iter().collect()
+}
+
+/// The pods of an EndpointSlice.
+fn pods_of((namespace, _): &Key, slice: &Value) -> BTreeSet<Key> {
+    let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+    let names = endpoints.filter_map(|endpoint| endpoint["targetRef"]["name"].as_str());
+    names.map(|name| (namespace.clone(), name.to_owned())).collect()
+}
+
+fn remove(map: &mut BTreeMap<Key, BTreeSet<String>>, key: &Key, name: &str) {
+    if let Some(names) = map.get_mut(key) {
+        names.remove(name);
+        if names.is_empty() {
+            map.remove(key);
         }
     }
 }

@@ -11,8 +11,10 @@ mod manifests;
 mod moves;
 mod outages;
 mod processes;
+mod random;
 mod rights;
 mod scale;
+mod scopes;
 mod server;
 #[path = "../../../uturn-operator/tests/operator/stage.rs"]
 #[expect(dead_code, reason = "the operator's own tests use the rest")]

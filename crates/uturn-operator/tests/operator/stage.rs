@@ -108,13 +108,17 @@ impl Stage {
     /// A cloud that lets an account have as much as it wants, and takes so many requests a second
     /// of each action.
     pub(crate) fn large(rate: u32) -> Self {
-        let quotas = Quotas {
+        Self::with(Self::boundless(), NonZeroU32::new(rate).map(Pace::new))
+    }
+
+    /// Quotas that let an account have as much as it wants.
+    pub(crate) fn boundless() -> Quotas {
+        Quotas {
             public_load_balancers: usize::MAX,
             private_load_balancers: usize::MAX,
             targets: usize::MAX,
             ..Quotas::default()
-        };
-        Self::with(quotas, NonZeroU32::new(rate).map(Pace::new))
+        }
     }
 
     pub(crate) fn with_quotas(quotas: Quotas) -> Self {
