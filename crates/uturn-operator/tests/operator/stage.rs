@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use uturn_cloud::api::Action;
-use uturn_cloud::client::{Answer, CallError, Pace};
+use uturn_cloud::client::{Answer, CallError, Creations, Pace};
 use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::health::{HealthOf, HealthView, TargetState};
@@ -84,6 +84,7 @@ pub(crate) struct Stage {
     calls: Mutex<BTreeMap<&'static str, usize>>,
     /// How often it may be.
     pace: Option<Pace>,
+    creations: Creations,
     trouble: Mutex<Trouble>,
 }
 
@@ -146,6 +147,7 @@ impl Stage {
             log: Mutex::default(),
             calls: Mutex::default(),
             pace,
+            creations: Creations::default(),
             trouble: Mutex::default(),
         }
     }
@@ -202,6 +204,31 @@ impl Stage {
     /// How often each action was called since the last time that this was asked.
     pub(crate) fn take_calls(&self) -> BTreeMap<&'static str, usize> {
         std::mem::take(&mut *self.calls.lock().unwrap())
+    }
+
+    /// Counts a call, and waits until it may be sent.
+    async fn turn(&self, service: &'static str, action: &'static str) {
+        *self.calls.lock().unwrap().entry(action).or_default() += 1;
+        if let Some(pace) = &self.pace {
+            pace.turn(service, action).await;
+        }
+    }
+
+    /// Asks whether a write is done, as the client does.
+    async fn wait(&self, action: &'static str, answer: &Value) {
+        match action {
+            "CreateLoadBalancer" => {
+                let ids: Vec<String> =
+                    serde_json::from_value(answer["LoadBalancerIds"].clone()).unwrap();
+                let ask = |ids| async {
+                    self.turn("clb", "DescribeLoadBalancers").await;
+                    Ok(ids)
+                };
+                assert!(self.creations.wait(&ids, ask).await);
+            }
+            "BatchRegisterTargets" | "BatchDeregisterTargets" => {}
+            _ => self.turn("clb", "DescribeTaskStatus").await,
+        }
     }
 
     /// Tags a load balancer as a user does.
@@ -315,18 +342,7 @@ impl Api for Stage {
             std::future::pending::<()>().await;
         }
         let is_write = !A::NAME.starts_with("Describe");
-        *self.calls.lock().unwrap().entry(A::NAME).or_default() += 1;
-        if let Some(pace) = &self.pace {
-            pace.turn(A::SERVICE, A::NAME).await;
-            if is_write
-                && !A::NAME.ends_with("registerTargets")
-                && !A::NAME.ends_with("RegisterTargets")
-            {
-                // Its task is asked for.
-                *self.calls.lock().unwrap().entry("DescribeTaskStatus").or_default() += 1;
-                pace.turn(A::SERVICE, "DescribeTaskStatus").await;
-            }
-        }
+        self.turn(A::SERVICE, A::NAME).await;
         let number = match is_write {
             true => self.writes.fetch_add(1, Ordering::Relaxed),
             false => usize::MAX,
@@ -363,6 +379,9 @@ impl Api for Stage {
         }
         if matches!(stop, Stop::After(stop) if is_write && number == stop) {
             return Err(stopped());
+        }
+        if self.pace.is_some() && is_write {
+            self.wait(A::NAME, &answer).await;
         }
         let request_id = answer["RequestId"].as_str().unwrap_or_default().to_owned();
         Ok(Answer { request_id, response: serde_json::from_value(answer).unwrap() })
