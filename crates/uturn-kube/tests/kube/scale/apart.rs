@@ -52,9 +52,9 @@ struct Part {
 }
 
 /// What a process has used.
-struct Used {
+pub(super) struct Used {
     /// Its time on processors, in seconds.
-    seconds: f64,
+    pub(super) seconds: f64,
     /// The most memory that it had, in MiB.
     memory: usize,
 }
@@ -121,7 +121,7 @@ impl Drop for Part {
 }
 
 /// What a process has used. On other systems than Linux it is not known.
-fn used(process: u32) -> Used {
+pub(super) fn used(process: u32) -> Used {
     let read =
         |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
     let status = read("status");
