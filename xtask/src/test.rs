@@ -5,12 +5,16 @@
 //! file that the variable [`SKIPPED`] names, and returns. Cargo counts it as passed; the
 //! list at the end does not. Where [`REQUIRE`] names what the test lacks, it fails instead.
 
+mod programs;
 mod runner;
 
 use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::thread;
 
 use crate::shell::{self, Failure};
 use crate::{Done, go, machine};
@@ -29,7 +33,7 @@ const REQUIRE: &str = "UTURN_REQUIRE";
 /// What CI's machine has.
 const REQUIRED_IN_CI: &str = "kernel,nft,ipset,machine,coredns,nginx,keepalived,conntrackd,bird";
 
-/// How many tests of a program run at once, unless the machine has more cores: most of the time of
+/// How many tests of each program run at once, unless the machine has more cores: most of the time of
 /// the longest ones is spent waiting.
 const THREADS: usize = 4;
 
@@ -43,28 +47,31 @@ const SLOWEST: usize = 10;
 /// minutes; else those tests are skipped unless the programs are there already.
 pub(crate) fn run(with_go: bool) -> Result<Done, Failure> {
     let packages = machine::install_packages();
-    let target = shell::root().join("target");
-    let (list, times) = (target.join("skipped.txt"), target.join("test-times.txt"));
-    forget(&list)?;
-    forget(&times)?;
-    let failures = target.join("test-failures.txt");
-    forget(&failures)?;
+    let target = shell::target();
+    let [list, times, failures] = ["skipped", "test-times", "test-failures"]
+        .map(|name| target.join(name).with_extension("txt"));
+    for file in [&list, &times, &failures] {
+        forget(file)?;
+    }
 
-    let runner = runner::cargo_option()?;
-    let mut tests = shell::cargo(&["--config", &runner, "test", "--workspace", "--no-fail-fast"]);
     let coredns = if with_go { go::coredns() } else { go::coredns_if_built() };
+    let mut variables: Vec<(&str, OsString)> = vec![
+        (SKIPPED, list.clone().into()),
+        (runner::TIMES, times.clone().into()),
+        (runner::FAILURES, failures.clone().into()),
+    ];
     if let Ok(path) = &coredns {
-        tests.env(COREDNS, path);
+        variables.push((COREDNS, path.into()));
     }
-    if machine::is_ci() && std::env::var_os(REQUIRE).is_none() {
-        tests.env(REQUIRE, REQUIRED_IN_CI);
+    if machine::is_ci() && env::var_os(REQUIRE).is_none() {
+        variables.push((REQUIRE, REQUIRED_IN_CI.into()));
     }
-    if std::env::var_os(TEST_THREADS).is_none() {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        tests.env(TEST_THREADS, cores.max(THREADS).to_string());
+    if env::var_os(TEST_THREADS).is_none() {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        variables.push((TEST_THREADS, cores.max(THREADS).to_string().into()));
     }
-    tests.env(SKIPPED, &list).env(runner::TIMES, &times).env(runner::FAILURES, &failures);
-    let ended = shell::run(&mut tests);
+    let ended = shell::run(&mut shell::cargo(&["test", "--workspace", "--no-run"]))
+        .and_then(|()| run_built(&variables));
 
     let mut skipped = reasons(&read(&list)?);
     for (what, done) in [("packages", packages), ("CoreDNS", coredns.map(drop))] {
@@ -88,6 +95,18 @@ pub(crate) fn run(with_go: bool) -> Result<Done, Failure> {
         println!("\nwhat failed:\n{failures}");
     }
     ended.map(|()| Done::Whole)
+}
+
+/// Runs the tests of the documentation, then all test programs.
+fn run_built(variables: &[(&str, OsString)]) -> Result<(), Failure> {
+    let queue = shell::target().join("test-queue.txt");
+    forget(&queue)?;
+    let runner = runner::cargo_option()?;
+    let words = ["--config", &runner, "test", "--workspace", "--no-fail-fast", "--quiet"];
+    let mut cargo = shell::cargo(&words);
+    let cargo = cargo.env(programs::QUEUE, &queue).envs(variables.iter().cloned());
+    let of_documentation = shell::run(cargo);
+    programs::run(&read(&queue)?, variables).and(of_documentation)
 }
 
 fn forget(list: &Path) -> Result<(), Failure> {

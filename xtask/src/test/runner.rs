@@ -1,6 +1,6 @@
 //! How long each test takes, and what those that failed said.
 //!
-//! Cargo starts every test program through this one ([`WORD`]), which passes on what the
+//! Every test program is started through this one ([`WORD`]), which passes on what the
 //! program prints and notes the time that libtest reports for each test. libtest reports
 //! times only where unstable options are allowed, so they are allowed for that one process;
 //! nothing is built otherwise. A program with a harness of its own is timed as a whole.
@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use super::programs;
 use crate::shell::Failure;
 
 /// The word by which cargo calls this program back.
@@ -32,12 +33,14 @@ pub(super) fn cargo_option() -> Result<String, Failure> {
     Ok(format!("target.'cfg(all())'.runner=[{program:?}, {WORD:?}]"))
 }
 
-/// Runs one test program with its arguments.
+/// Runs one test program with its arguments, or notes it in the queue if there is one.
 pub(crate) fn run(words: &[String]) -> ExitCode {
     let Some((program, arguments)) = words.split_first() else { return ExitCode::from(2) };
-    let ended = match is_libtest(Path::new(program)) {
-        true => run_libtest(program, arguments),
-        false => run_whole(program, arguments),
+    let ended = match programs::note(words) {
+        Ok(true) => Ok(ExitCode::SUCCESS),
+        Ok(false) if is_libtest(Path::new(program)) => run_libtest(program, arguments),
+        Ok(false) => run_whole(program, arguments),
+        Err(why) => Err(why),
     };
     match ended {
         Ok(code) => code,
@@ -122,7 +125,7 @@ fn without_harness(manifest: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The name of a test program, without its folder and the hash that cargo appends.
-fn name_of(program: &str) -> &str {
+pub(super) fn name_of(program: &str) -> &str {
     let file = program.rsplit(['/', '\\']).next().unwrap_or(program);
     file.rsplit_once('-').map_or(file, |(name, _)| name)
 }

@@ -297,8 +297,8 @@ fn killed() {
     assert_eq!(labs_of(child.id()), stands, "what lives is not swept");
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
-    let swept = uturn_lab::sweep().unwrap();
-    assert!(swept.iter().any(|line| line.ends_with("-fabric")), "{swept:?}");
+    // Another test may run such a command, and take it down first.
+    uturn_lab::sweep().unwrap();
     assert_eq!(labs_of(child.id()), [""; 0]);
     let limit = Instant::now() + Duration::from_secs(10);
     while fs::exists(format!("/proc/{balancer}/exe")).unwrap() {

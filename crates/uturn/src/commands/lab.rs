@@ -59,7 +59,6 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
 }
 
 fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
-    sweep(printer)?;
     let scenarios = scenarios::read(scenarios::own(&args.files)?)?;
     print(
         printer,

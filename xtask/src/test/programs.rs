@@ -1,0 +1,179 @@
+//! Runs test programs beside each other: the longest of them mostly wait.
+//!
+//! Cargo runs one program after another. So it is told to run [`super::runner`], which only
+//! notes in a queue how cargo would run each program; then they are run from here, each through
+//! the same runner. What a program prints is shown when it has ended.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::runner;
+use crate::shell::{self, Failure};
+
+/// Names the file that programs are noted in instead of being run.
+pub(super) const QUEUE: &str = "UTURN_TEST_QUEUE";
+
+/// So many programs run at once, unless the variable [`AT_ONCE`] says otherwise.
+const USUAL: usize = 2;
+
+/// Names the number of programs that run at once.
+const AT_ONCE: &str = "UTURN_TEST_PROGRAMS";
+
+/// Ends a field of an entry.
+const FIELD: char = '\u{1f}';
+
+/// Ends an entry.
+const ENTRY: char = '\u{1e}';
+
+/// How cargo runs a test program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Program {
+    folder: String,
+    /// The variables that cargo sets.
+    variables: Vec<(String, String)>,
+    /// The program and its arguments.
+    words: Vec<String>,
+}
+
+/// Notes a program in the queue. `false` if there is no queue, or if the program will not last:
+/// those of documentation tests are removed at once.
+pub(super) fn note(words: &[String]) -> io::Result<bool> {
+    let Some(queue) = env::var_os(QUEUE) else { return Ok(false) };
+    let folder = words.first().and_then(|program| Path::new(program).parent());
+    if folder.and_then(Path::file_name).is_none_or(|name| name != "deps") {
+        return Ok(false);
+    }
+    let text = |text: OsString| text.into_string().ok();
+    let variables = env::vars_os()
+        .filter_map(|(name, value)| Some((text(name)?, text(value)?)))
+        .filter(|(name, _)| name.starts_with("CARGO") || name.ends_with("LIBRARY_PATH"))
+        .collect();
+    let folder = env::current_dir()?.display().to_string();
+    // Cargo's own quiet is not the programs'.
+    let words = words.iter().filter(|word| *word != "--quiet").cloned().collect();
+    let program = Program { folder, variables, words };
+    let mut queue = OpenOptions::new().create(true).append(true).open(queue)?;
+    queue.write_all(program.entry().as_bytes())?;
+    Ok(true)
+}
+
+/// Runs all programs of the queue, with these variables besides.
+pub(super) fn run(queue: &str, variables: &[(&str, OsString)]) -> Result<(), Failure> {
+    let programs: Vec<Program> = queue.split_terminator(ENTRY).filter_map(Program::read).collect();
+    let output = shell::target().join("test-output");
+    fs::create_dir_all(&output)
+        .map_err(|why| Failure(format!("{} cannot be made: {why}", output.display())))?;
+    let at_once = env::var(AT_ONCE).ok().and_then(|count| count.parse().ok()).unwrap_or(USUAL);
+    println!("{} test programs, {at_once} at once", programs.len());
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..at_once.max(1) {
+            scope.spawn(|| {
+                while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(why) = program.run(variables, &output)
+                        && let Ok(mut failed) = failed.lock()
+                    {
+                        failed.push(why);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_default();
+    if failed.is_empty() { Ok(()) } else { Err(Failure(failed.join("; "))) }
+}
+
+impl Program {
+    /// Runs it, then shows what it printed.
+    fn run(&self, variables: &[(&str, OsString)], output: &Path) -> Result<(), String> {
+        let file = output.join(format!("{}.txt", self.file()));
+        let name = self.name();
+        let ended = self.start(variables, &file);
+        let printed = fs::read(&file).unwrap_or_default();
+        let mut stdout = io::stdout().lock();
+        // A reader that is gone does not matter: how the program ended does.
+        let _ = writeln!(stdout, "\n     Running {name}");
+        let _ = stdout.write_all(&printed);
+        let _ = stdout.flush();
+        match ended {
+            Ok(true) => fs::remove_file(&file).or(Ok(())),
+            Ok(false) => Err(format!("{name} failed")),
+            Err(why) => Err(format!("{name} could not be run: {why}")),
+        }
+    }
+
+    /// Its output goes into a file: a pipe would stay open as long as what a test started lives.
+    fn start(&self, variables: &[(&str, OsString)], file: &Path) -> io::Result<bool> {
+        let printed = File::create(file)?;
+        let mut command = Command::new(env::current_exe()?);
+        command.arg(runner::WORD).args(&self.words).current_dir(&self.folder);
+        command.envs(self.variables.iter().cloned()).envs(variables.iter().cloned());
+        command.stdin(Stdio::null()).stdout(printed.try_clone()?).stderr(printed);
+        Ok(command.status()?.success())
+    }
+
+    /// The name of the file that it is, which no other program has.
+    fn file(&self) -> String {
+        let program = PathBuf::from(self.words.first().map_or("", String::as_str));
+        program.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The name of its package and its own.
+    fn name(&self) -> String {
+        let package = self.variables.iter().find(|(name, _)| name == "CARGO_PKG_NAME");
+        let package = package.map_or("", |(_, value)| value);
+        format!("{package} {}", runner::name_of(&self.file()))
+    }
+
+    fn entry(&self) -> String {
+        let mut fields = vec![self.folder.clone(), self.variables.len().to_string()];
+        for (name, value) in &self.variables {
+            fields.extend([name.clone(), value.clone()]);
+        }
+        fields.extend(self.words.iter().cloned());
+        let fields: String = fields.iter().map(|field| format!("{field}{FIELD}")).collect();
+        format!("{fields}{ENTRY}")
+    }
+
+    fn read(entry: &str) -> Option<Self> {
+        let mut fields = entry.split_terminator(FIELD).map(str::to_owned);
+        let folder = fields.next()?;
+        let count: usize = fields.next()?.parse().ok()?;
+        let variables =
+            (0..count).map(|_| Some((fields.next()?, fields.next()?))).collect::<Option<_>>()?;
+        Some(Self { folder, variables, words: fields.collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_comes_back_from_the_queue() {
+        let program = Program {
+            folder: "/a folder".into(),
+            variables: vec![
+                ("CARGO_PKG_NAME".into(), "package".into()),
+                ("CARGO_X".into(), "".into()),
+            ],
+            words: vec!["/target/debug/deps/tests-0123".into(), String::new(), "--all".into()],
+        };
+        let queue = program.entry() + &program.entry();
+        let read: Vec<Program> = queue.split_terminator(ENTRY).filter_map(Program::read).collect();
+        assert_eq!(read, [program.clone(), program.clone()]);
+        assert_eq!((program.name(), program.file()), ("package tests".into(), "tests-0123".into()));
+    }
+
+    #[test]
+    fn what_will_not_last_is_not_noted() {
+        assert!(!note(&["/tmp/rustdoctest/rust_out".to_owned()]).unwrap());
+    }
+}
