@@ -10,6 +10,8 @@ mod lives;
 mod manifests;
 mod moves;
 mod outages;
+#[path = "../../../uturn-operator/tests/operator/paced.rs"]
+mod paced;
 mod processes;
 mod random;
 mod rights;

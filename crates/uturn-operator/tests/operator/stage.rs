@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use uturn_cloud::api::Action;
-use uturn_cloud::client::{Answer, CallError, Creations, Pace};
+use uturn_cloud::client::{Answer, CallError, Pace};
 use uturn_cloud::cloud::{Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::health::{HealthOf, HealthView, TargetState};
@@ -27,6 +27,8 @@ use uturn_operator::ground::Ground;
 use uturn_operator::run::{self, RunError};
 use uturn_operator::wanted::{self, Wanted};
 use uturn_snapshot::{Manifests, Source};
+
+use crate::paced::Paced;
 
 /// The region of the cloud.
 pub(crate) const REGION: &str = "ap-guangzhou";
@@ -80,11 +82,7 @@ pub(crate) struct Stage {
     writes: AtomicUsize,
     stop: Mutex<Stop>,
     log: Mutex<Vec<String>>,
-    /// How often each action was called.
-    calls: Mutex<BTreeMap<&'static str, usize>>,
-    /// How often it may be.
-    pace: Option<Pace>,
-    creations: Creations,
+    paced: Paced,
     trouble: Mutex<Trouble>,
 }
 
@@ -145,9 +143,7 @@ impl Stage {
             writes: AtomicUsize::new(0),
             stop: Mutex::new(Stop::Never),
             log: Mutex::default(),
-            calls: Mutex::default(),
-            pace,
-            creations: Creations::default(),
+            paced: Paced::new(pace),
             trouble: Mutex::default(),
         }
     }
@@ -203,32 +199,7 @@ impl Stage {
 
     /// How often each action was called since the last time that this was asked.
     pub(crate) fn take_calls(&self) -> BTreeMap<&'static str, usize> {
-        std::mem::take(&mut *self.calls.lock().unwrap())
-    }
-
-    /// Counts a call, and waits until it may be sent.
-    async fn turn(&self, service: &'static str, action: &'static str) {
-        *self.calls.lock().unwrap().entry(action).or_default() += 1;
-        if let Some(pace) = &self.pace {
-            pace.turn(service, action).await;
-        }
-    }
-
-    /// Asks whether a write is done, as the client does.
-    async fn wait(&self, action: &'static str, answer: &Value) {
-        match action {
-            "CreateLoadBalancer" => {
-                let ids: Vec<String> =
-                    serde_json::from_value(answer["LoadBalancerIds"].clone()).unwrap();
-                let ask = |ids| async {
-                    self.turn("clb", "DescribeLoadBalancers").await;
-                    Ok(ids)
-                };
-                assert!(self.creations.wait(&ids, ask).await);
-            }
-            "BatchRegisterTargets" | "BatchDeregisterTargets" => {}
-            _ => self.turn("clb", "DescribeTaskStatus").await,
-        }
+        self.paced.take()
     }
 
     /// Tags a load balancer as a user does.
@@ -342,7 +313,7 @@ impl Api for Stage {
             std::future::pending::<()>().await;
         }
         let is_write = !A::NAME.starts_with("Describe");
-        self.turn(A::SERVICE, A::NAME).await;
+        self.paced.turn(A::SERVICE, A::NAME).await;
         let number = match is_write {
             true => self.writes.fetch_add(1, Ordering::Relaxed),
             false => usize::MAX,
@@ -380,8 +351,8 @@ impl Api for Stage {
         if matches!(stop, Stop::After(stop) if is_write && number == stop) {
             return Err(stopped());
         }
-        if self.pace.is_some() && is_write {
-            self.wait(A::NAME, &answer).await;
+        if is_write {
+            self.paced.wait(A::NAME, &answer).await;
         }
         let request_id = answer["RequestId"].as_str().unwrap_or_default().to_owned();
         Ok(Answer { request_id, response: serde_json::from_value(answer).unwrap() })
