@@ -68,7 +68,8 @@ cargo xtask TASK
                      at a constant rate, memory (needs root; minutes); words go to uturn-bench lb,
                      such as --quick, --rounds N, --seconds N, --rows small,l4-new, --save FILE
   bench operator     uturn operator with 5000 Services, 1000 Ingresses and 200 nodes, against a
-                     cloud and an API server in memory: calls, time at the API's rate, memory
+                     cloud and an API server in memory: calls and time at the API's rate; then in
+                     processes of their own: time on processors, memory (minutes)
   gen-cluster -o FILE
                      write a large cluster as manifests, to see how uturn grows
        --nodes N, --pods N, --targets N
