@@ -298,9 +298,14 @@ mod tests {
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).unwrap() {
                 let path = entry.unwrap().path();
-                let is_text = ["uturn/src/cli.rs", "any_text.rs", "tests.rs"]
-                    .iter()
-                    .any(|end| path.ends_with(end));
+                let is_text = [
+                    "uturn/src/cli.rs",
+                    "uturn-testing/src/node_faults.rs",
+                    "any_text.rs",
+                    "tests.rs",
+                ]
+                .iter()
+                .any(|end| path.ends_with(end));
                 if path.is_dir() {
                     folders.push(path);
                 } else if !is_text {
