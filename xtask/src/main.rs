@@ -17,6 +17,7 @@ mod go;
 mod h2spec;
 mod lab;
 mod lint;
+mod live;
 mod machine;
 mod portable;
 mod shell;
@@ -64,6 +65,9 @@ cargo xtask TASK
   box                build them, show a cluster in a box from up to down, and play its stories
                      (needs Go and root)
        --short       one cluster, with one story, that ends by a kill: nothing in a small machine
+  live               read running clusters of a real API server with RBAC: scan of it, of the same
+                     objects in a file and of a bundle; each right taken away; kubeconfigs; an API
+                     server that dies (needs Go; minutes)
   bench lb           uturn lb run beside nginx, HAProxy and plain routing: requests a second, times
                      at a constant rate, memory (needs root; minutes); words go to uturn-bench lb,
                      such as --quick, --rounds N, --seconds N, --rows small,l4-new, --save FILE
@@ -97,6 +101,7 @@ enum Task {
     Lab { words: Vec<String> },
     BoxParts { versions: Vec<String> },
     Box { is_short: bool },
+    Live,
     Bench { words: Vec<String> },
     BenchOperator,
     GenCluster { size: gen_cluster::Size },
@@ -201,6 +206,7 @@ impl Task {
             }
             ["box"] => Ok(Self::Box { is_short: false }),
             ["box", "--short"] => Ok(Self::Box { is_short: true }),
+            ["live"] => Ok(Self::Live),
             ["bench", "lb", rest @ ..] => {
                 Ok(Self::Bench { words: rest.iter().map(|&word| word.to_owned()).collect() })
             }
@@ -212,7 +218,7 @@ impl Task {
             ["ci"] => Ok(Self::Ci),
             [
                 task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "h2spec" | "clients"
-                | "box" | "box-parts" | "ci"),
+                | "box" | "box-parts" | "live" | "ci"),
                 other,
                 ..,
             ] => Err(format!("{task} takes no {other:?}")),
@@ -252,6 +258,7 @@ impl Task {
             Self::Lab { words } => lab::run(words),
             Self::BoxParts { versions } => cluster::parts(versions),
             Self::Box { is_short } => cluster::run(*is_short),
+            Self::Live => live::run(),
             Self::Bench { words } => bench::run(words),
             Self::BenchOperator => bench::operator(),
             Self::GenCluster { size } => gen_cluster::run(size),
@@ -279,6 +286,7 @@ impl Task {
             Self::BoxParts { .. } => "box-parts",
             Self::Box { is_short: false } => "box",
             Self::Box { is_short: true } => "box --short",
+            Self::Live => "live",
             Self::Bench { .. } | Self::BenchOperator => "bench",
             Self::GenCluster { .. } => "gen-cluster",
             Self::Ci => "ci",
