@@ -85,6 +85,7 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
+        unread: Vec::new(),
     }
 }
 

@@ -99,6 +99,7 @@ fn empty() -> Cluster {
         unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
+        unread: Vec::new(),
     }
 }
 
