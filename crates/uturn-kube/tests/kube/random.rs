@@ -134,7 +134,7 @@ fn metadata(
     dice: &mut Dice,
     namespace: &str,
     name: &str,
-    annotations: Map<String, Value>,
+    annotations: &Map<String, Value>,
 ) -> Value {
     let uid = format!("uid-{namespace}-{name}");
     let mut metadata = json!({ "name": name, "namespace": namespace, "uid": uid,
@@ -216,7 +216,7 @@ fn service(dice: &mut Dice, namespace: &str, number: usize) -> Value {
         spec["loadBalancerClass"] = "example.com/other".into();
     }
     let name = format!("s{number}");
-    json!({ "metadata": metadata(dice, namespace, &name, annotations), "spec": spec })
+    json!({ "metadata": metadata(dice, namespace, &name, &annotations), "spec": spec })
 }
 
 fn slice(dice: &mut Dice, namespace: &str, service: usize, number: usize) -> Value {
@@ -307,7 +307,7 @@ fn ingress(dice: &mut Dice, namespace: &str) -> Value {
         spec["ingressClassName"] = dice.choose(&["web", "qcloud", "nginx"]).into();
     }
     let name = format!("i{number}");
-    json!({ "metadata": metadata(dice, namespace, &name, annotations), "spec": spec })
+    json!({ "metadata": metadata(dice, namespace, &name, &annotations), "spec": spec })
 }
 
 fn config(dice: &mut Dice, namespace: &str) -> Value {
