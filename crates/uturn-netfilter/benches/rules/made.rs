@@ -144,6 +144,7 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
+        unread: Vec::new(),
     }
 }
 
