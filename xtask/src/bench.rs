@@ -2,7 +2,7 @@
 //! large cluster.
 //!
 //! The first builds uturn as it is shipped and the crate `uturn-bench`, which does the rest. The
-//! second runs a test of `uturn-kube` that is too long for every day.
+//! second runs tests of `uturn-kube` that are too long for every day.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -29,15 +29,24 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
     Ok(Done::Whole)
 }
 
-/// Runs the test, and prints what it measured.
+/// The tests, and the files with what they measured.
+const OPERATOR: [(&str, &str); 2] = [
+    ("scale::five_thousand_services", "operator-scale.txt"),
+    ("scale::apart::processes", "operator-scale.processes.txt"),
+];
+
+/// Runs the tests, and prints what they measured. Each ends by itself: with a failure if it takes
+/// too long.
 pub(crate) fn operator() -> Result<Done, Failure> {
     let test = ["test", "--release", "--package", "uturn-kube", "--test", "kube"];
-    let words = ["--", "--ignored", "--exact", "scale::five_thousand_services"];
-    shell::run(&mut shell::cargo(&[&test[..], &words[..]].concat()))?;
-    let file = target().join("tmp/operator-scale.txt");
-    let text = std::fs::read_to_string(&file)
-        .map_err(|error| Failure(format!("{}: {error}", file.display())))?;
-    print!("{text}");
+    for (name, file) in OPERATOR {
+        let words = ["--", "--ignored", "--exact", name];
+        shell::run(&mut shell::cargo(&[&test[..], &words[..]].concat()))?;
+        let file = target().join("tmp").join(file);
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| Failure(format!("{}: {error}", file.display())))?;
+        print!("{text}");
+    }
     Ok(Done::Whole)
 }
 

@@ -17,6 +17,9 @@ const CONTROLLERS: [&str; 3] = [
     "k8s.io/kubernetes/cmd/kubectl",
 ];
 
+/// What CI's machine has to have.
+const REQUIRED_IN_CI: &str = "cluster-parts,kernel,machine";
+
 /// Builds all programs.
 pub(crate) fn parts(versions: &[String]) -> Result<Done, Failure> {
     if machine::find("go").is_none() {
@@ -40,8 +43,8 @@ pub(crate) fn parts(versions: &[String]) -> Result<Done, Failure> {
     Ok(Done::Whole)
 }
 
-/// Builds them, and runs the test.
-pub(crate) fn run() -> Result<Done, Failure> {
+/// Builds them, and runs the test; if `is_short`, only what needs one cluster on this kernel.
+pub(crate) fn run(is_short: bool) -> Result<Done, Failure> {
     if !cfg!(target_os = "linux") {
         return Ok(Done::LeftOut("it needs Linux: it makes network namespaces".to_owned()));
     }
@@ -56,11 +59,12 @@ pub(crate) fn run() -> Result<Done, Failure> {
         left_out => return Ok(left_out),
     }
     shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
-    let words = ["test", "--package", "uturn-lab", "--features", "cluster", "--test", "cluster"];
-    let mut test = shell::cargo(&words);
+    // With the features of the whole workspace it is what `test` has built.
+    let mut test = shell::cargo(&["test", "--workspace", "--test", "cluster"]);
+    test.args(is_short.then_some(["--", "short"]).into_iter().flatten());
     test.env("UTURN_PROGRAM", shell::built("uturn"));
     test.env("UTURN_CLUSTER_PARTS", go::folder());
-    test.env("UTURN_REQUIRE", "cluster-parts");
+    test.env("UTURN_REQUIRE", if machine::is_ci() { REQUIRED_IN_CI } else { "cluster-parts" });
     shell::run(&mut test)?;
     Ok(Done::Whole)
 }

@@ -17,6 +17,7 @@ mod go;
 mod h2spec;
 mod lab;
 mod lint;
+mod live;
 mod machine;
 mod portable;
 mod shell;
@@ -63,11 +64,16 @@ cargo xtask TASK
        --versions V  of kube-proxy, with commas between (default: that of the API server)
   box                build them, show a cluster in a box from up to down, and play its stories
                      (needs Go and root)
+       --short       one cluster, with one story, that ends by a kill: nothing in a small machine
+  live               read running clusters of a real API server with RBAC: scan of it, of the same
+                     objects in a file and of a bundle; each right taken away; kubeconfigs; an API
+                     server that dies (needs Go; minutes)
   bench lb           uturn lb run beside nginx, HAProxy and plain routing: requests a second, times
                      at a constant rate, memory (needs root; minutes); words go to uturn-bench lb,
                      such as --quick, --rounds N, --seconds N, --rows small,l4-new, --save FILE
   bench operator     uturn operator with 5000 Services, 1000 Ingresses and 200 nodes, against a
-                     cloud and an API server in memory: calls, time at the API's rate, memory
+                     cloud and an API server in memory: calls and time at the API's rate; then in
+                     processes of their own: time on processors, memory (minutes)
   gen-cluster -o FILE
                      write a large cluster as manifests, to see how uturn grows
        --nodes N, --pods N, --targets N
@@ -94,7 +100,8 @@ enum Task {
     Conformance { words: Vec<String> },
     Lab { words: Vec<String> },
     BoxParts { versions: Vec<String> },
-    Box,
+    Box { is_short: bool },
+    Live,
     Bench { words: Vec<String> },
     BenchOperator,
     GenCluster { size: gen_cluster::Size },
@@ -197,7 +204,9 @@ impl Task {
             ["box-parts", "--versions", list] => {
                 Ok(Self::BoxParts { versions: list.split(',').map(str::to_owned).collect() })
             }
-            ["box"] => Ok(Self::Box),
+            ["box"] => Ok(Self::Box { is_short: false }),
+            ["box", "--short"] => Ok(Self::Box { is_short: true }),
+            ["live"] => Ok(Self::Live),
             ["bench", "lb", rest @ ..] => {
                 Ok(Self::Bench { words: rest.iter().map(|&word| word.to_owned()).collect() })
             }
@@ -209,7 +218,7 @@ impl Task {
             ["ci"] => Ok(Self::Ci),
             [
                 task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "h2spec" | "clients"
-                | "box" | "box-parts" | "ci"),
+                | "box" | "box-parts" | "live" | "ci"),
                 other,
                 ..,
             ] => Err(format!("{task} takes no {other:?}")),
@@ -248,7 +257,8 @@ impl Task {
             Self::Conformance { words } => conformance::run(words),
             Self::Lab { words } => lab::run(words),
             Self::BoxParts { versions } => cluster::parts(versions),
-            Self::Box => cluster::run(),
+            Self::Box { is_short } => cluster::run(*is_short),
+            Self::Live => live::run(),
             Self::Bench { words } => bench::run(words),
             Self::BenchOperator => bench::operator(),
             Self::GenCluster { size } => gen_cluster::run(size),
@@ -274,7 +284,9 @@ impl Task {
             Self::Conformance { .. } => "conformance",
             Self::Lab { .. } => "lab",
             Self::BoxParts { .. } => "box-parts",
-            Self::Box => "box",
+            Self::Box { is_short: false } => "box",
+            Self::Box { is_short: true } => "box --short",
+            Self::Live => "live",
             Self::Bench { .. } | Self::BenchOperator => "bench",
             Self::GenCluster { .. } => "gen-cluster",
             Self::Ci => "ci",
@@ -326,6 +338,8 @@ mod tests {
         assert_eq!(parse("box-parts --versions v1.30.14,v1.34.4"), Ok(Task::BoxParts { versions }));
         assert_eq!(parse("bench lb --rows tls"), Ok(Task::Bench { words }));
         assert_eq!(parse("bench operator"), Ok(Task::BenchOperator));
+        assert_eq!(parse("box"), Ok(Task::Box { is_short: false }));
+        assert_eq!(parse("box --short"), Ok(Task::Box { is_short: true }));
     }
 
     #[test]

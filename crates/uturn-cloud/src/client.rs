@@ -1,5 +1,6 @@
 //! The API's client: signs requests, sends them, and repeats those that may succeed later.
 
+mod creations;
 mod endpoint;
 mod failure;
 mod pace;
@@ -23,12 +24,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
+pub use self::creations::Creations;
 pub use self::endpoint::{Endpoint, InvalidEndpoint};
 pub use self::failure::CallError;
 pub use self::pace::Pace;
 pub use self::retry::Retries;
 use crate::api::Action;
-use crate::api::clb::DescribeTaskStatusRequest;
+use crate::api::clb::{
+    CreateLoadBalancerRequest, DescribeLoadBalancersRequest, DescribeTaskStatusRequest,
+};
 use crate::credentials::SecretKey;
 use crate::wire::envelope;
 use crate::wire::tc3::{self, Payload, Signable};
@@ -44,6 +48,9 @@ const TASK_POLL: Duration = Duration::from_millis(100);
 
 /// The longest of these pauses.
 const LONGEST_TASK_POLL: Duration = Duration::from_secs(2);
+
+/// The status of a load balancer that is not being created any more.
+const RUNNING: u64 = 1;
 
 /// Who calls, and where to.
 #[derive(Clone, Debug)]
@@ -68,6 +75,7 @@ pub struct Client {
     http: HttpsClient,
     settings: ClientSettings,
     pace: Option<Arc<Pace>>,
+    creations: Arc<Creations>,
 }
 
 /// An answer, with the id by which the task of an asynchronous request is found.
@@ -101,7 +109,7 @@ impl Client {
         let http = http_client(settings.endpoint.needs_tls())
             .map_err(|error| CallError::Setup(error.to_string()))?;
         let pace = settings.rate.map(|rate| Arc::new(Pace::new(rate)));
-        Ok(Self { http, settings, pace })
+        Ok(Self { http, settings, pace, creations: Arc::default() })
     }
 
     /// Performs an action. A failure that a repetition may mend is repeated: always when the
@@ -141,7 +149,15 @@ impl Client {
         limit: Duration,
     ) -> Result<Answer<A::Response>, CallError> {
         let answer = self.call(request).await?;
-        match timeout(limit, self.task_done(&answer.request_id)).await {
+        let created = created::<A>(&answer.response);
+        let done = async {
+            let ask = |ids| self.running(ids);
+            if !created.is_empty() && self.creations.wait(&created, ask).await {
+                return Ok(());
+            }
+            self.task_done(&answer.request_id).await
+        };
+        match timeout(limit, done).await {
             Ok(done) => done?,
             Err(_) => {
                 let message = format!("it is not done after {} s", limit.as_secs());
@@ -149,6 +165,17 @@ impl Client {
             }
         }
         Ok(answer)
+    }
+
+    /// Which of some load balancers run.
+    async fn running(&self, ids: Vec<String>) -> Result<Vec<String>, CallError> {
+        let request = DescribeLoadBalancersRequest {
+            load_balancer_ids: Some(ids),
+            ..DescribeLoadBalancersRequest::default()
+        };
+        let found = self.call(&request).await?.response.load_balancer_set.unwrap_or_default();
+        let running = found.into_iter().filter(|found| found.status == Some(RUNNING));
+        Ok(running.filter_map(|found| found.load_balancer_id).collect())
     }
 
     /// Waits until a task is done.
@@ -221,6 +248,16 @@ impl Client {
             .body(Full::new(body))
             .expect("an endpoint has a host, and all other parts are printable")
     }
+}
+
+/// The ids of the load balancers that an answer says are being created.
+fn created<A: Action>(response: &A::Response) -> Vec<String> {
+    if A::NAME != CreateLoadBalancerRequest::NAME {
+        return Vec::new();
+    }
+    let response = serde_json::to_value(response).unwrap_or_default();
+    let ids = response["LoadBalancerIds"].as_array().into_iter().flatten();
+    ids.filter_map(|id| id.as_str().map(str::to_owned)).collect()
 }
 
 /// A client of HTTP/1, with or without TLS.

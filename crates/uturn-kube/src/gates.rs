@@ -116,6 +116,8 @@ impl<A: CloudApi> Gates<A> {
         }] } });
         let parameters = PatchParams::default();
         let name = pod.name.as_str();
-        api.patch_status(name, &parameters, &Patch::Strategic(&patch)).await.map(drop)
+        let result = api.patch_status(name, &parameters, &Patch::Strategic(&patch)).await;
+        self.metrics.note("patch", "pods/status", result.as_ref().err());
+        result.map(drop)
     }
 }

@@ -20,6 +20,7 @@ pub mod cluster;
 pub mod controller;
 pub mod gates;
 pub mod health;
+pub mod index;
 pub mod kinds;
 pub mod lease;
 pub mod manifests;

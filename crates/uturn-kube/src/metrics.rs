@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kube::Error;
 use tokio::time::Instant;
 
 /// What the controllers count.
@@ -46,6 +47,16 @@ impl Metrics {
     /// Notes that something cannot be done, and why.
     pub fn trouble(&self, what: &str, why: &str) {
         self.all_troubles().insert(what.to_owned(), (why.to_owned(), Instant::now()));
+    }
+
+    /// Notes whether a right of the API server is missing.
+    pub fn note(&self, verb: &str, resource: &str, error: Option<&Error>) {
+        let what = format!("{verb} {resource}");
+        match error {
+            None => self.mended(&what),
+            Some(error) if is_forbidden(error) => self.trouble(&what, &why(error)),
+            Some(_) => {}
+        }
     }
 
     /// Notes that something can be done.
@@ -123,4 +134,17 @@ impl Metrics {
         }
         text
     }
+}
+
+/// What an error of the API server says.
+pub(crate) fn why(error: &Error) -> String {
+    match error {
+        Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Whether a right is missing.
+fn is_forbidden(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if [401, 403].contains(&status.code))
 }

@@ -8,7 +8,7 @@ use uturn_model::{NamespacedName, ObjectKind, ObjectRef};
 
 use crate::auto;
 use crate::cluster;
-use crate::kinds::{CONFIG, INGRESS, POD, SERVICE, SLICE, WatchedKind};
+use crate::kinds::{CONFIG, INGRESS, POD, SERVICE, WatchedKind};
 use crate::store::{Change, Key, Store};
 
 /// The label of an EndpointSlice with the name of its Service.
@@ -58,31 +58,19 @@ pub fn touched(store: &Store, change: &Change) -> Vec<ObjectRef> {
         return object(&INGRESS, key).into_iter().collect();
     }
     if *kind == CONFIG.kind {
-        let users = all(store).filter(|(object, value)| {
-            let namespace = object.namespace.as_ref();
-            namespace.is_some_and(|namespace| namespace.as_str() == key.0)
-                && configs(object, value).contains(&key.1)
-        });
-        return users.map(|(object, _)| object).collect();
+        return store.index().users_of_config(key).cloned().collect();
     }
     if *kind == POD.kind {
         return of_pod(store, key);
     }
-    all(store).filter(|(_, value)| is_served(value)).map(|(object, _)| object).collect()
+    store.index().objects().cloned().collect()
 }
 
 /// The Services and Ingresses that a pod is an endpoint of.
-pub fn of_pod(store: &Store, (namespace, name): &Key) -> Vec<ObjectRef> {
-    let is_own = |slice: &&Value| {
-        let endpoints = slice["endpoints"].as_array().into_iter().flatten();
-        slice["metadata"]["namespace"] == **namespace
-            && endpoints.into_iter().any(|endpoint| endpoint["targetRef"]["name"] == **name)
-    };
-    let services: BTreeSet<String> =
-        store.of(&SLICE).filter(is_own).filter_map(service_of).collect();
-    let changes = services
-        .into_iter()
-        .map(|service| Change { kind: SERVICE.kind, key: (namespace.clone(), service) });
+pub fn of_pod(store: &Store, pod: &Key) -> Vec<ObjectRef> {
+    let services = store.services_of_pod(pod).into_iter();
+    let changes =
+        services.map(|service| Change { kind: SERVICE.kind, key: (pod.0.clone(), service) });
     changes.flat_map(|change| touched(store, &change)).collect()
 }
 
@@ -129,7 +117,8 @@ pub fn key_of(object: &ObjectRef) -> Key {
     (namespace.unwrap_or_default(), object.name.to_string())
 }
 
-fn object(kind: &WatchedKind, (namespace, name): &Key) -> Option<ObjectRef> {
+/// A Service or an Ingress by its key.
+pub(crate) fn object(kind: &WatchedKind, (namespace, name): &Key) -> Option<ObjectRef> {
     let name = NamespacedName::new(namespace, name).ok()?;
     let kind = if kind == &INGRESS { ObjectKind::Ingress } else { ObjectKind::Service };
     Some(ObjectRef::namespaced(kind, &name))

@@ -1,10 +1,14 @@
 //! The objects of a cluster as the watches reported them last, and which of them changed.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::core::DynamicObject;
 use serde_json::Value;
 
+use crate::index::{Index, Left};
 use crate::kinds::{INGRESS, POD, SERVICE, SLICE, WATCHED, WatchedKind};
 use crate::{pods, related};
 
@@ -24,10 +28,13 @@ pub struct Store {
     listed: BTreeSet<&'static str>,
     /// The EndpointSlices of each Service.
     slices: BTreeMap<Key, BTreeSet<String>>,
+    /// The EndpointSlices that each pod is in.
+    of_pods: BTreeMap<Key, BTreeSet<String>>,
     /// The Services that each Ingress sends to.
     backends: BTreeMap<Key, BTreeSet<String>>,
     /// The Ingresses that send to each Service.
     senders: BTreeMap<Key, BTreeSet<Key>>,
+    index: Index,
     changes: BTreeSet<Change>,
 }
 
@@ -122,6 +129,23 @@ impl Store {
         self.senders.get(service).into_iter().flatten()
     }
 
+    /// The Services that a pod is an endpoint of.
+    pub fn services_of_pod(&self, pod: &Key) -> BTreeSet<String> {
+        let names = self.of_pods.get(pod).into_iter().flatten();
+        let slices = names.filter_map(|name| self.object(&SLICE, &(pod.0.clone(), name.clone())));
+        slices.filter_map(related::service_of).collect()
+    }
+
+    /// Which Services and Ingresses have, had or name which load balancers and configurations.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// What objects no longer name, since the last time that this was asked.
+    pub fn take_left(&mut self) -> Left {
+        self.index.take_left()
+    }
+
     /// The changes since the last time that this was asked.
     pub fn take_changes(&mut self) -> BTreeSet<Change> {
         std::mem::take(&mut self.changes)
@@ -134,16 +158,24 @@ impl Store {
             (None, None) => true,
             _ => false,
         };
-        let services = after.as_ref().and_then(related::service_of);
-        let backends = after.as_ref().map(related::backends);
-        let before = match after {
-            Some(after) => objects.insert(key.clone(), after),
-            None => objects.remove(&key),
-        };
         if kind == &SLICE {
-            let before = before.as_ref().and_then(related::service_of);
-            self.set_slice(&key, before, services, is_same);
+            self.set_slice(key, after, is_same);
             return !is_same;
+        }
+        let backends = after.as_ref().filter(|_| kind == &INGRESS).map(related::backends);
+        let object = related::object(kind, &key).filter(|_| kind == &INGRESS || kind == &SERVICE);
+        if let Some(object) = object.filter(|_| !is_same) {
+            let others = self.index.set(&object, after.as_ref());
+            let others = others.iter().map(|other| Change {
+                kind: related::kind_of(other).kind,
+                key: related::key_of(other),
+            });
+            self.changes.extend(others);
+        }
+        let objects = self.objects.entry(kind.kind).or_default();
+        match after {
+            Some(after) => drop(objects.insert(key.clone(), after)),
+            None => drop(objects.remove(&key)),
         }
         if is_same {
             return false;
@@ -169,25 +201,53 @@ impl Store {
     }
 
     /// A change of an EndpointSlice is one of its Service.
-    fn set_slice(
-        &mut self,
-        key: &Key,
-        before: Option<String>,
-        after: Option<String>,
-        is_same: bool,
-    ) {
-        let service = |name: String| (key.0.clone(), name);
-        let (before, after) = (before.map(service), after.map(service));
-        if let Some(slices) = before.as_ref().and_then(|service| self.slices.get_mut(service)) {
-            slices.remove(&key.1);
+    fn set_slice(&mut self, key: Key, after: Option<Value>, is_same: bool) {
+        let slices = self.objects.entry(SLICE.kind).or_default();
+        if let Some(before) = slices.remove(&key).filter(|_| !is_same) {
+            for service in services(&key, &before) {
+                remove(&mut self.slices, &service, &key.1);
+            }
+            for pod in pods_of(&key, &before) {
+                remove(&mut self.of_pods, &pod, &key.1);
+            }
+            self.change_services(&key, &before);
         }
-        if let Some(service) = &after {
-            self.slices.entry(service.clone()).or_default().insert(key.1.clone());
-        }
+        let Some(after) = after else { return };
         if !is_same {
-            let services = before.into_iter().chain(after);
-            let changes = services.map(|key| Change { kind: SERVICE.kind, key });
-            self.changes.extend(changes);
+            for service in services(&key, &after) {
+                self.slices.entry(service).or_default().insert(key.1.clone());
+            }
+            for pod in pods_of(&key, &after) {
+                self.of_pods.entry(pod).or_default().insert(key.1.clone());
+            }
+            self.change_services(&key, &after);
+        }
+        self.objects.entry(SLICE.kind).or_default().insert(key, after);
+    }
+
+    fn change_services(&mut self, key: &Key, slice: &Value) {
+        let changes = services(key, slice).into_iter();
+        self.changes.extend(changes.map(|key| Change { kind: SERVICE.kind, key }));
+    }
+}
+
+/// The Service of an EndpointSlice.
+fn services((namespace, _): &Key, slice: &Value) -> BTreeSet<Key> {
+    related::service_of(slice).map(|name| (namespace.clone(), name)).into_iter().collect()
+}
+
+/// The pods of an EndpointSlice.
+fn pods_of((namespace, _): &Key, slice: &Value) -> BTreeSet<Key> {
+    let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+    let names = endpoints.filter_map(|endpoint| endpoint["targetRef"]["name"].as_str());
+    names.map(|name| (namespace.clone(), name.to_owned())).collect()
+}
+
+fn remove(map: &mut BTreeMap<Key, BTreeSet<String>>, key: &Key, name: &str) {
+    if let Some(names) = map.get_mut(key) {
+        names.remove(name);
+        if names.is_empty() {
+            map.remove(key);
         }
     }
 }
@@ -271,94 +331,4 @@ fn is_same(before: &Value, after: &Value) -> bool {
             Some(after) => before == after,
             None => false,
         })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::kinds::NODE;
-
-    fn object(value: Value) -> DynamicObject {
-        serde_json::from_value(value).unwrap()
-    }
-
-    fn node(heartbeat: &str, ready: &str) -> DynamicObject {
-        object(json!({ "apiVersion": "v1", "kind": "Node",
-            "metadata": { "name": "n1", "resourceVersion": heartbeat },
-            "status": { "images": [heartbeat], "conditions": [
-                { "type": "Ready", "status": ready, "lastHeartbeatTime": heartbeat }] } }))
-    }
-
-    fn slice(service: &str, address: &str) -> DynamicObject {
-        object(json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-            "metadata": { "name": "s1", "namespace": "shop",
-                "labels": { "kubernetes.io/service-name": service } },
-            "endpoints": [{ "addresses": [address] }] }))
-    }
-
-    fn change(kind: &'static str, namespace: &str, name: &str) -> Change {
-        Change { kind, key: (namespace.to_owned(), name.to_owned()) }
-    }
-
-    #[test]
-    fn signs_of_life_are_no_changes() {
-        let mut store = Store::default();
-        store.apply(&NODE, node("1", "True"));
-        assert_eq!(store.take_changes(), [change("Node", "", "n1")].into());
-        store.apply(&NODE, node("2", "True"));
-        store.list(&NODE, vec![node("3", "True")]);
-        assert_eq!(store.take_changes(), [].into());
-        store.apply(&NODE, node("4", "Unknown"));
-        assert_eq!(store.take_changes(), [change("Node", "", "n1")].into());
-        store.list(&NODE, Vec::new());
-        assert_eq!(store.take_changes(), [change("Node", "", "n1")].into());
-    }
-
-    #[test]
-    fn what_was_written_is_kept_until_the_watch_has_caught_up() {
-        let service = |uid: &str, version: &str, port: u16| {
-            object(json!({ "apiVersion": "v1", "kind": "Service",
-                "metadata": { "name": "web", "namespace": "shop", "uid": uid,
-                    "resourceVersion": version },
-                "spec": { "ports": [{ "port": port }] } }))
-        };
-        let json = |object: &DynamicObject| serde_json::to_value(object).unwrap();
-        let key = ("shop".to_owned(), "web".to_owned());
-        let port = |store: &Store| {
-            store.object(&SERVICE, &key).map(|found| found["spec"]["ports"][0]["port"].clone())
-        };
-        let mut store = Store::default();
-        // Of an object that is gone nothing is kept.
-        store.wrote(&SERVICE, json(&service("a", "9", 9)));
-        assert_eq!(port(&store), None);
-        store.apply(&SERVICE, service("a", "9", 9));
-        store.wrote(&SERVICE, json(&service("a", "11", 11)));
-        assert!(!store.apply(&SERVICE, service("a", "10", 10)));
-        assert_eq!(port(&store), Some(json!(11)));
-        store.wrote(&SERVICE, json(&service("a", "10", 10)));
-        assert_eq!(port(&store), Some(json!(11)));
-        // Another object of that name, and an API server with an older revision.
-        store.apply(&SERVICE, service("b", "8", 8));
-        store.wrote(&SERVICE, json(&service("a", "12", 12)));
-        assert_eq!(port(&store), Some(json!(8)));
-        store.list(&SERVICE, vec![service("b", "5", 5)]);
-        assert_eq!(port(&store), Some(json!(5)));
-    }
-
-    #[test]
-    fn a_change_of_an_endpoint_slice_is_one_of_its_service() {
-        let mut store = Store::default();
-        store.apply(&SLICE, slice("web", "10.1.1.1"));
-        let web = ("shop".to_owned(), "web".to_owned());
-        assert_eq!(store.take_changes(), [change("Service", "shop", "web")].into());
-        assert_eq!(store.slices_of(&web).count(), 1);
-        store.apply(&SLICE, slice("api", "10.1.1.1"));
-        let both = [change("Service", "shop", "web"), change("Service", "shop", "api")];
-        assert_eq!(store.take_changes(), both.into());
-        assert_eq!(store.slices_of(&web).count(), 0);
-        store.delete(&SLICE, &slice("api", "10.1.1.1"));
-        assert_eq!(store.take_changes(), [change("Service", "shop", "api")].into());
-    }
 }

@@ -106,6 +106,8 @@ pub struct Controllers<A> {
     told: BTreeMap<ObjectRef, BTreeSet<Event>>,
     /// Load balancers of objects that are gone, of which nothing is left to be removed.
     settled: BTreeSet<String>,
+    /// Load balancers that were perhaps made for objects that are gone.
+    suspects: BTreeSet<String>,
     /// How often the cloud's API refused everything.
     refusals: u32,
     is_listing: bool,
@@ -144,6 +146,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
             queue: Queue::default(),
             told: BTreeMap::new(),
             settled: BTreeSet::new(),
+            suspects: BTreeSet::new(),
             refusals: 0,
             is_listing: false,
             next_list: now,
@@ -161,6 +164,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
     pub async fn sync(&mut self) -> Result<Synced, SyncError> {
         self.mirror.doubt_all();
         self.settled.clear();
+        self.suspects.extend(self.mirror.all().map(|balancer| balancer.id.clone()));
         self.next_list = Instant::now();
         let all: Vec<ObjectRef> =
             self.shared.with(|store| related::all(store).map(|(object, _)| object).collect());
@@ -286,6 +290,10 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
                 self.is_listing = false;
                 match result {
                     Ok(heads) => {
+                        if !self.mirror.is_listed() {
+                            // The first rest is reported also where there is nothing to do.
+                            self.synced.get_or_insert_default();
+                        }
                         (self.refusals, self.next_list) = (0, now + LIST);
                         self.hands.metrics.mended(CLOUD);
                         for id in self.mirror.list(heads, asked, now) {
@@ -309,6 +317,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
             self.busy.remove(work);
         }
         for (id, (balancer, is_fresh)) in ended.seen {
+            self.suspects.insert(id.clone());
             self.mirror.note(&id, balancer, is_fresh.then_some(now));
         }
         if ended.is_doubtful {

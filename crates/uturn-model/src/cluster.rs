@@ -58,6 +58,8 @@ pub struct Cluster {
     pub supposed: Vec<Supposition>,
     /// The kinds of objects that were read but not used, with their counts.
     pub skipped: Vec<Skipped>,
+    /// What an API server did not give.
+    pub unread: Vec<Unread>,
 }
 
 impl Cluster {
@@ -129,6 +131,25 @@ pub struct NetworkPolicy {
     pub pods: Selector,
     /// Where it was written.
     pub origin: Origin,
+}
+
+/// Objects that an API server did not give: nothing is known of them, not even whether there are
+/// any.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unread {
+    /// Which objects: `Pods`, `ConfigMap kube-system/coredns`.
+    pub what: Text,
+    /// What is known of them nevertheless: `none`, `only those of namespace shop`.
+    pub known: Text,
+    /// Why they could not be read, as the API server says it.
+    pub why: Text,
+}
+
+impl std::fmt::Display for Unread {
+    /// `Pods could not be read (none are known): pods is forbidden`
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} could not be read ({}): {}", self.what, self.known, self.why)
+    }
 }
 
 /// Objects that were read but not used, and documents that are not objects.

@@ -35,6 +35,9 @@ fn explained(error: &RunError) -> (&'static str, &'static str, &'static str) {
     let action = call.split(' ').next().unwrap_or_default();
     let kind = code.split('.').next().unwrap_or_default();
     match (action, kind) {
+        _ if code == "AuthFailure.SignatureExpire" => {
+            ("E4001", "E4008", "the clock of this machine differs from the cloud's")
+        }
         (_, "AuthFailure" | "UnauthorizedOperation") if action.ends_with("SnatIps") => {
             ("E4001", "E4060", "the account may not use SNAT addresses")
         }
@@ -94,7 +97,13 @@ mod tests {
             (ObjectKind::Ingress, created, "LimitExceeded", "E4003 the account's quota"),
             (ObjectKind::Ingress, "CreateRule 80/TCP: a", "LimitExceeded", "E4005 the listener's"),
             (ObjectKind::Service, created, "UnauthorizedOperation.X", "E4001 the credential"),
-            (ObjectKind::Ingress, created, "AuthFailure.SignatureExpire", "E4008 the credential"),
+            (
+                ObjectKind::Ingress,
+                created,
+                "AuthFailure.SignatureExpire",
+                "E4008 the clock of this",
+            ),
+            (ObjectKind::Ingress, created, "AuthFailure.SecretIdNotFound", "E4008 the credential"),
             (
                 ObjectKind::Service,
                 "CreateLoadBalancer web INTERNAL subnet-1",

@@ -35,6 +35,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
         unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
+        unread: cluster.unread.clone(),
     }
 }
 

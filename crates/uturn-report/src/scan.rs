@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use uturn_diagnose::group::group;
 use uturn_diagnose::{Finding, Group, Observation, Severity};
+use uturn_model::cluster::Unread;
 use uturn_model::network::Network;
 use uturn_model::{Origin, Skipped, Supposition, Text, Unjudged};
 
@@ -48,6 +49,8 @@ pub struct ScanReport {
     pub supposed: Vec<Supposition>,
     /// Kinds of objects that were read and not needed.
     pub skipped: Vec<Skipped>,
+    /// What an API server did not give.
+    pub unread: Vec<Unread>,
     /// How many objects of each kind were read.
     pub seen: BTreeMap<Text, usize>,
 }
@@ -70,6 +73,7 @@ impl ScanReport {
             unjudged: Vec::new(),
             supposed: Vec::new(),
             skipped: Vec::new(),
+            unread: Vec::new(),
             seen: BTreeMap::new(),
         }
     }

@@ -1,10 +1,17 @@
-//! Bundles: a folder with a cluster's objects and captures of its nodes.
+//! Bundles: a folder with a cluster's objects and captures of its nodes, or an archive of one.
 //!
 //! ```text
 //! bundle/
+//!   bundle.json             what it is made of, and what could not be read
 //!   objects/*.yaml          manifests and Facts, in any files and folders
 //!   nodes/n1/iptables.save  the capture of node n1, as `read_capture` wants it
 //! ```
+//!
+//! A bundle without `bundle.json` was put together by hand, and is taken for the whole cluster.
+
+mod archive;
+mod manifest;
+mod write;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +21,18 @@ use uturn_model::{Capture, Name, Origin};
 
 use crate::capture::read_capture;
 use crate::fault::Fault;
+use crate::listing::Listing;
 use crate::source::{OtherFiles, Source, gather_manifests};
 
+pub use manifest::{BundleManifest, KindRead, ObjectsManifest};
+pub use write::{BundleWriter, is_archive};
+
 /// Where the captures are.
-const NODES: &str = "nodes";
+pub const NODES: &str = "nodes";
+/// Where the objects are.
+pub const OBJECTS: &str = "objects";
+/// The file with the [`BundleManifest`].
+pub const MANIFEST: &str = "bundle.json";
 
 /// What a bundle holds.
 #[derive(Debug, Default)]
@@ -26,25 +41,52 @@ pub(crate) struct Bundle {
     pub(crate) beside: OtherFiles,
     pub(crate) captures: BTreeMap<Name, Capture>,
     pub(crate) faults: Vec<Fault>,
+    /// What it says of itself. `None` if it was put together by hand.
+    pub(crate) manifest: Option<BundleManifest>,
+}
+
+impl Bundle {
+    /// Whether it is taken for a whole cluster, since it says nothing of itself.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.manifest.is_none()
+    }
+
+    /// What an API server gave.
+    pub(crate) fn listing(&self) -> Option<Listing> {
+        self.manifest.as_ref()?.objects.as_ref().map(ObjectsManifest::listing)
+    }
+
+    fn add_manifest(&mut self, place: Origin, text: &str) {
+        match serde_json::from_str(text) {
+            Ok(manifest) => self.manifest = Some(manifest),
+            Err(error) => {
+                let message = format!("not the description of a bundle: {error}");
+                self.faults.push(Fault::new(place, message));
+            }
+        }
+    }
 }
 
 /// Reads a bundle.
-pub(crate) fn read(folder: &Path) -> Bundle {
-    let mut bundle = Bundle::default();
-    let place = |path: &Path| Origin::file(path.display().to_string());
-    if folder.is_file() {
-        let fault = Fault::new(place(folder), "a bundle in one file cannot be read");
-        bundle.faults.push(fault.hint("unpack it and name its folder"));
-        return bundle;
+pub(crate) fn read(path: &Path) -> Bundle {
+    if path.is_file() {
+        return archive::read(path);
     }
+    let mut bundle = Bundle::default();
     let mut others = Vec::new();
-    for path in entries(folder, &mut bundle.faults) {
-        if path.file_name().is_some_and(|name| name == NODES) && path.is_dir() {
+    for path in entries(path, &mut bundle.faults) {
+        let is = |name: &str| path.file_name().is_some_and(|own| own == name);
+        if is(NODES) && path.is_dir() {
             for node in entries(&path, &mut bundle.faults) {
                 match read_node(&node) {
                     Ok(capture) => drop(bundle.captures.insert(capture.node.clone(), capture)),
                     Err(faults) => bundle.faults.extend(faults),
                 }
+            }
+        } else if is(MANIFEST) {
+            match fs::read_to_string(&path) {
+                Ok(text) => bundle.add_manifest(place(&path), &text),
+                Err(why) => bundle.faults.push(unreadable(&path, &why)),
             }
         } else {
             others.push(path);
@@ -58,11 +100,20 @@ pub(crate) fn read(folder: &Path) -> Bundle {
 
 fn read_node(folder: &Path) -> Result<Capture, Vec<Fault>> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let name = Name::new(&*name).map_err(|_| {
-        let place = Origin::file(folder.display().to_string());
-        vec![Fault::new(place, format!("{name:?} is no name of a node"))]
-    })?;
+    let name = node_name(&name, || place(folder)).map_err(|fault| vec![fault])?;
     read_capture(folder, name)
+}
+
+fn node_name(name: &str, place: impl FnOnce() -> Origin) -> Result<Name, Fault> {
+    Name::new(name).map_err(|_| Fault::new(place(), format!("{name:?} is no name of a node")))
+}
+
+fn place(path: &Path) -> Origin {
+    Origin::file(path.display().to_string())
+}
+
+fn unreadable(path: &Path, why: &std::io::Error) -> Fault {
+    Fault::new(place(path), format!("cannot be read: {why}"))
 }
 
 /// What is in a folder, in order.
@@ -75,8 +126,7 @@ fn entries(folder: &Path, faults: &mut Vec<Fault>) -> Vec<PathBuf> {
             paths
         }
         Err(why) => {
-            let place = Origin::file(folder.display().to_string());
-            faults.push(Fault::new(place, format!("cannot be read: {why}")));
+            faults.push(unreadable(folder, &why));
             Vec::new()
         }
     }

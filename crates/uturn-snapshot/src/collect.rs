@@ -7,6 +7,7 @@ use crate::decode::objects::Objects;
 use crate::documents::{OURS, each_document, each_item, what_it_lacks};
 use crate::fault::{Fault, Faults, Note, Twice};
 use crate::kinds::take;
+use crate::listing::Listing;
 use crate::scenario::{self, Scenario};
 use crate::source::{OtherFiles, Source, TEMPLATE};
 
@@ -19,14 +20,15 @@ pub(crate) struct Collected {
 }
 
 /// Reads every document of every source. A source's text is let go once it is read.
-pub(crate) fn collect(sources: Vec<Source>, beside: &OtherFiles) -> Collected {
+pub(crate) fn collect(sources: Vec<Source>, beside: &OtherFiles, listing: &Listing) -> Collected {
     let Collected { mut objects, mut scenarios, faults } = Collected::default();
     let mut places = scenario::Places::new();
     let mut others = Vec::new();
     for source in sources {
         let may_be_template = beside.of_folders.contains(&source.name)
             && TEMPLATE_MARKS.iter().any(|mark| source.text.contains(mark));
-        each_document(&source, &faults, &mut |doc| {
+        let is_live = listing.live.contains(&source.name);
+        each_document(&source, is_live, &faults, &mut |doc| {
             if let Some(lacks) = what_it_lacks(doc) {
                 objects.leave_out("documents that are no objects", &source.name);
                 // Of so many, those that are not shown are not kept either.
@@ -95,7 +97,7 @@ const TEMPLATE_MARKS: [&str; 4] = ["{{", "{%", "${", "#@"];
 /// Whether a document has faults of its own.
 fn is_faulty(doc: &Doc<'_>) -> bool {
     let faults = RefCell::new(Faults::default());
-    let trial = Doc { prefix: doc.prefix, ..Doc::new(doc.file, doc.root, &faults) };
+    let trial = Doc { faults: &faults, ..*doc };
     each_item(&trial, &mut |doc, version, kind| {
         if version != OURS {
             // Each document separately, so that repeated objects do not count.

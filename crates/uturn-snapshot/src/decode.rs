@@ -36,16 +36,30 @@ pub(crate) struct Doc<'d> {
     /// What the path of every field begins with, where `root` is a part of something.
     pub(crate) prefix: &'d str,
     pub(crate) faults: &'d RefCell<Faults>,
+    /// The `resourceVersion` of the object if an API server gave it.
+    pub(crate) live: Option<&'d str>,
 }
 
 impl<'d> Doc<'d> {
     pub(crate) fn new(file: &'d Text, root: &'d Node<'d>, faults: &'d RefCell<Faults>) -> Self {
-        Self { file, root, prefix: "", faults }
+        Self { file, root, prefix: "", faults, live: None }
     }
 
-    /// Where a value was written.
+    /// Where a value was written. All of an object that an API server gave is in one place.
     pub(crate) fn origin(&self, node: &Node<'_>) -> Origin {
-        Origin::at(self.file.clone(), node.line, node.column)
+        match self.live {
+            Some(version) => Origin::Live { resource_version: version.into() },
+            None => Origin::at(self.file.clone(), node.line, node.column),
+        }
+    }
+
+    /// A part of the document as a document: an item of a List.
+    pub(crate) fn item<'p>(&self, item: &'p Node<'p>, prefix: &'p str) -> Doc<'p>
+    where
+        'd: 'p,
+    {
+        let live = self.live.map(|_| resource_version(item));
+        Doc { file: self.file, root: item, prefix, faults: self.faults, live }
     }
 
     /// Reports a fault of a value.
@@ -206,6 +220,12 @@ impl<'d> Doc<'d> {
             self.faults.borrow_mut().push(fault);
         }
     }
+}
+
+/// The version of an object that an API server gave.
+pub(crate) fn resource_version<'n>(object: &'n Node<'_>) -> &'n str {
+    let version = object.get("metadata").and_then(|meta| meta.get("resourceVersion"));
+    version.and_then(Node::as_str).unwrap_or_default()
 }
 
 /// Adds the way from `from` to `to` to `path`; whether there is one.

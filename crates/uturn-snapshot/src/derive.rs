@@ -44,6 +44,14 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         let about = format!("{}: {}", note.origin, note.message);
         suppositions.suppose(about, note.taken, note.because, note.settle);
     }
+    for unread in &objects.listing.unread {
+        suppositions.suppose(
+            unread.what.clone(),
+            unread.known.clone(),
+            format!("could not be read: {}", unread.why),
+            "uturn collect --rbac prints the rights that are needed",
+        );
+    }
     let extent = extent::of(&objects);
     let provider = provider::derive(&objects);
     let mut proxy = proxy::derive(&objects, &provider, &mut suppositions);
@@ -92,6 +100,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         captures: BTreeMap::new(),
         extent,
         unjudged,
+        unread: std::mem::take(&mut objects.listing.unread),
         supposed: suppositions.into_sorted(),
     }
 }

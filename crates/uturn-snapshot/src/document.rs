@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 
 pub(crate) use json::Items;
 pub(crate) use scalar::{integer, truth};
+pub(crate) use wanted::{is_open, is_wanted};
 
 /// The maximum nesting depth. No manifest nests as deep, and readers may recurse this far.
 pub(crate) const DEPTH: usize = 128;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use uturn_model::Origin;
 
-use crate::decode::Doc;
+use crate::decode::{Doc, resource_version};
 use crate::document::{self, Keep, Node, Trouble, Value};
 use crate::fault::{Fault, Faults, Note};
 use crate::source::Source;
@@ -32,10 +32,11 @@ pub(crate) fn what_it_lacks(doc: &Doc<'_>) -> Option<String> {
 
 /// Reads every document of a source, unless it is given up for too many faults.
 ///
-/// What kubectl tolerates is a fault in a source with uturn's own documents, which no other
+/// `is_live` says that an API server gave it. What kubectl tolerates is a fault in a source with uturn's own documents, which no other
 /// program reads.
 pub(crate) fn each_document(
     source: &Source,
+    is_live: bool,
     faults: &RefCell<Faults>,
     each: &mut dyn FnMut(&Doc<'_>),
 ) {
@@ -45,7 +46,8 @@ pub(crate) fn each_document(
             Ok(root) => {
                 let version = root.get("apiVersion").and_then(Node::as_str);
                 ours |= version.is_some_and(document::is_ours);
-                each(&Doc::new(&source.name, &root, faults));
+                let live = is_live.then(|| resource_version(&root));
+                each(&Doc { live, ..Doc::new(&source.name, &root, faults) });
             }
             Err(trouble) if trouble.note.is_some() && passed.len() < MOST_PASSED => {
                 passed.push(trouble);
@@ -106,7 +108,7 @@ fn each_item_of<'d>(
             prefix => format!("{prefix}.items[{at}]"),
         };
         at += 1;
-        let doc = Doc { prefix: &prefix, ..Doc::new(doc.file, item, doc.faults) };
+        let doc = doc.item(item, &prefix);
         each_item_of(&doc, inherited, each)
     };
     match doc.root.get("items").map(|items| &items.value) {

@@ -123,6 +123,31 @@ const KNOWN: &[Known] = &[
     },
 ];
 
+/// A kind of Kubernetes' objects that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadKind {
+    /// Its name: `Service`.
+    pub kind: &'static str,
+    /// The values of `apiVersion` that are read, the preferred first.
+    pub api_versions: &'static [&'static str],
+}
+
+/// The kinds of Kubernetes' objects that are read, those of clouds last.
+pub fn kinds() -> Vec<ReadKind> {
+    let own = KNOWN.iter().filter(|known| !known.groups.contains(&"uturn.dev"));
+    let own = own.map(|known| ReadKind { kind: known.kind, api_versions: known.supported });
+    let of_clouds = cloud::ALL.into_iter().filter_map(|entry| entry.overrides.as_ref());
+    let of_clouds =
+        of_clouds.map(|object| ReadKind { kind: object.kind, api_versions: object.versions });
+    own.chain(of_clouds).collect()
+}
+
+/// The ConfigMaps that are read, by namespace and name. Others are only read where an nginx has its
+/// configuration from them.
+pub fn config_maps() -> impl Iterator<Item = (&'static str, &'static str)> {
+    decode::config_map::names()
+}
+
 /// Hands an object to the decoder of its kind.
 pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objects) {
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);

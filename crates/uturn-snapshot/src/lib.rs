@@ -2,7 +2,7 @@
 //!
 //! **Owns** files, folders and standard input; documents (YAML and JSON, many in a file, `List`s)
 //! with the place of every value; the formats of Kubernetes objects, Facts, Scenarios and
-//! LoadBalancer documents; and the derivation of what missing objects leave open, where each
+//! LoadBalancer documents; bundles, read and written ([`mod@bundle`]); and the derivation of what missing objects leave open, where each
 //! assumption becomes a [`uturn_model::Supposition`].
 //!
 //! **Refuses** to judge (a Service that selects nothing is read like any other), to contact an
@@ -24,7 +24,7 @@
 //! an object with three wrong fields has three faults.
 
 mod as_json;
-mod bundle;
+pub mod bundle;
 mod capture;
 mod collect;
 mod decode;
@@ -37,10 +37,12 @@ mod identities;
 #[cfg(test)]
 mod json_equivalence;
 mod kinds;
+mod listing;
 mod load_balancer;
 pub mod manifests;
 pub mod scenario;
 mod source;
+mod trim;
 pub mod yaml;
 
 use std::collections::BTreeMap;
@@ -52,6 +54,8 @@ pub use as_json::json_objects;
 pub use capture::read_capture;
 pub use fault::Fault;
 pub use identities::{Identities, base64_text};
+pub use kinds::{ReadKind, config_maps, kinds};
+pub use listing::Listing;
 pub use load_balancer::{
     LbFile, read_lb_change, read_lb_config, read_load_balancers, write_lb_config,
     write_load_balancers,
@@ -60,6 +64,7 @@ pub use manifests::Manifests;
 pub use scenario::Scenario;
 use source::OtherFiles;
 pub use source::{Source, gather};
+pub use trim::trim;
 
 /// What was read.
 #[derive(Clone, Debug)]
@@ -112,21 +117,25 @@ pub fn load_gathered(manifests: Manifests, mut faults: Vec<Fault>) -> Result<Loa
 /// # Errors
 /// All faults of all sources.
 pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
-    read_with(sources, BTreeMap::new(), &OtherFiles::default(), false)
+    let (beside, listing) = (OtherFiles::default(), Listing::default());
+    read_with(sources, BTreeMap::new(), &beside, &listing, false)
 }
 
 fn read_with(
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
     beside: &OtherFiles,
+    listing: &Listing,
     complete: bool,
 ) -> Result<Loaded, Vec<Fault>> {
-    let collected = collect::collect(sources, beside);
-    let faults = collected.faults.into_inner();
-    if faults.len() > 0 {
-        return Err(faults.into_vec());
+    let collected = collect::collect(sources, beside, listing);
+    let (unread, faults) = listing::unread(collected.faults.into_inner().into_vec());
+    if !faults.is_empty() {
+        return Err(faults);
     }
     let (mut objects, scenarios) = (collected.objects, collected.scenarios);
+    objects.listing = listing.clone();
+    objects.listing.unread.extend(unread);
     objects.notes.extend(beside.notes());
     objects.complete = complete;
     for name in captures.keys() {

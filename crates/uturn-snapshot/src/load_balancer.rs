@@ -61,7 +61,7 @@ pub fn read_lb_config(sources: Vec<Source>) -> Result<Config, Vec<Fault>> {
     let faults = RefCell::new(Faults::default());
     let (mut config, mut across) = (Config::default(), Across::default());
     for source in sources {
-        each_document(&source, &faults, &mut |doc| {
+        each_document(&source, false, &faults, &mut |doc| {
             each_item(doc, &mut |doc, version, kind| match (version, kind) {
                 (VERSION, "LoadBalancer") => {
                     let form = Form::new(doc, balancer::is_derived(doc));

@@ -13,6 +13,7 @@ use uturn_model::{Capture, Cluster, Name, ObjectKind, ObjectRef, Text};
 use crate::document::{self, Keep, Value};
 use crate::edit::{self, At, Change, Tree};
 use crate::fault::Fault;
+use crate::listing::Listing;
 use crate::source::{OtherFiles, Source, gather_manifests};
 use crate::{Loaded, bundle, read_with, scenario};
 
@@ -24,6 +25,8 @@ pub struct Manifests {
     beside: OtherFiles,
     /// Whether they are the whole cluster.
     complete: bool,
+    /// What an API server gave in full, and what it did not give.
+    listing: Listing,
     /// The Scenario and the case that is the cluster, if it is one.
     case: Option<(Text, String)>,
 }
@@ -77,17 +80,32 @@ impl Manifests {
     /// Reads files, folders and bundles. [`Self::load`] reports the faults.
     pub fn gather(paths: &[PathBuf], bundles: &[PathBuf]) -> (Self, Vec<Fault>) {
         let (mut sources, mut beside, mut faults) = gather_manifests(paths);
-        let mut captures = BTreeMap::new();
+        let (mut captures, mut listing, mut is_whole) = (BTreeMap::new(), None, false);
         for path in bundles {
             let bundle = bundle::read(path);
+            is_whole |= bundle.is_whole();
+            listing = match (listing, bundle.listing()) {
+                (Some(first), Some(second)) => Some(Listing::and(first, second)),
+                (first, second) => first.or(second),
+            };
             sources.extend(bundle.sources);
             beside.add(bundle.beside);
             captures.extend(bundle.captures);
             faults.extend(bundle.faults);
         }
-        // A bundle is collected from a whole cluster.
-        let complete = !bundles.is_empty();
-        (Self { sources, captures, beside, complete, case: None }, faults)
+        // A bundle is collected from a whole cluster, unless it says itself what it lacks.
+        let complete = is_whole && listing.is_none();
+        let listing = listing.unwrap_or_default();
+        (Self { sources, captures, beside, complete, listing, case: None }, faults)
+    }
+
+    /// Adds what an API server gave: a text for each name, and what the server gave in full.
+    #[must_use]
+    pub fn with_live(mut self, sources: Vec<Source>, listing: Listing) -> Self {
+        self.listing = listing;
+        self.listing.live.extend(sources.iter().map(|source| source.name.clone()));
+        self.sources.extend(sources);
+        self
     }
 
     /// Those of a Scenario's case.
@@ -136,7 +154,8 @@ impl Manifests {
     /// # Errors
     /// All faults of all texts.
     pub fn load(&self) -> Result<Loaded, Vec<Fault>> {
-        read_with(self.sources.clone(), self.captures.clone(), &self.beside, self.complete)
+        let (sources, captures) = (self.sources.clone(), self.captures.clone());
+        read_with(sources, captures, &self.beside, &self.listing, self.complete)
     }
 
     /// Reads the texts and drops them.
@@ -144,7 +163,7 @@ impl Manifests {
     /// # Errors
     /// All faults of all texts.
     pub fn into_loaded(self) -> Result<Loaded, Vec<Fault>> {
-        read_with(self.sources, self.captures, &self.beside, self.complete)
+        read_with(self.sources, self.captures, &self.beside, &self.listing, self.complete)
     }
 
     /// The cluster that the texts describe.

@@ -183,7 +183,7 @@ pub fn read_all(sources: Vec<Source>) -> Result<Vec<Scenario>, Vec<Fault>> {
     let faults = RefCell::new(Faults::default());
     let (mut scenarios, mut places) = (Vec::new(), Places::new());
     for source in sources {
-        each_document(&source, &faults, &mut |doc| {
+        each_document(&source, false, &faults, &mut |doc| {
             if what_it_lacks(doc).is_some() {
                 return;
             }

@@ -6,6 +6,7 @@ mod lab;
 mod lb;
 mod operator;
 mod output;
+mod running;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,9 @@ pub(crate) use self::operator::Operator;
 #[cfg(feature = "live")]
 pub(crate) use self::operator::OperatorRun;
 pub(crate) use self::output::{FailOn, Output, ScanOutput, TraceOutput};
+#[cfg(feature = "live")]
+pub(crate) use self::running::ApiArgs;
+pub(crate) use self::running::{ClusterArgs, Collect};
 use crate::packet::{Carried, Owner, Place};
 
 /// Finds, explains and proves load-balancer loopback in Kubernetes.
@@ -33,7 +37,7 @@ use crate::packet::{Carried, Owner, Place};
 #[command(name = "uturn", bin_name = "uturn", version, propagate_version = true)]
 #[command(after_help = "\
 Exit status: 0 nothing found or all agrees, 1 something found, 2 wrong usage or bad input,
-3 cannot run here (no manifests, no root for the lab).
+3 cannot run here (no API server, no root for the lab).
 
 Begin with: uturn scan -f examples/shop")]
 pub(crate) struct Cli {
@@ -71,6 +75,7 @@ pub(crate) enum ColorChoice {
 pub(crate) enum Command {
     /// Find the flows that fail, from every client to every target
     #[command(after_help = "Examples:
+  uturn scan
   uturn scan -f deploy/
   uturn scan -f deploy/ -f facts.yaml -o sarif > uturn.sarif
   uturn scan -f deploy/ --baseline uturn.baseline")]
@@ -108,8 +113,10 @@ pub(crate) enum Command {
   uturn walk --capture n1/ --in eth0 --src 10.1.1.10 --dst 10.0.0.11 --proto icmp
   uturn walk --capture pod/ --src 10.1.1.10:40000 --dst 10.0.0.11:80 --uid istio-proxy")]
     Walk(Walk),
-    /// Save what a verdict needs, for --bundle: the state of a node
+    /// Save a running cluster's objects, or the state of a node, for --bundle
     #[command(after_help = "Examples:
+  uturn collect -o cluster.tar.gz
+  uturn collect --rbac > rbac.yaml
   uturn collect --here -o bundle
   uturn collect --here --node n1 --conntrack -o bundle
   uturn check nodes -f deploy/ --bundle bundle")]
@@ -141,7 +148,8 @@ pub(crate) struct Inputs {
     /// Manifests and Facts: a file, a folder, or - for standard input (repeat for more)
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
-    /// A folder of manifests with captures of nodes in nodes/NAME (repeat for more)
+    /// What `uturn collect` wrote: a folder or an archive of manifests, with captures of nodes in
+    /// nodes/NAME (repeat for more)
     #[arg(long = "bundle", value_name = "PATH")]
     pub(crate) bundles: Vec<PathBuf>,
     /// The input is the whole cluster: what it does not contain does not exist
@@ -150,19 +158,9 @@ pub(crate) struct Inputs {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Collect {
-    #[command(flatten)]
-    pub(crate) here: Here,
-    /// The folder to write to: the capture becomes nodes/NAME in it. Other nodes may be in it
-    /// already
-    #[arg(short, long, value_name = "PATH")]
-    pub(crate) output: PathBuf,
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct Scan {
     #[command(flatten)]
-    pub(crate) inputs: Inputs,
+    pub(crate) cluster: ClusterArgs,
     /// Report on this namespace only
     #[arg(short, long, value_name = "NS", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
@@ -195,7 +193,7 @@ pub(crate) struct Scan {
 #[derive(Args, Debug)]
 pub(crate) struct Trace {
     #[command(flatten)]
-    pub(crate) inputs: Inputs,
+    pub(crate) cluster: ClusterArgs,
     /// The client: pod/NS/NAME, deploy/NS/NAME (or another workload), node/NAME, outside[/IP]
     #[arg(long, value_name = "CLIENT")]
     pub(crate) from: Client,
@@ -220,7 +218,7 @@ pub(crate) struct Trace {
 #[derive(Args, Debug)]
 pub(crate) struct Check {
     #[command(flatten)]
-    pub(crate) inputs: Inputs,
+    pub(crate) cluster: ClusterArgs,
     /// What to check
     pub(crate) topic: CheckTopic,
     /// One Service or Ingress, instead of all
@@ -268,7 +266,7 @@ impl CheckTopic {
 #[derive(Args, Debug)]
 pub(crate) struct Cure {
     #[command(flatten)]
-    pub(crate) inputs: Inputs,
+    pub(crate) cluster: ClusterArgs,
     /// A finding's code: UT101
     #[arg(requires = "object")]
     pub(crate) code: Option<String>,
@@ -301,7 +299,7 @@ pub(crate) struct Explain {
 #[derive(Args, Debug)]
 pub(crate) struct Rules {
     #[command(flatten)]
-    pub(crate) inputs: Inputs,
+    pub(crate) cluster: ClusterArgs,
     /// The node whose rules to print
     #[arg(long, value_name = "NODE")]
     pub(crate) node: String,

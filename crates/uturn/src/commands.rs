@@ -3,6 +3,8 @@
 mod check;
 #[cfg(feature = "live")]
 mod cloud;
+#[cfg(feature = "live")]
+mod collect;
 mod completion;
 mod cure;
 mod explain;
@@ -20,7 +22,7 @@ mod walk;
 use serde::Serialize;
 use uturn_report::{json, yaml};
 
-use crate::cli::{Cli, Command, Output};
+use crate::cli::{Cli, Collect, Command, Output};
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
@@ -34,7 +36,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
         Command::Explain(explain) => explain::run(&explain, printer),
         Command::Rules(rules) => rules::run(&rules, printer),
         Command::Walk(walk) => walk::run(&walk, printer),
-        Command::Collect(collect) => here::run(&collect.here, &collect.output, printer),
+        Command::Collect(args) => collect(&args, printer),
         Command::Lab(lab) => lab::run(&lab, printer),
         Command::Lb(lb) => lb::run(&lb, printer),
         #[cfg(feature = "live")]
@@ -45,6 +47,24 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
         Command::Cloud(_) | Command::Operator(_) => Err(left_out()),
         Command::Completion(completion) => Ok(completion::run(&completion, printer)),
     }
+}
+
+/// `uturn collect`: this node, or a running cluster.
+fn collect(args: &Collect, printer: &Printer) -> Result<Status, Failure> {
+    match args.output.as_deref().filter(|_| args.here.here) {
+        Some(path) => here::run(&args.here, path, printer),
+        None => running(args, printer),
+    }
+}
+
+#[cfg(feature = "live")]
+fn running(args: &Collect, printer: &Printer) -> Result<Status, Failure> {
+    collect::run(args, printer)
+}
+
+#[cfg(not(feature = "live"))]
+fn running(_: &Collect, _: &Printer) -> Result<Status, Failure> {
+    Err(left_out())
 }
 
 /// The command is not part of this build.

@@ -1,35 +1,65 @@
 //! Where the cluster comes from.
 
+use uturn_diagnose::analysis::Input;
 use uturn_model::Cluster;
 use uturn_snapshot::{Fault, Loaded, Manifests};
 
-use crate::cli::Inputs;
+use crate::cli::ClusterArgs;
 use crate::printer::Printer;
 use crate::status::Failure;
 
-/// The cluster that the flags name.
-pub(crate) fn load(inputs: &Inputs, printer: &Printer) -> Result<Loaded, Failure> {
-    if inputs.files.is_empty() && inputs.bundles.is_empty() {
-        return Err(nothing_named());
+#[cfg(feature = "live")]
+pub(crate) mod live;
+
+/// Reads the cluster that the flags name. Texts of more than `most_bytes` in all are not kept. Where
+/// the whole of a running cluster may not be read, `namespace` is.
+pub(crate) fn read(
+    args: &ClusterArgs,
+    namespace: Option<&str>,
+    printer: &Printer,
+    most_bytes: usize,
+) -> Result<Input, Failure> {
+    let (manifests, faults) = match args.is_live() {
+        true => (running(args, namespace, printer)?, Vec::new()),
+        false => {
+            let (manifests, faults) = Manifests::gather(&args.inputs.files, &args.inputs.bundles);
+            (manifests.complete_if(args.inputs.complete), faults)
+        }
+    };
+    let read = Input::of(manifests, faults, most_bytes).map_err(|faults| faulty(&faults))?;
+    print_counts(&read.loaded, printer);
+    if !args.is_live() {
+        print_unread(&read.loaded.cluster, printer);
     }
-    let (manifests, faults) = Manifests::gather(&inputs.files, &inputs.bundles);
-    let loaded = uturn_snapshot::load_gathered(manifests.complete_if(inputs.complete), faults)
-        .map_err(|faults| faulty(&faults))?;
-    print_counts(&loaded, printer);
-    Ok(loaded)
+    Ok(read)
 }
 
 /// The same, if only the cluster matters.
-pub(crate) fn cluster(inputs: &Inputs, printer: &Printer) -> Result<Cluster, Failure> {
-    load(inputs, printer).map(|loaded| loaded.cluster)
+pub(crate) fn cluster(args: &ClusterArgs, printer: &Printer) -> Result<Cluster, Failure> {
+    read(args, None, printer, 0).map(|input| input.loaded.cluster)
+}
+
+#[cfg(feature = "live")]
+fn running(
+    args: &ClusterArgs,
+    namespace: Option<&str>,
+    printer: &Printer,
+) -> Result<Manifests, Failure> {
+    live::manifests(args, namespace, printer)
+}
+
+#[cfg(not(feature = "live"))]
+fn running(_: &ClusterArgs, _: Option<&str>, _: &Printer) -> Result<Manifests, Failure> {
+    Err(Failure::not_here(
+        "no manifests given: name them with -f PATH or --bundle PATH (this uturn was built without \
+         the feature `live`, which reads a running cluster)",
+    ))
 }
 
 /// Neither -f nor --bundle was given.
+#[cfg(feature = "live")]
 pub(crate) fn nothing_named() -> Failure {
-    Failure::not_here(
-        "no manifests given: name them with -f PATH or --bundle PATH (reading the live API is not \
-         built yet)",
-    )
+    Failure::not_here("no manifests given: name them with -f PATH or --bundle PATH")
 }
 
 /// The input has faults: all of them are printed.
@@ -42,4 +72,20 @@ pub(crate) fn print_counts(loaded: &Loaded, printer: &Printer) {
     let counts: Vec<String> =
         loaded.seen.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     printer.detail(&format!("read {}", counts.join(", ")));
+}
+
+/// Where something is not that was asked for: not even known to be missing, where an API server did
+/// not give everything.
+pub(crate) fn among(cluster: &Cluster) -> &'static str {
+    match cluster.unread.is_empty() {
+        true => "in this cluster",
+        false => "among what could be read of this cluster",
+    }
+}
+
+/// Prints what an API server did not give.
+pub(crate) fn print_unread(cluster: &Cluster, printer: &Printer) {
+    for unread in &cluster.unread {
+        printer.note(&unread.to_string());
+    }
 }

@@ -19,6 +19,7 @@ built_in![
     "anti-affinity",
     "anti-affinity-local",
     "anti-affinity-local-all-nodes",
+    "anti-affinity-local-two-servers",
     "cross-node",
     "cross-node-forwarding",
     "cross-node-route",

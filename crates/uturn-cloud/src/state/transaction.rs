@@ -138,6 +138,19 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    /// All load balancers, in any order.
+    pub fn each_load_balancer(&self) -> impl Iterator<Item = &LoadBalancer> {
+        let has_changed = self.changed.keys().any(|key| key.kind == RecordKind::LoadBalancer);
+        let is_changed =
+            move |id: &str| has_changed && self.changed(RecordKind::LoadBalancer, id).is_some();
+        let stored = self.account.load_balancers.values();
+        let changed = self.changed.values().filter_map(|record| match record {
+            Some(Record::LoadBalancer(load_balancer)) => Some(load_balancer),
+            _ => None,
+        });
+        stored.filter(move |found| !is_changed(&found.id)).chain(changed)
+    }
+
     /// All load balancers by their ids.
     pub fn load_balancers(&self) -> BTreeMap<&str, &LoadBalancer> {
         let stored = self.account.load_balancers.keys();

@@ -29,8 +29,19 @@ impl Input {
         is_complete: bool,
         most_bytes: usize,
     ) -> Result<Self, Vec<Fault>> {
-        let (gathered, mut faults) = Manifests::gather(files, bundles);
-        let gathered = gathered.complete_if(is_complete);
+        let (gathered, faults) = Manifests::gather(files, bundles);
+        Self::of(gathered.complete_if(is_complete), faults, most_bytes)
+    }
+
+    /// Reads texts that are there already. Texts of more than `most_bytes` in all are not kept.
+    ///
+    /// # Errors
+    /// Returns every fault of all texts, and those that are known already.
+    pub fn of(
+        gathered: Manifests,
+        mut faults: Vec<Fault>,
+        most_bytes: usize,
+    ) -> Result<Self, Vec<Fault>> {
         let (manifests, loaded) = match gathered.bytes() > most_bytes {
             true => (Manifests::default(), gathered.into_loaded()),
             false => {

@@ -20,7 +20,7 @@ use super::group::{Hands, Round, owners};
 use crate::auto;
 use crate::cluster::{Live, LiveObject};
 use crate::kinds::{CONFIG, EVENT, WatchedKind};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, why};
 use crate::related::kind_of;
 use crate::write::{self, Patch, Readiness};
 
@@ -125,7 +125,7 @@ impl<A: CloudApi> Hands<A> {
                 ("create", api.create(&PostParams::default(), &config).await)
             }
         };
-        self.note(verb, CONFIG.plural, result.as_ref().err());
+        self.metrics.note(verb, CONFIG.plural, result.as_ref().err());
         match result {
             // It was made meanwhile; the watch tells how it is.
             Err(Error::Api(status)) if verb == "create" && status.code == 409 => Ok(0),
@@ -146,7 +146,7 @@ impl<A: CloudApi> Hands<A> {
         for mut patch in patches {
             let what = if patch.is_status { "its status" } else { "its annotations" };
             // Where a patch is for the object as it was read, it was changed by the one before.
-            let stated = patch.value["metadata"].get_mut("resourceVersion");
+            let stated = patch.value.pointer_mut("/metadata/resourceVersion");
             if let Some(stated) = stated.filter(|_| !version.is_null()) {
                 stated.clone_from(&version);
             }
@@ -176,18 +176,8 @@ impl<A: CloudApi> Hands<A> {
             true => (api.patch_status(&object.name, &parameters, &merge).await, "/status"),
             false => (api.patch(&object.name, &parameters, &merge).await, ""),
         };
-        self.note("patch", &format!("{}{part}", kind.plural), result.as_ref().err());
+        self.metrics.note("patch", &format!("{}{part}", kind.plural), result.as_ref().err());
         serde_json::to_value(result?).map_err(Error::SerdeError)
-    }
-
-    /// Notes whether a right is missing.
-    pub(super) fn note(&self, verb: &str, resource: &str, error: Option<&Error>) {
-        let what = format!("{verb} {resource}");
-        match error {
-            None => self.metrics.mended(&what),
-            Some(error) if is_forbidden(error) => self.metrics.trouble(&what, &why(error)),
-            Some(_) => {}
-        }
     }
 
     fn api_of(&self, object: &ObjectRef, kind: &WatchedKind) -> Option<Api<DynamicObject>> {
@@ -230,7 +220,7 @@ impl<A: CloudApi> Hands<A> {
         });
         let value: DynamicObject = serde_json::from_value(value).map_err(Error::SerdeError)?;
         let result = api.create(&PostParams::default(), &value).await.map(drop);
-        self.note("create", EVENT.plural, result.as_ref().err());
+        self.metrics.note("create", EVENT.plural, result.as_ref().err());
         result
     }
 }
@@ -264,19 +254,6 @@ impl Written {
         }
         true
     }
-}
-
-/// What an error says.
-pub(super) fn why(error: &Error) -> String {
-    match error {
-        Error::Api(status) if !status.message.is_empty() => status.message.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// Whether a right is missing.
-fn is_forbidden(error: &Error) -> bool {
-    matches!(error, Error::Api(status) if [401, 403].contains(&status.code))
 }
 
 /// An object is ready if nothing has to be called for it and nothing is wrong with it.

@@ -7,8 +7,9 @@ use tokio::time::Instant;
 use uturn_model::ObjectRef;
 use uturn_operator::api::Api as CloudApi;
 
-use super::divide::{self, Index, Members};
+use super::divide::{self, Members};
 use super::{Controllers, SyncError};
+use crate::index::{Index, Left};
 use crate::queue::Work;
 use crate::related;
 
@@ -58,13 +59,9 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
     pub(super) fn prepare(&mut self, now: Instant) -> Result<(), SyncError> {
         let shared = self.shared.clone();
         let (groups, faults) = shared.with(|store| {
-            let index = Index::of(store);
-            for balancer in self.mirror.all().filter(|balancer| index.is_orphan(balancer)) {
-                if !self.settled.contains(&balancer.id) {
-                    self.due.insert_later(Work::Balancer(balancer.id.clone()));
-                }
-            }
-            let members = self.next_members(&index, now);
+            self.suspect(store.take_left());
+            self.add_orphans(store.index());
+            let members = self.next_members(store.index(), now);
             divide::read(store, members)
         });
         let has_faults = !faults.is_empty();
@@ -77,6 +74,24 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
             return Err(SyncError::Objects(faults));
         }
         Ok(())
+    }
+
+    /// Suspects load balancers that objects no longer name.
+    fn suspect(&mut self, left: Left) {
+        let of_gone = left.uids.iter().flat_map(|uid| self.mirror.of_uid(uid));
+        self.suspects.extend(of_gone.cloned());
+        self.suspects.extend(left.balancers);
+    }
+
+    /// Adds the load balancers that were made for objects that are gone.
+    fn add_orphans(&mut self, index: &Index) {
+        for id in std::mem::take(&mut self.suspects) {
+            let seen = self.mirror.seen(&id).map(|seen| &seen.balancer);
+            let is_orphan = seen.is_some_and(|balancer| divide::is_orphan(index, balancer));
+            if is_orphan && !self.settled.contains(&id) {
+                self.due.insert_later(Work::Balancer(id));
+            }
+        }
     }
 
     /// Takes the next objects that may be dealt with, with those that they share load balancers
@@ -92,7 +107,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
                 done.push(work.clone());
                 continue;
             }
-            let members = index.members(work, &self.mirror);
+            let members = divide::members(index, work, &self.mirror);
             let all = members.works();
             if all.iter().any(|work| self.busy.contains(work)) {
                 continue;

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use uturn_model::ObjectRef;
+use uturn_model::{NamespacedName, ObjectRef};
 use uturn_operator::mirror::{self, Mirror};
 use uturn_operator::observed::Balancer;
 
 use super::group::Group;
 use crate::cluster::{self, Live, LiveObject};
+use crate::index::Index;
 use crate::queue::Work;
 use crate::related;
 use crate::store::Store;
@@ -39,74 +40,44 @@ impl Members {
     }
 }
 
-/// Which objects have, had or name which load balancers.
-#[derive(Debug, Default)]
-pub(super) struct Index {
-    objects: BTreeMap<ObjectRef, Note>,
-    by_uid: BTreeMap<String, ObjectRef>,
-    by_id: BTreeMap<String, BTreeSet<ObjectRef>>,
+/// Whether a load balancer was made for an object that is gone.
+pub(super) fn is_orphan(index: &Index, balancer: &Balancer) -> bool {
+    let uid = mirror::uid(balancer).unwrap_or_default();
+    balancer.is_own()
+        && index.with_uid(uid).next().is_none()
+        && index.users_of_balancer(&balancer.id).next().is_none()
 }
 
-#[derive(Debug)]
-struct Note {
-    uid: String,
-    balancers: BTreeSet<String>,
-}
-
-impl Index {
-    pub(super) fn of(store: &Store) -> Self {
-        let mut index = Self::default();
-        for (object, value) in related::all(store).filter(|(_, value)| related::is_served(value)) {
-            let uid = value["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-            let balancers = cluster::existing(value);
-            index.by_uid.insert(uid.clone(), object.clone());
-            for id in &balancers {
-                index.by_id.entry(id.clone()).or_default().insert(object.clone());
-            }
-            index.objects.insert(object, Note { uid, balancers });
-        }
-        index
-    }
-
-    /// Whether a load balancer was made for an object that is gone.
-    pub(super) fn is_orphan(&self, balancer: &Balancer) -> bool {
-        let uid = mirror::uid(balancer).unwrap_or_default();
-        balancer.is_own()
-            && !self.by_uid.contains_key(uid)
-            && !self.by_id.contains_key(&balancer.id)
-    }
-
-    /// The group of an object or a load balancer.
-    pub(super) fn members(&self, work: &Work, mirror: &Mirror) -> Members {
-        let mut members = Members::default();
-        let mut open = vec![work.clone()];
-        while let Some(work) = open.pop() {
-            match work {
-                Work::Object(object) => {
-                    let Some(note) = self.objects.get(&object) else { continue };
-                    if members.objects.insert(object) {
-                        let balancers = note.balancers.iter().chain(mirror.of_uid(&note.uid));
-                        open.extend(balancers.cloned().map(Work::Balancer));
-                    }
+/// The group of an object or a load balancer.
+pub(super) fn members(index: &Index, work: &Work, mirror: &Mirror) -> Members {
+    let mut members = Members::default();
+    let mut open = vec![work.clone()];
+    while let Some(work) = open.pop() {
+        match work {
+            Work::Object(object) => {
+                let Some(uid) = index.uid(&object) else { continue };
+                let balancers = index.balancers_of(&object).chain(mirror.of_uid(uid));
+                let balancers: Vec<Work> = balancers.cloned().map(Work::Balancer).collect();
+                if members.objects.insert(object) {
+                    open.extend(balancers);
                 }
-                Work::Balancer(id) => {
-                    let users = self.by_id.get(&id).into_iter().flatten();
-                    let uid = mirror.seen(&id).and_then(|seen| mirror::uid(&seen.balancer));
-                    let owner = uid.and_then(|uid| self.by_uid.get(uid));
-                    let objects: Vec<Work> =
-                        users.chain(owner).cloned().map(Work::Object).collect();
-                    if members.balancers.insert(id) {
-                        open.extend(objects);
-                    }
+            }
+            Work::Balancer(id) => {
+                let uid = mirror.seen(&id).and_then(|seen| mirror::uid(&seen.balancer));
+                let owners = uid.into_iter().flat_map(|uid| index.with_uid(uid));
+                let objects = index.users_of_balancer(&id).chain(owners);
+                let objects: Vec<Work> = objects.cloned().map(Work::Object).collect();
+                if members.balancers.insert(id) {
+                    open.extend(objects);
                 }
             }
         }
-        let is_known = |id: &String| mirror.seen(id).is_some();
-        if members.objects.is_empty() && !members.balancers.iter().any(is_known) {
-            return Members::default();
-        }
-        members
     }
+    let is_known = |id: &String| mirror.seen(id).is_some();
+    if members.objects.is_empty() && !members.balancers.iter().any(is_known) {
+        return Members::default();
+    }
+    members
 }
 
 /// Reads groups from the store, with what could not be read. Such objects do not keep others from
@@ -160,10 +131,10 @@ fn part(members: Members, all: &Live) -> Group {
     for object in &members.objects {
         let Some(live) = all.objects.get(object) else { continue };
         for name in related::configs(object, &live.value) {
-            let found = all.configs.iter().find(|(key, _)| {
-                key.name.as_str() == name && Some(&key.namespace) == object.namespace.as_ref()
-            });
-            configs.extend(found.map(|(key, value)| (key.clone(), value.clone())));
+            let (namespace, _) = related::key_of(object);
+            let name = NamespacedName::new(&namespace, &name).ok();
+            let found = name.and_then(|name| all.configs.get_key_value(&name));
+            configs.extend(found.map(|(name, value)| (name.clone(), value.clone())));
         }
         objects.insert(object.clone(), live.clone());
     }

@@ -21,10 +21,10 @@ use uturn_operator::wanted::{self, OwnerNote, Wanted};
 
 use super::divide::Members;
 use super::refusal::{lasting, refuses_everything};
-use super::{Settings, Synced, back};
+use super::{Settings, Synced};
 use crate::cluster::Live;
 use crate::kinds::SECRET;
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
 use crate::queue::Work;
 use crate::write;
 
@@ -141,7 +141,7 @@ impl<A: CloudApi> Hands<A> {
                 match found {
                     Ok(Some(secret)) => drop(ground.secrets.insert(name, secret)),
                     Ok(None) => {}
-                    Err(error) => drop(ground.unreadable.insert(name, back::why(&error))),
+                    Err(error) => drop(ground.unreadable.insert(name, metrics::why(&error))),
                 }
             }
             // Facts say that the cluster is one of this cloud.
@@ -168,7 +168,7 @@ impl<A: CloudApi> Hands<A> {
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), namespace, &SECRET.resource());
         let found = api.get_opt(name.name.as_str()).await;
-        self.note("get", "secrets", found.as_ref().err());
+        self.metrics.note("get", "secrets", found.as_ref().err());
         (name, found.map(|secret| secret.map(|secret| certificate(&secret.data))))
     }
 
@@ -294,7 +294,8 @@ impl<A: CloudApi> Hands<A> {
                 // It changed meanwhile, and is tried again as it is then.
                 Err(Error::Api(status)) if status.code == 409 => ended.is_failed = true,
                 Err(error) => {
-                    let message = format!("the finalizer cannot be written: {}", back::why(&error));
+                    let message =
+                        format!("the finalizer cannot be written: {}", metrics::why(&error));
                     round.failures.push(Event::new(&object, "E5009", message));
                 }
             }

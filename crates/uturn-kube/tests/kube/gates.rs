@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use uturn_kube::gates::{Gates, Opened};
+use uturn_kube::health;
 use uturn_kube::kinds::POD;
 use uturn_kube::metrics::Metrics;
 use uturn_kube::sync::{Controllers, Synced};
@@ -156,10 +157,18 @@ async fn a_gate_that_may_not_be_opened_is_tried_again() {
     world.list();
     world.cloud.set_alive(&["10.1.1.5:8080"]);
     world.server.forbid("patch", "pods/status");
-    let refused = world.gates().open().await.unwrap();
+    let gates = world.gates();
+    let refused = gates.open().await.unwrap();
     assert_eq!((refused.opened, refused.pending.len()), (0, 1));
+    // What is missing is named, and counted.
+    let (status, body) = health::readiness(&gates.metrics, &world.shared);
+    assert!(status.starts_with("503"), "{body}");
+    assert!(body.starts_with("cannot patch pods/status: "), "{body}");
+    assert!(body.contains("cannot patch resource \"pods/status\""), "{body}");
+    assert!(gates.metrics.text().contains("failed_object_writes_total 1\n"));
     world.server.allow_all();
-    assert_eq!(world.gates().open().await.unwrap().opened, 1);
+    assert_eq!(gates.open().await.unwrap().opened, 1);
+    assert_eq!(health::readiness(&gates.metrics, &world.shared).0, "200 OK");
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! Objects come, change and go.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use uturn_kube::sync::Synced;
 
 use crate::world::{World, ready};
@@ -46,6 +49,22 @@ async fn objects_become_load_balancers_and_learn_their_addresses() {
     assert_eq!(world.round(&mut controllers).await.unwrap(), Synced::default());
     assert_eq!(world.round(&mut world.controllers()).await.unwrap(), Synced::default());
     assert_eq!(world.server.writes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_rest_is_reported_also_with_nothing_to_do() {
+    let world = World::new();
+    world.list();
+    let mut controllers = world.controllers();
+    let first = async {
+        loop {
+            if let Some(synced) = controllers.step().await.unwrap() {
+                return synced;
+            }
+        }
+    };
+    let first = timeout(Duration::from_secs(3600), first).await;
+    assert_eq!(first, Ok(Synced::default()));
 }
 
 #[tokio::test]
@@ -132,7 +151,7 @@ async fn a_failure_is_told_once_and_tried_again() {
     let mut calls = 0;
     for _ in 0..20 {
         calls += world.round(&mut controllers).await.unwrap().calls;
-        tokio::time::advance(std::time::Duration::from_millis(500)).await;
+        tokio::time::advance(Duration::from_millis(500)).await;
     }
     assert_eq!(calls, 2);
     let events = world.events();
@@ -149,7 +168,7 @@ async fn a_failure_is_told_once_and_tried_again() {
     world.server.edit_global("nodes", "n3", |node| {
         node["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     });
-    tokio::time::advance(std::time::Duration::from_secs(300)).await;
+    tokio::time::advance(Duration::from_secs(300)).await;
     world.settle(&mut controllers).await;
     let service = world.server.object("services", "web").unwrap();
     assert_eq!(ready(&service), ("True".to_owned(), "Success".to_owned()));

@@ -10,9 +10,13 @@ mod lives;
 mod manifests;
 mod moves;
 mod outages;
+#[path = "../../../uturn-operator/tests/operator/paced.rs"]
+mod paced;
 mod processes;
+mod random;
 mod rights;
 mod scale;
+mod scopes;
 mod server;
 #[path = "../../../uturn-operator/tests/operator/stage.rs"]
 #[expect(dead_code, reason = "the operator's own tests use the rest")]

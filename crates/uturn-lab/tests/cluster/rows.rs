@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::env;
 use std::fmt::Debug;
 use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -15,8 +17,9 @@ use kube::runtime::wait::await_condition;
 use kube::{Client, Resource, ResourceExt as _};
 use uturn_testing::{Requirement, skip};
 
-use super::installed::{Installed, Run, client, text};
+use super::installed::{Installed, Run, text};
 use super::machine;
+use super::stage::Stage;
 use super::stories;
 
 /// How long a pod may take to go.
@@ -25,6 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A call that is tried again while it is refused: kube-proxy may not have programmed the first
 /// endpoint of a Service yet.
 const CURL: [&str; 7] = ["curl", "-sS", "--max-time", "60", "--retry", "5", "--retry-connrefused"];
+
+/// The cluster of the shop.
+const SHOP: [&str; 2] = ["--example", "shop"];
 
 /// How many calls are made to see every endpoint of two: but for one time in 2^29.
 const CALLS: usize = 30;
@@ -39,9 +45,14 @@ pub(crate) fn main() {
     }
     let _turn = turn();
     let words: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    if words == ["short"] {
+        return short(&installed);
+    }
     let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| word == name);
     if is_wanted("shop") {
-        shop(&installed);
+        let stage = Stage::up(&installed, &SHOP);
+        shop(&installed, &stage);
+        stage.down();
     }
     if is_wanted("killed") {
         killed(&installed);
@@ -57,14 +68,23 @@ fn turn() -> File {
     file
 }
 
-/// The shop as its manifests have it: nodes, pods, endpoints, names; and down again.
-fn shop(installed: &Installed) {
-    let kubeconfig = installed.up(&["--example", "shop"]);
-    let run = Run::of(&kubeconfig);
-    let runtime = runtime();
-    let client = runtime.block_on(client(&kubeconfig));
+/// Everything but the small machine once, on one cluster: the shop, a story, and what a keeper that
+/// is killed leaves.
+fn short(installed: &Installed) {
+    let stage = Stage::up(installed, &SHOP);
+    stories::play_first(&stage);
+    shop(installed, &stage);
+    let inside = Inside::start(installed, "shop/web");
+    let run = Run::of(&stage.leave());
+    run.kill_keeper();
+    installed.down(&run);
+    inside.assert_killed();
+}
 
-    let nodes = runtime.block_on(list::<Node>(&client));
+/// The shop as its manifests have it: nodes, pods, endpoints, names.
+fn shop(installed: &Installed, stage: &Stage<'_>) {
+    let (run, runtime, client) = (stage.run(), stage.runtime(), stage.client());
+    let nodes = runtime.block_on(list::<Node>(client));
     let names: Vec<String> = nodes.iter().map(Node::name_any).collect();
     assert_eq!(names, ["n1", "n2", "n3"]);
     for node in &nodes {
@@ -75,7 +95,7 @@ fn shop(installed: &Installed) {
         assert!(info.kubelet_version.contains("stand-in"), "{}", info.kubelet_version);
     }
 
-    let pods = runtime.block_on(list::<Pod>(&client));
+    let pods = runtime.block_on(list::<Pod>(client));
     // 2 of the API, 2 of the front, 3 of the web, 2 of CoreDNS, 3 of kube-proxy.
     assert_eq!(pods.len(), 12);
     for pod in &pods {
@@ -85,7 +105,7 @@ fn shop(installed: &Installed) {
     }
 
     let fronts: Vec<&Pod> = pods.iter().filter(|pod| is_front(pod)).collect();
-    let slices = runtime.block_on(list::<EndpointSlice>(&client));
+    let slices = runtime.block_on(list::<EndpointSlice>(client));
     let of_front = |slice: &&EndpointSlice| {
         slice.labels().get("kubernetes.io/service-name").map(String::as_str) == Some("front")
     };
@@ -100,11 +120,10 @@ fn shop(installed: &Installed) {
     assert_eq!(answers(installed, "shop/web", "http://front/"), expected);
     assert_eq!(answers(installed, "node/n2", "http://172.16.12.7/"), expected);
 
-    runtime.block_on(replace(&client, fronts[0]));
+    runtime.block_on(replace(client, fronts[0]));
     let inside = run.namespaces();
     let old = fronts[0].name_any();
     assert!(!inside.iter().any(|name| name.ends_with(&old)), "{old} is left in {inside:?}");
-    installed.down(&run);
 }
 
 /// A keeper that is killed, and a program that still runs in a pod.
@@ -112,19 +131,30 @@ fn killed(installed: &Installed) {
     let kubeconfig = installed.up(&["--mode", "nftables", "--nodes", "2"]);
     let again = installed.lab(&["up"]).output().unwrap();
     assert_eq!(again.status.code(), Some(3), "{}", text(&again.stderr));
-    let mut inside = installed
-        .lab(&["exec", "kube-system/coredns", "--", "sh", "-c", "echo ready; exec sleep 1000"])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let stdout = inside.stdout.take().unwrap();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
-    assert_eq!(line, "ready\n");
+    let inside = Inside::start(installed, "kube-system/coredns");
     let run = Run::of(&kubeconfig);
     run.kill_keeper();
     installed.down(&run);
-    assert!(!inside.wait().unwrap().success());
+    inside.assert_killed();
+}
+
+/// A program that runs in a pod until it is killed.
+struct Inside(Child);
+
+impl Inside {
+    fn start(installed: &Installed, pod: &str) -> Self {
+        let words = ["exec", pod, "--", "sh", "-c", "echo ready; exec sleep 1000"];
+        let mut inside = installed.lab(&words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let stdout = inside.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Self(inside)
+    }
+
+    fn assert_killed(mut self) {
+        assert!(!self.0.wait().unwrap().success());
+    }
 }
 
 pub(crate) fn is_front(pod: &Pod) -> bool {

@@ -11,6 +11,7 @@ mod held;
 mod ingresses;
 mod nodes;
 mod one_decision;
+mod paced;
 mod refused;
 mod rehearsed;
 mod rich;

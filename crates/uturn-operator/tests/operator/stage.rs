@@ -28,6 +28,8 @@ use uturn_operator::run::{self, RunError};
 use uturn_operator::wanted::{self, Wanted};
 use uturn_snapshot::{Manifests, Source};
 
+use crate::paced::Paced;
+
 /// The region of the cloud.
 pub(crate) const REGION: &str = "ap-guangzhou";
 
@@ -80,10 +82,7 @@ pub(crate) struct Stage {
     writes: AtomicUsize,
     stop: Mutex<Stop>,
     log: Mutex<Vec<String>>,
-    /// How often each action was called.
-    calls: Mutex<BTreeMap<&'static str, usize>>,
-    /// How often it may be.
-    pace: Option<Pace>,
+    paced: Paced,
     trouble: Mutex<Trouble>,
 }
 
@@ -108,13 +107,17 @@ impl Stage {
     /// A cloud that lets an account have as much as it wants, and takes so many requests a second
     /// of each action.
     pub(crate) fn large(rate: u32) -> Self {
-        let quotas = Quotas {
+        Self::with(Self::boundless(), NonZeroU32::new(rate).map(Pace::new))
+    }
+
+    /// Quotas that let an account have as much as it wants.
+    pub(crate) fn boundless() -> Quotas {
+        Quotas {
             public_load_balancers: usize::MAX,
             private_load_balancers: usize::MAX,
             targets: usize::MAX,
             ..Quotas::default()
-        };
-        Self::with(quotas, NonZeroU32::new(rate).map(Pace::new))
+        }
     }
 
     pub(crate) fn with_quotas(quotas: Quotas) -> Self {
@@ -140,8 +143,7 @@ impl Stage {
             writes: AtomicUsize::new(0),
             stop: Mutex::new(Stop::Never),
             log: Mutex::default(),
-            calls: Mutex::default(),
-            pace,
+            paced: Paced::new(pace),
             trouble: Mutex::default(),
         }
     }
@@ -197,7 +199,7 @@ impl Stage {
 
     /// How often each action was called since the last time that this was asked.
     pub(crate) fn take_calls(&self) -> BTreeMap<&'static str, usize> {
-        std::mem::take(&mut *self.calls.lock().unwrap())
+        self.paced.take()
     }
 
     /// Tags a load balancer as a user does.
@@ -311,18 +313,7 @@ impl Api for Stage {
             std::future::pending::<()>().await;
         }
         let is_write = !A::NAME.starts_with("Describe");
-        *self.calls.lock().unwrap().entry(A::NAME).or_default() += 1;
-        if let Some(pace) = &self.pace {
-            pace.turn(A::SERVICE, A::NAME).await;
-            if is_write
-                && !A::NAME.ends_with("registerTargets")
-                && !A::NAME.ends_with("RegisterTargets")
-            {
-                // Its task is asked for.
-                *self.calls.lock().unwrap().entry("DescribeTaskStatus").or_default() += 1;
-                pace.turn(A::SERVICE, "DescribeTaskStatus").await;
-            }
-        }
+        self.paced.turn(A::SERVICE, A::NAME).await;
         let number = match is_write {
             true => self.writes.fetch_add(1, Ordering::Relaxed),
             false => usize::MAX,
@@ -359,6 +350,9 @@ impl Api for Stage {
         }
         if matches!(stop, Stop::After(stop) if is_write && number == stop) {
             return Err(stopped());
+        }
+        if is_write {
+            self.paced.wait(A::NAME, &answer).await;
         }
         let request_id = answer["RequestId"].as_str().unwrap_or_default().to_owned();
         Ok(Answer { request_id, response: serde_json::from_value(answer).unwrap() })

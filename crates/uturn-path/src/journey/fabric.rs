@@ -257,13 +257,15 @@ impl<'a> Engine<'a> {
     }
 
     /// Whether it is stated, and not supposed, that an address would be known if it were
-    /// in use: its range is written down, and for a pod's range, pods are given.
+    /// in use: its range is written down, for a pod's range, pods are given, and no kind of
+    /// objects could not be read.
     fn is_known_unused(&self, address: IpAddr) -> bool {
         let network = &self.cluster.network;
         let is_in = |known: &Known<Vec<IpNet>>| {
             !known.is_supposed() && known.value.iter().any(|net| net.contains(&address))
         };
-        is_in(&network.vpc_cidrs) || self.cluster.extent.pods && is_in(&network.pod_cidrs)
+        self.cluster.unread.is_empty()
+            && (is_in(&network.vpc_cidrs) || self.cluster.extent.pods && is_in(&network.pod_cidrs))
     }
 
     /// Whether the address is one that only exists in rules on nodes.

@@ -41,6 +41,8 @@ pub struct Scan<'a> {
     pub supposed: Vec<Supposition>,
     /// What was read and not needed.
     pub skipped: Vec<Skipped<'a>>,
+    /// What an API server did not give.
+    pub unread: Vec<Unread<'a>>,
     /// How many objects were read, by kind.
     pub seen: BTreeMap<&'a str, usize>,
 }
@@ -64,6 +66,7 @@ impl<'a> From<&'a ScanReport> for Scan<'a> {
             not_judged: report.unjudged.iter().map(NotJudged::from).collect(),
             supposed: Supposition::all(&report.supposed),
             skipped: report.skipped.iter().map(Skipped::from).collect(),
+            unread: report.unread.iter().map(Unread::from).collect(),
             seen: report.seen.iter().map(|(kind, count)| (&**kind, *count)).collect(),
         }
     }
@@ -333,5 +336,23 @@ impl<'a> From<&'a model::Skipped> for Skipped<'a> {
             count: skipped.count,
             files: skipped.files.iter().map(|file| &**file).collect(),
         }
+    }
+}
+
+/// Objects that an API server did not give.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unread<'a> {
+    /// Which objects.
+    pub what: &'a str,
+    /// What is known of them nevertheless.
+    pub known: &'a str,
+    /// Why they could not be read.
+    pub why: &'a str,
+}
+
+impl<'a> From<&'a model::cluster::Unread> for Unread<'a> {
+    fn from(unread: &'a model::cluster::Unread) -> Self {
+        Self { what: &unread.what, known: &unread.known, why: &unread.why }
     }
 }

@@ -5,7 +5,7 @@ use super::objects::Objects;
 use crate::document::{Node, Value};
 
 /// The switch in the agent's environment.
-const SWITCH: &str = "FELIX_BPFENABLED";
+pub(crate) const SWITCH: &str = "FELIX_BPFENABLED";
 
 /// Reads a FelixConfiguration.
 pub(crate) fn read_felix(doc: &Doc<'_>, objects: &mut Objects) {

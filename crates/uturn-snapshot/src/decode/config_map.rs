@@ -11,6 +11,26 @@ use super::objects::{ConfigMap, Objects};
 use super::{Doc, meta, proxy_config};
 use crate::document::{self, Keep, Node};
 
+/// The namespace of the ConfigMaps that matter.
+const NAMESPACE: &str = "kube-system";
+
+/// The names of the ConfigMaps that matter, which are in [`NAMESPACE`] unless they were installed
+/// elsewhere.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let own = [
+        "coredns",
+        "coredns-custom",
+        "node-local-dns",
+        "kube-proxy",
+        "kube-proxy-config",
+        "ip-masq-agent",
+        "ip-masq-agent-config",
+        "cilium-config",
+    ];
+    let switches = cloud::ALL.into_iter().filter_map(|entry| entry.switches_config_map);
+    own.into_iter().chain(switches).map(|name| (NAMESPACE, name))
+}
+
 /// Reads a ConfigMap, if it is one that matters.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let name = doc.root.get("metadata").and_then(|meta| meta.get("name")).and_then(Node::as_str);
@@ -26,7 +46,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         _ => return configuration(doc, objects),
     };
     let Some(meta) = meta::read(doc) else { return };
-    if meta.name.namespace.as_str() != "kube-system" {
+    if meta.name.namespace.as_str() != NAMESPACE {
         return configuration(doc, objects);
     }
     let map = ConfigMap { name: meta.name.clone(), origin: meta.origin };
@@ -140,10 +160,13 @@ fn within(doc: &Doc<'_>, node: &Node<'_>, read: impl FnOnce(&Doc<'_>)) {
         Some(Ok(mut root)) => {
             move_to(&mut root, &shift);
             let (file, prefix, faults) = (doc.file, "", doc.faults);
-            read(&Doc { file, root: &root, prefix, faults });
+            read(&Doc { file, root: &root, prefix, faults, live: doc.live });
         }
         Some(Err(trouble)) => {
-            let origin = Origin::at(doc.file.clone(), shift(trouble.line), 0);
+            let origin = match doc.live {
+                Some(_) => doc.origin(node),
+                None => Origin::at(doc.file.clone(), shift(trouble.line), 0),
+            };
             let fault =
                 crate::Fault { origin, field: None, message: trouble.message, hint: trouble.hint };
             doc.faults.borrow_mut().push(fault);

@@ -15,6 +15,7 @@ use super::facts::Facts;
 use super::proxy_config::ProxyConfig;
 use super::workload::Reference;
 use crate::fault::Note;
+use crate::listing::Listing;
 
 /// All that was read.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +61,8 @@ pub(crate) struct Objects {
     pub(crate) notes: Vec<Note>,
     /// Whether the input is stated to be the whole cluster.
     pub(crate) complete: bool,
+    /// What an API server gave in full, and what it did not give.
+    pub(crate) listing: Listing,
     skipped: BTreeMap<Text, usize>,
     /// Documents that are no objects: their count and files, by what they are.
     left_out: BTreeMap<Text, (usize, BTreeSet<Text>)>,

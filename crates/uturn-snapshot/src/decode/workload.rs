@@ -75,7 +75,7 @@ fn plain_selector<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<Selector> {
 pub(crate) fn read_other(doc: &Doc<'_>, kind: &str, objects: &mut Objects) -> bool {
     let Some(spec) = doc.root.get("spec") else { return false };
     let faults = RefCell::new(Faults::default());
-    let doc = &Doc { prefix: doc.prefix, ..Doc::new(doc.file, doc.root, &faults) };
+    let doc = &Doc { faults: &faults, ..*doc };
     let found = match spec.get("template").and_then(|template| template.get("spec")) {
         Some(pod) if is_list(pod.get("containers")) => made_of_template(doc, spec, kind),
         _ => return kind == "Rollout" && refers(doc, spec, objects),

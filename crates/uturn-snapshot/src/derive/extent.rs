@@ -1,6 +1,6 @@
 //! Whether what was read is all there is, or a part of a cluster.
 //!
-//! Only a statement (`--complete`, a bundle, a Scenario), or a listing of a whole cluster, settles
+//! Only a statement (`--complete`, a bundle, a Scenario, an API server), or a listing of a whole cluster, settles
 //! that what is not there does not exist. A listing is known by what is never written by
 //! hand: what runs in kube-system as well as elsewhere. So
 //!
@@ -18,6 +18,9 @@ pub(super) fn of(objects: &Objects) -> Extent {
     let listeners = objects.facts.declared_ports_only.as_ref().is_some_and(|(only, _)| *only);
     if objects.complete {
         return Extent { listeners, ..Extent::OBJECTS };
+    }
+    if let Some(extent) = objects.listing.extent {
+        return Extent { listeners, ..extent };
     }
     let of_system = |namespace: &Name| namespace.as_str() == "kube-system";
     let api = NamespacedName::new("default", "kubernetes").expect("a constant name");

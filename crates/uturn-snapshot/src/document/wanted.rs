@@ -4,7 +4,7 @@
 //! reached. uturn's own documents do not use this table.
 
 /// Whether a decoder of Kubernetes objects asks for fields of this name.
-pub(super) fn is_wanted(key: &str) -> bool {
+pub(crate) fn is_wanted(key: &str) -> bool {
     let mut at = slot(key.as_bytes());
     while let Some(name) = NAMES.get(TABLE[at] as usize) {
         if *name == key {
@@ -16,7 +16,7 @@ pub(super) fn is_wanted(key: &str) -> bool {
 }
 
 /// Whether the keys of this field are not names of fields, so that all are kept.
-pub(super) fn is_open(key: &str) -> bool {
+pub(crate) fn is_open(key: &str) -> bool {
     let open =
         ["labels", "annotations", "selector", "matchLabels", "nodeSelector", "data", "topology"];
     open.contains(&key)
@@ -150,6 +150,7 @@ const NAMES: &[&str] = &[
     "replicas",
     "requiredDuringSchedulingIgnoredDuringExecution",
     "resource",
+    "resourceVersion",
     "restartPolicy",
     "rules",
     "scaleTargetRef",

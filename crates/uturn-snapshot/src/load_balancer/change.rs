@@ -36,7 +36,7 @@ pub fn read_lb_change(source: &Source, served: &Config) -> Result<Change, Vec<Fa
     let groups: HashSet<Text> =
         served.security_groups.iter().map(|group| group.name.clone()).collect();
     let (mut change, mut across) = (Change::default(), Across::beside(groups));
-    each_document(source, &faults, &mut |doc| {
+    each_document(source, false, &faults, &mut |doc| {
         each_item(doc, &mut |doc, version, kind| match (version, kind) {
             (VERSION, "LoadBalancer") => {
                 let form = Form::new(doc, balancer::is_derived(doc));

@@ -23,14 +23,14 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
     if name.is_some() && !matches!(topic, Topic::Service | Topic::Ingress) {
         return Err(Failure::usage("NS/NAME can be given for service and ingress only"));
     }
-    let cluster = input::cluster(&args.inputs, printer)?;
+    let cluster = input::cluster(&args.cluster, printer)?;
     let engine = Engine::new(&cluster)?;
     let lists = check::check(&engine, topic, name);
     if lists.is_empty() {
         let what = args.topic.as_str();
         return Err(Failure::usage(match name {
-            Some(name) => format!("there is no {what} {name} in this cluster"),
-            None => format!("there is no {what} in this cluster"),
+            Some(name) => format!("there is no {what} {name} {}", input::among(&cluster)),
+            None => format!("there is no {what} {}", input::among(&cluster)),
         }));
     }
     let text = |style| {

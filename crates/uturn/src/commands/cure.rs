@@ -12,13 +12,13 @@ use uturn_scan::Scanner;
 use uturn_snapshot::Manifests;
 
 use super::{print, suggest};
-use crate::cli::{Cure, Inputs, Output};
+use crate::cli::{Cure, Output};
 use crate::input;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
-    let Input { manifests, loaded } = read(&args.inputs, printer, usize::MAX)?;
+    let Input { manifests, loaded } = input::read(&args.cluster, None, printer, usize::MAX)?;
     let engine = Engine::new(&loaded.cluster)?;
     let base = TrialBase::new(&manifests, &engine);
     let cases = match (&args.code, &args.object, &args.from, &args.to) {
@@ -54,21 +54,6 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
         report.now.is_fine() || report.cures.iter().any(cure::Cure::is_offered)
     };
     Ok(if reports.iter().all(is_cured) { Status::Clean } else { Status::Found })
-}
-
-/// Reads what the flags name. Texts of more than `most_bytes` in all are not kept.
-pub(super) fn read(
-    inputs: &Inputs,
-    printer: &Printer,
-    most_bytes: usize,
-) -> Result<Input, Failure> {
-    if inputs.files.is_empty() && inputs.bundles.is_empty() {
-        return Err(input::nothing_named());
-    }
-    let read = Input::read(&inputs.files, &inputs.bundles, inputs.complete, most_bytes)
-        .map_err(|faults| input::faulty(&faults))?;
-    input::print_counts(&read.loaded, printer);
-    Ok(read)
 }
 
 /// The findings of that code about that object, each as a case.

@@ -9,7 +9,7 @@ use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
-    let mut cluster = input::cluster(&args.inputs, printer)?;
+    let mut cluster = input::cluster(&args.cluster, printer)?;
     if let Some(mode) = args.mode {
         let origin = Origin::Derived(DerivedFrom::Option("--mode"));
         cluster.proxy.mode = Known::stated(mode, origin.clone());
@@ -21,7 +21,8 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
         cluster.proxy.version = Known::stated(cloud::with_known_build(version), origin);
         cloud::set_address_binding(&mut cluster.proxy);
     }
-    let unknown = || Failure::usage(format!("there is no node {:?} in this cluster", args.node));
+    let among = input::among(&cluster);
+    let unknown = || Failure::usage(format!("there is no node {:?} {among}", args.node));
     let node = Name::new(args.node.as_str()).map_err(|_| unknown())?;
     if !cluster.nodes.contains_key(&node) {
         return Err(unknown());

@@ -11,8 +11,9 @@ use uturn_report::{ScanReport, classes, html, junit, sarif, scan};
 use uturn_scan::Scanner;
 use uturn_snapshot::Loaded;
 
-use super::{cure, print};
+use super::print;
 use crate::cli::{FailOn, Scan, ScanOutput};
+use crate::input;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
@@ -21,7 +22,7 @@ mod baseline;
 use baseline::BaselineFile;
 
 pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
-    let input = cure::read(&args.inputs, printer, MOST_BYTES)?;
+    let input = input::read(&args.cluster, args.namespace.as_deref(), printer, MOST_BYTES)?;
     if input.is_empty() {
         return Err(Failure::usage("the input contains no object: nothing to scan"));
     }
@@ -99,6 +100,7 @@ fn print_analysis(
         unjudged: cluster.unjudged,
         supposed: analysis.supposed,
         skipped: cluster.skipped,
+        unread: cluster.unread,
         seen: loaded.seen,
     };
     let listing = if args.all { Listing::Every } else { Listing::Short };

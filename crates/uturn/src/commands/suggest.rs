@@ -11,10 +11,17 @@ const MOST: usize = 3;
 /// The failure of a flow that cannot be walked, with names that may have been meant.
 pub(super) fn with_suggestion(why: WalkError, cluster: &Cluster) -> Failure {
     match &why {
-        WalkError::Unknown(what) => match instead(what, cluster) {
-            Some(instead) => Failure::usage(format!("{why}; {instead}")),
-            None => why.into(),
-        },
+        WalkError::Unknown(what) => {
+            let mut message = why.to_string();
+            if let Some(instead) = instead(what, cluster) {
+                message.push_str(&format!("; {instead}"));
+            }
+            if !cluster.unread.is_empty() {
+                let unread: Vec<&str> = cluster.unread.iter().map(|unread| &*unread.what).collect();
+                message.push_str(&format!("; not all could be read: {}", unread.join(", ")));
+            }
+            Failure::usage(message)
+        }
         _ => why.into(),
     }
 }

@@ -7,13 +7,14 @@ use uturn_path::Engine;
 use uturn_report::schema::trace::Trace as TraceOutput;
 use uturn_report::{svg, trace, words};
 
-use super::{cure, print, suggest};
+use super::{print, suggest};
 use crate::cli::Trace;
+use crate::input;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
-    let Input { manifests, loaded } = cure::read(&args.inputs, printer, MOST_BYTES)?;
+    let Input { manifests, loaded } = input::read(&args.cluster, None, printer, MOST_BYTES)?;
     let cluster = &loaded.cluster;
     let mut engine = Engine::new(cluster)?;
     if args.all {

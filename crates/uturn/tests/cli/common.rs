@@ -18,6 +18,9 @@ pub(crate) fn uturn(args: &[&str]) -> Command {
         .stdin(Stdio::null())
         .env("NO_COLOR", "1")
         .env("COLUMNS", "110")
+        // The developer's own cluster is not read.
+        .env("KUBECONFIG", "no-kubeconfig")
+        .env_remove("KUBERNETES_SERVICE_HOST")
         .env_remove("RUST_BACKTRACE");
     command
 }

@@ -90,9 +90,8 @@ fn check_same(
 }
 
 fn check_quota(transaction: &Transaction<'_>, order: &Order) -> Result<(), ApiError> {
-    let load_balancers = transaction.load_balancers();
-    let of_type =
-        load_balancers.values().filter(|existing| existing.is_public == order.is_public).count();
+    let load_balancers = transaction.each_load_balancer();
+    let of_type = load_balancers.filter(|existing| existing.is_public == order.is_public).count();
     let quotas = transaction.context.quotas;
     let (what, limit) = match order.is_public {
         true => ("public load balancers", quotas.public_load_balancers),
@@ -116,7 +115,7 @@ fn build(
         }
         _ => pool.public(context, is_v6, order.vip)?,
     };
-    let mut load_balancers = transaction.load_balancers().into_values();
+    let mut load_balancers = transaction.each_load_balancer();
     let name = order.name.as_ref();
     let name = name.filter(|name| load_balancers.all(|existing| existing.name != **name));
     Ok(LoadBalancer {

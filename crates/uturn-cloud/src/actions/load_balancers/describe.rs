@@ -1,6 +1,7 @@
 //! `DescribeLoadBalancers`.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::view;
@@ -35,8 +36,8 @@ pub(in crate::actions) fn describe(
 ) -> Result<DescribeLoadBalancersResponse, ApiError> {
     check_request(request)?;
     let page = Page::of(request.offset, request.limit, ErrorCode::ValueRange)?;
-    let load_balancers = transaction.load_balancers().into_values();
-    let mut found: Vec<&LoadBalancer> = load_balancers
+    let mut found: Vec<&LoadBalancer> = candidates(transaction, request)
+        .into_iter()
         .filter(|load_balancer| {
             matches(load_balancer, request, &transaction.context)
                 && matches_targets(load_balancer, request, &transaction.context)
@@ -52,6 +53,20 @@ pub(in crate::actions) fn describe(
     });
     let described = described.collect();
     Ok(DescribeLoadBalancersResponse { total_count: total, load_balancer_set: Some(described) })
+}
+
+/// The load balancers that a request may mean: those that it names, or all.
+fn candidates<'t>(
+    transaction: &'t Transaction<'_>,
+    request: &DescribeLoadBalancersRequest,
+) -> Vec<&'t LoadBalancer> {
+    match request.load_balancer_ids.as_deref() {
+        None | Some([]) => transaction.each_load_balancer().collect(),
+        Some(ids) => {
+            let ids: BTreeSet<&String> = ids.iter().collect();
+            ids.into_iter().filter_map(|id| transaction.load_balancer(id)).collect()
+        }
+    }
 }
 
 fn check_request(request: &DescribeLoadBalancersRequest) -> Result<(), ApiError> {
@@ -81,18 +96,19 @@ fn matches(
     context: &Context<'_>,
 ) -> bool {
     let region = context.region;
-    let domain = view::domain(load_balancer, region);
+    let domain = || view::domain(load_balancer, region);
     let of = |text: &Option<String>, holds: &dyn Fn(&str) -> bool| {
         given(text.as_ref()).is_none_or(holds)
     };
-    let addresses: Vec<String> = load_balancer.addresses.iter().map(ToString::to_string).collect();
-    let searched = [&load_balancer.name, &load_balancer.id, &domain];
-    let searched = || searched.into_iter().chain(&addresses);
-    among(request.load_balancer_ids.as_ref(), |id| *id == load_balancer.id)
-        && of(&request.load_balancer_type, &|kind| kind == view::type_of(load_balancer))
+    let searched = || {
+        let addresses = load_balancer.addresses.iter().map(ToString::to_string);
+        let names = [load_balancer.name.clone(), load_balancer.id.clone(), domain()];
+        names.into_iter().chain(addresses)
+    };
+    of(&request.load_balancer_type, &|kind| kind == view::type_of(load_balancer))
         && matches!(request.forward, None | Some(-1 | 1))
         && of(&request.load_balancer_name, &|part| load_balancer.name.contains(part))
-        && of(&request.domain, &|part| domain.contains(part))
+        && of(&request.domain, &|part| domain().contains(part))
         && among(request.load_balancer_vips.as_ref(), |vip| {
             vip.parse().is_ok_and(|vip: IpAddr| load_balancer.addresses.contains(&vip))
         })

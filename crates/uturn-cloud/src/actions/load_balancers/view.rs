@@ -109,13 +109,14 @@ pub(super) fn type_of(load_balancer: &LoadBalancer) -> &'static str {
     if load_balancer.is_public { "OPEN" } else { "INTERNAL" }
 }
 
-/// 0 until the task that creates it is done, then 1.
+/// 0 until the task that creates it is done, then 1. INF: if that task failed, it does not run.
 pub(super) fn status(transaction: &Transaction<'_>, load_balancer: &LoadBalancer) -> u64 {
     let task = transaction.task(&load_balancer.last_task);
-    let is_being_created = task.is_some_and(|task| {
-        task.began == load_balancer.created && task.is_running(transaction.context.now)
+    let is_not_created = task.is_some_and(|task| {
+        let is_done = task.status_code(transaction.context.now) == 0;
+        task.began == load_balancer.created && !is_done
     });
-    if is_being_created { CREATING } else { RUNNING }
+    if is_not_created { CREATING } else { RUNNING }
 }
 
 /// The domain of a load balancer that has one instead of addresses, else nothing.

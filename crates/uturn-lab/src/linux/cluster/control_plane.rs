@@ -26,6 +26,10 @@ const OWN_END: u8 = 21;
 /// What Kubernetes's own programs print once they serve.
 const SERVES: &str = "Serving securely";
 
+/// How late the lease of a node may be. The stand-in of the kubelet renews those of all nodes, late
+/// on a machine that is busy, and ends with the cluster: so no node is ever lost.
+const NODE_GRACE: &str = "10m";
+
 /// The running programs; they end when this is dropped.
 #[derive(Debug)]
 pub(super) struct ControlPlane {
@@ -91,6 +95,7 @@ impl ControlPlane {
         controllers.arg("--kubeconfig").arg(&config);
         controllers.args(["--bind-address", "127.0.0.1", "--leader-elect=false"]);
         controllers.args(["--use-service-account-credentials", "--node-monitor-period=1s"]);
+        controllers.arg(format!("--node-monitor-grace-period={NODE_GRACE}"));
         controllers.arg("--root-ca-file").arg(credentials.file(AUTHORITY));
         let key = credentials.file("accounts.key");
         controllers.arg("--service-account-private-key-file").arg(key);

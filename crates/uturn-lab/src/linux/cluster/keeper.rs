@@ -26,6 +26,7 @@ use super::proxies::{Proxies, is_filtered};
 use super::record::{self, FACTS, KUBECONFIG, Place};
 use super::relay::Relay;
 use super::shown::Shown;
+use super::stated::Stated;
 use super::vendor_build::Filter;
 use super::{apply, defaults, proxies, ready};
 use crate::linux::build::Twin;
@@ -43,7 +44,7 @@ use crate::{ClusterRequest, ClusterUp, LabError, Plan};
 const START: Duration = Duration::from_secs(60);
 
 /// How many times as long everything may take in a small machine.
-const SLOWNESS: u32 = 5;
+const SLOWNESS: u32 = 10;
 
 /// Where the API server has the TkeServiceConfigs.
 const CONFIGS: &str = "/apis/cloud.tencent.com/v1alpha1/tkeserviceconfigs";
@@ -123,7 +124,7 @@ impl Outline<'_> {
     ) -> Result<(), LabError> {
         progress("nodes")?;
         let twin = self.build(run)?;
-        let _outside = Outside::start(&twin.fabric, &self.layout.cluster)
+        let outside = Outside::start(&twin.fabric, &self.layout.cluster)
             .during("start the DNS beyond the cluster")?;
         progress("etcd and kube-apiserver")?;
         let api = self.layout.api;
@@ -141,7 +142,14 @@ impl Outline<'_> {
         let own = credentials.kubeconfig(KUBELET, Ipv4Addr::LOCALHOST, relay.port).to_string();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.during("start the kubelet's stand-in")?;
-        let keeping = Keeping { outline: self, run, watch, twin: &twin, credentials: &credentials };
+        let keeping = Keeping {
+            outline: self,
+            run,
+            watch,
+            twin: &twin,
+            outside: &outside,
+            credentials: &credentials,
+        };
         runtime.block_on(keeping.live(&mut control, &own, kubeconfig, progress, on_ready))
     }
 
@@ -181,6 +189,7 @@ struct Keeping<'a> {
     run: &'a Run,
     watch: &'a Watch,
     twin: &'a Twin,
+    outside: &'a Outside,
     credentials: &'a Credentials,
 }
 
@@ -222,7 +231,10 @@ impl Keeping<'_> {
             notes.extend(readiness.missing);
             let pods = readiness.pods;
             on_ready(&ClusterUp { kubeconfig, nodes: names.clone(), pods, notes });
+            let nodes = &prepared.nodes;
+            let mut stated = Stated::new(run, layout, nodes, &twin.fabric, self.outside)?;
             loop {
+                stated.refresh()?;
                 self.pause().await?;
             }
         });

@@ -40,6 +40,7 @@ mod ready;
 mod record;
 mod relay;
 mod shown;
+mod stated;
 mod vendor_build;
 
 pub(crate) use end::down;

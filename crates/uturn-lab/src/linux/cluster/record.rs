@@ -31,6 +31,12 @@ pub(super) const CLOUD: &str = "cloud.json";
 /// What the cluster's objects do not say of it, in the run's folder.
 pub(super) const FACTS: &str = "facts.json";
 
+/// A copy of the facts that are in force.
+pub(super) const FACTS_IN_FORCE: &str = "facts-in-force.json";
+
+/// The faults of facts that are not in force.
+pub(super) const FACTS_LOG: &str = "facts.log";
+
 /// A namespace that can be entered, and what its programs see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {

@@ -3,6 +3,7 @@
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -31,13 +32,17 @@ pub(super) fn for_documents(cluster: &Cluster, last: u8) -> IpAddr {
 pub(crate) struct Outside {
     life: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
+    names: Arc<Names>,
 }
+
+/// The names that it knows, and their addresses.
+type Names = RwLock<Vec<(Text, IpAddr)>>;
 
 impl Outside {
     /// Starts it in the fabric.
     pub(crate) fn start(fabric: &Namespace, cluster: &Cluster) -> io::Result<Self> {
         let at = SocketAddr::new(address(cluster), 53);
-        let names = cluster.dns.outside.clone();
+        let names = Arc::new(Names::new(cluster.dns.outside.clone()));
         let socket = fabric.run(|| {
             Netlink::open()?.add_address(Index::LOOPBACK, at.ip().into())?;
             let socket = Socket::new(Domain::for_address(at), Type::DGRAM, None)?;
@@ -49,9 +54,15 @@ impl Outside {
             Ok(UdpSocket::from(socket))
         })?;
         let (end, life) = io::pipe()?;
-        let serve = move || serve(&socket, &end, &names);
+        let known = Arc::clone(&names);
+        let serve = move || serve(&socket, &end, &known);
         let thread = thread::Builder::new().name("names".into()).spawn(serve)?;
-        Ok(Self { life: Some(life), thread: Some(thread) })
+        Ok(Self { life: Some(life), thread: Some(thread), names })
+    }
+
+    /// Replaces the names that it knows.
+    pub(crate) fn set(&self, names: Vec<(Text, IpAddr)>) {
+        *self.names.write().unwrap_or_else(PoisonError::into_inner) = names;
     }
 }
 
@@ -64,7 +75,7 @@ impl Drop for Outside {
     }
 }
 
-fn serve(socket: &UdpSocket, end: &PipeReader, names: &[(Text, IpAddr)]) {
+fn serve(socket: &UdpSocket, end: &PipeReader, names: &Names) {
     loop {
         let mut waiting = [PollFd::new(end, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
         if poll(&mut waiting, None).is_err() {
@@ -76,8 +87,10 @@ fn serve(socket: &UdpSocket, end: &PipeReader, names: &[(Text, IpAddr)]) {
         let mut bytes = [0; 4096];
         while let Ok((count, peer)) = socket.recv_from(&mut bytes) {
             let query = &bytes[..count];
-            let response = wire::decode_query(query)
-                .and_then(|(_, question)| wire::encode_response(query, &answer(&question, names)));
+            let response = wire::decode_query(query).and_then(|(_, question)| {
+                let names = names.read().unwrap_or_else(PoisonError::into_inner);
+                wire::encode_response(query, &answer(&question, &names))
+            });
             if let Some(response) = response {
                 // A client that is gone gets no answer.
                 let _ = socket.send_to(&response, peer);

@@ -106,7 +106,7 @@ impl Site {
         let mut text = steer::rules() + &call_counters::rules(&self.calls, family);
         text += "*mangle\n";
         if self.scope == Scope::Private {
-            text += &groups::of_nodes(cluster, family);
+            text += &groups::of_nodes(cluster, family, groups::Hooks::BUILT_IN);
             if let Some(public) = public {
                 text += &edge::way_back();
                 text += &edge::bandwidth(cluster, &self.balancers, public, family);

@@ -12,8 +12,23 @@ use uturn_model::{Cluster, Family, LoadBalancer, Protocol, Text};
 use crate::linux::links::links_of;
 use crate::linux::public::probers;
 
+/// The chains of the mangle table from which the chains of groups are called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hooks {
+    /// For packets to nodes.
+    pub(crate) inbound: &'static str,
+    /// For packets from nodes.
+    pub(crate) outbound: &'static str,
+}
+
+impl Hooks {
+    /// The kernel's own.
+    pub(super) const BUILT_IN: Self = Self { inbound: "POSTROUTING", outbound: "PREROUTING" };
+}
+
 /// Rules of the mangle table for the nodes' groups.
-pub(super) fn of_nodes(cluster: &Cluster, family: Family) -> String {
+pub(crate) fn of_nodes(cluster: &Cluster, family: Family, hooks: Hooks) -> String {
+    let Hooks { inbound, outbound } = hooks;
     let mut text = String::new();
     for (number, node) in cluster.nodes.values().enumerate() {
         let Some(groups) = known(cluster, node.security_groups.as_deref().unwrap_or_default())
@@ -24,7 +39,7 @@ pub(super) fn of_nodes(cluster: &Cluster, family: Family) -> String {
         text += &format!(":SG-IN-{number} - [0:0]\n");
         for link in &links {
             text +=
-                &format!("-A POSTROUTING -o {link} -m conntrack --ctstate NEW -j SG-IN-{number}\n");
+                &format!("-A {inbound} -o {link} -m conntrack --ctstate NEW -j SG-IN-{number}\n");
         }
         for prober in probers(cluster, family) {
             text += &format!("-A SG-IN-{number} -s {prober} -j RETURN\n");
@@ -34,7 +49,7 @@ pub(super) fn of_nodes(cluster: &Cluster, family: Family) -> String {
             text += &format!(":SG-OUT-{number} - [0:0]\n");
             for link in &links {
                 text += &format!(
-                    "-A PREROUTING -i {link} -m conntrack --ctstate NEW -j SG-OUT-{number}\n"
+                    "-A {outbound} -i {link} -m conntrack --ctstate NEW -j SG-OUT-{number}\n"
                 );
             }
             text += &chain(&format!("SG-OUT-{number}"), &groups.outbound, Way::Out, family);

@@ -9,6 +9,7 @@ pub(crate) mod layer_4;
 mod node;
 
 pub(crate) use balancers::Site;
+pub(crate) use groups::{Hooks, of_nodes as groups_of_nodes};
 pub(crate) use node::program_node;
 
 use super::tables::{restore, restore_more};

@@ -82,10 +82,14 @@ impl Calls {
         assert_eq!(self.count(Call::waited), expected, "{self:#?}");
     }
 
-    /// The share of calls that waited, or got no answer.
+    /// How many calls waited, or got no answer.
+    pub(crate) fn failing(&self) -> usize {
+        self.count(|call| call.waited() || !call.is_answered())
+    }
+
+    /// The share of these.
     pub(crate) fn share_failing(&self) -> f64 {
-        let failing = self.count(|call| call.waited() || !call.is_answered());
-        failing as f64 / self.0.len() as f64
+        self.failing() as f64 / self.0.len() as f64
     }
 }
 

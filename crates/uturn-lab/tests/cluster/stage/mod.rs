@@ -8,6 +8,7 @@
 
 mod calls;
 mod cloud;
+mod facts;
 mod prediction;
 
 use std::fs;
@@ -26,8 +27,11 @@ use tokio::runtime::Runtime;
 
 use super::installed::{Installed, Run, client, text};
 
+pub(crate) use calls::Call;
+pub(crate) use prediction::Prediction;
+
 /// How long anything may take on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(900);
 
 /// How long to wait before something is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -56,7 +60,11 @@ impl Drop for Stage<'_> {
         // A story has failed.
         for log in LOGS {
             let printed = fs::read_to_string(self.kubeconfig.with_file_name(log));
-            let printed = printed.unwrap_or_default();
+            let printed = printed.unwrap_or_else(|_| {
+                // It is in a small machine.
+                let cat = format!("cat /run/uturn-lab/*/{log}");
+                text(&self.installed.in_pod("cloud", &["sh", "-c", &cat]).stdout)
+            });
             let lines: Vec<&str> = printed.lines().collect();
             let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
             println!("{log}:\n{last}\n");
@@ -83,13 +91,32 @@ impl<'i> Stage<'i> {
         self.installed.down(&self.run);
     }
 
+    /// Leaves it up. Returns its kubeconfig.
+    pub(crate) fn leave(mut self) -> PathBuf {
+        self.is_up = false;
+        self.kubeconfig.clone()
+    }
+
+    pub(crate) fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The runtime of its client.
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Plays a story in a new namespace, which is gone afterwards.
     pub(crate) fn play(&self, name: &str, story: impl FnOnce(&Story<'_>)) {
         let began = Instant::now();
         self.kubectl(&["create", "namespace", name], "");
         story(&Story { stage: self, namespace: name.to_owned() });
         // Load balancers go with their objects: it waits for the operator's finalizers.
-        self.kubectl(&["delete", "namespace", name, "--wait", "--timeout=300s"], "");
+        self.kubectl(&["delete", "namespace", name, "--wait", "--timeout=900s"], "");
         println!("story {name}: {} s", began.elapsed().as_secs());
     }
 
@@ -211,6 +238,11 @@ impl Story<'_> {
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
+    }
+
+    /// The name of a pod with its namespace, as pods say who they are.
+    pub(crate) fn title(&self, pod: &str) -> String {
+        format!("{}/{pod}", self.namespace)
     }
 
     /// The address of a pod.

@@ -47,17 +47,13 @@ impl Stage<'_> {
 }
 
 impl Prediction {
-    /// The share of a client's calls to an Ingress or a Service that do not end as they should,
+    /// The share of a client's calls that do not end as they should for reason of the subject,
     /// by the findings of the scan.
     pub(crate) fn share_failing(&self, story: &Story<'_>, subject: &str, pod: &str) -> f64 {
-        let (kind, name) = subject.split_once('/').unwrap();
         let client = format!("pod/{}/{pod}", story.namespace);
         let findings = self.scan["findings"].as_array().unwrap().iter();
         let mut of_subject = findings.filter(|finding| {
-            let subject = &finding["subject"];
-            subject["kind"] == kind
-                && subject["name"] == name
-                && subject["namespace"] == story.namespace.as_str()
+            is_about(finding, story, subject)
                 && finding["clients"].as_array().unwrap().iter().any(|known| known == &client)
         });
         of_subject.next().map_or(0.0, |finding| finding["share_failing"].as_f64().unwrap())
@@ -73,16 +69,10 @@ impl Prediction {
         assert!((predicted - measured).abs() < TOLERANCE, "{:#?}\n{calls:#?}", self.scan);
     }
 
-    /// The codes of the findings about an Ingress or a Service.
+    /// The codes of the findings about a subject.
     pub(crate) fn codes(&self, story: &Story<'_>, subject: &str) -> Vec<String> {
-        let (kind, name) = subject.split_once('/').unwrap();
         let findings = self.scan["findings"].as_array().unwrap().iter();
-        let of_subject = findings.filter(|finding| {
-            let subject = &finding["subject"];
-            subject["kind"] == kind
-                && subject["name"] == name
-                && subject["namespace"] == story.namespace.as_str()
-        });
+        let of_subject = findings.filter(|finding| is_about(finding, story, subject));
         of_subject.map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
     }
 
@@ -95,6 +85,27 @@ impl Prediction {
         assert_eq!(verdicts.len(), 1, "one verdict: everything is known: {verdicts:#?}");
         verdicts[0]["outcomes"].as_array().unwrap().clone()
     }
+}
+
+impl Story<'_> {
+    /// Shows that as many of a pod's calls failed or waited as a scan of the objects as they are
+    /// now says, and returns the scan.
+    #[track_caller]
+    pub(crate) fn assert_predicted(&self, subject: &str, pod: &str, calls: &Calls) -> Prediction {
+        let prediction = self.stage.predict();
+        prediction.assert_agrees(self, subject, pod, calls);
+        prediction
+    }
+}
+
+/// Whether a finding is about `Ingress/web` of the story's namespace, or about
+/// `SecurityGroup/sg-nodes`, which has none.
+fn is_about(finding: &Value, story: &Story<'_>, subject: &str) -> bool {
+    let (kind, name) = subject.split_once('/').unwrap();
+    let (found, namespace) = (&finding["subject"], &finding["subject"]["namespace"]);
+    found["kind"] == kind
+        && found["name"] == name
+        && (namespace.is_null() || *namespace == story.namespace.as_str())
 }
 
 /// What a command prints as JSON. It finds something or nothing.

@@ -1,7 +1,11 @@
 //! The stories that are played on a cluster in a box, one after another.
 
+mod direct;
 mod keepalive;
+mod local;
 mod loopback;
+mod rewrite;
+mod security_group;
 mod short_circuit;
 
 use super::installed::Installed;
@@ -11,8 +15,14 @@ use super::stage::{Stage, Story};
 type Named = (&'static str, fn(&Story<'_>));
 
 /// The stories of a cluster whose kube-proxies are in iptables mode.
-const IPTABLES: [Named; 2] =
-    [("keepalive", keepalive::story), ("short-circuit", short_circuit::story)];
+const IPTABLES: [Named; 6] = [
+    ("keepalive", keepalive::story),
+    ("short-circuit", short_circuit::story),
+    ("rewrite", rewrite::story),
+    ("local", local::story),
+    ("direct", direct::story),
+    ("security-group", security_group::story),
+];
 
 /// Plays the stories that are wanted.
 pub(crate) fn play(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
@@ -25,6 +35,12 @@ pub(crate) fn play(installed: &Installed, is_wanted: &dyn Fn(&str) -> bool) {
         stage.play(name, story);
     }
     stage.down();
+}
+
+/// Plays the first of them on a cluster that is up.
+pub(crate) fn play_first(stage: &Stage<'_>) {
+    let (name, story) = IPTABLES[0];
+    stage.play(name, story);
 }
 
 /// Those in IPVS mode, each with the version of kube-proxy.

@@ -148,6 +148,8 @@ impl Cloud {
         operator.arg("--credentials").arg(site.run.file("cloud-credentials"));
         operator.arg("--kubeconfig").arg(kubeconfig);
         operator.args(["--listen", &METRICS.to_string()]);
+        // It is the only one. A machine that is busy for a while must not end it.
+        operator.arg("--without-lease");
         // Its rounds are told by the objects.
         let running = begin(site, operator, "operator", "")?;
         self.programs.insert(0, running);

@@ -1,0 +1,112 @@
+//! The cure for layer 7, and a security group of the nodes that does not know the addresses that
+//! the load balancer then calls from.
+
+use serde_json::{Value, json};
+
+use crate::stage::Story;
+
+/// Three pods of a web server, one on each node, and their Ingress with its configuration.
+const WEB: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      topologySpreadConstraints:
+      - maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: DoNotSchedule
+        labelSelector: {matchLabels: {app: web}}
+      containers:
+      - {name: web, image: web, ports: [{containerPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  type: NodePort
+  selector: {app: web}
+  ports: [{name: http, port: 80, targetPort: 8080}]
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: web
+  annotations:
+    kubernetes.io/ingress.class: qcloud
+    kubernetes.io/ingress.subnetId: subnet-00000001
+    ingress.cloud.tencent.com/tke-service-config-auto: "true"
+spec:
+  rules:
+  - http:
+      paths:
+      - path: /
+        pathType: ImplementationSpecific
+        backend: {service: {name: web, port: {number: 80}}}
+"#;
+
+/// The configuration that the operator makes.
+const CONFIG: &str = "web-auto-ingress-config";
+
+/// How many calls a pod makes: a multiple of the number of targets.
+const CALLS: usize = 12;
+/// How many targets there are: a port of each node.
+const TARGETS: usize = 3;
+
+pub(crate) fn story(story: &Story<'_>) {
+    // What most have: everything of the VPC and its pods.
+    let inside =
+        json!({"action": "accept", "protocol": "all", "ports": "all", "peer": "10.0.0.0/8"});
+    let replaced = json!({
+        "action": "accept", "protocol": "tcp", "ports": "30000-32768", "peer": "100.127.0.0/16",
+    });
+    story.stage.state(&json!({
+        "nodes": {"*": {"securityGroups": ["sg-nodes"]}},
+        "securityGroups": {"sg-nodes": {"inbound": [inside]}},
+    }));
+    story.apply(WEB);
+    let address = story.ingress_address("web");
+    let pods = story.pods_of("web");
+    let url = format!("http://{address}/");
+    story.stage.wait_for_health(&address, TARGETS, 0);
+    story.settle();
+    let calls = story.calls(&pods[0], &url, CALLS);
+    calls.assert_waited(CALLS / TARGETS);
+    story.assert_predicted("Ingress/web", &pods[0], &calls);
+
+    // The cure shuts the load balancer out. Its health checks are let in as before, so the cloud
+    // says that all is well.
+    let listeners = |config: &Value| config["spec"]["loadBalancer"]["l7Listeners"][0]["port"] == 80;
+    story.wait("cloud.tencent.com/v1alpha1/TkeServiceConfig", CONFIG, listeners);
+    let path = "/spec/loadBalancer/l7Listeners/0/keepaliveEnable";
+    let patch = json!([{"op": "add", "path": path, "value": 1}]);
+    story.patch(&format!("tkeserviceconfig/{CONFIG}"), &patch);
+    story.stage.listener(&address, 80, |listener| listener.keepalive_enable == Some(1));
+    for pod in &pods {
+        story.settle();
+        story.stage.wait_for_health(&address, TARGETS, 0);
+        let calls = story.calls(pod, &url, CALLS);
+        assert_eq!(calls.count(|call| call.status == 504), CALLS, "{calls:#?}");
+        let prediction = story.assert_predicted("SecurityGroup/sg-nodes", pod, &calls);
+        assert_eq!(prediction.codes(story, "SecurityGroup/sg-nodes"), ["UT702"]);
+    }
+    assert_eq!(story.ingress_address("web"), address);
+
+    // One rule more mends it.
+    story.stage.state(&json!({"securityGroups": {"sg-nodes": {"inbound": [inside, replaced]}}}));
+    for pod in &pods {
+        story.settle();
+        let calls = story.calls(pod, &url, CALLS);
+        calls.assert_waited(0);
+        let own = story.ip_of(pod);
+        let knows = |source: &Option<String>| source.as_deref() == Some(own.as_str());
+        assert!(calls.0.iter().all(|call| knows(&call.forwarded_for)), "{calls:#?}");
+        let prediction = story.assert_predicted("SecurityGroup/sg-nodes", pod, &calls);
+        prediction.assert_agrees(story, "Ingress/web", pod, &calls);
+    }
+    story.stage.state(&json!({"nodes": {"*": {"securityGroups": null}}, "securityGroups": null}));
+}

@@ -1,0 +1,169 @@
+//! What of an object is kept, and as which text.
+
+use serde_json::{Map, Value};
+use uturn_snapshot::edit::Tree;
+
+use crate::read::Purpose;
+
+/// Kinds that people write, whose texts cures edit.
+const WRITTEN: [&str; 3] = ["Service", "Ingress", "ConfigMap"];
+/// Kinds that people write too, with values of environments in them.
+const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
+/// Kinds that cures do not edit.
+const COMPACT: [&str; 11] = [
+    "Node",
+    "Pod",
+    "Endpoints",
+    "EndpointSlice",
+    "IngressClass",
+    "NetworkPolicy",
+    "FelixConfiguration",
+    "ReplicaSet",
+    "Job",
+    "ReplicationController",
+    "HorizontalPodAutoscaler",
+];
+
+/// Where `kubectl apply` keeps the whole object again.
+const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// How the objects of a kind are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Each as YAML, as it is, so that an edited one can be applied.
+    Whole,
+    /// Each on a line, with the fields that are read.
+    Compact,
+}
+
+impl Form {
+    /// How objects of a kind are kept. Kinds of clouds are written by people.
+    pub(crate) fn of(kind: &str, purpose: Purpose) -> Self {
+        match purpose {
+            Purpose::Analysis if WORKLOADS.contains(&kind) => Self::Whole,
+            Purpose::Bundle if WORKLOADS.contains(&kind) => Self::Compact,
+            _ if WRITTEN.contains(&kind) => Self::Whole,
+            _ if COMPACT.contains(&kind) => Self::Compact,
+            _ => Self::Whole,
+        }
+    }
+}
+
+/// An object as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// `shop/front`, or the name alone.
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// The text of an object, of which a list does not repeat the kind.
+pub(crate) fn keep(object: Value, api_version: &str, kind: &str, form: Form) -> Kept {
+    let mut fields = Map::new();
+    fields.insert("apiVersion".to_owned(), api_version.into());
+    fields.insert("kind".to_owned(), kind.into());
+    if let Value::Object(own) = object {
+        fields
+            .extend(own.into_iter().filter(|(name, _)| !matches!(&**name, "apiVersion" | "kind")));
+    }
+    let mut object = Value::Object(fields);
+    let meta = |key: &str| object["metadata"][key].as_str().filter(|text| !text.is_empty());
+    let name = match (meta("namespace"), meta("name").unwrap_or_default()) {
+        (Some(namespace), name) => format!("{namespace}/{name}"),
+        (None, name) => name.to_owned(),
+    };
+    let text = match form {
+        Form::Compact => {
+            uturn_snapshot::trim(&mut object);
+            object.to_string()
+        }
+        Form::Whole => {
+            leave_noise_out(&mut object);
+            tree(object).document()
+        }
+    };
+    Kept { name, text }
+}
+
+/// Leaves out what only the API server writes and no decoder reads.
+fn leave_noise_out(object: &mut Value) {
+    let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    for field in ["managedFields", "selfLink", "uid", "creationTimestamp", "generation"] {
+        meta.remove(field);
+    }
+    if let Some(annotations) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.remove(APPLIED);
+        if annotations.is_empty() {
+            meta.remove("annotations");
+        }
+    }
+}
+
+fn tree(value: Value) -> Tree {
+    match value {
+        Value::String(text) => Tree::Text(text),
+        Value::Array(items) => Tree::List(items.into_iter().map(tree).collect()),
+        Value::Object(entries) => {
+            Tree::Map(entries.into_iter().map(|(key, value)| (key, tree(value))).collect())
+        }
+        other => Tree::bare(other.to_string()),
+    }
+}
+
+/// Compact objects as a List.
+pub(crate) fn list_of(objects: &[Kept]) -> String {
+    let mut text = r#"{"apiVersion":"v1","kind":"List","items":["#.to_owned();
+    for (at, object) in objects.iter().enumerate() {
+        text.push_str(if at == 0 { "\n" } else { ",\n" });
+        text.push_str(&object.text);
+    }
+    text.push_str("\n]}\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_kept_whole_without_noise() {
+        let service = json!({
+            "metadata": {
+                "name": "front", "namespace": "shop", "uid": "1", "resourceVersion": "812",
+                "managedFields": [{}], "annotations": {APPLIED: "{}"},
+            },
+            "spec": {"ports": [{"port": 80, "name": "yes"}], "selector": {"app": "front"}},
+        });
+        let kept = keep(service, "v1", "Service", Form::Whole);
+        assert_eq!(kept.name, "shop/front");
+        assert_eq!(
+            kept.text,
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: front\n  namespace: shop\n  \
+             resourceVersion: \"812\"\nspec:\n  ports:\n  - port: 80\n    name: \"yes\"\n  \
+             selector:\n    app: front\n"
+        );
+    }
+
+    #[test]
+    fn every_kind_has_a_form() {
+        let whole = |purpose| {
+            let kinds = uturn_snapshot::kinds().into_iter().map(|known| known.kind);
+            kinds.filter(|kind| Form::of(kind, purpose) == Form::Whole).collect::<Vec<_>>()
+        };
+        let written = ["Service", "ConfigMap", "Ingress", "TkeServiceConfig"];
+        assert_eq!(whole(Purpose::Bundle), written);
+        let with_workloads = [
+            "Service",
+            "ConfigMap",
+            "Ingress",
+            "Deployment",
+            "StatefulSet",
+            "DaemonSet",
+            "CronJob",
+            "TkeServiceConfig",
+        ];
+        assert_eq!(whole(Purpose::Analysis), with_workloads);
+    }
+}

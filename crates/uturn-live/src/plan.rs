@@ -1,0 +1,152 @@
+//! Which kinds are listed, and where they are.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use uturn_snapshot::ReadKind;
+
+/// Kinds without namespaces.
+const GLOBAL: [&str; 3] = ["Node", "IngressClass", "FelixConfiguration"];
+
+/// The group in which clusters had kinds before they got groups of their own.
+pub(crate) const OLD_GROUP: &str = "extensions";
+
+/// A kind and how it is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListedKind {
+    pub(crate) kind: &'static str,
+    pub(crate) api_versions: &'static [&'static str],
+}
+
+/// Every kind that is listed. ConfigMaps are not: a few are read by their names.
+pub(crate) fn listed_kinds() -> Vec<ListedKind> {
+    let all = uturn_snapshot::kinds().into_iter().filter(|known| known.kind != "ConfigMap");
+    all.map(|ReadKind { kind, api_versions }| ListedKind { kind, api_versions }).collect()
+}
+
+impl ListedKind {
+    pub(crate) fn has_namespaces(self) -> bool {
+        !GLOBAL.contains(&self.kind)
+    }
+
+    /// Its name in URLs and in rights.
+    pub(crate) fn plural(self) -> String {
+        plural(self.kind).to_lowercase()
+    }
+
+    /// What several of them are called.
+    pub(crate) fn called(self) -> String {
+        plural(self.kind)
+    }
+
+    /// The path of all of them, or of those of a namespace.
+    pub(crate) fn path(self, api_version: &str, namespace: Option<&str>) -> String {
+        let root = if api_version.contains('/') { "apis" } else { "api" };
+        let plural = self.plural();
+        match namespace {
+            Some(namespace) => format!("/{root}/{api_version}/namespaces/{namespace}/{plural}"),
+            None => format!("/{root}/{api_version}/{plural}"),
+        }
+    }
+}
+
+fn plural(kind: &str) -> String {
+    match kind.strip_suffix('y') {
+        _ if kind == "Endpoints" => kind.to_owned(),
+        Some(stem) => format!("{stem}ies"),
+        None if kind.ends_with('s') => format!("{kind}es"),
+        None => format!("{kind}s"),
+    }
+}
+
+/// The versions of groups that an API server has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Groups(Option<BTreeSet<String>>);
+
+#[derive(Deserialize)]
+struct GroupList {
+    #[serde(default)]
+    groups: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    #[serde(default)]
+    versions: Vec<GroupVersion>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GroupVersion {
+    group_version: String,
+}
+
+impl Groups {
+    /// Those that an `APIGroupList` names.
+    pub(crate) fn read(text: &str) -> Self {
+        let list: Option<GroupList> = serde_json::from_str(text).ok();
+        Self(list.map(|list| {
+            let versions = list.groups.into_iter().flat_map(|group| group.versions);
+            versions.map(|version| version.group_version).collect()
+        }))
+    }
+
+    /// The versions of a kind that the server may have, the preferred first.
+    pub(crate) fn versions_of(&self, kind: ListedKind) -> Vec<&'static str> {
+        let is_there = |version: &&&str| {
+            let known = self.0.as_ref();
+            !version.contains('/') || known.is_none_or(|known| known.contains(**version))
+        };
+        kind.api_versions.iter().filter(is_there).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_path() {
+        let paths: Vec<String> = listed_kinds()
+            .into_iter()
+            .map(|kind| kind.path(kind.api_versions[0], kind.has_namespaces().then_some("shop")))
+            .collect();
+        assert_eq!(
+            paths,
+            [
+                "/api/v1/nodes",
+                "/api/v1/namespaces/shop/pods",
+                "/api/v1/namespaces/shop/services",
+                "/api/v1/namespaces/shop/endpoints",
+                "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices",
+                "/apis/networking.k8s.io/v1/namespaces/shop/ingresses",
+                "/apis/networking.k8s.io/v1/ingressclasses",
+                "/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies",
+                "/apis/crd.projectcalico.org/v1/felixconfigurations",
+                "/apis/apps/v1/namespaces/shop/deployments",
+                "/apis/apps/v1/namespaces/shop/statefulsets",
+                "/apis/apps/v1/namespaces/shop/daemonsets",
+                "/apis/apps/v1/namespaces/shop/replicasets",
+                "/apis/batch/v1/namespaces/shop/jobs",
+                "/apis/batch/v1/namespaces/shop/cronjobs",
+                "/api/v1/namespaces/shop/replicationcontrollers",
+                "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers",
+                "/apis/cloud.tencent.com/v1alpha1/namespaces/shop/tkeserviceconfigs",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_versions_that_are_there_are_asked_for() {
+        let kinds = listed_kinds();
+        let kind = |name: &str| *kinds.iter().find(|kind| kind.kind == name).unwrap();
+        let groups = Groups::read(
+            r#"{"groups": [{"versions": [{"groupVersion": "networking.k8s.io/v1beta1"}]}]}"#,
+        );
+        assert_eq!(groups.versions_of(kind("Ingress")), ["networking.k8s.io/v1beta1"]);
+        assert_eq!(groups.versions_of(kind("Pod")), ["v1"]);
+        assert!(groups.versions_of(kind("EndpointSlice")).is_empty());
+        let unknown = Groups::default().versions_of(kind("EndpointSlice"));
+        assert_eq!(unknown, ["discovery.k8s.io/v1", "discovery.k8s.io/v1beta1"]);
+    }
+}

@@ -1,0 +1,64 @@
+//! The rights that reading a cluster needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::plan::{OLD_GROUP, listed_kinds};
+
+/// The rights as manifests: a ClusterRole, an account, and the binding of both.
+pub fn rbac() -> String {
+    let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for kind in listed_kinds() {
+        let of_version =
+            |version: &&'static str| version.rsplit_once('/').map_or("", |(group, _)| group);
+        for group in kind.api_versions.iter().map(of_version) {
+            // Clusters that have nothing newer are older than these rights.
+            if group != OLD_GROUP {
+                groups.entry(group).or_default().insert(kind.plural());
+            }
+        }
+    }
+    let mut rules = String::new();
+    for (group, resources) in &groups {
+        rules.push_str(&format!("- apiGroups: [\"{group}\"]\n  resources:\n"));
+        resources.iter().for_each(|resource| rules.push_str(&format!("  - {resource}\n")));
+        rules.push_str("  verbs: [\"list\"]\n");
+    }
+    rules.push_str("- apiGroups: [\"\"]\n  resources: [\"configmaps\"]\n  resourceNames:\n");
+    let names: BTreeSet<&str> = uturn_snapshot::config_maps().map(|(_, name)| name).collect();
+    names.iter().for_each(|name| rules.push_str(&format!("  - {name}\n")));
+    rules.push_str("  verbs: [\"get\"]\n");
+    format!(
+        "# What uturn needs to read a cluster. It lists, gets these ConfigMaps, and changes nothing.\n\
+         apiVersion: rbac.authorization.k8s.io/v1\n\
+         kind: ClusterRole\n\
+         metadata:\n  name: uturn-reader\n\
+         rules:\n{rules}\
+         ---\n\
+         apiVersion: v1\n\
+         kind: ServiceAccount\n\
+         metadata:\n  name: uturn-reader\n  namespace: kube-system\n\
+         ---\n\
+         # For a person, name a User or a Group among the subjects instead.\n\
+         apiVersion: rbac.authorization.k8s.io/v1\n\
+         kind: ClusterRoleBinding\n\
+         metadata:\n  name: uturn-reader\n\
+         roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: uturn-reader\n\
+         subjects:\n- kind: ServiceAccount\n  name: uturn-reader\n  namespace: kube-system\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_lists_and_named_config_maps() {
+        let text = rbac();
+        assert!(!text.contains("secrets") && !text.contains("extensions"), "{text}");
+        let verbs: BTreeSet<&str> =
+            text.lines().filter_map(|line| line.trim().strip_prefix("verbs: ")).collect();
+        assert_eq!(verbs, BTreeSet::from(["[\"get\"]", "[\"list\"]"]));
+        assert_eq!(text.matches("[\"get\"]").count(), 1);
+        assert!(text.contains("  resourceNames:\n  - cilium-config\n  - coredns\n"), "{text}");
+    }
+}

@@ -1,0 +1,375 @@
+//! Reads a cluster: all kinds, several at a time, and what is refused noted.
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use serde_json::Value;
+use uturn_model::Extent;
+use uturn_model::cluster::Unread;
+use uturn_snapshot::bundle::{self, BundleWriter, KindRead, ObjectsManifest};
+use uturn_snapshot::{Listing, Manifests, Source};
+
+use crate::access::Access;
+use crate::error::LiveError;
+use crate::form::{Form, Kept, keep, list_of};
+use crate::list::{Listed, Wanted, list};
+use crate::plan::{Groups, ListedKind, listed_kinds};
+use crate::server::{Answer, Server};
+
+/// How a cluster is read.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How many objects a page of a list may have.
+    pub page: usize,
+    /// How many requests may be under way at once.
+    pub parallel: usize,
+    /// What is read where the whole cluster may not be. Without one, the namespace of the
+    /// kubeconfig's context.
+    pub namespace: Option<String>,
+    /// What the objects are read for.
+    pub purpose: Purpose,
+}
+
+impl Settings {
+    /// The usual ones.
+    pub fn new(purpose: Purpose) -> Self {
+        Self { page: 500, parallel: 4, namespace: None, purpose }
+    }
+}
+
+/// What objects are read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be analysed at once: workloads are kept whole, so that an edited one can be applied.
+    Analysis,
+    /// To be kept: no value of an environment is in it.
+    Bundle,
+}
+
+/// What an API server gave.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    kinds: Vec<Kind>,
+    server: Option<String>,
+    begun: String,
+    ended: String,
+    unread: Vec<Unread>,
+}
+
+/// The objects of a kind.
+#[derive(Clone, Debug)]
+struct Kind {
+    kind: &'static str,
+    called: String,
+    api_version: Option<&'static str>,
+    form: Form,
+    objects: Vec<Kept>,
+    resource_version: Option<String>,
+    extent: KindExtent,
+}
+
+/// How much of a kind was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum KindExtent {
+    /// All there is; nothing, if the server does not have the kind.
+    All,
+    /// One namespace, since the server refuses the rest.
+    Namespace(String, String),
+    /// Nothing, since the server refuses it.
+    Nothing(String),
+}
+
+/// Reads a cluster. `progress` hears what is being read, and how many objects there are of it.
+///
+/// # Errors
+/// If no cluster is named, or its API server cannot be reached, or does not know who asks. A right
+/// that is missing is no error.
+pub fn read(
+    access: &Access,
+    settings: &Settings,
+    progress: &dyn Fn(&str, usize),
+) -> Result<Reading, LiveError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(LiveError::Runtime)?;
+    runtime.block_on(async {
+        let server = Server::find(access).await?;
+        read_from(&server, settings, progress).await
+    })
+}
+
+/// Reads the cluster of a server.
+///
+/// # Errors
+/// If it cannot be reached or does not know who asks.
+pub async fn read_from(
+    server: &Server,
+    settings: &Settings,
+    progress: &dyn Fn(&str, usize),
+) -> Result<Reading, LiveError> {
+    let begun = now();
+    let version = version(server).await?;
+    let groups = match server.ask("/apis", "reading which kinds there are").await? {
+        Answer::Text(text) => Groups::read(&text),
+        _ => Groups::default(),
+    };
+    let reader = Reader { server, settings, groups, progress };
+    let (endpoints, others): (Vec<ListedKind>, Vec<ListedKind>) =
+        listed_kinds().into_iter().partition(|kind| kind.kind == "Endpoints");
+    let mut requests = stream::iter(others.into_iter().map(|kind| reader.kind(kind)))
+        .buffered(settings.parallel.max(1));
+    let mut kinds = Vec::new();
+    while let Some(kind) = requests.next().await {
+        kinds.push(kind?);
+    }
+    drop(requests);
+    let has_slices = |kind: &Kind| {
+        kind.kind == "EndpointSlice" && kind.extent == KindExtent::All && kind.api_version.is_some()
+    };
+    if !kinds.iter().any(has_slices) {
+        for kind in endpoints {
+            kinds.push(reader.kind(kind).await?);
+        }
+    }
+    let (config_maps, refused) = reader.config_maps().await?;
+    kinds.push(config_maps);
+    let mut unread: Vec<Unread> = kinds.iter().filter_map(Kind::unread).collect();
+    unread.extend(refused);
+    Ok(Reading { kinds, server: version, begun, ended: now(), unread })
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}
+
+/// The server's version, where it says it.
+async fn version(server: &Server) -> Result<Option<String>, LiveError> {
+    let Answer::Text(text) = server.ask_first("/version").await? else { return Ok(None) };
+    let version: Option<Value> = serde_json::from_str(&text).ok();
+    Ok(version.and_then(|version| version["gitVersion"].as_str().map(str::to_owned)))
+}
+
+struct Reader<'r> {
+    server: &'r Server,
+    settings: &'r Settings,
+    groups: Groups,
+    progress: &'r dyn Fn(&str, usize),
+}
+
+impl Reader<'_> {
+    /// Lists a kind in the first version that the server has.
+    async fn kind(&self, listed: ListedKind) -> Result<Kind, LiveError> {
+        let mut kind = Kind {
+            kind: listed.kind,
+            called: listed.called(),
+            api_version: None,
+            form: Form::of(listed.kind, self.settings.purpose),
+            objects: Vec::new(),
+            resource_version: None,
+            extent: KindExtent::All,
+        };
+        for api_version in self.groups.versions_of(listed) {
+            match self.list(&kind, listed, api_version, None).await? {
+                Listed::Missing => {}
+                Listed::All { objects, resource_version } => {
+                    kind.api_version = Some(api_version);
+                    (kind.objects, kind.resource_version) = (objects, resource_version);
+                    break;
+                }
+                Listed::Refused(why) => {
+                    kind.api_version = Some(api_version);
+                    self.namespace_of(&mut kind, listed, api_version, why).await?;
+                    break;
+                }
+            }
+        }
+        Ok(kind)
+    }
+
+    /// Lists what is in one namespace, since the server refuses the rest.
+    async fn namespace_of(
+        &self,
+        kind: &mut Kind,
+        listed: ListedKind,
+        api_version: &'static str,
+        why: String,
+    ) -> Result<(), LiveError> {
+        kind.extent = KindExtent::Nothing(why.clone());
+        if !listed.has_namespaces() {
+            return Ok(());
+        }
+        let namespace = self.settings.namespace.as_deref().unwrap_or(self.server.namespace());
+        let found = self.list(kind, listed, api_version, Some(namespace)).await?;
+        if let Listed::All { objects, resource_version } = found {
+            (kind.objects, kind.resource_version) = (objects, resource_version);
+            kind.extent = KindExtent::Namespace(namespace.to_owned(), why);
+        }
+        Ok(())
+    }
+
+    async fn list(
+        &self,
+        kind: &Kind,
+        listed: ListedKind,
+        api_version: &'static str,
+        namespace: Option<&str>,
+    ) -> Result<Listed, LiveError> {
+        let wanted = Wanted {
+            path: listed.path(api_version, namespace),
+            api_version,
+            kind: listed.kind,
+            called: &kind.called,
+            form: kind.form,
+            page: self.settings.page,
+        };
+        list(self.server, &wanted, &|count| (self.progress)(&kind.called, count)).await
+    }
+
+    /// The ConfigMaps that are read, and which of them the server refuses.
+    async fn config_maps(&self) -> Result<(Kind, Option<Unread>), LiveError> {
+        let mut kind = Kind {
+            kind: "ConfigMap",
+            called: "ConfigMaps".to_owned(),
+            api_version: Some("v1"),
+            form: Form::of("ConfigMap", self.settings.purpose),
+            objects: Vec::new(),
+            resource_version: None,
+            extent: KindExtent::All,
+        };
+        let answers = uturn_snapshot::config_maps().map(|(namespace, name)| async move {
+            let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
+            (namespace, name, self.server.ask(&path, "reading ConfigMaps").await)
+        });
+        let mut answers = stream::iter(answers).buffered(self.settings.parallel.max(1));
+        let (mut refused, mut why) = (Vec::new(), None);
+        while let Some((namespace, name, answer)) = answers.next().await {
+            match answer? {
+                Answer::Text(text) => match serde_json::from_str(&text) {
+                    Ok(object) => kind.objects.push(keep(object, "v1", "ConfigMap", kind.form)),
+                    Err(error) => {
+                        refused.push(format!("{namespace}/{name}"));
+                        why.get_or_insert(format!("the answer is no object: {error}"));
+                    }
+                },
+                Answer::Missing => {}
+                Answer::Refused(refusal) => {
+                    refused.push(format!("{namespace}/{name}"));
+                    why.get_or_insert(refusal);
+                }
+                Answer::Expired(_) => refused.push(format!("{namespace}/{name}")),
+            }
+        }
+        let unread = why.map(|why| Unread {
+            what: format!("ConfigMaps {}", refused.join(", ")).into(),
+            known: "not even whether they are there".into(),
+            why: why.into(),
+        });
+        Ok((kind, unread))
+    }
+}
+
+impl Kind {
+    fn unread(&self) -> Option<Unread> {
+        let (known, why) = match &self.extent {
+            KindExtent::All => return None,
+            KindExtent::Namespace(namespace, why) => {
+                (format!("only those of namespace {namespace} are known"), why)
+            }
+            KindExtent::Nothing(why) => ("none are known".to_owned(), why),
+        };
+        let (what, why) = (self.called.as_str().into(), why.as_str().into());
+        Some(Unread { what, known: known.into(), why })
+    }
+}
+
+impl Reading {
+    /// What could not be read.
+    pub fn unread(&self) -> &[Unread] {
+        &self.unread
+    }
+
+    /// How many objects were read.
+    pub fn len(&self) -> usize {
+        self.kinds.iter().map(|kind| kind.objects.len()).sum()
+    }
+
+    /// Whether no object was read.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Which kinds were read in full, as far as conclusions rest on it. A kind that could not be
+    /// read may have objects with any address.
+    fn extent(&self) -> Extent {
+        let all = |name: &str| {
+            let mut kinds = self.kinds.iter().filter(|kind| kind.kind == name);
+            kinds.any(|kind| kind.extent == KindExtent::All)
+        };
+        Extent {
+            pods: all("Pod") && all("Node"),
+            services: all("Service") && all("Ingress"),
+            endpoints: all("EndpointSlice") || all("Endpoints"),
+            listeners: false,
+        }
+    }
+
+    /// The objects as texts that can be edited and read again, beside `others`.
+    pub fn manifests(self, others: Manifests) -> Manifests {
+        let listing = Listing::new(self.extent(), self.unread);
+        let mut sources = Vec::new();
+        for kind in self.kinds.into_iter().filter(|kind| !kind.objects.is_empty()) {
+            match kind.form {
+                Form::Compact => sources.push(Source {
+                    name: kind.called.to_lowercase().into(),
+                    text: list_of(&kind.objects),
+                }),
+                Form::Whole => sources.extend(kind.objects.into_iter().map(|object| Source {
+                    name: format!("{}/{}", kind.kind.to_lowercase(), object.name).into(),
+                    text: object.text,
+                })),
+            }
+        }
+        others.with_live(sources, listing)
+    }
+
+    /// Writes the objects into a bundle. Returns what its manifest says of them.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write(&self, bundle: &mut BundleWriter) -> std::io::Result<ObjectsManifest> {
+        for kind in self.kinds.iter().filter(|kind| !kind.objects.is_empty()) {
+            let (ending, text) = match kind.form {
+                Form::Compact => ("json", list_of(&kind.objects)),
+                Form::Whole => {
+                    let texts: Vec<&str> = kind.objects.iter().map(|kept| &*kept.text).collect();
+                    ("yaml", texts.join("---\n"))
+                }
+            };
+            let name = format!("{}/{}.{ending}", bundle::OBJECTS, kind.called.to_lowercase());
+            bundle.add(&name, text.as_bytes())?;
+        }
+        let mut manifest = ObjectsManifest {
+            server: self.server.clone(),
+            begun: self.begun.clone(),
+            ended: self.ended.clone(),
+            kinds: self.kinds.iter().map(Kind::entry).collect(),
+            ..ObjectsManifest::default()
+        };
+        manifest.set_listing(self.extent(), &self.unread);
+        Ok(manifest)
+    }
+}
+
+impl Kind {
+    fn entry(&self) -> KindRead {
+        let namespace = match &self.extent {
+            KindExtent::Namespace(namespace, _) => Some(namespace.clone()),
+            KindExtent::All | KindExtent::Nothing(_) => None,
+        };
+        KindRead {
+            kind: self.kind.to_owned(),
+            api_version: self.api_version.map(str::to_owned),
+            count: self.objects.len(),
+            resource_version: self.resource_version.clone(),
+            namespace,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What an API server gave of a cluster: which kinds in full, and what it did not give.
+
+use std::collections::HashSet;
+
+use uturn_model::cluster::Unread;
+use uturn_model::{Extent, Origin, Text};
+
+use crate::fault::Fault;
+
+/// What an API server gave of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// What it gave in full. `None` where no API server was asked.
+    pub extent: Option<Extent>,
+    /// What it did not give, and why.
+    pub unread: Vec<Unread>,
+    /// The sources that are its objects. Places in them are versions of objects.
+    pub(crate) live: HashSet<Text>,
+}
+
+impl Listing {
+    /// What an API server gave.
+    pub fn new(extent: Extent, unread: Vec<Unread>) -> Self {
+        Self { extent: Some(extent), unread, live: HashSet::new() }
+    }
+
+    /// Both: in full is what both gave in full.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.extent = match (self.extent, other.extent) {
+            (Some(first), Some(second)) => Some(Extent {
+                pods: first.pods && second.pods,
+                services: first.services && second.services,
+                endpoints: first.endpoints && second.endpoints,
+                listeners: first.listeners && second.listeners,
+            }),
+            (first, second) => first.or(second),
+        };
+        self.unread.extend(other.unread);
+        self.live.extend(other.live);
+        self
+    }
+}
+
+/// Divides faults: an object that an API server gave is read as far as it is understood, and the
+/// rest of it is not known; all other faults are the user's to cure.
+pub(crate) fn unread(faults: Vec<Fault>) -> (Vec<Unread>, Vec<Fault>) {
+    let is_live = |fault: &Fault| matches!(fault.origin, Origin::Live { .. });
+    let (live, faults): (Vec<_>, Vec<_>) = faults.into_iter().partition(is_live);
+    let unread = live.into_iter().map(|fault| {
+        let what = fault.field.unwrap_or_else(|| "an object".to_owned());
+        let what = format!("{what} ({})", fault.origin).into();
+        Unread { what, known: "the rest of the object".into(), why: fault.message.into() }
+    });
+    (unread.collect(), faults)
+}

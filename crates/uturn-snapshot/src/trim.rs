@@ -1,0 +1,93 @@
+//! Removes from an object what no decoder reads.
+
+use serde_json::{Map, Value};
+
+use crate::decode::calico::SWITCH;
+use crate::document::{is_open, is_wanted};
+
+/// Where `kubectl apply` keeps the whole object again, with the values of its environment.
+const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Removes from an object of Kubernetes all that is never read. What is left is read as the whole
+/// object is. Values of the environment of containers go, but for the one that says how Calico
+/// serves Services.
+pub fn trim(object: &mut Value) {
+    match object {
+        Value::Object(fields) => {
+            fields.retain(|name, _| is_wanted(name));
+            fields.iter_mut().for_each(trim_field);
+        }
+        Value::Array(items) => items.iter_mut().for_each(trim),
+        _ => {}
+    }
+}
+
+fn trim_field((name, value): (&String, &mut Value)) {
+    match value {
+        Value::Object(entries) if name == "annotations" => drop(entries.remove(APPLIED)),
+        _ if is_open(name) => {}
+        Value::Array(variables) if name == "env" => {
+            variables.retain_mut(|variable| variable.as_object_mut().is_some_and(is_switch));
+        }
+        _ => trim(value),
+    }
+}
+
+/// Whether a variable says how Calico serves Services. Of that one, only the value is kept.
+fn is_switch(variable: &mut Map<String, Value>) -> bool {
+    variable.retain(|name, _| matches!(&**name, "name" | "value"));
+    let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
+    name.eq_ignore_ascii_case(SWITCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_left() {
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": "web-0", "namespace": "shop", "uid": "0-1", "resourceVersion": "812",
+                "managedFields": [{"manager": "kubectl"}],
+                "labels": {"app": "web", "uid": "kept"},
+                "annotations": {APPLIED: "{secret}", "mine": "kept"},
+            },
+            "spec": {
+                "nodeName": "n1", "tolerations": [{"key": "a"}],
+                "containers": [{
+                    "name": "calico-node", "image": "calico", "resources": {"limits": {"cpu": "1"}},
+                    "env": [
+                        {"name": "PASSWORD", "value": "hidden"},
+                        {"name": "FELIX_BPFENABLED", "value": "true", "valueFrom": {}},
+                        "odd",
+                    ],
+                    "envFrom": [{"secretRef": {"name": "hidden"}}],
+                }],
+            },
+            "status": {"podIP": "10.1.1.10", "qosClass": "Burstable"},
+        });
+        trim(&mut pod);
+        assert_eq!(
+            pod,
+            json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {
+                    "name": "web-0", "namespace": "shop", "resourceVersion": "812",
+                    "labels": {"app": "web", "uid": "kept"}, "annotations": {"mine": "kept"},
+                },
+                "spec": {
+                    "nodeName": "n1",
+                    "containers": [{
+                        "name": "calico-node", "image": "calico",
+                        "env": [{"name": "FELIX_BPFENABLED", "value": "true"}],
+                    }],
+                },
+                "status": {"podIP": "10.1.1.10"},
+            })
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! The options of a running cluster.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{Here, Inputs};
+
+/// Where the cluster comes from, if it may be a running one.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ClusterArgs {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    #[command(flatten)]
+    pub(crate) api: ApiArgs,
+}
+
+/// The heading of the options of a running cluster in `--help`.
+const RUNNING: &str = "A running cluster (where neither -f nor --bundle is given)";
+
+/// Which running cluster, and as whom.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ApiArgs {
+    /// Read the running cluster although -f is given, which then has Facts only
+    #[arg(long, conflicts_with_all = ["bundles", "complete"], help_heading = RUNNING)]
+    pub(crate) live: bool,
+    /// The kubeconfig, instead of those that kubectl finds
+    #[arg(long, value_name = "FILE", conflicts_with = "bundles", help_heading = RUNNING)]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig, instead of the current one
+    #[arg(long, value_name = "NAME", conflicts_with = "bundles", help_heading = RUNNING)]
+    pub(crate) context: Option<String>,
+    /// How long to wait for the API server: 30s, 2m
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "60s",
+        value_parser = duration,
+        help_heading = RUNNING
+    )]
+    pub(crate) request_timeout: Duration,
+}
+
+impl ClusterArgs {
+    /// Whether a running cluster is meant.
+    pub(crate) fn is_live(&self) -> bool {
+        let is_named = self.api.live || self.api.kubeconfig.is_some() || self.api.context.is_some();
+        is_named || self.inputs.files.is_empty() && self.inputs.bundles.is_empty()
+    }
+}
+
+/// A time as kubectl takes it: seconds, or a number with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "" | "s" => Some(1),
+        "m" => Some(60),
+        "h" => Some(3600),
+        _ => None,
+    };
+    let seconds = seconds.zip(number.parse::<u64>().ok());
+    let seconds = seconds.and_then(|(unit, number)| number.checked_mul(unit));
+    let seconds = seconds.filter(|seconds| *seconds > 0);
+    seconds.map(Duration::from_secs).ok_or_else(|| "expected a time such as 30s or 2m".to_owned())
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Collect {
+    #[command(flatten)]
+    pub(crate) here: Here,
+    /// Where to write the bundle: a folder, or an archive if it ends in .tar.gz. With --here, a
+    /// folder that may have other nodes already: the capture becomes nodes/NAME in it
+    #[arg(short, long, value_name = "PATH", required_unless_present = "rbac")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the rights that reading a cluster needs, as manifests, and read none
+    #[arg(long, conflicts_with_all = ["output", "here"])]
+    pub(crate) rbac: bool,
+    /// The namespace to read where the whole cluster may not be
+    #[arg(short, long, value_name = "NS")]
+    pub(crate) namespace: Option<String>,
+    /// The kubeconfig, instead of those that kubectl finds
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig, instead of the current one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// How long to wait for the API server: 30s, 2m
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub(crate) request_timeout: Duration,
+    /// How many objects to ask for at once
+    #[arg(long, value_name = "COUNT", default_value = "500", hide = true)]
+    pub(crate) page: NonZeroUsize,
+}
