@@ -1,5 +1,7 @@
 //! Captures of machines that are written down here: which tools they have, and what these print.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
