@@ -84,7 +84,7 @@ fn of_rule(rule: &Rule, family: TableFamily) -> Vec<Line> {
                 picked.extend(elements.iter().filter_map(goes_to));
             }
             Statement::Vmap(_, Expr::Set(elements)) => {
-                elements.sort_by_key(|own| format!("{own:?}"))
+                elements.sort_by_key(|own| format!("{own:?}"));
             }
             _ => {}
         }
