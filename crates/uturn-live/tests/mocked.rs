@@ -141,7 +141,7 @@ impl Mock {
         if !token.is_empty() && state.expire.0 > 0 {
             state.expire.0 -= 1;
             let next = state.expire.1.then(|| token.replace("old=", "new="));
-            return Ok(status(410, "The provided continue parameter is too old", next));
+            return Ok(status(410, "The provided continue parameter is too old", next.as_deref()));
         }
         Ok(match path {
             "/version" => json(&json!({"gitVersion": "v1.34.4"})),
@@ -180,7 +180,7 @@ fn json(value: &Value) -> Response<Full<Bytes>> {
     Response::new(Full::new(value.to_string().into()))
 }
 
-fn status(code: u16, message: &str, token: Option<String>) -> Response<Full<Bytes>> {
+fn status(code: u16, message: &str, token: Option<&str>) -> Response<Full<Bytes>> {
     let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
                       "message": message, "reason": "x", "metadata": {"continue": token}});
     let mut response = json(&body);
