@@ -142,6 +142,20 @@ fn a_captured_node_that_sends_to_itself() {
     check_beside_captures(&mut Dice::new(17_222_741_042_538_523_963)).expect("the same verdicts");
 }
 
+fn check_without_kube_proxy(dice: &mut Dice) -> Result<(), TestCaseError> {
+    let proxy = dice.one_of(&["cilium", "cilium", "ovn-kubernetes", "kube-router"]);
+    let text = dice::cluster(dice);
+    let text = text.replacen("kubeProxy: {", &format!("kubeProxy: {{replacedBy: {proxy}, "), 1);
+    check(&written(&text), &text)
+}
+
+/// An address is an endpoint twice. The first gets no calls, and gives the second its place among
+/// the targets.
+#[test]
+fn an_endpoint_that_takes_the_place_of_another() {
+    check_without_kube_proxy(&mut Dice::new(6_440_500_186_883_766_871)).expect("the same verdicts");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
@@ -153,11 +167,7 @@ proptest! {
 
     #[test]
     fn classes_without_kube_proxy_say_what_brute_force_says(seed in any::<u64>()) {
-        let dice = &mut Dice::new(seed);
-        let proxy = dice.one_of(&["cilium", "cilium", "ovn-kubernetes", "kube-router"]);
-        let text = dice::cluster(dice);
-        let text = text.replacen("kubeProxy: {", &format!("kubeProxy: {{replacedBy: {proxy}, "), 1);
-        check(&written(&text), &text)?;
+        check_without_kube_proxy(&mut Dice::new(seed))?;
     }
 
     #[test]

@@ -131,7 +131,9 @@ fn headers_without_end_take_no_memory() {
 
 #[test]
 fn half_requests_and_resets_leave_nothing_behind() {
-    let (host, balancer) = short();
+    // On a busy machine the target may take a while to answer.
+    let host = Host::plain();
+    let balancer = Balancer::start(&[host.address]);
     for part in [
         "G",
         "GET / HTTP/1.1\r\nHost: a\r\nX",

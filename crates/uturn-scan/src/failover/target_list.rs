@@ -134,7 +134,10 @@ impl TargetList {
         let mut endpoints_like = Vec::new();
         let mut endpoints: Vec<TargetSlot> = Vec::new();
         let mut endpoints_here = FastMap::default();
-        let mut is_doubtful = false;
+        let all = slices.flat_map(|slice| &slice.endpoints);
+        let mut addresses = FastSet::default();
+        // One that gets no calls may give another its place in line.
+        let is_doubtful = !all.clone().all(|endpoint| addresses.insert(endpoint.address));
         let unspecified = IpAddr::from([0, 0, 0, 0]);
         // Those that get no calls are not in line.
         let is_asked = |endpoint: &&Endpoint| {
@@ -144,7 +147,7 @@ impl TargetList {
             };
             (endpoint.ready || awaits()) && !endpoint.terminating
         };
-        for endpoint in slices.flat_map(|slice| &slice.endpoints).filter(is_asked) {
+        for endpoint in all.filter(is_asked) {
             let ip = endpoint.address;
             let Some((number, client)) = bundles.get(&ip).copied() else { continue };
             let place = inventory.node_towards(ip);
@@ -159,7 +162,7 @@ impl TargetList {
                 endpoints_like.push(alike.0.map(|class| Alike::Endpoint(class, number)));
             }
             let spot = TargetSlot { place, like, client };
-            is_doubtful |= endpoints_here.insert(ip, spot).is_some();
+            endpoints_here.insert(ip, spot);
             endpoints.push(spot);
         }
         Self {

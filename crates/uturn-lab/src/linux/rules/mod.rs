@@ -9,6 +9,7 @@ pub(crate) mod layer_4;
 mod node;
 
 pub(crate) use balancers::Site;
+#[cfg(feature = "cluster")]
 pub(crate) use groups::{Hooks, of_nodes as groups_of_nodes};
 pub(crate) use node::program_node;
 
