@@ -1,6 +1,8 @@
 //! `live`: reads running clusters, as a real API server with RBAC has them.
 
 use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
 
 use crate::shell::{self, Failure};
 use crate::{Done, gen_cluster, go, machine};
@@ -14,35 +16,80 @@ const KUBECTL: [&str; 1] = ["k8s.io/kubernetes/cmd/kubectl"];
 /// The seeds of the random clusters.
 const SEEDS: [u64; 2] = [1, 2];
 
+/// How large a cluster is that is measured, unless `--scale` says it: small enough for a machine
+/// with little else to do.
+const USUAL: [&str; 6] = ["--nodes", "500", "--pods", "15000", "--targets", "500"];
+
+/// The size of the cluster that is measured.
+pub(crate) fn size(words: &[&str]) -> Result<gen_cluster::Size, String> {
+    let file = shell::root().join("target").join("live").join("scale.json");
+    let file = file.display().to_string();
+    gen_cluster::Size::parse(&[&USUAL, words, &["-o", &file]].concat())
+}
+
 /// Builds the programs, writes random clusters, and runs the test.
 pub(crate) fn run() -> Result<Done, Failure> {
-    if !cfg!(target_os = "linux") {
-        return Ok(Done::LeftOut("it needs Linux".to_owned()));
+    if let Some(why) = left_out() {
+        return Ok(Done::LeftOut(why));
     }
-    if machine::find("setpriv").is_none() {
-        let why = "setpriv not found (package util-linux); it ends servers with the test";
-        return Ok(Done::LeftOut(why.to_owned()));
-    }
-    if machine::find("go").is_none() {
-        let why = "go not found; it builds the real API server (Go 1.26 or later)";
-        return Ok(Done::LeftOut(why.to_owned()));
-    }
-    let (module, programs) = (shell::root().join("conformance"), go::folder().join("bin"));
-    go::build(&module, &programs, &SERVERS)?;
-    go::build(&module.join("controllers"), &programs, &KUBECTL)?;
-    let clusters = shell::root().join("target").join("live");
-    fs::create_dir_all(&clusters)
-        .map_err(|why| Failure(format!("{}: {why}", clusters.display())))?;
+    let clusters = prepare()?;
     for seed in SEEDS {
         let file = clusters.join(format!("{seed}.json")).display().to_string();
         // As kubectl prints it, a larger one is more than a scan tries cures of.
         let size = gen_cluster::Size { nodes: 8, pods: 80, targets: 24, seed, file };
         gen_cluster::run(&size)?;
     }
-    let mut test = shell::cargo(&["test", "--package", "uturn", "--test", "live"]);
-    test.env("UTURN_CLUSTER_PARTS", go::folder());
+    let mut test = test();
     test.env("UTURN_LIVE_CLUSTERS", clusters);
-    test.env("UTURN_REQUIRE", "cluster-parts");
     shell::run(&mut test)?;
     Ok(Done::Whole)
+}
+
+/// Measures how a large cluster is read.
+pub(crate) fn scale(size: &gen_cluster::Size) -> Result<Done, Failure> {
+    if let Some(why) = left_out() {
+        return Ok(Done::LeftOut(why));
+    }
+    prepare()?;
+    gen_cluster::run(size)?;
+    shell::run(&mut shell::cargo(&["build", "--release", "--package", "uturn"]))?;
+    let mut test = test();
+    test.args(["--", "--nocapture"]).env("UTURN_SCALE_CLUSTER", &size.file);
+    test.env("UTURN_PROGRAM", shell::target().join("release").join("uturn"));
+    let measured = shell::run(&mut test);
+    // It may be hundreds of megabytes.
+    let _ = fs::remove_file(&size.file);
+    measured.map(|()| Done::Whole)
+}
+
+/// Why it cannot be done here.
+fn left_out() -> Option<String> {
+    if !cfg!(target_os = "linux") {
+        return Some("it needs Linux".to_owned());
+    }
+    if machine::find("setpriv").is_none() {
+        let why = "setpriv not found (package util-linux); it ends servers with the test";
+        return Some(why.to_owned());
+    }
+    let no_go = machine::find("go").is_none();
+    no_go.then(|| "go not found; it builds the real API server (Go 1.26 or later)".to_owned())
+}
+
+/// Builds the servers, and makes the folder for clusters.
+fn prepare() -> Result<PathBuf, Failure> {
+    let (module, programs) = (shell::root().join("conformance"), go::folder().join("bin"));
+    go::build(&module, &programs, &SERVERS)?;
+    go::build(&module.join("controllers"), &programs, &KUBECTL)?;
+    let clusters = shell::root().join("target").join("live");
+    fs::create_dir_all(&clusters)
+        .map_err(|why| Failure(format!("{}: {why}", clusters.display())))?;
+    Ok(clusters)
+}
+
+/// The test, with all that it needs.
+fn test() -> Command {
+    let mut test = shell::cargo(&["test", "--package", "uturn", "--test", "live"]);
+    test.env("UTURN_CLUSTER_PARTS", go::folder());
+    test.env("UTURN_REQUIRE", "cluster-parts");
+    test
 }

@@ -14,7 +14,7 @@ struct Needed {
 
 /// What the lab, the small machine and the tests that load rules call. Without them those
 /// tests leave themselves out and say so.
-const NEEDED: [Needed; 12] = [
+const NEEDED: [Needed; 17] = [
     Needed { program: "ip", package: "iproute2" },
     Needed { program: "iptables-restore", package: "iptables" },
     Needed { program: "ipset", package: "ipset" },
@@ -27,6 +27,11 @@ const NEEDED: [Needed; 12] = [
     Needed { program: "curl", package: "curl" },
     Needed { program: "conntrackd", package: "conntrackd" },
     Needed { program: "bird", package: "bird2" },
+    Needed { program: "wget", package: "wget" },
+    Needed { program: "nc", package: "netcat-openbsd" },
+    Needed { program: "busybox", package: "busybox" },
+    Needed { program: "python3", package: "python3" },
+    Needed { program: "node", package: "nodejs" },
 ];
 
 /// What the conformance stage calls besides.

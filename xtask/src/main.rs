@@ -20,6 +20,7 @@ mod lint;
 mod live;
 mod machine;
 mod portable;
+mod release;
 mod shell;
 mod test;
 
@@ -54,6 +55,7 @@ cargo xtask TASK
        --seed S      of clusters and packets (default: from the clock; it is printed)
        --packets N   so many flows a node (default 100)
        --case FILE   one cluster and no other: what a difference was saved as
+       --ipvs-faults put faults into a node in IPVS mode too (minutes)
   h2spec             hold uturn lb run against the rules of HTTP/2, in the clear and under TLS,
                      with h2spec (needs Go)
   clients            hold uturn cloud serve against clients from elsewhere: the SDKs for Python, Go
@@ -68,6 +70,10 @@ cargo xtask TASK
   live               read running clusters of a real API server with RBAC: scan of it, of the same
                      objects in a file and of a bundle; each right taken away; kubeconfigs; an API
                      server that dies (needs Go; minutes)
+       --scale       instead, how a large cluster is read: time, memory, requests (needs memory and
+                     disk: 10 GB for 150000 pods)
+       --nodes N, --pods N, --targets N, --seed S
+                     after --scale: as for gen-cluster (default 500, 15000, 500, 1)
   bench lb           uturn lb run beside nginx, HAProxy and plain routing: requests a second, times
                      at a constant rate, memory (needs root; minutes); words go to uturn-bench lb,
                      such as --quick, --rounds N, --seconds N, --rows small,l4-new, --save FILE
@@ -79,6 +85,11 @@ cargo xtask TASK
        --nodes N, --pods N, --targets N
                      its size (default 5000, 150000, 10000 Services and Ingresses)
        --seed S      of all that varies (default 1)
+  release            static programs for Linux on x86-64 and arm64 in archives with checksums under
+                     target/release-VERSION, after a look whether they run; then `portable` (needs C
+                     compilers for musl: packages are named; an optimised build each: minutes)
+       --base-url U  where the archives will be: writes the manifest for krew too
+       --homepage U  the project's page in it (default: the same)
   ci                 test, lint, deny, portable, fuzz, h2spec, clients, conformance, lab, live and
                      box --short, in this order
   help               this text
@@ -102,9 +113,11 @@ enum Task {
     BoxParts { versions: Vec<String> },
     Box { is_short: bool },
     Live,
+    Scale { size: gen_cluster::Size },
     Bench { words: Vec<String> },
     BenchOperator,
     GenCluster { size: gen_cluster::Size },
+    Release { place: release::Place },
     Ci,
     Help,
 }
@@ -207,6 +220,7 @@ impl Task {
             ["box"] => Ok(Self::Box { is_short: false }),
             ["box", "--short"] => Ok(Self::Box { is_short: true }),
             ["live"] => Ok(Self::Live),
+            ["live", "--scale", rest @ ..] => Ok(Self::Scale { size: live::size(rest)? }),
             ["bench", "lb", rest @ ..] => {
                 Ok(Self::Bench { words: rest.iter().map(|&word| word.to_owned()).collect() })
             }
@@ -215,6 +229,7 @@ impl Task {
             ["gen-cluster", rest @ ..] => {
                 Ok(Self::GenCluster { size: gen_cluster::Size::parse(rest)? })
             }
+            ["release", rest @ ..] => Ok(Self::Release { place: release::Place::parse(rest)? }),
             ["ci"] => Ok(Self::Ci),
             [
                 task @ ("test" | "lint" | "deny" | "portable" | "fuzz" | "h2spec" | "clients"
@@ -261,9 +276,11 @@ impl Task {
             Self::BoxParts { versions } => cluster::parts(versions),
             Self::Box { is_short } => cluster::run(*is_short),
             Self::Live => live::run(),
+            Self::Scale { size } => live::scale(size),
             Self::Bench { words } => bench::run(words),
             Self::BenchOperator => bench::operator(),
             Self::GenCluster { size } => gen_cluster::run(size),
+            Self::Release { place } => release::run(place),
             Self::Ci | Self::Help => Ok(Done::Whole),
         }
     }
@@ -289,8 +306,10 @@ impl Task {
             Self::Box { is_short: false } => "box",
             Self::Box { is_short: true } => "box --short",
             Self::Live => "live",
+            Self::Scale { .. } => "live --scale",
             Self::Bench { .. } | Self::BenchOperator => "bench",
             Self::GenCluster { .. } => "gen-cluster",
+            Self::Release { .. } => "release",
             Self::Ci => "ci",
             Self::Help => "help",
         }
@@ -299,7 +318,9 @@ impl Task {
 
 /// Options and their values, as the stage takes them.
 fn conformance_words(words: &[&str]) -> Result<Task, String> {
-    for pair in words.chunks(2) {
+    const ALONE: &str = "--ipvs-faults";
+    let pairs: Vec<&str> = words.iter().copied().filter(|word| *word != ALONE).collect();
+    for pair in pairs.chunks(2) {
         match *pair {
             ["--case" | "--versions" | "--modes", _] => {}
             ["--count" | "--seed" | "--packets", value] => {
@@ -335,12 +356,19 @@ mod tests {
         assert_eq!(parse("fuzz --help"), Ok(Task::Help));
         let words = ["--count", "2"].map(str::to_owned).into();
         assert_eq!(parse("conformance --count 2"), Ok(Task::Conformance { words }));
+        let words = ["--ipvs-faults", "--count", "2"].map(str::to_owned).into();
+        assert_eq!(parse("conformance --ipvs-faults --count 2"), Ok(Task::Conformance { words }));
         let words = ["--rows", "tls"].map(str::to_owned).into();
         let versions = ["v1.30.14", "v1.34.4"].map(str::to_owned).into();
         assert_eq!(parse("box-parts --versions v1.30.14,v1.34.4"), Ok(Task::BoxParts { versions }));
         assert_eq!(parse("bench lb --rows tls"), Ok(Task::Bench { words }));
         assert_eq!(parse("bench operator"), Ok(Task::BenchOperator));
+        assert_eq!(parse("live"), Ok(Task::Live));
+        assert!(
+            matches!(parse("live --scale --nodes 50 --pods 900"), Ok(Task::Scale { size }) if size.nodes == 50 && size.targets == 500)
+        );
         assert_eq!(parse("box"), Ok(Task::Box { is_short: false }));
+        assert!(matches!(parse("release --base-url https://a/"), Ok(Task::Release { .. })));
         assert_eq!(parse("box --short"), Ok(Task::Box { is_short: true }));
     }
 
@@ -359,6 +387,9 @@ mod tests {
             ("conformance --seed x", "--seed x"),
             ("box-parts --mode x", "--mode"),
             ("box fast", "\"fast\""),
+            ("live --scale --pods", "--pods"),
+            ("live fast", "\"fast\""),
+            ("release --base-url", "--base-url"),
             ("bench", "lb"),
             ("bench scan", "lb"),
         ] {

@@ -11,7 +11,7 @@ const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
 /// Stands in for the C compilers and archivers of those systems.
 const NO_COMPILER: &str = "xtask/src/portable/no-compiler";
 
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "uturn-model",
     "uturn-snapshot",
     "uturn-netfilter",
@@ -22,6 +22,7 @@ const CRATES: [&str; 12] = [
     "uturn-path",
     "uturn-scan",
     "uturn-diagnose",
+    "uturn-redact",
     "uturn-report",
     "uturn",
 ];
@@ -38,7 +39,7 @@ pub(crate) fn run() -> Result<Done, Failure> {
 }
 
 /// Whether the target's standard library is installed, after trying to get it.
-fn have(target: &str) -> bool {
+pub(crate) fn have(target: &str) -> bool {
     let installed = shell::output(&mut rustup(&["target", "list", "--installed"]));
     installed.is_some_and(|list| list.lines().any(|line| line.trim() == target))
         || shell::run(&mut rustup(&["target", "add", target])).is_ok()

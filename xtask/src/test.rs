@@ -31,7 +31,8 @@ const SKIPPED: &str = "UTURN_SKIPPED";
 const REQUIRE: &str = "UTURN_REQUIRE";
 
 /// What CI's machine has.
-const REQUIRED_IN_CI: &str = "kernel,nft,ipset,machine,coredns,nginx,keepalived,conntrackd,bird";
+const REQUIRED_IN_CI: &str =
+    "kernel,nft,ipset,machine,coredns,nginx,keepalived,conntrackd,bird,call-tools";
 
 /// How many tests of each program run at once, unless the machine has more cores: most of the time of
 /// the longest ones is spent waiting.

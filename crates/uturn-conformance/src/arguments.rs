@@ -53,6 +53,10 @@ pub(crate) struct Arguments {
         default_value = "iptables,nftables,ipvs"
     )]
     pub(crate) modes: Modes,
+    /// Put faults into a node in IPVS mode too: four minutes, since programs start slowly in the
+    /// small machine
+    #[arg(long)]
+    pub(crate) ipvs_faults: bool,
     /// Set when the stage starts itself in the small machine
     #[arg(long, hide = true)]
     pub(crate) in_machine: bool,
@@ -95,7 +99,7 @@ mod tests {
         assert_eq!((read.count, read.seed, read.packets), (0, 7, 100));
         assert_eq!(read.modes, Mode::ALL);
         assert_eq!(read.versions, [Version::new(1, 30, 14), Version::new(1, 36, 3)]);
-        assert!(!read.in_machine);
+        assert!(!read.in_machine && !read.ipvs_faults);
     }
 
     /// The stage in the small machine is started with the user's words and its own after them.
@@ -103,13 +107,13 @@ mod tests {
     fn the_last_value_of_an_option_counts() {
         let read = parse(
             "--programs p --work w --versions v1.30.14,v1.36.3 --modes iptables,nftables --seed 7 \
-             --modes ipvs --in-machine --seed 8 --versions v1.34.4",
+             --ipvs-faults --modes ipvs --in-machine --seed 8 --versions v1.34.4",
         )
         .unwrap();
         assert_eq!(read.seed, 8);
         assert_eq!(read.versions, [Version::new(1, 34, 4)]);
         assert_eq!(read.modes, [Mode::Ipvs]);
-        assert!(read.in_machine);
+        assert!(read.in_machine && read.ipvs_faults);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use uturn_testing::node_faults::{IPTABLES, NFTABLES, NodeFault};
+use uturn_testing::node_faults::{IPTABLES, IPVS, NFTABLES, NodeFault};
 
 use crate::fault::{During as _, Fault, Outcome};
 use crate::mode::Mode;
@@ -47,7 +47,7 @@ impl Examination<'_> {
         let faults = match self.node.mode {
             Mode::Iptables => IPTABLES,
             Mode::Nftables => NFTABLES,
-            Mode::Ipvs => &[],
+            Mode::Ipvs => IPVS,
         };
         let healthy = self.codes("before")?.1;
         let mut examined = Examined::default();
@@ -60,6 +60,12 @@ impl Examination<'_> {
             examined.faults += 1;
             examined.differences.extend(self.with_fault(nth, fault)?);
         }
+        // Whether each was undone: what is left of one would be a second finding of the next.
+        let (codes, text) = self.codes("after")?;
+        if !codes.is_empty() {
+            let place = format!("{} {}", self.node.name, self.node.mode);
+            examined.differences.push(format!("{place}: after all faults: {codes:?}:\n{text}"));
+        }
         self.node.go_on()?;
         Ok(examined)
     }
@@ -71,10 +77,14 @@ impl Examination<'_> {
             let script = format!("cd {}\n{script}", saved.display());
             self.node.output(&["sh", "-ec", &script])
         };
-        within(SAVE)?;
+        let [save, restore] = match self.node.mode {
+            Mode::Iptables | Mode::Nftables => [SAVE, RESTORE],
+            Mode::Ipvs => [SAVE_IPVS, RESTORE_IPVS],
+        };
+        within(save)?;
         within(fault.script)?;
         let found = self.codes(&nth.to_string());
-        within(RESTORE)?;
+        within(restore)?;
         let (codes, text) = found?;
         let place = format!("{} {}", self.node.name, self.node.mode);
         let (name, code) = (fault.name, fault.code);
@@ -134,6 +144,25 @@ iptables-restore <v4
 ip6tables-restore <v6
 nft -f nft4
 nft -f nft6
+sysctl -qp sysctls
+";
+
+/// The same for IPVS mode. A table that a fault is the first to use is not among what is saved.
+const SAVE_IPVS: &str = "iptables-save >v4
+ipset save >sets
+ipvsadm -Sn >servers
+ip addr save dev kube-ipvs0 >addresses
+sysctl net.ipv4.ip_forward net.ipv4.vs.conntrack >sysctls
+";
+
+const RESTORE_IPVS: &str = "iptables -t raw -F
+iptables-restore <v4
+ipset flush
+ipset restore -exist <sets
+ipvsadm -C
+ipvsadm -R <servers
+ip addr flush dev kube-ipvs0
+ip addr restore <addresses
 sysctl -qp sysctls
 ";
 

@@ -16,15 +16,19 @@ mod cures;
 mod ignore;
 mod input;
 mod notes;
+mod prepared;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::iter;
+use std::sync::Arc;
 
 use thiserror::Error;
-use uturn_model::{Cluster, Flow, ObjectKind, ObjectRef, Origin, Supposition, Text, Verdict};
+use uturn_model::{
+    Cluster, Flow, NamespacedName, ObjectKind, ObjectRef, Origin, Supposition, Text, Verdict,
+};
 use uturn_path::{Engine, WalkError, what_if};
-use uturn_scan::{ScanResult, ScanTarget, Scanner};
+use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner};
 use uturn_snapshot::Manifests;
 
 use crate::cases::together;
@@ -36,6 +40,7 @@ pub use cures::{case_of, cures_of_flow, failing_flow, titles};
 pub use ignore::{IgnoreError, IgnoreRules};
 pub use input::{Input, MOST_BYTES};
 pub use notes::Note;
+pub use prepared::PreparedCluster;
 
 /// What to analyse, and how thoroughly.
 #[derive(Clone, Copy, Default)]
@@ -92,6 +97,8 @@ pub struct Analysis {
     pub suppressed: Vec<Suppressed>,
     /// How many flows were looked at.
     pub flows: FlowCounts,
+    /// Pods on nodes that have no address yet, in order of their names: their calls are not judged.
+    pub without_address: Vec<NamespacedName>,
     /// Assumptions that the result rests on.
     pub supposed: Vec<Supposition>,
     /// What the user should know about the analysis itself.
@@ -179,8 +186,13 @@ pub enum AnalysisError {
     #[error("{}", lines(.0))]
     Ignore(Vec<IgnoreError>),
     /// The namespace that was asked for has nothing to call.
-    #[error("namespace {0:?} has no Service and no Ingress")]
-    NothingIn(String),
+    #[error("namespace {namespace:?} has no Service and no Ingress; these have: {}", .others.join(", "))]
+    NothingIn {
+        /// The namespace.
+        namespace: String,
+        /// Those that have something.
+        others: Vec<String>,
+    },
     /// There are too many flows to walk each by itself.
     #[error(
         "--exhaustive walks each flow by itself, and there are {0}: at most {limit} can be \
@@ -211,13 +223,24 @@ pub fn analyze(
     cluster: &Cluster,
     options: &Options<'_>,
 ) -> Result<Analysis, AnalysisError> {
+    analyze_knowing(manifests, cluster, options, None)
+}
+
+/// The same, with what walks of former analyses found.
+fn analyze_knowing(
+    manifests: &Manifests,
+    cluster: &Cluster,
+    options: &Options<'_>,
+    known: Option<&Arc<KnownWalks>>,
+) -> Result<Analysis, AnalysisError> {
     let ignore = IgnoreRules::read(cluster).map_err(AnalysisError::Ignore)?;
     let others = what_if::others(cluster);
     let clusters = iter::once(cluster).chain(&others);
     let engines: Vec<Engine<'_>> =
         clusters.map(Engine::new).collect::<Result<_, _>>().map_err(AnalysisError::Walk)?;
     let engine = &engines[0];
-    let scanners: Vec<Scanner<'_, '_>> = engines.iter().map(Scanner::new).collect();
+    let scanners: Vec<Scanner<'_, '_>> =
+        engines.iter().map(|engine| Scanner::new(engine).knowing(known)).collect();
     let (scanned, found) = find(&scanners, options)?;
     let notes = notes::of(cluster, &scanned, &ignore, found.iter().map(|(_, finding)| finding));
     let why = |finding: &Finding| ignore.reason(finding).or_else(|| options.known(finding));
@@ -235,7 +258,8 @@ pub fn analyze(
     // Cures are tried afterwards and on some findings only: they must not decide the groups.
     let groups = group(counted.iter().map(|(_, finding)| finding));
     let in_full = shown_in_full(&groups);
-    let cures = cures::try_all(&TrialBase::new(manifests, engine), &mut counted, &in_full);
+    let base = TrialBase::new(manifests, engine).knowing(known);
+    let cures = cures::try_all(&base, &mut counted, &in_full);
     let evidence = evidence(&scanners, &counted, &in_full, options.detail)?;
     let in_full = match options.detail {
         Detail::InFull => flows_in_full(&scanners, &counted, &in_full, cures)?,
@@ -250,6 +274,7 @@ pub fn analyze(
         in_full,
         suppressed,
         flows: FlowCounts::of(&scanned),
+        without_address: scanners[0].without_address().map(|pod| pod.name.clone()).collect(),
         supposed: engine.supposed().to_vec(),
         notes,
     })
@@ -312,7 +337,11 @@ fn targets(
             target.object.namespace.as_ref().is_some_and(|name| name.as_str() == wanted)
         });
         if targets.is_empty() && notes::has_targets(scanner.engine().cluster()) {
-            return Err(AnalysisError::NothingIn(wanted.to_owned()));
+            let all = scanner.targets().into_iter().filter_map(|target| target.object.namespace);
+            let mut others: Vec<String> = all.map(|name| name.to_string()).collect();
+            others.sort_unstable();
+            others.dedup();
+            return Err(AnalysisError::NothingIn { namespace: wanted.to_owned(), others });
         }
     }
     Ok(targets)

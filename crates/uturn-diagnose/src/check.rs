@@ -12,7 +12,7 @@ mod service;
 
 use uturn_model::pod::DnsPolicy;
 use uturn_model::{Client, Destination, Flow, Name, NamespacedName, Pod, Protocol, Verdict};
-use uturn_path::Engine;
+use uturn_path::{Engine, WalkError};
 
 use crate::outcomes::outcomes_and_reasons;
 
@@ -135,9 +135,15 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
     let all = flows.len();
     let mut check = Check::new(what, State::Ok);
     let (mut fine, mut lost, mut open, mut first) = (0, 0, 0, None);
+    let mut without = Vec::new();
     for flow in flows.into_iter().take(MOST) {
         let verdicts = match engine.verdicts(&flow) {
             Ok(verdicts) => verdicts,
+            // A pod of another family does not call it.
+            Err(why @ WalkError::NoAddress(..)) => {
+                without.push(format!("{} to {}: {why}", flow.from, flow.to));
+                continue;
+            }
             Err(why) => {
                 check.state =
                     if check.state == State::Failed { State::Failed } else { State::Unknown };
@@ -174,7 +180,11 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
     if lost > NAMED {
         check.evidence.push(format!("and {} more", lost - NAMED));
     }
-    let looked = all.min(MOST);
+    if without.len() == all.min(MOST) {
+        check.state = State::Unknown;
+        check.evidence.extend(without.first().cloned());
+    }
+    let (looked, all) = (all.min(MOST) - without.len(), all - without.len());
     if fine > 0 {
         let of =
             if looked < all { format!("{looked} (the first of {all})") } else { all.to_string() };

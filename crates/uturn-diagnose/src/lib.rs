@@ -27,7 +27,7 @@ mod nodes;
 mod outcomes;
 pub mod pages;
 
-pub use analysis::{Analysis, analyze};
+pub use analysis::{Analysis, PreparedCluster, analyze};
 pub use clients::{Clients, Example};
 pub use code::{Code, Severity};
 pub use cure::Cure;

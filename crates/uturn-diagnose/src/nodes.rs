@@ -9,6 +9,7 @@
 //! A difference is an accusation. Where the objects leave open how kube-proxy is set, where the
 //! capture lacks something, or where it was taken while rules changed, the answer is unknown.
 
+mod age;
 mod blocks;
 mod difference;
 mod foreign;

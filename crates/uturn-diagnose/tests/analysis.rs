@@ -74,5 +74,8 @@ fn a_namespace_without_targets_is_an_error() {
     let input = shop();
     let options = Options { namespace: Some("nowhere"), ..Options::default() };
     let error = analyze(&input.manifests, &input.loaded.cluster, &options).unwrap_err();
-    assert!(matches!(&error, AnalysisError::NothingIn(name) if name == "nowhere"), "{error}");
+    assert!(
+        matches!(&error, AnalysisError::NothingIn { namespace, .. } if namespace == "nowhere"),
+        "{error}"
+    );
 }

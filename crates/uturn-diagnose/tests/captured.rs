@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use uturn_diagnose::check::{Check, State, Topic, check};
 use uturn_diagnose::diagnose;
 use uturn_model::capture::CapturedText;
+use uturn_model::cluster::ReadTime;
 use uturn_model::network::NetworkMode;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::{Capture, CaptureFile, Cluster, Extent, Known, Name, ProxyMode, Version};
@@ -559,6 +560,42 @@ fn what_is_not_known_is_not_accused() {
     let mut without_sets = files(ProxyMode::Ipvs, 1);
     without_sets.remove(&CaptureFile::Ipset);
     assert_eq!(compared(&cluster(ProxyMode::Ipvs), &without_sets), State::Unknown);
+}
+
+#[test]
+fn objects_of_another_time_accuse_no_node() {
+    let mut files = files(ProxyMode::Iptables, 1);
+    let chain = chain_of_clusterip(&files[&CaptureFile::Iptables]);
+    without(&mut files, CaptureFile::Iptables, &[&format!("-A {chain} "), "0.33333333349"]);
+    set(&mut files, "net.ipv4.ip_forward", "0");
+    let manifest = r#"{"format": 1, "node": "n1", "takenAt": "2026-01-01T12:00:00Z",
+        "uturn": "0.1.0", "settled": true, "parts": []}"#;
+    files.insert(CaptureFile::Manifest, manifest.into());
+    let read = |begun: &str, ended: &str| {
+        let read_at = Some(ReadTime { begun: begun.into(), ended: ended.into() });
+        Cluster { read_at, ..cluster(ProxyMode::Iptables) }
+    };
+    for (begun, ended) in [
+        ("2026-01-01T11:59:00Z", "2026-01-01T12:01:00Z"),
+        ("2026-01-01T12:04:59Z", "2026-01-01T12:05:00Z"),
+        ("2026-01-01T11:50:00Z", "2026-01-01T11:55:01Z"),
+        ("", ""),
+    ] {
+        assert_eq!(failed(&read(begun, ended), 1, &files), ["UT605", "UT604"], "{begun}");
+    }
+    for (begun, ended, why) in [
+        ("2026-01-01T14:00:00Z", "2026-01-01T14:01:00Z", "120 minutes before the objects"),
+        ("2026-01-01T11:00:00Z", "2026-01-01T11:30:00Z", "30 minutes after the objects"),
+    ] {
+        let cluster = read(begun, ended);
+        // What does not follow from objects that come and go is found nevertheless.
+        assert_eq!(failed(&cluster, 1, &files), ["UT604"]);
+        let lines = lines(&cluster, 1, &files);
+        let shown: Vec<&Check> =
+            lines.iter().filter(|line| format!("{line:?}").contains(why)).collect();
+        assert_eq!(shown.len(), 1, "{lines:#?}");
+        assert_eq!(shown[0].state, State::Unknown);
+    }
 }
 
 #[test]

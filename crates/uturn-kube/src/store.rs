@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::core::DynamicObject;
 use serde_json::Value;
+use uturn_snapshot::LAST_APPLIED;
 
 use crate::index::{Index, Left};
 use crate::kinds::{INGRESS, POD, SERVICE, SLICE, WATCHED, WatchedKind};
@@ -14,9 +15,6 @@ pub type Key = (String, String);
 
 /// The objects of a kind by namespace and name.
 pub type OfKind = BTreeMap<Key, Value>;
-
-/// The annotation in which kubectl keeps a copy of the object.
-const COPY: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The objects of a cluster.
 #[derive(Clone, Debug, Default)]
@@ -268,7 +266,7 @@ fn value(kind: &WatchedKind, mut object: DynamicObject) -> Option<Value> {
     }
     object.metadata.managed_fields = None;
     if let Some(annotations) = &mut object.metadata.annotations {
-        annotations.remove(COPY);
+        annotations.remove(LAST_APPLIED);
     }
     if let Some(status) = object.data.get_mut("status").filter(|_| kind.kind == "Node") {
         prune(status);

@@ -14,6 +14,7 @@
 //! a Service port on this node, and under which policy); then `iptables`, `ipvs` and
 //! `nftables`, the writers of the modes.
 
+pub mod chain_names;
 mod features;
 mod iptables;
 mod ipvs;

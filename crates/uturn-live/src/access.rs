@@ -4,11 +4,12 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use crate::error::{LiveError, with_causes};
-use crate::server::Server;
+use crate::proxy::proxy_before;
+use crate::server::{PATIENCE, Server};
 
 /// Which cluster is read, and as whom.
 #[derive(Clone, Debug, Default)]
@@ -22,13 +23,37 @@ pub struct Access {
     pub request_timeout: Option<Duration>,
 }
 
-/// How long the API server may be silent unless [`Access::request_timeout`] says it.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 impl Access {
+    /// The names of the contexts of the kubeconfig. Returns none if it cannot be read.
+    pub fn contexts(&self) -> Vec<String> {
+        let found = match &self.kubeconfig {
+            Some(path) => read(path).ok(),
+            None => usual().ok().and_then(|(found, _)| found),
+        };
+        let contexts = found.map(|kubeconfig| kubeconfig.contexts).unwrap_or_default();
+        contexts.into_iter().map(|known| known.name).collect()
+    }
+
     /// Makes a client. Runs the program that gives credentials if the kubeconfig names one.
     pub(crate) async fn connect(&self) -> Result<Server, LiveError> {
-        let (mut config, user) = self.config().await?;
+        self.connect_with(|_| {}).await
+    }
+
+    /// The same, but that program may not ask the user for anything, or print.
+    pub(crate) async fn connect_quietly(&self) -> Result<Server, LiveError> {
+        let never = |kubeconfig: &mut Kubeconfig| {
+            let users = kubeconfig.auth_infos.iter_mut().filter_map(|user| user.auth_info.as_mut());
+            for exec in users.filter_map(|user| user.exec.as_mut()) {
+                exec.interactive_mode = Some(ExecInteractiveMode::Never);
+            }
+        };
+        self.connect_with(never).await
+    }
+
+    async fn connect_with(&self, edit: impl FnOnce(&mut Kubeconfig)) -> Result<Server, LiveError> {
+        let (mut config, user, stated) = self.config(edit).await?;
+        let variable = |name: &str| env::var(name).ok();
+        config.proxy_url = proxy_before(&config.cluster_url, stated.as_deref(), &variable)?;
         let patience = self.request_timeout.unwrap_or(PATIENCE);
         config.connect_timeout = Some(patience);
         config.read_timeout = Some(patience);
@@ -44,22 +69,26 @@ impl Access {
             }
             other => LiveError::Unreachable { server: url.clone(), why: with_causes(&other) },
         })?;
-        Ok(Server::new(client, url, user, namespace))
+        Ok(Server::new(client, url, user, namespace).patient_for(patience))
     }
 
-    /// The configuration of a client, and whose credentials it has.
-    async fn config(&self) -> Result<(Config, String), LiveError> {
+    /// The configuration of a client, whose credentials it has, and the proxy that is stated.
+    async fn config(
+        &self,
+        edit: impl FnOnce(&mut Kubeconfig),
+    ) -> Result<(Config, String, Option<String>), LiveError> {
         let (found, looked_at) = match &self.kubeconfig {
             Some(path) => (Some(read(path)?), path.display().to_string()),
             None => usual()?,
         };
-        let Some(kubeconfig) = found else {
+        let Some(mut kubeconfig) = found else {
             let config = Config::incluster().map_err(|_| {
                 let why = format!("there is no kubeconfig ({looked_at}), and this is no pod");
                 LiveError::NoCluster(why)
             })?;
-            return Ok((config, "the pod's account".to_owned()));
+            return Ok((config, "the pod's account".to_owned(), None));
         };
+        edit(&mut kubeconfig);
         let context = self.context.clone().or_else(|| kubeconfig.current_context.clone());
         let context = context.filter(|name| !name.is_empty());
         let names: Vec<&str> = kubeconfig.contexts.iter().map(|known| &*known.name).collect();
@@ -75,6 +104,10 @@ impl Access {
             let why = format!("{looked_at} has no context {context:?}; {there_are}");
             return Err(LiveError::Kubeconfig(why));
         };
+        let cluster = known.context.as_ref().map(|context| context.cluster.clone());
+        let mut clusters = kubeconfig.clusters.iter();
+        let cluster = clusters.find(|known| cluster.as_ref() == Some(&known.name));
+        let proxy = cluster.and_then(|known| known.cluster.as_ref()?.proxy_url.clone());
         let user = known.context.as_ref().and_then(|context| context.user.clone());
         let user = match user {
             Some(user) => format!("user {user:?} of context {context:?}"),
@@ -85,7 +118,7 @@ impl Access {
         let config = config.map_err(|error| {
             LiveError::Kubeconfig(format!("{looked_at}: {}", with_causes(&error)))
         })?;
-        Ok((config, user))
+        Ok((config, user, proxy))
     }
 }
 

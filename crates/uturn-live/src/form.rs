@@ -1,6 +1,7 @@
 //! What of an object is kept, and as which text.
 
 use serde_json::{Map, Value};
+use uturn_snapshot::LAST_APPLIED;
 use uturn_snapshot::edit::Tree;
 
 use crate::read::Purpose;
@@ -23,9 +24,6 @@ const COMPACT: [&str; 11] = [
     "ReplicationController",
     "HorizontalPodAutoscaler",
 ];
-
-/// Where `kubectl apply` keeps the whole object again.
-const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// How the objects of a kind are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +65,7 @@ pub(crate) fn keep(object: Value, api_version: &str, kind: &str, form: Form) -> 
             .extend(own.into_iter().filter(|(name, _)| !matches!(&**name, "apiVersion" | "kind")));
     }
     let mut object = Value::Object(fields);
-    let meta = |key: &str| object["metadata"][key].as_str().filter(|text| !text.is_empty());
-    let name = match (meta("namespace"), meta("name").unwrap_or_default()) {
-        (Some(namespace), name) => format!("{namespace}/{name}"),
-        (None, name) => name.to_owned(),
-    };
+    let name = name_of(&object);
     let text = match form {
         Form::Compact => {
             uturn_snapshot::trim(&mut object);
@@ -85,6 +79,15 @@ pub(crate) fn keep(object: Value, api_version: &str, kind: &str, form: Form) -> 
     Kept { name, text }
 }
 
+/// `shop/front`, or the name alone.
+pub(crate) fn name_of(object: &Value) -> String {
+    let meta = |key: &str| object["metadata"][key].as_str().filter(|text| !text.is_empty());
+    match (meta("namespace"), meta("name").unwrap_or_default()) {
+        (Some(namespace), name) => format!("{namespace}/{name}"),
+        (None, name) => name.to_owned(),
+    }
+}
+
 /// Leaves out what only the API server writes and no decoder reads.
 fn leave_noise_out(object: &mut Value) {
     let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
@@ -92,7 +95,7 @@ fn leave_noise_out(object: &mut Value) {
         meta.remove(field);
     }
     if let Some(annotations) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
-        annotations.remove(APPLIED);
+        annotations.remove(LAST_APPLIED);
         if annotations.is_empty() {
             meta.remove("annotations");
         }
@@ -110,15 +113,27 @@ fn tree(value: Value) -> Tree {
     }
 }
 
-/// Compact objects as a List.
-pub(crate) fn list_of(objects: &[Kept]) -> String {
-    let mut text = r#"{"apiVersion":"v1","kind":"List","items":["#.to_owned();
-    for (at, object) in objects.iter().enumerate() {
-        text.push_str(if at == 0 { "\n" } else { ",\n" });
-        text.push_str(&object.text);
+/// Compact objects as a List, in parts.
+pub(crate) fn list_of<'k>(objects: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+    let mut parts = vec![r#"{"apiVersion":"v1","kind":"List","items":["#];
+    for (at, object) in objects.into_iter().enumerate() {
+        parts.push(if at == 0 { "\n" } else { ",\n" });
+        parts.push(object);
     }
-    text.push_str("\n]}\n");
-    text
+    parts.push("\n]}\n");
+    parts
+}
+
+/// Whole objects as documents of YAML, in parts.
+pub(crate) fn documents_of<'k>(objects: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+    let mut parts = Vec::new();
+    for (at, object) in objects.into_iter().enumerate() {
+        if at > 0 {
+            parts.push("---\n");
+        }
+        parts.push(object);
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -132,7 +147,7 @@ mod tests {
         let service = json!({
             "metadata": {
                 "name": "front", "namespace": "shop", "uid": "1", "resourceVersion": "812",
-                "managedFields": [{}], "annotations": {APPLIED: "{}"},
+                "managedFields": [{}], "annotations": {LAST_APPLIED: "{}"},
             },
             "spec": {"ports": [{"port": 80, "name": "yes"}], "selector": {"app": "front"}},
         });

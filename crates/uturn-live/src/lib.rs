@@ -3,28 +3,53 @@
 //! ```text
 //! kubeconfig ── access ── server ── list ── form ── Reading ──┬── Manifests, for the analysis
 //!                                                             └── files of a bundle
+//!                               watch ── WatchedCluster ── a Reading whenever one is wanted
 //! ```
 //!
 //! **Owns** the kubeconfig as kubectl reads it ([`Access`]); which kinds are listed, in which
 //! version, and what a list that is refused leaves open ([`read`]); pages, and what of an object is
-//! kept; the rights that all this needs ([`rbac`]).
+//! kept; the rights that all this needs ([`rbac`]); what is read, kept up to date ([`watch()`]);
+//! commands in containers ([`PodSession`], [`exec`]).
 //!
-//! **Refuses** to change anything, to read a Secret, and to know what objects mean: which kinds and
-//! fields are needed, `uturn-snapshot` says. It only lists, and gets a few ConfigMaps by name.
+//! It captures nodes with such commands ([`Session::capture`]).
+//!
+//! **Refuses** to change anything while it reads, to read a Secret, and to know what objects mean:
+//! which kinds and fields are needed, `uturn-snapshot` says. To read, it only lists and watches, and
+//! gets a few ConfigMaps by name. Pods are made only where an image for them is named.
 //!
 //! **Start reading** at [`read`]; a server that refuses something is met in `server` and `list`.
 
 mod access;
+mod debug_container;
 mod error;
+mod exec;
 mod form;
 mod list;
+mod names;
+mod nodes;
+mod page;
 mod plan;
+mod pod_machine;
+mod pod_session;
+mod probe_rights;
+mod proxy;
 mod rbac;
 mod read;
 mod server;
+mod session;
+mod watch;
 
 pub use access::Access;
+pub use debug_container::DebugContainer;
 pub use error::LiveError;
-pub use rbac::rbac;
+pub use exec::{Container, ExecError, Executed, MAX_OUTPUT, exec};
+pub use names::{Named, Names, names, object};
+pub use nodes::{CaptureSettings, NodeCapture, NodeChoice, NodePlan, POD_NAMESPACE};
+pub use pod_machine::PodMachine;
+pub use pod_session::{PodSession, SessionError};
+pub use probe_rights::probe_rbac;
+pub use rbac::{rbac, rbac_of_nodes};
 pub use read::{Purpose, Reading, Settings, read, read_from};
 pub use server::Server;
+pub use session::Session;
+pub use watch::{Moment, NotCurrent, WatchEnd, WatchedCluster, Watching, follow, time, watch};

@@ -1,20 +1,24 @@
 //! All objects of a kind, page by page.
 
-use serde::Deserialize;
-use serde_json::Value;
+use std::sync::Arc;
+
+use futures_util::future::join;
+use kube::api::{ListParams, Request};
 
 use crate::error::LiveError;
-use crate::form::{Form, Kept, keep};
+use crate::form::{Form, Kept};
+use crate::page;
 use crate::server::{Answer, Server};
 
 /// How often a list is begun anew that the API server did not keep long enough.
 const MAX_STARTS: usize = 4;
 
 /// What is listed.
+#[derive(Clone, Copy)]
 pub(crate) struct Wanted<'w> {
-    pub(crate) path: String,
-    pub(crate) api_version: &'w str,
-    pub(crate) kind: &'w str,
+    pub(crate) path: &'w str,
+    pub(crate) api_version: &'static str,
+    pub(crate) kind: &'static str,
     /// What several are called.
     pub(crate) called: &'w str,
     pub(crate) form: Form,
@@ -26,45 +30,33 @@ pub(crate) struct Wanted<'w> {
 #[derive(Debug)]
 pub(crate) enum Listed {
     /// All of it.
-    All { objects: Vec<Kept>, resource_version: Option<String> },
+    All { objects: Vec<Arc<Kept>>, resource_version: Option<String> },
     /// The server has no such kind in this version.
     Missing,
     /// The server refuses it.
     Refused(String),
 }
 
-#[derive(Deserialize)]
-struct Page {
-    #[serde(default)]
-    metadata: PageMeta,
-    #[serde(default)]
-    items: Option<Vec<Value>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct PageMeta {
-    r#continue: String,
-    resource_version: Option<String>,
-}
-
-/// Lists objects. `progress` hears how many there are so far.
+/// Lists objects. `progress` hears how many there are so far, and in all where the server says it.
+///
+/// While a page is read, the next one is on its way already.
 pub(crate) async fn list(
     server: &Server,
     wanted: &Wanted<'_>,
-    progress: &dyn Fn(usize),
+    progress: &dyn Fn(usize, Option<usize>),
 ) -> Result<Listed, LiveError> {
-    let Wanted { path, api_version, kind, called, form, page } = wanted;
+    let Wanted { path, api_version, kind, called, form, page } = *wanted;
     let during = format!("reading {called}");
+    let ask = async |token: &str| match url(path, page, token) {
+        Ok(url) => server.ask(&url, &during).await,
+        Err(error) => Ok(Answer::Refused(error.to_string())),
+    };
     let mut objects = Vec::new();
     let mut token = String::new();
     let mut starts = 1;
+    let mut answer = ask(&token).await?;
     loop {
-        let mut url = format!("{path}?limit={page}");
-        if !token.is_empty() {
-            url.push_str(&format!("&continue={}", encoded(&token)));
-        }
-        let text = match server.ask(&url, &during).await? {
+        let text = match answer {
             Answer::Text(text) => text,
             Answer::Missing => return Ok(Listed::Missing),
             Answer::Refused(why) => return Ok(Listed::Refused(why)),
@@ -72,12 +64,14 @@ pub(crate) async fn list(
             // comes twice.
             Answer::Expired(Some(next)) if !token.is_empty() && next != token => {
                 token = next;
+                answer = ask(&token).await?;
                 continue;
             }
             Answer::Expired(_) if starts < MAX_STARTS => {
                 starts += 1;
                 objects.clear();
                 token.clear();
+                answer = ask(&token).await?;
                 continue;
             }
             Answer::Expired(_) => {
@@ -85,32 +79,54 @@ pub(crate) async fn list(
                 return Ok(Listed::Refused(why));
             }
         };
-        let read: Page = match serde_json::from_str(&text) {
-            Ok(read) => read,
-            Err(error) => return Ok(Listed::Refused(format!("the answer is no list: {error}"))),
+        let next = page::next(&text).filter(|next| !next.is_empty());
+        let reading =
+            tokio::task::spawn_blocking(move || page::read(&text, api_version, kind, form));
+        let (read, asked) = match next {
+            Some(next) => {
+                token = next;
+                let (read, asked) = join(reading, ask(&token)).await;
+                (read, Some(asked))
+            }
+            None => (reading.await, None),
         };
-        drop(text);
-        let items = read.items.unwrap_or_default();
-        objects.extend(items.into_iter().map(|item| keep(item, api_version, kind, *form)));
-        progress(objects.len());
-        if read.metadata.r#continue.is_empty() {
-            let resource_version = read.metadata.resource_version;
-            return Ok(Listed::All { objects, resource_version });
+        let read = match read.map_err(|why| why.to_string()).and_then(|read| read) {
+            Ok(read) => read,
+            Err(why) => return Ok(Listed::Refused(format!("the answer is no list: {why}"))),
+        };
+        objects.extend(read.objects.into_iter().map(Arc::new));
+        progress(objects.len(), read.left.map(|left| objects.len() + left));
+        if read.next.is_empty() {
+            return Ok(Listed::All { objects, resource_version: read.resource_version });
         }
-        token = read.metadata.r#continue;
+        answer = match asked {
+            Some(asked) => asked?,
+            None => {
+                token = read.next;
+                ask(&token).await?
+            }
+        };
     }
 }
 
-/// A text as a value in a URL.
-fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            other => encoded.push_str(&format!("%{other:02X}")),
-        }
+/// The URL of the first page, of the objects that a field selector picks if there is one.
+pub(crate) fn first_page(
+    path: &str,
+    page: usize,
+    fields: Option<&str>,
+) -> Result<String, kube::core::request::Error> {
+    let limit = u32::try_from(page).unwrap_or(u32::MAX);
+    let mut wanted = ListParams::default().limit(limit);
+    wanted.field_selector = fields.map(str::to_owned);
+    Ok(Request::new(path).list(&wanted)?.uri().to_string())
+}
+
+/// The URL of a page: of the first one without a token.
+fn url(path: &str, page: usize, token: &str) -> Result<String, kube::core::request::Error> {
+    let limit = u32::try_from(page).unwrap_or(u32::MAX);
+    let mut wanted = ListParams::default().limit(limit);
+    if !token.is_empty() {
+        wanted = wanted.continue_token(token);
     }
-    encoded
+    Ok(Request::new(path).list(&wanted)?.uri().to_string())
 }

@@ -2,10 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::nodes::POD_NAMESPACE;
 use crate::plan::{OLD_GROUP, listed_kinds};
 
-/// The rights as manifests: a ClusterRole, an account, and the binding of both.
-pub fn rbac() -> String {
+/// The rights as manifests: a ClusterRole, an account, and the binding of both. To watch a cluster
+/// takes more than to read it once.
+pub fn rbac(watch: bool) -> String {
+    let (list, get) = match watch {
+        true => ("[\"list\", \"watch\"]", "[\"get\", \"watch\"]"),
+        false => ("[\"list\"]", "[\"get\"]"),
+    };
+    let more = if watch { " and to watch it" } else { "" };
     let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for kind in listed_kinds() {
         let of_version =
@@ -21,14 +28,14 @@ pub fn rbac() -> String {
     for (group, resources) in &groups {
         rules.push_str(&format!("- apiGroups: [\"{group}\"]\n  resources:\n"));
         resources.iter().for_each(|resource| rules.push_str(&format!("  - {resource}\n")));
-        rules.push_str("  verbs: [\"list\"]\n");
+        rules.push_str(&format!("  verbs: {list}\n"));
     }
     rules.push_str("- apiGroups: [\"\"]\n  resources: [\"configmaps\"]\n  resourceNames:\n");
     let names: BTreeSet<&str> = uturn_snapshot::config_maps().map(|(_, name)| name).collect();
     names.iter().for_each(|name| rules.push_str(&format!("  - {name}\n")));
-    rules.push_str("  verbs: [\"get\"]\n");
+    rules.push_str(&format!("  verbs: {get}\n"));
     format!(
-        "# What uturn needs to read a cluster. It lists, gets these ConfigMaps, and changes nothing.\n\
+        "# What uturn needs to read a cluster{more}. It lists, gets these ConfigMaps, and changes nothing.\n\
          apiVersion: rbac.authorization.k8s.io/v1\n\
          kind: ClusterRole\n\
          metadata:\n  name: uturn-reader\n\
@@ -47,18 +54,49 @@ pub fn rbac() -> String {
     )
 }
 
+/// The rights beside these that captures of nodes need, as manifests. `makes_pods` says that
+/// short-lived pods are made too.
+pub fn rbac_of_nodes(makes_pods: bool) -> String {
+    let pods = match makes_pods {
+        true => {
+            "- apiGroups: [\"\"]\n  resources: [\"pods\"]\n  \
+             verbs: [\"get\", \"list\", \"create\", \"delete\"]\n"
+        }
+        false => "",
+    };
+    format!(
+        "---\n\
+         # Captures of nodes: tools are run in kube-proxy's own pods. Who has this right can do on\n\
+         # the nodes what kube-proxy can.\n\
+         apiVersion: rbac.authorization.k8s.io/v1\n\
+         kind: Role\n\
+         metadata:\n  name: uturn-node-reader\n  namespace: {POD_NAMESPACE}\n\
+         rules:\n\
+         - apiGroups: [\"\"]\n  resources: [\"pods/exec\"]\n  verbs: [\"create\", \"get\"]\n{pods}\
+         ---\n\
+         apiVersion: rbac.authorization.k8s.io/v1\n\
+         kind: RoleBinding\n\
+         metadata:\n  name: uturn-node-reader\n  namespace: {POD_NAMESPACE}\n\
+         roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: uturn-node-reader\n\
+         subjects:\n- kind: ServiceAccount\n  name: uturn-reader\n  namespace: kube-system\n"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn nothing_but_lists_and_named_config_maps() {
-        let text = rbac();
+        let text = rbac(false);
         assert!(!text.contains("secrets") && !text.contains("extensions"), "{text}");
         let verbs: BTreeSet<&str> =
             text.lines().filter_map(|line| line.trim().strip_prefix("verbs: ")).collect();
         assert_eq!(verbs, BTreeSet::from(["[\"get\"]", "[\"list\"]"]));
         assert_eq!(text.matches("[\"get\"]").count(), 1);
         assert!(text.contains("  resourceNames:\n  - cilium-config\n  - coredns\n"), "{text}");
+        // What watching takes is the same and one verb more.
+        let watched = rbac(true).replace(", \"watch\"]", "]").replace(" and to watch it", "");
+        assert_eq!(watched, text);
     }
 }

@@ -1,16 +1,18 @@
 //! Reads a cluster: all kinds, several at a time, and what is refused noted.
 
+use std::sync::Arc;
+
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use serde_json::Value;
-use uturn_model::Extent;
-use uturn_model::cluster::Unread;
+use uturn_model::cluster::{ReadTime, Unread};
+use uturn_model::{Extent, Text};
 use uturn_snapshot::bundle::{self, BundleWriter, KindRead, ObjectsManifest};
 use uturn_snapshot::{Listing, Manifests, Source};
 
 use crate::access::Access;
 use crate::error::LiveError;
-use crate::form::{Form, Kept, keep, list_of};
+use crate::form::{Form, Kept, documents_of, keep, list_of};
 use crate::list::{Listed, Wanted, list};
 use crate::plan::{Groups, ListedKind, listed_kinds};
 use crate::server::{Answer, Server};
@@ -45,6 +47,9 @@ pub enum Purpose {
     Bundle,
 }
 
+/// How many compact objects are one text.
+const SOME: usize = 500;
+
 /// What an API server gave.
 #[derive(Clone, Debug)]
 pub struct Reading {
@@ -57,19 +62,19 @@ pub struct Reading {
 
 /// The objects of a kind.
 #[derive(Clone, Debug)]
-struct Kind {
-    kind: &'static str,
-    called: String,
-    api_version: Option<&'static str>,
-    form: Form,
-    objects: Vec<Kept>,
-    resource_version: Option<String>,
-    extent: KindExtent,
+pub(crate) struct Kind {
+    pub(crate) kind: &'static str,
+    pub(crate) called: String,
+    pub(crate) api_version: Option<&'static str>,
+    pub(crate) form: Form,
+    pub(crate) objects: Vec<Arc<Kept>>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) extent: KindExtent,
 }
 
 /// How much of a kind was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum KindExtent {
+pub(crate) enum KindExtent {
     /// All there is; nothing, if the server does not have the kind.
     All,
     /// One namespace, since the server refuses the rest.
@@ -78,7 +83,8 @@ enum KindExtent {
     Nothing(String),
 }
 
-/// Reads a cluster. `progress` hears what is being read, and how many objects there are of it.
+/// Reads a cluster. `progress` hears what is being read, such as `Pods` or `1200 Pods`, and how many
+/// of these are there so far.
 ///
 /// # Errors
 /// If no cluster is named, or its API server cannot be reached, or does not know who asks. A right
@@ -107,10 +113,7 @@ pub async fn read_from(
 ) -> Result<Reading, LiveError> {
     let begun = now();
     let version = version(server).await?;
-    let groups = match server.ask("/apis", "reading which kinds there are").await? {
-        Answer::Text(text) => Groups::read(&text),
-        _ => Groups::default(),
-    };
+    let groups = groups(server).await?;
     let reader = Reader { server, settings, groups, progress };
     let (endpoints, others): (Vec<ListedKind>, Vec<ListedKind>) =
         listed_kinds().into_iter().partition(|kind| kind.kind == "Endpoints");
@@ -121,42 +124,54 @@ pub async fn read_from(
         kinds.push(kind?);
     }
     drop(requests);
-    let has_slices = |kind: &Kind| {
-        kind.kind == "EndpointSlice" && kind.extent == KindExtent::All && kind.api_version.is_some()
-    };
-    if !kinds.iter().any(has_slices) {
+    if !kinds.iter().any(Kind::is_all_slices) {
         for kind in endpoints {
             kinds.push(reader.kind(kind).await?);
         }
     }
     let (config_maps, refused) = reader.config_maps().await?;
     kinds.push(config_maps);
-    let mut unread: Vec<Unread> = kinds.iter().filter_map(Kind::unread).collect();
-    unread.extend(refused);
-    Ok(Reading { kinds, server: version, begun, ended: now(), unread })
+    Ok(Reading::new(kinds, refused, version, begun))
 }
 
-fn now() -> String {
+pub(crate) fn now() -> String {
     jiff::Timestamp::now().to_string()
 }
 
+/// The versions of groups that a server has.
+pub(crate) async fn groups(server: &Server) -> Result<Groups, LiveError> {
+    Ok(match server.ask("/apis", "reading which kinds there are").await? {
+        Answer::Text(text) => Groups::read(&text),
+        _ => Groups::default(),
+    })
+}
+
 /// The server's version, where it says it.
-async fn version(server: &Server) -> Result<Option<String>, LiveError> {
+pub(crate) async fn version(server: &Server) -> Result<Option<String>, LiveError> {
     let Answer::Text(text) = server.ask_first("/version").await? else { return Ok(None) };
     let version: Option<Value> = serde_json::from_str(&text).ok();
     Ok(version.and_then(|version| version["gitVersion"].as_str().map(str::to_owned)))
 }
 
-struct Reader<'r> {
-    server: &'r Server,
-    settings: &'r Settings,
-    groups: Groups,
-    progress: &'r dyn Fn(&str, usize),
+/// Reads kinds of objects.
+pub(crate) struct Reader<'r> {
+    pub(crate) server: &'r Server,
+    pub(crate) settings: &'r Settings,
+    pub(crate) groups: Groups,
+    pub(crate) progress: &'r dyn Fn(&str, usize),
+}
+
+/// What reading a ConfigMap gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ConfigMapRead {
+    Object(Arc<Kept>),
+    Missing,
+    Refused(String),
 }
 
 impl Reader<'_> {
     /// Lists a kind in the first version that the server has.
-    async fn kind(&self, listed: ListedKind) -> Result<Kind, LiveError> {
+    pub(crate) async fn kind(&self, listed: ListedKind) -> Result<Kind, LiveError> {
         let mut kind = Kind {
             kind: listed.kind,
             called: listed.called(),
@@ -213,61 +228,97 @@ impl Reader<'_> {
         namespace: Option<&str>,
     ) -> Result<Listed, LiveError> {
         let wanted = Wanted {
-            path: listed.path(api_version, namespace),
+            path: &listed.path(api_version, namespace),
             api_version,
             kind: listed.kind,
             called: &kind.called,
             form: kind.form,
             page: self.settings.page,
         };
-        list(self.server, &wanted, &|count| (self.progress)(&kind.called, count)).await
+        let progress = |count, all: Option<usize>| match all.filter(|all| *all > count) {
+            Some(all) => (self.progress)(&format!("{all} {}", kind.called), count),
+            None => (self.progress)(&kind.called, count),
+        };
+        list(self.server, &wanted, &progress).await
     }
 
     /// The ConfigMaps that are read, and which of them the server refuses.
     async fn config_maps(&self) -> Result<(Kind, Option<Unread>), LiveError> {
-        let mut kind = Kind {
-            kind: "ConfigMap",
-            called: "ConfigMaps".to_owned(),
-            api_version: Some("v1"),
-            form: Form::of("ConfigMap", self.settings.purpose),
-            objects: Vec::new(),
-            resource_version: None,
-            extent: KindExtent::All,
-        };
         let answers = uturn_snapshot::config_maps().map(|(namespace, name)| async move {
-            let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
-            (namespace, name, self.server.ask(&path, "reading ConfigMaps").await)
+            (format!("{namespace}/{name}"), self.config_map(namespace, name).await)
         });
         let mut answers = stream::iter(answers).buffered(self.settings.parallel.max(1));
-        let (mut refused, mut why) = (Vec::new(), None);
-        while let Some((namespace, name, answer)) = answers.next().await {
-            match answer? {
-                Answer::Text(text) => match serde_json::from_str(&text) {
-                    Ok(object) => kind.objects.push(keep(object, "v1", "ConfigMap", kind.form)),
-                    Err(error) => {
-                        refused.push(format!("{namespace}/{name}"));
-                        why.get_or_insert(format!("the answer is no object: {error}"));
-                    }
-                },
-                Answer::Missing => {}
-                Answer::Refused(refusal) => {
-                    refused.push(format!("{namespace}/{name}"));
-                    why.get_or_insert(refusal);
-                }
-                Answer::Expired(_) => refused.push(format!("{namespace}/{name}")),
-            }
+        let mut all = Vec::new();
+        while let Some((name, answer)) = answers.next().await {
+            all.push((name, answer?));
         }
-        let unread = why.map(|why| Unread {
-            what: format!("ConfigMaps {}", refused.join(", ")).into(),
-            known: "not even whether they are there".into(),
-            why: why.into(),
-        });
-        Ok((kind, unread))
+        Ok(config_maps(self.settings.purpose, all))
+    }
+
+    /// One ConfigMap.
+    pub(crate) async fn config_map(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<ConfigMapRead, LiveError> {
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
+        let form = Form::of("ConfigMap", self.settings.purpose);
+        Ok(match self.server.ask(&path, "reading ConfigMaps").await? {
+            Answer::Text(text) => match serde_json::from_str(&text) {
+                Ok(object) => {
+                    ConfigMapRead::Object(Arc::new(keep(object, "v1", "ConfigMap", form)))
+                }
+                Err(error) => ConfigMapRead::Refused(format!("the answer is no object: {error}")),
+            },
+            Answer::Missing => ConfigMapRead::Missing,
+            Answer::Refused(why) => ConfigMapRead::Refused(why),
+            Answer::Expired(_) => {
+                ConfigMapRead::Refused("the API server says that it has expired".to_owned())
+            }
+        })
     }
 }
 
+/// The ConfigMaps that were read, and those that the server refuses.
+pub(crate) fn config_maps(
+    purpose: Purpose,
+    all: impl IntoIterator<Item = (String, ConfigMapRead)>,
+) -> (Kind, Option<Unread>) {
+    let mut kind = Kind {
+        kind: "ConfigMap",
+        called: "ConfigMaps".to_owned(),
+        api_version: Some("v1"),
+        form: Form::of("ConfigMap", purpose),
+        objects: Vec::new(),
+        resource_version: None,
+        extent: KindExtent::All,
+    };
+    let (mut refused, mut why) = (Vec::new(), None);
+    for (name, read) in all {
+        match read {
+            ConfigMapRead::Object(object) => kind.objects.push(object),
+            ConfigMapRead::Missing => {}
+            ConfigMapRead::Refused(refusal) => {
+                refused.push(name);
+                why.get_or_insert(refusal);
+            }
+        }
+    }
+    let unread = why.map(|why| Unread {
+        what: format!("ConfigMaps {}", refused.join(", ")).into(),
+        known: "not even whether they are there".into(),
+        why: why.into(),
+    });
+    (kind, unread)
+}
+
 impl Kind {
-    fn unread(&self) -> Option<Unread> {
+    /// Whether these are all slices of the cluster: then Endpoints say nothing more.
+    pub(crate) fn is_all_slices(&self) -> bool {
+        self.kind == "EndpointSlice" && self.extent == KindExtent::All && self.api_version.is_some()
+    }
+
+    pub(crate) fn unread(&self) -> Option<Unread> {
         let (known, why) = match &self.extent {
             KindExtent::All => return None,
             KindExtent::Namespace(namespace, why) => {
@@ -281,6 +332,18 @@ impl Kind {
 }
 
 impl Reading {
+    /// Kinds that were read, the ConfigMaps last, and which of these are refused.
+    pub(crate) fn new(
+        kinds: Vec<Kind>,
+        refused: Option<Unread>,
+        server: Option<String>,
+        begun: String,
+    ) -> Self {
+        let mut unread: Vec<Unread> = kinds.iter().filter_map(Kind::unread).collect();
+        unread.extend(refused);
+        Self { kinds, server, begun, ended: now(), unread }
+    }
+
     /// What could not be read.
     pub fn unread(&self) -> &[Unread] {
         &self.unread
@@ -289,6 +352,12 @@ impl Reading {
     /// How many objects were read.
     pub fn len(&self) -> usize {
         self.kinds.iter().map(|kind| kind.objects.len()).sum()
+    }
+
+    /// The objects of a kind, as they are kept.
+    pub(crate) fn texts(&self, kind: &str) -> impl Iterator<Item = &str> {
+        let kinds = self.kinds.iter().filter(move |own| own.kind == kind);
+        kinds.flat_map(|own| own.objects.iter().map(|kept| &*kept.text))
     }
 
     /// Whether no object was read.
@@ -313,17 +382,24 @@ impl Reading {
 
     /// The objects as texts that can be edited and read again, beside `others`.
     pub fn manifests(self, others: Manifests) -> Manifests {
-        let listing = Listing::new(self.extent(), self.unread);
+        let read_at = ReadTime { begun: (&*self.begun).into(), ended: (&*self.ended).into() };
+        let listing = Listing::new(self.extent(), self.unread, read_at);
         let mut sources = Vec::new();
         for kind in self.kinds.into_iter().filter(|kind| !kind.objects.is_empty()) {
             match kind.form {
-                Form::Compact => sources.push(Source {
-                    name: kind.called.to_lowercase().into(),
-                    text: list_of(&kind.objects),
-                }),
+                Form::Compact => {
+                    let name: Text = kind.called.to_lowercase().into();
+                    let mut objects = kind.objects.into_iter();
+                    // Not one text of all, which would have to be in memory beside them.
+                    while !objects.as_slice().is_empty() {
+                        let some: Vec<Arc<Kept>> = objects.by_ref().take(SOME).collect();
+                        let text = list_of(some.iter().map(|kept| &*kept.text)).concat();
+                        sources.push(Source { name: name.clone(), text });
+                    }
+                }
                 Form::Whole => sources.extend(kind.objects.into_iter().map(|object| Source {
                     name: format!("{}/{}", kind.kind.to_lowercase(), object.name).into(),
-                    text: object.text,
+                    text: object.text.clone(),
                 })),
             }
         }
@@ -336,15 +412,14 @@ impl Reading {
     /// If a file cannot be written.
     pub fn write(&self, bundle: &mut BundleWriter) -> std::io::Result<ObjectsManifest> {
         for kind in self.kinds.iter().filter(|kind| !kind.objects.is_empty()) {
-            let (ending, text) = match kind.form {
-                Form::Compact => ("json", list_of(&kind.objects)),
-                Form::Whole => {
-                    let texts: Vec<&str> = kind.objects.iter().map(|kept| &*kept.text).collect();
-                    ("yaml", texts.join("---\n"))
-                }
+            let texts = kind.objects.iter().map(|kept| &*kept.text);
+            let (ending, parts) = match kind.form {
+                Form::Compact => ("json", list_of(texts)),
+                Form::Whole => ("yaml", documents_of(texts)),
             };
             let name = format!("{}/{}.{ending}", bundle::OBJECTS, kind.called.to_lowercase());
-            bundle.add(&name, text.as_bytes())?;
+            let parts: Vec<&[u8]> = parts.into_iter().map(str::as_bytes).collect();
+            bundle.add_parts(&name, &parts)?;
         }
         let mut manifest = ObjectsManifest {
             server: self.server.clone(),

@@ -1,10 +1,14 @@
 //! Single requests to an API server, and what it answers with.
 
+use std::pin::Pin;
 use std::time::Duration;
 
+use futures_util::Stream;
 use http::Request;
 use http::header::ACCEPT;
 use kube::Client;
+use kube::api::{WatchEvent, WatchParams};
+use serde_json::Value;
 
 use crate::access::Access;
 use crate::error::{LiveError, with_causes};
@@ -14,12 +18,17 @@ const MAX_TRIES: u32 = 5;
 /// The pause before the second try. Each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// How long an API server may be silent unless something else is asked for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
 /// An API server.
 pub struct Server {
     client: Client,
     url: String,
     user: String,
     namespace: String,
+    /// How long the server may be silent.
+    patience: Duration,
 }
 
 impl std::fmt::Debug for Server {
@@ -45,7 +54,13 @@ impl Server {
     /// A server behind a client. `url` and `user` are only shown; `namespace` is read where the
     /// whole cluster may not be.
     pub fn new(client: Client, url: String, user: String, namespace: String) -> Self {
-        Self { client, url, user, namespace }
+        Self { client, url, user, namespace, patience: PATIENCE }
+    }
+
+    /// The same, where the server may be silent for so long.
+    #[must_use]
+    pub fn patient_for(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Finds the server that a kubeconfig names.
@@ -54,6 +69,11 @@ impl Server {
     /// If no cluster is named, or credentials cannot be had.
     pub async fn find(access: &Access) -> Result<Self, LiveError> {
         access.connect().await
+    }
+
+    /// The client, for what is more than an answer.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
     }
 
     /// The namespace of the kubeconfig's context.
@@ -93,8 +113,20 @@ impl Server {
         }
     }
 
+    /// Asks once, for a form that is accepted. Returns `None` if the server has no answer now.
+    pub(crate) async fn ask_at_once(&self, path: &str, accept: &str) -> Option<Answer> {
+        match self.ask_for(path, accept).await {
+            Once::Answer(answer) => Some(answer),
+            Once::Later(_) | Once::Silent(_) | Once::Failed(_) => None,
+        }
+    }
+
     async fn ask_once(&self, path: &str) -> Once {
-        let request = Request::get(path).header(ACCEPT, "application/json").body(Vec::new());
+        self.ask_for(path, "application/json").await
+    }
+
+    async fn ask_for(&self, path: &str, accept: &str) -> Once {
+        let request = Request::get(path).header(ACCEPT, accept).body(Vec::new());
         let request = match request {
             Ok(request) => request,
             Err(error) => return Once::Answer(Answer::Refused(error.to_string())),
@@ -107,6 +139,35 @@ impl Server {
                 Once::Failed(LiveError::Credentials { server, why })
             }
             Err(other) => Once::Silent(with_causes(&other)),
+        }
+    }
+
+    /// Watches what is at a path from a version on, or from now on if that is empty. The server
+    /// ends the watch before its silence would be taken for an end. `fields` selects objects.
+    pub(crate) async fn watch(
+        &self,
+        path: &str,
+        fields: Option<String>,
+        version: &str,
+    ) -> Result<Events, WatchRefusal> {
+        let seconds = self.patience.as_secs() / 2;
+        let seconds = u32::try_from(seconds).unwrap_or(u32::MAX).clamp(1, LONGEST_WATCH);
+        let mut wanted = WatchParams::default().timeout(seconds);
+        wanted.field_selector = fields;
+        let request = kube::api::Request::new(path).watch(&wanted, version);
+        let request = request.map_err(|error| WatchRefusal::Refused(error.to_string()))?;
+        match self.client.request_events::<Value>(request).await {
+            Ok(events) => Ok(Box::pin(events)),
+            Err(kube::Error::Api(status)) => Err(match self.refused(&status) {
+                Once::Answer(Answer::Missing) => WatchRefusal::Missing,
+                Once::Answer(Answer::Expired(_)) => WatchRefusal::Expired,
+                Once::Answer(Answer::Refused(why)) => WatchRefusal::Refused(why),
+                Once::Answer(Answer::Text(why)) | Once::Later(why) | Once::Silent(why) => {
+                    WatchRefusal::Silent(why)
+                }
+                Once::Failed(error) => WatchRefusal::Silent(error.to_string()),
+            }),
+            Err(other) => Err(WatchRefusal::Silent(with_causes(&other))),
         }
     }
 
@@ -130,6 +191,25 @@ impl Server {
             _ => Once::Answer(Answer::Refused(why)),
         }
     }
+}
+
+/// The longest watch, in seconds, that clients may ask for.
+const LONGEST_WATCH: u32 = 240;
+
+/// What happens to objects, as a server tells it.
+pub(crate) type Events = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<Value>>>>>;
+
+/// Why something is not watched.
+#[derive(Debug)]
+pub(crate) enum WatchRefusal {
+    /// The server does not have that.
+    Missing,
+    /// The server does not know any more what happened since.
+    Expired,
+    /// The server refuses it.
+    Refused(String),
+    /// There is no answer, or it asks to come again.
+    Silent(String),
 }
 
 /// How a single request ends.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Everything that is known about a cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
     /// The cloud that it runs in.
     pub provider: Known<Provider>,
@@ -60,6 +60,8 @@ pub struct Cluster {
     pub skipped: Vec<Skipped>,
     /// What an API server did not give.
     pub unread: Vec<Unread>,
+    /// When an API server gave the objects. `None` if that is not known.
+    pub read_at: Option<ReadTime>,
 }
 
 impl Cluster {
@@ -133,6 +135,15 @@ pub struct NetworkPolicy {
     pub origin: Origin,
 }
 
+/// When objects were read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadTime {
+    /// When the reading began, as RFC 3339.
+    pub begun: Text,
+    /// When it ended.
+    pub ended: Text,
+}
+
 /// Objects that an API server did not give: nothing is known of them, not even whether there are
 /// any.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,6 +154,33 @@ pub struct Unread {
     pub known: Text,
     /// Why they could not be read, as the API server says it.
     pub why: Text,
+}
+
+impl Unread {
+    /// The same, with kinds as one that the API server refuses alike.
+    pub fn grouped(all: &[Self]) -> Vec<Self> {
+        let is_refused = |unread: &Self| unread.why.contains(" is forbidden: ");
+        let mut groups: Vec<Vec<&Self>> = Vec::new();
+        for unread in all {
+            let alike = groups.iter_mut().find(|group| {
+                group[0].known == unread.known && is_refused(group[0]) && is_refused(unread)
+            });
+            match alike {
+                Some(group) => group.push(unread),
+                None => groups.push(vec![unread]),
+            }
+        }
+        let joined = |group: Vec<&Self>| match group.as_slice() {
+            [only] => (*only).clone(),
+            several => {
+                let what: Vec<&str> = several.iter().map(|unread| &*unread.what).collect();
+                let what = what.join(", ").into();
+                let why = format!("{}; the others likewise", several[0].why).into();
+                Self { what, known: several[0].known.clone(), why }
+            }
+        };
+        groups.into_iter().map(joined).collect()
+    }
 }
 
 impl std::fmt::Display for Unread {

@@ -53,8 +53,9 @@ impl FromStr for Client {
         let fault = |what: &str| InvalidFlow(format!("{text:?} is no client: {what}"));
         let (word, rest) = text.split_once('/').unwrap_or((text, ""));
         let named = || {
-            rest.parse::<NamespacedName>()
-                .map_err(|_| fault(&format!("expected {word}/NAMESPACE/NAME")))
+            rest.parse::<NamespacedName>().map_err(|_| {
+                fault(&format!("expected {word}/NAMESPACE/NAME, such as {word}/default/web"))
+            })
         };
         match word {
             "pod" | "pods" => Ok(Self::Pod(named()?)),

@@ -32,6 +32,8 @@ pub enum Unknown {
     Backends,
     /// The program that replaces kube-proxy: `Cilium`.
     ServiceProxy(Text),
+    /// What the listeners of load balancers are set to: the objects that say it were not read.
+    Listeners,
     /// Which of several different versions of an object applies.
     Versions,
 }
@@ -42,7 +44,7 @@ pub const UNKNOWN_CLOUD: &str = "an unknown cloud";
 impl Unknown {
     /// Whether it concerns the behaviour of a load balancer or of the controller at its address.
     pub fn is_of_balancer(&self) -> bool {
-        matches!(self, Self::LoadBalancers(_) | Self::Controller(_))
+        matches!(self, Self::LoadBalancers(_) | Self::Controller(_) | Self::Listeners)
     }
 
     /// The mechanism of a flow that depends on it.
@@ -51,7 +53,9 @@ impl Unknown {
             Self::LoadBalancers(_) | Self::Controller(_) | Self::ServiceProxy(_) => {
                 Mechanism::NotModelled
             }
-            Self::Endpoints | Self::Backends | Self::Versions => Mechanism::NotGiven,
+            Self::Endpoints | Self::Backends | Self::Listeners | Self::Versions => {
+                Mechanism::NotGiven
+            }
         }
     }
 
@@ -72,6 +76,7 @@ impl fmt::Display for Unjudged {
             Unknown::Controller(name) => write!(f, "{count} {ingresses} that {name} serves"),
             Unknown::Endpoints => write!(f, "endpoints of {count} Service{plural}"),
             Unknown::Backends => write!(f, "backends of {count} {ingresses}"),
+            Unknown::Listeners => write!(f, "listeners of {count} load balancer{plural}"),
             Unknown::ServiceProxy(name) => write!(f, "{count} Service{plural} that {name} serves"),
             Unknown::Versions => write!(f, "{count} object{plural} in several versions"),
         }

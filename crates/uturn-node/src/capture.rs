@@ -30,6 +30,17 @@ pub struct Captured {
     pub files: BTreeMap<String, String>,
 }
 
+impl Captured {
+    /// All files, by their names: with that of the manifest.
+    pub fn into_files(self) -> BTreeMap<String, String> {
+        let manifest = serde_json::to_string_pretty(&self.manifest)
+            .expect("a manifest has no maps with other keys than texts");
+        let mut files = self.files;
+        files.insert(CaptureFile::Manifest.file_name().to_owned(), manifest + "\n");
+        files
+    }
+}
+
 /// Captures a machine as this node.
 ///
 /// Nothing that fails ends the capture: the manifest says what is missing and why. If the rules
@@ -148,10 +159,14 @@ impl<M: Machine> Taken<'_, M> {
 
     fn sysctls(&mut self) {
         let file = CaptureFile::Sysctls.file_name();
-        let text = sysctls::read(self.machine);
-        if text.is_empty() {
-            return self.parts.push(Part::failed(file, "/proc/sys/net", &ToolFailure::Missing));
-        }
+        let text = match sysctls::read(self.machine) {
+            Ok(text) if text.is_empty() => Err(ToolFailure::Missing),
+            read => read,
+        };
+        let text = match text {
+            Ok(text) => text,
+            Err(why) => return self.parts.push(Part::failed(file, "/proc/sys/net", &why)),
+        };
         self.parts.push(Part::captured(file, "/proc/sys/net"));
         self.files.insert(file.to_owned(), text);
     }

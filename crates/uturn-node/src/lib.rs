@@ -2,8 +2,8 @@
 //! sysctls, as the tools of the node print them.
 //!
 //! **Owns** which tools are run and which files are read ([`capture()`]), what of it went well
-//! ([`Manifest`]), and the folder that a capture is written to ([`write()`]), which
-//! `uturn_snapshot::read_capture` reads. It asks a [`Machine`]; [`Local`] is the one that it runs
+//! ([`Manifest`]), and the files that a capture is made of ([`Captured::into_files`]), which
+//! `uturn_snapshot` writes into a bundle and reads. It asks a [`Machine`]; [`Local`] is the one that it runs
 //! on, in its network namespace.
 //!
 //! **Refuses** to parse what the tools print: `uturn-netfilter` does. It changes nothing on the
@@ -16,9 +16,7 @@ mod iptables;
 mod machine;
 mod manifest;
 mod sysctls;
-mod write;
 
 pub use capture::{Captured, Options, capture};
 pub use machine::{Local, Machine, ToolFailure};
 pub use manifest::{FORMAT, Manifest, Part, PartState};
-pub use write::{WriteError, write};

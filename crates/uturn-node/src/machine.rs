@@ -38,6 +38,40 @@ pub trait Machine {
 
     /// Lists the names in a folder, in order; a folder that is not there has none.
     fn list(&self, path: &str) -> Vec<String>;
+
+    /// Reads files of one line each: their paths and the lines. A name in a pattern is `*`, or ends
+    /// in `*` for all that begin so. Files that cannot be read are left out.
+    ///
+    /// # Errors
+    /// If the machine cannot be asked at all.
+    fn values(&self, patterns: &[String]) -> Result<Vec<(String, String)>, ToolFailure> {
+        let paths = patterns.iter().flat_map(|pattern| self.expand(pattern));
+        let value = |path: String| {
+            let text = self.read(&path).ok()?;
+            Some((path, text.lines().next()?.to_owned()))
+        };
+        Ok(paths.filter_map(value).collect())
+    }
+
+    /// The paths that a pattern stands for, in order.
+    fn expand(&self, pattern: &str) -> Vec<String> {
+        let mut paths = vec![String::new()];
+        for name in pattern.split('/').skip(1) {
+            let below = |folder: String| -> Vec<String> {
+                let names = match name.strip_suffix('*') {
+                    Some(start) => {
+                        let mut names = self.list(&folder);
+                        names.retain(|own| own.starts_with(start));
+                        names
+                    }
+                    None => vec![name.to_owned()],
+                };
+                names.into_iter().map(|name| format!("{folder}/{name}")).collect()
+            };
+            paths = paths.into_iter().flat_map(below).collect();
+        }
+        paths
+    }
 }
 
 /// The machine that this program runs on, in its network namespace.
@@ -136,6 +170,17 @@ mod tests {
         assert_eq!(local.run("uturn-no-such-tool", &[]), Err(ToolFailure::Missing));
         assert_eq!(local.read("/no/such/file"), Err(ToolFailure::Missing));
         assert!(local.list("/no/such/folder").is_empty());
+    }
+
+    #[test]
+    fn patterns_name_files_of_one_line() {
+        let local = Local { limit: LONG };
+        let patterns = ["/proc/sys/kernel/osrel*", "/proc/sys/*/hostname", "/no/such/*"];
+        let values = local.values(&patterns.map(str::to_owned)).unwrap();
+        let paths: Vec<&str> = values.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(paths, ["/proc/sys/kernel/osrelease", "/proc/sys/kernel/hostname"]);
+        let release = local.read("/proc/sys/kernel/osrelease").unwrap();
+        assert_eq!(values[0].1, release.trim_end());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a capture says of itself, in a file beside what it captured.
 
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use uturn_model::{Capture, CaptureFile};
 
@@ -65,6 +66,18 @@ impl Manifest {
         let text = &capture.files.get(&CaptureFile::Manifest)?.text;
         let manifest: Self = serde_json::from_str(text).ok()?;
         (manifest.format == FORMAT).then_some(manifest)
+    }
+
+    /// How long before a reading this was taken, or how long after it: a negative time. Returns
+    /// `None` if a time cannot be read, and zero if it was taken meanwhile.
+    pub fn before(&self, begun: &str, ended: &str) -> Option<SignedDuration> {
+        let time = |text: &str| text.parse::<Timestamp>().ok();
+        let (taken, begun, ended) = (time(&self.taken_at)?, time(begun)?, time(ended)?);
+        Some(match taken {
+            _ if taken < begun => begun.duration_since(taken),
+            _ if taken > ended => ended.duration_since(taken),
+            _ => SignedDuration::ZERO,
+        })
     }
 
     /// The parts that could not be captured.

@@ -1,6 +1,6 @@
 //! The sysctls that affect the path of packets.
 
-use crate::machine::Machine;
+use crate::machine::{Machine, ToolFailure};
 
 const ROOT: &str = "/proc/sys/net";
 
@@ -54,30 +54,23 @@ const OF_INTERFACES: [(&str, &[&str]); 2] = [
 ];
 
 /// The sysctls as `sysctl -a` prints them. Those that cannot be read are left out.
-pub(crate) fn read(machine: &impl Machine) -> String {
-    let mut text = String::new();
-    let mut add = |folder: &str, name: &str| {
-        if let Ok(value) = machine.read(&format!("{ROOT}/{folder}/{name}")) {
-            let key = format!("net/{folder}/{name}");
-            // A dot in the name of an interface is written as a slash, as sysctl does.
-            let key = key.replace('.', "\0").replace('/', ".").replace('\0', "/");
-            text.push_str(&format!("{key} = {}\n", value.trim_end()));
-        }
+///
+/// # Errors
+/// If the machine cannot be asked.
+pub(crate) fn read(machine: &impl Machine) -> Result<String, ToolFailure> {
+    let of = |folder: &str, names: &[&str]| -> Vec<String> {
+        names.iter().map(|name| format!("{ROOT}/{folder}/{name}")).collect()
     };
-    for (folder, names) in COMMON {
-        let there = machine.list(&format!("{ROOT}/{folder}"));
-        let is_asked = |name: &&String| {
-            names.iter().any(|asked| match asked.strip_suffix('*') {
-                Some(start) => name.starts_with(start),
-                None => name == asked,
-            })
-        };
-        there.iter().filter(is_asked).for_each(|name| add(folder, name));
+    let common = COMMON.iter().flat_map(|(folder, names)| of(folder, names));
+    let of_interfaces =
+        OF_INTERFACES.iter().flat_map(|(folder, names)| of(&format!("{folder}/*"), names));
+    let patterns: Vec<String> = common.chain(of_interfaces).collect();
+    let mut text = String::new();
+    for (path, value) in machine.values(&patterns)? {
+        let key = path.strip_prefix("/proc/sys/").unwrap_or(&path);
+        // A dot in the name of an interface is written as a slash, as sysctl does.
+        let key = key.replace('.', "\0").replace('/', ".").replace('\0', "/");
+        text.push_str(&format!("{key} = {}\n", value.trim_end()));
     }
-    for (folder, names) in OF_INTERFACES {
-        for interface in machine.list(&format!("{ROOT}/{folder}")) {
-            names.iter().for_each(|name| add(&format!("{folder}/{interface}"), name));
-        }
-    }
-    text
+    Ok(text)
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use uturn_model::{CaptureFile, Name};
 use uturn_netfilter::NodeState;
-use uturn_node::{Machine, Manifest, Options, PartState, ToolFailure, WriteError, capture, write};
+use uturn_node::{Captured, Machine, Manifest, Options, PartState, ToolFailure, capture};
+use uturn_snapshot::bundle::{AddError, BundleManifest, NodeCaptured, add_node};
 
 /// A machine that is no more than a list of answers.
 #[derive(Default)]
@@ -100,7 +101,7 @@ fn node() -> Name {
     "n1".parse().unwrap()
 }
 
-fn of(machine: &Written) -> uturn_node::Captured {
+fn of(machine: &Written) -> Captured {
     capture(machine, &node(), Options::default())
 }
 
@@ -119,7 +120,7 @@ fn a_node_with_all_its_tools_is_captured_whole_and_read_back() {
          net.ipv4.conf.eth0/1.rp_filter = 2\n"
     );
     let folder = Folder::new("whole");
-    let written = write(&captured, &folder.0.join("bundle")).unwrap();
+    let written = add(&captured, &folder.0.join("bundle")).unwrap();
     let read = uturn_snapshot::read_capture(&written, node()).unwrap();
     assert_eq!(Manifest::of(&read), Some(captured.manifest));
     assert!(!read.files.contains_key(&CaptureFile::OtherIptables));
@@ -227,19 +228,53 @@ fn a_capture_is_written_whole_beside_others_or_not_at_all() {
     let bundle = folder.0.join("bundle");
     fs::create_dir_all(bundle.join("objects")).unwrap();
     let captured = of(&whole());
-    write(&captured, &bundle).unwrap();
+    add(&captured, &bundle).unwrap();
     let second = capture(&whole(), &"n2".parse().unwrap(), Options::default());
-    write(&second, &bundle).unwrap();
+    add(&second, &bundle).unwrap();
+    // Put together by hand, it goes on to say nothing of itself.
     assert_eq!(names(&bundle), ["nodes", "objects"]);
     assert_eq!(names(&bundle.join("nodes")), ["n1", "n2"]);
-    assert!(matches!(write(&captured, &bundle), Err(WriteError::Exists(_))));
+    assert!(matches!(add(&captured, &bundle), Err(AddError::Exists(_))));
     // A file cannot become a folder of nodes.
     let blocked = folder.0.join("blocked");
     fs::create_dir_all(&blocked).unwrap();
     fs::write(blocked.join("nodes"), "").unwrap();
-    assert!(matches!(write(&captured, &blocked), Err(WriteError::Io(..))));
+    assert!(matches!(add(&captured, &blocked), Err(AddError::Io(..))));
     assert_eq!(names(&blocked), ["nodes"]);
     assert_eq!(names(&folder.0), ["blocked", "bundle"]);
+}
+
+#[test]
+fn a_bundle_that_says_what_it_holds_lists_the_node() {
+    let folder = Folder::new("listed");
+    let bundle = folder.0.join("bundle");
+    fs::create_dir_all(&bundle).unwrap();
+    let path = bundle.join("bundle.json");
+    let before = BundleManifest {
+        others: [("mine".into(), 7.into())].into_iter().collect(),
+        ..BundleManifest::new()
+    };
+    fs::write(&path, before.text()).unwrap();
+    let captured = of(&whole());
+    add(&captured, &bundle).unwrap();
+    let after: BundleManifest = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let taken_at = captured.manifest.taken_at;
+    let nodes = vec![NodeCaptured { node: "n1".to_owned(), taken_at }];
+    assert_eq!(after, BundleManifest { nodes, ..before });
+    assert_eq!(names(&bundle), ["bundle.json", "nodes"]);
+    // What cannot be listed is not added.
+    fs::write(&path, "{").unwrap();
+    let second = capture(&whole(), &"n2".parse().unwrap(), Options::default());
+    assert!(matches!(add(&second, &bundle), Err(AddError::Manifest(..))));
+    assert_eq!(names(&bundle.join("nodes")), ["n1"]);
+    let archive = folder.0.join("bundle.tar.gz");
+    assert!(matches!(add(&second, &archive), Err(AddError::Archive(_))));
+    assert_eq!(names(&folder.0), ["bundle"]);
+}
+
+fn add(captured: &Captured, bundle: &Path) -> Result<PathBuf, AddError> {
+    let Manifest { node, taken_at, .. } = captured.manifest.clone();
+    add_node(bundle, &NodeCaptured { node, taken_at }, &captured.clone().into_files())
 }
 
 fn names(folder: &Path) -> Vec<String> {

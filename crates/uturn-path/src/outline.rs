@@ -36,6 +36,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
         supposed: Vec::new(),
         skipped: Vec::new(),
         unread: cluster.unread.clone(),
+        read_at: cluster.read_at.clone(),
     }
 }
 

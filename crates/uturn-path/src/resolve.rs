@@ -5,7 +5,7 @@ pub(crate) mod question;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use uturn_lb::controller;
-use uturn_model::{Client, Destination, Family, Pod, Port, Protocol};
+use uturn_model::{Client, Destination, Family, Flow, Pod, Port, Protocol};
 use uturn_netfilter::{Entry, Packet};
 
 use crate::engine::Engine;
@@ -127,6 +127,16 @@ impl<'a> Engine<'a> {
         self.aim(Peer::Outside, to)
     }
 
+    /// Where a flow leads its client: the first pod, for a workload.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such client or destination, or if it has no address.
+    pub fn resolve(&self, flow: &Flow) -> Result<ResolvedTarget, WalkError> {
+        let clients = self.clients(&flow.from)?;
+        let client = clients.first().ok_or_else(|| WalkError::NoPods(flow.from.to_string()))?;
+        self.aim(*client, &flow.to)
+    }
+
     /// Where a destination leads, for this client.
     pub(crate) fn aim(
         &self,
@@ -157,7 +167,10 @@ impl<'a> Engine<'a> {
             }
             Destination::Pod(name, port) => {
                 let pod = cluster.pods.get(name).ok_or_else(|| WalkError::unknown(to))?;
-                let ip = pod.ips.first().ok_or_else(|| WalkError::NotPlaced(name.clone()))?;
+                let ip = pod.ips.first().ok_or_else(|| match pod.node {
+                    Some(_) => WalkError::Later(format!("{} has no address yet", pod.object())),
+                    None => WalkError::NotPlaced(name.clone()),
+                })?;
                 plain(SocketAddr::new(*ip, port.number()))
             }
             Destination::Service(name, port) => {

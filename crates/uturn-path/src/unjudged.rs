@@ -39,6 +39,9 @@ impl Gap {
             }
             Unknown::Endpoints => "which endpoints the Service has is not given".to_owned(),
             Unknown::Backends => "what stands behind the Ingress is not given".to_owned(),
+            Unknown::Listeners => {
+                "what its load balancer's listeners are set to could not be read".to_owned()
+            }
             Unknown::Versions => "it is there in several versions that differ".to_owned(),
         };
         let by = Evidence::object(object.clone(), origin.clone());

@@ -50,21 +50,29 @@ impl<'a> Walk<'_, 'a> {
     /// What becomes of a flow.
     pub(crate) fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
         let clients = self.engine.clients(&flow.from)?;
-        let share = Share::of(1, clients.len());
-        let mut ways = Vec::new();
+        let mut by_client = Vec::with_capacity(clients.len());
+        let mut without = None;
         let gap = self.engine.gap_of_name(&flow.to);
         for client in clients {
             if let Some(gap) = &gap {
                 let nowhere = PacketState::nowhere(flow.protocol);
-                ways.push(gap.exchange(self.engine.place(client), nowhere));
+                by_client.push(vec![gap.exchange(self.engine.place(client), nowhere)]);
                 continue;
             }
             let target = self.engine.aim(client, &flow.to)?;
-            for mut way in self.ways(client, flow, &target)? {
-                way.share *= share;
-                ways.push(way);
+            match self.ways(client, flow, &target) {
+                Ok(ways) => by_client.push(ways),
+                // The other pods of the workload call.
+                Err(why @ WalkError::NoAddress(..)) => without = Some(why),
+                Err(why) => return Err(why),
             }
         }
+        if let Some(why) = without.filter(|_| by_client.is_empty()) {
+            return Err(why);
+        }
+        let share = Share::of(1, by_client.len());
+        let mut ways: Vec<Exchange> = by_client.into_iter().flatten().collect();
+        ways.iter_mut().for_each(|way| way.share *= share);
         Ok(self.added_up(ways))
     }
 

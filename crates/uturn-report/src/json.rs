@@ -8,3 +8,10 @@ pub fn document(result: &impl Serialize) -> String {
     text.push('\n');
     text
 }
+
+/// The same on a single line.
+pub fn line(result: &impl Serialize) -> String {
+    let mut text = serde_json::to_string(result).expect("results have only text as keys");
+    text.push('\n');
+    text
+}

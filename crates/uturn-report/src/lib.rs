@@ -24,6 +24,7 @@ pub mod junit;
 pub mod lab;
 pub mod lb;
 mod markup;
+pub mod probe;
 #[cfg(test)]
 mod sample;
 pub mod sarif;

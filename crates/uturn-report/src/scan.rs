@@ -6,14 +6,17 @@ use uturn_diagnose::group::group;
 use uturn_diagnose::{Finding, Group, Observation, Severity};
 use uturn_model::cluster::Unread;
 use uturn_model::network::Network;
-use uturn_model::{Origin, Skipped, Supposition, Text, Unjudged};
+use uturn_model::{NamespacedName, Origin, Skipped, Supposition, Text, Unjudged};
 
 use crate::style::{Paint, Style};
 use crate::table::Cell;
 use crate::{table, words};
 
+mod changes;
 mod groups;
 mod summary;
+
+pub use changes::{Difference, FindingLines};
 
 pub(crate) use summary::left_out;
 use uturn_diagnose::analysis::Suppressed;
@@ -41,6 +44,8 @@ pub struct ScanReport {
     pub fine: usize,
     /// How many of them cannot be judged.
     pub open: usize,
+    /// Pods on nodes that have no address yet: their calls are not judged.
+    pub without_address: Vec<NamespacedName>,
     /// The pod network as it was recognised.
     pub network: Option<Network>,
     /// What keeps flows from being judged.
@@ -69,6 +74,7 @@ impl ScanReport {
             flows: 0,
             fine: 0,
             open: 0,
+            without_address: Vec::new(),
             network: None,
             unjudged: Vec::new(),
             supposed: Vec::new(),

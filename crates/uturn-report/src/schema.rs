@@ -12,6 +12,7 @@ pub mod cure;
 pub mod explain_classes;
 pub mod lab;
 pub mod lab_fuzz;
+pub mod probe;
 #[cfg(feature = "schema")]
 mod published;
 pub mod sarif;

@@ -8,6 +8,13 @@ use uturn_model::{Flow, Supposition, Verdict};
 use crate::style::Style;
 use crate::{table, words};
 
+/// The columns of a place: its kind, its name, and the way.
+const PLACE: usize = 28;
+/// The columns of a name in it, unless a name of the route is longer.
+const NAME: usize = 14;
+/// The columns that names may take.
+const LONGEST_NAME: usize = 48;
+
 /// The verdict first, then each way with what decided every step. Of several verdicts all
 /// are printed before the ways of any.
 pub fn text(
@@ -86,28 +93,35 @@ fn way(number: usize, of: usize, route: &Route, style: Style) -> String {
     let heading =
         format!("way {number} of {of} · {} · {}", words::share(route.share), route.outcome);
     let mut text = format!("\n  {}\n", style.bold(&heading));
+    let names = route.hops.iter().map(|hop| table::length(&place(hop).1));
+    let width = names.max().unwrap_or_default().clamp(NAME, LONGEST_NAME);
     for hop in &route.hops {
-        text.push_str(&stay(hop, style));
+        text.push_str(&stay(hop, width, style));
     }
     text
 }
 
-fn stay(hop: &Hop, style: Style) -> String {
-    let (kind, name) = match &hop.place {
+/// What a place is, and its name.
+fn place(hop: &Hop) -> (&'static str, String) {
+    match &hop.place {
         Place::Dns => ("name", String::new()),
         Place::Pod(name) => ("pod", name.to_string()),
         Place::Node(name) => ("node", name.to_string()),
         Place::Fabric => ("fabric", String::new()),
         Place::LoadBalancer(name) => ("lb", name.to_string()),
         Place::Outside => ("outside", String::new()),
-    };
+    }
+}
+
+fn stay(hop: &Hop, width: usize, style: Style) -> String {
+    let (kind, name) = place(hop);
     let mut text = String::new();
     for step in shown_steps(hop, style) {
         let first = match text.as_str() {
-            "" => format!("{kind:<7} {name:<14} {:<4}", hop.way.to_string()),
+            "" => format!("{kind:<7} {name:<width$} {:<4}", hop.way.to_string()),
             _ => String::new(),
         };
-        text.push_str(&line(&first, step, style));
+        text.push_str(&line_of(&first, PLACE - NAME + width, step, style));
     }
     text
 }
@@ -133,7 +147,12 @@ fn shown_steps(hop: &Hop, style: Style) -> Vec<&Step> {
 
 /// A step takes one line where it fits, and a second one for what it rests on where not.
 pub(crate) fn line(place: &str, step: &Step, style: Style) -> String {
-    let indent = 2 + 28;
+    line_of(place, PLACE, step, style)
+}
+
+/// The same, behind a place of this many columns.
+fn line_of(place: &str, width: usize, step: &Step, style: Style) -> String {
+    let indent = 2 + width;
     let addresses = addresses(step);
     let main = match (step.kind, addresses) {
         (StepKind::Balance | StepKind::Resolve | StepKind::Timeout, _) | (_, None) => {
@@ -158,7 +177,7 @@ pub(crate) fn line(place: &str, step: &Step, style: Style) -> String {
         false if *rule == *source => source,
         false => format!("{rule}  {source}"),
     };
-    let mut text = format!("  {}{painted}", pad(place, 28));
+    let mut text = format!("  {}{painted}", pad(place, width));
     if by.is_empty() {
         text.push('\n');
     } else if indent + table::length(&main) + 3 + table::length(&by) <= style.width || style.wide {

@@ -81,7 +81,11 @@ fn walk_target<'a>(
             to: target.to.clone(),
             protocol: target.protocol,
         };
-        let mut verdict = walk.verdict_at(&flow, &asked)?;
+        let mut verdict = match walk.verdict_at(&flow, &asked) {
+            // It cannot call the target.
+            Err(WalkError::NoAddress(..)) => continue,
+            verdict => verdict?,
+        };
         verdict.supposed = Vec::new();
         verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
         let (is_host, is_endpoint) = (pod.spec.host_network, is_endpoint(scope, inventory, pod));

@@ -27,7 +27,7 @@ use crate::distinguish::discriminators::Discriminators;
 use crate::inventory::address_ranges::Ranges;
 use crate::inventory::interval_set::IntervalSet;
 use crate::inventory::node_key::NodeKey;
-use crate::inventory::pod_addresses::{PodAddresses, Resident, alive};
+use crate::inventory::pod_addresses::{PodAddresses, Resident, alive, lacks_address};
 use crate::numbers::Numbers;
 
 /// A client: its node, and where it stands among all.
@@ -45,7 +45,7 @@ pub(crate) struct Inventory<'a> {
     node_places: FastMap<&'a Name, u32>,
     /// Classes of nodes: regardless of zones, and with regard to them.
     pub(crate) classes: [Vec<NodeClass>; 2],
-    /// Every pod that runs on a known node; those that are alike stand together.
+    /// Every pod that runs on a known node and can call; those that are alike stand together.
     pub(crate) clients: Vec<&'a Pod>,
     /// The node that each of them is on.
     pub(crate) homes: Vec<u32>,
@@ -285,7 +285,7 @@ impl<'a> Inventory<'a> {
         let mut listens: FastSet<(u16, u32)> = FastSet::default();
         let mut looks = Vec::new();
         for Resident { pod, number, place } in pods.iter().copied() {
-            let Some(place) = place else { continue };
+            let Some(place) = place.filter(|_| !lacks_address(pod)) else { continue };
             let mut kind = HOST;
             if pod.spec.host_network {
                 for port in pod.spec.ports() {

@@ -28,7 +28,8 @@
 //! adds them up (`failover::failover_probability`); where they are certain, they are used again for
 //! other lines (`failover::outcome_reuse`). Classes are made one target after the other, walks are
 //! shared between processors, and the result does not depend on how many there are.
-//! `tests/classes.rs` compares all this with brute force.
+//! `tests/classes.rs` compares all this with brute force. Where a cluster is scanned again and
+//! again, [`KnownWalks`] keeps what walks found; a walk is spared where all it depends on is equal.
 //!
 //! A healthy captured node has what would be derived without the capture, and some additional
 //! rules: `distinguish::redundant_capture` compares the two, and if they do the same the node is
@@ -45,6 +46,7 @@ mod explain;
 mod failover;
 mod hop_by_hop;
 mod inventory;
+mod known;
 mod numbers;
 mod parallel;
 mod partition;
@@ -56,5 +58,6 @@ mod targets;
 
 pub use clients::{ClientClass, Pods, ScanResult};
 pub use explain::{ClassExplanation, ClassTrait, Closeness, TargetExplanation};
+pub use known::{KnownWalks, WalkCounts};
 pub use scan::Scanner;
 pub use targets::ScanTarget;

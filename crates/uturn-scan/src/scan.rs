@@ -10,6 +10,8 @@ use crate::clients::{ClientClass, Pods, ScanResult};
 use crate::exhaustive;
 use crate::explain::{self, TargetExplanation};
 use crate::hop_by_hop::{self, HopJob, HopWalker};
+use crate::inventory::pod_addresses::lacks_address;
+use crate::known::KnownWalks;
 use crate::prepared::PreparedScan;
 use crate::schedule;
 use crate::targets::{self, ScanTarget};
@@ -18,6 +20,7 @@ use crate::targets::{self, ScanTarget};
 pub struct Scanner<'e, 'a> {
     engine: &'e Engine<'a>,
     prepared: OnceCell<RefCell<PreparedScan<'a>>>,
+    known: Option<Arc<KnownWalks>>,
 }
 
 /// Nodes times Services: up to so many, every node's rules are written in full to explain a
@@ -28,7 +31,13 @@ impl<'e, 'a> Scanner<'e, 'a> {
     /// Of an engine's cluster. What clients and rules there are is worked out when it is needed
     /// first.
     pub fn new(engine: &'e Engine<'a>) -> Self {
-        Self { engine, prepared: OnceCell::new() }
+        Self { engine, prepared: OnceCell::new(), known: None }
+    }
+
+    /// The same, with what walks of former scans found. Results are those of a scan without it.
+    #[must_use]
+    pub fn knowing(self, known: Option<&Arc<KnownWalks>>) -> Self {
+        Self { known: known.cloned(), ..self }
     }
 
     /// The engine whose cluster is scanned.
@@ -41,17 +50,20 @@ impl<'e, 'a> Scanner<'e, 'a> {
         targets::of(self.engine.cluster())
     }
 
-    /// Walks every class of clients against every target.
+    /// Walks every class of clients against every target. Clients without an address of the
+    /// target's family cannot call it: they are in no result.
     ///
     /// # Errors
     /// A target does not exist, or a flow towards it cannot be walked.
     pub fn scan(&self, targets: &[ScanTarget]) -> Result<Vec<ScanResult>, WalkError> {
         let mut prepared = self.prepared()?.borrow_mut();
         let targets: Vec<Arc<ScanTarget>> = targets.iter().cloned().map(Arc::new).collect();
-        let answers = schedule::walk_all(self.engine, &mut prepared, &targets)?;
+        let answers =
+            schedule::walk_all(self.engine, &mut prepared, &targets, self.known.as_ref())?;
         let homes = &prepared.classifier.inventory.homes;
         let mut results = Vec::with_capacity(answers.iter().map(Vec::len).sum());
         for (target, mut answered) in targets.into_iter().zip(answers) {
+            answered.retain(|(_, verdicts)| !verdicts.is_empty());
             answered.sort_by_key(|(client_set, _)| {
                 let home = homes[client_set.at as usize];
                 (home, client_set.pod.spec.host_network, client_set.itself)
@@ -96,13 +108,23 @@ impl<'e, 'a> Scanner<'e, 'a> {
         targets.map(|classes| explain::target(self.engine, &prepared, classes)).collect()
     }
 
-    /// How many flows there are from all clients to so many targets.
+    /// How many flows there are at most from all clients to so many targets.
     pub fn flows(&self, targets: usize) -> usize {
-        let is_client = |pod: &&Pod| {
-            let has_node = |name| self.engine.cluster().nodes.contains_key(name);
-            pod.is_alive() && pod.node.as_ref().is_some_and(has_node)
-        };
-        self.engine.cluster().pods.values().filter(is_client).count() * targets
+        let pods = self.running().filter(|pod| !lacks_address(pod));
+        pods.count() * targets
+    }
+
+    /// The pods on nodes of the cluster that are no clients, since they have no address yet.
+    pub fn without_address(&self) -> impl Iterator<Item = &'a Pod> {
+        self.running().filter(|pod| lacks_address(pod))
+    }
+
+    /// The pods that are on a node of the cluster and have not ended.
+    fn running(&self) -> impl Iterator<Item = &'a Pod> {
+        let cluster = self.engine.cluster();
+        let is_placed =
+            |pod: &&Pod| pod.node.as_ref().is_some_and(|name| cluster.nodes.contains_key(name));
+        cluster.pods.values().filter(|pod| pod.is_alive()).filter(is_placed)
     }
 
     /// What became of a class of clients, hop by hop.

@@ -12,6 +12,7 @@ use uturn_model::Verdict;
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{Detail, Engine, Individuals, Options, WalkError};
 
+use crate::known::KnownWalks;
 use crate::parallel::side_by_side;
 use crate::partition::target_classes::Care;
 use crate::prepared::PreparedScan;
@@ -55,10 +56,12 @@ pub(crate) fn walk_all<'a>(
     engine: &Engine<'a>,
     prepared: &mut PreparedScan<'a>,
     targets: &[Arc<ScanTarget>],
+    known: Option<&Arc<KnownWalks>>,
 ) -> Result<Vec<Answered<'a>>, WalkError> {
     let walker = Walker {
         inventory: Arc::clone(&prepared.classifier.inventory),
         options: Options { detail: Detail::Brief, ..engine.options() },
+        known: known.cloned(),
     };
     let mut jobs = TargetJobs {
         answers: targets.iter().map(|_| None).collect(),
@@ -91,7 +94,7 @@ fn walk_whole<'a>(
     job: &TargetJob<'a>,
 ) -> Result<Answered<'a>, WalkError> {
     let walk = engine.walk(walker.options, &Individuals);
-    walker.walk_in(&walk, None, job, &[]).map(all_of)
+    walker.walk_whole(&walk, job).map(all_of)
 }
 
 impl<'a> TargetJobs<'a> {

@@ -14,11 +14,22 @@ use crate::{Fault, Source};
 /// # Errors
 /// A fault for each document that cannot be read.
 pub fn json_objects(sources: &[Source]) -> Result<Vec<Json>, Vec<Fault>> {
+    let mut objects = json_documents(sources)?;
+    objects.retain(|object| !document::is_ours(object["apiVersion"].as_str().unwrap_or_default()));
+    Ok(objects)
+}
+
+/// The same with uturn's own documents.
+///
+/// # Errors
+/// A fault for each document that cannot be read.
+pub fn json_documents(sources: &[Source]) -> Result<Vec<Json>, Vec<Fault>> {
     let (mut objects, mut faults) = (Vec::new(), Vec::new());
     for source in sources {
         document::read(&source.text, Keep::All, &mut |document| {
             match document {
                 Ok(root) => add(as_json(&root), &mut objects),
+                Err(trouble) if trouble.note.is_some() => {}
                 Err(trouble) => faults.push(fault(source, trouble)),
             }
             ControlFlow::Continue(())
@@ -27,9 +38,22 @@ pub fn json_objects(sources: &[Source]) -> Result<Vec<Json>, Vec<Fault>> {
     if faults.is_empty() { Ok(objects) } else { Err(faults) }
 }
 
+/// The first document of a text as JSON, whatever it is. Returns `None` if it cannot be read.
+pub fn json_value(text: &str) -> Option<Json> {
+    let mut found = None;
+    document::read(text, Keep::All, &mut |document| match document {
+        Ok(root) => {
+            found = Some(as_json(&root));
+            ControlFlow::Break(())
+        }
+        Err(_) => ControlFlow::Continue(()),
+    });
+    found
+}
+
 fn add(mut object: Json, to: &mut Vec<Json>) {
     let text = |key: &str| object[key].as_str().unwrap_or_default();
-    if text("apiVersion").is_empty() || document::is_ours(text("apiVersion")) {
+    if text("apiVersion").is_empty() {
         return;
     }
     match object.get_mut("items").map(Json::take) {

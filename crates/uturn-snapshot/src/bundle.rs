@@ -11,6 +11,7 @@
 
 mod archive;
 mod manifest;
+mod node;
 mod write;
 
 use std::collections::BTreeMap;
@@ -24,7 +25,8 @@ use crate::fault::Fault;
 use crate::listing::Listing;
 use crate::source::{OtherFiles, Source, gather_manifests};
 
-pub use manifest::{BundleManifest, KindRead, ObjectsManifest};
+pub use manifest::{BundleManifest, KindRead, NodeCaptured, ObjectsManifest};
+pub use node::{AddError, add_node};
 pub use write::{BundleWriter, is_archive};
 
 /// Where the captures are.

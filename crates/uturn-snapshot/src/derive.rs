@@ -27,6 +27,7 @@ mod unjudged;
 
 use std::collections::BTreeMap;
 
+use uturn_model::cluster::Unread;
 use uturn_model::dns::{Corefile, Dns};
 use uturn_model::network::Transport;
 use uturn_model::pod::PodSpec;
@@ -44,10 +45,10 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         let about = format!("{}: {}", note.origin, note.message);
         suppositions.suppose(about, note.taken, note.because, note.settle);
     }
-    for unread in &objects.listing.unread {
+    for unread in Unread::grouped(&objects.listing.unread) {
         suppositions.suppose(
-            unread.what.clone(),
-            unread.known.clone(),
+            unread.what,
+            unread.known,
             format!("could not be read: {}", unread.why),
             "uturn collect --rbac prints the rights that are needed",
         );
@@ -101,6 +102,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         extent,
         unjudged,
         unread: std::mem::take(&mut objects.listing.unread),
+        read_at: objects.listing.read_at.take(),
         supposed: suppositions.into_sorted(),
     }
 }

@@ -50,7 +50,7 @@ use std::path::PathBuf;
 
 use uturn_model::{Capture, Cluster, Name, Text};
 
-pub use as_json::json_objects;
+pub use as_json::{json_documents, json_objects, json_value};
 pub use capture::read_capture;
 pub use fault::Fault;
 pub use identities::{Identities, base64_text};
@@ -64,7 +64,7 @@ pub use manifests::Manifests;
 pub use scenario::Scenario;
 use source::OtherFiles;
 pub use source::{Source, gather};
-pub use trim::trim;
+pub use trim::{LAST_APPLIED, trim};
 
 /// What was read.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use uturn_model::cluster::Unread;
+use uturn_model::cluster::{ReadTime, Unread};
 use uturn_model::{Extent, Origin, Text};
 
 use crate::fault::Fault;
@@ -14,14 +14,17 @@ pub struct Listing {
     pub extent: Option<Extent>,
     /// What it did not give, and why.
     pub unread: Vec<Unread>,
+    /// When it was asked.
+    pub read_at: Option<ReadTime>,
     /// The sources that are its objects. Places in them are versions of objects.
     pub(crate) live: HashSet<Text>,
 }
 
 impl Listing {
     /// What an API server gave.
-    pub fn new(extent: Extent, unread: Vec<Unread>) -> Self {
-        Self { extent: Some(extent), unread, live: HashSet::new() }
+    pub fn new(extent: Extent, unread: Vec<Unread>, read_at: ReadTime) -> Self {
+        let (extent, read_at) = (Some(extent), Some(read_at));
+        Self { extent, unread, read_at, live: HashSet::new() }
     }
 
     /// Both: in full is what both gave in full.
@@ -36,6 +39,8 @@ impl Listing {
             (first, second) => first.or(second),
         };
         self.unread.extend(other.unread);
+        // Of two readings, what is not in one of them may be of either time.
+        self.read_at = self.read_at.xor(other.read_at);
         self.live.extend(other.live);
         self
     }

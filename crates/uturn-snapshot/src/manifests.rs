@@ -149,6 +149,21 @@ impl Manifests {
         &self.sources
     }
 
+    /// The captures of nodes.
+    pub fn captures(&self) -> &BTreeMap<Name, Capture> {
+        &self.captures
+    }
+
+    /// What an API server gave in full, and what it did not give.
+    pub fn listing(&self) -> &Listing {
+        &self.listing
+    }
+
+    /// Whether these texts are stated to be the whole cluster.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
     /// Reads the texts.
     ///
     /// # Errors

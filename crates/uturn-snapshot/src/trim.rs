@@ -6,7 +6,7 @@ use crate::decode::calico::SWITCH;
 use crate::document::{is_open, is_wanted};
 
 /// Where `kubectl apply` keeps the whole object again, with the values of its environment.
-const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Removes from an object of Kubernetes all that is never read. What is left is read as the whole
 /// object is. Values of the environment of containers go, but for the one that says how Calico
@@ -24,7 +24,7 @@ pub fn trim(object: &mut Value) {
 
 fn trim_field((name, value): (&String, &mut Value)) {
     match value {
-        Value::Object(entries) if name == "annotations" => drop(entries.remove(APPLIED)),
+        Value::Object(entries) if name == "annotations" => drop(entries.remove(LAST_APPLIED)),
         _ if is_open(name) => {}
         Value::Array(variables) if name == "env" => {
             variables.retain_mut(|variable| variable.as_object_mut().is_some_and(is_switch));
@@ -54,7 +54,7 @@ mod tests {
                 "name": "web-0", "namespace": "shop", "uid": "0-1", "resourceVersion": "812",
                 "managedFields": [{"manager": "kubectl"}],
                 "labels": {"app": "web", "uid": "kept"},
-                "annotations": {APPLIED: "{secret}", "mine": "kept"},
+                "annotations": {LAST_APPLIED: "{secret}", "mine": "kept"},
             },
             "spec": {
                 "nodeName": "n1", "tolerations": [{"key": "a"}],

@@ -62,10 +62,12 @@ pub enum Requirement {
     ClusterParts,
     /// A build folder that users other than root can read.
     Unprivileged,
+    /// What pods may have to make calls with: curl, wget, nc, python3, Node.js, bash, BusyBox.
+    CallTools,
 }
 
 impl Requirement {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Kernel,
         Self::Nft,
         Self::Ipset,
@@ -80,6 +82,7 @@ impl Requirement {
         Self::Browser,
         Self::ClusterParts,
         Self::Unprivileged,
+        Self::CallTools,
     ];
 
     /// Its name in [`REQUIRE`].
@@ -99,6 +102,7 @@ impl Requirement {
             Self::Browser => "browser",
             Self::ClusterParts => "cluster-parts",
             Self::Unprivileged => "unprivileged",
+            Self::CallTools => "call-tools",
         }
     }
 }

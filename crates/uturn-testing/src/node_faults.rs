@@ -127,3 +127,80 @@ pub const NFTABLES: &[NodeFault] = &[
     fault("the table is gone", "nft delete table ip kube-proxy", "UT602"),
     fault("it does not forward", "sysctl -qw net.ipv4.ip_forward=0", "UT604"),
 ];
+
+/// Faults for a kube-proxy in IPVS mode, on a kernel that has the legacy back end of iptables.
+pub const IPVS: &[NodeFault] = &[
+    fault(
+        "a virtual server is removed",
+        r"server=$(ipvsadm -Sn | sed -n 's/^-A \(-t 172[0-9.:]*\) .*/\1/p' | head -n 1)
+        ipvsadm -D $server",
+        "UT602",
+    ),
+    fault("all virtual servers are removed", "ipvsadm -C", "UT602"),
+    fault(
+        "a virtual server has another scheduler",
+        r"server=$(ipvsadm -Sn | sed -n 's/^-A \(-t 172[0-9.:]*\) -s rr$/\1/p' | head -n 1)
+        ipvsadm -E $server -s lc",
+        "UT602",
+    ),
+    fault(
+        "a real server is removed",
+        r"real=$(ipvsadm -Sn | sed -n 's/^-a \(-t 172[0-9.:]* -r [0-9.:]*\) .*/\1/p' | head -n 1)
+        ipvsadm -d $real",
+        "UT605",
+    ),
+    fault(
+        "a real server gets no new connections",
+        r"real=$(ipvsadm -Sn | sed -n 's/^-a \(-t 172[0-9.:]* -r [0-9.:]*\) .*/\1/p' | head -n 1)
+        ipvsadm -e $real -m -w 0",
+        "UT605",
+    ),
+    fault(
+        "a virtual server has a real server that is no endpoint",
+        r"server=$(ipvsadm -Sn | sed -n 's/^-A \(-t 172[0-9.:]*\) .*/\1/p' | head -n 1)
+        ipvsadm -a $server -r 10.99.99.99:1 -m -w 1",
+        "UT605",
+    ),
+    fault(
+        "a Service that is gone has a virtual server",
+        "ip addr add 172.16.99.99/32 dev kube-ipvs0
+        ipvsadm -A -t 172.16.99.99:80 -s rr",
+        "UT606",
+    ),
+    fault(
+        "the address of a Service is not bound",
+        r"address=$(ip addr show dev kube-ipvs0 | sed -n 's/.* inet \(172[0-9.]*\/32\) .*/\1/p' | head -n 1)
+        ip addr del $address dev kube-ipvs0",
+        "UT609",
+    ),
+    fault(
+        "an address is bound that no Service has",
+        "ip addr add 172.16.99.99/32 dev kube-ipvs0",
+        "UT609",
+    ),
+    fault(
+        "the address of a Service is not in its set",
+        r"entry=$(ipset save KUBE-CLUSTER-IP | sed -n 's/^add //p' | head -n 1)
+        ipset del $entry",
+        "UT602",
+    ),
+    fault("the chain that masquerades is flushed", "iptables -t nat -F KUBE-POSTROUTING", "UT602"),
+    fault(
+        "iptables mode has left its rules",
+        "iptables -t nat -N KUBE-SVC-AAAAAAAAAAAAAAAA
+        iptables -t nat -A KUBE-SVC-AAAAAAAAAAAAAAAA -j RETURN",
+        "UT607",
+    ),
+    fault(
+        "a rule of another program drops what goes to Services",
+        "iptables -t raw -I PREROUTING -d 172.16.0.0/16 -j DROP
+        iptables -t raw -I OUTPUT -d 172.16.0.0/16 -j DROP",
+        "UT601",
+    ),
+    fault("it does not forward", "sysctl -qw net.ipv4.ip_forward=0", "UT604"),
+    fault(
+        "kube-proxy's own sysctl is switched back",
+        "sysctl -qw net.ipv4.vs.conntrack=0",
+        "UT610",
+    ),
+];

@@ -1,35 +1,48 @@
 //! The command line: commands, their options and the texts of `--help`.
 
+mod check;
 mod cloud;
 mod here;
 mod lab;
 mod lb;
 mod operator;
 mod output;
+mod probe;
+mod redacted;
 mod running;
+mod shells;
 #[cfg(test)]
 mod tests;
+mod typed;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use uturn_model::{Client, Destination, NamespacedName, Protocol, ProxyMode, Version};
+use uturn_model::{Client, Destination, Protocol, ProxyMode, Version};
 
+pub(crate) use self::check::{Check, CheckTopic};
 pub(crate) use self::cloud::Cloud;
 #[cfg(feature = "live")]
 pub(crate) use self::cloud::CloudServe;
 pub(crate) use self::here::Here;
-pub(crate) use self::lab::{Lab, LabFuzz, LabList, LabRun};
 #[cfg(feature = "live")]
+pub(crate) use self::here::WhichNodes;
+pub(crate) use self::lab::Lab;
+#[cfg(all(feature = "lab", feature = "live"))]
 pub(crate) use self::lab::{LabExec, LabUp};
+#[cfg(feature = "lab")]
+pub(crate) use self::lab::{LabFuzz, LabList, LabRun};
 pub(crate) use self::lb::{Lb, LbCheck, LbRun};
 pub(crate) use self::operator::Operator;
 #[cfg(feature = "live")]
 pub(crate) use self::operator::OperatorRun;
 pub(crate) use self::output::{FailOn, Output, ScanOutput, TraceOutput};
+pub(crate) use self::probe::Probe;
 #[cfg(feature = "live")]
 pub(crate) use self::running::ApiArgs;
 pub(crate) use self::running::{ClusterArgs, Collect};
+pub(crate) use self::shells::Completion;
+use crate::completion;
 use crate::packet::{Carried, Owner, Place};
 
 /// Finds, explains and proves load-balancer loopback in Kubernetes.
@@ -39,7 +52,8 @@ use crate::packet::{Carried, Owner, Place};
 Exit status: 0 nothing found or all agrees, 1 something found, 2 wrong usage or bad input,
 3 cannot run here (no API server, no root for the lab).
 
-Begin with: uturn scan -f examples/shop")]
+Begin with: uturn scan               the cluster that kubectl talks to
+            uturn scan -f deploy/    manifests")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -76,6 +90,7 @@ pub(crate) enum Command {
     /// Find the flows that fail, from every client to every target
     #[command(after_help = "Examples:
   uturn scan
+  uturn scan --watch
   uturn scan -f deploy/
   uturn scan -f deploy/ -f facts.yaml -o sarif > uturn.sarif
   uturn scan -f deploy/ --baseline uturn.baseline")]
@@ -86,6 +101,12 @@ pub(crate) enum Command {
   uturn trace -f deploy/ --from deploy/shop/web --to svc/shop/api:80
   uturn trace -f deploy/ --from outside --to ingress/shop/front -o svg > trace.svg")]
     Trace(Trace),
+    /// Make the calls of one flow for real, from its pod, and hold them against the prediction
+    #[command(after_help = "Examples:
+  uturn probe --from pod/shop/web-0 --to http://shop.example.com/
+  uturn probe --from deploy/shop/web --to svc/shop/api:80 -n 24
+  uturn probe --from pod/shop/web-0 --to http://10.0.0.100/ --image curlimages/curl --yes")]
+    Probe(Probe),
     /// Go through a checklist: lines are ok, failed or unknown, with what to look at next
     #[command(after_help = "Examples:
   uturn check service shop/front -f deploy/
@@ -113,10 +134,15 @@ pub(crate) enum Command {
   uturn walk --capture n1/ --in eth0 --src 10.1.1.10 --dst 10.0.0.11 --proto icmp
   uturn walk --capture pod/ --src 10.1.1.10:40000 --dst 10.0.0.11:80 --uid istio-proxy")]
     Walk(Walk),
-    /// Save a running cluster's objects, or the state of a node, for --bundle
+    /// Save a running cluster's objects and nodes, or this node's state, for --bundle
     #[command(after_help = "Examples:
   uturn collect -o cluster.tar.gz
+  uturn collect --nodes -o cluster.tar.gz
+  uturn collect --node n1 --node n2 --image nicolaka/netshoot --yes -o bundle
   uturn collect --rbac > rbac.yaml
+  uturn collect --rbac --watch --nodes > rbac.yaml
+  uturn collect --redact -o shown.tar.gz
+  uturn collect --bundle cluster.tar.gz --redact -o shown.tar.gz
   uturn collect --here -o bundle
   uturn collect --here --node n1 --conntrack -o bundle
   uturn check nodes -f deploy/ --bundle bundle")]
@@ -138,7 +164,14 @@ pub(crate) enum Command {
   uturn operator run --dry-run -f deploy/ --cluster-id cls-3f8k2m1q
   uturn operator run --dry-run -f deploy/ --cluster-id c1 --endpoint http://127.0.0.1:8443")]
     Operator(Operator),
-    /// Print a completion script
+    /// Print a script with which a shell completes words, names of objects too
+    #[command(after_help = "Examples:
+  source <(uturn completion bash)
+  uturn completion fish > ~/.config/fish/completions/uturn.fish
+  uturn completion kubectl > ~/.local/bin/kubectl_complete-uturn
+
+The last one is for kubectl uturn: kubectl calls that file, which has to be executable and on the
+PATH; a link to this program with that name does it too.")]
     Completion(Completion),
 }
 
@@ -162,7 +195,7 @@ pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
     /// Report on this namespace only
-    #[arg(short, long, value_name = "NS", conflicts_with = "all_namespaces")]
+    #[arg(short, long, value_name = "NS", conflicts_with = "all_namespaces", add = completion::namespace())]
     pub(crate) namespace: Option<String>,
     /// Report on all namespaces (the default)
     #[arg(short = 'A', long)]
@@ -182,6 +215,11 @@ pub(crate) struct Scan {
     /// Walk every pod to every target, without equivalence classes (for small clusters)
     #[arg(long)]
     pub(crate) exhaustive: bool,
+    /// Go on until Ctrl-C: draw the findings of a running cluster anew whenever its objects change.
+    /// Where stdout is no terminal, print a line for each finding that appears, changes or goes;
+    /// with -o json, a document on a line for each state
+    #[arg(long, conflicts_with_all = ["bundles", "complete", "exhaustive", "explain_classes", "write_baseline"])]
+    pub(crate) watch: bool,
     /// Print which pods share an equivalence class and why, instead of findings
     #[arg(long, conflicts_with_all = ["exhaustive", "baseline", "write_baseline"])]
     pub(crate) explain_classes: bool,
@@ -195,11 +233,12 @@ pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
     /// The client: pod/NS/NAME, deploy/NS/NAME (or another workload), node/NAME, outside[/IP]
-    #[arg(long, value_name = "CLIENT")]
+    #[arg(long, value_name = "CLIENT", add = completion::client())]
     pub(crate) from: Client,
     #[arg(
         long,
         value_name = "TARGET",
+        add = completion::target(),
         help = "The target: a URL, HOST:PORT, IP:PORT, svc/NS/NAME[:PORT], \
                 ingress/NS/NAME[/HOST/PATH], pod/NS/NAME:PORT"
     )]
@@ -216,68 +255,21 @@ pub(crate) struct Trace {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Check {
-    #[command(flatten)]
-    pub(crate) cluster: ClusterArgs,
-    /// What to check
-    pub(crate) topic: CheckTopic,
-    /// One Service or Ingress, instead of all
-    #[arg(value_name = "NS/NAME", value_parser = object)]
-    pub(crate) object: Option<NamespacedName>,
-    /// Output format
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) output: Output,
-}
-
-/// An object with its namespace.
-fn object(text: &str) -> Result<NamespacedName, String> {
-    match text.contains('/') {
-        true => text.parse().map_err(|why: uturn_model::InvalidName| why.to_string()),
-        false => Err(format!("expected NAMESPACE/NAME, such as default/{text}")),
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CheckTopic {
-    /// A Service that cannot be reached, from outside or inside
-    Service,
-    /// An Ingress that cannot be reached
-    Ingress,
-    /// Names that do not resolve
-    Dns,
-    /// The settings of every node
-    Nodes,
-    /// Pods of different nodes that cannot reach each other
-    CrossNode,
-}
-
-impl CheckTopic {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Service => "Service",
-            Self::Ingress => "Ingress",
-            Self::Dns => "DNS",
-            Self::Nodes => "node",
-            Self::CrossNode => "pair of nodes",
-        }
-    }
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct Cure {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
     /// A finding's code: UT101
-    #[arg(requires = "object")]
+    #[arg(requires = "object", add = completion::code())]
     pub(crate) code: Option<String>,
     /// The object that the finding is about
-    #[arg(value_name = "NS/NAME")]
+    #[arg(value_name = "NS/NAME", add = completion::subject())]
     pub(crate) object: Option<String>,
     /// The client of a flow, instead of a finding: pod/NS/NAME, node/NAME, outside …
     #[arg(long, value_name = "CLIENT", requires = "to", conflicts_with = "code")]
+    #[arg(add = completion::client())]
     pub(crate) from: Option<Client>,
     /// The target of that flow: a URL, IP:PORT, svc/NS/NAME, ingress/NS/NAME …
-    #[arg(long, value_name = "TARGET", requires = "from")]
+    #[arg(long, value_name = "TARGET", requires = "from", add = completion::target())]
     pub(crate) to: Option<Destination>,
     /// Transport protocol
     #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
@@ -293,6 +285,7 @@ pub(crate) struct Cure {
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
     /// A code (UT101) or a mechanism (asymmetric-return). Without it, all are listed
+    #[arg(add = completion::topic())]
     pub(crate) word: Option<String>,
 }
 
@@ -301,10 +294,10 @@ pub(crate) struct Rules {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
     /// The node whose rules to print
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", add = completion::node())]
     pub(crate) node: String,
     /// kube-proxy's mode, instead of the one that the input states
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", add = completion::proxy_mode())]
     pub(crate) mode: Option<ProxyMode>,
     /// kube-proxy's version, instead of the one that the input states
     #[arg(long, value_name = "VERSION")]
@@ -360,10 +353,4 @@ pub(crate) struct Walk {
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: Output,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Completion {
-    /// The shell
-    pub(crate) shell: clap_complete::Shell,
 }

@@ -9,10 +9,14 @@ mod completion;
 mod cure;
 mod explain;
 mod here;
+#[cfg(feature = "lab")]
 mod lab;
 mod lb;
 #[cfg(feature = "live")]
 mod operator;
+#[cfg(feature = "live")]
+mod probe;
+mod redact;
 mod rules;
 mod scan;
 mod suggest;
@@ -22,7 +26,7 @@ mod walk;
 use serde::Serialize;
 use uturn_report::{json, yaml};
 
-use crate::cli::{Cli, Collect, Command, Output};
+use crate::cli::{Cli, Collect, Command, Output, Probe};
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
@@ -31,29 +35,44 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
     match cli.command {
         Command::Scan(scan) => scan::run(&scan, printer),
         Command::Trace(trace) => trace::run(&trace, printer),
+        Command::Probe(args) => probe(&args, printer),
         Command::Check(check) => check::run(&check, printer),
         Command::Cure(cure) => cure::run(&cure, printer),
         Command::Explain(explain) => explain::run(&explain, printer),
         Command::Rules(rules) => rules::run(&rules, printer),
         Command::Walk(walk) => walk::run(&walk, printer),
         Command::Collect(args) => collect(&args, printer),
+        #[cfg(feature = "lab")]
         Command::Lab(lab) => lab::run(&lab, printer),
+        #[cfg(not(feature = "lab"))]
+        Command::Lab(_) => Err(left_out("lab")),
         Command::Lb(lb) => lb::run(&lb, printer),
         #[cfg(feature = "live")]
         Command::Cloud(cloud) => cloud::run(&cloud, printer),
         #[cfg(feature = "live")]
         Command::Operator(operator) => operator::run(&operator, printer),
         #[cfg(not(feature = "live"))]
-        Command::Cloud(_) | Command::Operator(_) => Err(left_out()),
-        Command::Completion(completion) => Ok(completion::run(&completion, printer)),
+        Command::Cloud(_) | Command::Operator(_) => Err(left_out("live")),
+        Command::Completion(completion) => completion::run(&completion, printer),
     }
 }
 
-/// `uturn collect`: this node, or a running cluster.
+#[cfg(feature = "live")]
+fn probe(args: &Probe, printer: &Printer) -> Result<Status, Failure> {
+    probe::run(args, printer)
+}
+
+#[cfg(not(feature = "live"))]
+fn probe(_: &Probe, _: &Printer) -> Result<Status, Failure> {
+    Err(left_out("live"))
+}
+
+/// `uturn collect`: this node, or a running cluster; or any cluster, redacted.
 fn collect(args: &Collect, printer: &Printer) -> Result<Status, Failure> {
-    match args.output.as_deref().filter(|_| args.here.here) {
-        Some(path) => here::run(&args.here, path, printer),
-        None => running(args, printer),
+    match args.output.as_deref() {
+        Some(path) if args.here.here => here::run(&args.here, path, printer),
+        Some(path) if args.redaction.redact => redact::run(args, path, printer),
+        _ => running(args, printer),
     }
 }
 
@@ -64,15 +83,16 @@ fn running(args: &Collect, printer: &Printer) -> Result<Status, Failure> {
 
 #[cfg(not(feature = "live"))]
 fn running(_: &Collect, _: &Printer) -> Result<Status, Failure> {
-    Err(left_out())
+    Err(left_out("live"))
 }
 
 /// The command is not part of this build.
-#[cfg(not(feature = "live"))]
-fn left_out() -> Failure {
-    Failure::not_here(
-        "this uturn was built without the feature `live`; build it without --no-default-features",
-    )
+#[cfg(not(all(feature = "lab", feature = "live", target_os = "linux")))]
+fn left_out(feature: &str) -> Failure {
+    Failure::not_here(format!(
+        "this uturn was built without the feature `{feature}`; build it without \
+         --no-default-features",
+    ))
 }
 
 /// Prints a result in the form that was asked for.
@@ -82,10 +102,10 @@ fn print<T: Serialize>(
     text: impl FnOnce(uturn_report::Style) -> String,
     value: impl FnOnce() -> T,
 ) {
-    printer.result(&match output {
-        Output::Text => text(printer.style(false)),
-        Output::Wide => text(printer.style(true)),
-        Output::Json => json::document(&value()),
-        Output::Yaml => yaml::document(&value()),
-    });
+    match output {
+        Output::Text => printer.text(&text(printer.style(false))),
+        Output::Wide => printer.text(&text(printer.style(true))),
+        Output::Json => printer.result(&json::document(&value())),
+        Output::Yaml => printer.result(&yaml::document(&value())),
+    }
 }

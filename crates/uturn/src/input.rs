@@ -2,6 +2,7 @@
 
 use uturn_diagnose::analysis::Input;
 use uturn_model::Cluster;
+use uturn_model::cluster::Unread;
 use uturn_snapshot::{Fault, Loaded, Manifests};
 
 use crate::cli::ClusterArgs;
@@ -85,7 +86,7 @@ pub(crate) fn among(cluster: &Cluster) -> &'static str {
 
 /// Prints what an API server did not give.
 pub(crate) fn print_unread(cluster: &Cluster, printer: &Printer) {
-    for unread in &cluster.unread {
+    for unread in Unread::grouped(&cluster.unread) {
         printer.note(&unread.to_string());
     }
 }

@@ -6,19 +6,20 @@
 //!
 //! **Refuses** to know anything about packets or clusters itself.
 
+mod called;
 mod cli;
 mod commands;
-#[cfg(feature = "live")]
+mod completion;
+#[cfg(all(feature = "lab", feature = "live"))]
 mod examples;
 mod input;
 mod packet;
 mod printer;
+#[cfg(feature = "lab")]
 mod scenarios;
 mod status;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 /// A scan makes and throws away millions of small things on several threads: with this it takes
 /// four fifths of the time.
@@ -27,10 +28,14 @@ use clap::Parser;
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "lab")]
     if uturn_machine::is_inside() {
         return uturn_machine::inside();
     }
-    let cli = match cli::Cli::try_parse() {
+    if completion::answer() {
+        return ExitCode::SUCCESS;
+    }
+    let cli = match cli::Cli::parse_as_typed() {
         Ok(cli) => cli,
         Err(usage) => return status::usage(&usage),
     };

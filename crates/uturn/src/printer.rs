@@ -1,12 +1,13 @@
 //! The one place that prints: results on stdout, the rest on stderr.
 
 use std::env;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use anstream::AutoStream;
 use anstream::stream::RawStream;
 use uturn_report::Style;
 
+use crate::called;
 use crate::cli::{ColorChoice, Global};
 
 /// Prints, and decides how it looks.
@@ -34,6 +35,11 @@ impl Printer {
         };
     }
 
+    /// Prints a result that people read, with commands as they type them.
+    pub(crate) fn text(&self, text: &str) {
+        self.result(&called::as_typed(text));
+    }
+
     /// Prints what is wrong.
     pub(crate) fn error(&self, message: &str) {
         let red = self.style_of(&io::stderr(), false).red("error:");
@@ -48,6 +54,7 @@ impl Printer {
     }
 
     /// Whether --verbose was given.
+    #[cfg(feature = "lab")]
     pub(crate) fn is_verbose(&self) -> bool {
         self.verbose
     }
@@ -60,14 +67,16 @@ impl Printer {
     }
 
     /// Prints a line that the next one overwrites, on a terminal only.
+    #[cfg(any(feature = "lab", feature = "live"))]
     pub(crate) fn progress(&self, message: &str) {
-        if !self.quiet && io::stderr().is_terminal() {
+        if !self.quiet && io::IsTerminal::is_terminal(&io::stderr()) {
             let mut err = io::stderr().lock();
             let _ = write!(err, "\r\x1b[K{message}").and_then(|()| err.flush());
         }
     }
 
     /// Clears the last progress line.
+    #[cfg(any(feature = "lab", feature = "live"))]
     pub(crate) fn progress_done(&self) {
         self.progress("");
     }
@@ -97,6 +106,6 @@ impl Printer {
 
     fn to_stderr(message: &str) {
         let mut err = AutoStream::always(io::stderr());
-        let _ = writeln!(err, "{message}");
+        let _ = writeln!(err, "{}", called::as_typed(message));
     }
 }

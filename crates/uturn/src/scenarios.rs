@@ -122,6 +122,11 @@ pub(crate) fn built_in() -> Vec<Source> {
     BUILT_IN.iter().map(source).collect()
 }
 
+/// The names of those that are built in.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    BUILT_IN.iter().map(|(name, _)| *name)
+}
+
 /// Those of these names; without any, all.
 pub(crate) fn pick(scenarios: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Failure> {
     let unknown: Vec<String> = names

@@ -49,7 +49,7 @@ impl Failure {
     }
 
     /// What is wrong.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(all(feature = "lab", target_os = "linux"), feature = "live"))]
     pub(crate) fn messages(&self) -> &[String] {
         &self.messages
     }
@@ -84,7 +84,7 @@ impl From<AnalysisError> for Failure {
             AnalysisError::Ignore(all) => {
                 Self::input(all.iter().map(ToString::to_string).collect())
             }
-            AnalysisError::NothingIn(_) | AnalysisError::TooManyFlows(_) => {
+            AnalysisError::NothingIn { .. } | AnalysisError::TooManyFlows(_) => {
                 Self::usage(why.to_string())
             }
         }

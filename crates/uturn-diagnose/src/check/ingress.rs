@@ -55,6 +55,9 @@ fn what_serves(unknown: &Unknown) -> String {
         Unknown::Endpoints | Unknown::Backends => {
             return "what stands behind it is not given".to_owned();
         }
+        Unknown::Listeners => {
+            return "what its load balancer's listeners are set to could not be read".to_owned();
+        }
         Unknown::Versions => return "it is there in several versions that differ".to_owned(),
     };
     format!("{server} serves it, and what it does is not modelled")

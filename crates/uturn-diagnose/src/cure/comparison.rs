@@ -1,6 +1,7 @@
 //! Compares the flows of a cluster before and after an edit.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use uturn_model::ingress::Backend;
 use uturn_model::{
@@ -8,7 +9,7 @@ use uturn_model::{
     Outcome, Protocol, Share, Verdict,
 };
 use uturn_path::{Engine, WalkError, what_if};
-use uturn_scan::{ScanResult, ScanTarget, Scanner};
+use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner};
 
 use super::CaseState;
 use crate::outcomes::outcomes_and_reasons;
@@ -120,17 +121,20 @@ impl AllFlows {
     ///
     /// # Errors
     /// Returns an error if the rules of a node or a flow cannot be walked.
-    pub(crate) fn of_readings(engine: &Engine<'_>) -> Result<Vec<Self>, WalkError> {
-        let mut all = vec![Self::of(engine)?];
+    pub(crate) fn of_readings(
+        engine: &Engine<'_>,
+        known: Option<&Arc<KnownWalks>>,
+    ) -> Result<Vec<Self>, WalkError> {
+        let mut all = vec![Self::of(engine, known)?];
         for other in &what_if::others(engine.cluster()) {
             let engine = Engine::new(other).map_err(|mut why| why.remove(0))?;
-            all.push(Self::of(&engine)?);
+            all.push(Self::of(&engine, known)?);
         }
         Ok(all)
     }
 
-    fn of(engine: &Engine<'_>) -> Result<Self, WalkError> {
-        let scanner = Scanner::new(engine);
+    fn of(engine: &Engine<'_>, known: Option<&Arc<KnownWalks>>) -> Result<Self, WalkError> {
+        let scanner = Scanner::new(engine).knowing(known);
         let targets = scanner.targets();
         let mut pods: HashMap<_, Vec<ScanResult>> = HashMap::new();
         for result in scanner.scan(&targets)? {

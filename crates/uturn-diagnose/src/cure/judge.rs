@@ -2,9 +2,11 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use uturn_model::{Cluster, ObjectRef};
 use uturn_path::{Engine, WalkError};
+use uturn_scan::KnownWalks;
 use uturn_snapshot::Manifests;
 use uturn_snapshot::edit::Tree;
 use uturn_snapshot::manifests::{Changed, Edit};
@@ -20,6 +22,8 @@ pub struct TrialBase<'a> {
     all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
     /// Copies made so far: many findings are cured by the same edits.
     copies: RefCell<Vec<Rc<Edited>>>,
+    /// What walks of former scans found.
+    known: Option<Arc<KnownWalks>>,
 }
 
 /// Copies are kept until their texts take this many bytes.
@@ -83,7 +87,13 @@ impl<'a> TrialBase<'a> {
     /// Takes a cluster and the texts that it was read from.
     pub fn new(manifests: &'a Manifests, engine: &'a Engine<'a>) -> Self {
         let (all_flows, copies) = (OnceCell::new(), RefCell::default());
-        Self { manifests, engine, all_flows, copies }
+        Self { manifests, engine, all_flows, copies, known: None }
+    }
+
+    /// The same, with what walks of former scans found.
+    #[must_use]
+    pub fn knowing(self, known: Option<&Arc<KnownWalks>>) -> Self {
+        Self { known: known.cloned(), ..self }
     }
 
     /// The texts that it was read from.
@@ -97,7 +107,8 @@ impl<'a> TrialBase<'a> {
     }
 
     fn all_flows(&self) -> Result<&[AllFlows], String> {
-        let all = self.all_flows.get_or_init(|| AllFlows::of_readings(self.engine));
+        let all =
+            self.all_flows.get_or_init(|| AllFlows::of_readings(self.engine, self.known.as_ref()));
         all.as_deref().map_err(ToString::to_string)
     }
 
@@ -165,7 +176,7 @@ fn attempt(
     let engine = Engine::new(&copy.cluster)
         .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
     confirm(case, cure, state_of(&engine, &wanted)?)?;
-    let after = copy.all_flows.get_or_init(|| AllFlows::of_readings(&engine));
+    let after = copy.all_flows.get_or_init(|| AllFlows::of_readings(&engine, base.known.as_ref()));
     let after = after.as_deref().map_err(ToString::to_string)?;
     let given_up = proposal.gives_up.as_ref().map(|name| GivenUp::of(base.engine.cluster(), name));
     let worse = |before: &[AllFlows]| {
@@ -185,7 +196,10 @@ fn attempt(
                     as_written.summary()
                 ));
             }
-            worse(&AllFlows::of_readings(&engine).map_err(|why| why.to_string())?)
+            worse(
+                &AllFlows::of_readings(&engine, base.known.as_ref())
+                    .map_err(|why| why.to_string())?,
+            )
         }
     };
     match worse {

@@ -301,7 +301,8 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     let cluster = engine.cluster();
     let Some(corefile) = &cluster.dns.corefile else { return Ok(None) };
     let asks = |pod: &&Pod| {
-        pod.is_alive() && !pod.spec.host_network && pod.spec.dns_policy == DnsPolicy::ClusterFirst
+        let asks = pod.is_alive() && pod.spec.dns_policy == DnsPolicy::ClusterFirst;
+        asks && !pod.spec.host_network && !pod.ips.is_empty()
     };
     let pod = cluster.pods.values().find(asks);
     let service = cluster.services.values().find(|service| {
@@ -320,7 +321,11 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     if size > 20_000 {
         return Ok(None);
     }
-    let verdicts = engine.verdicts(&flow)?;
+    let verdicts = match engine.verdicts(&flow) {
+        // The pod is of another family than the Service.
+        Err(WalkError::NoAddress(..)) => return Ok(None),
+        verdicts => verdicts?,
+    };
     let is_lost =
         |verdict: &uturn_model::Verdict| verdict.mechanisms.contains(&Mechanism::NameUnresolved);
     if !verdicts.iter().any(is_lost) {

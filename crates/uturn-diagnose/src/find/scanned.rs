@@ -66,7 +66,7 @@ impl<'e, 'a> Known<'e, 'a> {
         let flow = Flow { to: to.clone(), ..met.flow() };
         match self.engine.verdicts(&flow) {
             Ok(verdicts) => Ok(verdicts.iter().all(Verdict::is_fine)),
-            Err(WalkError::Later(_)) => Ok(false),
+            Err(WalkError::Later(_) | WalkError::NoAddress(..)) => Ok(false),
             Err(why) => Err(why),
         }
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use thiserror::Error;
 use uturn_kubeproxy::{Options, Program, UnboundVip, Unsupported};
 use uturn_model::proxy::NodePortAddresses;
 use uturn_model::{
-    Cluster, Evidence, Family, ProxyMode, ProxySettings, RulesPart, SourceName, Version,
+    Cluster, Evidence, Family, Name, ProxyMode, ProxySettings, RulesPart, SourceName, Version,
 };
 use uturn_netfilter::{ParseError, ipset, iptables as tables, ipvs as servers, nft};
 
@@ -14,7 +15,7 @@ use super::blocks::{Blocks, Change, Role, changes};
 use super::difference::{Answer, Difference, Question};
 use super::judge::{Claims, SHOWN, judge, shown};
 use super::leftovers::Traces;
-use super::{Subject, iptables, ipvs, nftables};
+use super::{Subject, age, iptables, ipvs, nftables};
 use crate::Code;
 
 const PRESENT: &str = "kube-proxy's rules are those of the cluster's objects";
@@ -74,12 +75,27 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
         Ok(compared) => compared,
         Err(why) => return all(&why.to_string()),
     };
-    let version = settings.version.value;
+    let mut questions = of_compared(subject, &settings, &families, stated);
+    let switched = questions.iter().position(|question| question.what == SWITCHED);
+    let of_objects = switched.unwrap_or(questions.len());
+    age::soften(subject, &mut questions[..of_objects]);
+    questions
+}
+
+/// The answers that a comparison gives, as far as it is known how kube-proxy is set.
+fn of_compared(
+    subject: &Subject<'_>,
+    settings: &ProxySettings,
+    families: &[Family],
+    stated: Compared,
+) -> Vec<Question> {
+    let proxy = &subject.cluster.proxy;
+    let (mode, version) = (settings.mode.value, settings.version.value);
     if stated.changes.is_empty() {
         return answers(subject, &stated, (mode, version));
     }
     // kube-proxy may be of another version than the objects say, in an upgrade for example.
-    let (best, compared) = best_version(subject, &settings, &families, stated);
+    let (best, compared) = best_version(subject, settings, families, stated);
     if compared.changes.is_empty() {
         let why = format!(
             "they are as kube-proxy {best} writes them, not {version} ({})",
@@ -222,12 +238,29 @@ fn best_version(
     (version, stated)
 }
 
+/// Why rules cannot be compared.
+#[derive(Debug, Error)]
+enum Incomparable {
+    /// What kube-proxy would write is not known.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+    /// What it would write cannot be read, which is a fault of uturn.
+    #[error("uturn cannot read what it writes for kube-proxy: {0}")]
+    Unread(String),
+}
+
+impl From<Vec<ParseError>> for Incomparable {
+    fn from(errors: Vec<ParseError>) -> Self {
+        Self::Unread(errors.first().map(ToString::to_string).unwrap_or_default())
+    }
+}
+
 /// Compares both families; of what is not documented, what fits better is taken.
 fn compare(
     subject: &Subject<'_>,
     settings: &ProxySettings,
     families: &[Family],
-) -> Result<Compared, Unsupported> {
+) -> Result<Compared, Incomparable> {
     let cluster = informed(subject, settings);
     let mut best: Option<Compared> = None;
     for unbound_vip in [UnboundVip::Served, UnboundVip::Absent] {
@@ -241,7 +274,7 @@ fn compare(
             let name = &subject.node.name;
             let program =
                 uturn_kubeproxy::compile_with(&cluster, name, settings, *family, options)?;
-            compare_family(subject, settings.mode.value, &program, *family, &mut compared);
+            compare_family(subject, settings.mode.value, &program, *family, &mut compared)?;
         }
         let is_better = best.as_ref().is_none_or(|best| {
             compared.changes.len() + compared.bound.len() < best.changes.len() + best.bound.len()
@@ -283,9 +316,9 @@ fn compare_family(
     program: &Program,
     family: Family,
     compared: &mut Compared,
-) {
+) -> Result<(), Incomparable> {
     let state = &subject.state;
-    let expected = expected(subject, program, family).unwrap_or_default();
+    let expected = expected(&subject.node.name, program, family)?;
     let mut found = match (mode, family) {
         (ProxyMode::Nftables, _) => {
             nftables::table(&state.nft, family).map(nftables::blocks).unwrap_or_default()
@@ -303,15 +336,12 @@ fn compare_family(
         .changes
         .extend(stale_servers(subject, &expected, &found).map(|change| (family, change)));
     compared.sysctls.extend(program.sysctls.iter().cloned());
+    Ok(())
 }
 
 /// What kube-proxy would program, read by the parsers that read the capture.
-fn expected(
-    subject: &Subject<'_>,
-    program: &Program,
-    family: Family,
-) -> Result<Blocks, Vec<ParseError>> {
-    let source = |part| SourceName::Generated(subject.node.name.clone(), part);
+fn expected(node: &Name, program: &Program, family: Family) -> Result<Blocks, Vec<ParseError>> {
+    let source = |part| SourceName::Generated(node.clone(), part);
     let mut blocks =
         iptables::blocks(&tables::parse(source(RulesPart::Iptables), &program.iptables, family)?);
     let rules = nft::parse(source(RulesPart::Nftables), &program.nft)?;
@@ -427,5 +457,20 @@ fn sysctls(subject: &Subject<'_>, compared: &Compared) -> Question {
     match known.is_empty() && !compared.sysctls.is_empty() {
         true => Question::unknown(SWITCHED, "the capture has none of them"),
         false => Question::of(SWITCHED, known.join(", "), differences),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_cannot_be_read_are_not_taken_for_none() {
+        let node = Name::new("n1").unwrap();
+        let written = Program { iptables: "*nat\n-A\n".to_owned(), ..Program::default() };
+        let why = expected(&node, &written, Family::V4).map(|_| ()).unwrap_err();
+        let why = Incomparable::from(why).to_string();
+        assert!(why.starts_with("uturn cannot read what it writes for kube-proxy: "), "{why}");
+        assert!(expected(&node, &Program::default(), Family::V4).unwrap().is_empty());
     }
 }

@@ -86,6 +86,7 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         supposed: Vec::new(),
         skipped: Vec::new(),
         unread: Vec::new(),
+        read_at: None,
     }
 }
 

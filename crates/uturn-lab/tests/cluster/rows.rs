@@ -19,6 +19,7 @@ use uturn_testing::{Requirement, skip};
 
 use super::installed::{Installed, Run, text};
 use super::machine;
+use super::nodes;
 use super::stage::Stage;
 use super::stories;
 
@@ -54,6 +55,11 @@ pub(crate) fn main() {
         shop(&installed, &stage);
         stage.down();
     }
+    if is_wanted("nodes") {
+        let stage = Stage::up(&installed, &SHOP);
+        nodes::show(&stage);
+        stage.down();
+    }
     if is_wanted("killed") {
         killed(&installed);
     }
@@ -74,6 +80,7 @@ fn short(installed: &Installed) {
     let stage = Stage::up(installed, &SHOP);
     stories::play_first(&stage);
     shop(installed, &stage);
+    nodes::show(&stage);
     let inside = Inside::start(installed, "shop/web");
     let run = Run::of(&stage.leave());
     run.kill_keeper();

@@ -100,6 +100,7 @@ fn empty() -> Cluster {
         supposed: Vec::new(),
         skipped: Vec::new(),
         unread: Vec::new(),
+        read_at: None,
     }
 }
 

@@ -144,6 +144,9 @@ impl FromStr for Destination {
                 let port = port.parse().map_err(|_| fault("bad port"))?;
                 Ok(Self::Host(host, port))
             }
+            Some((host, None)) if host.contains('.') && !text.contains('[') => {
+                Err(fault(&format!("expected a scheme or a port too: http://{host}/ or {host}:80")))
+            }
             _ => Err(fault(
                 "expected a URL, HOST:PORT, IP:PORT, svc/NAMESPACE/NAME[:PORT], \
                  ingress/NAMESPACE/NAME[/HOST/PATH] or pod/NAMESPACE/NAME:PORT",

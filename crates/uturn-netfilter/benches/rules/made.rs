@@ -145,6 +145,7 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         supposed: Vec::new(),
         skipped: Vec::new(),
         unread: Vec::new(),
+        read_at: None,
     }
 }
 

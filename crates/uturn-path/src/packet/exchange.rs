@@ -29,7 +29,7 @@ pub struct Exchange {
 }
 
 /// What is asked, beyond the packet.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Host and path of an HTTP request.
     pub http: Option<(String, String)>,

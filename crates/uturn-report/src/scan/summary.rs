@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use uturn_diagnose::Example;
 use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
-use uturn_model::{Protocol, Skipped, Text, Unjudged};
+use uturn_model::{NamespacedName, Protocol, Skipped, Text, Unjudged};
 
 use uturn_diagnose::analysis::Suppression;
 
@@ -79,6 +79,18 @@ fn not_judged(unjudged: &[Unjudged]) -> String {
         }
     }
     text
+}
+
+/// The pods that cannot call yet.
+fn without_address(pods: &[NamespacedName]) -> String {
+    match pods.len() {
+        0 => String::new(),
+        1 => format!("not judged: the calls of 1 pod that has no address yet: {}\n", pods[0]),
+        many => {
+            let some = words::some_of(pods);
+            format!("not judged: the calls of {many} pods that have no address yet: {some}\n")
+        }
+    }
 }
 
 /// The pod network: in short where a plugin was recognised, always where all is wanted.
@@ -157,6 +169,7 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
         if report.open > 0 { format!(", {} not judged", report.open) } else { String::new() }
     ));
     text.push_str(&not_judged(&report.unjudged));
+    text.push_str(&without_address(&report.without_address));
     text.push_str(&network(report.network.as_ref(), style));
     text.push_str(&set_aside(report));
     for supposition in &report.supposed {
@@ -175,9 +188,8 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     }
     if let Some(first) = report.findings.first() {
         text.push_str(&format!("\nuturn explain {} tells what it means", first.code));
-        let at_home = |pod: &&uturn_model::NamespacedName| {
-            Some(&pod.namespace) == first.subject.namespace.as_ref()
-        };
+        let at_home =
+            |pod: &&NamespacedName| Some(&pod.namespace) == first.subject.namespace.as_ref();
         let client = first.clients.iter().filter(at_home).min().or(first.clients.iter().min());
         // Of health checks there is no call to follow.
         let flow = first.example.flow().filter(|_| !matches!(first.example, Example::Probes(..)));

@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use uturn_snapshot::LbFile;
 
-use super::{baseline, check, cure, explain_classes, lab, lab_fuzz, scan, trace, walk};
+use super::{baseline, check, cure, explain_classes, lab, lab_fuzz, probe, scan, trace, walk};
 
 /// The name of each schema, and the schema.
 pub fn published() -> Vec<(&'static str, Schema)> {
@@ -17,6 +17,7 @@ pub fn published() -> Vec<(&'static str, Schema)> {
         ("lab-list", schema::<lab::List<'_>>()),
         ("lab-verify", schema::<lab::Lab<'_>>()),
         ("lb", schema::<LbFile>()),
+        ("probe", schema::<probe::Probe<'_>>()),
         ("scan", schema::<scan::Scan<'_>>()),
         ("trace", schema::<trace::Trace<'_>>()),
         ("walk", schema::<walk::Walk<'_>>()),

@@ -33,6 +33,8 @@ pub struct Scan<'a> {
     pub fine: usize,
     /// How many of them cannot be judged.
     pub open: usize,
+    /// The pods on nodes that have no address yet, so that their calls are not judged.
+    pub without_address: Vec<String>,
     /// The pod network; null where no cluster was read.
     pub network: Option<Network<'a>>,
     /// What keeps flows from being judged.
@@ -45,6 +47,43 @@ pub struct Scan<'a> {
     pub unread: Vec<Unread<'a>>,
     /// How many objects were read, by kind.
     pub seen: BTreeMap<&'a str, usize>,
+    /// The state of a cluster that is watched; absent without --watch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Watch>,
+}
+
+/// The state of a cluster that is watched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Watch {
+    /// When it was so, in UTC: `2026-11-23T06:00:00Z`.
+    pub at: String,
+    /// How many changes of objects there were since the watch began.
+    pub changes: u64,
+    /// The version up to which the objects of each kind are known, where the API server says it.
+    pub versions: BTreeMap<String, String>,
+    /// What may be otherwise by now.
+    pub not_current: Vec<NotCurrent>,
+    /// How many clients of targets were walked for it.
+    pub walked: usize,
+    /// For how many it was known from the state before how their calls end.
+    pub reused: usize,
+    /// How many walked targets are kept for the next state.
+    pub kept: usize,
+}
+
+/// Objects that may be otherwise by now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotCurrent {
+    /// Which objects.
+    pub what: String,
+    /// Since when, in UTC.
+    pub since: String,
+    /// Whether they are read again from time to time, since they may not be watched.
+    pub read_again: bool,
+    /// What the API server says, or what came instead of an answer.
+    pub why: String,
 }
 
 impl<'a> From<&'a ScanReport> for Scan<'a> {
@@ -62,12 +101,18 @@ impl<'a> From<&'a ScanReport> for Scan<'a> {
             flows: report.flows,
             fine: report.fine,
             open: report.open,
+            without_address: report
+                .without_address
+                .iter()
+                .map(|pod| model::Client::Pod(pod.clone()).to_string())
+                .collect(),
             network: report.network.as_ref().map(Network::from),
             not_judged: report.unjudged.iter().map(NotJudged::from).collect(),
             supposed: Supposition::all(&report.supposed),
             skipped: report.skipped.iter().map(Skipped::from).collect(),
             unread: report.unread.iter().map(Unread::from).collect(),
             seen: report.seen.iter().map(|(kind, count)| (&**kind, *count)).collect(),
+            watch: None,
         }
     }
 }

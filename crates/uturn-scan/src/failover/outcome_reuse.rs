@@ -9,7 +9,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use uturn_netfilter::hash::FastMap;
-use uturn_path::Walk;
 
 use crate::failover::failover_probability::TargetOutcome;
 use crate::failover::retry_ring::{Asked, RetryRing};
@@ -47,9 +46,13 @@ impl Distance {
 
 impl ReusableOutcome {
     /// From all that a client met, if all of it is the same however many equals there are.
-    pub(crate) fn of(walk: &Walk<'_, '_>, line: &TargetList, rounds: &[Rc<Round>]) -> Option<Self> {
+    pub(crate) fn of(
+        are_probes_certain: bool,
+        line: &TargetList,
+        rounds: &[Rc<Round>],
+    ) -> Option<Self> {
         let [round] = rounds else { return None };
-        if !round.is_all.get() || !walk.are_probes_certain() {
+        if !round.is_all.get() || !are_probes_certain {
             return None;
         }
         let are_nodes = round.ring.are_nodes();

@@ -78,6 +78,11 @@ impl TargetSlots {
         self.all.iter()
     }
 
+    /// Runs of adjacent targets that are alike, with their class.
+    pub(crate) fn rows(&self) -> &[(Range<u32>, AlikeId)] {
+        &self.rows
+    }
+
     pub(crate) fn at(&self, at: u32) -> Option<TargetSlot> {
         self.all.get(at as usize).copied()
     }

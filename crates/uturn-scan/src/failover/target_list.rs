@@ -195,6 +195,26 @@ impl TargetList {
         }
     }
 
+    /// All in line, as nodes or as endpoints.
+    pub(crate) fn slots_of(&self, are_nodes: bool) -> &Rc<TargetSlots> {
+        if are_nodes { &self.nodes } else { &self.endpoints }
+    }
+
+    /// The nodes that represent all, each with its slot.
+    pub(crate) fn nodes_here(&self) -> impl Iterator<Item = (&Name, &TargetSlot)> {
+        self.nodes_here.iter()
+    }
+
+    /// The slots of endpoints, by their addresses.
+    pub(crate) fn endpoints_here(&self) -> &FastMap<IpAddr, TargetSlot> {
+        &self.endpoints_here
+    }
+
+    /// Whether an address is an endpoint more than once.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.is_doubtful
+    }
+
     /// All targets, and those that represent all of them, in their order. Returns `None` if that
     /// is not known.
     pub(crate) fn standing(&self, are_nodes: bool) -> Option<(&Rc<TargetSlots>, Vec<TargetSlot>)> {

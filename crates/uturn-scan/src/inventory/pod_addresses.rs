@@ -58,6 +58,12 @@ impl<'a> PodAddresses<'a> {
     }
 }
 
+/// Whether a pod outside its node's network has no address, as while its containers are created:
+/// it cannot call.
+pub(crate) fn lacks_address(pod: &Pod) -> bool {
+    !pod.spec.host_network && pod.ips.is_empty()
+}
+
 /// All pods that are alive, each with its node, numbered in their order.
 pub(crate) fn alive<'a>(cluster: &'a Cluster, nodes: &FastMap<&'a Name, u32>) -> Vec<Resident<'a>> {
     let all: Vec<&'a Pod> = cluster.pods.values().collect();

@@ -41,6 +41,11 @@ impl<'r, 'a> Representatives<'r, 'a> {
         engine
     }
 
+    /// How many each represents. Returns `None` if each represents only itself.
+    pub(crate) fn weights(&self) -> Option<&Weights> {
+        self.weights.as_ref()
+    }
+
     /// All targets of a load balancer that tries one after the other.
     pub(crate) fn list(&self) -> Option<&TargetList> {
         self.weights.as_ref()?.retries.list.as_ref()

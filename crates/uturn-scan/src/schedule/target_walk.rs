@@ -1,5 +1,7 @@
 //! One target: its target_classes is walked, a client of each class.
 
+use std::cell::LazyCell;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,12 +14,19 @@ use crate::failover::outcome_reuse::ReusableOutcome;
 use crate::failover::split_by_targets::split_by_targets;
 use crate::failover::target_list::TargetList;
 use crate::inventory::Inventory;
+use crate::known::KnownWalks;
+use crate::known::found::FoundForClient;
+use crate::known::inputs::{
+    AskedKey, Standings, WalkInputs, WalkedClient, WeightsKey, without_versions,
+};
+use crate::known::memory::TargetMemory;
 use crate::partition::target_classes::{Care, ClientSet, TargetClasses};
 use crate::reduced::reduced_cluster::reduced_cluster;
 use crate::reduced::representatives::Representatives;
 use crate::targets::ScanTarget;
 
-/// Classes of clients, each with its verdicts.
+/// Classes of clients, each with its verdicts: none if its clients have no address of the target's
+/// family.
 pub(crate) type Answered<'a> = Vec<(ClientSet<'a>, Arc<[Verdict]>)>;
 
 /// What is known of a class of clients however many equals there are.
@@ -58,7 +67,16 @@ impl<'a> TargetJob<'a> {
 pub(crate) struct Walker<'a> {
     pub(crate) inventory: Arc<Inventory<'a>>,
     pub(crate) options: Options,
+    /// What walks of former scans found.
+    pub(crate) known: Option<Arc<KnownWalks>>,
 }
+
+/// What is known of a class without a walk, and whether it is known of all that are alike.
+type Settled<'a> = Option<(Answered<'a>, bool)>;
+
+/// More nodes than these are not kept beside what a walk found: it is the whole cluster, once for
+/// each target.
+const MOST_KEPT_NODES: usize = 500;
 
 impl<'a> Walker<'a> {
     /// Walks a client of each class whose verdict is not known yet, in a reduced cluster. Returns
@@ -71,34 +89,94 @@ impl<'a> Walker<'a> {
         if let Some(walked) = self.known_answers(job, sure) {
             return Ok(Some(walked));
         }
-        let (cluster, weights) = reduced_cluster(&self.inventory, &job.target_classes);
+        let (mut cluster, weights) = reduced_cluster(&self.inventory, &job.target_classes);
+        without_versions(&mut cluster);
         let weights = (job.care == Care::Classes).then_some(weights);
         let representatives = Representatives::new(&self.inventory, &cluster, weights);
-        let engine = representatives.engine();
-        let walk = engine.walk(self.options, &representatives);
-        self.walk_in(&walk, representatives.list(), job, sure)
+        let engine = LazyCell::new(|| representatives.engine());
+        let walk = LazyCell::new(|| engine.walk(self.options, &representatives));
+        let line = representatives.list();
+        let settled = self.settled(line, job, sure);
+        let memory = self
+            .known
+            .as_deref()
+            .filter(|_| !self.inventory.has_captures() && cluster.nodes.len() <= MOST_KEPT_NODES);
+        let memory = memory.map(|known| {
+            let inputs = WalkInputs {
+                clients: self.walked_clients(line, job, &settled),
+                cluster: cluster.clone(),
+                weights: representatives.weights().map(WeightsKey::of),
+                asked: AskedKey::of(&job.target_classes.scope.asked),
+                options: self.options,
+            };
+            TargetMemory::new(known, &job.target, inputs)
+        });
+        self.walk_in(&walk, line, job, (sure, settled), memory)
     }
 
-    /// The same, where what is walked is known already.
-    pub(crate) fn walk_in(
+    /// Walks a target in the whole cluster, where each object represents only itself.
+    pub(crate) fn walk_whole(
         &self,
         walk: &Walk<'_, '_>,
+        job: &TargetJob<'a>,
+    ) -> Result<Option<Walked<'a>>, WalkError> {
+        let settled = self.settled(None, job, &[]);
+        self.walk_in(&walk, None, job, (&[], settled), None)
+    }
+
+    /// What is known of each class without a walk.
+    fn settled(
+        &self,
         line: Option<&TargetList>,
         job: &TargetJob<'a>,
         known: &[KnownAnswer],
+    ) -> Vec<Settled<'a>> {
+        let client_sets = job.target_classes.partition.client_sets.iter().enumerate();
+        client_sets
+            .map(|(at, client_set)| self.known_answer(client_set, line, known.get(at)?))
+            .collect()
+    }
+
+    /// The clients that have to be walked.
+    fn walked_clients(
+        &self,
+        line: Option<&TargetList>,
+        job: &TargetJob<'a>,
+        settled: &[Settled<'a>],
+    ) -> Vec<WalkedClient> {
+        let standings = line.map(Standings::of);
+        let client_sets = job.target_classes.partition.client_sets.iter().zip(settled);
+        let open = client_sets.filter(|(_, settled)| settled.is_none());
+        open.map(|(client_set, _)| WalkedClient {
+            pod: client_set.pod.name.clone(),
+            standing: standings
+                .as_ref()
+                .map(|standings| standings.at(client_set.walked(&self.inventory)))
+                .unwrap_or_default(),
+        })
+        .collect()
+    }
+
+    /// Walks those classes that are not settled.
+    fn walk_in<'x, 'y: 'x>(
+        &self,
+        walk: &impl Deref<Target = Walk<'x, 'y>>,
+        line: Option<&TargetList>,
+        job: &TargetJob<'a>,
+        (known, settled): (&[KnownAnswer], Vec<Settled<'a>>),
+        mut memory: Option<TargetMemory<'_>>,
     ) -> Result<Option<Walked<'a>>, WalkError> {
         let TargetJob { target, target_classes, .. } = job;
         let asked = target_classes.scope.asked.target();
         let mut answered = Vec::with_capacity(target_classes.partition.client_sets.len());
         let mut sure = Sure::with_capacity(target_classes.partition.client_sets.len());
         let mut is_common = true;
-        for (at, client_set) in target_classes.partition.client_sets.iter().enumerate() {
-            if let Some(known) = known.get(at)
-                && let Some((answers, is_of_all)) = self.known_answer(client_set, line, known)
-            {
+        let classes = target_classes.partition.client_sets.iter().enumerate().zip(settled);
+        for ((at, client_set), settled) in classes {
+            if let Some((answers, is_of_all)) = settled {
                 answered.extend(answers);
                 is_common &= is_of_all;
-                sure.push(known.clone());
+                sure.push(known[at].clone());
                 continue;
             }
             let flow = Flow {
@@ -109,19 +187,36 @@ impl<'a> Walker<'a> {
             let walk_client = || -> Result<Option<Arc<[Verdict]>>, WalkError> {
                 let mut verdict = match walk.verdict_at(&flow, &asked) {
                     Err(WalkError::NeedsWhole) => return Ok(None),
+                    // No client of the class can call the target.
+                    Err(WalkError::NoAddress(..)) => return Ok(Some([].into())),
                     verdict => verdict?,
                 };
                 verdict.supposed = Vec::new();
                 verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
                 Ok(Some([verdict].into()))
             };
+            let caller = client_set.walked(&self.inventory);
             if let Some(line) = line {
-                line.begin(client_set.walked(&self.inventory));
+                line.begin(caller);
             }
-            let Some(verdicts) = walk_client()? else { return Ok(None) };
-            let rounds = line.map(|line| line.met.take()).unwrap_or_default();
+            let found = match memory.as_mut().and_then(TargetMemory::next) {
+                Some(found) => {
+                    let rounds = found.rounds(line, caller);
+                    (found.verdicts, rounds, found.are_probes_certain)
+                }
+                None => {
+                    let Some(verdicts) = walk_client()? else { return Ok(None) };
+                    let rounds = line.map(|line| line.met.take()).unwrap_or_default();
+                    let is_certain = line.is_some() && walk.are_probes_certain();
+                    if let Some(memory) = &mut memory {
+                        memory.add(FoundForClient::of(&verdicts, &rounds, line, is_certain));
+                    }
+                    (verdicts, rounds, is_certain)
+                }
+            };
+            let (verdicts, rounds, is_certain) = found;
             let is_sure = verdicts.iter().all(regardless_of_numbers);
-            let reusable = || line.and_then(|line| ReusableOutcome::of(walk, line, &rounds));
+            let reusable = || line.and_then(|line| ReusableOutcome::of(is_certain, line, &rounds));
             let Some(line) = line.filter(|_| !rounds.iter().all(|round| round.ring.is_even()))
             else {
                 sure.push(match is_sure {
@@ -136,17 +231,29 @@ impl<'a> Walker<'a> {
             let mut parts = Vec::new();
             for (first, part) in split_by_targets(client_set, &self.inventory, &rounds) {
                 let verdicts = match rounds.as_slice() {
-                    _ if first == line.walked.get() => Arc::clone(&verdicts),
+                    _ if first == caller => Arc::clone(&verdicts),
                     [round] if round.is_all.get() => [round.verdict(first)].into(),
                     _ => {
                         line.speaks_for.set(first);
-                        let Some(verdicts) = walk_client()? else { return Ok(None) };
-                        verdicts
+                        let part = (at, Standings::of(line).at(first));
+                        match memory.as_ref().and_then(|memory| memory.part(part)) {
+                            Some(known) => known,
+                            None => {
+                                let Some(verdicts) = walk_client()? else { return Ok(None) };
+                                if let Some(memory) = &mut memory {
+                                    memory.add_part(part, &verdicts);
+                                }
+                                verdicts
+                            }
+                        }
                     }
                 };
                 parts.push((part, verdicts));
             }
             answered.extend(together(&self.inventory, parts));
+        }
+        if let Some(memory) = memory {
+            memory.keep();
         }
         Ok(Some(Walked { answered, sure, is_common }))
     }

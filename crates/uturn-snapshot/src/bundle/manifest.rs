@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uturn_model::Extent;
-use uturn_model::cluster::Unread;
+use uturn_model::cluster::{ReadTime, Unread};
 
 use crate::documents::OURS;
 use crate::listing::Listing;
@@ -21,9 +21,22 @@ pub struct BundleManifest {
     /// The objects of a cluster. `None` if there are none in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectsManifest>,
-    /// What else there is, such as captures of nodes.
+    /// The nodes that were captured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeCaptured>,
+    /// What else there is.
     #[serde(flatten)]
     pub others: Map<String, Value>,
+}
+
+/// A node that was captured. Its `capture.json` says more.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeCaptured {
+    /// Its name.
+    pub node: String,
+    /// When the capture began, as RFC 3339.
+    pub taken_at: String,
 }
 
 /// What an API server gave.
@@ -85,6 +98,7 @@ impl BundleManifest {
             kind: "Bundle".to_owned(),
             uturn: env!("CARGO_PKG_VERSION").to_owned(),
             objects: None,
+            nodes: Vec::new(),
             others: Map::new(),
         }
     }
@@ -128,6 +142,7 @@ impl ObjectsManifest {
             known: (&*entry.known).into(),
             why: (&*entry.why).into(),
         });
-        Listing::new(extent, unread.collect())
+        let read_at = ReadTime { begun: (&*self.begun).into(), ended: (&*self.ended).into() };
+        Listing::new(extent, unread.collect(), read_at)
     }
 }

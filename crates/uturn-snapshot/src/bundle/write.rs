@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, BufWriter, Read, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::process;
 
@@ -47,24 +47,21 @@ impl BundleWriter {
             let message = format!("{} exists already", path.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
-        let name = path.file_name().ok_or_else(|| {
-            let message = format!("{} is no name of a file or folder", path.display());
-            io::Error::new(io::ErrorKind::InvalidInput, message)
-        })?;
-        let temporary = format!(".{}.{}.partial", name.to_string_lossy(), process::id());
-        let temporary = path.with_file_name(temporary);
-        let to = match is_archive(path) {
-            true => {
-                let file = File::options().write(true).create_new(true).open(&temporary)?;
-                let zipped = GzEncoder::new(file, Compression::default());
-                Target::Archive(Box::new(tar::Builder::new(zipped)))
-            }
-            false => {
-                fs::create_dir(&temporary)?;
-                Target::Folder
-            }
-        };
-        Ok(Self { path: path.to_owned(), temporary, to: Some(to) })
+        let temporary = temporary(path)?;
+        if !is_archive(path) {
+            return Self::folder(path, &temporary);
+        }
+        let file = File::options().write(true).create_new(true).open(&temporary)?;
+        let zipped = GzEncoder::new(file, Compression::default());
+        let to = Some(Target::Archive(Box::new(tar::Builder::new(zipped))));
+        Ok(Self { path: path.to_owned(), temporary, to })
+    }
+
+    /// Begins a folder under this temporary name.
+    pub(super) fn folder(path: &Path, temporary: &Path) -> io::Result<Self> {
+        fs::create_dir(temporary)?;
+        let (path, temporary) = (path.to_owned(), temporary.to_owned());
+        Ok(Self { path, temporary, to: Some(Target::Folder) })
     }
 
     /// Adds a file: `objects/pods.json`.
@@ -72,8 +69,16 @@ impl BundleWriter {
     /// # Errors
     /// If it cannot be written, or the name leads out of the bundle.
     pub fn add(&mut self, name: &str, text: &[u8]) -> io::Result<()> {
-        let parts = Path::new(name).components();
-        if name.is_empty() || !parts.clone().all(|part| matches!(part, Component::Normal(_))) {
+        self.add_parts(name, &[text])
+    }
+
+    /// Adds a file of which the text is in parts.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn add_parts(&mut self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+        let mut steps = Path::new(name).components();
+        if name.is_empty() || !steps.all(|step| matches!(step, Component::Normal(_))) {
             let message = format!("{name:?} is no name within a bundle");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
@@ -81,14 +86,17 @@ impl BundleWriter {
             Target::Folder => {
                 let path = self.temporary.join(name);
                 fs::create_dir_all(path.parent().unwrap_or(&self.temporary))?;
-                File::options().write(true).create_new(true).open(path)?.write_all(text)
+                let file = File::options().write(true).create_new(true).open(path)?;
+                let mut file = BufWriter::with_capacity(1 << 16, file);
+                parts.iter().try_for_each(|part| file.write_all(part))?;
+                file.flush()
             }
             Target::Archive(archive) => {
                 let mut header = tar::Header::new_gnu();
-                header.set_size(text.len() as u64);
+                header.set_size(parts.iter().map(|part| part.len() as u64).sum());
                 header.set_mode(0o644);
                 header.set_cksum();
-                archive.append_data(&mut header, name, text)
+                archive.append_data(&mut header, name, Parts(parts, 0))
             }
         }
     }
@@ -106,6 +114,36 @@ impl BundleWriter {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
         fs::rename(&self.temporary, &self.path)
+    }
+}
+
+/// The name that a bundle has until it is finished: beside its own.
+pub(super) fn temporary(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| {
+        let message = format!("{} is no name of a file or folder", path.display());
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    })?;
+    let temporary = format!(".{}.{}.partial", name.to_string_lossy(), process::id());
+    Ok(path.with_file_name(temporary))
+}
+
+/// Reads one part after the other: the parts that are left, and how much of the first was read.
+struct Parts<'p>(&'p [&'p [u8]], usize);
+
+impl Read for Parts<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let [first, rest @ ..] = self.0 {
+            let left = &first[self.1..];
+            if left.is_empty() {
+                (self.0, self.1) = (rest, 0);
+                continue;
+            }
+            let count = left.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&left[..count]);
+            self.1 += count;
+            return Ok(count);
+        }
+        Ok(0)
     }
 }
 

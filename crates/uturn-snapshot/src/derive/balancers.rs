@@ -22,6 +22,7 @@ const PUBLIC: &str = "203.0.113.0/24";
 /// Finds the load balancers of which it is not known how they behave: those of clouds without a
 /// profile, and of controllers in the cluster.
 pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps: &mut Gaps) {
+    find_unread_listeners(objects, provider, gaps);
     let mut open = Open::default();
     for service in objects.services.0.values() {
         // None is made where nothing makes them and none is there.
@@ -63,6 +64,30 @@ pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps:
         };
         for object in objects {
             gaps.add(object, unknown.clone(), because.as_str().into(), settle.as_str().into());
+        }
+    }
+}
+
+/// Finds the Services and Ingresses that have their listeners set by an object of a kind that the
+/// API server refused to list.
+fn find_unread_listeners(objects: &Objects, provider: &Known<Provider>, gaps: &mut Gaps) {
+    let Some(cloud) = provider.value.cloud() else { return };
+    let Some(model) = cloud::model_of(cloud) else { return };
+    let object = cloud::entry(cloud).and_then(|entry| entry.overrides.as_ref());
+    let Some(kind) = object.map(|object| object.kind) else { return };
+    let mut refused = objects.listing.unread.iter();
+    let Some(unread) = refused.find(|unread| unread.what.strip_suffix('s') == Some(kind)) else {
+        return;
+    };
+    let services = objects.services.0.values().map(Owner::Service);
+    for owner in services.chain(objects.ingresses.0.values().map(Owner::Ingress)) {
+        let place = model.overrides_place(owner);
+        let name = NamespacedName::new(owner.name().namespace.as_str(), &place.name).ok();
+        let is_known = name.is_some_and(|name| objects.listener_overrides.0.contains_key(&name));
+        if place.switch.is_none() && !is_known {
+            let because = format!("it names a {kind}, and {} could not be read", unread.what);
+            let settle = "give yourself the rights of uturn collect --rbac";
+            gaps.add(owner.object(), Unknown::Listeners, because.into(), settle.into());
         }
     }
 }

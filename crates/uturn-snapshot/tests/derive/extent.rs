@@ -1,5 +1,8 @@
 //! Whether objects are missing, and what cannot be judged then.
 
+use uturn_model::cluster::{ReadTime, Unread};
+use uturn_snapshot::Listing;
+
 use super::*;
 
 /// What an operator makes pods of is no workload: a Service for them is not said to be empty
@@ -174,4 +177,47 @@ spec: {selector: {app: web}, ports: [{port: 80}], clusterIP: 172.16.0.9}
     assert_eq!(unjudged(deployment), ["endpoints of 1 Service: svc/shop/web"]);
     let fits = deployment.replace("{gpu: \"true\"}", "{}");
     assert_eq!(unjudged(&fits), [""; 0]);
+}
+
+/// An object of a kind that an API server refuses to list may set listeners: a load balancer that it
+/// may belong to is not judged.
+#[test]
+fn listeners_that_an_unread_object_sets_are_not_judged() {
+    let ingress = |annotation: &str| {
+        format!(
+            "
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: web
+  namespace: shop
+  annotations:
+    kubernetes.io/ingress.class: qcloud
+    {annotation}
+spec: {{defaultBackend: {{service: {{name: web, port: {{number: 80}}}}}}}}
+"
+        )
+    };
+    let read = |annotation: &str, unread: &[&str]| {
+        let unread = unread.iter().map(|what| Unread {
+            what: (*what).into(),
+            known: "none are known".into(),
+            why: "it is forbidden: no".into(),
+        });
+        let at = |time: &str| format!("2026-01-01T00:00:{time}Z").into();
+        let read_at = ReadTime { begun: at("00"), ended: at("01") };
+        let listing = Listing::new(Extent::OBJECTS, unread.collect(), read_at);
+        let source = Source { name: "ingress/web".into(), text: ingress(annotation) };
+        let manifests = Manifests::default().with_live(vec![source], listing);
+        let cluster = manifests.into_loaded().unwrap().cluster;
+        let gaps = cluster.unjudged.iter().filter(|gap| gap.subject == Unknown::Listeners);
+        gaps.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let named = "ingress.cloud.tencent.com/tke-service-config: tuned";
+    let unread = ["Nodes", "TkeServiceConfigs"];
+    assert_eq!(read(named, &unread), ["listeners of 1 load balancer"]);
+    let made = "ingress.cloud.tencent.com/tke-service-config-auto: \"true\"";
+    assert_eq!(read(made, &unread), ["listeners of 1 load balancer"]);
+    assert_eq!(read("other: x", &unread), [""; 0]);
+    assert_eq!(read(named, &unread[..1]), [""; 0]);
 }

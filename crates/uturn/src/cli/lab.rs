@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use uturn_model::ProxyMode;
 
 use super::Output;
+use crate::completion;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
@@ -44,7 +45,7 @@ pub(crate) struct LabList {
 #[derive(Args, Debug)]
 pub(crate) struct LabRun {
     /// Names of scenarios; all scenarios by default
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", add = completion::scenario())]
     pub(crate) names: Vec<String>,
     /// Files with more scenarios than the built-in ones (repeat for more)
     #[arg(short, long = "filename", value_name = "PATH")]
@@ -53,7 +54,7 @@ pub(crate) struct LabRun {
     #[arg(long, value_name = "N")]
     pub(crate) nodes: Vec<usize>,
     /// Only cases in this mode of kube-proxy (repeat for more)
-    #[arg(long = "mode", value_name = "MODE")]
+    #[arg(long = "mode", value_name = "MODE", add = completion::proxy_mode())]
     pub(crate) modes: Vec<ProxyMode>,
     /// Make at least this many connections for each flow
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -105,7 +106,7 @@ pub(crate) struct LabFuzz {
     pub(crate) first: u64,
     /// Modes of kube-proxy (repeat for more); iptables and nftables by default.
     /// Where this kernel has no ip_vs, ipvs is measured in the small machine
-    #[arg(long = "mode", value_name = "MODE")]
+    #[arg(long = "mode", value_name = "MODE", add = completion::proxy_mode())]
     pub(crate) modes: Vec<ProxyMode>,
     /// Make at least this many connections for each flow
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -134,7 +135,7 @@ pub(crate) struct LabUp {
     #[arg(long, value_name = "NAME", conflicts_with = "files", value_parser = ["shop"])]
     pub(crate) example: Option<String>,
     /// The mode of kube-proxy
-    #[arg(long, value_name = "MODE", default_value = "iptables")]
+    #[arg(long, value_name = "MODE", default_value = "iptables", add = completion::proxy_mode())]
     pub(crate) mode: ProxyMode,
     /// The version of kube-proxy, which --parts must have: v1.30.14. For a cloud's own build,
     /// upstream's stands in

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::redacted::Redaction;
 use super::{Here, Inputs};
+use crate::completion;
 
 /// Where the cluster comes from, if it may be a running one.
 #[derive(Args, Clone, Debug)]
@@ -31,6 +33,7 @@ pub(crate) struct ApiArgs {
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig, instead of the current one
     #[arg(long, value_name = "NAME", conflicts_with = "bundles", help_heading = RUNNING)]
+    #[arg(add = completion::context())]
     pub(crate) context: Option<String>,
     /// How long to wait for the API server: 30s, 2m
     #[arg(
@@ -52,7 +55,7 @@ impl ClusterArgs {
 }
 
 /// A time as kubectl takes it: seconds, or a number with its unit.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let seconds = match unit {
@@ -71,6 +74,8 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) struct Collect {
     #[command(flatten)]
     pub(crate) here: Here,
+    #[command(flatten)]
+    pub(crate) redaction: Redaction,
     /// Where to write the bundle: a folder, or an archive if it ends in .tar.gz. With --here, a
     /// folder that may have other nodes already: the capture becomes nodes/NAME in it
     #[arg(short, long, value_name = "PATH", required_unless_present = "rbac")]
@@ -78,14 +83,20 @@ pub(crate) struct Collect {
     /// Print the rights that reading a cluster needs, as manifests, and read none
     #[arg(long, conflicts_with_all = ["output", "here"])]
     pub(crate) rbac: bool,
+    /// With --rbac: print the rights that `uturn scan --watch` needs
+    #[arg(long, requires = "rbac")]
+    pub(crate) watch: bool,
+    /// With --rbac: also the rights of `uturn probe`
+    #[arg(long, requires = "rbac")]
+    pub(crate) probe: bool,
     /// The namespace to read where the whole cluster may not be
-    #[arg(short, long, value_name = "NS")]
+    #[arg(short, long, value_name = "NS", add = completion::namespace())]
     pub(crate) namespace: Option<String>,
     /// The kubeconfig, instead of those that kubectl finds
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig, instead of the current one
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completion::context())]
     pub(crate) context: Option<String>,
     /// How long to wait for the API server: 30s, 2m
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]

@@ -19,7 +19,16 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
         CheckTopic::Nodes => Topic::Nodes,
         CheckTopic::CrossNode => Topic::CrossNode,
     };
-    let name = args.object.as_ref();
+    if let Some(other) = args.object.as_ref().and_then(|object| object.topic)
+        && other != args.topic
+    {
+        return Err(Failure::usage(format!(
+            "the object is not of what is checked: {} and {}",
+            args.topic.as_str(),
+            other.as_str()
+        )));
+    }
+    let name = args.object.as_ref().map(|object| &object.name);
     if name.is_some() && !matches!(topic, Topic::Service | Topic::Ingress) {
         return Err(Failure::usage("NS/NAME can be given for service and ingress only"));
     }

@@ -1,14 +1,13 @@
 //! `uturn completion`: a script for the shell.
 
-use clap::CommandFactory;
-
-use crate::cli::{Cli, Completion};
+use crate::cli::Completion;
+use crate::completion;
 use crate::printer::Printer;
-use crate::status::Status;
+use crate::status::{Failure, Status};
 
-pub(super) fn run(args: &Completion, printer: &Printer) -> Status {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "uturn", &mut script);
-    printer.result(&String::from_utf8_lossy(&script));
-    Status::Clean
+pub(super) fn run(args: &Completion, printer: &Printer) -> Result<Status, Failure> {
+    let script = completion::script(args.shell.as_str());
+    let script = script.ok_or_else(|| Failure::not_here("the script cannot be written"))?;
+    printer.result(&script);
+    Ok(Status::Clean)
 }

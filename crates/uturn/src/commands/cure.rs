@@ -8,6 +8,7 @@ use uturn_path::Engine;
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
 use uturn_report::schema::cure::Cures;
+use uturn_report::words;
 use uturn_scan::Scanner;
 use uturn_snapshot::Manifests;
 
@@ -75,14 +76,24 @@ fn found<'a>(
     let scanner = Scanner::new(engine);
     let findings = diagnose(&scanner, &scanner.scan(&scanner.targets())?)?;
     let is_it = |finding: &&Finding| {
-        finding.code == code
-            && *finding.subject.name == *name
-            && finding.subject.namespace.as_ref().map(|name| name.as_str()) == namespace
+        let subject = &finding.subject;
+        let is_named = *subject.name == *name
+            && subject.namespace.as_ref().map(|name| name.as_str()) == namespace;
+        // As the table of a scan names it, too.
+        finding.code == code && (is_named || subject.short() == *object)
     };
     let mut found = findings.iter().filter(is_it).peekable();
     if found.peek().is_none() {
+        let others = findings.iter().filter(|finding| finding.code == code);
+        let mut others: Vec<String> = others.map(|finding| finding.subject.short()).collect();
+        others.sort_unstable();
+        others.dedup();
+        let hint = match others.is_empty() {
+            true => "uturn scan lists the findings".to_owned(),
+            false => format!("it is about {}", words::some_of(&others)),
+        };
         return Err(Failure::usage(format!(
-            "there is no finding {code} about {object} here: uturn scan lists the findings"
+            "there is no finding {code} about {object} here: {hint}"
         )));
     }
     let cases = found.filter_map(|finding| case_of(manifests, engine, finding).transpose());
@@ -117,6 +128,10 @@ fn yaml(reports: &[CureReport], printer: &Printer) {
         return;
     };
     printer.note(&format!("{}: {}", first.name, first.title));
+    let open = |condition: &&cure::Condition| condition.answer == cure::Answer::Unknown;
+    for condition in first.conditions.iter().filter(open) {
+        printer.note(&format!("make sure {}: {}", condition.what, condition.because));
+    }
     for command in &first.commands {
         printer.note(&format!("and do: {command}"));
     }

@@ -9,13 +9,13 @@ use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Explain, printer: &Printer) -> Result<Status, Failure> {
     let Some(word) = &args.word else {
-        printer.result(&list());
+        printer.text(&list());
         return Ok(Status::Clean);
     };
     let page = pages::find(word).ok_or_else(|| {
         Failure::usage(format!("{word:?} is no code and no mechanism: uturn explain lists all"))
     })?;
-    printer.result(page);
+    printer.text(page);
     Ok(Status::Clean)
 }
 

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use uturn_model::{CaptureFile, Name};
-use uturn_node::{Local, Machine as _, Manifest, Options, Part, PartState, WriteError};
+use uturn_node::{Local, Machine as _, Manifest, Options, Part, PartState};
+use uturn_snapshot::bundle::{AddError, NodeCaptured, add_node};
 
 use crate::cli::Here;
 use crate::printer::Printer;
@@ -12,24 +13,29 @@ use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Here, bundle: &Path, printer: &Printer) -> Result<Status, Failure> {
     let machine = Local { limit: Duration::from_secs(args.timeout) };
-    let node = match &args.node {
-        Some(node) => node.clone(),
-        None => own_name(&machine)?,
+    let node = match args.nodes.as_slice() {
+        [node] => node.clone(),
+        [] => own_name(&machine)?,
+        _ => return Err(Failure::usage("--here captures one node: name it once with --node")),
     };
     let options = Options { conntrack: args.conntrack, counters: args.counters };
     let captured = uturn_node::capture(&machine, &node, options);
-    let manifest = &captured.manifest;
+    let manifest = captured.manifest.clone();
     if captured.files.is_empty() {
         let mut messages = vec!["nothing could be captured here".to_owned()];
         messages.extend(manifest.lacks().map(line));
         return Err(Failure::not_here(messages.join("\n")));
     }
-    let folder = uturn_node::write(&captured, bundle).map_err(|why| match why {
-        WriteError::Exists(_) => Failure::usage(why.to_string()),
-        WriteError::Io(..) => Failure::not_here(why.to_string()),
+    let listed = NodeCaptured { node: node.to_string(), taken_at: manifest.taken_at.clone() };
+    let added = add_node(bundle, &listed, &captured.into_files());
+    let folder = added.map_err(|why| match why {
+        AddError::Io(..) => Failure::not_here(why.to_string()),
+        AddError::Exists(_) | AddError::Archive(_) | AddError::Manifest(..) => {
+            Failure::usage(why.to_string())
+        }
     })?;
-    warn(manifest, printer);
-    printer.result(&format!("captured node {node}: {}\n", folder.display()));
+    warn(&manifest, None, printer);
+    printer.text(&format!("captured node {node}: {}\n", folder.display()));
     Ok(Status::Clean)
 }
 
@@ -44,15 +50,16 @@ fn own_name(machine: &Local) -> Result<Name, Failure> {
 }
 
 /// What the capture lacks, and what rests on it.
-fn warn(manifest: &Manifest, printer: &Printer) {
+pub(super) fn warn(manifest: &Manifest, node: Option<&Name>, printer: &Printer) {
+    let node = node.map_or_else(String::new, |node| format!("node {node}: "));
     for part in manifest.lacks() {
-        printer.note(&format!("warning: {}", line(part)));
+        printer.note(&format!("warning: {node}{}", line(part)));
     }
     if !manifest.settled {
-        printer.note(
-            "warning: the rules changed all the time while they were captured: \
-             `uturn check nodes` will not compare them",
-        );
+        printer.note(&format!(
+            "warning: {node}the rules changed all the time while they were captured: \
+             `uturn check nodes` will not compare them"
+        ));
     }
 }
 

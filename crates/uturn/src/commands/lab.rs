@@ -53,7 +53,7 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
         #[cfg(feature = "live")]
         Lab::KeepCluster => cluster::keep(),
         #[cfg(not(feature = "live"))]
-        Lab::Up(_) | Lab::Exec(_) | Lab::Down | Lab::KeepCluster => Err(super::left_out()),
+        Lab::Up(_) | Lab::Exec(_) | Lab::Down | Lab::KeepCluster => Err(super::left_out("live")),
         Lab::MeasureInMachine => machine::serve(printer),
     }
 }

@@ -1,6 +1,6 @@
 //! `uturn lb`: the load balancer itself.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "lab", target_os = "linux"))]
 mod serve;
 
 use std::fs::File;
@@ -11,13 +11,13 @@ use uturn_lb::config::Config;
 use uturn_report::lb;
 use uturn_snapshot::LbFile;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "lab", target_os = "linux")))]
 use crate::cli::LbRun;
 use crate::cli::{Lb, LbCheck};
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "lab", target_os = "linux"))]
 use self::serve::serve as run_here;
 
 pub(super) fn run(args: &Lb, printer: &Printer) -> Result<Status, Failure> {
@@ -86,7 +86,10 @@ fn faulty(faults: &[uturn_snapshot::Fault]) -> Failure {
     Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "lab", target_os = "linux")))]
 fn run_here(_: &LbRun, _: &Printer) -> Result<Status, Failure> {
-    Err(Failure::not_here("the load balancer needs Linux: it keeps the client's address"))
+    Err(match cfg!(target_os = "linux") {
+        true => super::left_out("lab"),
+        false => Failure::not_here("the load balancer needs Linux: it keeps the client's address"),
+    })
 }

@@ -18,10 +18,15 @@ use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 mod baseline;
+#[cfg(feature = "live")]
+mod watch;
 
 use baseline::BaselineFile;
 
 pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
+    if args.watch {
+        return watch(args, printer);
+    }
     let input = input::read(&args.cluster, args.namespace.as_deref(), printer, MOST_BYTES)?;
     if input.is_empty() {
         return Err(Failure::usage("the input contains no object: nothing to scan"));
@@ -35,11 +40,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         namespace: args.namespace.as_deref(),
         is_exhaustive: args.exhaustive,
         known: known.as_ref().map(|(file, contains)| KnownFindings { list: &file.name, contains }),
-        detail: match args.output {
-            ScanOutput::Text => Detail::Findings,
-            ScanOutput::Html => Detail::InFull,
-            _ => Detail::Evidence,
-        },
+        detail: detail(args.output),
     };
     let analysis = analyze(&input.manifests, &input.loaded.cluster, &options)?;
     for note in &analysis.notes {
@@ -51,6 +52,25 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     let gone = baseline.as_ref().map_or(0, |file| file.gone(&analysis));
     print_analysis(args, analysis, gone, input.loaded, printer)
+}
+
+#[cfg(feature = "live")]
+use watch::run as watch;
+
+/// Watches a running cluster.
+#[cfg(not(feature = "live"))]
+fn watch(_: &Scan, _: &Printer) -> Result<Status, Failure> {
+    Err(Failure::not_here(
+        "--watch watches a running cluster, and this uturn was built without the feature `live`",
+    ))
+}
+
+fn detail(output: ScanOutput) -> Detail {
+    match output {
+        ScanOutput::Text => Detail::Findings,
+        ScanOutput::Html => Detail::InFull,
+        _ => Detail::Evidence,
+    }
 }
 
 /// Prints which pods share a class of clients, and why.
@@ -73,14 +93,33 @@ fn explain_classes(cluster: &Cluster, args: &Scan, printer: &Printer) -> Result<
 
 fn print_analysis(
     args: &Scan,
-    analysis: Analysis,
+    mut analysis: Analysis,
     gone: usize,
     loaded: Loaded,
     printer: &Printer,
 ) -> Result<Status, Failure> {
+    let in_full = std::mem::take(&mut analysis.in_full);
+    let report = report_of(args, analysis, gone, loaded);
+    let listing = if args.all { Listing::Every } else { Listing::Short };
+    if let Some(output) = args.output.plain() {
+        let text = |style| scan::text(&report, listing, style);
+        print(printer, output, text, || ScanJson::from(&report));
+    }
+    match args.output {
+        ScanOutput::Sarif => printer.result(&sarif::scan(&report)),
+        ScanOutput::Html => printer.result(&html::scan(&report, &in_full)),
+        ScanOutput::Junit => printer.result(&junit::scan(&report)),
+        ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}
+    }
+    let fails = report.findings.iter().any(|finding| report.fails(finding));
+    let is_written = args.write_baseline.is_some();
+    Ok(if fails && !is_written { Status::Found } else { Status::Clean })
+}
+
+fn report_of(args: &Scan, analysis: Analysis, gone: usize, loaded: Loaded) -> ScanReport {
     let FlowCounts { all, fine, open } = analysis.flows;
     let cluster = loaded.cluster;
-    let report = ScanReport {
+    ScanReport {
         findings: analysis.findings,
         groups: analysis.groups,
         evidence: analysis.evidence,
@@ -96,25 +135,12 @@ fn print_analysis(
         flows: all,
         fine,
         open,
+        without_address: analysis.without_address,
         network: Some(cluster.network),
         unjudged: cluster.unjudged,
         supposed: analysis.supposed,
         skipped: cluster.skipped,
         unread: cluster.unread,
         seen: loaded.seen,
-    };
-    let listing = if args.all { Listing::Every } else { Listing::Short };
-    if let Some(output) = args.output.plain() {
-        let text = |style| scan::text(&report, listing, style);
-        print(printer, output, text, || ScanJson::from(&report));
     }
-    match args.output {
-        ScanOutput::Sarif => printer.result(&sarif::scan(&report)),
-        ScanOutput::Html => printer.result(&html::scan(&report, &analysis.in_full)),
-        ScanOutput::Junit => printer.result(&junit::scan(&report)),
-        ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}
-    }
-    let fails = report.findings.iter().any(|finding| report.fails(finding));
-    let is_written = args.write_baseline.is_some();
-    Ok(if fails && !is_written { Status::Found } else { Status::Clean })
 }

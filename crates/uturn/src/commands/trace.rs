@@ -44,7 +44,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
 }
 
 /// The codes of what goes wrong.
-fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<String> {
+pub(super) fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<String> {
     let kind = kind_of(engine, flow);
     let mut codes: Vec<Code> =
         verdicts.iter().flat_map(|verdict| Code::of_verdict(verdict, kind)).collect();

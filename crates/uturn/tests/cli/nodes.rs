@@ -2,7 +2,7 @@
 //! `uturn check nodes` over what it captured.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use uturn_testing::node_faults::{IPTABLES, NFTABLES, NodeFault};
@@ -125,13 +125,32 @@ fn found(mode: &str, test: &str, script: &str) -> Result<(Vec<String>, String), 
     let check =
         ["check", "nodes", "-f", "objects.yaml", "--bundle", "bundle", "--complete", "-o", "json"];
     let checked = uturn(&check).current_dir(&folder.0).output().unwrap();
-    let text = transcript(&checked);
+    let (codes, text) = failed(&checked, Some("node/n1"))?;
+    // The same is found without the names and addresses.
+    let redact = ["collect", "-f", "objects.yaml", "--bundle", "bundle", "--redact", "-o", "shown"];
+    let redacted = uturn(&redact).current_dir(&folder.0).output().unwrap();
+    if !redacted.status.success() {
+        return Err(transcript(&redacted));
+    }
+    let check = ["check", "nodes", "--bundle", "shown", "-o", "json"];
+    let checked = uturn(&check).current_dir(&folder.0).output().unwrap();
+    let (shown, shown_text) = failed(&checked, None)?;
+    match shown == codes {
+        true => Ok((codes, text)),
+        false => Err(format!("{codes:?}, and redacted {shown:?}: {text}\n{shown_text}")),
+    }
+}
+
+/// The codes that the lines of a node's list lead to, or those of all nodes, and all that was
+/// printed.
+fn failed(checked: &Output, node: Option<&str>) -> Result<(Vec<String>, String), String> {
+    let text = transcript(checked);
     let all: Value =
         serde_json::from_slice(&checked.stdout).map_err(|why| format!("{why}: {text}"))?;
     let lists = all["checklists"].as_array().ok_or(text.clone())?;
-    let list = lists.iter().find(|list| list["subject"] == "node/n1").ok_or(text.clone())?;
-    let failed = list["checks"].as_array().ok_or(text.clone())?;
-    let failed = failed.iter().filter(|check| check["state"] == "failed");
+    let wanted = lists.iter().filter(|list| node.is_none_or(|node| list["subject"] == node));
+    let checks = wanted.filter_map(|list| list["checks"].as_array()).flatten();
+    let failed = checks.filter(|check| check["state"] == "failed");
     let codes = failed.map(|check| {
         let next = check["next"].as_str().unwrap_or_default();
         next.trim_start_matches("uturn explain ").to_owned()

@@ -11,7 +11,9 @@ use crate::{run, shown, text, uturn};
 pub(crate) fn kubeconfigs(plane: &ControlPlane) {
     let expected = scanned(plane, &[], &shown(&plane.kubeconfig(READER)));
     let output = plane.plugin(&["scan"], READER);
-    assert_eq!(text(&output.stderr) + &text(&output.stdout), expected);
+    let printed = text(&output.stderr) + &text(&output.stdout);
+    assert!(printed.contains("kubectl uturn explain"), "{printed}");
+    assert_eq!(printed.replace("kubectl uturn", "uturn"), expected);
     let token = json!({"token": format!("{READER}-token")});
     let plugin = plane.file("plugin");
     let credential = json!({
@@ -96,13 +98,13 @@ pub(crate) fn kubeconfigs(plane: &ControlPlane) {
     assert!(text(&output.stderr).contains("names Facts only"), "{}", text(&output.stderr));
 }
 
-fn write(plane: &ControlPlane, name: &str, config: &Value) -> String {
+pub(crate) fn write(plane: &ControlPlane, name: &str, config: &Value) -> String {
     let path = plane.file(&format!("{name}.config"));
     fs::write(&path, config.to_string()).unwrap();
     shown(&path)
 }
 
-fn run_with(plane: &ControlPlane, words: &[&str], kubeconfig: &str) -> (i32, String) {
+pub(crate) fn run_with(plane: &ControlPlane, words: &[&str], kubeconfig: &str) -> (i32, String) {
     let mut command = uturn(plane, words);
     if !kubeconfig.is_empty() {
         command.env("KUBECONFIG", kubeconfig);
@@ -111,7 +113,7 @@ fn run_with(plane: &ControlPlane, words: &[&str], kubeconfig: &str) -> (i32, Str
     (output.status.code().unwrap(), text(&output.stderr) + &text(&output.stdout))
 }
 
-fn scanned(plane: &ControlPlane, words: &[&str], kubeconfig: &str) -> String {
+pub(crate) fn scanned(plane: &ControlPlane, words: &[&str], kubeconfig: &str) -> String {
     let (code, printed) = run_with(plane, &[&["scan"], words].concat(), kubeconfig);
     assert_eq!(code, 1, "{kubeconfig}: {printed}");
     printed

@@ -49,11 +49,20 @@ impl Stage {
     /// Starts an API server with an etcd of its own. Ports are free when they are picked, and may
     /// be taken when they are needed: then others are.
     pub(crate) fn start(&self, name: &str) -> ControlPlane {
+        self.start_with(name, false)
+    }
+
+    /// Starts one that has room for many objects and lists the reader's requests.
+    pub(crate) fn start_for_many(&self, name: &str) -> ControlPlane {
+        self.start_with(name, true)
+    }
+
+    fn start_with(&self, name: &str, is_large: bool) -> ControlPlane {
         let mut last = String::new();
         for number in 0..5 {
             let folder = self.folder.join(format!("{name}-{number}"));
             fs::create_dir_all(&folder).unwrap();
-            match ControlPlane::start(&self.parts, folder) {
+            match ControlPlane::start(&self.parts, folder, is_large) {
                 Ok(plane) => return plane,
                 Err(why) => last = why,
             }
@@ -109,10 +118,15 @@ fn end(child: &mut Child) {
 }
 
 impl ControlPlane {
-    fn start(parts: &Path, folder: PathBuf) -> Result<Self, String> {
+    /// The file with the reader's requests, of a server for many objects.
+    pub(crate) const AUDIT_LOG: &str = "requests.log";
+
+    fn start(parts: &Path, folder: PathBuf, is_large: bool) -> Result<Self, String> {
         write_certificates(&folder);
-        let tokens =
-            format!("{ADMIN}-token,{ADMIN},1,system:masters\n{READER}-token,{READER},2,\n");
+        let tokens = format!(
+            "{ADMIN}-token,{ADMIN},1,system:masters\n{READER}-token,{READER},2,\n\
+                 narrow-token,narrow,3,\n"
+        );
         fs::write(folder.join("tokens.csv"), tokens).unwrap();
         let (client, peer, port) = (free_port(), free_port(), free_port());
         let store = format!("http://127.0.0.1:{client}");
@@ -123,6 +137,9 @@ impl ControlPlane {
         etcd.args(["--listen-client-urls", &store, "--advertise-client-urls", &store]);
         etcd.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
         etcd.args(["--initial-cluster", &format!("default={peers}")]);
+        if is_large {
+            etcd.args(["--quota-backend-bytes", &(8_u64 << 30).to_string()]);
+        }
         let mut etcd = start(etcd, &folder.join("etcd.log"), "ready to serve client requests")?;
 
         let mut server = program(&parts.join("kube-apiserver"));
@@ -142,6 +159,14 @@ impl ControlPlane {
             ("--service-account-signing-key-file", "accounts.key"),
         ] {
             server.arg(flag).arg(folder.join(file));
+        }
+        if is_large {
+            fs::write(folder.join("audit.json"), audit_policy().to_string()).unwrap();
+            server.arg("--audit-policy-file").arg(folder.join("audit.json"));
+            server.arg("--audit-log-path").arg(folder.join(Self::AUDIT_LOG));
+            // Many objects are written at once, and the machine has other programs.
+            server.env("GOMEMLIMIT", "6GiB").env("GOGC", "50");
+            server.args(["--max-mutating-requests-inflight", "2000"]);
         }
         let server = start(server, &folder.join("kube-apiserver.log"), "Serving securely");
         let server = server.inspect_err(|_| end(&mut etcd))?;
@@ -195,23 +220,50 @@ impl ControlPlane {
         })
     }
 
-    pub(crate) fn kubectl(&self, words: &[&str]) -> Output {
+    /// kubectl, with no kubeconfig named.
+    pub(crate) fn bare_kubectl(&self) -> Command {
         let mut command = program(&self.parts.join("kubectl"));
-        command.arg("--kubeconfig").arg(self.kubeconfig(ADMIN)).args(words);
-        command.env("HOME", &self.folder).output().unwrap()
+        command.env("HOME", &self.folder).env_remove("KUBECONFIG");
+        command
+    }
+
+    pub(crate) fn kubectl(&self, words: &[&str]) -> Output {
+        self.kubectl_command(ADMIN).args(words).output().unwrap()
+    }
+
+    /// kubectl, as a user.
+    pub(crate) fn kubectl_command(&self, user: &str) -> Command {
+        let mut command = self.bare_kubectl();
+        command.arg("--kubeconfig").arg(self.kubeconfig(user));
+        command
     }
 
     /// The program as a plugin of kubectl.
     pub(crate) fn plugin(&self, words: &[&str], user: &str) -> Output {
-        let link = self.file("kubectl-uturn");
-        if !link.exists() {
-            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_uturn"), &link).unwrap();
+        self.kubectl_with_plugin(&[&["uturn"], words].concat(), &self.kubeconfig(user))
+    }
+
+    /// What kubectl offers behind `kubectl uturn`.
+    pub(crate) fn completed(&self, words: &[&str], kubeconfig: &Path) -> Vec<String> {
+        let words = [&["__complete", "uturn"], words].concat();
+        let output = self.kubectl_with_plugin(&words, kubeconfig);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{words:?}: {text}");
+        text.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+    }
+
+    fn kubectl_with_plugin(&self, words: &[&str], kubeconfig: &Path) -> Output {
+        for name in ["kubectl-uturn", "kubectl_complete-uturn"] {
+            let link = self.file(name);
+            if !link.exists() {
+                std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_uturn"), &link).unwrap();
+            }
         }
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = program(&self.parts.join("kubectl"));
-        command.arg("uturn").args(words).current_dir(&self.folder);
+        command.args(words).current_dir(&self.folder);
         command.env("PATH", format!("{}:{path}", self.folder.display()));
-        command.env("KUBECONFIG", self.kubeconfig(user)).env("NO_COLOR", "1");
+        command.env("KUBECONFIG", kubeconfig).env("NO_COLOR", "1");
         command.env("HOME", &self.folder).output().unwrap()
     }
 
@@ -239,6 +291,26 @@ impl ControlPlane {
     pub(crate) fn kill_server(&self) {
         end(&mut self.server.lock().unwrap());
     }
+
+    /// Stops the server, which then keeps its connections and answers nothing.
+    pub(crate) fn stop_server(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets the server go on.
+    pub(crate) fn let_server_go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.server.lock().unwrap().id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    /// The servers' names and processes.
+    pub(crate) fn processes(&self) -> [(&'static str, u32); 2] {
+        [("kube-apiserver", self.server.lock().unwrap().id()), ("etcd", self.etcd.id())]
+    }
 }
 
 impl Drop for ControlPlane {
@@ -246,6 +318,14 @@ impl Drop for ControlPlane {
         end(&mut self.server.lock().unwrap());
         end(&mut self.etcd);
     }
+}
+
+/// Lists what the reader asks for.
+fn audit_policy() -> Value {
+    json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": [READER]}, {"level": "None"}],
+    })
 }
 
 /// The authority, the server's certificate, the reader's, and the key of service accounts.

@@ -11,32 +11,64 @@ use std::thread;
 use crate::control_plane::{ControlPlane, READER};
 use crate::{run, text};
 
-pub(crate) fn while_collecting(plane: &ControlPlane) {
+/// How a server ends in the middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It keeps its connections and answers nothing.
+    Stops,
+    /// It is killed.
+    Dies,
+}
+
+pub(crate) fn while_reading(plane: &ControlPlane) {
+    for ending in [Ending::Stops, Ending::Dies] {
+        halfway(plane, &["collect", "--page", "1", "--request-timeout", "10s"], ending);
+    }
+    // After that, nothing answers at all.
+    let output = run(plane, &["scan"], READER);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("cannot be reached"), "{}", text(&output.stderr));
+}
+
+/// Runs `collect` through a relay, and ends the server when half of the bytes have passed that the
+/// whole has. Returns what is said about it.
+pub(crate) fn halfway(plane: &ControlPlane, words: &[&str], ending: Ending) -> String {
     // All of it, to know what half of it is.
     let relay = Relay::start(plane.port);
-    plane.write_kubeconfig("through", relay.port);
-    let config = fs::read_to_string(plane.kubeconfig("through")).unwrap();
-    fs::write(plane.kubeconfig("through"), config.replace("through-token", "reader-token"))
-        .unwrap();
-    let whole = plane.file("whole");
-    let words = ["collect", "--page", "1", "-o", whole.to_str().unwrap()];
-    let output = run(plane, &words, "through");
+    let user = "through";
+    let write_config = |port: u16| {
+        plane.write_kubeconfig(user, port);
+        let config = fs::read_to_string(plane.kubeconfig(user)).unwrap();
+        fs::write(plane.kubeconfig(user), config.replace("through-token", "reader-token")).unwrap();
+    };
+    write_config(relay.port);
+    let whole = plane.file("whole.tar.gz");
+    let output = run(plane, &[words, &["-o", whole.to_str().unwrap()]].concat(), user);
     assert!(output.status.success(), "{}", text(&output.stderr));
+    fs::remove_file(whole).unwrap();
     let bytes = relay.bytes.load(Ordering::SeqCst);
 
     let relay = Relay::start(plane.port);
-    plane.write_kubeconfig(READER, relay.port);
+    write_config(relay.port);
     relay.limit.store(bytes / 2, Ordering::SeqCst);
     let path = plane.file("half.tar.gz");
-    let words = ["collect", "--page", "1", "-o", path.to_str().unwrap()];
+    let words = [words, &["-o", path.to_str().unwrap()]].concat();
     let output = thread::scope(|scope| {
-        let collecting = scope.spawn(|| run(plane, &words, READER));
+        let collecting = scope.spawn(|| run(plane, &words, user));
         relay.reached.recv().unwrap();
-        plane.kill_server();
-        relay.dead.store(true, Ordering::SeqCst);
+        match ending {
+            Ending::Stops => plane.stop_server(),
+            Ending::Dies => {
+                plane.kill_server();
+                relay.dead.store(true, Ordering::SeqCst);
+            }
+        }
         relay.go_on.send(()).unwrap();
         collecting.join().unwrap()
     });
+    if ending == Ending::Stops {
+        plane.let_server_go_on();
+    }
     let why = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{why}");
     assert!(why.contains("does not answer any more while reading"), "{why}");
@@ -44,10 +76,7 @@ pub(crate) fn while_collecting(plane: &ControlPlane) {
     let names = fs::read_dir(&plane.folder).unwrap().map(|entry| entry.unwrap().file_name());
     let left: Vec<_> = names.filter(|name| name.to_string_lossy().contains("partial")).collect();
     assert!(left.is_empty(), "{left:?}");
-    // The second time, nothing answers at all.
-    let output = run(plane, &["scan"], READER);
-    assert_eq!(output.status.code(), Some(3));
-    assert!(text(&output.stderr).contains("cannot be reached"), "{}", text(&output.stderr));
+    why
 }
 
 /// Passes bytes between clients and the API server until a number of bytes was passed.

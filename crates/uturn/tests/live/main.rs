@@ -4,13 +4,18 @@
 
 #![cfg(all(feature = "live", target_os = "linux"))]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![expect(clippy::print_stdout, reason = "a test says what it measured")]
 
 mod access;
+mod account;
+mod complete;
 mod control_plane;
 mod dies;
 mod objects;
 mod rights;
 mod same;
+mod scale;
+mod watch;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -25,32 +30,54 @@ fn live() {
         let why = "UTURN_CLUSTER_PARTS does not name the folder of the programs";
         return skip(Requirement::ClusterParts, "a running cluster", why);
     };
+    if std::env::var_os(watch::MINUTES).is_some() {
+        return watch::random_changes(&stage);
+    }
+    if let Some(cluster) = scale::wanted() {
+        return scale::measure(&stage, &cluster);
+    }
     {
         let plane = stage.start("shop");
         same::shop(&plane);
         access::kubeconfigs(&plane);
+        complete::names(&plane);
+        account::proxies(&plane);
+        account::pods_account(&plane);
         rights::taken_away(&plane);
-        dies::while_collecting(&plane);
+        rights::of_a_probe(&plane);
+        dies::while_reading(&plane);
     }
     same::generated(&stage);
+    watch::random_changes(&stage);
 }
 
-/// The program as a user runs it, without any kubeconfig but the named one.
+/// The program as a user runs it, without any kubeconfig but the named one. What is measured is
+/// another build of it.
 pub(crate) fn uturn(plane: &ControlPlane, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_uturn"));
+    let built = std::env::var_os("UTURN_PROGRAM");
+    let mut command = Command::new(built.unwrap_or(env!("CARGO_BIN_EXE_uturn").into()));
     command
         .args(words)
         .current_dir(&plane.folder)
         .env("NO_COLOR", "1")
         .env("HOME", &plane.folder)
         .env_remove("KUBECONFIG")
+        .env_remove("HTTPS_PROXY")
+        .env_remove("NO_PROXY")
         .env_remove("KUBERNETES_SERVICE_HOST");
+    command
+}
+
+/// The program as a user of the cluster runs it.
+pub(crate) fn program(plane: &ControlPlane, words: &[&str], user: &str) -> Command {
+    let mut command = uturn(plane, words);
+    command.env("KUBECONFIG", plane.kubeconfig(user));
     command
 }
 
 /// Runs it as a user of the cluster.
 pub(crate) fn run(plane: &ControlPlane, words: &[&str], user: &str) -> Output {
-    uturn(plane, words).env("KUBECONFIG", plane.kubeconfig(user)).output().unwrap()
+    program(plane, words, user).output().unwrap()
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

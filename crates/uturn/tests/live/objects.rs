@@ -50,7 +50,7 @@ pub(crate) fn put(plane: &ControlPlane, paths: &[PathBuf]) {
 }
 
 /// Leaves out what only a server may write, and names owners as a server wants them.
-fn prepare(object: &mut Value) {
+pub(crate) fn prepare(object: &mut Value) {
     let Some(meta) = object["metadata"].as_object_mut() else { return };
     for field in ["resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"] {
         meta.remove(field);

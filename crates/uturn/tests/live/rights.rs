@@ -11,7 +11,10 @@ use crate::{run, text};
 
 /// Waits until the API server heeds a change of rights.
 pub(crate) fn wait(plane: &ControlPlane, verb: &str, resource: &str, may: bool) {
-    let words = ["auth", "can-i", verb, resource, "--all-namespaces", "--as", READER];
+    // For kubectl, what follows a slash is the name of an object.
+    let (kind, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let subresource = format!("--subresource={subresource}");
+    let words = ["auth", "can-i", verb, kind, &subresource, "--all-namespaces", "--as", READER];
     let what = format!("{READER} may {verb} {resource}: {may}");
     plane.wait_until(&what, || plane.kubectl(&words).status.success() == may);
 }
@@ -54,6 +57,35 @@ pub(crate) fn taken_away(plane: &ControlPlane) {
     assert!(taken.len() > 20, "{taken:?}");
     plane.kubectl_list(&["replace"], std::slice::from_ref(role));
     wait(plane, "list", "pods", true);
+}
+
+/// A probe makes no call without its own rights, and says which these are. With them it gets as far
+/// as the node, where no kubelet is.
+pub(crate) fn of_a_probe(plane: &ControlPlane) {
+    let flow = ["--from", "pod/shop/web-0", "--to", "http://10.0.0.100/"];
+    let words = [&["probe"], &flow[..], &["--yes"]].concat();
+    let refused = || {
+        let output = run(plane, &words, READER);
+        assert_eq!(output.status.code(), Some(3));
+        assert!(output.stdout.is_empty());
+        text(&output.stderr)
+    };
+    let why = refused();
+    assert!(why.contains("cannot get resource \"pods/exec\""), "{why}");
+    assert!(why.contains("uturn collect --rbac --probe prints the rights"), "{why}");
+    let printed = run(plane, &["collect", "--rbac", "--probe"], READER).stdout;
+    let source = Source { name: "rbac.yaml".into(), text: text(&printed) };
+    let all = json_objects(&[source]).unwrap();
+    let of_probes = |object: &&Value| object["metadata"]["name"] == "uturn-prober";
+    let more: Vec<Value> = all.iter().filter(of_probes).cloned().collect();
+    assert_eq!(more.len(), 2);
+    plane.kubectl_list(&["create"], &more);
+    let words = ["create", "clusterrolebinding", "probing-reader", "--clusterrole=uturn-prober"];
+    plane.kubectl_done(&[&words[..], &["--user=reader"]].concat());
+    wait(plane, "create", "pods/exec", true);
+    wait(plane, "patch", "pods/ephemeralcontainers", true);
+    let why = refused();
+    assert!(!why.contains("forbidden"), "{why}");
 }
 
 /// Every resource, and every name of a ConfigMap, with its rule.

@@ -9,13 +9,13 @@ use crate::control_plane::{ADMIN, ControlPlane, READER, Stage};
 use crate::{objects, run, shown, text};
 
 /// Names clusters that `cargo xtask gen-cluster` wrote, in a folder.
-const GENERATED: &str = "UTURN_LIVE_CLUSTERS";
+pub(crate) const GENERATED: &str = "UTURN_LIVE_CLUSTERS";
 
 /// The example of the documentation.
 pub(crate) fn shop(plane: &ControlPlane) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     objects::put(plane, &[root.join("examples/shop")]);
-    give_rights(plane);
+    give_rights(plane, &["collect", "--rbac"]);
     let scan = compare(plane, None);
     let codes: Vec<&str> = scan["findings"]
         .as_array()
@@ -52,16 +52,16 @@ pub(crate) fn generated(stage: &Stage) {
     for (number, cluster) in clusters.iter().enumerate() {
         let plane = stage.start(&format!("generated-{number}"));
         objects::put(&plane, std::slice::from_ref(cluster));
-        give_rights(&plane);
+        give_rights(&plane, &["collect", "--rbac"]);
         let facts = objects::facts(&plane, cluster);
         let scan = compare(&plane, facts.as_deref());
         assert_ne!(scan["findings"], serde_json::json!([]), "{}", cluster.display());
     }
 }
 
-/// Gives the reader what `uturn collect --rbac` prints.
-fn give_rights(plane: &ControlPlane) {
-    let printed = run(plane, &["collect", "--rbac"], ADMIN);
+/// Gives the reader the rights that a command prints.
+pub(crate) fn give_rights(plane: &ControlPlane, printed_by: &[&str]) {
+    let printed = run(plane, printed_by, ADMIN);
     let path = plane.file("rbac.yaml");
     fs::write(&path, &printed.stdout).unwrap();
     plane.kubectl_done(&["apply", "-f", &shown(&path)]);
@@ -100,7 +100,35 @@ fn compare(plane: &ControlPlane, facts: Option<&Path>) -> Value {
         assert!(collect.status.success(), "{}", text(&collect.stderr));
         assert_eq!(scan(&["--bundle", &path]), live, "{bundle}");
     }
+    let redacted = redacted(plane, facts.as_deref());
+    for part in ["flows", "fine", "open"] {
+        assert_eq!(redacted[part], live[part], "{part}");
+    }
+    assert_eq!(without_names(&redacted), without_names(&live));
     live
+}
+
+/// The scan of the running cluster without its names and addresses; where there are Facts, of the
+/// bundle that was collected.
+fn redacted(plane: &ControlPlane, facts: Option<&str>) -> Value {
+    let (path, bundle) = (shown(&plane.file("redacted.tar.gz")), shown(&plane.file("collected")));
+    let mut redact = vec!["collect", "--redact", "-o", &path];
+    if let Some(facts) = facts {
+        let collect = run(plane, &["collect", "-o", &bundle], READER);
+        assert!(collect.status.success(), "{}", text(&collect.stderr));
+        redact.extend(["--bundle", &bundle, "-f", facts]);
+    }
+    let output = run(plane, &redact, READER);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let scan = run(plane, &["scan", "-o", "json", "--all", "--bundle", &path], READER);
+    serde_json::from_slice(&scan.stdout).unwrap()
+}
+
+/// What findings say besides names.
+fn without_names(scan: &Value) -> Vec<Vec<&Value>> {
+    const PARTS: [&str; 5] = ["code", "severity", "share_failing", "client_count", "mechanism"];
+    let findings = scan["findings"].as_array().unwrap().iter();
+    findings.map(|finding| PARTS.map(|part| &finding[part]).into()).collect()
 }
 
 /// Places differ: versions of objects, lines of files.

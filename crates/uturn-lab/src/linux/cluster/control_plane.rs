@@ -7,7 +7,9 @@ use std::process::Command;
 
 use uturn_model::Family;
 
-use super::credentials::{AUTHORITY, CONTROLLERS, Credentials, PORT, SCHEDULER};
+use super::credentials::{
+    AUTHORITY, CALLER_CERTIFICATE, CALLER_KEY, CONTROLLERS, Credentials, PORT, SCHEDULER,
+};
 use super::layout::Layout;
 use super::parts::Parts;
 use crate::LabError;
@@ -149,7 +151,13 @@ fn api_server(parts: &Parts, layout: &Layout, credentials: &Credentials) -> Comm
     // Tokens are of use only in volumes, which the stand-in of the kubelet does not mount.
     server.args(["--disable-admission-plugins", "ServiceAccount"]);
     server.args(["--authorization-mode", "RBAC", "--allow-privileged=true"]);
+    // It passes WebSocket through to nodes: the stand-in of the kubelet does not speak SPDY.
+    server.args(["--feature-gates", "TranslateStreamCloseWebsocketRequests=false"]);
+    server.args(["--kubelet-preferred-address-types", "InternalIP"]);
     let files = [
+        ("--kubelet-certificate-authority", AUTHORITY),
+        ("--kubelet-client-certificate", CALLER_CERTIFICATE),
+        ("--kubelet-client-key", CALLER_KEY),
         ("--tls-cert-file", "server.crt"),
         ("--tls-private-key-file", "server.key"),
         ("--token-auth-file", "tokens.csv"),

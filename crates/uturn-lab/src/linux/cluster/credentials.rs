@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,16 @@ pub(super) const PORT: u16 = 6443;
 
 /// The certificate of the authority that signed the API server's.
 pub(super) const AUTHORITY: &str = "ca.crt";
+
+/// The certificate that the nodes show to the API server.
+pub(super) const KUBELET_CERTIFICATE: &str = "kubelet.crt";
+/// Its key.
+pub(super) const KUBELET_KEY: &str = "kubelet.key";
+
+/// The certificate that the API server shows to the nodes.
+pub(super) const CALLER_CERTIFICATE: &str = "kubelet-client.crt";
+/// Its key.
+pub(super) const CALLER_KEY: &str = "kubelet-client.key";
 
 /// Who calls the API server, and the group that gives the rights.
 const USERS: [(&str, &str); 7] = [
@@ -45,9 +55,13 @@ pub(super) struct Credentials {
 
 impl Credentials {
     /// Makes all of them in a folder. `addresses` are those of the API server.
-    pub(super) fn create(folder: PathBuf, addresses: &[Ipv4Addr]) -> io::Result<Self> {
+    pub(super) fn create(
+        folder: PathBuf,
+        addresses: &[Ipv4Addr],
+        nodes: &[IpAddr],
+    ) -> io::Result<Self> {
         fs::create_dir_all(&folder)?;
-        write_certificates(&folder, addresses)?;
+        write_certificates(&folder, addresses, nodes)?;
         let tokens: Vec<(&str, String)> =
             USERS.iter().map(|(user, _)| Ok((*user, token()?))).collect::<io::Result<_>>()?;
         let lines = tokens
@@ -88,27 +102,34 @@ impl Credentials {
     }
 }
 
-/// Writes the authority, the server's certificate, and the key that signs tokens of service
+/// Writes the authority, the certificates that it signed, and the key that signs tokens of service
 /// accounts.
-fn write_certificates(folder: &Path, addresses: &[Ipv4Addr]) -> io::Result<()> {
-    let (own, server) = (KeyPair::generate(), KeyPair::generate());
-    let (own, server) = (own.map_err(io::Error::other)?, server.map_err(io::Error::other)?);
+fn write_certificates(folder: &Path, addresses: &[Ipv4Addr], nodes: &[IpAddr]) -> io::Result<()> {
+    let own = KeyPair::generate().map_err(io::Error::other)?;
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     params.distinguished_name.push(DnType::CommonName, "uturn-lab");
     let authority = params.self_signed(&own).map_err(io::Error::other)?.pem();
+    write(&folder.join(AUTHORITY), &authority)?;
     let issuer = Issuer::new(params, own);
     let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
     let names = names.iter().map(ToString::to_string);
     let names: Vec<String> = names.chain(addresses.iter().map(ToString::to_string)).collect();
-    let mut params = CertificateParams::new(names).map_err(io::Error::other)?;
-    params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
-    let certificate = params.signed_by(&server, &issuer).map_err(io::Error::other)?;
+    let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+    for (name, names, [certificate, key]) in [
+        ("kube-apiserver", names, ["server.crt", "server.key"]),
+        (KUBELET, nodes, [KUBELET_CERTIFICATE, KUBELET_KEY]),
+        ("kube-apiserver-kubelet-client", Vec::new(), [CALLER_CERTIFICATE, CALLER_KEY]),
+    ] {
+        let own = KeyPair::generate().map_err(io::Error::other)?;
+        let mut params = CertificateParams::new(names).map_err(io::Error::other)?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        let signed = params.signed_by(&own, &issuer).map_err(io::Error::other)?;
+        write(&folder.join(certificate), &signed.pem())?;
+        write(&folder.join(key), &own.serialize_pem())?;
+    }
     let accounts = KeyPair::generate().map_err(io::Error::other)?;
-    write(&folder.join(AUTHORITY), &authority)?;
-    write(&folder.join("server.crt"), &certificate.pem())?;
-    write(&folder.join("server.key"), &server.serialize_pem())?;
     write(&folder.join("accounts.key"), &accounts.serialize_pem())?;
     write(&folder.join("accounts.pub"), &accounts.public_key_pem())
 }

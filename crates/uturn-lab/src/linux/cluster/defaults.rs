@@ -1,5 +1,5 @@
 //! The objects that every cluster has, unless the manifests bring their own: CoreDNS, its Service
-//! and its rights.
+//! and its rights; kube-proxy.
 
 use serde_json::{Value, json};
 
@@ -23,9 +23,15 @@ const COREFILE: &str = ".:53 {
 }
 ";
 
-/// What is applied besides the manifests' objects.
-pub(super) fn objects(layout: &Layout, manifests: &[Value]) -> Vec<Value> {
+/// What is applied besides the manifests' objects. `proxy` are those of kube-proxy.
+pub(super) fn objects(layout: &Layout, manifests: &[Value], proxy: Vec<Value>) -> Vec<Value> {
     let mut all = rights();
+    let is_own = |wanted: &Value| {
+        let id =
+            |object: &Value| [kind(object), namespace(object), name(object)].map(str::to_owned);
+        manifests.iter().any(|object| id(object) == id(wanted))
+    };
+    all.extend(proxy.into_iter().filter(|object| !is_own(object)));
     let (space, service) = DNS_SERVICE;
     let has_dns = manifests.iter().any(|object| {
         kind(object) == "Service" && namespace(object) == space && name(object) == service

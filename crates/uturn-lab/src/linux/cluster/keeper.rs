@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::{Either, join, select};
 use kube::Client;
 use rustix::process::{Signal, kill_process};
+use uturn_model::Family;
 use uturn_snapshot::Source;
 
 use super::api_client::client;
@@ -17,6 +18,7 @@ use super::cloud::{self, Cloud, Site};
 use super::control_plane::ControlPlane;
 use super::credentials::{ADMIN, Credentials, KUBE_PROXY, KUBELET, PORT};
 use super::kernel::needed;
+use super::kubelet::exec::ExecServer;
 use super::kubelet::{Ground, Kubelet, node};
 use super::layout::Layout;
 use super::manifests::{self, Prepared};
@@ -130,7 +132,9 @@ impl Outline<'_> {
         let api = self.layout.api;
         let mut control = ControlPlane::connect(run, &twin.fabric, api)?;
         let addresses = [Ipv4Addr::LOCALHOST, api, first_address(&self.layout)];
-        let credentials = Credentials::create(run.file("credentials"), &addresses)
+        let nodes = self.layout.cluster.nodes.values();
+        let nodes: Vec<IpAddr> = nodes.filter_map(|node| node.address(Family::V4)).collect();
+        let credentials = Credentials::create(run.file("credentials"), &addresses, &nodes)
             .during("make the cluster's keys")?;
         control.start(run, &self.parts, &self.layout, &credentials)?;
         let relay = Relay::start(&control.space, SocketAddr::new(api.into(), PORT))
@@ -215,6 +219,7 @@ impl Keeping<'_> {
         control.start_controllers(run, parts, layout, credentials)?;
         let mut proxies = proxies::start(run, parts, layout, request.mode, twin, credentials)?;
         let _filter = self.start_filter(&control.space)?;
+        let _exec = self.start_exec()?;
         let ground = Ground { run, twin, layout, parts, credentials };
         let mut kubelet = Kubelet::new(ground, client.clone());
         let names: Vec<String> = layout.cluster.nodes.keys().map(ToString::to_string).collect();
@@ -257,18 +262,30 @@ impl Keeping<'_> {
         Filter::start(space, kubeconfig.to_string(), layout.api, build.binding).map(Some)
     }
 
+    /// Starts what runs commands in pods for the API server.
+    fn start_exec(&self) -> Result<ExecServer, LabError> {
+        let Outline { request, layout, .. } = self.outline;
+        let address = |name| layout.cluster.nodes.get(name)?.address(Family::V4);
+        let nodes = self.twin.nodes.iter();
+        let nodes = nodes.filter_map(|(name, space)| Some((address(name)?, space)));
+        ExecServer::start(self.run.folder(), &request.program, self.credentials, nodes)
+            .during("start the kubelet's stand-in")
+    }
+
     async fn apply(
         &self,
         client: &Client,
         progress: Progress<'_>,
     ) -> Result<Vec<String>, LabError> {
-        let Outline { request, prepared, layout, .. } = self.outline;
+        let Outline { request, prepared, layout, parts } = self.outline;
         progress("objects")?;
         let manifests = cloud::operator_manifests(&request.program)?;
         let mut refused =
             apply::apply(client, &cloud::objects("uturn operator manifests", manifests)?).await;
         self.wait_for_definitions(client).await?;
-        refused.extend(apply::apply(client, &defaults::objects(layout, &prepared.objects)).await);
+        let proxy = proxies::objects(layout, request.mode, parts);
+        let defaults = defaults::objects(layout, &prepared.objects, proxy);
+        refused.extend(apply::apply(client, &defaults).await);
         refused.extend(apply::apply(client, &prepared.objects).await);
         Ok(refused)
     }

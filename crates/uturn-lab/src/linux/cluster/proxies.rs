@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use ipnet::{IpNet, Ipv4Net};
 use serde_json::{Value, json};
-use uturn_model::{Family, Node, ProxyMode};
+use uturn_model::proxy::LocalDetector;
+use uturn_model::{Family, ProxyMode};
 
 use super::credentials::{self, Credentials, KUBE_PROXY, PORT};
 use super::layout::Layout;
@@ -72,7 +74,8 @@ pub(super) fn start(
     let mut proxies = Vec::new();
     for (name, space) in &twin.nodes {
         let node = &layout.cluster.nodes[name];
-        let mut config = configuration(layout, mode, node);
+        let mut config = configuration(layout, mode);
+        config["bindAddress"] = json!(node.address(Family::V4));
         config["clientConnection"] = json!({"kubeconfig": kubeconfig});
         if is_filtered {
             config["clientConnection"]["contentType"] = json!("application/json");
@@ -99,13 +102,58 @@ pub(super) fn are_programmed(layout: &Layout, twin: &Twin) -> bool {
     twin.nodes.values().all(|space| space.run(connects).is_ok())
 }
 
-fn configuration(layout: &Layout, mode: ProxyMode, node: &Node) -> Value {
+/// The objects of kube-proxy as a cluster has them. Its pods stand for the programs that run on the
+/// nodes anyway.
+pub(super) fn objects(layout: &Layout, mode: ProxyMode, parts: &Parts) -> Vec<Value> {
+    const NAME: &str = "kube-proxy";
+    let labels = json!({"k8s-app": NAME});
+    let version = parts.kube_proxy_version.as_deref().map(|version| format!(":{version}"));
+    let image = format!("registry.k8s.io/{NAME}{}", version.unwrap_or_default());
+    let mut config = configuration(layout, mode);
+    config["bindAddress"] = json!("0.0.0.0");
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "kube-system", "name": NAME, "labels": labels},
+        "data": {"config.conf": config.to_string()},
+    });
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"namespace": "kube-system", "name": NAME, "labels": labels},
+        "spec": {"selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {
+                "hostNetwork": true, "priorityClassName": "system-node-critical",
+                "tolerations": [{"operator": "Exists"}],
+                "containers": [{
+                    "name": NAME, "image": image, "securityContext": {"privileged": true},
+                    "command": ["/usr/local/bin/kube-proxy",
+                                "--config=/var/lib/kube-proxy/config.conf"],
+                }],
+            },
+        }},
+    });
+    vec![map, set]
+}
+
+/// The range of pods that the manifests' configuration of kube-proxy states, or else that of all nodes.
+fn cluster_cidr(layout: &Layout) -> Ipv4Net {
+    let stated: &[IpNet] = match &layout.cluster.proxy.detector.value {
+        LocalDetector::ClusterCidr(nets) => nets,
+        _ => &[],
+    };
+    let has_all = |net: &IpNet| match net {
+        IpNet::V4(net) => net.contains(&layout.pods).then_some(*net),
+        IpNet::V6(_) => None,
+    };
+    stated.iter().find_map(has_all).unwrap_or(layout.pods)
+}
+
+fn configuration(layout: &Layout, mode: ProxyMode) -> Value {
     json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
         "mode": mode.as_str(),
-        "clusterCIDR": layout.pods.to_string(),
+        "clusterCIDR": cluster_cidr(layout).to_string(),
         "detectLocalMode": "ClusterCIDR",
-        "bindAddress": node.address(Family::V4),
         // The machine's limit is not the lab's to change.
         "conntrack": {"maxPerCore": 0},
     })

@@ -10,11 +10,13 @@ mod calls;
 mod cloud;
 mod facts;
 mod prediction;
+mod probe;
+mod web;
 
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use kube::Client;
@@ -29,6 +31,7 @@ use super::installed::{Installed, Run, client, text};
 
 pub(crate) use calls::Call;
 pub(crate) use prediction::Prediction;
+pub(crate) use web::{AUTO_CONFIG, NODE_PORT, SERVERS, ingress};
 
 /// How long anything may take on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -99,6 +102,20 @@ impl<'i> Stage<'i> {
 
     pub(crate) fn run(&self) -> &Run {
         &self.run
+    }
+
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The program under test.
+    pub(crate) fn program(&self) -> &Path {
+        self.installed.program()
+    }
+
+    /// The kubectl of the same version as the API server, which knows no cluster yet.
+    pub(crate) fn bare_kubectl(&self) -> Command {
+        self.installed.kubectl()
     }
 
     /// The runtime of its client.

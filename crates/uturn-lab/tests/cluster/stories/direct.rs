@@ -1,8 +1,11 @@
 //! Pods as targets: calls wait that the load balancer sends to a pod on the caller's node.
 
-use crate::stage::Story;
+use crate::stage::{Story, ingress};
 
-/// Two servers on different nodes, a client on every node, and an Ingress whose targets are pods.
+/// The annotation by which the targets of an Ingress are pods.
+const DIRECT: &str = "ingress.cloud.tencent.com/direct-access";
+
+/// Two servers on different nodes, their Service, and a client on every node.
 const SHOP: &str = r#"
 apiVersion: apps/v1
 kind: Deployment
@@ -44,29 +47,13 @@ metadata: {name: web}
 spec:
   selector: {app: web}
   ports: [{name: http, port: 80, targetPort: 8080}]
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata:
-  name: web
-  annotations:
-    kubernetes.io/ingress.class: qcloud
-    kubernetes.io/ingress.subnetId: subnet-00000001
-    ingress.cloud.tencent.com/direct-access: "true"
-spec:
-  rules:
-  - http:
-      paths:
-      - path: /
-        pathType: ImplementationSpecific
-        backend: {service: {name: web, port: {number: 80}}}
 "#;
 
 /// How many calls a pod makes: a multiple of the numbers of targets.
 const CALLS: usize = 12;
 
 pub(crate) fn story(story: &Story<'_>) {
-    story.apply(SHOP);
+    story.apply_all(&[SHOP, &ingress(None, &[(DIRECT, "true")])]);
     let address = story.ingress_address("web");
     let servers = story.pods_of("web");
     let clients = story.pods_of("client");

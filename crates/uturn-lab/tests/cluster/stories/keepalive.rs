@@ -3,54 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Story;
-
-/// Three pods of a web server, one on each node, behind an Ingress with an address of its own.
-const WEB: &str = r#"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {app: web}}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      topologySpreadConstraints:
-      - maxSkew: 1
-        topologyKey: kubernetes.io/hostname
-        whenUnsatisfiable: DoNotSchedule
-        labelSelector: {matchLabels: {app: web}}
-      containers:
-      - {name: web, image: web, ports: [{containerPort: 8080}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec:
-  type: NodePort
-  selector: {app: web}
-  ports: [{name: http, port: 80, targetPort: 8080}]
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata:
-  name: web
-  annotations:
-    kubernetes.io/ingress.class: qcloud
-    kubernetes.io/ingress.subnetId: subnet-00000001
-spec:
-  rules:
-  - http:
-      paths:
-      - path: /
-        pathType: ImplementationSpecific
-        backend: {service: {name: web, port: {number: 80}}}
-"#;
-
-/// The configuration that the operator makes.
-const CONFIG: &str = "web-auto-ingress-config";
-const CONFIG_KIND: &str = "cloud.tencent.com/v1alpha1/TkeServiceConfig";
+use crate::stage::{AUTO_CONFIG, NODE_PORT, SERVERS, Story, ingress};
 
 /// How many calls a pod makes: a multiple of the number of targets. Fewer than three of them fail,
 /// so the load balancer does not leave the target alone.
@@ -60,7 +13,7 @@ const TARGETS: usize = 3;
 
 pub(crate) fn story(story: &Story<'_>) {
     let before = story.stage.operator_calls();
-    story.apply(WEB);
+    story.apply_all(&[SERVERS, NODE_PORT, &ingress(None, &[])]);
     let address = story.ingress_address("web");
     let listener = story.stage.listener(&address, 80, |listener| {
         listener.rules.as_ref().is_some_and(|rules| rules.len() == 1)
@@ -73,19 +26,23 @@ pub(crate) fn story(story: &Story<'_>) {
     // Where kube-proxy was later than the first health check, a target is dead at first.
     story.stage.wait_for_health(&address, TARGETS, 0);
     one_in_three_waits(story, &pods, &url);
+    let waited = json!([
+        {"outcome": "answered", "after_ms": 0, "count": CALLS - CALLS / TARGETS},
+        {"outcome": "answered", "after_ms": 4000, "count": CALLS / TARGETS},
+    ]);
+    story.assert_probed(&pods[0], &url, &waited, &["UT101"]);
     // The load balancer, its listener, the rule, and its targets.
     story.stage.assert_operator_calls(before, 4);
 
-    story.annotate("ingress/web", "ingress.cloud.tencent.com/tke-service-config-auto=true");
-    let config = story.wait(CONFIG_KIND, CONFIG, |config| {
-        config["spec"]["loadBalancer"]["l7Listeners"][0]["port"] == 80
-    });
+    story.annotate("ingress/web", &format!("{AUTO_CONFIG}=true"));
+    let config = story.wait_for_config();
     let listener = &config["spec"]["loadBalancer"]["l7Listeners"][0];
     assert_eq!(listener["protocol"], "HTTP");
     assert_eq!(listener["domains"][0]["rules"][0]["url"], "/");
     assert_eq!(listener.get("keepaliveEnable"), None);
 
-    set_keepalive(story, &address, 1);
+    story.set_keepalive(&address, 1);
+    story.settle();
     let prediction = story.stage.predict();
     for pod in &pods {
         let calls = story.calls(pod, &url, CALLS);
@@ -96,8 +53,10 @@ pub(crate) fn story(story: &Story<'_>) {
         }
         prediction.assert_agrees(story, "Ingress/web", pod, &calls);
     }
+    let at_once = json!([{"outcome": "answered", "after_ms": 0, "count": CALLS}]);
+    story.assert_probed(&pods[0], &url, &at_once, &[]);
 
-    set_keepalive(story, &address, 0);
+    story.set_keepalive(&address, 0);
     one_in_three_waits(story, &pods, &url);
     // The listener was changed twice, and nothing else.
     story.stage.assert_operator_calls(before, 4 + 2);
@@ -120,13 +79,4 @@ fn one_in_three_waits(story: &Story<'_>, pods: &[String], url: &str) {
             .collect();
         assert_eq!(waits, [json!(0), json!(4000)]);
     }
-}
-
-/// What a user edits in the configuration that the operator made.
-fn set_keepalive(story: &Story<'_>, address: &str, enable: i64) {
-    let path = "/spec/loadBalancer/l7Listeners/0/keepaliveEnable";
-    let patch = json!([{"op": "add", "path": path, "value": enable}]);
-    story.patch(&format!("tkeserviceconfig/{CONFIG}"), &patch);
-    story.stage.listener(address, 80, |listener| listener.keepalive_enable == Some(enable));
-    story.settle();
 }

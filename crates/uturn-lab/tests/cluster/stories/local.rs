@@ -4,10 +4,10 @@ use std::ops::RangeInclusive;
 
 use serde_json::json;
 
-use crate::stage::Story;
+use crate::stage::{NODE_PORT, Story, ingress};
 
-/// Two servers and a client, each on a node of its own, and an Ingress of the servers.
-const SHOP: &str = r#"
+/// Two servers and a client, each on a node of its own.
+const PODS: &str = r#"
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, labels: {app: web}}
@@ -40,29 +40,6 @@ spec:
             labelSelector: {matchExpressions: [{key: app, operator: In, values: [web]}]}
       containers:
       - {name: client, image: client, ports: [{containerPort: 9090}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec:
-  type: NodePort
-  selector: {app: web}
-  ports: [{name: http, port: 80, targetPort: 8080}]
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata:
-  name: web
-  annotations:
-    kubernetes.io/ingress.class: qcloud
-    kubernetes.io/ingress.subnetId: subnet-00000001
-spec:
-  rules:
-  - http:
-      paths:
-      - path: /
-        pathType: ImplementationSpecific
-        backend: {service: {name: web, port: {number: 80}}}
 "#;
 
 /// How many calls a pod makes: a multiple of the numbers of targets.
@@ -74,7 +51,7 @@ const RANDOM_CALLS: usize = 48;
 const CHOSEN: RangeInclusive<usize> = 7..=41;
 
 pub(crate) fn story(story: &Story<'_>) {
-    story.apply(SHOP);
+    story.apply_all(&[PODS, NODE_PORT, &ingress(None, &[])]);
     let address = story.ingress_address("web");
     let servers = story.pods_of("web");
     let [client] = &story.pods_of("client")[..] else { panic!("one client") };

@@ -2,51 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Story;
-
-/// Three pods of a web server, one on each node, behind an Ingress with a host.
-const WEB: &str = r#"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {app: web}}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      topologySpreadConstraints:
-      - maxSkew: 1
-        topologyKey: kubernetes.io/hostname
-        whenUnsatisfiable: DoNotSchedule
-        labelSelector: {matchLabels: {app: web}}
-      containers:
-      - {name: web, image: web, ports: [{containerPort: 8080}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec:
-  type: NodePort
-  selector: {app: web}
-  ports: [{name: http, port: 80, targetPort: 8080}]
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata:
-  name: web
-  annotations:
-    kubernetes.io/ingress.class: qcloud
-    kubernetes.io/ingress.subnetId: subnet-00000001
-spec:
-  rules:
-  - host: roc.example.com
-    http:
-      paths:
-      - path: /
-        pathType: ImplementationSpecific
-        backend: {service: {name: web, port: {number: 80}}}
-"#;
+use crate::stage::{NODE_PORT, SERVERS, Story, ingress};
 
 const HOST: &str = "roc.example.com";
 const URL: &str = "http://roc.example.com/";
@@ -59,7 +15,7 @@ const TARGETS: usize = 3;
 const QUESTIONS: usize = 30;
 
 pub(crate) fn story(story: &Story<'_>) {
-    story.apply(WEB);
+    story.apply_all(&[SERVERS, NODE_PORT, &ingress(Some(HOST), &[])]);
     let address = story.ingress_address("web");
     let pods = story.pods_of("web");
     story.stage.state(&json!({"dns": {"outside": {HOST: address}}}));

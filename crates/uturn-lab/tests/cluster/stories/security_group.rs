@@ -1,56 +1,9 @@
 //! The cure for layer 7, and a security group of the nodes that does not know the addresses that
 //! the load balancer then calls from.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::stage::Story;
-
-/// Three pods of a web server, one on each node, and their Ingress with its configuration.
-const WEB: &str = r#"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {app: web}}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      topologySpreadConstraints:
-      - maxSkew: 1
-        topologyKey: kubernetes.io/hostname
-        whenUnsatisfiable: DoNotSchedule
-        labelSelector: {matchLabels: {app: web}}
-      containers:
-      - {name: web, image: web, ports: [{containerPort: 8080}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec:
-  type: NodePort
-  selector: {app: web}
-  ports: [{name: http, port: 80, targetPort: 8080}]
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata:
-  name: web
-  annotations:
-    kubernetes.io/ingress.class: qcloud
-    kubernetes.io/ingress.subnetId: subnet-00000001
-    ingress.cloud.tencent.com/tke-service-config-auto: "true"
-spec:
-  rules:
-  - http:
-      paths:
-      - path: /
-        pathType: ImplementationSpecific
-        backend: {service: {name: web, port: {number: 80}}}
-"#;
-
-/// The configuration that the operator makes.
-const CONFIG: &str = "web-auto-ingress-config";
+use crate::stage::{AUTO_CONFIG, NODE_PORT, SERVERS, Story, ingress};
 
 /// How many calls a pod makes: a multiple of the number of targets.
 const CALLS: usize = 12;
@@ -68,7 +21,7 @@ pub(crate) fn story(story: &Story<'_>) {
         "nodes": {"*": {"securityGroups": ["sg-nodes"]}},
         "securityGroups": {"sg-nodes": {"inbound": [inside]}},
     }));
-    story.apply(WEB);
+    story.apply_all(&[SERVERS, NODE_PORT, &ingress(None, &[(AUTO_CONFIG, "true")])]);
     let address = story.ingress_address("web");
     let pods = story.pods_of("web");
     let url = format!("http://{address}/");
@@ -80,12 +33,8 @@ pub(crate) fn story(story: &Story<'_>) {
 
     // The cure shuts the load balancer out. Its health checks are let in as before, so the cloud
     // says that all is well.
-    let listeners = |config: &Value| config["spec"]["loadBalancer"]["l7Listeners"][0]["port"] == 80;
-    story.wait("cloud.tencent.com/v1alpha1/TkeServiceConfig", CONFIG, listeners);
-    let path = "/spec/loadBalancer/l7Listeners/0/keepaliveEnable";
-    let patch = json!([{"op": "add", "path": path, "value": 1}]);
-    story.patch(&format!("tkeserviceconfig/{CONFIG}"), &patch);
-    story.stage.listener(&address, 80, |listener| listener.keepalive_enable == Some(1));
+    story.wait_for_config();
+    story.set_keepalive(&address, 1);
     for pod in &pods {
         story.settle();
         story.stage.wait_for_health(&address, TARGETS, 0);

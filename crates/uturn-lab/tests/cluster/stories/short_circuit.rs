@@ -3,27 +3,10 @@
 
 use serde_json::json;
 
-use crate::stage::Story;
+use crate::stage::{SERVERS, Story};
 
-/// Three pods of a web server, one on each node, behind a private load balancer.
-const WEB: &str = r#"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {app: web}}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      topologySpreadConstraints:
-      - maxSkew: 1
-        topologyKey: kubernetes.io/hostname
-        whenUnsatisfiable: DoNotSchedule
-        labelSelector: {matchLabels: {app: web}}
-      containers:
-      - {name: web, image: web, ports: [{containerPort: 8080}]}
----
+/// The servers' Service, behind a private load balancer.
+const SERVICE: &str = r#"
 apiVersion: v1
 kind: Service
 metadata:
@@ -41,7 +24,7 @@ const CALLS: usize = 6;
 
 pub(crate) fn story(story: &Story<'_>) {
     let before = story.stage.operator_calls();
-    story.apply(WEB);
+    story.apply_all(&[SERVERS, SERVICE]);
     let address = story.service_address("web");
     let listener = story.stage.listener(&address, 80, |_| true);
     assert_eq!(listener.protocol.as_deref(), Some("TCP"));

@@ -4,10 +4,12 @@
 //! It runs no containers. A pod's servers answer on the ports that its containers declare, or to
 //! which Services send; a container whose image is called `coredns` is the real CoreDNS. Probes
 //! are not run: a pod is ready when its servers listen and its readiness gates are true. Volumes
-//! are not mounted, but for the ConfigMap of CoreDNS.
+//! are not mounted, but for the ConfigMap of CoreDNS. The API server reaches it for `kubectl exec`
+//! only ([`exec`]).
 
 mod addresses;
 mod core_dns;
+pub(super) mod exec;
 pub(super) mod node;
 mod pod;
 mod status;

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use super::exec::PORT;
+
 /// Written on every node, and where a kubelet states its version.
 pub(super) const STAND_IN: &str = "v0.0.0-uturn-kubelet-stand-in";
 
@@ -88,6 +90,7 @@ pub(super) fn of_node(manifest: &Value, kernel: &str, proxy: Option<&str>, now: 
             condition("PIDPressure", false, "KubeletHasSufficientPID"),
             condition("Ready", true, "KubeletReady"),
         ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": PORT}},
         "nodeInfo": {
             "kubeletVersion": STAND_IN, "kubeProxyVersion": proxy.unwrap_or_default(),
             "kernelVersion": kernel, "osImage": "uturn lab (network namespaces)",

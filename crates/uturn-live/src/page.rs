@@ -1,0 +1,97 @@
+//! A page of a list.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+
+use crate::form::{Form, Kept, keep};
+
+/// What a page has.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) objects: Vec<Kept>,
+    /// The way to the next page. Empty if this is the last.
+    pub(crate) next: String,
+    pub(crate) resource_version: Option<String>,
+    /// How many objects are on the pages that follow, where the server says it.
+    pub(crate) left: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    metadata: PageMeta,
+    #[serde(default)]
+    items: Option<Vec<Value>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PageMeta {
+    r#continue: String,
+    resource_version: Option<String>,
+    remaining_item_count: Option<usize>,
+}
+
+/// Reads a page.
+///
+/// # Errors
+/// If it is no list.
+pub(crate) fn read(text: &str, api_version: &str, kind: &str, form: Form) -> Result<Read, String> {
+    let page: Page = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let items = page.items.unwrap_or_default().into_iter();
+    let objects = items.map(|item| keep(item, api_version, kind, form)).collect();
+    let PageMeta { r#continue: next, resource_version, remaining_item_count: left } = page.metadata;
+    Ok(Read { objects, next, resource_version, left })
+}
+
+/// The way to the next page, of which all is known that stands before the items. Returns `None` if
+/// nothing about it does: then it is known once the page is read.
+pub(crate) fn next(text: &str) -> Option<String> {
+    let mut found = None;
+    // It ends with an error at the first item, so as not to read them.
+    let _ = serde_json::Deserializer::from_str(text).deserialize_map(BeforeItems(&mut found));
+    found
+}
+
+struct BeforeItems<'f>(&'f mut Option<String>);
+
+impl<'de> Visitor<'de> for BeforeItems<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while let Some(field) = fields.next_key::<String>()? {
+            match &*field {
+                "metadata" => *self.0 = Some(fields.next_value::<PageMeta>()?.r#continue),
+                "items" => break,
+                _ => drop(fields.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_known_before_the_items_are_read() {
+        let first = r#"{"kind":"PodList","metadata":{"continue":"t","resourceVersion":"7"},"items":[broken"#;
+        assert_eq!(next(first).as_deref(), Some("t"));
+        let last = r#"{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[]}"#;
+        assert_eq!(next(last).as_deref(), Some(""));
+        // Of kinds that the API server does not know itself, fields are in the order of their names.
+        let custom = r#"{"items":[{"metadata":{"name":"a"}}],"metadata":{"continue":"t"}}"#;
+        assert_eq!(next(custom), None);
+        let read = read(custom, "v1", "Pod", Form::Compact).unwrap();
+        assert_eq!((read.objects.len(), &*read.next), (1, "t"));
+        assert_eq!(next("no list"), None);
+    }
+}

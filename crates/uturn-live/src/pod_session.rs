@@ -1,0 +1,102 @@
+//! Commands in containers of a cluster, one after the other, until the user stops them.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::runtime::Runtime;
+
+use crate::access::Access;
+use crate::debug_container::{self, DebugContainer};
+use crate::error::LiveError;
+use crate::exec::{Container, ExecError, Executed, exec};
+use crate::server::Server;
+
+/// A connection with a cluster on which commands are run. Ctrl-C ends what it waits for, and does
+/// not end this process.
+pub struct PodSession {
+    runtime: Runtime,
+    server: Server,
+    stop: Pin<Box<dyn Future<Output = io::Result<()>>>>,
+    is_stopped: bool,
+}
+
+impl std::fmt::Debug for PodSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PodSession").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SessionError {
+    /// The user has stopped it.
+    #[error("stopped")]
+    Stopped,
+    /// It cannot be done.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+}
+
+impl PodSession {
+    /// Finds the server that a kubeconfig names.
+    ///
+    /// # Errors
+    /// If no cluster is named, or credentials cannot be had.
+    pub fn connect(access: &Access) -> Result<Self, LiveError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(LiveError::Runtime)?;
+        let server = runtime.block_on(Server::find(access))?;
+        let stop = Box::pin(tokio::signal::ctrl_c());
+        Ok(Self { runtime, server, stop, is_stopped: false })
+    }
+
+    /// Runs a command in a container, like [`exec`].
+    ///
+    /// # Errors
+    /// If the user stops it, or as [`exec`] says.
+    pub fn exec(
+        &mut self,
+        container: &Container,
+        command: &[String],
+        limit: Duration,
+    ) -> Result<Executed, SessionError> {
+        let Self { runtime, server, stop, is_stopped } = self;
+        let executed = until(stop, is_stopped, exec(server, container, command, limit));
+        runtime.block_on(executed)
+    }
+
+    /// Adds a container to a pod, and waits until it runs. Returns its name. It cannot be removed
+    /// from the pod again; it ends by itself.
+    ///
+    /// # Errors
+    /// If the user stops it, a right is missing, the pod is not there, or the container does not
+    /// run in time.
+    pub fn add_container(&mut self, wanted: &DebugContainer) -> Result<String, SessionError> {
+        let Self { runtime, server, stop, is_stopped } = self;
+        runtime.block_on(until(stop, is_stopped, debug_container::add(server, wanted)))
+    }
+}
+
+async fn until<T>(
+    stop: &mut Pin<Box<dyn Future<Output = io::Result<()>>>>,
+    is_stopped: &mut bool,
+    work: impl Future<Output = Result<T, ExecError>>,
+) -> Result<T, SessionError> {
+    if *is_stopped {
+        return Err(SessionError::Stopped);
+    }
+    tokio::select! {
+        biased;
+        stopped = stop.as_mut() => {
+            *is_stopped = true;
+            match stopped {
+                Ok(()) => Err(SessionError::Stopped),
+                Err(why) => Err(ExecError::Failed(format!("Ctrl-C cannot be heard: {why}")).into()),
+            }
+        }
+        done = work => Ok(done?),
+    }
+}

@@ -1,0 +1,54 @@
+//! A connection to a cluster for several things, one after the other.
+
+use std::sync::Arc;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::access::Access;
+use crate::error::LiveError;
+use crate::nodes::{CaptureSettings, NodeCapture, NodePlan, capture};
+use crate::read::{Reading, Settings, read_from};
+use crate::server::Server;
+
+/// A server, and what waits for its answers. Programs that give credentials run once.
+#[derive(Debug)]
+pub struct Session {
+    runtime: Runtime,
+    server: Arc<Server>,
+}
+
+impl Session {
+    /// Finds the server that a kubeconfig names.
+    ///
+    /// # Errors
+    /// If no cluster is named, or credentials cannot be had.
+    pub fn open(access: &Access) -> Result<Self, LiveError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(LiveError::Runtime)?;
+        let server = runtime.block_on(Server::find(access))?;
+        Ok(Self { runtime, server: Arc::new(server) })
+    }
+
+    /// Reads the cluster. `progress` hears what is being read, and how many objects there are of it.
+    ///
+    /// # Errors
+    /// If it cannot be reached or does not know who asks.
+    pub fn read(
+        &self,
+        settings: &Settings,
+        progress: &dyn Fn(&str, usize),
+    ) -> Result<Reading, LiveError> {
+        self.runtime.block_on(read_from(&self.server, settings, progress))
+    }
+
+    /// Captures nodes, several at once. Returns `None` if it is interrupted; whatever happens, no
+    /// pod that it made is left, or `notes` hears which.
+    pub fn capture(
+        &self,
+        plans: Vec<NodePlan>,
+        settings: &CaptureSettings,
+        notes: &dyn Fn(&str),
+    ) -> Option<Vec<NodeCapture>> {
+        self.runtime.block_on(capture(&self.server, plans, settings, notes))
+    }
+}

@@ -1,0 +1,32 @@
+//! How long to wait before something is tried again.
+
+use std::time::Duration;
+
+/// The first pause. Each further one is twice as long.
+const FIRST: Duration = Duration::from_millis(250);
+/// The longest pause.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// How long to wait before something is tried again.
+pub(super) struct Pause {
+    next: Duration,
+}
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self { next: FIRST }
+    }
+}
+
+impl Pause {
+    /// Waits, each time longer.
+    pub(super) async fn wait(&mut self) {
+        tokio::time::sleep(self.next).await;
+        self.next = (self.next * 2).min(LONGEST);
+    }
+
+    /// It worked: the next pause is short again.
+    pub(super) fn reset(&mut self) {
+        self.next = FIRST;
+    }
+}

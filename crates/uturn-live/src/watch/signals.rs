@@ -1,0 +1,26 @@
+//! What tells this process to end.
+
+/// Waits until this process is told to end.
+#[cfg(unix)]
+pub(crate) async fn signalled() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let all = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)] = all else {
+        // Then signals end it at once.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hang_up.recv() => {}
+    }
+}
+
+/// Waits until this process is told to end.
+#[cfg(not(unix))]
+pub(crate) async fn signalled() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}

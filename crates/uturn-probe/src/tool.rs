@@ -1,0 +1,147 @@
+//! The programs of a pod that can make a call.
+
+mod command;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::call::Call;
+use crate::exec::Ran;
+
+/// A program that can make calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tool {
+    /// curl.
+    Curl,
+    /// Python 3.
+    Python,
+    /// GNU Wget, run by a shell.
+    Wget,
+    /// Node.js.
+    Node,
+    /// BusyBox's wget, run by a shell.
+    BusyboxWget,
+    /// bash, which opens connections itself.
+    Bash,
+    /// nc with the option `-z`, run by a shell.
+    Nc,
+}
+
+/// How a call ended, as the program that made it reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallEnd {
+    /// A connection was made; nothing was sent.
+    Connected,
+    /// An answer of HTTP, with its status.
+    Status(u16),
+    /// The connection was refused.
+    Refused,
+    /// The connection was reset, or closed without an answer.
+    Reset,
+    /// The network or the host is unreachable.
+    Unreachable,
+    /// The TLS handshake failed.
+    TlsError,
+    /// Nothing came within the time.
+    TimedOut,
+    /// The name has no address, or nothing says it.
+    NameNotFound,
+    /// The program could not make the call, or its output cannot be read: nothing is known.
+    Failed(String),
+}
+
+/// A call that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasuredCall {
+    /// How it ended.
+    pub end: CallEnd,
+    /// How long the client waited for that.
+    pub waited: Duration,
+    /// The address that was called, if the program names it.
+    pub address: Option<std::net::IpAddr>,
+}
+
+impl Tool {
+    /// All, the most telling first.
+    pub const ALL: [Self; 7] =
+        [Self::Curl, Self::Python, Self::Wget, Self::Node, Self::BusyboxWget, Self::Bash, Self::Nc];
+
+    /// Its name on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Curl => "curl",
+            Self::Python => "python3",
+            Self::Wget => "wget",
+            Self::Node => "node",
+            Self::BusyboxWget => "busybox-wget",
+            Self::Bash => "bash",
+            Self::Nc => "nc",
+        }
+    }
+
+    /// The tool of that name on the command line.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.word() == word)
+    }
+
+    /// What it shows of a call.
+    pub fn shows(self, call: &Call) -> &'static str {
+        match (self, call.request()) {
+            (_, None) => "connections only: nothing is sent on them",
+            (Self::Wget | Self::BusyboxWget, Some(_)) => {
+                "whole requests and answers; the time includes the answer's body"
+            }
+            (_, Some(_)) => "whole requests and answers",
+        }
+    }
+
+    /// Whether it can make a call.
+    pub fn can(self, call: &Call) -> bool {
+        let Some(request) = call.request() else {
+            return matches!(self, Self::Python | Self::Node | Self::Bash | Self::Nc);
+        };
+        match self {
+            Self::Curl | Self::Python => true,
+            // The others do not follow a redirect to a host at an address that they are given.
+            _ if request.follows => false,
+            Self::Node => true,
+            // It takes the name that a certificate is asked for from the URL.
+            Self::Wget => !request.tls || call.pinned().is_none(),
+            Self::BusyboxWget | Self::Bash => !request.tls,
+            Self::Nc => false,
+        }
+    }
+
+    /// A command that shows whether a pod has it, and does nothing else.
+    pub fn detection(self) -> Vec<String> {
+        command::detection(self)
+    }
+
+    /// Whether that command has shown it.
+    pub fn is_shown_by(self, ran: &Ran) -> bool {
+        read::is_shown(self, ran)
+    }
+
+    /// The command that makes a call which takes at most `limit`.
+    pub fn command(self, call: &Call, limit: Duration) -> Vec<String> {
+        command::command(self, call, limit)
+    }
+
+    /// How the call of such a command ended.
+    pub fn read(self, call: &Call, ran: &Ran) -> MeasuredCall {
+        read::read(self, call, ran)
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BusyboxWget => "BusyBox's wget",
+            Self::Python => "python3",
+            other => other.word(),
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! ConfigMaps: the few that are read.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+use uturn_snapshot::{config_maps, json_value};
+
+use crate::names::Names;
+use crate::objects::{Redacted, text_of};
+use crate::settings::{self, values};
+use crate::text::{NAMES, Vocabulary, redact};
+use crate::words::list;
+
+static COREFILE: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| list(include_str!("known/corefile.txt")));
+
+/// What is read of Cilium's configuration.
+const CILIUM: [&str; 5] = [
+    "kube-proxy-replacement",
+    "routing-mode",
+    "tunnel",
+    "enable-l2-announcements",
+    "enable-bgp-control-plane",
+];
+
+/// Redacts a ConfigMap; one that is not read is left out.
+pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
+    let meta = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+    let (namespace, name) = (meta("namespace"), meta("name"));
+    let data = match &object["data"] {
+        Value::Object(data) => data.clone(),
+        _ => Map::new(),
+    };
+    let is_known = config_maps().any(|(of, own)| own == name && of == namespace);
+    let data = match name {
+        "cilium-config" => cilium(data, names),
+        _ if !is_known => match antrea(&data) {
+            Some(data) => data,
+            None => {
+                let is_configuration = data.keys().any(|key| key.ends_with(".conf"));
+                return match is_configuration {
+                    true => Redacted::LeftOut("a ConfigMap with a configuration".to_owned()),
+                    false => Redacted::Stub(json!({
+                        "apiVersion": "v1", "kind": "ConfigMap",
+                        "metadata": {"name": "x", "namespace": "default"},
+                    })),
+                };
+            }
+        },
+        "coredns" | "coredns-custom" | "node-local-dns" => each(data, names, corefile),
+        "kube-proxy" | "kube-proxy-config" => proxy(&data, names),
+        "ip-masq-agent" | "ip-masq-agent-config" => {
+            each(data, names, |text, names| document(text, names).unwrap_or_default())
+        }
+        _ => each(data, names, |text, names| redact(text, names, values())),
+    };
+    Redacted::Object(json!({
+        "apiVersion": text_of(object, "apiVersion"),
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": redact(name, names, NAMES),
+            "namespace": redact(if namespace.is_empty() { "default" } else { namespace }, names, NAMES),
+        },
+        "data": data,
+    }))
+}
+
+/// Each entry's text.
+fn each(
+    data: Map<String, Value>,
+    names: &mut Names,
+    of: impl Fn(&str, &mut Names) -> String,
+) -> Map<String, Value> {
+    let entry = |(key, value): (String, Value)| {
+        let text = value.as_str()?;
+        let vocabulary = Vocabulary { words: Some(&COREFILE), ..values() };
+        let key = match settings::FIELDS.contains(&*key) || &*key == "config" {
+            true => key,
+            false => redact(&key, names, vocabulary),
+        };
+        Some((key, of(text, names).into()))
+    };
+    data.into_iter().filter_map(entry).collect()
+}
+
+/// A document in YAML or JSON, as JSON.
+fn document(text: &str, names: &mut Names) -> Option<String> {
+    let document = json_value(text)?;
+    Some(settings::document(document, names).to_string())
+}
+
+fn proxy(data: &Map<String, Value>, names: &mut Names) -> Map<String, Value> {
+    let found = ["config.conf", "config"]
+        .iter()
+        .find_map(|key| Some(((*key).to_owned(), data.get(*key)?.as_str()?)));
+    let Some((key, text)) = found else { return Map::new() };
+    let Some(Value::Object(mut config)) = json_value(text) else { return Map::new() };
+    config.retain(|key, _| settings::FIELDS.contains(&**key));
+    for inner in config.values_mut().filter_map(Value::as_object_mut) {
+        inner.retain(|key, _| settings::FIELDS.contains(&**key));
+    }
+    let text = settings::document(Value::Object(config), names).to_string();
+    Map::from_iter([(key, text.into())])
+}
+
+fn cilium(data: Map<String, Value>, names: &mut Names) -> Map<String, Value> {
+    let known = data.into_iter().filter(|(key, _)| CILIUM.contains(&&**key));
+    let entry = |(key, value): (String, Value)| {
+        let value = value.as_str().map(|text| redact(text, names, values()));
+        (key, value.unwrap_or_default().into())
+    };
+    known.map(entry).collect()
+}
+
+/// The one line of Antrea's configuration that is read.
+fn antrea(data: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let text = data.get("antrea-agent.conf")?.as_str()?;
+    let lines = text.lines().filter(|line| line.trim_start().starts_with("proxyAll:"));
+    let serves_all =
+        lines.filter_map(|line| line.split(['#', ':']).nth(1)).any(|own| own.trim() == "true");
+    let line = format!("antreaProxy:\n  proxyAll: {serves_all}\n");
+    Some(Map::from_iter([("antrea-agent.conf".to_owned(), line.into())]))
+}
+
+/// CoreDNS's configuration: remarks go. A word is one of the language only where it stands alone;
+/// within a name with dots it is a part of that.
+fn corefile(text: &str, names: &mut Names) -> String {
+    let language = Vocabulary { words: Some(&COREFILE), ignores_case: true, ..NAMES };
+    let name = Vocabulary { ignores_case: true, ..NAMES };
+    let mut new = String::with_capacity(text.len());
+    for line in text.lines() {
+        let line = match line.find('#') {
+            Some(at) if line[..at].chars().all(char::is_whitespace) => "",
+            _ => line,
+        };
+        let mut rest = line;
+        while !rest.is_empty() {
+            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            let (token, after) = rest.split_at(end);
+            let is_name = token.trim_matches(['.', '"', '{', '}', '(', ')']).contains('.')
+                && !token.starts_with(['/', '.'])
+                && !token.starts_with("{{");
+            new.push_str(&redact(token, names, if is_name { name } else { language }));
+            let space = after.find(|letter: char| !letter.is_whitespace()).unwrap_or(after.len());
+            new.push_str(&after[..space]);
+            rest = &after[space..];
+        }
+        new.push('\n');
+    }
+    new
+}

@@ -1,0 +1,260 @@
+//! Makes a bundle that can be shown to a stranger: names and addresses are replaced, and the
+//! analysis says the same of it.
+//!
+//! **Owns** what stands for what, and which texts of objects, Facts and captures are names.
+//!
+//! **Refuses** to pass on what it does not know: a word that is not known to be the same in every
+//! cluster is replaced, a field that no decoder reads is removed, and what cannot be redacted
+//! with certainty is left out and named in `bundle.json`.
+//!
+//! **Start reading** at [`redact`], then `text` (what a text is made of), `words` and `addresses`
+//! (what stands for what), `objects` and `node` (which text is where).
+//!
+//! # What stays, and what goes
+//!
+//! What stays is structure: kinds, fields, numbers, ports, protocols, and the words in
+//! `known/*.txt`, which are those that the analysis asks for or that Kubernetes and its usual programs
+//! have in every cluster (`kube-system`, `coredns`, `node.kubernetes.io/`, `calico-node`). All other
+//! words go: names of objects, hosts, label keys and values, paths, images, hashes. So do unknown
+//! annotations, arguments that are not read, values of environments, and remarks.
+//!
+//! A word is what stands between separators, and what stands for it is one for the whole bundle:
+//! `web` becomes the same word as a Service, in `web.shop.svc.cluster.local`, in `web-7d9f-x2x`, as
+//! the value of a label, in a Corefile and in a remark of kube-proxy. So each relation between names
+//! survives without being known here. The new words are numbered in the order of the old ones,
+//! since some results depend on which name sorts first; they say nothing but that order.
+//!
+//! Addresses keep the lengths of their common prefixes and their order, and stay private, shared,
+//! link-local or public; see `addresses`. What a chain of kube-proxy is called follows from names
+//! and addresses, and is computed anew.
+//!
+//! The key is random and never written. What stands for what can be had as a table
+//! ([`Redacted::map`]), which belongs to the owner of the cluster.
+
+mod addresses;
+mod config_maps;
+mod facts;
+mod names;
+mod node;
+mod objects;
+mod settings;
+mod text;
+mod unread;
+mod words;
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+
+use serde_json::{Value, json};
+use thiserror::Error;
+use uturn_model::{Cluster, Extent};
+use uturn_snapshot::bundle::{BundleManifest, BundleWriter, MANIFEST, ObjectsManifest};
+use uturn_snapshot::{Fault, Manifests, Source, json_documents};
+
+use crate::names::Names;
+use crate::node::chains::Chains;
+use crate::objects::{Redacted as Part, text_of};
+
+/// What makes the replacements differ from run to run.
+#[derive(Clone, Debug)]
+pub struct Key(Vec<u8>);
+
+impl Key {
+    /// A random key.
+    pub fn random() -> Self {
+        // The standard library takes the keys of its hashes from the system.
+        let bytes = (0..4_u64).flat_map(|number| RandomState::new().hash_one(number).to_be_bytes());
+        Self(bytes.collect())
+    }
+
+    /// A given key, for tests that are to be repeated.
+    pub fn given(bytes: &[u8]) -> Self {
+        Self(bytes.to_owned())
+    }
+}
+
+/// A redacted bundle.
+#[derive(Clone, Debug)]
+pub struct Redacted {
+    /// Its files by name, without `bundle.json`.
+    pub files: BTreeMap<String, String>,
+    /// `bundle.json`.
+    pub manifest: BundleManifest,
+    /// What was left out, and how many of it.
+    pub left_out: BTreeMap<String, usize>,
+    /// The words that stand for others: the new one, with the old one.
+    words: BTreeMap<String, String>,
+    /// The same of addresses.
+    addresses: BTreeMap<String, String>,
+}
+
+/// Why nothing can be redacted.
+#[derive(Debug, Error)]
+pub enum RedactError {
+    /// The input cannot be read.
+    #[error("the input cannot be read")]
+    Faults(Vec<Fault>),
+    /// What came of it cannot be read. No original name is in the faults.
+    #[error("the redacted objects cannot be read")]
+    Unreadable(Vec<Fault>),
+}
+
+/// Redacts what was read.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn redact(manifests: &Manifests, key: &Key) -> Result<Redacted, RedactError> {
+    let documents = json_documents(manifests.sources()).map_err(RedactError::Faults)?;
+    let loaded = manifests.load().map_err(RedactError::Faults)?;
+    let mut names = Names::new(&key.0);
+    let input = Input { manifests, documents: &documents, cluster: &loaded.cluster };
+    input.write(&mut names);
+    let mut names = names.decide();
+    let mut redacted = input.write(&mut names);
+    (redacted.words, redacted.addresses) = names.table();
+    redacted.read_back(manifests)?;
+    Ok(redacted)
+}
+
+/// What is redacted.
+struct Input<'i> {
+    manifests: &'i Manifests,
+    documents: &'i [Value],
+    cluster: &'i Cluster,
+}
+
+impl Input<'_> {
+    /// Writes all files. The first time, names are collected; the second time, they are replaced.
+    fn write(&self, names: &mut Names) -> Redacted {
+        let (mut kinds, mut left_out) = (BTreeMap::<String, Vec<Value>>::new(), BTreeMap::new());
+        for document in self.documents {
+            let part = match text_of(document, "apiVersion").starts_with("uturn.dev/") {
+                true if text_of(document, "kind") == "Facts" => {
+                    Part::Object(facts::facts(document.clone(), names))
+                }
+                true => Part::LeftOut(format!("a {}", text_of(document, "kind"))),
+                false => objects::object(document.clone(), names),
+            };
+            match part {
+                Part::Object(object) => {
+                    let file = file_of(text_of(&object, "kind"));
+                    kinds.entry(file).or_default().push(object);
+                }
+                Part::Stub(object) => kinds.entry("other".to_owned()).or_default().push(object),
+                Part::LeftOut(what) => *left_out.entry(what).or_default() += 1,
+            }
+        }
+        let mut files = BTreeMap::new();
+        for (file, objects) in kinds {
+            match &*file {
+                "facts" => files.insert("objects/facts.yaml".to_owned(), documents(&objects)),
+                _ => files.insert(format!("objects/{file}.json"), list(&objects)),
+            };
+        }
+        let captures = self.manifests.captures();
+        let chains = match captures.is_empty() {
+            true => Chains::default(),
+            false => Chains::of(self.cluster, names),
+        };
+        for capture in captures.values() {
+            let node = text::redact(capture.node.as_str(), names, text::NAMES);
+            for (file, text) in node::capture(capture, names, &chains) {
+                files.insert(format!("nodes/{node}/{file}"), text);
+            }
+        }
+        let manifest = self.manifest(names, &left_out);
+        Redacted { files, manifest, left_out, words: BTreeMap::new(), addresses: BTreeMap::new() }
+    }
+
+    fn manifest(&self, names: &mut Names, left_out: &BTreeMap<String, usize>) -> BundleManifest {
+        let mut manifest = BundleManifest::new();
+        let listing = self.manifests.listing();
+        let extent = match self.manifests.is_complete() {
+            true => Some(Extent::OBJECTS),
+            false => listing.extent,
+        };
+        if let Some(extent) = extent {
+            let mut objects = ObjectsManifest::default();
+            let unread = listing.unread.iter().map(|unread| unread::redact(unread, names));
+            objects.set_listing(extent, &unread.collect::<Vec<_>>());
+            manifest.objects = Some(objects);
+        }
+        let left_out: Vec<Value> =
+            left_out.iter().map(|(what, count)| json!({"what": what, "count": count})).collect();
+        manifest.others.insert("redacted".to_owned(), json!({"leftOut": left_out}));
+        manifest
+    }
+}
+
+/// The file of a kind: `services`.
+fn file_of(kind: &str) -> String {
+    let is_name = kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !kind.is_empty();
+    if is_name { kind.to_lowercase() } else { "other".to_owned() }
+}
+
+/// Objects as a List, one a line.
+fn list(objects: &[Value]) -> String {
+    let lines: Vec<String> = objects.iter().map(Value::to_string).collect();
+    format!(
+        "{{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{}\n]}}\n",
+        lines.join(",\n")
+    )
+}
+
+/// Documents one after the other.
+fn documents(all: &[Value]) -> String {
+    all.iter().map(|document| format!("---\n{document}\n")).collect()
+}
+
+impl Redacted {
+    /// Makes sure that its objects can be read as the original ones can.
+    fn read_back(&self, original: &Manifests) -> Result<(), RedactError> {
+        let texts = self.files.iter().filter(|(name, _)| name.starts_with("objects/"));
+        let source = |(name, text): (&String, &String)| Source {
+            name: name.as_str().into(),
+            text: text.clone(),
+        };
+        let manifests = Manifests::of(texts.map(source).collect());
+        // What an API server gave may be faulty.
+        match manifests.load() {
+            Err(faults) if original.listing().extent.is_none() => {
+                Err(RedactError::Unreadable(faults))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes it as a bundle.
+    ///
+    /// # Errors
+    /// If it cannot be written; then there is nothing.
+    pub fn write(&self, mut bundle: BundleWriter) -> io::Result<()> {
+        for (name, text) in &self.files {
+            bundle.add(name, text.as_bytes())?;
+        }
+        bundle.add(MANIFEST, self.manifest.text().as_bytes())?;
+        bundle.finish()
+    }
+
+    /// How many words stand for others.
+    pub fn word_count(&self) -> usize {
+        self.words.len()
+    }
+
+    /// How many addresses stand for others.
+    pub fn address_count(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// What stands for what, as a document for the owner of the cluster.
+    pub fn map(&self) -> String {
+        let map = json!({"words": self.words, "addresses": self.addresses});
+        serde_json::to_string_pretty(&map).expect("texts are JSON") + "\n"
+    }
+
+    /// The original of a text of a redacted bundle, or of what was said of it.
+    pub fn restored(&self, text: &str) -> String {
+        text::restored(text, &self.words, &self.addresses)
+    }
+}

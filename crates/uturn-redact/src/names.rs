@@ -1,0 +1,107 @@
+//! What stands for what: first everything that is there is collected, then decided, then used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use sha2::{Digest, Sha256};
+
+use crate::addresses::{Addresses, Collected};
+use crate::words::Words;
+
+/// Words and addresses: as they are collected, or as they are replaced.
+#[derive(Debug)]
+pub(crate) struct Names {
+    key: Vec<u8>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Collecting { words: BTreeSet<String>, addresses: Collected },
+    Decided { words: Words, addresses: Addresses },
+}
+
+impl Names {
+    /// None yet.
+    pub(crate) fn new(key: &[u8]) -> Self {
+        let state = State::Collecting { words: BTreeSet::new(), addresses: Collected::default() };
+        Self { key: key.to_owned(), state }
+    }
+
+    /// Whether nothing is decided yet, and texts stay as they are.
+    pub(crate) fn is_collecting(&self) -> bool {
+        matches!(self.state, State::Collecting { .. })
+    }
+
+    /// Decides what stands for all that was collected.
+    pub(crate) fn decide(self) -> Self {
+        let state = match self.state {
+            State::Collecting { words, addresses } => State::Decided {
+                words: Words::decide(&words),
+                addresses: addresses.decide(&self.key),
+            },
+            decided => decided,
+        };
+        Self { key: self.key, state }
+    }
+
+    /// The word that stands for this one.
+    pub(crate) fn word(&mut self, word: &str) -> String {
+        match &mut self.state {
+            State::Collecting { words, .. } => {
+                if !words.contains(word) {
+                    words.insert(word.to_owned());
+                }
+                word.to_owned()
+            }
+            State::Decided { words, .. } => words.of(word),
+        }
+    }
+
+    /// The address that stands for this one.
+    pub(crate) fn address(&mut self, ip: IpAddr) -> IpAddr {
+        match &mut self.state {
+            State::Collecting { addresses, .. } => {
+                addresses.address(ip);
+                ip
+            }
+            State::Decided { addresses, .. } => addresses.of(ip),
+        }
+    }
+
+    /// Notes the range in which an address is.
+    pub(crate) fn range(&mut self, ip: IpAddr, length: u8) {
+        if let State::Collecting { addresses, .. } = &mut self.state {
+            addresses.range(ip, length);
+        }
+    }
+
+    /// The hardware address that stands for this one: locally administered.
+    pub(crate) fn hardware(&self, text: &str) -> String {
+        let lower = text.to_ascii_lowercase();
+        if self.is_collecting() || matches!(&*lower, "00:00:00:00:00:00" | "ff:ff:ff:ff:ff:ff") {
+            return text.to_owned();
+        }
+        let hash = self.hash(&lower);
+        let byte = |at: usize| format!("{:02x}", hash[at]);
+        ["02".to_owned(), byte(0), byte(1), byte(2), byte(3), byte(4)].join(":")
+    }
+
+    /// A number for a text, which says nothing without the key.
+    pub(crate) fn hash(&self, text: &str) -> [u8; 32] {
+        let mut hasher = Sha256::new();
+        hasher.update(&self.key);
+        hasher.update(text.as_bytes());
+        hasher.finalize().into()
+    }
+
+    /// What stands for what: the new text with the old one.
+    pub(crate) fn table(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+        let State::Decided { words, addresses } = &self.state else {
+            return (BTreeMap::new(), BTreeMap::new());
+        };
+        let words = words.all().map(|(old, new)| (new.to_owned(), old.to_owned()));
+        let addresses = addresses.all().map(|(old, new)| (new.to_string(), old.to_string()));
+        (words.collect(), addresses.collect())
+    }
+}

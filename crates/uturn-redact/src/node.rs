@@ -1,0 +1,132 @@
+//! Captures of nodes: what the tools of a node printed.
+
+pub(crate) mod chains;
+pub(crate) mod iptables;
+mod manifest;
+mod nft;
+mod picks;
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use uturn_model::{Capture, CaptureFile};
+
+use self::chains::Chains;
+use crate::names::Names;
+use crate::text::{NAMES, Vocabulary, redact};
+use crate::words::list;
+
+static TOOLS: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| list(include_str!("known/capture.txt")));
+
+/// What tools print besides names.
+pub(crate) fn printed() -> Vocabulary {
+    Vocabulary { words: Some(&TOOLS), keeps_numbers: true, ..NAMES }
+}
+
+/// Redacts the files of a capture, in the order of their kinds.
+pub(crate) fn capture(
+    capture: &Capture,
+    names: &mut Names,
+    chains: &Chains,
+) -> Vec<(&'static str, String)> {
+    let has_text = capture.files.contains_key(&CaptureFile::Nft);
+    let mut files = Vec::new();
+    for (file, captured) in &capture.files {
+        let text = &*captured.text;
+        let new = match file {
+            CaptureFile::Iptables
+            | CaptureFile::Ip6tables
+            | CaptureFile::OtherIptables
+            | CaptureFile::OtherIp6tables => iptables::redact_rules(text, names, chains),
+            CaptureFile::Nft => nft::redact_ruleset(text, names, chains),
+            // Where both are there, the text is read.
+            CaptureFile::NftJson if has_text => continue,
+            CaptureFile::NftJson => match serde_json::from_str::<Value>(text) {
+                Ok(document) => nft::redact_json("", document, names, chains).to_string(),
+                Err(_) => continue,
+            },
+            CaptureFile::Ipset => sets(text, names),
+            CaptureFile::Ipvs => servers(text, names),
+            CaptureFile::Addresses
+            | CaptureFile::Routes
+            | CaptureFile::Rules
+            | CaptureFile::Sysctls => lines(text, |line| redact(line, names, printed())),
+            CaptureFile::Manifest => match manifest::redact(text, names) {
+                Some(text) => text,
+                None => continue,
+            },
+        };
+        files.push((file.file_name(), new));
+    }
+    files
+}
+
+/// A text line by line.
+pub(crate) fn lines(text: &str, mut of: impl FnMut(&str) -> String) -> String {
+    let mut new = String::with_capacity(text.len());
+    for line in text.lines() {
+        new.push_str(&of(line));
+        new.push('\n');
+    }
+    new
+}
+
+/// What `ipset save` prints.
+fn sets(text: &str, names: &mut Names) -> String {
+    lines(text, |line| {
+        let mut parts = line.splitn(3, ' ');
+        let (Some(verb), Some(set)) = (parts.next(), parts.next()) else {
+            return redact(line, names, printed());
+        };
+        let rest = parts.next().unwrap_or_default();
+        let (rest, comment) = match rest.split_once(" comment \"") {
+            Some((rest, comment)) => (rest, Some(comment)),
+            None => (rest, None),
+        };
+        let verb = redact(verb, names, printed());
+        let mut new = format!("{verb} {}", chains::set(set, names));
+        if !rest.is_empty() {
+            new.push(' ');
+            new.push_str(&redact(rest, names, printed()));
+        }
+        if let Some(comment) = comment {
+            new.push_str(&format!(" comment \"{}", redact(comment, names, NAMES)));
+        }
+        new
+    })
+}
+
+/// What `ipvsadm` prints, or the kernel: there, addresses are hexadecimal numbers.
+fn servers(text: &str, names: &mut Names) -> String {
+    lines(text, |line| {
+        let mut new = String::new();
+        for part in line.split_inclusive(' ') {
+            let token = part.trim_end_matches(' ');
+            let space = &part[token.len()..];
+            match hexadecimal(token, names) {
+                Some(text) => new.push_str(&text),
+                None => new.push_str(&redact(token, names, printed())),
+            }
+            new.push_str(space);
+        }
+        new
+    })
+}
+
+/// `0A00000B:7594`
+fn hexadecimal(token: &str, names: &mut Names) -> Option<String> {
+    let (ip, port) = token.split_once(':')?;
+    let is_hex = |text: &str, digits| {
+        text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    if !is_hex(ip, 8) || !is_hex(port, 4) {
+        return None;
+    }
+    let ip = std::net::Ipv4Addr::from_bits(u32::from_str_radix(ip, 16).ok()?);
+    match names.address(ip.into()) {
+        std::net::IpAddr::V4(ip) => Some(format!("{:08X}:{port}", ip.to_bits())),
+        std::net::IpAddr::V6(_) => None,
+    }
+}

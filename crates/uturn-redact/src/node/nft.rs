@@ -1,0 +1,241 @@
+//! What `nft list ruleset` prints, as text and as JSON.
+
+use serde_json::Value;
+
+use super::chains::Chains;
+use super::{lines, printed};
+use crate::names::Names;
+use crate::text::{NAMES, Vocabulary, redact};
+
+/// Names of tables, chains and sets that are the same on every node.
+const WHOLE: [&str; 52] = [
+    "filter",
+    "nat",
+    "mangle",
+    "raw",
+    "security",
+    "input",
+    "output",
+    "forward",
+    "prerouting",
+    "postrouting",
+    "INPUT",
+    "OUTPUT",
+    "FORWARD",
+    "PREROUTING",
+    "POSTROUTING",
+    "kube-proxy",
+    "kube-firewall",
+    "cluster-ips",
+    "cluster-ips-check",
+    "nodeport-ips",
+    "no-endpoint-services",
+    "no-endpoint-nodeports",
+    "firewall-ips",
+    "firewall-check",
+    "service-ips",
+    "service-nodeports",
+    "services",
+    "nodeports",
+    "masquerading",
+    "mark-for-masquerade",
+    "reject-chain",
+    "nat-prerouting",
+    "nat-output",
+    "nat-postrouting",
+    "filter-prerouting",
+    "filter-input",
+    "filter-forward",
+    "filter-output",
+    "filter-prerouting-pre-dnat",
+    "filter-output-pre-dnat",
+    "filter-output-post-dnat",
+    "service-endpoints-check",
+    "nodeport-endpoints-check",
+    "hairpin-connections",
+    "endpoints-check",
+    "firewall",
+    "external",
+    "masquerade-check",
+    "calico",
+    "cilium",
+    "antrea",
+    "kindnet",
+];
+
+/// Remarks of kube-proxy on its tables, sets and chains.
+const REMARKS: [&str; 16] = [
+    "rules for kube-proxy",
+    "Active ClusterIPs",
+    "IPs that accept NodePort traffic",
+    "vmap to drop or reject packets to services with no endpoints",
+    "vmap to drop or reject packets to service nodeports with no endpoints",
+    "destinations that are subject to LoadBalancerSourceRanges",
+    "ClusterIP, ExternalIP and LoadBalancer IP traffic",
+    "NodePort traffic",
+    "helper for @no-endpoint-services / @no-endpoint-nodeports",
+    "helper for @no-endpoint-services and @no-endpoint-nodeports",
+    "masquerade traffic to unreachable hosts",
+    "drop traffic to unallocated ClusterIPs",
+    "reject traffic to invalid ports of ClusterIPs",
+    "hairpin connections",
+    "Service traffic",
+    "masquerade",
+];
+
+/// Redacts a ruleset.
+pub(super) fn redact_ruleset(text: &str, names: &mut Names, chains: &Chains) -> String {
+    let mut is_elements = false;
+    lines(text, |line| {
+        if line.trim_start().starts_with('#') {
+            // What nft could not print in full; it says nothing of its own.
+            return redact(line, names, printed());
+        }
+        is_elements |= line.contains("elements = {");
+        let mut writer = Writer {
+            names,
+            chains,
+            new: String::new(),
+            before: Vec::new(),
+            is_elements,
+            opens: false,
+        };
+        writer.line(line);
+        let new = writer.new;
+        is_elements &= !line.contains('}');
+        numbered(&new)
+    })
+}
+
+/// Whether a character ends a word.
+fn is_separator(letter: char) -> bool {
+    letter.is_whitespace() || "{},;()".contains(letter)
+}
+
+/// A line as it is written anew.
+struct Writer<'w> {
+    names: &'w mut Names,
+    chains: &'w Chains,
+    new: String,
+    /// The words before, the latest last.
+    before: Vec<String>,
+    is_elements: bool,
+    /// Whether the line opens a block: it declares what it names.
+    opens: bool,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: &str) {
+        self.opens = line.trim_end().ends_with('{');
+        let mut rest = line;
+        while let Some(letter) = rest.chars().next() {
+            if is_separator(letter) {
+                self.new.push(letter);
+                rest = &rest[letter.len_utf8()..];
+                continue;
+            }
+            let end = match letter {
+                '"' => rest[1..].find('"').map_or(rest.len(), |end| end + 2),
+                _ => rest.find(is_separator).unwrap_or(rest.len()),
+            };
+            let word = &rest[..end];
+            let new = self.word(word);
+            self.new.push_str(&new);
+            self.before.push(word.to_owned());
+            rest = &rest[end..];
+        }
+    }
+
+    fn word(&mut self, word: &str) -> String {
+        let before = self.before.last().map_or("", String::as_str);
+        if let Some(text) = word.strip_prefix('"') {
+            let text = text.trim_end_matches('"');
+            let new = match before {
+                "comment" => remark(text, self.names),
+                _ => self.named(text),
+            };
+            return format!("\"{new}\"");
+        }
+        if let Some(name) = word.strip_prefix('@') {
+            return match name.split_once(',') {
+                // A part of a packet: @th,16,16
+                Some(_) => redact(word, self.names, printed()),
+                None => format!("@{}", self.named(name)),
+            };
+        }
+        let declares = ["chain", "set", "map", "flowtable", "counter", "quota", "limit"];
+        let is_declared = match self.before.as_slice() {
+            [first] => declares.contains(&first.as_str()),
+            [first, _] => first == "table",
+            _ => false,
+        };
+        match before {
+            "jump" | "goto" => self.named(word),
+            _ if is_declared && self.opens && !self.is_elements => self.named(word),
+            _ => redact(word, self.names, printed()),
+        }
+    }
+
+    /// The name of a table, a chain or a set, or of an interface.
+    fn named(&mut self, name: &str) -> String {
+        if WHOLE.contains(&name) { name.to_owned() } else { self.chains.nft(name, self.names) }
+    }
+}
+
+fn remark(text: &str, names: &mut Names) -> String {
+    if REMARKS.contains(&text) { text.to_owned() } else { redact(text, names, NAMES) }
+}
+
+/// Endpoints by number (`0 : 10.1.1.10 . 80, 1 : …`) are sorted by text, as kube-proxy sorts them.
+fn numbered(line: &str) -> String {
+    let Some(at) = line.find("numgen random mod ") else { return line.to_owned() };
+    let Some((start, end)) = line[at..].find('{').zip(line[at..].find('}')) else {
+        return line.to_owned();
+    };
+    if end <= start || !line[at..].contains(" map ") || line[at..].contains(" vmap ") {
+        return line.to_owned();
+    }
+    let inner = &line[at + start + 1..at + end];
+    let parts: Option<Vec<&str>> = inner
+        .split(", ")
+        .map(|part| part.split_once(" : ").map(|(_, value)| value.trim()))
+        .collect();
+    let Some(mut parts) = parts else { return line.to_owned() };
+    parts.sort_by_key(|part| part.replace(" . ", ":"));
+    let numbered: Vec<String> =
+        parts.iter().enumerate().map(|(number, part)| format!("{number} : {part}")).collect();
+    format!("{}{{ {} {}", &line[..at + start], numbered.join(", "), &line[at + end..])
+}
+
+/// Redacts a ruleset in JSON.
+pub(super) fn redact_json(field: &str, of: Value, names: &mut Names, chains: &Chains) -> Value {
+    match of {
+        Value::Object(entries) => {
+            let entry = |(key, value): (String, Value)| {
+                let value = redact_json(&key, value, names, chains);
+                (key, value)
+            };
+            Value::Object(entries.into_iter().map(entry).collect())
+        }
+        Value::Array(items) => {
+            items.into_iter().map(|item| redact_json(field, item, names, chains)).collect()
+        }
+        Value::String(text) => text_of_json(field, &text, names, chains).into(),
+        plain => plain,
+    }
+}
+
+fn text_of_json(field: &str, text: &str, names: &mut Names, chains: &Chains) -> String {
+    let mut named = |text: &str| match WHOLE.contains(&text) {
+        true => text.to_owned(),
+        false => chains.nft(text, names),
+    };
+    match field {
+        "name" | "chain" | "table" | "target" => named(text),
+        "comment" => remark(text, names),
+        _ if text.starts_with('@') => format!("@{}", named(&text[1..])),
+        // A prefix has its length beside it.
+        "addr" => redact(text, names, Vocabulary::default()),
+        _ => redact(text, names, printed()),
+    }
+}

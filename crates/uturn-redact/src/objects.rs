@@ -1,0 +1,132 @@
+//! Objects of Kubernetes, field by field.
+//!
+//! What no decoder reads is removed first. Of the rest, numbers and switches stay, and every text
+//! goes through [`redact`]: a word of Kubernetes' own (`ClusterIP`, `kube-proxy`) is known there,
+//! all others are replaced. Some fields need more than that; they are here.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+use uturn_snapshot::{kinds, trim};
+
+use crate::config_maps;
+use crate::names::Names;
+use crate::settings;
+use crate::text::{HOSTS, NAMES, redact};
+use crate::words::KNOWN;
+
+/// The kinds that are read.
+static READ: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| kinds().into_iter().map(|read| read.kind).collect());
+
+/// What became of an object.
+pub(crate) enum Redacted {
+    /// It is in the bundle.
+    Object(Value),
+    /// Nothing of it is needed but that it is there.
+    Stub(Value),
+    /// It cannot be redacted with certainty.
+    LeftOut(String),
+}
+
+/// Redacts an object.
+pub(crate) fn object(mut object: Value, names: &mut Names) -> Redacted {
+    let kind = text_of(&object, "kind").to_owned();
+    let version = text_of(&object, "apiVersion").to_owned();
+    if kind == "ConfigMap" {
+        return config_maps::config_map(&object, names);
+    }
+    trim(&mut object);
+    let is_read = READ.contains(&*kind);
+    let makes_pods = object["spec"]["template"]["spec"]["containers"].is_array()
+        || object["spec"]["workloadRef"].is_object();
+    if !is_read && !makes_pods {
+        return Redacted::Stub(stub(&version, &kind, names));
+    }
+    Redacted::Object(value("", object, names))
+}
+
+/// That an object of a kind is there.
+pub(crate) fn stub(version: &str, kind: &str, names: &mut Names) -> Value {
+    let (version, kind) = (redact(version, names, NAMES), redact(kind, names, NAMES));
+    serde_json::json!({"apiVersion": version, "kind": kind})
+}
+
+pub(crate) fn text_of<'v>(object: &'v Value, key: &str) -> &'v str {
+    object[key].as_str().unwrap_or_default()
+}
+
+/// Redacts the value of a field.
+pub(crate) fn value(field: &str, of: Value, names: &mut Names) -> Value {
+    match (field, of) {
+        ("annotations", Value::Object(entries)) => annotations(entries, names).into(),
+        (
+            "labels" | "matchLabels" | "nodeSelector" | "selector" | "topology",
+            Value::Object(entries),
+        ) if entries.values().all(|value| !value.is_object() && !value.is_array()) => {
+            let entry = |(key, value): (String, Value)| {
+                (redact(&key, names, NAMES), self::value("", value, names))
+            };
+            Value::Object(entries.into_iter().map(entry).collect())
+        }
+        ("command" | "args", Value::Array(words)) => settings::arguments(&words, names).into(),
+        (_, Value::Object(entries)) => {
+            let kept = entries.into_iter().filter(|(key, _)| key != "resourceVersion");
+            kept.map(|(key, value)| {
+                let value = self::value(&key, value, names);
+                (key, value)
+            })
+            .collect::<Map<_, _>>()
+            .into()
+        }
+        (_, Value::Array(items)) => {
+            items.into_iter().map(|item| value(field, item, names)).collect()
+        }
+        ("image", Value::String(text)) => settings::image(&text, names).into(),
+        ("kubeProxyVersion" | "kernelVersion", Value::String(text)) => {
+            settings::version(&text, names).into()
+        }
+        ("deletionTimestamp", Value::String(_)) => "1970-01-01T00:00:00Z".into(),
+        (
+            "host" | "hosts" | "hostname" | "hostnames" | "domain" | "externalName" | "searches"
+            | "httpCheckDomain",
+            Value::String(text),
+        ) => redact(&text, names, HOSTS).into(),
+        (_, Value::String(text)) => redact(&text, names, NAMES).into(),
+        (_, plain) => plain,
+    }
+}
+
+/// Annotations with keys of programs that are known; all others go. The value stays, redacted,
+/// where the whole key is known.
+fn annotations(entries: Map<String, Value>, names: &mut Names) -> Map<String, Value> {
+    let entry = |(key, value): (String, Value)| {
+        let known = KNOWN.name_at(&key)?;
+        if known.len() == key.len() {
+            return Some((key, annotation(value, names)));
+        }
+        // A program is recognised by how its keys begin.
+        let is_beginning = !known.ends_with(char::is_alphanumeric);
+        is_beginning.then(|| (redact(&key, names, NAMES), Value::from("")))
+    };
+    entries.into_iter().filter_map(entry).collect()
+}
+
+fn annotation(value: Value, names: &mut Names) -> Value {
+    let Value::String(text) = value else { return value };
+    let is_document = text.trim_start().starts_with(['[', '{']);
+    match serde_json::from_str::<Value>(&text) {
+        // The arguments with which a program of a node was started.
+        Ok(Value::Array(words)) if words.iter().any(is_argument) => {
+            Value::Array(settings::arguments(&words, names)).to_string().into()
+        }
+        Ok(document) if is_document => settings::document(document, names).to_string().into(),
+        // Codes of findings to ignore.
+        _ => redact(&text, names, NAMES).into(),
+    }
+}
+
+fn is_argument(word: &Value) -> bool {
+    word.as_str().is_some_and(|text| text.starts_with("--"))
+}

@@ -1,0 +1,148 @@
+//! Settings of programs: arguments, images, versions, and documents in JSON.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::names::Names;
+use crate::text::{NAMES, Vocabulary, redact};
+use crate::words::list;
+
+/// The members of documents that are no names: those of Facts, of kube-proxy's configuration, and
+/// of annotations in JSON.
+pub(crate) static FIELDS: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| list(include_str!("known/fields.txt")));
+
+static SETTINGS: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| list(include_str!("known/settings.txt")));
+
+/// Values of settings: modes, schedulers, actions.
+pub(crate) fn values() -> Vocabulary {
+    Vocabulary { words: Some(&SETTINGS), ..NAMES }
+}
+
+/// Arguments that are read. The value of one may be the next argument.
+const ARGUMENTS: [&str; 20] = [
+    "--cluster-cidr",
+    "--config",
+    "--conntrack-tcp-be-liberal",
+    "--detect-local-mode",
+    "--hostname-override",
+    "--iptables-localhost-nodeports",
+    "--iptables-masquerade-bit",
+    "--ipvs-scheduler",
+    "--ipvs-strict-arp",
+    "--kube-proxy-arg",
+    "--masquerade-all",
+    "--nodeport-addresses",
+    "--pod-bridge-interface",
+    "--pod-interface-name-prefix",
+    "--proxy-mode",
+    "--run-service-proxy",
+    "--cluster-domain",
+    "--disable-kube-proxy",
+    "--flannel-backend",
+    "--service-cidr",
+];
+
+/// What containers are started with: the arguments that are read. All others go.
+pub(crate) fn arguments(words: &[Value], names: &mut Names) -> Vec<Value> {
+    let mut kept = Vec::new();
+    let mut takes_next = false;
+    for word in words {
+        let Some(text) = word.as_str() else { continue };
+        let mut parts = Vec::new();
+        for part in text.split_whitespace() {
+            parts.extend(argument(part, &mut takes_next, names));
+        }
+        if !parts.is_empty() {
+            kept.push(parts.join(" ").into());
+        }
+    }
+    kept
+}
+
+/// An argument, or the value of the one before.
+fn argument(text: &str, takes_next: &mut bool, names: &mut Names) -> Option<String> {
+    let (flag, value) = match text.split_once('=') {
+        Some((flag, value)) => (flag, Some(value)),
+        None => (text, None),
+    };
+    if flag.starts_with('-') {
+        *takes_next = false;
+        if !ARGUMENTS.contains(&flag) {
+            return None;
+        }
+        *takes_next = value.is_none();
+        let value = value.map(|value| nested(flag, value, names));
+        return Some(value.map_or_else(|| flag.to_owned(), |value| format!("{flag}={value}")));
+    }
+    std::mem::take(takes_next).then(|| redact(text, names, values()))
+}
+
+/// The value of an argument, which may be an argument of another program: `proxy-mode=ipvs`.
+fn nested(flag: &str, value: &str, names: &mut Names) -> String {
+    if flag == "--kube-proxy-arg"
+        && let Some((inner, value)) = value.split_once('=')
+        && ARGUMENTS.contains(&&*format!("--{}", inner.trim_start_matches('-')))
+    {
+        return format!("{inner}={}", redact(value, names, values()));
+    }
+    redact(value, names, values())
+}
+
+/// An image: its registry goes unless it is a cloud's own, its name is redacted like all names,
+/// its tag like a version.
+pub(crate) fn image(text: &str, names: &mut Names) -> String {
+    let plain = text.split('@').next().unwrap_or_default();
+    let (path, tag) = match plain.rsplit_once(':') {
+        Some((path, tag)) if !tag.contains('/') => (path, Some(tag)),
+        _ => (plain, None),
+    };
+    let path = match path.split_once('/') {
+        Some((registry, rest)) if registry.contains(['.', ':']) || registry == "localhost" => rest,
+        _ => path,
+    };
+    let path = redact(path, names, NAMES);
+    tag.map_or_else(|| path.clone(), |tag| format!("{path}:{}", version(tag, names)))
+}
+
+/// What versions are made of besides numbers.
+static VERSIONS: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| list(include_str!("known/versions.txt")));
+
+/// A version: numbers stay, however large.
+pub(crate) fn version(text: &str, names: &mut Names) -> String {
+    let vocabulary = Vocabulary { words: Some(&VERSIONS), keeps_numbers: true, ..NAMES };
+    match text.strip_prefix('v').filter(|rest| rest.starts_with(|own: char| own.is_ascii_digit())) {
+        Some(rest) => format!("v{}", parts(rest, names, vocabulary)),
+        None => parts(text, names, vocabulary),
+    }
+}
+
+/// Part for part, since four numbers are no address here.
+fn parts(text: &str, names: &mut Names, vocabulary: Vocabulary) -> String {
+    let mut parts = text.split('.').map(|part| redact(part, names, vocabulary));
+    let first = parts.next().unwrap_or_default();
+    parts.fold(first, |text, part| format!("{text}.{part}"))
+}
+
+/// A document within a text: what is no known member is a name.
+pub(crate) fn document(of: Value, names: &mut Names) -> Value {
+    match of {
+        Value::Object(entries) => {
+            let entry = |(key, value): (String, Value)| {
+                let key = match FIELDS.contains(&*key) {
+                    true => key,
+                    false => redact(&key, names, NAMES),
+                };
+                (key, document(value, names))
+            };
+            Value::Object(entries.into_iter().map(entry).collect())
+        }
+        Value::Array(items) => items.into_iter().map(|item| document(item, names)).collect(),
+        Value::String(text) => redact(&text, names, values()).into(),
+        plain => plain,
+    }
+}

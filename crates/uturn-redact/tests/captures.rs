@@ -1,0 +1,181 @@
+//! Captures of nodes on which real kube-proxies ran: what `check nodes` and a scan say of them, as
+//! they are and with faults put into them, they say of the redacted ones.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod common;
+#[path = "../../uturn-scan/tests/classes/dice.rs"]
+mod dice;
+#[path = "../../uturn-scan/tests/classes/captures.rs"]
+mod random;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Folder, answers, assert_same};
+use dice::Dice;
+use uturn_model::CaptureFile;
+use uturn_snapshot::{Manifests, Source};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+const FACTS: &str = "\
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  kubeProxy: {mode: MODE, version: v1.34.4}
+  network: {serviceCIDRs: [172.16.0.0/16], podCIDRs: [10.1.0.0/16]}
+---
+";
+
+/// The cluster that real kube-proxies were given, and what they left on these nodes, with one text
+/// replaced by another in every file.
+fn bundle(
+    folder: &Folder,
+    mode: &str,
+    nodes: u8,
+    fault: Option<(CaptureFile, &str, &str)>,
+) -> Manifests {
+    let bundle = folder.0.join(format!("{mode}-{nodes}"));
+    fs::create_dir_all(bundle.join("objects")).unwrap();
+    let golden = root().join("crates/uturn-kubeproxy/tests/golden");
+    for file in ["objects.yaml", "beside.yaml"] {
+        fs::copy(golden.join(file), bundle.join("objects").join(file)).unwrap();
+    }
+    let facts = FACTS.replace("MODE", mode);
+    let mut config = String::new();
+    for node in 1..=3 {
+        config.push_str(&format!(
+            "apiVersion: v1\nkind: Node\nmetadata: {{name: n{node}}}\nspec: {{podCIDRs: \
+             [10.1.{node}.0/24]}}\nstatus: {{addresses: [{{type: InternalIP, address: 10.0.0.1{node}}}]}}\n---\n"
+        ));
+    }
+    config.push_str(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kube-proxy, namespace: kube-system}\ndata:\n  \
+         config.conf: |\n    clusterCIDR: 10.1.0.0/16\n    nodePortAddresses: [primary]\n",
+    );
+    if mode == "ipvs" {
+        config = config.replace("    nodePortAddresses: [primary]\n", "");
+    }
+    fs::write(bundle.join("objects/zones.yaml"), format!("{facts}{config}")).unwrap();
+    for node in 1..=nodes {
+        let from =
+            root().join("crates/uturn-netfilter/tests/golden").join(format!("{mode}-n{node}"));
+        let to = bundle.join(format!("nodes/n{node}"));
+        fs::create_dir_all(&to).unwrap();
+        for file in CaptureFile::ALL {
+            let Ok(mut text) = fs::read_to_string(from.join(file.file_name())) else { continue };
+            if mode == "ipvs" && file == CaptureFile::Addresses {
+                let own = "2: eth0: <BROADCAST,UP>\n    inet 10.0.0.11/24 scope global eth0\n    \
+                           inet 10.0.2.15/24 scope global eth0\n";
+                text = format!("{own}{text}");
+            }
+            if file == CaptureFile::Sysctls {
+                let others = text.lines().filter(|line| !line.starts_with("net.ipv4.ip_forward"));
+                text = others.map(|line| format!("{line}\n")).collect();
+                text.push_str("net.ipv4.ip_forward = 1\n");
+            }
+            if let Some((wanted, old, new)) = fault
+                && wanted == file
+            {
+                assert!(text.contains(old), "{mode}: {old}");
+                text = text.replacen(old, new, 1);
+            }
+            fs::write(to.join(file.file_name()), text).unwrap();
+        }
+    }
+    let (manifests, faults) = Manifests::gather(&[], &[bundle]);
+    assert!(faults.is_empty(), "{faults:?}");
+    manifests
+}
+
+#[test]
+fn healthy_nodes() {
+    for (mode, nodes) in [("iptables", 3), ("nftables", 3), ("ipvs", 2)] {
+        let folder = Folder::new();
+        let manifests = bundle(&folder, mode, nodes, None);
+        let redacted = assert_same(&manifests, 5, mode);
+        if std::env::var("UTURN_SHOW").is_ok() {
+            println!("{:#}", answers(&manifests)["nodes"]);
+            for (name, text) in &redacted.files {
+                println!("== {name}\n{text}");
+            }
+        }
+        let text = redacted.files.values().cloned().collect::<String>();
+        for gone in ["shop/", "172.16.1.", "10.1.1.10", "203.0.113.1", "lb-cluster", "affinity/tcp"]
+        {
+            assert!(!text.contains(gone), "{mode}: {gone}");
+        }
+    }
+}
+
+#[test]
+fn nodes_with_faults() {
+    use CaptureFile::{Iptables, Ipvs, Nft, Sysctls};
+    let faults = [
+        ("iptables", Sysctls, "net.ipv4.ip_forward = 1", "net.ipv4.ip_forward = 0"),
+        (
+            "iptables",
+            Iptables,
+            "--to-destination 10.1.1.10:8080",
+            "--to-destination 10.99.99.99:8080",
+        ),
+        (
+            "iptables",
+            Iptables,
+            ":KUBE-SERVICES - [0:0]\n",
+            ":KUBE-SERVICES - [0:0]\n:ACME-BLOCK - [0:0]\n-A FORWARD -m comment --comment \"acme says no\" -j ACME-BLOCK\n-A ACME-BLOCK -d 172.16.1.1/32 -j DROP\n",
+        ),
+        (
+            "iptables",
+            Iptables,
+            "-A KUBE-SERVICES -d 172.16.1.1/32",
+            "-A KUBE-SERVICES -d 172.16.99.99/32",
+        ),
+        (
+            "iptables",
+            Iptables,
+            "-A KUBE-FORWARD -m comment",
+            "-A KUBE-FORWARD -s 9.9.9.9/32 -m comment",
+        ),
+        ("nftables", Nft, "172.16.1.1 . tcp . 80 : goto", "172.16.99.99 . tcp . 80 : goto"),
+        ("nftables", Nft, "dnat to 10.1.1.10:8080", "dnat to 10.99.99.99:8080"),
+        ("ipvs", Ipvs, "-a -t 172.16.1.1:80 -r 10.1.1.10:8080 -m -w 1\n", ""),
+        ("ipvs", Ipvs, "-A -t 172.16.1.1:80 -s rr\n", "-A -t 172.16.1.1:80 -s wlc\n"),
+    ];
+    for (mode, file, old, new) in faults {
+        let folder = Folder::new();
+        let manifests = bundle(&folder, mode, 1, Some((file, old, new)));
+        let text = answers(&manifests)["nodes"].to_string();
+        // No call meets the rule of another program: it is in the text alone.
+        assert!(text.contains("Failed") || new.contains("acme"), "{mode} {new}: {text}");
+        assert_same(&manifests, 9, new);
+    }
+}
+
+#[test]
+fn random_captures() {
+    for seed in 900..915 {
+        let mut dice = Dice::new(seed);
+        let text = dice::cluster(&mut dice);
+        let source = Source { name: "random.yaml".into(), text: text.clone() };
+        let mut cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
+        random::add(&mut cluster, &mut dice);
+        let folder = Folder::new();
+        let bundle = folder.0.join("bundle");
+        fs::create_dir(&bundle).unwrap();
+        fs::write(bundle.join("objects.yaml"), &text).unwrap();
+        for (node, capture) in &cluster.captures {
+            let to = bundle.join(format!("nodes/{node}"));
+            fs::create_dir_all(&to).unwrap();
+            for (file, captured) in &capture.files {
+                fs::write(to.join(file.file_name()), &*captured.text).unwrap();
+            }
+        }
+        let (manifests, faults) = Manifests::gather(&[], &[bundle]);
+        assert!(faults.is_empty(), "{faults:?}");
+        assert_same(&manifests, 6, &format!("seed {seed}\n{text}"));
+    }
+}

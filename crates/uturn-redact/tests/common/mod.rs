@@ -1,0 +1,179 @@
+//! What these tests share.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, process};
+
+use serde_json::Value;
+use uturn_diagnose::analysis::{Detail, Options};
+use uturn_diagnose::analyze;
+use uturn_diagnose::check::{Topic, check};
+use uturn_path::Engine;
+use uturn_redact::{Key, Redacted, redact};
+use uturn_report::ScanReport;
+use uturn_report::schema::scan::Scan;
+use uturn_snapshot::Manifests;
+use uturn_snapshot::bundle::BundleWriter;
+
+/// A folder that goes with it.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("uturn-redact-{}-{number}", process::id()));
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Redacts, writes and reads it.
+pub(crate) fn redacted(manifests: &Manifests, key: u8) -> (Redacted, Manifests) {
+    let redacted = redact(manifests, &Key::given(&[key])).unwrap();
+    let folder = Folder::new();
+    let path = folder.0.join("bundle");
+    redacted.write(BundleWriter::create(&path).unwrap()).unwrap();
+    let (read, faults) = Manifests::gather(&[], &[path]);
+    assert!(faults.is_empty(), "{faults:?}");
+    (redacted, read)
+}
+
+/// What a scan says, and the checklists of nodes, without the places of texts.
+pub(crate) fn answers(manifests: &Manifests) -> Value {
+    let loaded = match manifests.load() {
+        Ok(loaded) => loaded,
+        Err(faults) => panic!("{faults:#?}"),
+    };
+    let options = Options { detail: Detail::Evidence, ..Options::default() };
+    let analysis = analyze(manifests, &loaded.cluster, &options).unwrap();
+    let cluster = loaded.cluster.clone();
+    let report = ScanReport {
+        findings: analysis.findings,
+        groups: analysis.groups,
+        evidence: analysis.evidence,
+        origins: Vec::new(),
+        flows: analysis.flows.all,
+        fine: analysis.flows.fine,
+        open: analysis.flows.open,
+        without_address: analysis.without_address,
+        network: Some(cluster.network),
+        unjudged: cluster.unjudged,
+        supposed: analysis.supposed,
+        skipped: cluster.skipped,
+        unread: cluster.unread,
+        ..ScanReport::new(Vec::new())
+    };
+    let scan = serde_json::to_value(Scan::from(&report)).unwrap();
+    let engine = Engine::new(&loaded.cluster).unwrap();
+    let lists = check(&engine, Topic::Nodes, None);
+    let lists: BTreeMap<String, Vec<String>> = lists
+        .into_iter()
+        .map(|list| {
+            let lines = list
+                .checks
+                .iter()
+                .map(|line| format!("{} {:?} {:?}", line.what, line.state, line.next));
+            (list.subject.to_string(), lines.collect())
+        })
+        .collect();
+    serde_json::json!({"scan": scan, "nodes": lists})
+}
+
+/// Files, lines and columns in texts say where something is written, which differs.
+pub(crate) fn without_places(of: Value) -> Value {
+    match of {
+        Value::Object(entries) => {
+            let kept = entries.into_iter().filter(|(key, _)| {
+                !matches!(&**key, "place" | "source" | "see" | "by" | "because")
+            });
+            let mut kept: Vec<_> = kept.map(|(key, value)| (key, without_places(value))).collect();
+            // In the order of their names, some of which stay.
+            let skipped = kept.iter_mut().filter(|(key, _)| key == "skipped" || key == "supposed");
+            skipped.filter_map(|(_, value)| value.as_array_mut()).for_each(|all| {
+                all.sort_by_key(Value::to_string);
+            });
+            Value::Object(kept.into_iter().collect())
+        }
+        Value::Array(items) => items.into_iter().map(without_places).collect(),
+        Value::String(text) => without_hashes(&text).into(),
+        plain => plain,
+    }
+}
+
+/// Hashes in names of chains follow from the names, and differ; so do places.
+fn without_hashes(text: &str) -> String {
+    let place = |word: &str| match word.contains(".yaml:")
+        || word.contains(".json:")
+        || word.contains("/nodes/")
+    {
+        true => "PLACE ".to_owned(),
+        false => word.to_owned(),
+    };
+    let text: String = text.split_inclusive(' ').map(place).collect();
+    let is_hash = |word: &str| {
+        matches!(word.len(), 8 | 16)
+            && word.bytes().all(|own| own.is_ascii_uppercase() || (b'2'..=b'7').contains(&own))
+    };
+    let words = text.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric());
+    let plain = |word: &str| {
+        let letters = word.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric());
+        match is_hash(letters) {
+            true => format!("HASH{}", &word[letters.len()..]),
+            false => word.to_owned(),
+        }
+    };
+    words.map(plain).collect()
+}
+
+/// The same with the original names.
+pub(crate) fn restored(of: &Value, by: &Redacted) -> Value {
+    match of {
+        Value::Object(entries) => {
+            let entry = |(key, value): (&String, &Value)| (by.restored(key), restored(value, by));
+            Value::Object(entries.iter().map(entry).collect())
+        }
+        Value::Array(items) => items.iter().map(|item| restored(item, by)).collect(),
+        Value::String(text) => by.restored(text).into(),
+        plain => plain.clone(),
+    }
+}
+
+/// The paths at which two documents differ.
+pub(crate) fn differences(path: &str, first: &Value, second: &Value, all: &mut Vec<String>) {
+    match (first, second) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for key in keys {
+                let null = Value::Null;
+                let (a, b) = (a.get(key).unwrap_or(&null), b.get(key).unwrap_or(&null));
+                differences(&format!("{path}/{key}"), a, b, all);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (at, (a, b)) in a.iter().zip(b).enumerate() {
+                differences(&format!("{path}/{at}"), a, b, all);
+            }
+        }
+        _ if first == second => {}
+        _ => all.push(format!("{path}:\n  {first}\n  {second}")),
+    }
+}
+
+/// Both say the same.
+pub(crate) fn assert_same(manifests: &Manifests, key: u8, what: &str) -> Redacted {
+    let (redacted, read) = redacted(manifests, key);
+    let (old, new) = (answers(manifests), answers(&read));
+    let (old, new) = (without_places(old), without_places(restored(&new, &redacted)));
+    let mut all = Vec::new();
+    differences("", &old, &new, &mut all);
+    assert!(all.is_empty(), "{what}:\n{}", all.join("\n"));
+    redacted
+}

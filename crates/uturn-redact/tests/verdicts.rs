@@ -1,0 +1,97 @@
+//! A redacted bundle gives the same verdicts.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod common;
+#[path = "../../uturn-scan/tests/classes/dice.rs"]
+mod dice;
+
+use std::path::{Path, PathBuf};
+
+use common::assert_same;
+use dice::Dice;
+use uturn_snapshot::{Manifests, Source, json_documents};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn of_examples() {
+    for example in ["examples/shop", "examples/pull-request"] {
+        let (manifests, faults) = Manifests::gather(&[root().join(example)], &[]);
+        assert!(faults.is_empty(), "{faults:?}");
+        let redacted = assert_same(&manifests, 1, example);
+        if std::env::var("UTURN_SHOW").is_ok() {
+            for (name, text) in &redacted.files {
+                println!("== {name}\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_random_clusters() {
+    let stated = std::env::var("UTURN_REDACT_CLUSTERS").ok();
+    let count: u64 = stated.as_deref().map_or(25, |text| text.parse().unwrap());
+    for seed in 0..count {
+        let text = dice::cluster(&mut Dice::new(seed));
+        let manifests =
+            Manifests::of(vec![Source { name: "random.yaml".into(), text: text.clone() }]);
+        assert_same(&manifests, seed as u8, &format!("seed {seed}\n{text}"));
+    }
+}
+
+/// What a Scenario's shape would make: three nodes with a client each, and pods for its Services.
+fn nodes_and_pods() -> String {
+    let pod = |name: &str, app: &str, node: u8, host: u8| {
+        format!(
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}-{node}, namespace: shop, labels: {{app: {app}}}}}\n\
+             spec: {{nodeName: n{node}, containers: [{{name: c, image: i, ports: [{{name: http, containerPort: 8080}}]}}]}}\n\
+             status: {{phase: Running, podIPs: [{{ip: 10.1.{node}.{host}}}], conditions: [{{type: Ready, status: \"True\"}}]}}\n"
+        )
+    };
+    let mut text = String::new();
+    for node in 1..=3 {
+        text.push_str(&format!(
+            "---\napiVersion: v1\nkind: Node\nmetadata: {{name: n{node}}}\nspec: {{podCIDRs: [10.1.{node}.0/24]}}\n\
+             status: {{addresses: [{{type: InternalIP, address: 10.0.0.1{node}}}]}}\n"
+        ));
+        text.push_str(&pod("client", "client", node, 10));
+        if node > 1 {
+            text.push_str(&pod("web", "web", node, 20));
+        }
+    }
+    text
+}
+
+#[test]
+fn of_scenarios() {
+    let folder = root().join("scenarios");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut compared = 0;
+    for file in files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let source = Source { name: "scenario.yaml".into(), text };
+        let scenario = json_documents(&[source]).unwrap().remove(0);
+        let mut text = nodes_and_pods();
+        for object in scenario["spec"]["objects"].as_array().into_iter().flatten() {
+            text.push_str(&format!("---\n{object}\n"));
+        }
+        if scenario["spec"]["facts"].is_object() {
+            let facts = &scenario["spec"]["facts"];
+            text.push_str(&format!(
+                "---\n{{\"apiVersion\": \"uturn.dev/v1alpha1\", \"kind\": \"Facts\", \"spec\": {facts}}}\n"
+            ));
+        }
+        let manifests = Manifests::of(vec![Source { name: "all.yaml".into(), text }]);
+        if manifests.load().is_ok() {
+            assert_same(&manifests, 4, &name);
+            compared += 1;
+        }
+    }
+    assert!(compared > 60, "{compared}");
+}

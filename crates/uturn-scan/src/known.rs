@@ -1,0 +1,143 @@
+//! What walks found, kept from scan to scan.
+//!
+//! A walk of a target depends on the reduced cluster that is walked, on how many objects each of
+//! it represents, on the line of targets that a load balancer tries, on what is asked, and on the
+//! clients that are walked: all of this is the key (`known::inputs`), as it is and not as a digest.
+//! What a walk found is used again if everything that it depended on is equal, so the result is
+//! that of a new walk whatever changed in the cluster. Nothing has to be declared invalid.
+
+pub(crate) mod found;
+pub(crate) mod inputs;
+pub(crate) mod memory;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use uturn_model::{Destination, Protocol, Verdict};
+use uturn_netfilter::hash::FastMap;
+
+use found::FoundForClient;
+use inputs::{Standing, WalkInputs};
+
+/// What walks of former scans found. Several threads share it.
+#[derive(Default)]
+pub struct KnownWalks {
+    kept: Mutex<Kept>,
+    walked: AtomicUsize,
+    reused: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Kept {
+    round: u64,
+    targets: HashMap<(Destination, Protocol), Vec<Arc<KnownTarget>>>,
+}
+
+/// How much was walked, and how much was known from before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WalkCounts {
+    /// How many clients of targets were walked.
+    pub walked: usize,
+    /// For how many it was known what a walk finds.
+    pub reused: usize,
+    /// How many targets are kept, each once for every form in which it was walked.
+    pub kept: usize,
+}
+
+/// What walking the clients of a target found.
+pub(crate) struct KnownTarget {
+    inputs: WalkInputs,
+    pub(crate) clients: Vec<FoundForClient>,
+    /// The verdicts on clients of a class that meet targets in another order than the client that
+    /// was walked, by the number of the class.
+    parts: Mutex<PartVerdicts>,
+    /// The last round in which it was used.
+    round: AtomicU64,
+}
+
+/// Verdicts by the number of a class and where a client of it stands.
+type PartVerdicts = FastMap<(usize, Standing), Arc<[Verdict]>>;
+
+impl std::fmt::Debug for KnownWalks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KnownWalks").finish_non_exhaustive()
+    }
+}
+
+impl KnownWalks {
+    /// Ends a round of scans: drops what was not used in it. Returns how much of it was walked and
+    /// how much was known.
+    pub fn end_round(&self) -> WalkCounts {
+        let mut kept = self.lock();
+        let round = kept.round;
+        kept.round += 1;
+        kept.targets.retain(|_, targets| {
+            targets.retain(|target| target.round.load(Ordering::Relaxed) == round);
+            targets.shrink_to_fit();
+            !targets.is_empty()
+        });
+        kept.targets.shrink_to_fit();
+        WalkCounts {
+            walked: self.walked.swap(0, Ordering::Relaxed),
+            reused: self.reused.swap(0, Ordering::Relaxed),
+            kept: kept.targets.values().map(Vec::len).sum(),
+        }
+    }
+
+    /// What is known of a target if it is walked with these inputs.
+    pub(crate) fn find(
+        &self,
+        target: &(Destination, Protocol),
+        inputs: &WalkInputs,
+    ) -> Option<Arc<KnownTarget>> {
+        let (round, candidates) = {
+            let kept = self.lock();
+            (kept.round, kept.targets.get(target)?.clone())
+        };
+        let found = candidates.into_iter().find(|known| known.inputs == *inputs)?;
+        found.round.store(round, Ordering::Relaxed);
+        Some(found)
+    }
+
+    /// Keeps what was found.
+    pub(crate) fn keep(
+        &self,
+        target: (Destination, Protocol),
+        inputs: WalkInputs,
+        clients: Vec<FoundForClient>,
+        parts: PartVerdicts,
+    ) {
+        let mut kept = self.lock();
+        let round = AtomicU64::new(kept.round);
+        let known = KnownTarget { inputs, clients, parts: Mutex::new(parts), round };
+        kept.targets.entry(target).or_default().push(Arc::new(known));
+    }
+
+    pub(crate) fn count_walk(&self) {
+        self.walked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_reuse(&self) {
+        self.reused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KnownTarget {
+    /// The verdicts on a part of a class of clients.
+    pub(crate) fn part(&self, class: usize, standing: Standing) -> Option<Arc<[Verdict]>> {
+        self.lock_parts().get(&(class, standing)).cloned()
+    }
+
+    pub(crate) fn keep_part(&self, class: usize, standing: Standing, verdicts: Arc<[Verdict]>) {
+        self.lock_parts().insert((class, standing), verdicts);
+    }
+
+    fn lock_parts(&self) -> MutexGuard<'_, PartVerdicts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,103 @@
+//! The name that was typed: `uturn`, or `kubectl uturn` where this is kubectl's plugin.
+
+use std::borrow::Cow;
+use std::env;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// The name under which kubectl finds its plugin.
+pub(crate) const PLUGIN: &str = "kubectl-uturn";
+
+/// The words that follow `uturn` where a text names a command to type.
+pub(crate) const COMMANDS: [&str; 15] = [
+    "scan",
+    "trace",
+    "check",
+    "cure",
+    "explain",
+    "rules",
+    "walk",
+    "collect",
+    "probe",
+    "lab",
+    "lb",
+    "cloud",
+    "operator",
+    "completion",
+    "help",
+];
+
+/// What is typed to call this program.
+pub(crate) fn name() -> &'static str {
+    if is_plugin() { "kubectl uturn" } else { "uturn" }
+}
+
+/// Whether kubectl called this program.
+fn is_plugin() -> bool {
+    static IS_PLUGIN: OnceLock<bool> = OnceLock::new();
+    *IS_PLUGIN.get_or_init(|| {
+        let program = env::args_os().next().unwrap_or_default();
+        Path::new(&program).file_stem().is_some_and(|name| name == PLUGIN)
+    })
+}
+
+/// A text with its commands as the user types them.
+pub(crate) fn as_typed(text: &str) -> Cow<'_, str> {
+    if is_plugin() { Cow::Owned(for_kubectl(text)) } else { Cow::Borrowed(text) }
+}
+
+/// A text with `kubectl uturn scan` where it has `uturn scan`.
+fn for_kubectl(text: &str) -> String {
+    let mut typed = String::with_capacity(text.len() + 64);
+    let mut rest = text;
+    while let Some(at) = rest.find("uturn ") {
+        let (before, after) = rest.split_at(at);
+        let (called, after) = after.split_at("uturn ".len());
+        typed.push_str(before);
+        if begins_word(&typed) && begins_with_command(after) {
+            typed.push_str("kubectl ");
+        }
+        typed.push_str(called);
+        rest = after;
+    }
+    typed + rest
+}
+
+/// Whether a command may begin behind this text: not within a word or a path, and not where kubectl
+/// or sudo is named already.
+fn begins_word(before: &str) -> bool {
+    let is_inside = |c: char| c.is_alphanumeric() || "-_./".contains(c);
+    !before.ends_with(is_inside)
+        && !["kubectl ", "sudo "].iter().any(|caller| before.ends_with(caller))
+}
+
+fn begins_with_command(after: &str) -> bool {
+    let word = after.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
+    COMMANDS.contains(&word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_named_as_kubectl_takes_them() {
+        for (text, expected) in [
+            ("uturn explain UT101 says it", "kubectl uturn explain UT101 says it"),
+            (
+                "next: `uturn check dns`, or (uturn scan)",
+                "next: `kubectl uturn check dns`, or (kubectl uturn scan)",
+            ),
+            ("helm template . | uturn scan -f -", "helm template . | kubectl uturn scan -f -"),
+            ("kubectl uturn scan", "kubectl uturn scan"),
+            ("sudo uturn lab run", "sudo uturn lab run"),
+            (
+                "this uturn was built; uturn reads; ./uturn scan; no-uturn scan",
+                "this uturn was built; uturn reads; ./uturn scan; no-uturn scan",
+            ),
+            ("uturn ", "uturn "),
+        ] {
+            assert_eq!(for_kubectl(text), expected);
+        }
+    }
+}

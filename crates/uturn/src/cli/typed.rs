@@ -1,0 +1,35 @@
+//! The command line as the user typed it: `uturn`, or `kubectl uturn`.
+
+use clap::builder::StyledStr;
+use clap::{CommandFactory, FromArgMatches};
+
+use super::Cli;
+use crate::called;
+
+impl Cli {
+    /// Reads the command line. Texts name commands as they are typed: `kubectl uturn scan` where
+    /// kubectl called this.
+    ///
+    /// # Errors
+    /// What is wrong with it; also help and the version, if they were asked for.
+    pub(crate) fn parse_as_typed() -> Result<Self, clap::Error> {
+        let mut command = as_typed(Self::command()).bin_name(called::name());
+        let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// A command whose help names commands as they are typed.
+fn as_typed(command: clap::Command) -> clap::Command {
+    let typed = |text: &StyledStr| called::as_typed(&text.to_string()).into_owned();
+    let after = command.get_after_help().map(typed);
+    let command = match after {
+        Some(after) => command.after_help(after),
+        None => command,
+    };
+    let command = command.mut_args(|arg| match arg.get_help().map(typed) {
+        Some(help) => arg.help(help),
+        None => arg,
+    });
+    command.mut_subcommands(as_typed)
+}

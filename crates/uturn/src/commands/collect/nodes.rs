@@ -1,0 +1,128 @@
+//! Captures of the cluster's nodes, for a bundle.
+
+use std::io::{IsTerminal as _, Write as _, stderr, stdin};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use uturn_live::{
+    CaptureSettings, NodeCapture, NodeChoice, NodePlan, POD_NAMESPACE, Reading, Session,
+};
+use uturn_node::Options;
+
+use crate::cli::{Here, WhichNodes};
+use crate::commands::here::warn;
+use crate::printer::Printer;
+use crate::status::Failure;
+
+/// How many nodes are named; the rest are counted.
+const MOST: usize = 10;
+
+/// Which nodes are captured; `None` if no node is.
+pub(super) fn choice(args: &Here) -> Result<Option<NodeChoice>, Failure> {
+    let choice = match (args.which, args.nodes.as_slice()) {
+        (Some(WhichNodes::All), _) => Some(NodeChoice::All),
+        (Some(WhichNodes::OneOfEachClass), _) => Some(NodeChoice::OneOfEachClass),
+        (Some(WhichNodes::None), _) => None,
+        (None, []) => args.image.is_some().then_some(NodeChoice::OneOfEachClass),
+        (None, names) => Some(NodeChoice::Named(names.iter().cloned().collect())),
+    };
+    if choice.is_none() && (args.conntrack || args.counters || args.image.is_some()) {
+        return Err(Failure::usage(
+            "--conntrack, --counters and --image are for captures of nodes: name some with --nodes \
+             or --node, or this machine with --here",
+        ));
+    }
+    Ok(choice)
+}
+
+/// Captures nodes. What cannot be captured of them is said, and is no failure of the rest.
+pub(super) fn capture(
+    session: &Session,
+    reading: &Reading,
+    choice: &NodeChoice,
+    args: &Here,
+    printer: &Printer,
+) -> Result<Vec<NodeCapture>, Failure> {
+    let plans = reading.nodes_to_capture(choice).map_err(Failure::usage)?;
+    if plans.is_empty() {
+        printer.note("warning: no node is captured: the API server shows none");
+        return Ok(Vec::new());
+    }
+    let (with, without): (Vec<&NodePlan>, Vec<&NodePlan>) =
+        plans.iter().partition(|plan| plan.proxy.is_some());
+    if !with.is_empty() {
+        let what = "iptables-save, nft, ipset, ip and the like run in the pod of kube-proxy on";
+        printer.note(&format!("{what} {}; this changes nothing", named(&with)));
+    }
+    if let Some(image) = args.image.as_deref().filter(|_| !args.yes) {
+        ask(image, &with, &without)?;
+    }
+    let settings = CaptureSettings {
+        options: Options { conntrack: args.conntrack, counters: args.counters },
+        limit: Duration::from_secs(args.timeout),
+        image: args.image.clone(),
+    };
+    let note = |note: &str| printer.note(note);
+    let captures = session.capture(plans, &settings, &note);
+    let captures = captures.ok_or_else(|| {
+        Failure::not_here("interrupted: no bundle is written, and no pod is left")
+    })?;
+    for NodeCapture { name, captured, pod: _ } in &captures {
+        match captured {
+            Ok(captured) => warn(&captured.manifest, Some(name), printer),
+            Err(why) => printer.note(&format!("warning: node {name} is not captured: {why}")),
+        }
+    }
+    Ok(captures)
+}
+
+/// Asks whether pods may be made.
+fn ask(image: &str, with: &[&NodePlan], without: &[&NodePlan]) -> Result<(), Failure> {
+    let mut places = Vec::new();
+    if !without.is_empty() {
+        places.push(format!("on {}", named(without)));
+    }
+    if !with.is_empty() {
+        places.push(format!("on {}, if kube-proxy's pod there lacks something", named(with)));
+    }
+    let what = format!(
+        "--image makes a short-lived pod of {image} in {POD_NAMESPACE}, {}",
+        places.join("; ")
+    );
+    if !stdin().is_terminal() {
+        return Err(Failure::usage(format!("{what}: --yes says that it may")));
+    }
+    let mut answer = String::new();
+    let mut err = stderr().lock();
+    let asked = write!(err, "{what}. May it? [y/N] ").and_then(|()| err.flush());
+    let answered = asked.and_then(|()| stdin().read_line(&mut answer));
+    match answered.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        true => Ok(()),
+        false => Err(Failure::not_here("nothing was made, and nothing is written")),
+    }
+}
+
+fn named(plans: &[&NodePlan]) -> String {
+    let mut names: Vec<&str> = plans.iter().take(MOST).map(|plan| plan.name.as_str()).collect();
+    let more = format!("{} more", plans.len().saturating_sub(MOST));
+    if plans.len() > MOST {
+        names.push(&more);
+    }
+    names.join(", ")
+}
+
+/// What the bundle's manifest says of a node.
+pub(super) fn entry(capture: &NodeCapture) -> Value {
+    let mut entry = json!({});
+    if let Some(pod) = &capture.pod {
+        entry["pod"] = json!(pod);
+    }
+    match &capture.captured {
+        Ok(captured) => {
+            entry["settled"] = json!(captured.manifest.settled);
+            entry["lacks"] = json!(captured.manifest.lacks().collect::<Vec<_>>());
+        }
+        Err(why) => entry["failed"] = json!(why),
+    }
+    entry
+}

@@ -1,0 +1,267 @@
+//! What is called, from where and how often.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use uturn_lb::rules;
+use uturn_model::lb::{Layer, Listener, Rule};
+use uturn_model::{
+    Client, Cluster, Destination, Flow, NamespacedName, Outcome, Port, Protocol, Verdict,
+};
+use uturn_path::{Engine, ResolvedTarget};
+use uturn_probe::{Call, HttpRequest, Known, Limits, Rest, Tool};
+use uturn_report::words;
+
+use crate::cli::Probe;
+use crate::commands::suggest;
+use crate::status::Failure;
+
+/// How many calls are made unless that is stated.
+const CALLS: u32 = 12;
+/// The least time for a call: the first packet is sent again after 1, 3 and 7 s.
+const LEAST: Duration = Duration::from_secs(10);
+/// How much longer than any wait that is predicted a call may take.
+const LONGER: Duration = Duration::from_secs(5);
+/// So many timeouts of a load balancer in a row are told from a server that is slow.
+const MOST_TIMEOUTS: u32 = 3;
+
+/// What is called, from where.
+pub(super) struct Plan {
+    /// The flow, with the pod as its client.
+    pub(super) flow: Flow,
+    pub(super) pod: NamespacedName,
+    pub(super) call: Call,
+    /// The listener that is called, and its rule.
+    met: Option<(Listener, Option<Rule>)>,
+}
+
+impl Plan {
+    pub(super) fn new(engine: &Engine<'_>, args: &Probe) -> Result<Self, Failure> {
+        let cluster = engine.cluster();
+        let pod = pod(engine, &args.from)?;
+        let from = Client::Pod(pod.clone());
+        let flow = Flow { from, to: args.to.clone(), protocol: Protocol::Tcp };
+        let target = engine.resolve(&flow).map_err(|why| suggest::with_suggestion(why, cluster))?;
+        let met = met(engine, &target, &flow.to);
+        let call = call(&flow.to, &target, met.as_ref())?;
+        Ok(Self { flow, pod, call, met })
+    }
+
+    /// How often and how long.
+    pub(super) fn limits(&self, verdicts: &[Verdict], args: &Probe) -> Limits {
+        let longest = self.waits(verdicts).into_iter().max().unwrap_or_default();
+        let call = args.call_timeout.unwrap_or_else(|| LEAST.max(longest + LONGER));
+        let calls = args.calls.unwrap_or_else(|| self.usual_calls());
+        Limits { calls, call, total: args.total_timeout.max(call) }
+    }
+
+    /// How many calls are made unless that is stated: a load balancer that leaves a target alone
+    /// after failures in a row is to have fewer of them.
+    fn usual_calls(&self) -> u32 {
+        let Some((listener, Some(rule))) = &self.met else { return CALLS };
+        let Some(check) = &listener.profile.passive_check else { return CALLS };
+        let turns = u32::try_from(rule.targets.len()).unwrap_or(u32::MAX);
+        match turns.saturating_mul(check.failures.saturating_sub(1)) {
+            0 => CALLS,
+            calls => calls.min(CALLS),
+        }
+    }
+
+    /// What is known of the calls besides a prediction.
+    pub(super) fn known(&self, verdicts: &[Verdict], limits: &Limits, took: Duration) -> Known {
+        let profile = self.met.as_ref().map(|(listener, _)| &listener.profile);
+        let check = profile.and_then(|profile| profile.passive_check.as_ref());
+        Known {
+            limit: limits.call,
+            waits: self.waits(verdicts),
+            rest: check.map(|check| Rest { failures: check.failures, lasts: check.rest }),
+            took,
+        }
+    }
+
+    /// The waits that are predicted in any case, and those after timeouts of the load balancer.
+    fn waits(&self, verdicts: &[Verdict]) -> Vec<Duration> {
+        let outcomes = verdicts.iter().flat_map(|verdict| &verdict.outcomes);
+        let predicted = outcomes.filter_map(|(outcome, _)| match outcome {
+            Outcome::Answered { after } | Outcome::Status { after, .. } => Some(*after),
+            _ => None,
+        });
+        let mut waits: Vec<Duration> = predicted.filter(|wait| !wait.is_zero()).collect();
+        if let Some((listener, _)) = &self.met
+            && listener.protocol.layer() == Layer::L7
+        {
+            let timeout = listener.profile.connect_timeout;
+            waits.extend((1..=MOST_TIMEOUTS).map(|times| timeout * times));
+        }
+        waits.sort_unstable();
+        waits.dedup();
+        waits
+    }
+
+    /// How long all calls and what is done for them take at most.
+    pub(super) fn longest(limits: &Limits) -> Duration {
+        limits.total.min((limits.call + LEAST) * limits.calls)
+    }
+
+    /// The listener that is called.
+    pub(super) fn listener(&self) -> Option<&Listener> {
+        self.met.as_ref().map(|(listener, _)| listener)
+    }
+
+    /// What will be done.
+    pub(super) fn announcement(
+        &self,
+        args: &Probe,
+        verdicts: &[Verdict],
+        limits: &Limits,
+    ) -> String {
+        let what = match self.call.request() {
+            Some(request) if request.follows => {
+                "a GET request each, and one more to follow its redirect"
+            }
+            Some(_) => "a GET request each",
+            None => "a connection each, on which nothing is sent",
+        };
+        let place = match (&args.image, &args.container) {
+            (Some(image), _) => format!(
+                "adds a container of the image {image} to the pod, which CANNOT BE REMOVED from it \
+                 again (it ends by itself), and there runs, as kubectl exec does,"
+            ),
+            (None, Some(container)) => {
+                format!("runs in container {container}, as kubectl exec does,")
+            }
+            (None, None) => "runs in the pod's default container, as kubectl exec does,".to_owned(),
+        };
+        let programs: Vec<&str> = match &args.with {
+            Some(word) => vec![word],
+            None => {
+                Tool::ALL.into_iter().filter(|tool| tool.can(&self.call)).map(Tool::word).collect()
+            }
+        };
+        let mut text = format!(
+            "{} from pod/{} to {}, one at a time: {what}.\nuturn {place} the first of {} that is \
+             there.\nA call takes {} s at most, all together {} s at most.\n",
+            words::count(limits.calls as usize, "call"),
+            self.pod,
+            self.call,
+            programs.join(", "),
+            limits.call.as_secs(),
+            Self::longest(limits).as_secs(),
+        );
+        for verdict in verdicts {
+            let conditions = match verdict.conditions.is_empty() {
+                true => String::new(),
+                false => format!("if {}: ", verdict.conditions.join(" and ")),
+            };
+            text.push_str(&format!("predicted: {conditions}{}\n", words::verdict(verdict, 12)));
+        }
+        text
+    }
+}
+
+/// The pod that makes the calls: of a workload, the first.
+fn pod(engine: &Engine<'_>, from: &Client) -> Result<NamespacedName, Failure> {
+    let cluster: &Cluster = engine.cluster();
+    match from {
+        Client::Pod(name) => Ok(name.clone()),
+        Client::Workload(kind, name) => {
+            let unknown = || Failure::usage(format!("there is no {from} in this cluster"));
+            let workload = cluster.workloads.get(&(*kind, name.clone())).ok_or_else(unknown)?;
+            let mut pods = cluster.pods.values().filter(|pod| {
+                pod.name.namespace == name.namespace
+                    && pod.is_alive()
+                    && pod.node.is_some()
+                    && workload.selector.matches(&pod.spec.labels)
+            });
+            let first = pods.next().map(|pod| pod.name.clone());
+            first.ok_or_else(|| Failure::usage(format!("{from} has no pod that runs")))
+        }
+        Client::Node(_) | Client::Outside(_) => {
+            Err(Failure::usage(format!("{from} is no pod, and calls are made in pods")))
+        }
+    }
+}
+
+/// The listener of a load balancer that a target leads to, and the rule that serves it.
+fn met(
+    engine: &Engine<'_>,
+    target: &ResolvedTarget,
+    to: &Destination,
+) -> Option<(Listener, Option<Rule>)> {
+    let address = *target.addresses().first()?;
+    let balancer = engine.balancers().iter().find(|balancer| balancer.vip == address.ip())?;
+    let listener = balancer.listeners.iter().find(|listener| {
+        listener.port.number() == address.port() && listener.protocol.transport() == Protocol::Tcp
+    })?;
+    let rule = match (listener.protocol.layer(), &target.request().http) {
+        (Layer::L4, _) => listener.rules.first(),
+        (Layer::L7, Some((host, path))) => rules::find(&listener.rules, host, path),
+        (Layer::L7, None) => rules::find(&listener.rules, &host(to, address), "/"),
+    };
+    Some((listener.clone(), rule.cloned()))
+}
+
+fn host(to: &Destination, address: SocketAddr) -> String {
+    match to {
+        Destination::Host(host, _) => host.to_string(),
+        _ => address.ip().to_string(),
+    }
+}
+
+fn call(
+    to: &Destination,
+    target: &ResolvedTarget,
+    met: Option<&(Listener, Option<Rule>)>,
+) -> Result<Call, Failure> {
+    let first = target.addresses().first();
+    let listener = met.map(|(listener, _)| listener);
+    // It accepts connections itself: that it does says nothing of its targets.
+    let ends_connections = listener.is_some_and(|listener| {
+        listener.protocol.layer() == Layer::L7 || listener.protocol.ends_tls()
+    });
+    let follows =
+        met.is_some_and(|(_, rule)| rule.as_ref().is_some_and(|rule| rule.redirect.is_some()));
+    let request = |path: &str, tls: bool| HttpRequest { tls, path: path.to_owned(), follows };
+    let (host, port, address, request) = match (to, &target.request().http) {
+        (Destination::Url { tls, host, port, path }, _) => {
+            (host.to_string(), *port, None, Some(request(path, *tls)))
+        }
+        (Destination::Ingress { .. }, Some((host, path))) => {
+            let address = addressed(to, first)?;
+            let tls = target.request().tls.unwrap_or_default();
+            (host.clone(), port_of(address)?, Some(address.ip()), Some(request(path, tls)))
+        }
+        _ => {
+            let (name, port, address) = match to {
+                Destination::Host(host, port) => (host.to_string(), *port, None),
+                _ => {
+                    let address = addressed(to, first)?;
+                    (address.ip().to_string(), port_of(address)?, None)
+                }
+            };
+            let sent = match listener.filter(|_| ends_connections) {
+                None => None,
+                Some(listener) if listener.protocol.layer() == Layer::L7 => {
+                    Some(request("/", listener.protocol.ends_tls()))
+                }
+                Some(listener) => {
+                    return Err(Failure::usage(format!(
+                        "{to} is a listener by {} that takes connections itself: name it as a URL \
+                         (https://…) if its servers speak HTTP",
+                        listener.protocol
+                    )));
+                }
+            };
+            (name, port, address, sent)
+        }
+    };
+    Call::new(&host, port, address, request).map_err(|why| Failure::usage(why.to_string()))
+}
+
+fn addressed(to: &Destination, address: Option<&SocketAddr>) -> Result<SocketAddr, Failure> {
+    address.copied().ok_or_else(|| Failure::usage(format!("{to} has no address")))
+}
+
+fn port_of(address: SocketAddr) -> Result<Port, Failure> {
+    Port::new(address.port()).ok_or_else(|| Failure::usage(format!("{address} has no port")))
+}

@@ -1,0 +1,95 @@
+//! `uturn collect --redact`: a bundle that can be shown to others.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use uturn_redact::{Key, RedactError, Redacted, redact};
+use uturn_snapshot::Manifests;
+use uturn_snapshot::bundle::BundleWriter;
+
+use crate::cli::{Collect, Here};
+use crate::input::faulty;
+#[cfg(feature = "live")]
+use crate::input::live;
+use crate::printer::Printer;
+use crate::status::{Failure, Status};
+
+pub(super) fn run(args: &Collect, path: &Path, printer: &Printer) -> Result<Status, Failure> {
+    let Here { nodes, which, image, .. } = &args.here;
+    if !nodes.is_empty() || which.is_some() || image.is_some() {
+        return Err(Failure::usage(
+            "--redact captures no nodes: collect them first, then redact that bundle with \
+             uturn collect --bundle PATH --redact",
+        ));
+    }
+    let map = args.redaction.redact_map.as_deref();
+    // Before anything is read: that may take a while.
+    for path in [Some(path), map].into_iter().flatten() {
+        if path.symlink_metadata().is_ok() {
+            return Err(Failure::usage(format!("{} exists already", path.display())));
+        }
+    }
+    let redacted = redact(&read(args, printer)?, &Key::random()).map_err(|why| match why {
+        RedactError::Faults(faults) => faulty(&faults),
+        RedactError::Unreadable(_) => Failure::not_here(format!("{why}: nothing is written")),
+    })?;
+    let unwritten = |path: &Path, why| {
+        Failure::not_here(format!("{} cannot be written: {why}", path.display()))
+    };
+    if let Some(map) = map {
+        write_map(map, &redacted).map_err(|why| unwritten(map, why))?;
+    }
+    let written = BundleWriter::create(path).and_then(|bundle| redacted.write(bundle));
+    written.map_err(|why| {
+        // Without the bundle it is of no use; if it cannot be removed, it stays.
+        let _ = map.map(fs::remove_file);
+        unwritten(path, why)
+    })?;
+    for (what, count) in &redacted.left_out {
+        printer.note(&format!("left out, since it cannot be redacted: {what} ({count})"));
+    }
+    printer.result(&format!(
+        "{}: {} words and {} addresses stand for others; uturn scan --bundle reads it\n",
+        path.display(),
+        redacted.word_count(),
+        redacted.address_count(),
+    ));
+    Ok(Status::Clean)
+}
+
+fn read(args: &Collect, printer: &Printer) -> Result<Manifests, Failure> {
+    let (files, bundles) = (&args.redaction.files, &args.redaction.bundles);
+    if files.is_empty() && bundles.is_empty() {
+        return running(args, printer);
+    }
+    let (manifests, faults) = Manifests::gather(files, bundles);
+    match faults.is_empty() {
+        true => Ok(manifests),
+        false => Err(faulty(&faults)),
+    }
+}
+
+#[cfg(feature = "live")]
+fn running(args: &Collect, printer: &Printer) -> Result<Manifests, Failure> {
+    let session = live::session(args)?;
+    Ok(live::for_bundle(&session, args, printer)?.manifests(Manifests::default()))
+}
+
+#[cfg(not(feature = "live"))]
+fn running(_: &Collect, _: &Printer) -> Result<Manifests, Failure> {
+    Err(Failure::not_here(
+        "nothing to redact: name manifests with -f PATH or a bundle with --bundle PATH (this uturn \
+         was built without the feature `live`, which reads a running cluster)",
+    ))
+}
+
+/// Writes the table for the owner's eyes only.
+fn write_map(path: &Path, redacted: &Redacted) -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(path)?.write_all(redacted.map().as_bytes());
+    written.inspect_err(|_| drop(fs::remove_file(path)))
+}

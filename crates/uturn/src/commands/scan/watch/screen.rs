@@ -1,0 +1,180 @@
+//! The findings of a watched cluster as text: drawn anew in place on a terminal, else a line for
+//! each difference.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write as _};
+
+use uturn_report::scan::{self, Difference, FindingLines, Listing};
+use uturn_report::schema::scan::{NotCurrent, Watch};
+use uturn_report::{ScanReport, Style};
+
+use crate::cli::{Scan, ScanOutput};
+use crate::printer::Printer;
+use crate::status::Failure;
+
+/// So many differences are shown below the table.
+const DIFFERENCES: usize = 8;
+
+/// Shows states as text.
+pub(super) struct Screen<'s> {
+    printer: &'s Printer,
+    listing: Listing,
+    is_wide: bool,
+    is_terminal: bool,
+    findings: FindingLines,
+    /// What was not current in the last state.
+    not_current: BTreeMap<String, NotCurrent>,
+    failure: Vec<String>,
+    /// The last differences, each with its time.
+    last: VecDeque<String>,
+    is_drawn: bool,
+}
+
+impl<'s> Screen<'s> {
+    pub(super) fn new(args: &Scan, printer: &'s Printer, is_terminal: bool) -> Self {
+        Self {
+            printer,
+            listing: if args.all { Listing::Every } else { Listing::Short },
+            is_wide: args.output == ScanOutput::Wide,
+            is_terminal,
+            findings: FindingLines::default(),
+            not_current: BTreeMap::new(),
+            failure: Vec::new(),
+            last: VecDeque::new(),
+            is_drawn: false,
+        }
+    }
+
+    /// Shows a state.
+    ///
+    /// # Errors
+    /// If nothing can be printed any more.
+    pub(super) fn show(
+        &mut self,
+        report: Result<&ScanReport, &Failure>,
+        watch: &Watch,
+    ) -> io::Result<()> {
+        let style = self.printer.style(self.is_wide);
+        let differences = self.differences(report, watch, style);
+        if !self.is_terminal {
+            let lines: String = differences.iter().map(|line| format!("{line}\n")).collect();
+            return if lines.is_empty() { Ok(()) } else { write(&lines) };
+        }
+        // What is there at the beginning is in the table.
+        if self.is_drawn {
+            self.last.extend(differences);
+            let surplus = self.last.len().saturating_sub(DIFFERENCES);
+            self.last.drain(..surplus);
+        }
+        let text = self.drawing(report, watch, style);
+        let rows = terminal_size::terminal_size().map(|(_, height)| usize::from(height.0));
+        let begin = if self.is_drawn { "\x1b[H" } else { "\x1b[2J\x1b[H" };
+        self.is_drawn = true;
+        write(&format!("{begin}{}\x1b[J", in_rows(&text, rows)))
+    }
+
+    /// A line for each difference from the state before.
+    fn differences(
+        &mut self,
+        report: Result<&ScanReport, &Failure>,
+        watch: &Watch,
+        style: Style,
+    ) -> Vec<String> {
+        let mut lines = Vec::new();
+        let at = &watch.at;
+        let now: BTreeMap<String, NotCurrent> =
+            watch.not_current.iter().map(|known| (known.what.clone(), known.clone())).collect();
+        for (what, known) in &now {
+            if self.not_current.get(what) != Some(known) {
+                lines.push(format!("{at} {}", style.yellow(&not_current(known))));
+            }
+        }
+        for what in self.not_current.keys().filter(|what| !now.contains_key(*what)) {
+            lines.push(format!("{at} current again: {what}"));
+        }
+        self.not_current = now;
+        let failure = report.err().map(|failure| failure.messages().to_vec()).unwrap_or_default();
+        if failure != self.failure {
+            let failed =
+                failure.iter().map(|message| format!("{at} {} {message}", style.red("error:")));
+            lines.extend(failed);
+            self.failure = failure;
+        }
+        let Ok(report) = report else { return lines };
+        let findings = FindingLines::of(&report.findings);
+        for (difference, line) in findings.since(&self.findings) {
+            let word = format!("{difference:<7}");
+            let word = match difference {
+                Difference::New => style.red(&word),
+                Difference::Changed => style.yellow(&word),
+                Difference::Gone => style.green(&word),
+            };
+            lines.push(format!("{at} {word} {line}"));
+        }
+        self.findings = findings;
+        lines
+    }
+
+    fn drawing(
+        &self,
+        report: Result<&ScanReport, &Failure>,
+        watch: &Watch,
+        style: Style,
+    ) -> String {
+        let changes = match watch.changes {
+            0 => String::new(),
+            changes => format!(", {changes} changes of objects"),
+        };
+        let mut text = style.bold(&format!("{}{changes} (Ctrl-C ends this)", watch.at));
+        text.push('\n');
+        for known in &watch.not_current {
+            text.push_str(&style.yellow(&not_current(known)));
+            text.push('\n');
+        }
+        text.push('\n');
+        match report {
+            Ok(report) => text.push_str(&scan::text(report, self.listing, style)),
+            Err(failure) => failure
+                .messages()
+                .iter()
+                .for_each(|message| text.push_str(&format!("{} {message}\n", style.red("error:")))),
+        }
+        if !self.last.is_empty() {
+            text.push_str(&format!("\n{}\n", style.bold("last changes")));
+            self.last.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+        }
+        text
+    }
+}
+
+/// What may be otherwise by now, in a line.
+fn not_current(known: &NotCurrent) -> String {
+    let NotCurrent { what, since, why, read_again } = known;
+    match read_again {
+        true => format!("read again from time to time, since it may not be watched: {what}: {why}"),
+        false => format!("as it was at {since}: {what}: {why}"),
+    }
+}
+
+/// As much of a text as a terminal has rows for, so that it stays in place. Each line clears what
+/// was right of it.
+fn in_rows(text: &str, rows: Option<usize>) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    let most = rows.map_or(all.len(), |rows| rows.saturating_sub(1).max(2));
+    let mut drawn = String::new();
+    let is_cut = all.len() > most;
+    for line in &all[..if is_cut { most - 1 } else { all.len() }] {
+        drawn.push_str(line);
+        drawn.push_str("\x1b[K\n");
+    }
+    if is_cut {
+        drawn.push_str(&format!("… {} more lines\x1b[K\n", all.len() - most + 1));
+    }
+    drawn
+}
+
+/// Prints on stdout.
+pub(super) fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}

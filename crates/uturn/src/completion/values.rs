@@ -1,0 +1,215 @@
+//! Candidates for values: clients, targets, objects, codes.
+
+use std::ffi::OsStr;
+
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use uturn_diagnose::Code;
+use uturn_model::{Mechanism, NamespacedName, ObjectKind, ProxyMode, WorkloadKind};
+
+use super::line;
+use super::source::{ObjectName, Source};
+
+/// Up to this many names are shown at once. Of more, the namespaces are.
+const MOST_AT_ONCE: usize = 30;
+
+/// A client: `pod/shop/web-0`.
+pub(crate) fn client() -> ArgValueCompleter {
+    completer(|typed| {
+        let Some((word, _)) = typed.split_once('/') else {
+            return ["pod/", "deploy/", "sts/", "ds/", "node/", "outside"]
+                .map(str::to_owned)
+                .into();
+        };
+        let kind = match word {
+            "pod" | "pods" => ObjectKind::Pod,
+            "node" | "nodes" => ObjectKind::Node,
+            _ => match WorkloadKind::from_word(word) {
+                Some(kind) => kind.into(),
+                None => return Vec::new(),
+            },
+        };
+        below(word, kind, typed)
+    })
+}
+
+/// A target: `svc/shop/front:80`, `ingress/shop/front/shop.example.com/`.
+pub(crate) fn target() -> ArgValueCompleter {
+    completer(|typed| {
+        let Some((word, rest)) = typed.split_once('/') else {
+            return ["svc/", "ingress/", "pod/", "http://", "https://"].map(str::to_owned).into();
+        };
+        let (kind, divider) = match word {
+            "svc" | "service" => (ObjectKind::Service, ':'),
+            "pod" => (ObjectKind::Pod, ':'),
+            "ingress" | "ing" => (ObjectKind::Ingress, '/'),
+            _ => return Vec::new(),
+        };
+        let (namespace, name) = rest.split_once('/').unwrap_or((rest, ""));
+        match name.split_once(divider) {
+            Some((name, _)) => parts(word, kind, namespace, name, divider),
+            // A pod is no target without its port.
+            None if kind == ObjectKind::Pod => {
+                let names = below(word, kind, typed).into_iter();
+                names.map(|name| if name.ends_with('/') { name } else { name + ":" }).collect()
+            }
+            None => below(word, kind, typed),
+        }
+    })
+}
+
+/// An object of `uturn check`: `shop/front`.
+pub(crate) fn checked() -> ArgValueCompleter {
+    completer(|typed| match (line().has("service"), line().has("ingress")) {
+        (true, _) => names(&[ObjectKind::Service], typed),
+        (_, true) => names(&[ObjectKind::Ingress], typed),
+        _ => Vec::new(),
+    })
+}
+
+/// An object of `uturn cure`: of the kind that findings of the code are about.
+pub(crate) fn subject() -> ArgValueCompleter {
+    completer(|typed| {
+        let codes = line().words.iter().filter_map(|word| word.parse::<Code>().ok());
+        let hundred = codes.map(|code| code.as_str().as_bytes()[2]).next();
+        match hundred {
+            Some(b'3') => names(&[ObjectKind::Service], typed),
+            Some(b'4') => names(&[ObjectKind::Ingress], typed),
+            _ => names(&[ObjectKind::Service, ObjectKind::Ingress], typed),
+        }
+    })
+}
+
+/// A code of a finding.
+pub(crate) fn code() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| matching(typed, codes()))
+}
+
+/// What `uturn explain` has a page of.
+pub(crate) fn topic() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| {
+        let mechanisms = Mechanism::ALL.map(|mechanism| mechanism.to_string());
+        matching(
+            typed,
+            codes().into_iter().chain(mechanisms.map(CompletionCandidate::new)).collect(),
+        )
+    })
+}
+
+fn codes() -> Vec<CompletionCandidate> {
+    let candidate = |code: Code| {
+        CompletionCandidate::new(code.as_str()).help(Some(code.title().to_owned().into()))
+    };
+    Code::all().map(candidate).collect()
+}
+
+/// A namespace.
+pub(crate) fn namespace() -> ArgValueCompleter {
+    completer(|_| Source::of(line()).map(|source| source.namespaces()).unwrap_or_default())
+}
+
+/// A node.
+pub(crate) fn node() -> ArgValueCompleter {
+    completer(|typed| names(&[ObjectKind::Node], typed))
+}
+
+/// A context of the kubeconfig.
+#[cfg(feature = "live")]
+pub(crate) fn context() -> ArgValueCompleter {
+    completer(|_| {
+        let kubeconfig = line().kubeconfig.clone();
+        uturn_live::Access { kubeconfig, ..uturn_live::Access::default() }.contexts()
+    })
+}
+
+/// A context of the kubeconfig, which this build does not read.
+#[cfg(not(feature = "live"))]
+pub(crate) fn context() -> ArgValueCompleter {
+    completer(|_| Vec::new())
+}
+
+/// A built-in scenario.
+#[cfg(feature = "lab")]
+pub(crate) fn scenario() -> ArgValueCompleter {
+    completer(|_| crate::scenarios::names().map(str::to_owned).collect())
+}
+
+/// A built-in scenario, which this build does not have.
+#[cfg(not(feature = "lab"))]
+pub(crate) fn scenario() -> ArgValueCompleter {
+    completer(|_| Vec::new())
+}
+
+/// A mode of kube-proxy.
+pub(crate) fn proxy_mode() -> ArgValueCompleter {
+    completer(|_| ProxyMode::ALL.map(|mode| mode.to_string()).into())
+}
+
+/// Candidates that are picked by what is typed so far.
+fn completer(all: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |typed: &OsStr| {
+        let found = typed.to_str().map(&all).unwrap_or_default();
+        matching(typed, found.into_iter().map(CompletionCandidate::new).collect())
+    })
+}
+
+fn matching(typed: &OsStr, mut all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    all.retain(|candidate| candidate.get_value().to_string_lossy().starts_with(&*typed));
+    all
+}
+
+/// Names with a word before them: `pod/shop/web-0`.
+fn below(word: &str, kind: ObjectKind, typed: &str) -> Vec<String> {
+    let rest = typed.split_once('/').map_or("", |(_, rest)| rest);
+    names(&[kind], rest).into_iter().map(|name| format!("{word}/{name}")).collect()
+}
+
+/// Names with their namespaces: `shop/web-0`. Where there are many, the namespaces: `shop/`.
+fn names(kinds: &[ObjectKind], typed: &str) -> Vec<String> {
+    let Some(source) = Source::of(line()) else { return Vec::new() };
+    let namespace = match typed.split_once('/') {
+        Some((namespace, _)) => Some(namespace),
+        None => line().namespace.as_deref(),
+    };
+    let mut found: Vec<ObjectName> = Vec::new();
+    let mut has_more = false;
+    for kind in kinds {
+        let (names, more) = source.names(*kind, namespace);
+        found.extend(names);
+        has_more |= more;
+    }
+    found.sort_unstable();
+    found.dedup();
+    let is_begun =
+        |(namespace, name): &ObjectName| full(namespace.as_deref(), name).starts_with(typed);
+    if namespace.is_some() || found.iter().all(|(namespace, _)| namespace.is_none()) {
+        return found.iter().map(|(namespace, name)| full(namespace.as_deref(), name)).collect();
+    }
+    found.retain(is_begun);
+    if !has_more && found.len() <= MOST_AT_ONCE {
+        return found.iter().map(|(namespace, name)| full(namespace.as_deref(), name)).collect();
+    }
+    let mut namespaces: Vec<String> = match has_more {
+        true => source.namespaces(),
+        false => Vec::new(),
+    };
+    namespaces.extend(found.into_iter().filter_map(|(namespace, _)| namespace));
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    namespaces.into_iter().map(|namespace| namespace + "/").collect()
+}
+
+fn full(namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// What may follow the name of a target.
+fn parts(word: &str, kind: ObjectKind, namespace: &str, name: &str, divider: char) -> Vec<String> {
+    let Ok(full) = NamespacedName::new(namespace, name) else { return Vec::new() };
+    let Some(source) = Source::of(line()) else { return Vec::new() };
+    let parts = source.parts(kind, &full).into_iter();
+    parts.map(|part| format!("{word}/{full}{divider}{part}")).collect()
+}

@@ -1,0 +1,290 @@
+//! `release`: static programs for Linux, in archives with checksums, and what krew installs them
+//! from.
+
+mod elf;
+mod krew;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::Done;
+use crate::machine;
+use crate::portable;
+use crate::shell::{self, Failure};
+
+/// The profile of what is given away.
+const PROFILE: &str = "dist";
+
+/// A kind of machine that gets a program.
+struct Platform {
+    /// What Go, and so krew, calls its processor.
+    arch: &'static str,
+    target: &'static str,
+    /// Compilers for the C in dependencies, the first that is there. Each may need a folder.
+    compilers: &'static [Compiler],
+    /// What to install for them.
+    packages: &'static str,
+    /// Runs its programs elsewhere.
+    emulator: &'static str,
+}
+
+/// A compiler, and the headers of musl that it has to be told of.
+struct Compiler {
+    program: &'static str,
+    headers: Option<&'static str>,
+}
+
+const PLATFORMS: [Platform; 2] = [
+    Platform {
+        arch: "amd64",
+        target: "x86_64-unknown-linux-musl",
+        compilers: &[
+            Compiler { program: "x86_64-linux-musl-gcc", headers: None },
+            Compiler { program: "musl-gcc", headers: None },
+        ],
+        packages: "musl-tools",
+        emulator: "qemu-x86_64-static",
+    },
+    Platform {
+        arch: "arm64",
+        target: "aarch64-unknown-linux-musl",
+        compilers: &[
+            Compiler { program: "aarch64-linux-musl-gcc", headers: None },
+            Compiler {
+                program: "aarch64-linux-gnu-gcc",
+                headers: Some("/usr/include/aarch64-linux-musl"),
+            },
+        ],
+        packages: "gcc-aarch64-linux-gnu, and musl-dev:arm64 after dpkg --add-architecture arm64",
+        emulator: "qemu-aarch64-static",
+    },
+];
+
+/// Where the archives will be, and the project's page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    base_url: Option<String>,
+    homepage: Option<String>,
+}
+
+impl Place {
+    pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
+        let mut place = Self::default();
+        for pair in words.chunks(2) {
+            match *pair {
+                [name @ ("--base-url" | "--homepage"), url] => {
+                    let plain = |c: char| c.is_ascii_graphic() && !"\"\\@".contains(c);
+                    if !url.starts_with("https://") || !url.chars().all(plain) {
+                        return Err(format!(
+                            "{name} {url}: expected a URL that begins with https://"
+                        ));
+                    }
+                    let url = url.trim_end_matches('/').to_owned();
+                    let of = if name == "--homepage" {
+                        &mut place.homepage
+                    } else {
+                        &mut place.base_url
+                    };
+                    *of = Some(url);
+                }
+                ["--base-url" | "--homepage"] => {
+                    return Err(format!("{}: expected a URL after it", pair[0]));
+                }
+                _ => return Err(format!("release takes no {:?}", pair[0])),
+            }
+        }
+        Ok(place)
+    }
+}
+
+/// Builds each program, looks whether it is static and runs, and packs it.
+pub(crate) fn run(place: &Place) -> Result<Done, Failure> {
+    let version = version()?;
+    let folder = shell::target().join(format!("release-{version}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|why| fault(&folder, &why))?;
+    let (mut sums, mut left_out) = (Vec::new(), Vec::new());
+    for platform in &PLATFORMS {
+        match platform.compiler() {
+            Err(why) => left_out.push(why),
+            Ok(compiler) => {
+                let program = platform.build(compiler)?;
+                left_out.extend(platform.try_out(&program, &version)?);
+                sums.push((platform.arch, platform.pack(&program, &folder, &version)?));
+            }
+        }
+    }
+    let lines = sums.iter().map(|(_, (name, sum))| format!("{sum}  {name}\n"));
+    write(&folder.join("SHA256SUMS"), &lines.collect::<String>())?;
+    match &place.base_url {
+        None => left_out
+            .push("the manifest for krew needs --base-url, where the archives will be".to_owned()),
+        Some(_) if sums.len() < PLATFORMS.len() => {
+            left_out.push("the manifest for krew needs both archives".to_owned());
+        }
+        Some(base_url) => {
+            let homepage = place.homepage.as_deref().unwrap_or(base_url);
+            let sums: Vec<(&str, &str)> =
+                sums.iter().map(|(arch, (_, sum))| (*arch, &**sum)).collect();
+            let text = krew::manifest(&version, base_url, homepage, &sums)?;
+            write(&folder.join("uturn.yaml"), &text)?;
+        }
+    }
+    if let Done::LeftOut(why) = portable::run()? {
+        left_out.push(why);
+    }
+    println!("in {}", folder.display());
+    match left_out.is_empty() {
+        true => Ok(Done::Whole),
+        false => Ok(Done::LeftOut(left_out.join("; "))),
+    }
+}
+
+impl Platform {
+    /// A compiler that is there, with the target's standard library.
+    fn compiler(&self) -> Result<&'static Compiler, String> {
+        let is_there = |compiler: &&Compiler| {
+            machine::find(compiler.program).is_some()
+                && compiler.headers.is_none_or(|headers| Path::new(headers).is_dir())
+        };
+        let Some(compiler) = self.compilers.iter().find(is_there) else {
+            return Err(format!(
+                "{}: no C compiler for musl: install {}",
+                self.target, self.packages
+            ));
+        };
+        match portable::have(self.target) {
+            true => Ok(compiler),
+            false => Err(format!("{0}: run: rustup target add {0}", self.target)),
+        }
+    }
+
+    fn build(&self, compiler: &Compiler) -> Result<PathBuf, Failure> {
+        let start = Instant::now();
+        let mut build = shell::plain_cargo(&["build", "--locked", "--package", "uturn"]);
+        build.args(["--profile", PROFILE, "--target", self.target]);
+        let name = self.target.replace('-', "_");
+        build.env(format!("CC_{name}"), compiler.program);
+        if let Some(headers) = compiler.headers {
+            // Its own headers are of another C library.
+            build.env(
+                format!("CFLAGS_{name}"),
+                format!("-nostdinc -isystem {headers} {}", own_headers(compiler)),
+            );
+        }
+        // What comes with the standard library links the rest.
+        let name = name.to_uppercase();
+        build.env(format!("CARGO_TARGET_{name}_LINKER"), "rust-lld");
+        shell::run(&mut build)?;
+        let program = shell::target().join(self.target).join(PROFILE).join("uturn");
+        let size = fs::metadata(&program).map_err(|why| fault(&program, &why))?.len();
+        let took = start.elapsed().as_secs();
+        println!("{}: {:.1} MB, built in {took} s", self.target, size as f64 / 1e6);
+        Ok(program)
+    }
+
+    /// Runs the program where that can be. Returns what could not be done.
+    fn try_out(&self, program: &Path, version: &str) -> Result<Option<String>, Failure> {
+        let bytes = fs::read(program).map_err(|why| fault(program, &why))?;
+        elf::check_static(&bytes)
+            .map_err(|why| Failure(format!("{}: {why}", program.display())))?;
+        let is_own = matches!(
+            (std::env::consts::ARCH, self.arch),
+            ("x86_64", "amd64") | ("aarch64", "arm64")
+        );
+        let mut command = match (is_own, machine::find(self.emulator)) {
+            (true, _) => Command::new(program),
+            (false, Some(emulator)) => {
+                let mut command = Command::new(emulator);
+                command.arg(program);
+                command
+            }
+            (false, None) => {
+                return Ok(Some(format!(
+                    "{} was not run: {} not found",
+                    self.target, self.emulator
+                )));
+            }
+        };
+        command.current_dir(shell::root());
+        let said = shell::output(command.arg("--version"));
+        match said.as_deref().map(str::trim) {
+            Some(line) if line == format!("uturn {version}") => Ok(None),
+            other => Err(Failure(format!("{} --version: {other:?}", program.display()))),
+        }
+    }
+
+    /// Packs the program with its license: the same bytes for the same program. Returns the
+    /// archive's name and checksum.
+    fn pack(
+        &self,
+        program: &Path,
+        folder: &Path,
+        version: &str,
+    ) -> Result<(String, String), Failure> {
+        let name = format!("uturn-{version}-linux-{}.tar.gz", self.arch);
+        let archive = folder.join(&name);
+        let mut tar = Command::new("tar");
+        tar.args(["--create", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);
+        tar.args(["--mode=u=rwX,go=rX", "--use-compress-program=gzip --no-name --best"]);
+        tar.arg("--file").arg(&archive);
+        tar.arg("--directory").arg(program.parent().unwrap_or(program)).arg("uturn");
+        tar.arg("--directory").arg(shell::root()).arg("LICENSE");
+        shell::run(&mut tar)?;
+        let sum = shell::output(Command::new("sha256sum").arg(&archive));
+        let sum = sum.as_deref().and_then(|text| text.split_whitespace().next());
+        let sum = sum.ok_or_else(|| Failure("sha256sum gives no checksum".to_owned()))?;
+        Ok((name, sum.to_owned()))
+    }
+}
+
+/// The folder of headers that come with a compiler, for its command line.
+fn own_headers(compiler: &Compiler) -> String {
+    let asked = shell::output(Command::new(compiler.program).arg("-print-file-name=include"));
+    asked.map(|folder| format!("-isystem {}", folder.trim())).unwrap_or_default()
+}
+
+/// The version of the workspace.
+fn version() -> Result<String, Failure> {
+    let path = shell::root().join("Cargo.toml");
+    let text = fs::read_to_string(&path).map_err(|why| fault(&path, &why))?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("version = \""));
+    let version = lines.next().and_then(|rest| rest.strip_suffix('"'));
+    version.map(str::to_owned).ok_or_else(|| Failure("Cargo.toml states no version".to_owned()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|why| fault(path, &why))
+}
+
+fn fault(path: &Path, why: &std::io::Error) -> Failure {
+    Failure(format!("{}: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_whole() {
+        let place = Place::parse(&["--base-url", "https://example.com/v1/"]).unwrap();
+        assert_eq!(place.base_url.as_deref(), Some("https://example.com/v1"));
+        assert_eq!(place.homepage, None);
+        for words in [
+            &["--base-url"][..],
+            &["--base-url", "http://example.com"],
+            &["--homepage", "https://a b"],
+            &["--homepage", "https://a\"b"],
+            &["fast"],
+        ] {
+            assert!(Place::parse(words).is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_that_of_the_workspace() {
+        assert_eq!(version().unwrap(), env!("CARGO_PKG_VERSION"));
+    }
+}
