@@ -26,6 +26,8 @@ pub mod lb;
 mod markup;
 pub mod probe;
 #[cfg(test)]
+mod probe_forms;
+#[cfg(test)]
 mod sample;
 pub mod sarif;
 pub mod scan;

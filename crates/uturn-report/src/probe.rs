@@ -1,8 +1,5 @@
 //! Real calls beside what was predicted of them.
 
-#[cfg(test)]
-mod tests;
-
 use std::time::Duration;
 
 use uturn_model::{Flow, NamespacedName, Outcome, Share, Verdict};

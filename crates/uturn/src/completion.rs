@@ -16,7 +16,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::env::{EnvCompleter, Shells};
 
 use self::line::Line;
@@ -25,7 +25,6 @@ pub(crate) use self::values::{
     checked, client, code, context, namespace, node, proxy_mode, scenario, subject, target, topic,
 };
 use crate::called::PLUGIN;
-use crate::cli::Cli;
 
 /// Names the shell for which candidates are wanted.
 const VARIABLE: &str = "UTURN_COMPLETE";
@@ -44,8 +43,8 @@ const SHELLS: Shells<'_> = Shells(&[
 /// The line whose end is completed.
 static LINE: OnceLock<Line> = OnceLock::new();
 
-/// Prints candidates if a shell asks for them. Returns whether one does.
-pub(crate) fn answer() -> bool {
+/// Prints what may stand in a line of this command if a shell asks for it. Returns whether one does.
+pub(crate) fn answer(command: impl FnOnce() -> Command) -> bool {
     let mut words = env::args_os();
     let program = words.next().unwrap_or_default();
     let is_asked_by_kubectl =
@@ -59,16 +58,16 @@ pub(crate) fn answer() -> bool {
         }
     };
     if let Some(shell) = shell.to_str().and_then(|name| SHELLS.completer(name)) {
-        print(shell, words);
+        print(command(), shell, words);
     }
     true
 }
 
-fn print(shell: &dyn EnvCompleter, words: Vec<OsString>) {
+fn print(mut command: Command, shell: &dyn EnvCompleter, words: Vec<OsString>) {
     let _ = LINE.set(Line::of(&words));
     let mut text = Vec::new();
     let folder = env::current_dir().ok();
-    if shell.write_complete(&mut Cli::command(), words, folder.as_deref(), &mut text).is_ok() {
+    if shell.write_complete(&mut command, words, folder.as_deref(), &mut text).is_ok() {
         // A shell that went away wants none.
         let _ = std::io::stdout().write_all(&text);
     }

@@ -21,6 +21,8 @@ mod status;
 
 use std::process::ExitCode;
 
+use clap::CommandFactory as _;
+
 /// A scan makes and throws away millions of small things on several threads: with this it takes
 /// four fifths of the time.
 #[cfg(target_os = "linux")]
@@ -32,7 +34,7 @@ fn main() -> ExitCode {
     if uturn_machine::is_inside() {
         return uturn_machine::inside();
     }
-    if completion::answer() {
+    if completion::answer(cli::Cli::command) {
         return ExitCode::SUCCESS;
     }
     let cli = match cli::Cli::parse_as_typed() {

@@ -1,8 +1,16 @@
-use uturn_model::{Client, Destination, Mechanism, Protocol, Route, Supposition};
-use uturn_probe::{Known, MeasuredCall, Stopped, judge};
+//! A probe as text and as JSON.
 
-use super::*;
+use std::time::Duration;
+
+use uturn_model::{
+    Client, Destination, Flow, Mechanism, NamespacedName, Outcome, Protocol, Route, Share,
+    Supposition, Verdict,
+};
+use uturn_probe::{CallEnd, Known, MeasuredCall, Measurement, Stopped, Tool, judge};
+
+use crate::Style;
 use crate::json;
+use crate::probe::{Learned, ProbeCase, ProbeReport, text};
 use crate::schema::probe::Probe;
 
 const LATE: Outcome = Outcome::Answered { after: Duration::from_secs(4) };
