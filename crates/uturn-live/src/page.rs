@@ -1,9 +1,11 @@
 //! A page of a list.
 
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::Deserialize;
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::form::{Form, Kept, keep};
@@ -22,7 +24,7 @@ pub(crate) struct Read {
 #[derive(Deserialize)]
 struct Page {
     #[serde(default)]
-    metadata: PageMeta,
+    metadata: OfMap<PageMeta>,
     #[serde(default)]
     items: Option<Vec<Value>>,
 }
@@ -35,15 +37,42 @@ struct PageMeta {
     remaining_item_count: Option<usize>,
 }
 
+/// A value that is written as a map. serde takes a structure from a list of its fields too, so that
+/// `[]` would be a page without objects.
+#[derive(Default)]
+struct OfMap<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OfMap<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(MapVisitor(PhantomData))
+    }
+}
+
+struct MapVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for MapVisitor<T> {
+    type Value = OfMap<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(OfMap)
+    }
+}
+
 /// Reads a page.
 ///
 /// # Errors
 /// If it is no list.
 pub(crate) fn read(text: &str, api_version: &str, kind: &str, form: Form) -> Result<Read, String> {
-    let page: Page = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let OfMap(page) =
+        serde_json::from_str::<OfMap<Page>>(text).map_err(|error| error.to_string())?;
     let items = page.items.unwrap_or_default().into_iter();
     let objects = items.map(|item| keep(item, api_version, kind, form)).collect();
-    let PageMeta { r#continue: next, resource_version, remaining_item_count: left } = page.metadata;
+    let PageMeta { r#continue: next, resource_version, remaining_item_count: left } =
+        page.metadata.0;
     Ok(Read { objects, next, resource_version, left })
 }
 
@@ -68,7 +97,10 @@ impl<'de> Visitor<'de> for BeforeItems<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
         while let Some(field) = fields.next_key::<String>()? {
             match &*field {
-                "metadata" => *self.0 = Some(fields.next_value::<PageMeta>()?.r#continue),
+                "metadata" => {
+                    let OfMap(found) = fields.next_value::<OfMap<PageMeta>>()?;
+                    *self.0 = Some(found.r#continue);
+                }
                 "items" => break,
                 _ => drop(fields.next_value::<IgnoredAny>()?),
             }
@@ -93,5 +125,15 @@ mod tests {
         let read = read(custom, "v1", "Pod", Form::Compact).unwrap();
         assert_eq!((read.objects.len(), &*read.next), (1, "t"));
         assert_eq!(next("no list"), None);
+        assert_eq!(next(r#"{"metadata":[]}"#), None);
+    }
+
+    #[test]
+    fn what_is_no_list_of_objects_is_not_an_empty_one() {
+        for text in ["[]", r#"{"metadata":[],"items":[]}"#, r#"{"items":{}}"#, "no list"] {
+            assert!(read(text, "v1", "Pod", Form::Compact).is_err(), "{text}");
+        }
+        let empty = read(r#"{"metadata":{},"items":null}"#, "v1", "Pod", Form::Compact).unwrap();
+        assert_eq!((empty.objects.len(), &*empty.next), (0, ""));
     }
 }
