@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use uturn_diagnose::analysis::{Analysis, FlowCounts, Suppressed};
 use uturn_diagnose::group::group;
 use uturn_diagnose::{Finding, Group, Observation, Severity};
 use uturn_model::cluster::Unread;
 use uturn_model::network::Network;
 use uturn_model::{NamespacedName, Origin, Skipped, Supposition, Text, Unjudged};
+use uturn_snapshot::Loaded;
 
 use crate::style::{Paint, Style};
 use crate::table::Cell;
@@ -19,7 +21,6 @@ mod summary;
 pub use changes::{Difference, FindingLines};
 
 pub(crate) use summary::left_out;
-use uturn_diagnose::analysis::Suppressed;
 
 /// The result of a scan.
 #[derive(Clone, Debug)]
@@ -81,6 +82,31 @@ impl ScanReport {
             skipped: Vec::new(),
             unread: Vec::new(),
             seen: BTreeMap::new(),
+        }
+    }
+
+    /// The report of an analysis of what was loaded. No finding of a baseline is gone.
+    pub fn of(analysis: Analysis, loaded: Loaded) -> Self {
+        let FlowCounts { all, fine, open } = analysis.flows;
+        let cluster = loaded.cluster;
+        Self {
+            findings: analysis.findings,
+            groups: analysis.groups,
+            evidence: analysis.evidence,
+            origins: analysis.origins,
+            aside: analysis.suppressed,
+            gone: 0,
+            fails_from: Some(Severity::Error),
+            flows: all,
+            fine,
+            open,
+            without_address: analysis.without_address,
+            network: Some(cluster.network),
+            unjudged: cluster.unjudged,
+            supposed: analysis.supposed,
+            skipped: cluster.skipped,
+            unread: cluster.unread,
+            seen: loaded.seen,
         }
     }
 

@@ -1,6 +1,6 @@
 //! `uturn scan`: every class of client against every target.
 
-use uturn_diagnose::analysis::{Analysis, Detail, FlowCounts, KnownFindings, MOST_BYTES, Options};
+use uturn_diagnose::analysis::{Analysis, Detail, KnownFindings, MOST_BYTES, Options};
 use uturn_diagnose::{Severity, analyze};
 use uturn_model::{Cluster, Name};
 use uturn_path::Engine;
@@ -117,30 +117,11 @@ fn print_analysis(
 }
 
 fn report_of(args: &Scan, analysis: Analysis, gone: usize, loaded: Loaded) -> ScanReport {
-    let FlowCounts { all, fine, open } = analysis.flows;
-    let cluster = loaded.cluster;
-    ScanReport {
-        findings: analysis.findings,
-        groups: analysis.groups,
-        evidence: analysis.evidence,
-        origins: analysis.origins,
-        aside: analysis.suppressed,
-        gone,
-        fails_from: match args.fail_on {
-            FailOn::Info => Some(Severity::Info),
-            FailOn::Warning => Some(Severity::Warning),
-            FailOn::Error => Some(Severity::Error),
-            FailOn::Never => None,
-        },
-        flows: all,
-        fine,
-        open,
-        without_address: analysis.without_address,
-        network: Some(cluster.network),
-        unjudged: cluster.unjudged,
-        supposed: analysis.supposed,
-        skipped: cluster.skipped,
-        unread: cluster.unread,
-        seen: loaded.seen,
-    }
+    let fails_from = match args.fail_on {
+        FailOn::Info => Some(Severity::Info),
+        FailOn::Warning => Some(Severity::Warning),
+        FailOn::Error => Some(Severity::Error),
+        FailOn::Never => None,
+    };
+    ScanReport { gone, fails_from, ..ScanReport::of(analysis, loaded) }
 }
