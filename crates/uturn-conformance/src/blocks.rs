@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use uturn_kubeproxy::chain_names::SHARED;
+
 use crate::fault::{Fault, Outcome};
 
 /// Chains, sets and maps by name, each with its lines.
 pub(crate) type Blocks = BTreeMap<String, Vec<String>>;
-
-/// Chains of iptables to which every Service adds.
-const SHARED: [&str; 4] =
-    ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
 
 /// Splits the output of `iptables-save`.
 pub(crate) fn iptables(text: &str) -> Blocks {

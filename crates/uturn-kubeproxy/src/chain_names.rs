@@ -1,8 +1,31 @@
-//! The hashes in names of kube-proxy's chains, for who renames what they are made of.
+//! Names of kube-proxy's chains, for who reads them in a dump, and the hashes in them, for who
+//! renames what they are made of.
 
 use std::net::SocketAddr;
 
 use crate::names::PortHash;
+
+/// How names of the chains in iptables begin that are of one Service or one endpoint. A hash
+/// follows.
+pub const HASHED: [&str; 6] =
+    ["KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-"];
+
+/// Chains in iptables to which every Service adds, in no particular order.
+pub const SHARED: [&str; 4] =
+    ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
+
+/// The other chains in iptables that kube-proxy writes and nothing else does. Those that kubelet
+/// writes too, in its own version's way (KUBE-FIREWALL, KUBE-MARK-DROP), are not among them.
+pub const OTHERS: [&str; 8] = [
+    "KUBE-FORWARD",
+    "KUBE-MARK-MASQ",
+    "KUBE-POSTROUTING",
+    "KUBE-NODE-PORT",
+    "KUBE-LOAD-BALANCER",
+    "KUBE-SOURCE-RANGES-FIREWALL",
+    "KUBE-IPVS-FILTER",
+    "KUBE-IPVS-OUT-FILTER",
+];
 
 /// What follows `KUBE-SVC-` and the like: the hash of a Service's port, `namespace/service:port`
 /// (without `:port` where it has no name), and `tcp`, `udp` or `sctp`.

@@ -1,30 +1,10 @@
 //! The rules of iptables as blocks, and which chains are kube-proxy's.
 
+use uturn_kubeproxy::chain_names::{HASHED, OTHERS, SHARED};
 use uturn_model::Text;
 use uturn_netfilter::iptables::{Addresses, Chain, Match, PortRange, Rule, Ruleset, Target};
 
 use super::blocks::{Block, Blocks, Line, Role};
-
-/// Chains of single Services and endpoints, by the beginnings of their names.
-const OF_SERVICES: [&str; 6] =
-    ["KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-"];
-
-/// Chains to which every Service adds, in no particular order.
-const SHARED: [&str; 4] =
-    ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
-
-/// The other chains of kube-proxy. Those that kubelet writes too, in its own version's way
-/// (KUBE-FIREWALL, KUBE-MARK-DROP), are not compared.
-const OTHERS: [&str; 8] = [
-    "KUBE-FORWARD",
-    "KUBE-MARK-MASQ",
-    "KUBE-POSTROUTING",
-    "KUBE-NODE-PORT",
-    "KUBE-LOAD-BALANCER",
-    "KUBE-SOURCE-RANGES-FIREWALL",
-    "KUBE-IPVS-FILTER",
-    "KUBE-IPVS-OUT-FILTER",
-];
 
 /// Chains that only iptables mode has, and only IPVS mode.
 const OF_IPTABLES_MODE: [&str; 3] = ["KUBE-SVC-", "KUBE-SEP-", "KUBE-EXT-"];
@@ -32,7 +12,7 @@ const OF_IPVS_MODE: [&str; 3] = ["KUBE-NODE-PORT", "KUBE-LOAD-BALANCER", "KUBE-I
 
 /// Whether kube-proxy writes a chain of this name, and nothing else does.
 pub(super) fn is_of_kube_proxy(chain: &str) -> bool {
-    OF_SERVICES.iter().any(|start| chain.starts_with(start))
+    HASHED.iter().any(|start| chain.starts_with(start))
         || SHARED.contains(&chain)
         || OTHERS.contains(&chain)
 }

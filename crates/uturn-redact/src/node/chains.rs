@@ -4,15 +4,11 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_kubeproxy::chain_names::{endpoint_hash, port_hash};
+use uturn_kubeproxy::chain_names::{HASHED, OTHERS, SHARED, endpoint_hash, port_hash};
 use uturn_model::Cluster;
 
 use crate::names::Names;
 use crate::text::{NAMES, redact};
-
-/// kube-proxy's chains of single Services and endpoints.
-const HASHED: [&str; 6] =
-    ["KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-"];
 
 /// How names begin that programs give, with what follows: hashes and names.
 const BEGINNINGS: [&str; 22] = [
@@ -40,21 +36,10 @@ const BEGINNINGS: [&str; 22] = [
     "f2b-",
 ];
 
-/// Names that programs give, whole: those of kube-proxy, of kubelet and of the kernel.
-const WHOLE: [&str; 48] = [
-    "KUBE-SERVICES",
-    "KUBE-NODEPORTS",
-    "KUBE-EXTERNAL-SERVICES",
-    "KUBE-PROXY-FIREWALL",
-    "KUBE-FORWARD",
-    "KUBE-MARK-MASQ",
+/// Names that programs give, whole, beside those of kube-proxy alone: of kubelet, of the kernel, of
+/// networks.
+const WHOLE: [&str; 36] = [
     "KUBE-MARK-DROP",
-    "KUBE-POSTROUTING",
-    "KUBE-NODE-PORT",
-    "KUBE-LOAD-BALANCER",
-    "KUBE-SOURCE-RANGES-FIREWALL",
-    "KUBE-IPVS-FILTER",
-    "KUBE-IPVS-OUT-FILTER",
     "KUBE-FIREWALL",
     "KUBE-FIRE-WALL",
     "KUBE-PROXY-CANARY",
@@ -138,7 +123,7 @@ impl Chains {
 
     /// The name that stands for a chain of iptables.
     pub(crate) fn chain(&self, chain: &str, names: &mut Names) -> String {
-        if WHOLE.contains(&chain) {
+        if [&SHARED[..], &OTHERS, &WHOLE].iter().any(|all| all.contains(&chain)) {
             return chain.to_owned();
         }
         let hashed = HASHED.iter().find_map(|begins| Some((begins, chain.strip_prefix(begins)?)));

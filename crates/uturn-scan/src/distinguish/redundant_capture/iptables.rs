@@ -3,11 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use uturn_kubeproxy::chain_names::SHARED;
 use uturn_netfilter::iptables::{Chain, Match, Rule, Ruleset, TableKind};
-
-/// Chains to which every Service adds, in no order.
-const SHARED: [&str; 4] =
-    ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
 
 /// What a ruleset has beside another, as a part of a dump that is loaded onto that; nothing
 /// where some rule of a chain of kube-proxy's is not there.
