@@ -47,14 +47,14 @@ pub(crate) async fn list(
 ) -> Result<Listed, LiveError> {
     let Wanted { path, api_version, kind, called, form, page } = *wanted;
     let during = format!("reading {called}");
-    let ask = async |token: &str| match url(path, page, token) {
+    let ask = async |token: Option<&str>| match url(path, page, None, token) {
         Ok(url) => server.ask(&url, &during).await,
         Err(error) => Ok(Answer::Refused(error.to_string())),
     };
     let mut objects = Vec::new();
-    let mut token = String::new();
+    let mut token: Option<String> = None;
     let mut starts = 1;
-    let mut answer = ask(&token).await?;
+    let mut answer = ask(None).await?;
     loop {
         let text = match answer {
             Answer::Text(text) => text,
@@ -62,16 +62,16 @@ pub(crate) async fn list(
             Answer::Refused(why) => return Ok(Listed::Refused(why)),
             // The rest is as the objects are now: the order is that of names, so that no object
             // comes twice.
-            Answer::Expired(Some(next)) if !token.is_empty() && next != token => {
-                token = next;
-                answer = ask(&token).await?;
+            Answer::Expired(Some(next)) if token.as_ref().is_some_and(|token| next != *token) => {
+                token = Some(next);
+                answer = ask(token.as_deref()).await?;
                 continue;
             }
             Answer::Expired(_) if starts < MAX_STARTS => {
                 starts += 1;
                 objects.clear();
-                token.clear();
-                answer = ask(&token).await?;
+                token = None;
+                answer = ask(None).await?;
                 continue;
             }
             Answer::Expired(_) => {
@@ -84,8 +84,8 @@ pub(crate) async fn list(
             tokio::task::spawn_blocking(move || page::read(&text, api_version, kind, form));
         let (read, asked) = match next {
             Some(next) => {
-                token = next;
-                let (read, asked) = join(reading, ask(&token)).await;
+                token = Some(next);
+                let (read, asked) = join(reading, ask(token.as_deref())).await;
                 (read, Some(asked))
             }
             None => (reading.await, None),
@@ -102,31 +102,26 @@ pub(crate) async fn list(
         answer = match asked {
             Some(asked) => asked?,
             None => {
-                token = read.next;
-                ask(&token).await?
+                token = Some(read.next);
+                ask(token.as_deref()).await?
             }
         };
     }
 }
 
-/// The URL of the first page, of the objects that a field selector picks if there is one.
-pub(crate) fn first_page(
+/// The URL of a page of the objects, or of those that a field selector picks: of the first page
+/// without a token.
+pub(crate) fn url(
     path: &str,
     page: usize,
     fields: Option<&str>,
+    token: Option<&str>,
 ) -> Result<String, kube::core::request::Error> {
-    let limit = u32::try_from(page).unwrap_or(u32::MAX);
-    let mut wanted = ListParams::default().limit(limit);
-    wanted.field_selector = fields.map(str::to_owned);
-    Ok(Request::new(path).list(&wanted)?.uri().to_string())
-}
-
-/// The URL of a page: of the first one without a token.
-fn url(path: &str, page: usize, token: &str) -> Result<String, kube::core::request::Error> {
-    let limit = u32::try_from(page).unwrap_or(u32::MAX);
-    let mut wanted = ListParams::default().limit(limit);
-    if !token.is_empty() {
-        wanted = wanted.continue_token(token);
-    }
+    let wanted = ListParams {
+        limit: Some(u32::try_from(page).unwrap_or(u32::MAX)),
+        field_selector: fields.map(str::to_owned),
+        continue_token: token.map(str::to_owned),
+        ..ListParams::default()
+    };
     Ok(Request::new(path).list(&wanted)?.uri().to_string())
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use uturn_snapshot::ReadKind;
 
 use crate::access::Access;
-use crate::list::first_page;
+use crate::list::url;
 use crate::plan::ListedKind;
 use crate::server::{Answer, Server};
 
@@ -78,7 +78,7 @@ pub fn object(access: &Access, kind: &str, namespace: &str, name: &str) -> Optio
         let server = access.connect_quietly().await.ok()?;
         for (listed, version) in kind {
             let path = listed.path(version, Some(&namespace));
-            let path = first_page(&path, 1, Some(&format!("metadata.name={name}"))).ok()?;
+            let path = url(&path, 1, Some(&format!("metadata.name={name}")), None).ok()?;
             if let Answer::Text(text) = server.ask_at_once(&path, JSON).await? {
                 let mut list: Value = serde_json::from_str(&text).ok()?;
                 return Some(list["items"][0].take()).filter(Value::is_object);
@@ -134,7 +134,7 @@ struct ItemMeta {
 }
 
 async fn page(server: &Server, path: &str) -> Option<Names> {
-    let path = first_page(path, MOST, None).ok()?;
+    let path = url(path, MOST, None, None).ok()?;
     let Answer::Text(text) = server.ask_at_once(&path, METADATA).await? else { return None };
     let page: Page = serde_json::from_str(&text).ok()?;
     let names = page.items.into_iter().map(|item| (item.metadata.namespace, item.metadata.name));
