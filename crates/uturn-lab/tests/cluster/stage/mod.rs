@@ -31,7 +31,7 @@ use super::installed::{Installed, Run, client, text};
 
 pub(crate) use calls::Call;
 pub(crate) use prediction::Prediction;
-pub(crate) use web::{AUTO_CONFIG, NODE_PORT, SERVERS, ingress};
+pub(crate) use web::{AUTO_CONFIG, NODE_PORT, ingress, servers};
 
 /// How long anything may take on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(900);

@@ -4,13 +4,17 @@ use serde_json::{Value, json};
 
 use super::Story;
 
-/// Three pods of a web server, one on each node.
-pub(crate) const SERVERS: &str = r#"
+/// As many pods of a web server, each on another node.
+pub(crate) fn servers(count: usize) -> String {
+    SERVERS.replace("COUNT", &count.to_string())
+}
+
+const SERVERS: &str = r#"
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, labels: {app: web}}
 spec:
-  replicas: 3
+  replicas: COUNT
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}

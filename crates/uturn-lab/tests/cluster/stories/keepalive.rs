@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{AUTO_CONFIG, NODE_PORT, SERVERS, Story, ingress};
+use crate::stage::{AUTO_CONFIG, NODE_PORT, Story, ingress, servers};
 
 /// How many calls a pod makes: a multiple of the number of targets. Fewer than three of them fail,
 /// so the load balancer does not leave the target alone.
@@ -13,7 +13,7 @@ const TARGETS: usize = 3;
 
 pub(crate) fn story(story: &Story<'_>) {
     let before = story.stage.operator_calls();
-    story.apply_all(&[SERVERS, NODE_PORT, &ingress(None, &[])]);
+    story.apply_all(&[&servers(3), NODE_PORT, &ingress(None, &[])]);
     let address = story.ingress_address("web");
     let listener = story.stage.listener(&address, 80, |listener| {
         listener.rules.as_ref().is_some_and(|rules| rules.len() == 1)

@@ -8,27 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 use serde_json::Value;
 use uturn_cloud::api::clb::{HealthCheck, ModifyListenerRequest};
 
-use crate::stage::{Call, Prediction, Story};
+use crate::stage::{Call, Prediction, Story, servers};
 
-/// Two pods of a web server, one on each node, behind a load balancer on layer 4.
-const WEB: &str = r#"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {app: web}}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      topologySpreadConstraints:
-      - maxSkew: 1
-        topologyKey: kubernetes.io/hostname
-        whenUnsatisfiable: DoNotSchedule
-        labelSelector: {matchLabels: {app: web}}
-      containers:
-      - {name: web, image: web, ports: [{containerPort: 8080}]}
----
+/// Their Service, with a load balancer on layer 4.
+const SERVICE: &str = r#"
 apiVersion: v1
 kind: Service
 metadata:
@@ -107,7 +90,7 @@ struct Web<'s> {
 impl<'s> Web<'s> {
     /// Makes the Service, and waits until it is served.
     fn apply(story: &'s Story<'s>) -> Self {
-        story.apply(WEB);
+        story.apply_all(&[&servers(NODES.len()), SERVICE]);
         let address = story.service_address("web");
         let listener = story.stage.listener(&address, 80, |_| true);
         assert_eq!(listener.protocol.as_deref(), Some("TCP"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{NODE_PORT, SERVERS, Story, ingress};
+use crate::stage::{NODE_PORT, Story, ingress, servers};
 
 const HOST: &str = "roc.example.com";
 const URL: &str = "http://roc.example.com/";
@@ -15,7 +15,7 @@ const TARGETS: usize = 3;
 const QUESTIONS: usize = 30;
 
 pub(crate) fn story(story: &Story<'_>) {
-    story.apply_all(&[SERVERS, NODE_PORT, &ingress(Some(HOST), &[])]);
+    story.apply_all(&[&servers(3), NODE_PORT, &ingress(Some(HOST), &[])]);
     let address = story.ingress_address("web");
     let pods = story.pods_of("web");
     story.stage.state(&json!({"dns": {"outside": {HOST: address}}}));

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::stage::{AUTO_CONFIG, NODE_PORT, SERVERS, Story, ingress};
+use crate::stage::{AUTO_CONFIG, NODE_PORT, Story, ingress, servers};
 
 /// How many calls a pod makes: a multiple of the number of targets.
 const CALLS: usize = 12;
@@ -21,7 +21,7 @@ pub(crate) fn story(story: &Story<'_>) {
         "nodes": {"*": {"securityGroups": ["sg-nodes"]}},
         "securityGroups": {"sg-nodes": {"inbound": [inside]}},
     }));
-    story.apply_all(&[SERVERS, NODE_PORT, &ingress(None, &[(AUTO_CONFIG, "true")])]);
+    story.apply_all(&[&servers(3), NODE_PORT, &ingress(None, &[(AUTO_CONFIG, "true")])]);
     let address = story.ingress_address("web");
     let pods = story.pods_of("web");
     let url = format!("http://{address}/");

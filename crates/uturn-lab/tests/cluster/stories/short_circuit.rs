@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::stage::{SERVERS, Story};
+use crate::stage::{Story, servers};
 
 /// The servers' Service, behind a private load balancer.
 const SERVICE: &str = r#"
@@ -24,7 +24,7 @@ const CALLS: usize = 6;
 
 pub(crate) fn story(story: &Story<'_>) {
     let before = story.stage.operator_calls();
-    story.apply_all(&[SERVERS, SERVICE]);
+    story.apply_all(&[&servers(3), SERVICE]);
     let address = story.service_address("web");
     let listener = story.stage.listener(&address, 80, |_| true);
     assert_eq!(listener.protocol.as_deref(), Some("TCP"));
