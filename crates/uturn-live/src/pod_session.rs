@@ -6,26 +6,22 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::runtime::Runtime;
 
-use crate::access::Access;
 use crate::debug_container::{self, DebugContainer};
-use crate::error::LiveError;
 use crate::exec::{Container, ExecError, Executed, exec};
-use crate::server::Server;
+use crate::session::Session;
 
 /// A connection with a cluster on which commands are run. Ctrl-C ends what it waits for, and does
 /// not end this process.
 pub struct PodSession {
-    runtime: Runtime,
-    server: Server,
+    session: Session,
     stop: Pin<Box<dyn Future<Output = io::Result<()>>>>,
     is_stopped: bool,
 }
 
 impl std::fmt::Debug for PodSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PodSession").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("PodSession").field("session", &self.session).finish_non_exhaustive()
     }
 }
 
@@ -41,16 +37,9 @@ pub enum SessionError {
 }
 
 impl PodSession {
-    /// Finds the server that a kubeconfig names.
-    ///
-    /// # Errors
-    /// If no cluster is named, or credentials cannot be had.
-    pub fn connect(access: &Access) -> Result<Self, LiveError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(LiveError::Runtime)?;
-        let server = runtime.block_on(Server::find(access))?;
-        let stop = Box::pin(tokio::signal::ctrl_c());
-        Ok(Self { runtime, server, stop, is_stopped: false })
+    /// Takes a connection for commands.
+    pub fn new(session: Session) -> Self {
+        Self { session, stop: Box::pin(tokio::signal::ctrl_c()), is_stopped: false }
     }
 
     /// Runs a command in a container, like [`exec`].
@@ -63,7 +52,7 @@ impl PodSession {
         command: &[String],
         limit: Duration,
     ) -> Result<Executed, SessionError> {
-        let Self { runtime, server, stop, is_stopped } = self;
+        let Self { session: Session { runtime, server }, stop, is_stopped } = self;
         let executed = until(stop, is_stopped, exec(server, container, command, limit));
         runtime.block_on(executed)
     }
@@ -75,7 +64,7 @@ impl PodSession {
     /// If the user stops it, a right is missing, the pod is not there, or the container does not
     /// run in time.
     pub fn add_container(&mut self, wanted: &DebugContainer) -> Result<String, SessionError> {
-        let Self { runtime, server, stop, is_stopped } = self;
+        let Self { session: Session { runtime, server }, stop, is_stopped } = self;
         runtime.block_on(until(stop, is_stopped, debug_container::add(server, wanted)))
     }
 }

@@ -13,8 +13,8 @@ use crate::server::Server;
 /// A server, and what waits for its answers. Programs that give credentials run once.
 #[derive(Debug)]
 pub struct Session {
-    runtime: Runtime,
-    server: Arc<Server>,
+    pub(crate) runtime: Runtime,
+    pub(crate) server: Arc<Server>,
 }
 
 impl Session {

@@ -41,11 +41,20 @@ pub(crate) fn watch(
 
 /// Which cluster is wanted, and how it is read to be analysed.
 fn wanted(args: &ClusterArgs, namespace: Option<&str>) -> (Access, Settings) {
-    let ApiArgs { live: _, kubeconfig, context, request_timeout } = args.api.clone();
-    let access = Access { kubeconfig, context, request_timeout: Some(request_timeout) };
     let settings =
         Settings { namespace: namespace.map(str::to_owned), ..Settings::new(Purpose::Analysis) };
-    (access, settings)
+    (access(&args.api), settings)
+}
+
+/// Which cluster is wanted, and as whom.
+fn access(args: &ApiArgs) -> Access {
+    let ApiArgs { live: _, kubeconfig, context, request_timeout } = args.clone();
+    Access { kubeconfig, context, request_timeout: Some(request_timeout) }
+}
+
+/// Connects to the cluster that is wanted.
+pub(crate) fn connect(args: &ApiArgs) -> Result<Session, Failure> {
+    Session::open(&access(args)).map_err(|why| failure(&why))
 }
 
 /// Connects to the cluster of which a bundle is made. While a tool runs on a node, the API server may

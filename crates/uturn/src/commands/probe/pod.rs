@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use uturn_live::{Access, Container, DebugContainer, LiveError, PodSession, SessionError};
+use uturn_live::{Container, DebugContainer, PodSession, SessionError};
 use uturn_model::NamespacedName;
 use uturn_probe::{Exec, ExecError, Ran};
 
 use crate::cli::ClusterArgs;
+use crate::input::live;
 use crate::status::Failure;
 
 /// A container of a pod, and the connection with its cluster.
@@ -21,15 +22,7 @@ impl PodCommands {
         pod: &NamespacedName,
         container: Option<String>,
     ) -> Result<Self, Failure> {
-        let access = Access {
-            kubeconfig: args.api.kubeconfig.clone(),
-            context: args.api.context.clone(),
-            request_timeout: Some(args.api.request_timeout),
-        };
-        let session = PodSession::connect(&access).map_err(|error| match error {
-            LiveError::Kubeconfig(_) => Failure::usage(error.to_string()),
-            _ => Failure::not_here(error.to_string()),
-        })?;
+        let session = PodSession::new(live::connect(&args.api)?);
         let container = Container {
             namespace: pod.namespace.to_string(),
             pod: pod.name.to_string(),
