@@ -1,4 +1,4 @@
-//! The rights that reading a cluster needs.
+//! The rights that reading a cluster needs, and what goes beyond reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,12 +45,8 @@ pub fn rbac(watch: bool) -> String {
          kind: ServiceAccount\n\
          metadata:\n  name: uturn-reader\n  namespace: kube-system\n\
          ---\n\
-         # For a person, name a User or a Group among the subjects instead.\n\
-         apiVersion: rbac.authorization.k8s.io/v1\n\
-         kind: ClusterRoleBinding\n\
-         metadata:\n  name: uturn-reader\n\
-         roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: uturn-reader\n\
-         subjects:\n- kind: ServiceAccount\n  name: uturn-reader\n  namespace: kube-system\n"
+         # For a person, name a User or a Group among the subjects instead.\n{}",
+        binding("uturn-reader", None)
     )
 }
 
@@ -73,11 +69,41 @@ pub fn rbac_of_nodes(makes_pods: bool) -> String {
          metadata:\n  name: uturn-node-reader\n  namespace: {POD_NAMESPACE}\n\
          rules:\n\
          - apiGroups: [\"\"]\n  resources: [\"pods/exec\"]\n  verbs: [\"create\", \"get\"]\n{pods}\
-         ---\n\
+         ---\n{}",
+        binding("uturn-node-reader", Some(POD_NAMESPACE))
+    )
+}
+
+/// The rights beside these that making calls in pods needs, as manifests.
+pub fn rbac_of_probes() -> String {
+    format!(
+        "---\n\
+         # What uturn probe needs besides, in the namespaces of its clients. It runs commands in pods there:\n\
+         # bind it with a RoleBinding in one namespace if that is enough.\n\
          apiVersion: rbac.authorization.k8s.io/v1\n\
-         kind: RoleBinding\n\
-         metadata:\n  name: uturn-node-reader\n  namespace: {POD_NAMESPACE}\n\
-         roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: uturn-node-reader\n\
+         kind: ClusterRole\n\
+         metadata:\n  name: uturn-prober\n\
+         rules:\n\
+         - apiGroups: [\"\"]\n  resources: [\"pods/exec\"]\n  verbs: [\"get\", \"create\"]\n\
+         # For --image alone: it adds a container to a pod.\n\
+         - apiGroups: [\"\"]\n  resources: [\"pods\"]\n  verbs: [\"get\"]\n\
+         - apiGroups: [\"\"]\n  resources: [\"pods/ephemeralcontainers\"]\n  verbs: [\"patch\"]\n\
+         ---\n{}",
+        binding("uturn-prober", None)
+    )
+}
+
+/// The binding of a role to the account: of a Role of this namespace, or of a ClusterRole.
+fn binding(role: &str, namespace: Option<&str>) -> String {
+    let (kind, place) = match namespace {
+        Some(namespace) => ("Role", format!("  namespace: {namespace}\n")),
+        None => ("ClusterRole", String::new()),
+    };
+    format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\n\
+         kind: {kind}Binding\n\
+         metadata:\n  name: {role}\n{place}\
+         roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {kind}\n  name: {role}\n\
          subjects:\n- kind: ServiceAccount\n  name: uturn-reader\n  namespace: kube-system\n"
     )
 }
