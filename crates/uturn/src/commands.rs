@@ -23,6 +23,8 @@ mod suggest;
 mod trace;
 mod walk;
 
+use std::path::Path;
+
 use serde::Serialize;
 use uturn_report::{json, yaml};
 
@@ -93,6 +95,15 @@ fn left_out(feature: &str) -> Failure {
         "this uturn was built without the feature `{feature}`; build it without \
          --no-default-features",
     ))
+}
+
+/// Refuses to write where something is. A command asks this before it reads anything, which may take
+/// a while.
+fn must_be_free(path: &Path) -> Result<(), Failure> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(Failure::usage(format!("{} exists already", path.display()))),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Prints a result in the form that was asked for.

@@ -4,8 +4,8 @@ mod nodes;
 
 use std::path::Path;
 
-use serde_json::Value;
-use uturn_live::{NodeCapture, Reading, probe_rbac, rbac, rbac_of_nodes};
+use serde_json::{Map, Value};
+use uturn_live::{NodeCapture, Reading, rbac, rbac_of_nodes, rbac_of_probes};
 use uturn_snapshot::bundle::{BundleManifest, BundleWriter, MANIFEST, NODES, NodeCaptured};
 
 use crate::cli::Collect;
@@ -19,31 +19,28 @@ const CAPTURES: &str = "captures";
 pub(super) fn run(args: &Collect, printer: &Printer) -> Result<Status, Failure> {
     let choice = nodes::choice(&args.here)?;
     let Some(path) = args.output.as_deref().filter(|_| !args.rbac) else {
-        let probe = if args.probe { probe_rbac() } else { "" };
-        printer.result(&format!("{}{probe}", rbac(args.watch)));
+        let probes = if args.probe { rbac_of_probes() } else { String::new() };
+        printer.result(&format!("{}{probes}", rbac(args.watch)));
         if choice.is_some() {
             printer.result(&rbac_of_nodes(args.here.image.is_some()));
         }
         return Ok(Status::Clean);
     };
-    // Before anything is read: that may take a while.
-    if path.symlink_metadata().is_ok() {
-        return Err(Failure::usage(format!("{} exists already", path.display())));
-    }
+    super::must_be_free(path)?;
     let session = live::session(args)?;
     let reading = live::for_bundle(&session, args, printer)?;
     let captures = match choice {
         Some(choice) => nodes::capture(&session, &reading, &choice, &args.here, printer)?,
         None => Vec::new(),
     };
-    write(path, &reading, &captures)
-        .map_err(|why| Failure::not_here(format!("{} cannot be written: {why}", path.display())))?;
     let count = reading.len();
     let there = captures.iter().filter(|capture| capture.captured.is_ok()).count();
     let captured = match captures.len() {
         0 => String::new(),
         wanted => format!(", {there} of {wanted} nodes captured"),
     };
+    write(path, &reading, captures)
+        .map_err(|why| Failure::not_here(format!("{} cannot be written: {why}", path.display())))?;
     printer.text(&format!(
         "{}: {count} objects{captured}; uturn scan --bundle reads it\n",
         path.display()
@@ -51,21 +48,23 @@ pub(super) fn run(args: &Collect, printer: &Printer) -> Result<Status, Failure> 
     Ok(Status::Clean)
 }
 
-fn write(path: &Path, reading: &Reading, captures: &[NodeCapture]) -> std::io::Result<()> {
+fn write(path: &Path, reading: &Reading, captures: Vec<NodeCapture>) -> std::io::Result<()> {
     let mut bundle = BundleWriter::create(path)?;
     let objects = Some(reading.write(&mut bundle)?);
     let mut manifest = BundleManifest { objects, ..BundleManifest::new() };
-    for NodeCapture { name, captured, .. } in captures {
+    let mut entries = Map::new();
+    for capture in captures {
+        entries.insert(capture.name.to_string(), nodes::entry(&capture));
+        let NodeCapture { name, captured, .. } = capture;
         let Ok(captured) = captured else { continue };
         let taken_at = captured.manifest.taken_at.clone();
         manifest.nodes.push(NodeCaptured { node: name.to_string(), taken_at });
-        for (file, text) in captured.clone().into_files() {
+        for (file, text) in captured.into_files() {
             bundle.add(&format!("{NODES}/{name}/{file}"), text.as_bytes())?;
         }
     }
-    if !captures.is_empty() {
-        let entries = captures.iter().map(|own| (own.name.to_string(), nodes::entry(own)));
-        manifest.others.insert(CAPTURES.to_owned(), Value::Object(entries.collect()));
+    if !entries.is_empty() {
+        manifest.others.insert(CAPTURES.to_owned(), Value::Object(entries));
     }
     bundle.add(MANIFEST, manifest.text().as_bytes())?;
     bundle.finish()

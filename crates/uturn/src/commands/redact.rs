@@ -24,12 +24,7 @@ pub(super) fn run(args: &Collect, path: &Path, printer: &Printer) -> Result<Stat
         ));
     }
     let map = args.redaction.redact_map.as_deref();
-    // Before anything is read: that may take a while.
-    for path in [Some(path), map].into_iter().flatten() {
-        if path.symlink_metadata().is_ok() {
-            return Err(Failure::usage(format!("{} exists already", path.display())));
-        }
-    }
+    [Some(path), map].into_iter().flatten().try_for_each(super::must_be_free)?;
     let redacted = redact(&read(args, printer)?, &Key::random()).map_err(|why| match why {
         RedactError::Faults(faults) => faulty(&faults),
         RedactError::Unreadable(_) => Failure::not_here(format!("{why}: nothing is written")),
