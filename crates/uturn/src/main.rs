@@ -6,6 +6,8 @@
 //!
 //! **Refuses** to know anything about packets or clusters itself.
 
+#[cfg(feature = "lab")]
+mod built_in_scenarios;
 mod called;
 mod cli;
 mod commands;

@@ -1,99 +1,12 @@
-//! The scenarios that are built in: one for each row of the design.
+//! Scenarios: those of files, and those that are built in.
 
 use std::path::PathBuf;
 
 use uturn_snapshot::scenario::{self, Scenario};
 use uturn_snapshot::{Fault, Source};
 
+use crate::built_in_scenarios::BUILT_IN;
 use crate::status::Failure;
-
-macro_rules! built_in {
-    ($($name:literal),* $(,)?) => {
-        const BUILT_IN: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../../../scenarios/", $name, ".yaml")))),*];
-    };
-}
-
-built_in![
-    "answers-unseen",
-    "anti-affinity",
-    "anti-affinity-local",
-    "anti-affinity-local-all-nodes",
-    "anti-affinity-local-two-servers",
-    "cross-node",
-    "cross-node-forwarding",
-    "cross-node-route",
-    "dice-thrown-again",
-    "dice-thrown-again-l7",
-    "direct-pod-other-node",
-    "direct-pod-same-node",
-    "dns-broken",
-    "dns-rewrite",
-    "edge-masquerade",
-    "edge-masquerade-not-vpc",
-    "flannel",
-    "flannel-strict-filter",
-    "ip-mode-proxy",
-    "ipvs-hairpin",
-    "ipvs-host",
-    "ipvs-host-local-remote",
-    "l4-iptables",
-    "l4-ipvs-unbound-cluster",
-    "l4-ipvs-unbound-local",
-    "l4-ipvs-upstream",
-    "l4-prevent-loopback",
-    "l4-prevent-loopback-old",
-    "l7-host",
-    "l7-host-one-node",
-    "l7-loop",
-    "l7-loop-one-node",
-    "l7-loop-strict-filter",
-    "l7-snat",
-    "l7-snat-sg",
-    "lb-sg-443",
-    "mixed-rules",
-    "no-bandwidth",
-    "no-bandwidth-outwards",
-    "no-endpoint",
-    "no-route-rule",
-    "node-sg",
-    "one-of-many",
-    "outbound-security-group",
-    "overlay-l7",
-    "overlay-local",
-    "overlay-local-one-node",
-    "overlay-needs-no-pod-routes",
-    "overlay-security-group",
-    "overlay-security-group-udp",
-    "overlay-strict-filter",
-    "overlay-vxlan",
-    "overlay-wide-cluster-cidr",
-    "overlay-wide-cluster-cidr-strict",
-    "own-ingress",
-    "pod-calls-itself",
-    "probe-firewall",
-    "public",
-    "redirected",
-    "refusal-lost",
-    "refused-hairpin",
-    "rejected-by-rule",
-    "reset-over-bridge",
-    "reset-without-bridge",
-    "routed-veth",
-    "routed-veth-cluster-ip",
-    "routed-veth-local",
-    "routed-veth-no-route",
-    "routed-veth-strict-filter",
-    "rules-missing",
-    "same-bridge-without-forwarding",
-    "shared-vip",
-    "tcp-ssl-refused",
-    "tls-bypassed",
-    "udp-probe-unanswered",
-    "vpc-cni-needs-no-pod-routes",
-    "vpc-cni-strict-filter",
-    "wrong-port",
-];
 
 /// The texts of the user's own files.
 pub(crate) fn own(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
@@ -120,11 +33,6 @@ pub(crate) fn built_in() -> Vec<Source> {
         text: (*text).into(),
     };
     BUILT_IN.iter().map(source).collect()
-}
-
-/// The names of those that are built in.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    BUILT_IN.iter().map(|(name, _)| *name)
 }
 
 /// Those of these names; without any, all.

@@ -130,7 +130,7 @@ pub(crate) fn context() -> ArgValueCompleter {
 /// A built-in scenario.
 #[cfg(feature = "lab")]
 pub(crate) fn scenario() -> ArgValueCompleter {
-    completer(|_| crate::scenarios::names().map(str::to_owned).collect())
+    completer(|_| crate::built_in_scenarios::names().map(str::to_owned).collect())
 }
 
 /// A built-in scenario, which this build does not have.
