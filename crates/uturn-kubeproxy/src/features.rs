@@ -1,7 +1,12 @@
 //! The differences between versions of kube-proxy.
 //!
 //! Each field names a behaviour. [`Features::of`] alone decides which versions have it. Feature
-//! gates have their default values.
+//! gates have their default values, but for that of `ipMode`, which the settings can state.
+//!
+//! From v1.22 the rules are those of a real kube-proxy to the letter. From v1.9 to v1.21 they are
+//! as far back as what a packet meets: each difference that decides where it goes is here, read in
+//! that version's source, and wording, empty chains and the order of rules that exclude each other
+//! are as in v1.22. docs/kube-proxy.md has the differences as a table.
 
 use uturn_model::Version;
 
@@ -42,6 +47,10 @@ pub(crate) struct Planning {
     pub(crate) policy_for_external_ips: bool,
     /// It is a setting whether localhost takes NodePorts; before, IPv4's always did.
     pub(crate) localhost_is_a_choice: bool,
+    /// `internalTrafficPolicy` is read.
+    pub(crate) reads_internal_policy: bool,
+    /// `healthCheckNodePort` has a rule that accepts it.
+    pub(crate) accepts_health_checks: bool,
 }
 
 /// When endpoints' hints for zones count.
@@ -85,6 +94,42 @@ pub(crate) struct Iptables {
     pub(crate) accounts: bool,
     /// `route_localnet` is left alone where localhost takes no NodePorts.
     pub(crate) spares_route_localnet: bool,
+    /// Under policy Local, the node's own traffic may use all endpoints, as that of pods may.
+    pub(crate) node_reaches_all: bool,
+    /// External IPs are served whoever calls them; before, only for what comes from outside the
+    /// node, or if the node has the address.
+    pub(crate) external_ips_for_all: bool,
+    /// `externalTrafficPolicy` counts for external IPs; before, they were masqueraded and took
+    /// all endpoints.
+    pub(crate) external_ips_heed_policy: bool,
+    /// What becomes of traffic to load-balancer addresses without an endpoint.
+    pub(crate) empty_vips: EmptyVips,
+    /// Cluster IPs without an endpoint are refused also where the packet is forwarded, as a
+    /// pod's is; before, only the node's own were.
+    pub(crate) refuses_forwarded: bool,
+    /// The same for external addresses.
+    pub(crate) refuses_external_forwarded: bool,
+    /// The chain that refuses cluster IPs also sees what comes in for the node.
+    pub(crate) refuses_incoming: bool,
+    /// Packets without a connection are dropped.
+    pub(crate) drops_invalid: bool,
+    /// Replies pass whatever their addresses; before, only those from or to the cluster CIDR.
+    pub(crate) accepts_all_replies: bool,
+    /// Under policy Local, what localhost sends to a NodePort is masqueraded.
+    pub(crate) masquerades_localhost: bool,
+}
+
+/// What becomes of traffic to load-balancer addresses of a Service without an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EmptyVips {
+    /// Its own chain marks it to be dropped.
+    Marked,
+    /// There is no rule: it goes to the load balancer.
+    Left,
+    /// It is refused with cluster IPs.
+    RefusedAsClusterIps,
+    /// It is refused with external addresses.
+    RefusedAsExternal,
 }
 
 /// What differs in IPVS mode.
@@ -110,14 +155,57 @@ pub(crate) struct Ipvs {
     pub(crate) local_sctp_keeps_source: bool,
     /// One rule lets replies pass; before, there were two that did the same.
     pub(crate) one_reply_rule: bool,
+    /// Load-balancer addresses and external IPs are bound.
+    pub(crate) binds_external: bool,
+    /// When a load-balancer address under policy Local has the node's own endpoints alone.
+    pub(crate) local_vips: LocalVips,
+    /// Under `externalTrafficPolicy: Local` the cluster IP has the node's own endpoints alone.
+    pub(crate) policy_for_cluster_ips: bool,
+    /// Which endpoints external IPs have under policy Local, and whether they are masqueraded.
+    pub(crate) local_external_ips: LocalExternalIps,
+    /// Without a local detector, the node's own traffic to cluster IPs is masqueraded.
+    pub(crate) masquerades_own: bool,
+    /// A chain in FORWARD accepts marked packets and replies.
+    pub(crate) accepts_forwarded: bool,
+    /// Replies pass whatever their addresses; before, only those from or to the cluster CIDR.
+    pub(crate) accepts_all_replies: bool,
+    /// NodePorts are told by the packet's address too; before, any packet to a port of that
+    /// number was masqueraded.
+    pub(crate) node_ports_are_local: bool,
+    /// What is served ends its way through the chain accepted.
+    pub(crate) accepts_served: bool,
+}
+
+/// When a load-balancer address under policy Local has the node's own endpoints alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LocalVips {
+    Always,
+    /// With session affinity; otherwise it has all endpoints.
+    WithAffinity,
+}
+
+/// What external IPs have under policy Local.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LocalExternalIps {
+    /// The node's own endpoints, and the source is masqueraded.
+    OwnMasqueraded,
+    /// All endpoints, and the source is masqueraded.
+    AllMasqueraded,
+    /// The node's own endpoints, and the source is kept.
+    Own,
 }
 
 impl Features {
-    pub(crate) fn of(version: Version) -> Self {
+    /// Those of a version, where the feature gate of `ipMode` is set so, if it is set.
+    pub(crate) fn of(version: Version, ip_mode_gate: Option<bool>) -> Self {
         let since = |minor: u16| (version.major, version.minor) >= (1, minor);
         Self {
             plan: Planning {
-                reads_ip_mode: since(30),
+                // The gate came with v1.29, switched off; it cannot be switched off since v1.32.
+                reads_ip_mode: match ip_mode_gate {
+                    Some(on) if since(29) && !since(32) => on,
+                    _ => since(30),
+                },
                 zone_hints: match () {
                     () if since(31) => ZoneHints::Always,
                     () if since(27) => ZoneHints::UnlessDisabled,
@@ -133,6 +221,8 @@ impl Features {
                 primary_if_unstated: !since(31),
                 policy_for_external_ips: since(29),
                 localhost_is_a_choice: since(26),
+                reads_internal_policy: since(22),
+                accepts_health_checks: since(21),
             },
             iptables: Iptables {
                 external_chains: since(24),
@@ -147,6 +237,21 @@ impl Features {
                 one_reply_rule: since(23),
                 accounts: since(31),
                 spares_route_localnet: since(24),
+                node_reaches_all: since(15),
+                external_ips_for_all: since(21),
+                external_ips_heed_policy: since(20),
+                empty_vips: match () {
+                    () if since(20) => EmptyVips::RefusedAsExternal,
+                    () if since(13) => EmptyVips::RefusedAsClusterIps,
+                    () if since(10) => EmptyVips::Left,
+                    () => EmptyVips::Marked,
+                },
+                refuses_forwarded: since(13),
+                refuses_external_forwarded: since(20),
+                refuses_incoming: !since(10) || (since(13) && !since(20)),
+                drops_invalid: since(15),
+                accepts_all_replies: since(18),
+                masquerades_localhost: since(10),
             },
             ipvs: Ipvs {
                 drops_in_filter: since(25),
@@ -158,6 +263,22 @@ impl Features {
                 local_falls_back: since(24),
                 local_sctp_keeps_source: since(23),
                 one_reply_rule: since(23),
+                binds_external: since(11),
+                local_vips: match () {
+                    () if since(11) && !since(14) => LocalVips::WithAffinity,
+                    () => LocalVips::Always,
+                },
+                policy_for_cluster_ips: !since(10),
+                local_external_ips: match () {
+                    () if since(20) => LocalExternalIps::Own,
+                    () if since(11) => LocalExternalIps::AllMasqueraded,
+                    () => LocalExternalIps::OwnMasqueraded,
+                },
+                masquerades_own: since(11),
+                accepts_forwarded: since(11),
+                accepts_all_replies: since(18),
+                node_ports_are_local: since(12),
+                accepts_served: since(11),
             },
         }
     }

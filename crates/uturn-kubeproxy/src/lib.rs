@@ -114,10 +114,17 @@ pub enum Unsupported {
     NoScheduler(Text),
 }
 
+/// The oldest version whose rules are written as kube-proxy itself writes them.
+pub const TO_THE_LETTER: Version = Version::new(1, 22, 0);
+
+/// The oldest version that is known; older ones count as this.
+pub const OLDEST: Version = Version::new(1, 9, 0);
+
 /// Compiles what kube-proxy with these settings programs on a node, for one family.
 ///
-/// Rules are those of the version that the settings name, from v1.22 to v1.36; older and
-/// newer ones count as the nearest of these. Where a kube-proxy only marked packets that
+/// Rules are those of the version that the settings name, from v1.9 to v1.36; older and
+/// newer ones count as the nearest of these. From v1.22 they are so [to the letter]; before, a
+/// packet meets the same, but words, empty chains and the like are those of v1.22. Where a kube-proxy only marked packets that
 /// kubelet then dropped (before v1.25), kubelet's rules are there too.
 ///
 /// If the node's interfaces decide which addresses take NodePorts, only the addresses that the
@@ -132,6 +139,7 @@ pub enum Unsupported {
 /// cluster has no such node.
 ///
 /// [node]: uturn_model::Node
+/// [to the letter]: TO_THE_LETTER
 pub fn compile(
     cluster: &Cluster,
     node: &Name,
@@ -159,7 +167,7 @@ pub fn compile_with(
         return Ok(Program::default());
     }
     check(settings)?;
-    let features = Features::of(settings.version.value);
+    let features = Features::of(settings.version.value, settings.ip_mode_gate);
     let plan = Plan::new(cluster, node, settings, family, features.plan);
     if settings.mode.value == ProxyMode::Nftables {
         let version = settings.version.value;

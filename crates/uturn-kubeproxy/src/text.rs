@@ -135,6 +135,18 @@ pub(crate) fn accept_replies(filter: &mut Table, chain: Chain, in_one_rule: bool
     }
 }
 
+/// The same for connections of pods alone.
+pub(crate) fn accept_replies_of_pods(filter: &mut Table, chain: Chain, range: &IpNet) {
+    for (side, end) in [(" -s ", "source"), (" -d ", "destination")] {
+        filter
+            .add(chain)
+            .display(side, range)
+            .comment(&["kubernetes forwarding conntrack pod ", end, " rule"])
+            .words("-m conntrack --ctstate RELATED,ESTABLISHED")
+            .end("ACCEPT");
+    }
+}
+
 /// A rule under construction. Parts are written in the order of the calls, so call them in the
 /// order of `iptables-save`: source, destination, protocol, then matches.
 #[must_use = "a rule ends with what becomes of the packet"]

@@ -37,6 +37,8 @@ pub struct ProxySettings {
     pub strict_arp: bool,
     /// `conntrack.tcpBeLiberal`.
     pub conntrack_tcp_be_liberal: bool,
+    /// The feature gate `LoadBalancerIPMode`, if it is set.
+    pub ip_mode_gate: Option<bool>,
 }
 
 impl ProxySettings {
@@ -56,6 +58,7 @@ impl ProxySettings {
             ipvs_scheduler: "rr".into(),
             strict_arp: false,
             conntrack_tcp_be_liberal: false,
+            ip_mode_gate: None,
         }
     }
 

@@ -12,8 +12,8 @@ use uturn_model::{Family, ProxySettings};
 
 use crate::features::Iptables;
 use crate::kubelet::{self, FIREWALL, MARK_DROP};
-use crate::plan::{NodePortsOn, Plan};
-use crate::text::{Chain, Mark, Rule, Table, accept_replies};
+use crate::plan::{Local, NodePortsOn, Plan};
+use crate::text::{Chain, Mark, Rule, Table, accept_replies, accept_replies_of_pods};
 use crate::{Options, Program};
 use port::PortWriter;
 
@@ -50,7 +50,7 @@ pub(crate) fn write(
     }
     node_ports(plan, features, &mut tables.nat);
     masquerade(settings, &mut tables.nat);
-    forward(settings, features, options, &mut tables.filter);
+    forward(settings, &plan.node.local, features, options, &mut tables.filter);
     if !features.drops_in_filter {
         kubelet::drop_marked(&mut tables.nat, &mut tables.filter, plan.family);
     } else if features.guards_localhost && plan.node.localhost {
@@ -89,13 +89,29 @@ fn print(tables: &Tables, features: Iptables) -> String {
     let all = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
     Table::new("mangle", &[CANARY]).print(&all, "", &mut out);
     let is_there = |line: &&str| {
-        (features.drops_in_filter || !line.ends_with("-j KUBE-PROXY-FIREWALL\n"))
-            && (has_firewall(features) || !line.ends_with("-j KUBE-FIREWALL\n"))
+        let (chain, target) = jump(line);
+        match target {
+            "KUBE-PROXY-FIREWALL" => features.drops_in_filter,
+            "KUBE-FIREWALL" => has_firewall(features),
+            "KUBE-SERVICES" => match chain {
+                "FORWARD" => features.refuses_forwarded,
+                "INPUT" => features.refuses_incoming,
+                _ => true,
+            },
+            "KUBE-EXTERNAL-SERVICES" => chain != "FORWARD" || features.refuses_external_forwarded,
+            _ => true,
+        }
     };
     let jumps: String = FILTER_JUMPS.split_inclusive('\n').filter(is_there).collect();
     tables.filter.print(&["INPUT", "FORWARD", "OUTPUT"], &jumps, &mut out);
     tables.nat.print(&["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"], NAT_JUMPS, &mut out);
     out
+}
+
+/// The chain that a rule is in, and the chain that it leads to.
+fn jump(line: &str) -> (&str, &str) {
+    let mut words = line.split_whitespace();
+    (words.nth(1).unwrap_or_default(), words.next_back().unwrap_or_default())
 }
 
 /// The last rules of KUBE-SERVICES: addresses of the node itself.
@@ -132,8 +148,14 @@ fn masquerade(settings: &ProxySettings, nat: &mut Table) {
 }
 
 /// Accepts Service traffic even if the node's FORWARD policy is DROP.
-fn forward(settings: &ProxySettings, features: Iptables, options: Options, filter: &mut Table) {
-    if !(settings.conntrack_tcp_be_liberal && features.heeds_liberal) {
+fn forward(
+    settings: &ProxySettings,
+    local: &Local<'_>,
+    features: Iptables,
+    options: Options,
+    filter: &mut Table,
+) {
+    if features.drops_invalid && !(settings.conntrack_tcp_be_liberal && features.heeds_liberal) {
         let rule = filter.add(FORWARD).words("-m conntrack --ctstate INVALID");
         accounted(rule, options, "ct_state_invalid_dropped_pkts").end("DROP");
     }
@@ -143,7 +165,13 @@ fn forward(settings: &ProxySettings, features: Iptables, options: Options, filte
         .comment(&["kubernetes forwarding rules"])
         .display(" -m mark --mark ", Mark(mark, mark))
         .end("ACCEPT");
-    accept_replies(filter, FORWARD, features.one_reply_rule);
+    match local {
+        _ if features.accepts_all_replies => {
+            accept_replies(filter, FORWARD, features.one_reply_rule);
+        }
+        Local::Range(range) => accept_replies_of_pods(filter, FORWARD, range),
+        _ => {}
+    }
 }
 
 /// Counts packets with nfacct, if the kernel supports it.
@@ -160,6 +188,7 @@ const FILTER_JUMPS: &str = "\
 -A INPUT -j KUBE-FIREWALL
 -A INPUT -m conntrack --ctstate NEW -m comment --comment \"kubernetes load balancer firewall\" -j KUBE-PROXY-FIREWALL
 -A INPUT -m comment --comment \"kubernetes health check service ports\" -j KUBE-NODEPORTS
+-A INPUT -m conntrack --ctstate NEW -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES
 -A INPUT -m conntrack --ctstate NEW -m comment --comment \"kubernetes externally-visible service portals\" -j KUBE-EXTERNAL-SERVICES
 -A FORWARD -m conntrack --ctstate NEW -m comment --comment \"kubernetes load balancer firewall\" -j KUBE-PROXY-FIREWALL
 -A FORWARD -m comment --comment \"kubernetes forwarding rules\" -j KUBE-FORWARD

@@ -9,7 +9,7 @@ use super::{
     SERVICES, Tables, accounted,
 };
 use crate::Options;
-use crate::features::Iptables;
+use crate::features::{EmptyVips, Iptables};
 use crate::kubelet::MARK_DROP;
 use crate::names::PortHash;
 use crate::plan::{Backend, Local, NodeFacts, Plan, PortPlan};
@@ -131,8 +131,13 @@ impl<'p> PortWriter<'p> {
             portal(filter, SERVICES, port, port.cluster_ip, why, target);
         }
         if !(port.serves_external() || self.drops_later(port)) {
-            for ip in port.external_ips.iter().chain(&port.vips) {
+            for ip in &port.external_ips {
                 portal(filter, EXTERNAL_SERVICES, port, *ip, why, target);
+            }
+            if let Some(chain) = self.refuses_vips() {
+                for ip in &port.vips {
+                    portal(filter, chain, port, *ip, why, target);
+                }
             }
             if let Some(number) = self.node_port(port) {
                 filter
@@ -157,6 +162,15 @@ impl<'p> PortWriter<'p> {
         }
         if let Some(number) = port.health_check {
             health_check(filter, &port.name, number);
+        }
+    }
+
+    /// The chain that refuses load-balancer addresses without an endpoint.
+    fn refuses_vips(&self) -> Option<Chain> {
+        match self.features.empty_vips {
+            EmptyVips::RefusedAsExternal => Some(EXTERNAL_SERVICES),
+            EmptyVips::RefusedAsClusterIps => Some(SERVICES),
+            EmptyVips::Left | EmptyVips::Marked => None,
         }
     }
 

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use super::port::{Chains, EndpointChain, PortWriter, endpoint_chains, portal};
 use super::{MARK_MASQ, NODE_PORTS, SERVICES};
+use crate::features::EmptyVips;
 use crate::kubelet::MARK_DROP;
 use crate::names::PortHash;
 use crate::plan::PortPlan;
@@ -24,13 +25,16 @@ impl PortWriter<'_> {
             if port.external_local {
                 nat.chain(chains.local, |_| {});
             }
+            if self.features.empty_vips == EmptyVips::Marked {
+                self.drop_vips(port, chains, nat);
+            }
             return;
         }
         let outside = if port.external_local { chains.local } else { chains.cluster };
         let cluster = chains.cluster.as_str();
         portal(nat, SERVICES, port, port.cluster_ip, " cluster IP", cluster);
         for ip in &port.external_ips {
-            portal(nat, SERVICES, port, *ip, " external IP", outside.as_str());
+            self.take_external_ip(port, *ip, chains, nat);
         }
         for ip in &port.vips {
             portal(nat, SERVICES, port, *ip, " loadbalancer IP", chains.firewall.as_str());
@@ -45,15 +49,52 @@ impl PortWriter<'_> {
             endpoint_chains.iter().filter(|(backend, _)| backend.serves_cluster()).collect();
         nat.chain(chains.cluster, |rules| {
             self.masquerade_from_outside(port, rules);
-            if !port.external_local {
-                self.masquerade_outsiders(port, rules);
-            }
+            self.masquerade_outsiders(port, rules);
             self.choose(port, &all, rules);
         });
         if port.external_local {
             let here: Vec<_> =
                 endpoint_chains.iter().filter(|(backend, _)| backend.serves_local()).collect();
             nat.chain(chains.local, |rules| self.stay_here(port, chains.cluster, &here, rules));
+        }
+    }
+
+    /// Adds the rules that lead to the endpoints of an external IP.
+    fn take_external_ip(&self, port: &PortPlan<'_>, ip: IpAddr, chains: &Chains, nat: &mut Table) {
+        let keeps_source = port.external_local && self.features.external_ips_heed_policy;
+        let target = if keeps_source { chains.local } else { chains.cluster };
+        let remark = " external IP";
+        if self.features.external_ips_for_all {
+            return portal(nat, SERVICES, port, ip, remark, target.as_str());
+        }
+        if !keeps_source {
+            portal(nat, SERVICES, port, ip, remark, MARK_MASQ.as_str());
+        }
+        for from_outside in [
+            "-m physdev ! --physdev-is-in -m addrtype ! --src-type LOCAL",
+            "-m addrtype --dst-type LOCAL",
+        ] {
+            let rule = nat.add(SERVICES).destination(ip).protocol(port.protocol);
+            rule.comment(&[&port.name, remark])
+                .destination_port(port.protocol, port.port)
+                .words(from_outside)
+                .jump(target);
+        }
+    }
+
+    /// Load balancer addresses of a port without endpoints.
+    fn drop_vips(&self, port: &PortPlan<'_>, chains: &Chains, nat: &mut Table) {
+        for ip in &port.vips {
+            portal(nat, SERVICES, port, *ip, " loadbalancer IP", chains.firewall.as_str());
+        }
+        if !port.vips.is_empty() {
+            nat.chain(chains.firewall, |rules| {
+                let remark = [&port.name, " loadbalancer IP"];
+                if !port.external_local {
+                    rules.add().comment(&remark).jump(MARK_MASQ);
+                }
+                rules.add().comment(&remark).jump(MARK_DROP);
+            });
         }
     }
 
@@ -79,7 +120,7 @@ impl PortWriter<'_> {
 
     fn take_node_port(&self, port: &PortPlan<'_>, outside: Chain, nat: &mut Table) {
         let Some(number) = self.node_port(port) else { return };
-        if port.external_local {
+        if port.external_local && self.features.masquerades_localhost {
             let localhost = match port.cluster_ip {
                 IpAddr::V4(_) => "-s 127.0.0.0/8",
                 IpAddr::V6(_) => "-s ::1/128",
@@ -94,7 +135,11 @@ impl PortWriter<'_> {
 
     /// Traffic from outside is masqueraded, so that replies pass this node.
     fn masquerade_outsiders(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
-        for ip in &port.external_ips {
+        if port.external_local {
+            return;
+        }
+        let masqueraded_here = self.features.external_ips_for_all;
+        for ip in port.external_ips.iter().filter(|_| masqueraded_here) {
             self.unless_from_pods(*ip, rules)
                 .protocol(port.protocol)
                 .comment(&[&port.name, " external IP"])
@@ -107,7 +152,8 @@ impl PortWriter<'_> {
         }
     }
 
-    /// The chain of policy Local: pods and the node itself may use all endpoints.
+    /// The chain of policy Local: pods may use all endpoints, and so may the node itself in newer
+    /// versions.
     fn stay_here(
         &self,
         port: &PortPlan<'_>,
@@ -122,6 +168,9 @@ impl PortWriter<'_> {
         for (verb, goal, target) in
             [("masquerade", "", MARK_MASQ), ("route", " to service chain", cluster)]
         {
+            if !self.features.node_reaches_all {
+                break;
+            }
             rules
                 .add()
                 .comment(&[verb, " LOCAL traffic for ", &port.name, " LB IP", goal])

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 
 use uturn_model::{AddressBinding, Port, Protocol, ProxySettings};
 
-use crate::features::Ipvs;
+use crate::features::{Ipvs, LocalExternalIps, LocalVips};
 use crate::plan::{NodePortsOn, Plan, PortPlan};
 use crate::{Options, Program, UnboundVip};
 use servers::{Choice, Servers};
@@ -88,15 +88,23 @@ impl<'p> Writer<'p> {
         }
         self.sets.insert(Set::ClusterIp, portal(port, port.cluster_ip));
         self.bound.insert(port.cluster_ip);
-        let choice = self.choice(port, port.internal_local);
+        let internal_local =
+            port.internal_local || (self.features.policy_for_cluster_ips && port.external_local);
+        let choice = self.choice(port, internal_local);
         self.servers.insert(port, (port.cluster_ip, port.port), choice);
-        let outside = self.choice(port, port.external_local);
+        let handling = self.features.local_external_ips;
+        let keeps_source = port.external_local && handling == LocalExternalIps::Own;
+        let local = port.external_local && handling != LocalExternalIps::AllMasqueraded;
+        let outside = self.choice(port, local);
         for ip in &port.external_ips {
-            let set = if port.external_local { Set::ExternalIpLocal } else { Set::ExternalIp };
+            let set = if keeps_source { Set::ExternalIpLocal } else { Set::ExternalIp };
             self.sets.insert(set, portal(port, *ip));
             self.servers.insert(port, (*ip, port.port), outside);
             self.bind(*ip);
         }
+        let local = port.external_local
+            && (self.features.local_vips == LocalVips::Always || port.affinity_seconds.is_some());
+        let outside = self.choice(port, local);
         for ip in &port.vips {
             self.vip(port, *ip, outside);
         }
@@ -175,8 +183,11 @@ impl<'p> Writer<'p> {
         Choice::of(port, local, self.features.local_falls_back)
     }
 
-    /// Binds an address, unless the node has it anyway.
+    /// Binds an external address, unless the node has it anyway.
     fn bind(&mut self, ip: IpAddr) {
+        if !self.features.binds_external {
+            return;
+        }
         if !(self.features.spares_own_addresses && self.plan.node.addresses.contains(&ip)) {
             self.bound.insert(ip);
         }

@@ -9,7 +9,7 @@ use super::sets::{Set, Sets};
 use crate::features::Ipvs;
 use crate::kubelet::{self, FIREWALL, MARK_DROP};
 use crate::plan::{Local, Plan};
-use crate::text::{Chain, Mark, Rule, Table, accept_replies};
+use crate::text::{Chain, Mark, Rule, Table, accept_replies, accept_replies_of_pods};
 
 const SERVICES: Chain = Chain::named("KUBE-SERVICES");
 const POSTROUTING: Chain = Chain::named("KUBE-POSTROUTING");
@@ -42,7 +42,7 @@ pub(super) fn write(
     writer.load_balancers();
     writer.node_ports();
     writer.masquerade();
-    writer.forward();
+    writer.forward(&plan.node.local);
     writer.guard_bound();
     if features.guards_output {
         fenced_off.iter().for_each(|fence| writer.fence_off(*fence));
@@ -108,9 +108,13 @@ impl Writer<'_> {
                 looked_up(self.sets, set, self.nat.add(SERVICES)).words(from_outside).end("ACCEPT");
             }
         }
-        self.nat.add(SERVICES).words("-m addrtype --dst-type LOCAL").jump(NODE_PORT);
+        let rule = self.nat.add(SERVICES);
+        match self.features.node_ports_are_local {
+            true => rule.words("-m addrtype --dst-type LOCAL").jump(NODE_PORT),
+            false => rule.jump(NODE_PORT),
+        }
         for set in [Set::ClusterIp, Set::LoadBalancer] {
-            if !self.sets.is_empty(set) {
+            if self.features.accepts_served && !self.sets.is_empty(set) {
                 found(self.sets, set, set.directions(), self.nat.add(SERVICES)).end("ACCEPT");
             }
         }
@@ -118,6 +122,9 @@ impl Writer<'_> {
 
     /// Masquerades calls of a cluster IP from outside, so that answers return through this node.
     fn masquerade_from_outside(&mut self, local: &Local<'_>, masquerade_all: bool) {
+        if matches!(local, Local::Unknown) && !masquerade_all && !self.features.masquerades_own {
+            return;
+        }
         let rule = self.nat.add(SERVICES);
         let (rule, directions) = match local {
             _ if masquerade_all => (rule, "dst,dst"),
@@ -184,13 +191,22 @@ impl Writer<'_> {
     }
 
     /// Accepts Service traffic even if the node's FORWARD policy is DROP.
-    fn forward(&mut self) {
+    fn forward(&mut self, local: &Local<'_>) {
+        if !self.features.accepts_forwarded {
+            return;
+        }
         self.filter
             .add(FORWARD)
             .comment(&["kubernetes forwarding rules"])
             .display(" -m mark --mark ", Mark(self.mark, self.mark))
             .end("ACCEPT");
-        accept_replies(&mut self.filter, FORWARD, self.features.one_reply_rule);
+        match local {
+            _ if self.features.accepts_all_replies => {
+                accept_replies(&mut self.filter, FORWARD, self.features.one_reply_rule);
+            }
+            Local::Range(range) => accept_replies_of_pods(&mut self.filter, FORWARD, range),
+            _ => {}
+        }
     }
 
     /// Rejects traffic to the node's own listening ports at bound addresses.

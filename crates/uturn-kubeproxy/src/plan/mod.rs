@@ -108,7 +108,9 @@ impl<'a> PortPlan<'a> {
             false => has_kind,
         };
         let external_local = service.external_policy == Policy::Local && is_outside;
-        let takes_probes = external_local && service.kind == ServiceKind::LoadBalancer;
+        let takes_probes = external_local
+            && service.kind == ServiceKind::LoadBalancer
+            && planning.accepts_health_checks;
         let of_family = |ip: &IpAddr| Family::of(*ip) == family;
         Self {
             name: match key {
@@ -132,7 +134,8 @@ impl<'a> PortPlan<'a> {
             source_ranges: source_ranges(service, family, planning),
             node_port: port.node_port,
             health_check: service.health_check_node_port.filter(|_| takes_probes),
-            internal_local: service.internal_policy == Policy::Local,
+            internal_local: planning.reads_internal_policy
+                && service.internal_policy == Policy::Local,
             external_local,
             affinity_seconds: service.affinity_seconds,
             annotations: &service.annotations,

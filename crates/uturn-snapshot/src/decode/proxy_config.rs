@@ -22,7 +22,11 @@ pub(crate) struct ProxyConfig {
     pub(crate) ipvs_scheduler: Option<Text>,
     pub(crate) strict_arp: Option<bool>,
     pub(crate) conntrack_tcp_be_liberal: Option<bool>,
+    pub(crate) ip_mode_gate: Option<bool>,
 }
+
+/// The feature gate that decides whether `ipMode` is read.
+const IP_MODE_GATE: &str = "LoadBalancerIPMode";
 
 /// Reads a KubeProxyConfiguration.
 pub(crate) fn read(doc: &Doc<'_>) -> ProxyConfig {
@@ -56,6 +60,9 @@ pub(crate) fn read(doc: &Doc<'_>) -> ProxyConfig {
     }
     if let Some(conntrack) = doc.map(root, "conntrack") {
         config.conntrack_tcp_be_liberal = doc.read(conntrack, "tcpBeLiberal");
+    }
+    if let Some(gates) = doc.map(root, "featureGates") {
+        config.ip_mode_gate = doc.read(gates, IP_MODE_GATE);
     }
     config
 }
@@ -177,6 +184,11 @@ pub(crate) fn from_arguments(arguments: &[Text], origin: &Origin) -> ProxyConfig
                 config.ipvs_scheduler = Some(name.into());
             }
             ("ipvs-strict-arp", _) => config.strict_arp = Some(yes()),
+            ("feature-gates", Some(gates)) => {
+                let mut gates = gates.split(',').filter_map(|gate| gate.split_once('='));
+                let gate = gates.rfind(|(name, _)| name.trim() == IP_MODE_GATE);
+                config.ip_mode_gate = gate.and_then(|(_, value)| value.trim().parse().ok());
+            }
             ("conntrack-tcp-be-liberal", _) => config.conntrack_tcp_be_liberal = Some(yes()),
             _ => {}
         }

@@ -67,6 +67,7 @@ pub(super) fn derive(
             ipvs_scheduler,
             strict_arp,
             conntrack_tcp_be_liberal,
+            ip_mode_gate,
         } = config.clone();
         set(&mut proxy.node_port_addresses, node_port_addresses);
         set(&mut proxy.masquerade_all, masquerade_all);
@@ -75,6 +76,7 @@ pub(super) fn derive(
         set(&mut proxy.ipvs_scheduler, ipvs_scheduler);
         set(&mut proxy.strict_arp, strict_arp);
         set(&mut proxy.conntrack_tcp_be_liberal, conntrack_tcp_be_liberal);
+        proxy.ip_mode_gate = ip_mode_gate.or(proxy.ip_mode_gate);
     }
     proxy
 }
