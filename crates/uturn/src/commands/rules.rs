@@ -1,7 +1,7 @@
 //! `uturn rules`: what kube-proxy programs on a node.
 
 use uturn_lb::cloud;
-use uturn_model::{DerivedFrom, Family, Known, Name, Origin, ProxyMode, ServiceProxy};
+use uturn_model::{DerivedFrom, Family, Known, Name, Origin, ProxyMode, ServiceProxy, Version};
 
 use crate::cli::{Rules, RulesFormat};
 use crate::input;
@@ -51,11 +51,28 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
             RulesFormat::Nft => program.nft,
         });
     }
+    let version = cluster.proxy.version.value;
+    if version < uturn_kubeproxy::TO_THE_LETTER {
+        printer.note(&older(version));
+    }
     if text.is_empty() {
         printer.note(&format!("kube-proxy in {mode} mode programs nothing of that kind"));
     }
     printer.result(&text);
     Ok(Status::Clean)
+}
+
+/// What is not as a kube-proxy before [`uturn_kubeproxy::TO_THE_LETTER`] writes it.
+fn older(version: Version) -> String {
+    let (since, oldest) = (uturn_kubeproxy::TO_THE_LETTER, uturn_kubeproxy::OLDEST);
+    let same = format!(
+        "a packet meets the same as with kube-proxy {version}, but the rules are not to the letter: \
+         comments, empty chains and the order of rules that exclude each other are those of {since}"
+    );
+    match version < oldest {
+        true => format!("kube-proxy {version} counts as {oldest}: older ones are not known; {same}"),
+        false => same,
+    }
 }
 
 /// iptables keeps the families apart, the others hold both.
