@@ -70,7 +70,9 @@ fn older(version: Version) -> String {
          comments, empty chains and the order of rules that exclude each other are those of {since}"
     );
     match version < oldest {
-        true => format!("kube-proxy {version} counts as {oldest}: older ones are not known; {same}"),
+        true => {
+            format!("kube-proxy {version} counts as {oldest}: older ones are not known; {same}")
+        }
         false => same,
     }
 }
