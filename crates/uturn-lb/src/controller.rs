@@ -18,6 +18,7 @@ use uturn_model::{
 };
 
 use crate::cloud::{self, CloudModel, Owner, WantedListener, WantedRule};
+use crate::in_cluster;
 
 /// Every load balancer of the cluster, by address.
 pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
@@ -51,9 +52,15 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
 /// Whether the cloud's own Ingress controller serves it, and its load balancer is judged.
 pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
     let is_open = ingress.unjudged.iter().any(Unknown::is_of_balancer);
-    !is_open
+    ingress.controller.is_none()
+        && !is_open
         && cloud::model(cluster)
             .is_some_and(|model| model.serves_ingress(ingress, &cluster.ingress_classes))
+}
+
+/// Whether it is known what serves an Ingress: the cloud's controller, or one in the cluster.
+pub fn is_served(cluster: &Cluster, ingress: &Ingress) -> bool {
+    cluster.controller_for(ingress).is_some() || is_served_by_cloud(cluster, ingress)
 }
 
 /// Whether a Service has a load balancer, and it is judged.
@@ -137,6 +144,10 @@ fn wanted<'i>(cluster: &Cluster, ingress: &'i Ingress) -> Vec<WantedListener<'i>
 
 /// The port and the protocol of the first listener of an Ingress that serves anything.
 pub fn ingress_listens(cluster: &Cluster, ingress: &Ingress) -> (Port, ListenerProtocol) {
+    if let Some(controller) = cluster.controller_for(ingress) {
+        let call = in_cluster::call(cluster, controller, ingress, None, None);
+        return (call.port, call.protocol);
+    }
     let all = wanted(cluster, ingress);
     let serves =
         |listener: &&WantedListener<'_>| listener.rules.iter().any(|rule| rule.action.is_served());
@@ -165,6 +176,9 @@ pub fn ingress_call(
     host: Option<&Text>,
     path: Option<&Text>,
 ) -> IngressCall {
+    if let Some(controller) = cluster.controller_for(ingress) {
+        return in_cluster::call(cluster, controller, ingress, host, path);
+    }
     let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host.as_ref() == host);
     let host = host.or_else(|| rule?.host.as_ref());
     let path = path.or_else(|| Some(&rule?.paths.first()?.path));
@@ -179,6 +193,10 @@ pub fn ingress_serves(
     host: Option<&Text>,
     path: Option<&Text>,
 ) -> (Port, ListenerProtocol) {
+    if let Some(controller) = cluster.controller_for(ingress) {
+        let call = in_cluster::call(cluster, controller, ingress, host, path);
+        return (call.port, call.protocol);
+    }
     let has_path = |rule: &WantedRule<'_>| {
         path.is_none_or(|path| rule.path.as_ref().is_some_and(|(own, _)| own == path))
     };

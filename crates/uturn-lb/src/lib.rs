@@ -22,6 +22,7 @@ pub mod decide;
 pub mod event;
 pub mod hash;
 pub mod health;
+pub mod in_cluster;
 pub mod nft;
 pub mod pattern;
 pub mod proxy_header;

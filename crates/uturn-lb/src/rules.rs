@@ -23,25 +23,65 @@ pub fn find<'a>(rules: &'a [Rule], host: &str, path: &str) -> Option<&'a Rule> {
 }
 
 /// The same, as a place in the list.
-pub fn position(rules: &[Rule], host: &str, path: &str) -> Option<usize> {
+pub fn position<R: Conditions>(rules: &[R], host: &str, path: &str) -> Option<usize> {
+    best(rules, host, path).map(|(_, i)| i)
+}
+
+/// The same, where only rules for the host that fits best are asked: one that has no such path
+/// is not served by rules for other hosts.
+pub fn position_in_host<R: Conditions>(rules: &[R], host: &str, path: &str) -> Option<usize> {
+    let bare = without_port(host);
+    let of_host = rules.iter().filter_map(|rule| host_rank(rule.host(), bare)).max()?;
+    best(rules, host, path).filter(|(rank, _)| *rank == of_host).map(|(_, i)| i)
+}
+
+/// What a request must have for a rule to serve it.
+pub trait Conditions {
+    /// The host; `None` for all hosts.
+    fn host(&self) -> Option<&str>;
+    /// The path; `None` for all paths.
+    fn path(&self) -> Option<(&str, PathKind)>;
+}
+
+impl Conditions for Rule {
+    fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
+    fn path(&self) -> Option<(&str, PathKind)> {
+        self.path.as_ref().map(|(path, kind)| (&**path, *kind))
+    }
+}
+
+impl<R: Conditions> Conditions for &R {
+    fn host(&self) -> Option<&str> {
+        (*self).host()
+    }
+
+    fn path(&self) -> Option<(&str, PathKind)> {
+        (*self).path()
+    }
+}
+
+/// The rule that fits best, and how well its host does.
+fn best<R: Conditions>(rules: &[R], host: &str, path: &str) -> Option<(u8, usize)> {
     let host = without_port(host);
     let path = path.split(['?', '#']).next().unwrap_or(path);
     rules
         .iter()
         .enumerate()
         .filter_map(|(i, rule)| {
-            let host_rank = host_rank(rule.host.as_deref(), host)?;
-            let path_rank =
-                path_rank(rule.path.as_ref().map(|(path, kind)| (&**path, *kind)), path)?;
+            let host_rank = host_rank(rule.host(), host)?;
+            let path_rank = path_rank(rule.path(), path)?;
             let group = match host_rank {
-                PATTERN => rules.iter().position(|other| other.host == rule.host),
+                PATTERN => rules.iter().position(|other| other.host() == rule.host()),
                 _ => None,
             };
             // The first of equals wins.
             Some(((host_rank, Reverse(group), path_rank, Reverse(i)), i))
         })
         .max()
-        .map(|(_, i)| i)
+        .map(|((rank, ..), i)| (rank, i))
 }
 
 /// The rules of a listener, prepared for many requests: finds what [`position`] finds without

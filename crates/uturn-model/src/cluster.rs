@@ -8,9 +8,9 @@ use crate::dns::Dns;
 use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
 use crate::{
-    Capture, EndpointSlice, Extent, Ingress, IngressClass, Known, Labels, Name, NamespacedName,
-    Node, Origin, Pod, ProxySettings, Selector, Service, Supposition, Text, Unjudged, Workload,
-    WorkloadKind,
+    Capture, EndpointSlice, Extent, Ingress, IngressClass, IngressController, Known, Labels, Name,
+    NamespacedName, Node, Origin, Pod, ProxyExpectation, ProxySettings, Selector, Service,
+    Supposition, Text, Unjudged, Workload, WorkloadKind,
 };
 
 /// Everything that is known about a cluster.
@@ -32,6 +32,8 @@ pub struct Cluster {
     pub ingresses: BTreeMap<NamespacedName, Ingress>,
     /// Ingress classes by name.
     pub ingress_classes: BTreeMap<Name, IngressClass>,
+    /// The controllers whose pods serve Ingresses.
+    pub controllers: Vec<IngressController>,
     /// Objects in which users set properties of listeners, by name.
     pub listener_overrides: BTreeMap<NamespacedName, ListenerOverrides>,
     /// What Facts say of load balancers.
@@ -74,6 +76,23 @@ impl Cluster {
         let mut cluster = self.clone();
         cluster.services.retain(|name, _| !node.unprogrammed.contains(name));
         Cow::Owned(cluster)
+    }
+
+    /// The controller that a pod belongs to, if it takes requests for one.
+    pub fn controller_of(&self, pod: &Pod) -> Option<&IngressController> {
+        self.controllers.iter().find(|controller| controller.has_pod(pod))
+    }
+
+    /// What an Ingress's controller in the cluster is, if its pods serve the Ingress.
+    pub fn controller_for(&self, ingress: &Ingress) -> Option<&IngressController> {
+        let workload = ingress.controller.as_ref()?;
+        self.controllers.iter().find(|controller| controller.workload == *workload)
+    }
+
+    /// Whether a pod expects a PROXY header on one of its ports. Returns `None` if the pod is no
+    /// controller's or takes no requests there: nothing is known of it.
+    pub fn proxy_expectation(&self, pod: &Pod, port: u16) -> Option<&ProxyExpectation> {
+        Some(&self.controller_of(pod)?.listener(port)?.proxy_header)
     }
 
     /// Every slice of a Service.

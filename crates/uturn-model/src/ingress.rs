@@ -20,6 +20,8 @@ pub struct Ingress {
     pub rules: Vec<IngressRule>,
     /// `status.loadBalancer.ingress`.
     pub load_balancer: Vec<LbIngress>,
+    /// The workload of the controller in the cluster whose pods serve it, if it is known.
+    pub controller: Option<ObjectRef>,
     /// Why its flows cannot be judged.
     pub unjudged: Vec<Unknown>,
     /// Where it was written.

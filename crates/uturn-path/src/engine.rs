@@ -11,6 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use uturn_lb::controller;
+use uturn_lb::in_cluster::ControllerRules;
 use uturn_model::{
     Cluster, DerivedFrom, Destination, LoadBalancer, Name, Node, ObjectRef, Origin, Pod, Protocol,
     Supposition,
@@ -38,6 +39,7 @@ pub struct Engine<'a> {
     balancers: OnceLock<Vec<LoadBalancer>>,
     runtimes: BTreeMap<&'a Name, OnceLock<Result<Arc<NodeRuntime>, WalkError>>>,
     names: OnceLock<Names<'a>>,
+    controller_rules: OnceLock<Vec<ControllerRules>>,
     supposed: Vec<Supposition>,
     /// Whether some bridge shows its frames to no rule.
     pub(crate) blind_bridges: OnceLock<bool>,
@@ -82,6 +84,7 @@ impl<'a> Engine<'a> {
             balancers: OnceLock::new(),
             runtimes: cluster.nodes.keys().map(|name| (name, OnceLock::new())).collect(),
             names: OnceLock::new(),
+            controller_rules: OnceLock::new(),
             supposed: Vec::new(),
             blind_bridges: OnceLock::new(),
             probes: ProbeCache::default(),
@@ -171,6 +174,13 @@ impl<'a> Engine<'a> {
 
     pub(crate) fn names(&self) -> &Names<'a> {
         self.names.get_or_init(|| Names::new(self.cluster))
+    }
+
+    /// The rules of a controller in the cluster, by its place.
+    pub(crate) fn controller_rules(&self, place: usize) -> &ControllerRules {
+        let cluster = self.cluster;
+        let of = |controller| ControllerRules::new(cluster, controller);
+        &self.controller_rules.get_or_init(|| cluster.controllers.iter().map(of).collect())[place]
     }
 
     /// The cluster that is walked.

@@ -2,6 +2,7 @@
 
 pub(crate) mod at_connect;
 pub(crate) mod balance;
+pub(crate) mod controller;
 pub(crate) mod failover;
 pub(crate) mod health;
 pub(crate) mod listening;
@@ -85,6 +86,13 @@ impl<'a> Walk<'_, 'a> {
             && let Some(gap) = self.engine.gap_on_node(leg.dst)
         {
             return Ok(vec![gap.exchange(place, state)]);
+        }
+        if matches!(listening, Listening::Yes(_))
+            && request.http.is_some()
+            && protocol == IpProtocol::TCP
+            && let Some(here) = self.engine.controller_at(at, leg.dst.port())
+        {
+            return self.through_controller(from, asked, request, (at, here), state);
         }
         let (kind, why, outcome, mechanism) = match listening {
             Listening::Unknown => {

@@ -16,6 +16,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
         endpoints: BTreeMap::new(),
         ingresses: BTreeMap::new(),
         ingress_classes: cluster.ingress_classes.clone(),
+        controllers: cluster.controllers.clone(),
         listener_overrides: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: cluster.network.clone(),

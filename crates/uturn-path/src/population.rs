@@ -32,6 +32,13 @@ pub trait Population {
         None
     }
 
+    /// How many endpoints the endpoint at this address represents for a program on a node that dials
+    /// any of them as likely as any other.
+    fn dialled(&self, from: Option<&Name>, address: IpAddr) -> f64 {
+        let _ = (from, address);
+        1.0
+    }
+
     /// Whether everything that packets may reach is in the cluster.
     fn is_whole(&self) -> bool {
         true

@@ -162,7 +162,7 @@ impl<'a> Engine<'a> {
                     client,
                     host,
                     *port,
-                    Request { http, tls: Some(*tls), followed: 0 },
+                    Request { http, tls: Some(*tls), ..Request::default() },
                 ))
             }
             Destination::Pod(name, port) => {
@@ -207,7 +207,7 @@ impl<'a> Engine<'a> {
                     call.path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
                 );
                 let tls = Some(call.protocol.ends_tls());
-                let request = Request { http: Some(http), tls, followed: 0 };
+                let request = Request { http: Some(http), tls, ..Request::default() };
                 Ok(ResolvedTarget {
                     addresses: vec![(vip, call.port.number()).into()],
                     request,

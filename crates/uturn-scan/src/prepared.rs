@@ -75,6 +75,7 @@ impl<'a> PreparedScan<'a> {
             proxy.mode.value != ProxyMode::Ipvs || scheduler.is_empty() || is_even(scheduler);
         let are_distinguished = discriminators.are_blind
             || scope.is_tangled
+            || scope.meets_controller
             || discriminators.are_uneven
             || !is_even
             || self.takes_any_source(scope.asked.to.ip());

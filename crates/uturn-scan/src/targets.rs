@@ -44,7 +44,7 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
         }
     }
     for ingress in cluster.ingresses.values() {
-        if !controller::is_served_by_cloud(cluster, ingress)
+        if !controller::is_served(cluster, ingress)
             || ingress.load_balancer.iter().all(|entry| entry.ip.is_none())
         {
             continue;

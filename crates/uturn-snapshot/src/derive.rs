@@ -7,6 +7,7 @@
 
 mod balancers;
 mod clouds;
+mod controllers;
 mod endpoints;
 mod extent;
 mod families;
@@ -74,9 +75,10 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     proxy::suppose_detector(&mut proxy, &objects, &network, &mut suppositions);
     let endpoints = endpoints::derive(&mut objects);
     let dns = dns(&mut objects, &mut suppositions);
+    let served = controllers::derive(&mut objects, &provider, &mut suppositions);
     let mut gaps = unjudged::Gaps::default();
     missing::find(&objects, &endpoints, extent, &mut gaps);
-    balancers::find_unjudged(&objects, &provider, &mut gaps);
+    balancers::find_unjudged(&objects, &provider, &served.open, &mut gaps);
     service_proxy::find_unjudged(&objects, &proxy.served_by, &mut gaps);
     service_proxy::suppose_no_mesh(&objects, &mut suppositions);
     let unjudged = gaps.settle(&mut objects);
@@ -90,6 +92,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         endpoints,
         ingresses: objects.ingresses.0,
         ingress_classes: objects.ingress_classes.0,
+        controllers: served.controllers,
         listener_overrides: objects.listener_overrides.0,
         load_balancers: objects.facts.load_balancers,
         network,

@@ -63,6 +63,7 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         endpoints: BTreeMap::new(),
         ingresses: BTreeMap::new(),
         ingress_classes: BTreeMap::new(),
+        controllers: Vec::new(),
         listener_overrides: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: Network {

@@ -77,6 +77,7 @@ fn empty() -> Cluster {
         endpoints: BTreeMap::new(),
         ingresses: BTreeMap::new(),
         ingress_classes: BTreeMap::new(),
+        controllers: Vec::new(),
         listener_overrides: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: Network {

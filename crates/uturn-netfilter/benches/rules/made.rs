@@ -122,6 +122,7 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         endpoints: BTreeMap::new(),
         ingresses: BTreeMap::new(),
         ingress_classes: BTreeMap::new(),
+        controllers: Vec::new(),
         listener_overrides: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: Network {

@@ -10,7 +10,7 @@ use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text, Unk
 /// What is taken for true about Ingresses.
 pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
     let mut by_class: BTreeMap<Option<&Text>, Vec<&Ingress>> = BTreeMap::new();
-    let served = |ingress: &&Ingress| controller::is_served_by_cloud(cluster, ingress);
+    let served = |ingress: &&Ingress| controller::is_served(cluster, ingress);
     for ingress in cluster.ingresses.values().filter(|ingress| !served(ingress)) {
         by_class.entry(ingress.class.as_ref()).or_default().push(ingress);
     }

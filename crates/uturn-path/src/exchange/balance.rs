@@ -114,7 +114,7 @@ impl<'a> Walk<'_, 'a> {
         };
         // What is passed on as it came still speaks what the client spoke.
         let tls = if ends_tls { None } else { request.tls };
-        let passed = Request { tls, ..Request::default() };
+        let passed = Request { tls, followed: 0, ..request.clone() };
         let alive = self.alive(balancer, listener, rule)?;
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
@@ -198,7 +198,8 @@ impl<'a> Walk<'_, 'a> {
         if let Some(redirect) = &rule.redirect {
             let by = self.engine.by_listener(listener, rule);
             let redirection = RedirectAnswer { redirect, host: &host, path: &path, by };
-            return self.sent_elsewhere(balancer, client, asked, request, &redirection, state);
+            let party = Peer::Balancer(balancer);
+            return self.sent_elsewhere(party, client, asked, request, &redirection, state);
         }
         let alive = self.alive(balancer, listener, rule)?;
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
@@ -217,7 +218,8 @@ impl<'a> Walk<'_, 'a> {
         let mut ask = || -> Result<Results, WalkError> {
             let mut results = vec![Vec::new(); rule.targets.len()];
             for target in choice.candidates() {
-                let (plain, target_there) = (Request::default(), &rule.targets[target]);
+                let plain = Request { tls: None, followed: 0, ..request.clone() };
+                let target_there = &rule.targets[target];
                 results[target] =
                     self.ask_target(balancer, listener, target_there, seen.src, &plain, &state)?;
             }

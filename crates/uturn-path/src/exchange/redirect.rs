@@ -15,7 +15,7 @@ use crate::packet::{Exchange, PacketState, Peer, Request};
 /// Clients do not follow more than these: they take it for a loop.
 const MOST: u8 = 20;
 
-/// What a load balancer says to a request that it sends elsewhere.
+/// What a load balancer or a controller says to a request that it sends elsewhere.
 pub(crate) struct RedirectAnswer<'s> {
     pub(crate) redirect: &'s Redirect,
     /// What was asked for.
@@ -28,14 +28,13 @@ impl<'a> Walk<'_, 'a> {
     /// Takes the redirect to the client, which follows it.
     pub(crate) fn sent_elsewhere(
         &self,
-        balancer: usize,
+        party: Peer<'a>,
         client: Peer<'a>,
         asked: Leg,
         request: &Request,
         redirection: &RedirectAnswer<'_>,
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let party = Peer::Balancer(balancer);
         let url = redirection.redirect.location(redirection.host, redirection.path);
         let code = redirection.redirect.code;
         let why = match request.followed < MOST {
@@ -81,6 +80,7 @@ impl<'a> Walk<'_, 'a> {
             http: Some((host.to_owned(), path.to_owned())),
             tls: Some(redirection.redirect.tls),
             followed: request.followed + 1,
+            passed: request.passed,
         };
         let port = redirection.redirect.port;
         let is_same = redirection.redirect.host.is_none();

@@ -37,6 +37,8 @@ pub struct Request {
     pub tls: Option<bool>,
     /// How often the client was sent elsewhere before.
     pub followed: u8,
+    /// How many controllers in the cluster it has passed.
+    pub passed: u8,
 }
 
 /// The end of one way.

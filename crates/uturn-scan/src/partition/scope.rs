@@ -8,17 +8,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use uturn_lb::in_cluster::{ControllerRules, Served};
 use uturn_lb::{controller, rules};
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scheduler};
-use uturn_model::{Cluster, Ingress, NamespacedName, ProxyMode, Service};
+use uturn_model::{Cluster, Ingress, NamespacedName, Pod, ProxyMode, Service};
 use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{Request, ResolvedTarget};
 
 use crate::inventory::Inventory;
 
-/// The ports that clients and probers have: answers go there.
-const OWN_PORTS: [u16; 2] = [40_000, 50_000];
+/// The ports that clients, controllers and probers have: answers go there.
+const OWN_PORTS: [u16; 3] = [40_000, 41_000, 50_000];
+
+/// Where controllers send clients that have to speak TLS.
+const HTTPS: u16 = 443;
 
 /// What is asked of a target.
 #[derive(Clone, Debug)]
@@ -35,6 +39,10 @@ impl Asked {
     }
 }
 
+/// A rule of a controller in the cluster: its Ingress and where it stands there, the Service behind
+/// it, and whether clients are sent to TLS.
+type MetRule<'a> = ((NamespacedName, Option<(usize, usize)>), Option<&'a Service>, bool);
+
 /// What a target's packets can meet.
 #[derive(Clone)]
 pub(crate) struct Scope<'a> {
@@ -49,25 +57,40 @@ pub(crate) struct Scope<'a> {
     listener: Option<(usize, Option<usize>)>,
     /// The Ingresses whose listener that is, with no rule but the one for the request.
     pub(crate) ingresses: Vec<Ingress>,
+    /// The rules for the request of controllers in the cluster whose pods packets may reach, each
+    /// with the Service behind it, and whether clients are sent to TLS.
+    controller_rules: Vec<MetRule<'a>>,
+    /// Whether packets may reach a controller's pod that reads the request.
+    pub(crate) meets_controller: bool,
     /// Whether a process in a node's network is an endpoint on a port that is some Service's
     /// port on every node.
     pub(crate) is_tangled: bool,
 }
 
-/// Load balancers without targets: what listens where, and for which object.
-pub(crate) struct Listeners(FastMap<IpAddr, Arc<LoadBalancer>>);
+/// Load balancers without targets, and the rules of controllers: what listens where, and for which
+/// object.
+pub(crate) struct Listeners {
+    balancers: FastMap<IpAddr, Arc<LoadBalancer>>,
+    /// The rules of each controller in the cluster.
+    controller_rules: Vec<ControllerRules>,
+}
 
 impl Listeners {
     /// Of a cluster's outline with all Services and Ingresses, and no node.
     pub(crate) fn new(outline: &Cluster) -> Self {
         let all = controller::load_balancers(outline);
-        Self(all.into_iter().map(|balancer| (balancer.vip, Arc::new(balancer))).collect())
+        let balancers = all.into_iter().map(|balancer| (balancer.vip, Arc::new(balancer)));
+        let rules = |controller| ControllerRules::new(outline, controller);
+        Self {
+            balancers: balancers.collect(),
+            controller_rules: outline.controllers.iter().map(rules).collect(),
+        }
     }
 }
 
 impl<'a> Scope<'a> {
     pub(crate) fn new(inventory: &Inventory<'a>, listeners: &Listeners, asked: Asked) -> Self {
-        let balancer = listeners.0.get(&asked.to.ip()).cloned();
+        let balancer = listeners.balancers.get(&asked.to.ip()).cloned();
         let listener = balancer.as_ref().and_then(|balancer| {
             let place = balancer.listeners.iter().position(|listener| {
                 listener.port.number() == asked.to.port()
@@ -82,9 +105,11 @@ impl<'a> Scope<'a> {
             balancer,
             listener,
             ingresses: Vec::new(),
+            controller_rules: Vec::new(),
+            meets_controller: false,
             is_tangled: false,
         };
-        scope.find_services(inventory);
+        scope.find_services(inventory, &listeners.controller_rules);
         scope.find_ingresses(inventory);
         scope
     }
@@ -110,7 +135,7 @@ impl<'a> Scope<'a> {
         Some((listener, rule.and_then(|rule| listener.rules.get(rule))))
     }
 
-    fn find_services(&mut self, inventory: &Inventory<'a>) {
+    fn find_services(&mut self, inventory: &Inventory<'a>, rules: &[ControllerRules]) {
         let cluster = inventory.cluster;
         let mut found: BTreeMap<&NamespacedName, &'a Service> = BTreeMap::new();
         let to = self.asked.to;
@@ -136,6 +161,15 @@ impl<'a> Scope<'a> {
                     }
                 }
             }
+            if new.is_empty() {
+                let reached = ports.iter().chain(&host_ports).copied().collect();
+                self.find_backends(inventory, rules, &found, reached);
+                let backends = self.controller_rules.iter().filter_map(|(_, backend, _)| *backend);
+                new.extend(backends.filter(|service| !found.contains_key(&service.name)));
+                if self.controller_rules.iter().any(|(.., is_redirected)| *is_redirected) {
+                    ports.insert(HTTPS);
+                }
+            }
             let asked = ports.iter().chain(&host_ports);
             let on = asked.filter_map(|port| inventory.services_on.get(port)).flatten();
             new.extend(on.filter(|service| !found.contains_key(&service.name)));
@@ -147,6 +181,46 @@ impl<'a> Scope<'a> {
         ports.extend(host_ports);
         self.ports = ports;
         self.services = found.into_values().collect();
+    }
+
+    /// The rules for the request of all controllers whose pods are endpoints of Services that were
+    /// found, or in the network of a node on one of these ports.
+    fn find_backends(
+        &mut self,
+        inventory: &Inventory<'a>,
+        rules: &[ControllerRules],
+        found: &BTreeMap<&NamespacedName, &'a Service>,
+        ports: BTreeSet<u16>,
+    ) {
+        let cluster = inventory.cluster;
+        let Some((host, path)) = &self.asked.request.http else { return };
+        if cluster.controllers.is_empty() {
+            return;
+        }
+        self.controller_rules.clear();
+        let slices = found.keys().flat_map(|name| cluster.slices(name));
+        let names = slices.flat_map(|slice| &slice.endpoints).filter_map(|at| at.pod.as_ref());
+        let endpoints = names.filter_map(|name| cluster.pods.get(name));
+        let on_nodes = ports.iter().filter_map(|port| inventory.host_ports.get(port)).flatten();
+        let pods: Vec<&Pod> = endpoints.chain(on_nodes.map(|(_, pod)| *pod)).collect();
+        for (controller, rules) in cluster.controllers.iter().zip(rules) {
+            if !pods.iter().any(|pod| controller.has_pod(pod)) {
+                continue;
+            }
+            self.meets_controller = true;
+            for tls in [false, true] {
+                let (rule, is_redirected) = match rules.serve(controller, host, path, tls) {
+                    Served::By(rule) => (rule, false),
+                    Served::Redirected(rule, _) => (rule, true),
+                    Served::Unknown(_, Some(rule)) => (rule, false),
+                    Served::ByNone | Served::Unknown(_, None) => continue,
+                };
+                let Some(owner) = rule.owner.namespaced_name() else { continue };
+                let backend = rule.backend.as_ref();
+                let backend = backend.and_then(|(name, _)| cluster.services.get(name));
+                self.controller_rules.push(((owner, rule.place), backend, is_redirected));
+            }
+        }
     }
 
     /// The first Ingress with the address decides which clients reach the load balancer, the first
@@ -173,6 +247,14 @@ impl<'a> Scope<'a> {
         let stripped =
             wanted.into_iter().map(|ingress| with_only(ingress, rule.filter(|_| owns(ingress))));
         self.ingresses = stripped.collect();
+        let mut met: BTreeMap<&NamespacedName, BTreeSet<Option<(usize, usize)>>> = BTreeMap::new();
+        for ((owner, place), ..) in &self.controller_rules {
+            met.entry(owner).or_default().insert(*place);
+        }
+        for (owner, places) in met {
+            let Some(ingress) = inventory.cluster.ingresses.get(owner) else { continue };
+            self.ingresses.push(with_places(ingress, &places));
+        }
     }
 }
 
@@ -185,6 +267,20 @@ fn rule_for(listener: &Listener, asked: &Asked) -> Option<usize> {
         Some((host, path)) => rules::position(&listener.rules, host, path),
         None => rules::position(&listener.rules, &asked.to.ip().to_string(), "/"),
     }
+}
+
+/// An Ingress without any path but these; `None` is its default backend.
+fn with_places(ingress: &Ingress, kept: &BTreeSet<Option<(usize, usize)>>) -> Ingress {
+    let mut ingress = ingress.clone();
+    if !kept.contains(&None) {
+        ingress.default_backend = None;
+        for (at, rule) in ingress.rules.iter_mut().enumerate() {
+            let mut number = 0..;
+            rule.paths.retain(|_| kept.contains(&number.next().map(|number| (at, number))));
+        }
+        ingress.rules.retain(|rule| !rule.paths.is_empty());
+    }
+    ingress
 }
 
 /// An Ingress without any rule but one.

@@ -163,6 +163,8 @@ impl<'a> SignatureWriter<'_, 'a> {
             rules,
             load_balancer,
             unjudged,
+            // A controller in the cluster is looked at node by node.
+            controller: _,
             // Read by the cloud's controller only: see `balancers`.
             annotations: _,
             class: _,

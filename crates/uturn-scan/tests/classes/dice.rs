@@ -171,7 +171,114 @@ status: {{addresses: [{}]}}",
     for number in 0..dice.below(3) {
         ingress(dice, &mut text, families, number, &made);
     }
+    if dice.once_in(3) {
+        controller(dice, &mut text, families, nodes, &made);
+    }
     text
+}
+
+/// A controller in the cluster, its Service, and the Ingresses that it serves.
+fn controller(
+    dice: &mut Dice,
+    text: &mut String,
+    families: Families,
+    nodes: usize,
+    services: &[Service],
+) {
+    let in_host = dice.once_in(4);
+    let tries =
+        dice.one_of(&["", "", "proxy-next-upstream-tries: \"1\"", "service-upstream: \"true\""]);
+    let _ = writeln!(
+        text,
+        "---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {{name: nginx}}
+spec: {{controller: k8s.io/ingress-nginx}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: nginx, namespace: shop}}
+data: {{proxy-connect-timeout: \"2\", {tries}}}"
+    );
+    for node in 1..=nodes {
+        if !dice.once_in(2) {
+            continue;
+        }
+        let ips = families.all(|v6| match in_host {
+            true => node_ip(v6, node),
+            false => pod_ip(v6, node, 60),
+        });
+        let all: Vec<String> = ips.iter().map(|ip| format!("{{ip: {ip}}}")).collect();
+        let _ = writeln!(
+            text,
+            "---
+apiVersion: v1
+kind: Pod
+metadata: {{name: nginx-{node}, namespace: shop, labels: {{app: nginx}}}}
+spec:
+  nodeName: n{node}
+  hostNetwork: {in_host}
+  containers:
+  - name: controller
+    image: registry.example/ingress-nginx/controller:v1.12.0
+    args: [/nginx-ingress-controller, --configmap=$(POD_NAMESPACE)/nginx]
+    ports: [{{name: http, containerPort: 80}}, {{name: https, containerPort: 443}}]
+status: {{phase: Running, podIP: {}, podIPs: [{}], conditions: [{{type: Ready, status: \"True\"}}]}}",
+            ips[0],
+            all.join(", ")
+        );
+    }
+    let is_v6 = families.pick(dice);
+    let kind = dice.one_of(&["LoadBalancer", "LoadBalancer", "NodePort"]);
+    let policy = dice.one_of(&["Cluster", "Local"]);
+    let status = match kind {
+        "LoadBalancer" => {
+            format!("status: {{loadBalancer: {{ingress: [{{ip: {}}}]}}}}", vip(is_v6, 120))
+        }
+        _ => String::new(),
+    };
+    let address = service_ip(is_v6, 50);
+    let _ = writeln!(
+        text,
+        "---
+apiVersion: v1
+kind: Service
+metadata: {{name: nginx, namespace: shop}}
+spec:
+  type: {kind}
+  clusterIP: {address}
+  clusterIPs: [{address}]
+  ipFamilies: [{}]
+  externalTrafficPolicy: {policy}
+  selector: {{app: nginx}}
+  ports:
+  - {{name: http, port: 80, targetPort: http, nodePort: 30980}}
+  - {{name: https, port: 443, targetPort: https, nodePort: 30943}}
+{status}",
+        if is_v6 { "IPv6" } else { "IPv4" },
+    );
+    for number in 0..1 + dice.below(2) {
+        let service = &services[dice.below(services.len())];
+        let port = if dice.once_in(6) { 9999 } else { service.ports };
+        let tls = dice.one_of(&["", "tls: [{hosts: [a.example.com]}], "]);
+        let upstream =
+            dice.one_of(&["", "", "nginx.ingress.kubernetes.io/service-upstream: \"true\""]);
+        let entry = match kind {
+            "LoadBalancer" => vip(is_v6, 120),
+            _ => address.clone(),
+        };
+        let _ = writeln!(
+            text,
+            "---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: inner-{number}, namespace: shop, annotations: {{{upstream}}}}}
+spec: {{ingressClassName: nginx, {tls}rules: [{{host: a.example.com, http: {{paths: [{{path: /{number}, pathType: Prefix, backend: {{service: {{name: {}, port: {{number: {port}}}}}}}}}]}}}}]}}
+status: {{loadBalancer: {{ingress: [{{ip: {entry}}}]}}}}",
+            service.name
+        );
+    }
 }
 
 fn facts(

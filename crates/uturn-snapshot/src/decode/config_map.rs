@@ -14,6 +14,22 @@ use crate::document::{self, Keep, Node};
 /// The namespace of the ConfigMaps that matter.
 const NAMESPACE: &str = "kube-system";
 
+/// The keys that matter of ConfigMaps that have the settings of an Ingress controller.
+const CONTROLLER_SETTINGS: [&str; 12] = [
+    "use-proxy-protocol",
+    "proxy-protocol",
+    "proxy-connect-timeout",
+    "proxy-next-upstream",
+    "proxy-next-upstream-tries",
+    "proxy-next-upstream-timeout",
+    "ssl-redirect",
+    "force-ssl-redirect",
+    "http-redirect-code",
+    "service-upstream",
+    "custom-http-errors",
+    "default-backend",
+];
+
 /// The names of the ConfigMaps that matter, which are in [`NAMESPACE`] unless they were installed
 /// elsewhere.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -70,12 +86,31 @@ fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
         Some((entry.key.to_string().into(), entry.value.as_str()?.into()))
     };
     let texts: Vec<(Text, Text)> = entries.iter().filter_map(text).collect();
-    if !texts.iter().any(|(key, _)| key.ends_with(".conf")) {
+    let is_setting = |(key, _): &(Text, Text)| CONTROLLER_SETTINGS.contains(&&**key);
+    let is_file = |(key, _): &(Text, Text)| key.ends_with(".conf");
+    let (is_controllers, is_nginxs) = (texts.iter().any(is_setting), texts.iter().any(is_file));
+    if !is_controllers && !is_nginxs {
+        objects.other_config_maps.extend(plain_name(doc));
         return objects.skip("v1/ConfigMap");
     }
-    if let Some(meta) = meta::read(doc) {
+    let Some(meta) = meta::read(doc) else { return };
+    match is_controllers {
+        true => {
+            let settings = texts.iter().filter(|setting| is_setting(setting)).cloned();
+            objects.controller_settings.insert(meta.name.clone(), settings.collect());
+        }
+        false => drop(objects.other_config_maps.insert(meta.name.clone())),
+    }
+    if is_nginxs {
         objects.configurations.insert(meta.name, texts);
     }
+}
+
+/// The name of an object that is not looked into, whatever else is wrong with it.
+fn plain_name(doc: &Doc<'_>) -> Option<NamespacedName> {
+    let meta = doc.root.get("metadata")?;
+    let namespace = meta.get("namespace").and_then(Node::as_str).unwrap_or("default");
+    NamespacedName::new(namespace, meta.get("name")?.as_str()?).ok()
 }
 
 fn corefile(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {

@@ -41,6 +41,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
             tls,
             rules,
             load_balancer,
+            controller: None,
             unjudged: Vec::new(),
             annotations: meta.annotations,
             origin: meta.origin,

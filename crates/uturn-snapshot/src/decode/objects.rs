@@ -46,6 +46,9 @@ pub(crate) struct Objects {
     pub(crate) config_maps: Table<NamespacedName, ConfigMap>,
     /// The texts of ConfigMaps that may be an nginx's configuration.
     pub(crate) configurations: BTreeMap<NamespacedName, Vec<(Text, Text)>>,
+    /// ConfigMaps that may have a controller's settings, and the names of all others.
+    pub(crate) controller_settings: BTreeMap<NamespacedName, Labels>,
+    pub(crate) other_config_maps: BTreeSet<NamespacedName>,
     pub(crate) corefile: Option<Corefile>,
     pub(crate) corefile_custom: Vec<CorefileFile>,
     pub(crate) node_local: Option<Corefile>,

@@ -8,10 +8,11 @@ use uturn_model::cluster::Provider;
 use uturn_model::lb::LoadBalancerFact;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::unjudged::UNKNOWN_CLOUD;
-use uturn_model::{Ingress, IpNet, Known, NamespacedName, ObjectRef, Port, Text, Unknown};
+use uturn_model::{IpNet, Known, NamespacedName, ObjectRef, Port, Text, Unknown};
 
 use super::Suppositions;
 use super::clouds::{self, Maker};
+use super::controllers;
 use super::ranges::Ranges;
 use super::unjudged::Gaps;
 use crate::decode::objects::Objects;
@@ -21,35 +22,40 @@ const PUBLIC: &str = "203.0.113.0/24";
 
 /// Finds the load balancers of which it is not known how they behave: those of clouds without a
 /// profile, and of controllers in the cluster.
-pub(super) fn find_unjudged(objects: &Objects, provider: &Known<Provider>, gaps: &mut Gaps) {
+pub(super) fn find_unjudged(
+    objects: &Objects,
+    provider: &Known<Provider>,
+    in_cluster: &BTreeMap<NamespacedName, controllers::Open>,
+    gaps: &mut Gaps,
+) {
     find_unread_listeners(objects, provider, gaps);
     let mut open = Open::default();
     for service in objects.services.0.values() {
         // None is made where nothing makes them and none is there.
         let is_there = provider.value != Provider::None || !service.load_balancer.is_empty();
         if service.kind == ServiceKind::LoadBalancer && is_there {
-            open.add(service.object(), clouds::of_service(service, provider), None);
+            open.add(service.object(), clouds::of_service(service, provider));
         }
     }
-    for ingress in objects.ingresses.0.values() {
+    for ingress in objects.ingresses.0.values().filter(|ingress| ingress.controller.is_none()) {
         let maker = clouds::of_ingress(ingress, objects, provider);
-        let behind = match maker {
-            Maker::Controller { .. } => controllers_service(ingress, objects),
-            _ => None,
-        };
-        open.add(ingress.object(), maker, behind);
+        match (&maker, in_cluster.get(&ingress.name)) {
+            (Maker::Controller { name, trace }, Some(why)) => gaps.add(
+                ingress.object(),
+                Unknown::Controller(name.as_str().into()),
+                format!("{} (recognised by {trace})", why.because).into(),
+                why.settle.clone(),
+            ),
+            _ => open.add(ingress.object(), maker),
+        }
     }
-    for ((unknown, behind), (objects, trace)) in open.0 {
-        let (because, settle) = match (trace, behind) {
-            (None, _) => (
+    for (unknown, (objects, trace)) in open.0 {
+        let (because, settle) = match trace {
+            None => (
                 "nothing tells which cloud it is of".to_owned(),
                 "state spec.provider in Facts".to_owned(),
             ),
-            (Some(trace), Some(service)) => (
-                format!("{trace}; its address is that of Service {service}"),
-                format!("trace to svc/{service}, whose pods serve it"),
-            ),
-            (Some(trace), None) => match &unknown {
+            Some(trace) => match &unknown {
                 Unknown::LoadBalancers(_) => (
                     format!("there is no profile of them yet (recognised by {trace})"),
                     String::new(),
@@ -92,41 +98,21 @@ fn find_unread_listeners(objects: &Objects, provider: &Known<Provider>, gaps: &m
     }
 }
 
-/// Objects whose load balancers are not judged, with the first trace, by what makes them and
-/// by the Service that has the same address.
+/// Objects whose load balancers are not judged, with the first trace, by what makes them.
 #[derive(Default)]
-struct Open(BTreeMap<Cause, (Vec<ObjectRef>, Option<String>)>);
-
-/// What makes a load balancer, and the Service that has its address.
-type Cause = (Unknown, Option<NamespacedName>);
+struct Open(BTreeMap<Unknown, (Vec<ObjectRef>, Option<String>)>);
 
 impl Open {
-    fn add(&mut self, object: ObjectRef, maker: Maker, behind: Option<NamespacedName>) {
+    fn add(&mut self, object: ObjectRef, maker: Maker) {
         let (unknown, trace) = match maker {
             Maker::Modelled => return,
             Maker::Other { name, trace } => (Unknown::LoadBalancers(name.into()), Some(trace)),
             Maker::Controller { name, trace } => (Unknown::Controller(name.into()), Some(trace)),
             Maker::Unknown => (Unknown::LoadBalancers(UNKNOWN_CLOUD.into()), None),
         };
-        let entry = self.0.entry((unknown, behind)).or_insert((Vec::new(), trace));
+        let entry = self.0.entry(unknown).or_insert((Vec::new(), trace));
         entry.0.push(object);
     }
-}
-
-/// The Service whose load balancer has the address of an Ingress: that of its controller.
-fn controllers_service(ingress: &Ingress, objects: &Objects) -> Option<NamespacedName> {
-    let is_same = |own: &LbIngress, other: &LbIngress| {
-        (own.ip.is_some() && own.ip == other.ip)
-            || (own.hostname.is_some() && own.hostname == other.hostname)
-    };
-    let has_it = |service: &&uturn_model::Service| {
-        service.kind == ServiceKind::LoadBalancer
-            && service
-                .load_balancer
-                .iter()
-                .any(|own| ingress.load_balancer.iter().any(|entry| is_same(own, entry)))
-    };
-    objects.services.0.values().find(has_it).map(|service| service.name.clone())
 }
 
 /// An object that needs a load balancer and has no address of one.

@@ -1,0 +1,325 @@
+//! What controllers in the cluster do with requests: which rule serves one, and which endpoints the
+//! pods of the controller may dial.
+//!
+//! A controller's pod makes a connection of its own to an endpoint of the Service behind the rule.
+//! It is supposed to try endpoints that differ, each order as likely as any other: its workers take
+//! turns independently of each other.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use uturn_model::controller::{ControllerBehaviour, TlsRedirect};
+use uturn_model::ingress::{Backend, BackendPort, PathKind};
+use uturn_model::lb::{ListenerProtocol, Redirect, Target, TargetKind};
+use uturn_model::service::{ServiceKind, ServicePort};
+use uturn_model::{
+    Cluster, Family, Ingress, IngressController, NamespacedName, ObjectRef, Port, Service, Text,
+};
+
+use crate::cloud::{HTTP, HTTPS};
+use crate::controller::IngressCall;
+use crate::rules::{self, Conditions};
+use crate::targets;
+use annotations::PATTERN;
+
+mod annotations;
+
+/// A rule of a controller: one path of an Ingress.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControllerRule {
+    /// The host; `None` for all hosts.
+    pub host: Option<Text>,
+    /// The path; `None` for all paths.
+    pub path: Option<(Text, PathKind)>,
+    /// Where it stands in its Ingress: which rule, and which path of it. `None` for the default
+    /// backend.
+    pub place: Option<(usize, usize)>,
+    /// The Service that it leads to, and its port. `None` if it leads to another object.
+    pub backend: Option<(NamespacedName, BackendPort)>,
+    /// Whether its host has TLS.
+    pub tls: bool,
+    /// What the controller does with a request that it serves.
+    pub behaviour: ControllerBehaviour,
+    /// Whether endpoints are spoken to by TLS.
+    pub speaks_tls: bool,
+    /// What of it is not modelled.
+    pub unknown: Option<Text>,
+    /// The Ingress.
+    pub owner: ObjectRef,
+}
+
+impl Conditions for ControllerRule {
+    fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
+    fn path(&self) -> Option<(&str, PathKind)> {
+        self.path.as_ref().map(|(path, kind)| (&**path, *kind))
+    }
+}
+
+/// What becomes of a request at a controller.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Served<'r> {
+    /// A rule passes it to a Service.
+    By(&'r ControllerRule),
+    /// It is told to ask by TLS.
+    Redirected(&'r ControllerRule, Redirect),
+    /// No rule is for it: 404.
+    ByNone,
+    /// It is not known. The text says why.
+    Unknown(Text, Option<&'r ControllerRule>),
+}
+
+/// The rules of one controller, prepared for many requests.
+#[derive(Clone, Debug, Default)]
+pub struct ControllerRules {
+    all: Vec<ControllerRule>,
+    /// By host, in lower case, and those of wildcards by what follows the star.
+    by_host: HashMap<String, Vec<usize>>,
+    /// For all hosts.
+    of_any: Vec<usize>,
+}
+
+impl ControllerRules {
+    /// Of all Ingresses that a controller serves.
+    pub fn new(cluster: &Cluster, controller: &IngressController) -> Self {
+        let mut rules = Self::default();
+        let served = cluster
+            .ingresses
+            .values()
+            .filter(|ingress| ingress.controller.as_ref() == Some(&controller.workload));
+        for rule in served.flat_map(|ingress| of_ingress(controller, ingress)) {
+            let place = rules.all.len();
+            match rule.host.as_deref().map(str::to_ascii_lowercase) {
+                Some(host) => {
+                    let host =
+                        host.strip_prefix("*.").map_or(host.clone(), |rest| format!(".{rest}"));
+                    rules.by_host.entry(host).or_default().push(place);
+                }
+                None => rules.of_any.push(place),
+            }
+            rules.all.push(rule);
+        }
+        rules
+    }
+
+    /// What becomes of a request. `tls` says whether it comes by TLS.
+    pub fn serve(
+        &self,
+        controller: &IngressController,
+        host: &str,
+        path: &str,
+        tls: bool,
+    ) -> Served<'_> {
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
+        let wild = name.find('.').map(|dot| &name[dot..]).unwrap_or_default();
+        let named = [name.as_str(), wild].into_iter().filter_map(|name| self.by_host.get(name));
+        let all: Vec<&ControllerRule> =
+            named.flatten().chain(&self.of_any).map(|place| &self.all[*place]).collect();
+        // Who asks for an expression as it is written means the rule that has it.
+        let is_written = |rule: &&ControllerRule| {
+            let pattern = rule.path.as_ref().and_then(|(own, _)| own.strip_prefix(PATTERN));
+            pattern == Some(path)
+        };
+        let written = all.iter().position(is_written);
+        let found = written.or_else(|| match controller.behaviour.goes_on_to_other_hosts {
+            true => rules::position(&all, host, path),
+            false => rules::position_in_host(&all, host, path),
+        });
+        let Some(rule) = found.map(|place| all[place]) else {
+            return match &controller.other_rules {
+                Some(kind) => {
+                    let why = format!(
+                        "objects of {kind} may have a rule for {host}{path}, and are not read"
+                    );
+                    Served::Unknown(why.into(), None)
+                }
+                None => Served::ByNone,
+            };
+        };
+        if let Some(why) = &rule.unknown {
+            return Served::Unknown(why.clone(), Some(rule));
+        }
+        if tls && !rule.tls && !controller.behaviour.has_default_certificate {
+            let why =
+                "no certificate for this host is stated, and what is said without one is not known";
+            return Served::Unknown(why.into(), Some(rule));
+        }
+        if !tls && rule.tls {
+            match rule.behaviour.redirects_to_tls {
+                TlsRedirect::Never => {}
+                TlsRedirect::With(code) => {
+                    let redirect =
+                        Redirect { code, tls: true, host: None, port: HTTPS, path: None };
+                    return Served::Redirected(rule, redirect);
+                }
+                TlsRedirect::Unknown => {
+                    let why = "whether it sends clients of hosts with TLS to https is not known";
+                    return Served::Unknown(why.into(), Some(rule));
+                }
+            }
+        }
+        Served::By(rule)
+    }
+}
+
+/// The rules of an Ingress as a controller reads it.
+fn of_ingress(controller: &IngressController, ingress: &Ingress) -> Vec<ControllerRule> {
+    let read = annotations::read(controller, ingress);
+    if read.is_canary {
+        return Vec::new();
+    }
+    let has_tls = |host: Option<&Text>| {
+        let Some(host) = host else { return false };
+        let hosts = || ingress.tls.iter().flat_map(|tls| &tls.hosts);
+        let covers = |known: &Text| rules::is_for_host(known, host);
+        hosts().any(covers)
+    };
+    let rule = |host: Option<&Text>, path, place, backend: &Backend| ControllerRule {
+        host: host.cloned(),
+        path,
+        place,
+        backend: match backend {
+            Backend::Service { name, port } => {
+                let namespace = ingress.name.namespace.clone();
+                Some((NamespacedName { namespace, name: name.clone() }, port.clone()))
+            }
+            Backend::Resource(_) => None,
+        },
+        tls: has_tls(host),
+        behaviour: read.behaviour.clone(),
+        speaks_tls: read.speaks_tls,
+        unknown: read.unknown.clone(),
+        owner: ingress.object(),
+    };
+    let mut all = Vec::new();
+    for (at, of_host) in ingress.rules.iter().enumerate() {
+        let mut has_root = false;
+        for (number, path) in of_host.paths.iter().enumerate() {
+            has_root |= &*path.path == "/" && path.kind != PathKind::Exact;
+            let conditions = Some((annotations::path(&read, path), path.kind));
+            all.push(rule(of_host.host.as_ref(), conditions, Some((at, number)), &path.backend));
+        }
+        // What no path of a host serves, the Ingress's own default serves.
+        if let Some(backend) = ingress.default_backend.as_ref().filter(|_| !has_root) {
+            all.push(rule(of_host.host.as_ref(), None, None, backend));
+        }
+    }
+    if let Some(backend) = &ingress.default_backend {
+        all.push(rule(None, None, None, backend));
+    }
+    all
+}
+
+/// Where a rule's requests go.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Dialled<'c> {
+    /// To one of these endpoints, or to the Service's own address.
+    Targets(&'c Service, Vec<Target>),
+    /// The Service, or its port, does not exist.
+    Missing(NamespacedName),
+    /// It leads out of the cluster, or to an object that is no Service.
+    Unknown,
+}
+
+/// What a controller's pods may dial for a rule, from addresses of one of these families.
+pub fn dialled<'c>(
+    cluster: &'c Cluster,
+    rule: &ControllerRule,
+    families: &[Family],
+) -> Dialled<'c> {
+    let Some((name, port)) = &rule.backend else { return Dialled::Unknown };
+    let Some(service) = cluster.services.get(name) else { return Dialled::Missing(name.clone()) };
+    if matches!(service.kind, ServiceKind::ExternalName(_)) {
+        return Dialled::Unknown;
+    }
+    let Some(port) = port_of(service, port) else { return Dialled::Missing(name.clone()) };
+    let usual = families.iter().copied().find(|family| {
+        let has_slice = cluster.slices(name).iter().any(|slice| slice.family == *family);
+        service.cluster_ip(*family).is_some() || has_slice
+    });
+    let Some(family) = usual else { return Dialled::Targets(service, Vec::new()) };
+    let own = service.cluster_ip(family).filter(|_| rule.behaviour.dials_services);
+    let all = match own {
+        Some(ip) => vec![Target {
+            address: (ip, port.port.number()).into(),
+            weight: 1,
+            kind: TargetKind::Pod { pod: None, node: None },
+        }],
+        None => {
+            targets::pods(cluster, service, port, family, |endpoint| endpoint.ready.then_some(1))
+        }
+    };
+    Dialled::Targets(service, all)
+}
+
+fn port_of<'s>(service: &'s Service, wanted: &BackendPort) -> Option<&'s ServicePort> {
+    service.ports.iter().find(|port| match wanted {
+        BackendPort::Number(number) => port.port == *number,
+        BackendPort::Name(name) => port.name.as_ref() == Some(name),
+    })
+}
+
+/// How one endpoint takes a connection, of all that are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It refused.
+    Refused,
+    /// It did not answer in time.
+    TimedOut,
+}
+
+/// The status of a request of which every try failed, and how long the tries that timed out took.
+/// `None` if that is not known.
+pub fn given_up(
+    behaviour: &ControllerBehaviour,
+    last: Failure,
+    timeouts: u32,
+) -> Option<(u16, Duration)> {
+    let code = match last {
+        Failure::Refused => behaviour.refused,
+        Failure::TimedOut => behaviour.timed_out,
+    };
+    match timeouts {
+        0 => Some((code, Duration::ZERO)),
+        _ => Some((code, behaviour.connect_timeout? * timeouts)),
+    }
+}
+
+/// Completes a call of an Ingress that a controller in the cluster serves: by TLS where the host has
+/// it, at the port of the Service that has the Ingress's address.
+pub fn call(
+    cluster: &Cluster,
+    controller: &IngressController,
+    ingress: &Ingress,
+    host: Option<&Text>,
+    path: Option<&Text>,
+) -> IngressCall {
+    let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host.as_ref() == host);
+    let host = host.or_else(|| rule?.host.as_ref());
+    let path = path.or_else(|| Some(&rule?.paths.first()?.path));
+    let mut hosts = ingress.tls.iter().flat_map(|tls| &tls.hosts);
+    let has_tls = host.is_some_and(|host| hosts.any(|known| rules::is_for_host(known, host)));
+    let vip = ingress.load_balancer.iter().find_map(|entry| entry.ip);
+    let at_address = |name: &NamespacedName| {
+        let service = cluster.services.get(name);
+        vip.is_some_and(|vip| service.is_some_and(|service| service.has_address(vip)))
+    };
+    let port_for = |tls: bool| {
+        let listeners = controller.listeners.iter().filter(move |listener| listener.tls == tls);
+        let services = listeners.flat_map(|listener| &listener.services);
+        let mut ports = services.filter(|(name, _)| at_address(name)).map(|(_, port)| *port);
+        let usual = if tls { HTTPS } else { HTTP };
+        let all: Vec<Port> = ports.by_ref().collect();
+        all.iter().copied().find(|port| *port == usual).or(all.first().copied())
+    };
+    let is_served = |tls: bool| port_for(tls).is_some();
+    let tls = if has_tls { is_served(true) || !is_served(false) } else { false };
+    IngressCall {
+        host: host.cloned(),
+        path: path.cloned(),
+        port: port_for(tls).unwrap_or(if tls { HTTPS } else { HTTP }),
+        protocol: if tls { ListenerProtocol::Https } else { ListenerProtocol::Http },
+    }
+}

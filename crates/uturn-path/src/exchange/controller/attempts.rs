@@ -1,0 +1,255 @@
+//! A request that a controller's pod takes from endpoint to endpoint, until one answers, or so many
+//! were tried as it tries, or none is left.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use uturn_lb::in_cluster::{Failure, given_up};
+use uturn_model::controller::ControllerBehaviour;
+use uturn_model::route::{Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome};
+
+use crate::assumed::add_new;
+use crate::engine::walk::Walk;
+use crate::exchange::failover::MAX_HOPS;
+use crate::packet::Exchange;
+
+/// Endpoints that take a connection alike.
+pub(super) struct Alike {
+    /// The first of them.
+    address: SocketAddr,
+    /// How many they are.
+    count: f64,
+    /// How a connection to one ends.
+    results: Vec<Exchange>,
+}
+
+/// What tells ends of connections apart: the outcome, its delay, its reasons, and how many in 10^9
+/// end so.
+type End<'r> = (Outcome, Duration, &'r [Mechanism], u64);
+
+impl Alike {
+    /// Adds an endpoint that represents so many, to those that it is like unless every way is
+    /// wanted.
+    pub(super) fn add(
+        all: &mut Vec<Self>,
+        address: SocketAddr,
+        count: f64,
+        results: Vec<Exchange>,
+        is_alone: bool,
+    ) {
+        let known =
+            all.iter_mut().find(|known| !is_alone && ends(&known.results) == ends(&results));
+        match known {
+            Some(known) => known.count += count,
+            None => all.push(Self { address, count, results }),
+        }
+    }
+}
+
+fn ends(results: &[Exchange]) -> Vec<End<'_>> {
+    let mut all: Vec<End<'_>> = results.iter().map(end).collect();
+    all.sort_unstable();
+    all
+}
+
+fn end(way: &Exchange) -> End<'_> {
+    let share = (way.share.get() * 1e9).round() as u64;
+    (way.outcome, way.late, &way.mechanisms, share)
+}
+
+/// A request at a controller's pod.
+pub(super) struct Tries<'t, 'e, 'a> {
+    pub(super) walk: &'t Walk<'e, 'a>,
+    pub(super) behaviour: &'t ControllerBehaviour,
+    pub(super) groups: &'t [Alike],
+    pub(super) place: Place,
+    pub(super) by: Evidence,
+    /// The rule and the Service, as a step says it.
+    pub(super) chosen: String,
+    /// The address that it connects from, as a step says it.
+    pub(super) source: &'static str,
+    /// How long the client had waited already.
+    pub(super) begun: Duration,
+}
+
+/// A request that no endpoint has answered yet.
+#[derive(Clone)]
+struct Waiting {
+    way: Exchange,
+    /// How many endpoints of each group were tried.
+    tried: Vec<u32>,
+    timeouts: u32,
+    last: Option<Failure>,
+    /// How long those that refused took.
+    late: Duration,
+}
+
+impl Tries<'_, '_, '_> {
+    /// All ways in which the request can end.
+    pub(super) fn follow(&self, start: Exchange) -> Vec<Exchange> {
+        let all = start.share;
+        let none = vec![0; self.groups.len()];
+        let first =
+            Waiting { way: start, tried: none, timeouts: 0, last: None, late: Duration::ZERO };
+        let mut waiting = vec![first];
+        let mut ended: Vec<Exchange> = Vec::new();
+        let most = self.behaviour.tries.unwrap_or(1);
+        for _ in 0..most {
+            let mut left: Vec<Waiting> = Vec::new();
+            for request in waiting {
+                if request.way.share.is_negligible_in(all) {
+                    continue;
+                }
+                let rest: Vec<f64> = self
+                    .groups
+                    .iter()
+                    .zip(&request.tried)
+                    .map(|(group, tried)| (group.count - f64::from(*tried)).max(0.0))
+                    .collect();
+                let total: f64 = rest.iter().sum();
+                // What is less than an endpoint is what rounding left.
+                if total < 0.5 {
+                    ended.push(self.give_up(request));
+                    continue;
+                }
+                for (place, share) in rest.iter().enumerate().filter(|(_, rest)| **rest > 0.0) {
+                    self.attempt(&request, place, share / total, &mut left, &mut ended);
+                }
+            }
+            waiting = left;
+            if waiting.is_empty() {
+                return ended;
+            }
+        }
+        ended.extend(waiting.into_iter().map(|request| self.give_up(request)));
+        ended
+    }
+
+    /// One try at an endpoint of a group.
+    fn attempt(
+        &self,
+        request: &Waiting,
+        place: usize,
+        part: f64,
+        left: &mut Vec<Waiting>,
+        ended: &mut Vec<Exchange>,
+    ) {
+        let group = &self.groups[place];
+        for result in &group.results {
+            let mut way = request.way.clone();
+            way.share = (way.share * result.share).scaled(part);
+            way.chance |= result.chance || part < 1.0;
+            add_new(&mut way.supposed, result.supposed.clone());
+            add_mechanisms(&mut way.mechanisms, &result.mechanisms);
+            if !self.walk.options.is_brief() && way.hops.len() < MAX_HOPS {
+                self.note(&mut way, self.picks(group.address));
+                way.hops.extend(result.hops.iter().cloned());
+            }
+            let mut next = Waiting { way, tried: request.tried.clone(), ..request.clone() };
+            next.tried[place] += 1;
+            match result.outcome {
+                Outcome::Answered { after } | Outcome::Status { after, .. } => {
+                    let waited = self.waited(&next) + after;
+                    next.way.outcome = match result.outcome {
+                        Outcome::Status { code, .. } => Outcome::Status { code, after: waited },
+                        _ => Outcome::Answered { after: waited },
+                    };
+                    ended.push(next.way);
+                    continue;
+                }
+                Outcome::Hangs => {
+                    next.timeouts += 1;
+                    next.last = Some(Failure::TimedOut);
+                    if let Some(timeout) = self.behaviour.connect_timeout {
+                        let seconds = timeout.as_secs_f64();
+                        let why = format!("hears nothing from {} for {seconds} s", group.address);
+                        self.note(
+                            &mut next.way,
+                            Step::new(StepKind::Timeout, why, self.by.clone()),
+                        );
+                    }
+                }
+                _ => {
+                    next.late += result.late;
+                    next.last = Some(Failure::Refused);
+                }
+            }
+            let is_same = |known: &&mut Waiting| {
+                known.tried == next.tried
+                    && known.timeouts == next.timeouts
+                    && known.last == next.last
+                    && known.late == next.late
+                    && known.way.mechanisms == next.way.mechanisms
+            };
+            let are_merged = !self.walk.options.every_way;
+            match left.iter_mut().find(is_same).filter(|_| are_merged) {
+                Some(known) => {
+                    known.way.share += next.way.share;
+                    known.way.chance |= next.way.chance;
+                    add_new(&mut known.way.supposed, next.way.supposed);
+                }
+                None => left.push(next),
+            }
+        }
+    }
+
+    /// The end of a request for which no endpoint is left.
+    fn give_up(&self, request: Waiting) -> Exchange {
+        let last = request.last.unwrap_or(Failure::Refused);
+        let waited = self.begun + request.late;
+        let found = given_up(self.behaviour, last, request.timeouts).filter(|_| self.is_known());
+        let mut way = request.way;
+        match found {
+            Some((code, timeouts)) => {
+                way.outcome = Outcome::Status { code, after: waited + timeouts };
+            }
+            None => {
+                let why = "how long it waits, and whether it tries another, is not known";
+                self.note(&mut way, Step::new(StepKind::Unknown, why, self.by.clone()));
+                way.outcome = Outcome::Unknown;
+            }
+        }
+        way
+    }
+
+    /// Whether the end is known of a request that no endpoint answered: how many are tried, or
+    /// that all refuse.
+    fn is_known(&self) -> bool {
+        let refuses = |way: &Exchange| {
+            !way.outcome.is_answered()
+                && !matches!(way.outcome, Outcome::Status { .. } | Outcome::Hangs)
+        };
+        self.behaviour.tries.is_some()
+            || self.groups.iter().flat_map(|group| &group.results).all(refuses)
+    }
+
+    fn waited(&self, request: &Waiting) -> Duration {
+        let timeout = self.behaviour.connect_timeout.unwrap_or_default();
+        self.begun + timeout * request.timeouts + request.late
+    }
+
+    fn picks(&self, to: SocketAddr) -> Step {
+        let why = format!("{}: dials {to} {}", self.chosen, self.source);
+        Step::new(StepKind::Balance, why, self.by.clone())
+    }
+
+    fn note(&self, way: &mut Exchange, step: Step) {
+        if self.walk.options.is_brief() {
+            return;
+        }
+        match way.hops.last_mut() {
+            Some(hop) if hop.place == self.place => hop.steps.push(step),
+            _ => way.hops.push(Hop { place: self.place.clone(), way: Way::Out, steps: vec![step] }),
+        }
+    }
+}
+
+fn add_mechanisms(own: &mut Vec<Mechanism>, others: &[Mechanism]) {
+    for mechanism in others {
+        if !own.contains(mechanism) {
+            own.push(*mechanism);
+        }
+    }
+    own.sort_unstable();
+}

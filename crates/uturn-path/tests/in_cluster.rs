@@ -1,0 +1,203 @@
+//! Requests through a controller in the cluster: to its pod, and from there to an endpoint.
+
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+
+use uturn_model::{Cluster, Flow, ProxyExpectation};
+use uturn_path::Engine;
+use uturn_snapshot::Source;
+use uturn_testing::manifests::{facts, node};
+
+macro_rules! check { ($a:expr, $b:expr) => { eprintln!("{} {:?}", line!(), $a) } }
+/// A pod on a node, called `NAME-NODE`.
+fn pod(name: &str, node: u8, host: u8, container: &str) -> String {
+    format!(
+        "---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}-{node}, namespace: shop, labels: {{app: {name}}}}}
+spec: {{nodeName: n{node}, containers: [{container}]}}
+status: {{phase: Running, podIP: 10.1.{node}.{host}, podIPs: [{{ip: 10.1.{node}.{host}}}], \
+         conditions: [{{type: Ready, status: \"True\"}}]}}
+"
+    )
+}
+
+const NGINX: &str = "{name: controller, image: registry.example/ingress-nginx/controller:v1.12.0, \
+                     args: [/nginx-ingress-controller, --configmap=$(POD_NAMESPACE)/nginx], \
+                     ports: [{name: http, containerPort: 80}, {name: https, containerPort: 443}, \
+                     {name: webhook, containerPort: 8443}]}";
+const WEB: &str = "{name: web, image: web, ports: [{containerPort: 8080}]}";
+
+/// Two nodes, a controller's pod on the first, a server on each, and a client on the second.
+fn objects(settings: &str) -> String {
+    let services = format!(
+        "---
+apiVersion: v1
+kind: Service
+metadata: {{name: nginx, namespace: shop}}
+spec:
+  type: LoadBalancer
+  clusterIP: 172.16.0.10
+  selector: {{app: nginx}}
+  ports: [{{name: http, port: 80, targetPort: http, nodePort: 30080}}, \
+          {{name: https, port: 443, targetPort: https, nodePort: 30443}}]
+status: {{loadBalancer: {{ingress: [{{ip: 10.0.0.100}}]}}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop}}
+spec: {{clusterIP: 172.16.0.11, selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: empty, namespace: shop}}
+spec: {{clusterIP: 172.16.0.12, selector: {{app: none}}, ports: [{{port: 80}}]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: nginx, namespace: shop}}
+data: {{{settings}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {{name: nginx}}
+spec: {{controller: k8s.io/ingress-nginx}}
+"
+    );
+    services
+        + &node(1)
+        + &node(2)
+        + &pod("nginx", 1, 20, NGINX)
+        + &pod("web", 1, 30, WEB)
+        + &pod("web", 2, 30, WEB)
+        + &pod("client", 2, 40, "{name: c, image: c}")
+}
+
+fn ingress(extra: &str, host: &str, path: &str, service: &str) -> String {
+    format!(
+        "---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: front, namespace: shop, annotations: {{{extra}}}}}
+spec: {{ingressClassName: nginx, rules: [{{host: {host}, http: {{paths: [{{path: {path}, \
+       pathType: Prefix, backend: {{service: {{name: {service}, port: {{number: 80}}}}}}}}]}}}}]}}
+"
+    )
+}
+
+const MODE: &str = "kubeProxy: {mode: iptables, version: v1.34.4}";
+
+fn cluster(manifests: &str, fields: &[&str]) -> Cluster {
+    let mut all = vec![MODE];
+    all.extend(fields);
+    let source = Source { name: "cluster.yaml".into(), text: facts(&all) + manifests };
+    uturn_snapshot::read(vec![source]).unwrap().cluster
+}
+
+fn outcomes(manifests: &str, fields: &[&str], to: &str) -> Vec<String> {
+    let cluster = cluster(manifests, fields);
+    let engine = Engine::new(&cluster).unwrap();
+    let flow = Flow {
+        from: "pod/shop/client-2".parse().unwrap(),
+        to: to.parse().unwrap(),
+        protocol: uturn_model::Protocol::Tcp,
+    };
+    let verdicts = engine.verdicts(&flow).unwrap();
+    let all = verdicts.iter().flat_map(|verdict| &verdict.outcomes);
+    all.map(|(outcome, share)| format!("{share} {outcome}")).collect()
+}
+
+#[test]
+fn a_rule_leads_to_an_endpoint_and_no_rule_to_404() {
+    let text = objects("") + &ingress("", "a.example.com", "/shop", "web");
+    let asked = |to: &str| outcomes(&text, &[], to).join(", ");
+    check!(asked("ingress/shop/front"), "");
+    check!(asked("http://a.example.com/shop/cart"), "");
+    check!(asked("http://a.example.com/"), "");
+    check!(asked("http://10.0.0.100/shop"), "");
+    check!(asked("https://a.example.com/shop"), "");
+    check!(asked("svc/shop/nginx:80"), "");
+}
+
+#[test]
+fn a_service_without_endpoints_is_503_and_one_that_refuses_502() {
+    let none = objects("") + &ingress("", "a.example.com", "/", "empty");
+    check!(outcomes(&none, &[], "ingress/shop/front"), [""]);
+    let missing = objects("") + &ingress("", "a.example.com", "/", "gone");
+    check!(outcomes(&missing, &[], "ingress/shop/front"), [""]);
+    let refusing = (objects("") + &ingress("", "a.example.com", "/", "web"))
+        .replace("targetPort: 8080", "targetPort: 9999");
+    check!(outcomes(&refusing, &["listeners: declared"], "ingress/shop/front"), [""]);
+}
+
+#[test]
+fn an_endpoint_that_hangs_costs_the_time_out_and_another_is_tried() {
+    let text = objects("") + &ingress("", "a.example.com", "/", "web");
+    let cut = "nodes: {n2: {iptables: \"*filter\\n-A FORWARD -d 10.1.2.30/32 -s 10.1.1.0/24 -p tcp -j DROP\\nCOMMIT\\n\"}}";
+    check!(outcomes(&text, &[cut], "ingress/shop/front"), [""]);
+    let once =
+        objects("proxy-next-upstream-tries: \"1\"") + &ingress("", "a.example.com", "/", "web");
+    check!(outcomes(&once, &[cut], "ingress/shop/front"), [""]);
+    let quick = objects("")
+        + &ingress(
+            "nginx.ingress.kubernetes.io/proxy-connect-timeout: \"2\"",
+            "a.example.com",
+            "/",
+            "web",
+        );
+    check!(outcomes(&quick, &[cut], "ingress/shop/front"), [""]);
+    let through = objects("")
+        + &ingress(
+            "nginx.ingress.kubernetes.io/service-upstream: \"true\"",
+            "a.example.com",
+            "/",
+            "web",
+        );
+    check!(outcomes(&through, &[cut], "ingress/shop/front"), [""]);
+}
+
+#[test]
+fn hosts_with_tls_are_redirected_and_others_have_the_default_certificate() {
+    let text = objects("")
+        + &ingress("", "a.example.com", "/", "web")
+            .replace("rules:", "tls: [{hosts: [a.example.com]}], rules:");
+    check!(outcomes(&text, &[], "http://a.example.com/"), [""]);
+    check!(outcomes(&text, &[], "https://a.example.com/"), [""]);
+    check!(outcomes(&text, &[], "http://a.example.com:443/"), [""]);
+    check!(outcomes(&text, &[], "https://a.example.com:80/"), [""]);
+}
+
+#[test]
+fn what_is_not_modelled_is_not_judged() {
+    let auth = objects("")
+        + &ingress(
+            "nginx.ingress.kubernetes.io/auth-url: https://auth.example.com/",
+            "a.example.com",
+            "/",
+            "web",
+        );
+    check!(outcomes(&auth, &[], "ingress/shop/front"), [""]);
+    let strange = objects("") + &ingress("", "a.example.com", "/", "web");
+    let strange = strange.replace("spec: {ingressClassName: nginx, rules", "status: {loadBalancer: {ingress: [{ip: 10.0.0.222}]}}\nspec: {ingressClassName: nginx, rules");
+    check!(outcomes(&strange, &[], "ingress/shop/front"), [""]);
+    let no_pods = ingress("", "a.example.com", "/", "web")
+        + &node(1)
+        + &node(2)
+        + &pod("client", 2, 40, "{name: c, image: c}");
+    check!(outcomes(&no_pods, &[], "ingress/shop/front"), [""]);
+}
+
+#[test]
+fn what_begins_a_connection_is_in_the_model() {
+    let expected = |settings: &str| {
+        let text = objects(settings) + &ingress("", "a.example.com", "/", "web");
+        let cluster = cluster(&text, &[]);
+        let pod = cluster.pods.values().find(|pod| pod.name.name.as_str() == "nginx-1").unwrap();
+        cluster.proxy_expectation(pod, 80).cloned()
+    };
+    check!(
+        expected("use-proxy-protocol: \"true\""),
+        Some(ProxyExpectation::Required(Vec::new()))
+    );
+    check!(expected(""), Some(ProxyExpectation::NotExpected));
+}

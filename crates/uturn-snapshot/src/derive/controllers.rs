@@ -1,0 +1,240 @@
+//! Controllers in the cluster whose pods serve Ingresses: which workloads they are, which Ingresses
+//! each of them serves, and at which address.
+//!
+//! An Ingress is judged where it is known which pods serve it, and where its address leads to them.
+//! Where two controllers could serve it, or the address belongs to neither a Service of the
+//! controller nor a node, it stays open, and what would settle it is said.
+
+mod address;
+mod arguments;
+mod ports;
+mod products;
+mod settings;
+
+use std::collections::BTreeMap;
+
+use uturn_model::wording::some_of;
+use uturn_model::{
+    IngressController, Known, Labels, Name, NamespacedName, ObjectKind, ObjectRef, Origin,
+    Selector, Text, cluster::Provider, pod::PodSpec,
+};
+
+use super::Suppositions;
+use super::clouds::{self, Maker};
+use crate::decode::objects::Objects;
+use arguments::Arguments;
+use products::{Ask, Product};
+use settings::Settings;
+
+/// Labels that differ between pods of one workload.
+const OF_ONE_POD: [&str; 5] = [
+    "pod-template-hash",
+    "controller-revision-hash",
+    "pod-template-generation",
+    "statefulset.kubernetes.io/pod-name",
+    "apps.kubernetes.io/pod-index",
+];
+
+/// Why an Ingress that a controller in the cluster serves is not judged, and what would settle it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Open {
+    pub(super) because: Text,
+    pub(super) settle: Text,
+}
+
+impl Open {
+    fn new(because: impl Into<Text>, settle: impl Into<Text>) -> Self {
+        Self { because: because.into(), settle: settle.into() }
+    }
+}
+
+/// A workload that runs a controller's pods.
+pub(super) struct Candidate<'o> {
+    product: &'static Product,
+    workload: ObjectRef,
+    namespace: Name,
+    pods: Selector,
+    template: &'o PodSpec,
+    origin: Origin,
+}
+
+/// What was found of controllers.
+pub(super) struct Found {
+    pub(super) controllers: Vec<IngressController>,
+    /// The Ingresses that are not judged.
+    pub(super) open: BTreeMap<NamespacedName, Open>,
+}
+
+/// Finds the controllers, and notes at each Ingress which of them serves it.
+pub(super) fn derive(
+    objects: &mut Objects,
+    provider: &Known<Provider>,
+    suppositions: &mut Suppositions,
+) -> Found {
+    let mut served: BTreeMap<NamespacedName, usize> = BTreeMap::new();
+    let mut open: BTreeMap<NamespacedName, Open> = BTreeMap::new();
+    let all = candidates(objects);
+    let mut controllers: Vec<(IngressController, Option<NamespacedName>)> = Vec::new();
+    let mut servers: BTreeMap<_, Result<usize, Open>> = BTreeMap::new();
+    for ingress in objects.ingresses.0.values() {
+        let Maker::Controller { name, .. } = clouds::of_ingress(ingress, objects, provider) else {
+            continue;
+        };
+        let namespace = &ingress.name.namespace;
+        let key = (name, ingress.class.as_deref(), namespace);
+        let found = servers.entry(key).or_insert_with_key(|(name, class_name, _)| {
+            let classes = &objects.ingress_classes.0;
+            let class = match class_name {
+                Some(class) => classes.get(*class),
+                None => classes.values().find(|class| class.is_default),
+            };
+            let ask = Ask { class, name: *class_name, namespace };
+            let candidate = server(&all, name, &ask, objects)?;
+            let mut known = controllers.iter();
+            let known = known.position(|(known, _)| known.workload == candidate.workload);
+            Ok(known.unwrap_or_else(|| {
+                controllers.push(controller(candidate, objects));
+                controllers.len() - 1
+            }))
+        });
+        match found {
+            Ok(place) => drop(served.insert(ingress.name.clone(), *place)),
+            Err(why) => drop(open.insert(ingress.name.clone(), why.clone())),
+        }
+    }
+    drop(servers);
+    for (name, place) in served {
+        let (controller, published) = &controllers[place];
+        match address::settle(objects, controller, published.as_ref(), &name, suppositions) {
+            Ok(()) => {
+                if let Some(ingress) = objects.ingresses.0.get_mut(&name) {
+                    ingress.controller = Some(controller.workload.clone());
+                }
+            }
+            Err(why) => drop(open.insert(name, why)),
+        }
+    }
+    Found { controllers: controllers.into_iter().map(|(controller, _)| controller).collect(), open }
+}
+
+/// Every workload that runs pods of a controller which is known.
+fn candidates(objects: &Objects) -> Vec<Candidate<'_>> {
+    let mut all: Vec<Candidate<'_>> = Vec::new();
+    for workload in objects.workloads.0.values() {
+        let Some(product) = products::of(&workload.template) else { continue };
+        if super::owners::is_made_by_another(objects, workload.kind, &workload.name) {
+            continue;
+        }
+        all.push(Candidate {
+            product,
+            workload: workload.object(),
+            namespace: workload.name.namespace.clone(),
+            pods: workload.selector.clone(),
+            template: &workload.template,
+            origin: workload.origin.clone(),
+        });
+    }
+    for pod in objects.pods.0.values().filter(|pod| pod.is_alive()) {
+        let Some(product) = products::of(&pod.spec) else { continue };
+        let is_known = all.iter().any(|known| {
+            known.namespace == pod.name.namespace && known.pods.matches(&pod.spec.labels)
+        });
+        if is_known {
+            continue;
+        }
+        let of_all = pod.spec.labels.iter().filter(|(key, _)| !OF_ONE_POD.contains(key));
+        let labels: Labels = of_all.collect();
+        if labels.is_empty() {
+            continue;
+        }
+        let own = || ObjectRef::namespaced(ObjectKind::Pod, &pod.name);
+        all.push(Candidate {
+            product,
+            workload: pod.owner.clone().unwrap_or_else(own),
+            namespace: pod.name.namespace.clone(),
+            pods: Selector::labels(labels),
+            template: &pod.spec,
+            origin: pod.origin.clone(),
+        });
+    }
+    all
+}
+
+/// The workload whose pods serve an Ingress of a product.
+fn server<'c, 'o>(
+    all: &'c [Candidate<'o>],
+    product: &str,
+    ask: &Ask<'_>,
+    objects: &Objects,
+) -> Result<&'c Candidate<'o>, Open> {
+    if !products::is_known(product) {
+        return Err(Open::new(
+            "what its pods do with a request is not modelled",
+            "trace to the Service of that controller",
+        ));
+    }
+    let of_product: Vec<&Candidate<'_>> =
+        all.iter().filter(|candidate| candidate.product.name == product).collect();
+    let serves = |candidate: &&&Candidate<'_>| {
+        (candidate.product.serves)(&Arguments::of(candidate, objects), ask)
+    };
+    let serving: Vec<&Candidate<'_>> = of_product.iter().filter(serves).copied().collect();
+    match serving.as_slice() {
+        [only] => Ok(only),
+        [] if of_product.is_empty() => Err(Open::new(
+            format!("no pods of {product} are given"),
+            "give the Deployment or DaemonSet of the controller, and its Service",
+        )),
+        [] => {
+            let names: Vec<&ObjectRef> =
+                of_product.iter().map(|candidate| &candidate.workload).collect();
+            Err(Open::new(
+                format!("{} {} set to serve other classes", some_of(&names), is_or_are(&names)),
+                "give the controller of this class, or compare its arguments with the class",
+            ))
+        }
+        several => {
+            let names: Vec<&ObjectRef> =
+                several.iter().map(|candidate| &candidate.workload).collect();
+            Err(Open::new(
+                format!("each of {} may serve it", some_of(&names)),
+                "set another class on each of the controllers",
+            ))
+        }
+    }
+}
+
+fn is_or_are<T>(all: &[T]) -> &'static str {
+    if all.len() == 1 { "is" } else { "are" }
+}
+
+/// What is known of a controller, and the Service whose address it is told to write.
+fn controller(
+    candidate: &Candidate<'_>,
+    objects: &Objects,
+) -> (IngressController, Option<NamespacedName>) {
+    let arguments = Arguments::of(candidate, objects);
+    let settings = Settings::of(candidate.product, &arguments, objects);
+    let mut behaviour = (candidate.product.behaviour)(&arguments, &settings);
+    if let Settings::Given(labels) = &settings {
+        products::set(&mut behaviour, candidate.product, labels);
+    }
+    let kinds = candidate.product.other_kinds;
+    let other = objects.skipped().into_iter().find(|skipped| {
+        kinds.iter().any(|(group, kind)| {
+            skipped.kind.starts_with(group) && skipped.kind.ends_with(&format!("/{kind}"))
+        })
+    });
+    let published = candidate.product.publishes.and_then(|argument| arguments.object(argument));
+    let found = IngressController {
+        product: candidate.product.name.into(),
+        workload: candidate.workload.clone(),
+        namespace: candidate.namespace.clone(),
+        pods: candidate.pods.clone(),
+        listeners: ports::listeners(candidate, objects, &arguments, &settings),
+        behaviour,
+        other_rules: other.map(|skipped| skipped.kind),
+        origin: candidate.origin.clone(),
+    };
+    (found, published)
+}

@@ -1,0 +1,154 @@
+//! The address of an Ingress that a controller in the cluster serves: that of its status, else that
+//! of the controller's Service.
+
+use std::net::IpAddr;
+
+use uturn_model::service::{IpMode, LbIngress, ServiceKind};
+use uturn_model::{Family, IngressController, NamespacedName, Pod, Service};
+
+use super::super::{Suppositions, joined};
+use super::Open;
+use crate::decode::objects::Objects;
+
+/// Gives the Ingress an address if it has none, and sees whether its address leads to the
+/// controller's pods.
+pub(super) fn settle(
+    objects: &mut Objects,
+    controller: &IngressController,
+    published: Option<&NamespacedName>,
+    name: &NamespacedName,
+    suppositions: &mut Suppositions,
+) -> Result<(), Open> {
+    let Some(ingress) = objects.ingresses.0.get(name) else { return Ok(()) };
+    let status: Vec<IpAddr> = ingress.load_balancer.iter().filter_map(|entry| entry.ip).collect();
+    let known: Vec<NamespacedName> = services(controller).cloned().collect();
+    let known: Vec<&Service> =
+        known.iter().filter_map(|service| objects.services.0.get(service)).collect();
+    if !status.is_empty() {
+        let stray = status.iter().find(|ip| {
+            let is_service = known.iter().any(|service| service.has_address(**ip));
+            let is_node = objects.nodes.0.values().any(|node| node.has_address(**ip));
+            !is_service && !is_node
+        });
+        return match stray {
+            None => Ok(()),
+            Some(ip) => Err(Open::new(
+                format!(
+                    "its address {ip} is neither that of a Service of {} nor a node's",
+                    controller.workload
+                ),
+                "trace to the Service of that controller",
+            )),
+        };
+    }
+    if let Some(host) = ingress.load_balancer.iter().find_map(|entry| entry.hostname.as_ref()) {
+        let service = known.iter().find(|service| {
+            service.load_balancer.iter().any(|entry| entry.hostname.as_ref() == Some(host))
+        });
+        return Err(match service {
+            Some(service) => Open::new(
+                format!("its address is that of Service {}: {host}", service.name),
+                format!("trace to svc/{}, whose pods serve it", service.name),
+            ),
+            None => Open::new(
+                format!("its address is {host}, which is of no Service of its controller"),
+                "trace to the Service of that controller",
+            ),
+        });
+    }
+    let (entries, because) = supposed(objects, controller, published, &known)?;
+    let shown: Vec<IpAddr> = entries.iter().filter_map(|entry| entry.ip).collect();
+    suppositions.suppose(
+        format!("address of {}", ingress.object()),
+        joined(&shown),
+        because,
+        "give the object's status",
+    );
+    if let Some(ingress) = objects.ingresses.0.get_mut(name) {
+        ingress.load_balancer = entries;
+    }
+    Ok(())
+}
+
+/// The Services that lead to a controller's pods.
+pub(super) fn services(controller: &IngressController) -> impl Iterator<Item = &NamespacedName> {
+    controller.listeners.iter().flat_map(|listener| &listener.services).map(|(service, _)| service)
+}
+
+/// The address that the controller would write into a status, and why.
+fn supposed(
+    objects: &Objects,
+    controller: &IngressController,
+    published: Option<&NamespacedName>,
+    known: &[&Service],
+) -> Result<(Vec<LbIngress>, String), Open> {
+    if let Some(published) = published {
+        let Some(service) = objects.services.0.get(published) else {
+            return Err(Open::new(
+                format!("its controller gives it the address of Service {published}"),
+                format!("give Service {published}"),
+            ));
+        };
+        let entries = of_service(service);
+        return match entries.iter().any(|entry| entry.ip.is_some()) {
+            true => Ok((entries, format!("{} publishes Service {published}", controller.workload))),
+            false => Err(without_address(service)),
+        };
+    }
+    let mut balanced: Vec<&Service> =
+        known.iter().copied().filter(|service| service.kind == ServiceKind::LoadBalancer).collect();
+    balanced.dedup_by(|a, b| a.name == b.name);
+    match balanced.as_slice() {
+        [only] => {
+            let entries = of_service(only);
+            match entries.iter().any(|entry| entry.ip.is_some()) {
+                true => Ok((entries, format!("Service {} leads to its controller", only.name))),
+                false => Err(without_address(only)),
+            }
+        }
+        [] => {
+            let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
+            let own = pods.filter(|pod| controller.has_pod(pod) && pod.spec.host_network);
+            let entries = of_nodes(objects, own);
+            match entries.is_empty() {
+                false => Ok((entries, format!("{} has the nodes' network", controller.workload))),
+                true => Err(Open::new(
+                    format!("nothing says at which address {} takes requests", controller.workload),
+                    "give the Service of the controller with its status, or the Ingress's status",
+                )),
+            }
+        }
+        [first, second, ..] => Err(Open::new(
+            format!("it may have the address of Service {} or {}", first.name, second.name),
+            "give the Ingress's status",
+        )),
+    }
+}
+
+fn without_address(service: &Service) -> Open {
+    Open::new(
+        format!("Service {} of its controller has no address yet", service.name),
+        format!("give Service {} with its status, or trace to svc/{}", service.name, service.name),
+    )
+}
+
+/// The addresses that a controller writes for a Service: of its load balancer, else external ones
+/// and its own.
+fn of_service(service: &Service) -> Vec<LbIngress> {
+    if service.kind == ServiceKind::LoadBalancer {
+        return service.load_balancer.clone();
+    }
+    let all = service.external_ips.iter().chain(service.cluster_ips.first());
+    all.map(|ip| LbIngress { ip: Some(*ip), hostname: None, mode: IpMode::Vip }).collect()
+}
+
+/// The addresses of the nodes that these pods are on.
+fn of_nodes<'p>(objects: &Objects, pods: impl Iterator<Item = &'p Pod>) -> Vec<LbIngress> {
+    let nodes = pods.filter_map(|pod| objects.nodes.0.get(pod.node.as_ref()?));
+    let mut ips: Vec<IpAddr> = nodes.filter_map(|node| node.address(Family::V4)).collect();
+    ips.sort_unstable();
+    ips.dedup();
+    ips.into_iter()
+        .map(|ip| LbIngress { ip: Some(ip), hostname: None, mode: IpMode::Vip })
+        .collect()
+}

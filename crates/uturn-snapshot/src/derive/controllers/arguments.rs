@@ -1,0 +1,79 @@
+//! The arguments that a controller is started with.
+
+use uturn_model::pod::PodSpec;
+use uturn_model::{Name, NamespacedName, Text};
+
+use super::Candidate;
+use crate::decode::objects::Objects;
+
+/// The arguments of a controller: of its pods, and of what steers them where that is another
+/// workload of the same namespace.
+pub(super) struct Arguments<'a> {
+    all: Vec<&'a Text>,
+    pub(super) namespace: &'a Name,
+}
+
+impl<'a> Arguments<'a> {
+    pub(super) fn of(candidate: &'a Candidate<'_>, objects: &'a Objects) -> Self {
+        let mut all: Vec<&Text> = arguments_of(candidate.template).collect();
+        if let Some(is_it) = candidate.product.steered_by {
+            let steers = |spec: &&PodSpec| spec.containers.iter().any(is_it);
+            let is_beside = |name: &NamespacedName| name.namespace == candidate.namespace;
+            let workloads = objects.workloads.0.values();
+            let workloads = workloads.filter(|workload| is_beside(&workload.name));
+            let pods = objects.pods.0.values().filter(|pod| is_beside(&pod.name));
+            let templates = workloads.map(|workload| &workload.template);
+            let found = templates.chain(pods.map(|pod| &pod.spec)).find(steers);
+            all.extend(found.into_iter().flat_map(arguments_of));
+        }
+        Self { all, namespace: &candidate.namespace }
+    }
+
+    /// The value of an argument, whatever the case of its name: `--name=value` or `--name value`.
+    /// It is empty for a switch without a value.
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
+        let mut all = self.all.iter().peekable();
+        while let Some(argument) = all.next() {
+            let bare = argument.trim_start_matches('-');
+            if bare.len() == argument.len() {
+                continue;
+            }
+            match bare.split_once('=') {
+                Some((own, value)) if own.eq_ignore_ascii_case(name) => return Some(value),
+                None if bare.eq_ignore_ascii_case(name) => {
+                    let next = all.peek().filter(|next| !next.starts_with('-'));
+                    return Some(next.map_or("", |next| &***next));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Whether a switch is on.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| !value.eq_ignore_ascii_case("false"))
+    }
+
+    /// Whether some argument begins like this, whatever the case.
+    pub(super) fn has_below(&self, name: &str) -> bool {
+        self.all.iter().any(|argument| {
+            let bare = argument.trim_start_matches('-');
+            bare.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+        })
+    }
+
+    /// The object that an argument names as `namespace/name`. The namespace may be that of the
+    /// pods.
+    pub(super) fn object(&self, name: &str) -> Option<NamespacedName> {
+        let value = self.get(name)?;
+        let (namespace, name) = value.split_once('/').unwrap_or(("$", value));
+        let namespace =
+            if namespace.starts_with('$') { self.namespace.as_str() } else { namespace };
+        NamespacedName::new(namespace, name).ok()
+    }
+}
+
+fn arguments_of(spec: &PodSpec) -> impl Iterator<Item = &Text> {
+    spec.containers.iter().flat_map(|container| &container.arguments)
+}

@@ -1,0 +1,318 @@
+//! The controllers that are known, as a table: how their pods are recognised, which Ingresses they
+//! serve, and what they do with a request.
+//!
+//! A value that is not known is `None`: a flow that depends on it is not judged.
+
+use std::time::Duration;
+
+use uturn_model::controller::{ControllerBehaviour, TlsRedirect};
+use uturn_model::pod::{Container, PodSpec};
+use uturn_model::{IngressClass, Labels, Name};
+
+use super::arguments::Arguments;
+use super::settings::{Settings, set_tries};
+
+/// An Ingress that looks for the controller of its class.
+pub(super) struct Ask<'a> {
+    /// The class, if there is an object for it.
+    pub(super) class: Option<&'a IngressClass>,
+    /// Its name, if the Ingress has one.
+    pub(super) name: Option<&'a str>,
+    /// The namespace of the Ingress.
+    pub(super) namespace: &'a Name,
+}
+
+impl Ask<'_> {
+    /// Whether the class is called so.
+    fn is_called(&self, name: &str) -> bool {
+        self.class.map_or(self.name, |class| Some(class.name.as_str())) == Some(name)
+    }
+
+    /// Whether one of these namespaces is that of the Ingress; without any, all are.
+    fn is_in(&self, namespaces: Option<&str>) -> bool {
+        let all = namespaces.unwrap_or_default();
+        all.is_empty() || all.split(',').any(|known| known.trim() == self.namespace.as_str())
+    }
+}
+
+/// A controller that is known.
+pub(super) struct Product {
+    /// Its name, as it is recognised by classes.
+    pub(super) name: &'static str,
+    /// Whether a pod takes requests for it.
+    is_pod: fn(&PodSpec) -> bool,
+    /// Whether a container steers its pods from another workload of their namespace.
+    pub(super) steered_by: Option<fn(&Container) -> bool>,
+    /// Whether one with these arguments serves an Ingress of the product's classes.
+    pub(super) serves: fn(&Arguments<'_>, &Ask<'_>) -> bool,
+    /// The argument that names its ConfigMap.
+    pub(super) config_map: Option<&'static str>,
+    /// The argument that names the Service whose address Ingresses get.
+    pub(super) publishes: Option<&'static str>,
+    /// What it does with a request.
+    pub(super) behaviour: fn(&Arguments<'_>, &Settings<'_>) -> ControllerBehaviour,
+    /// Kinds of its own that have rules, by how their group begins and their name.
+    pub(super) other_kinds: &'static [(&'static str, &'static str)],
+}
+
+/// The product whose pods these are.
+pub(super) fn of(spec: &PodSpec) -> Option<&'static Product> {
+    ALL.iter().find(|product| (product.is_pod)(spec))
+}
+
+/// Whether it is known what a product does with a request.
+pub(super) fn is_known(name: &str) -> bool {
+    ALL.iter().any(|product| product.name == name)
+}
+
+/// What a ConfigMap of the product changes.
+pub(super) fn set(behaviour: &mut ControllerBehaviour, product: &Product, settings: &Labels) {
+    match product.name {
+        "ingress-nginx" => {
+            set_tries(behaviour, settings);
+            if settings.is("ssl-redirect", "false") {
+                behaviour.redirects_to_tls = TlsRedirect::Never;
+            } else if let Some(code) = settings.get("http-redirect-code") {
+                behaviour.redirects_to_tls =
+                    code.parse().map_or(TlsRedirect::Unknown, TlsRedirect::With);
+            }
+            behaviour.dials_services |= settings.is("service-upstream", "true");
+        }
+        "NGINX Ingress Controller" => set_tries(behaviour, settings),
+        _ => {}
+    }
+}
+
+const fn envoy(connect_timeout: Option<Duration>, tries: Option<u32>) -> ControllerBehaviour {
+    ControllerBehaviour {
+        connect_timeout,
+        tries,
+        refused: 503,
+        timed_out: 503,
+        no_endpoint: 503,
+        goes_on_to_other_hosts: false,
+        redirects_to_tls: TlsRedirect::Never,
+        has_default_certificate: false,
+        dials_services: false,
+    }
+}
+
+const fn nginx(connect_timeout: Duration, tries: u32) -> ControllerBehaviour {
+    ControllerBehaviour {
+        connect_timeout: Some(connect_timeout),
+        tries: Some(tries),
+        refused: 502,
+        timed_out: 504,
+        no_endpoint: 503,
+        goes_on_to_other_hosts: false,
+        redirects_to_tls: TlsRedirect::Never,
+        has_default_certificate: true,
+        dials_services: false,
+    }
+}
+
+fn has(spec: &PodSpec, is_it: impl Fn(&Container) -> bool) -> bool {
+    spec.containers.iter().any(is_it)
+}
+
+fn has_argument(container: &Container, is_it: impl Fn(&str) -> bool) -> bool {
+    container.arguments.iter().any(|argument| is_it(argument))
+}
+
+const ALL: &[Product] = &[
+    Product {
+        name: "ingress-nginx",
+        is_pod: |spec| {
+            has(spec, |container| {
+                container.image.contains("ingress-nginx/controller")
+                    || container.program().starts_with("nginx-ingress-controller")
+                    || has_argument(container, |argument| {
+                        argument == "/nginx-ingress-controller"
+                            || argument.starts_with("--controller-class=k8s.io/")
+                    })
+            })
+        },
+        steered_by: None,
+        serves: |arguments, ask| {
+            let own = arguments.get("controller-class").unwrap_or("k8s.io/ingress-nginx");
+            let called = arguments.get("ingress-class").unwrap_or("nginx");
+            let is_served = match (ask.class, ask.name) {
+                (Some(class), _) => {
+                    *class.controller == *own
+                        || (arguments.is_on("ingress-class-by-name") && ask.is_called(called))
+                }
+                (None, Some(name)) => name == called,
+                (None, None) => arguments.is_on("watch-ingress-without-class"),
+            };
+            is_served && ask.is_in(arguments.get("watch-namespace"))
+        },
+        config_map: Some("configmap"),
+        publishes: Some("publish-service"),
+        behaviour: |_, _| ControllerBehaviour {
+            redirects_to_tls: TlsRedirect::With(308),
+            ..nginx(Duration::from_secs(5), 3)
+        },
+        other_kinds: &[],
+    },
+    Product {
+        name: "NGINX Ingress Controller",
+        is_pod: |spec| {
+            has(spec, |container| {
+                let begins = |argument: &str| {
+                    argument.trim_start_matches('-').starts_with("nginx-configmaps=")
+                };
+                matches!(container.program(), "nginx-ingress" | "nginx-plus-ingress")
+                    || has_argument(container, begins)
+            })
+        },
+        steered_by: None,
+        serves: |arguments, ask| {
+            ask.is_called(arguments.get("ingress-class").unwrap_or("nginx"))
+                && ask.is_in(arguments.get("watch-namespace"))
+        },
+        config_map: Some("nginx-configmaps"),
+        publishes: Some("external-service"),
+        behaviour: |_, _| ControllerBehaviour {
+            no_endpoint: 502,
+            redirects_to_tls: TlsRedirect::With(301),
+            ..nginx(Duration::from_secs(60), u32::MAX)
+        },
+        other_kinds: &[("k8s.nginx.org/", "VirtualServer"), ("k8s.nginx.org/", "TransportServer")],
+    },
+    Product {
+        name: "Traefik",
+        is_pod: |spec| {
+            has(spec, |container| {
+                let program = container.program();
+                program == "traefik" || program.ends_with("-traefik")
+            })
+        },
+        steered_by: None,
+        serves: |arguments, ask| {
+            let own = arguments.get("providers.kubernetesingress.ingressclass");
+            own.is_none_or(|own| own.is_empty() || ask.is_called(own))
+                && ask.is_in(arguments.get("providers.kubernetesingress.namespaces"))
+        },
+        config_map: None,
+        publishes: Some("providers.kubernetesingress.ingressendpoint.publishedservice"),
+        behaviour: |arguments, _| ControllerBehaviour {
+            connect_timeout: Some(Duration::from_secs(30)),
+            tries: Some(1),
+            refused: 502,
+            timed_out: 504,
+            no_endpoint: match arguments.is_on("providers.kubernetesingress.allowemptyservices") {
+                true => 503,
+                false => 404,
+            },
+            goes_on_to_other_hosts: true,
+            redirects_to_tls: TlsRedirect::Never,
+            has_default_certificate: arguments.has_below("entrypoints.websecure.http.tls"),
+            dials_services: arguments.is_on("providers.kubernetesingress.nativelbbydefault"),
+        },
+        other_kinds: &[("traefik.io/", "IngressRoute"), ("traefik.containo.us/", "IngressRoute")],
+    },
+    Product {
+        name: "HAProxy",
+        is_pod: |spec| has(spec, |container| container.program().starts_with("kubernetes-ingress")),
+        steered_by: None,
+        serves: |arguments, ask| {
+            let fits = |own: &str| {
+                let ends = |class: &IngressClass| {
+                    class.controller.rsplit_once('/').is_some_and(|(_, last)| last == own)
+                };
+                own.is_empty() || ask.is_called(own) || ask.class.is_some_and(ends)
+            };
+            arguments.get("ingress.class").is_none_or(fits)
+        },
+        config_map: Some("configmap"),
+        publishes: Some("publish-service"),
+        behaviour: |_, _| haproxy(),
+        other_kinds: &[("ingress.v", "TCP"), ("core.haproxy.org/", "TCP")],
+    },
+    Product {
+        name: "HAProxy Ingress",
+        is_pod: |spec| has(spec, |container| container.program() == "haproxy-ingress"),
+        steered_by: None,
+        serves: |arguments, ask| match ask.class {
+            Some(class) => {
+                let suffix = arguments.get("controller-class").unwrap_or_default();
+                let own = "haproxy-ingress.github.io/controller";
+                *class.controller == *own && suffix.is_empty()
+                    || class.controller.strip_prefix(own) == Some(&*format!("/{suffix}"))
+            }
+            None => ask.is_called(arguments.get("ingress-class").unwrap_or("haproxy")),
+        },
+        config_map: Some("configmap"),
+        publishes: Some("publish-service"),
+        behaviour: |_, _| haproxy(),
+        other_kinds: &[],
+    },
+    Product {
+        name: "Contour",
+        is_pod: |spec| {
+            has(spec, |container| {
+                has_argument(container, |argument| argument == "shutdown-manager")
+            }) && has(spec, |container| container.program().starts_with("envoy"))
+        },
+        steered_by: Some(|container| {
+            container.program() == "contour" && has_argument(container, |word| word == "serve")
+        }),
+        serves: |arguments, ask| {
+            let own = arguments.get("ingress-class-name");
+            own.is_none_or(|own| own.split(',').any(|own| ask.is_called(own)))
+        },
+        config_map: None,
+        publishes: None,
+        behaviour: |_, _| envoy(Some(Duration::from_secs(2)), Some(1)),
+        other_kinds: &[("projectcontour.io/", "HTTPProxy")],
+    },
+    Product {
+        name: "Istio",
+        is_pod: |spec| {
+            let is_router = |container: &Container| {
+                &*container.name == "istio-proxy"
+                    && has_argument(container, |word| word == "router")
+            };
+            has(spec, is_router) && spec.labels.is("istio", "ingressgateway")
+        },
+        steered_by: None,
+        serves: |_, _| true,
+        config_map: None,
+        publishes: None,
+        behaviour: |_, _| envoy(Some(Duration::from_secs(10)), Some(3)),
+        other_kinds: &[("networking.istio.io/", "VirtualService")],
+    },
+    Product {
+        name: "Kong",
+        is_pod: |spec| {
+            has(spec, |container| {
+                matches!(container.program(), "kong" | "kong-gateway")
+                    && container.ports.iter().any(|port| {
+                        port.name.as_deref().is_some_and(|name| name.starts_with("proxy"))
+                    })
+            })
+        },
+        steered_by: None,
+        serves: |_, _| true,
+        config_map: None,
+        publishes: Some("publish-service"),
+        behaviour: |_, _| nginx(Duration::from_secs(60), 6),
+        other_kinds: &[("configuration.konghq.com/", "KongIngress")],
+    },
+];
+
+/// How long a server that does not answer is waited for depends on retries and on the server that
+/// is tried next, which differ between releases.
+const fn haproxy() -> ControllerBehaviour {
+    ControllerBehaviour {
+        connect_timeout: None,
+        tries: None,
+        refused: 503,
+        timed_out: 503,
+        no_endpoint: 503,
+        goes_on_to_other_hosts: true,
+        redirects_to_tls: TlsRedirect::Unknown,
+        has_default_certificate: true,
+        dials_services: false,
+    }
+}
