@@ -7,7 +7,6 @@ use uturn_path::Engine;
 use uturn_snapshot::Source;
 use uturn_testing::manifests::{facts, node};
 
-macro_rules! check { ($a:expr, $b:expr) => { eprintln!("{} {:?}", line!(), $a) } }
 /// A pod on a node, called `NAME-NODE`.
 fn pod(name: &str, node: u8, host: u8, container: &str) -> String {
     format!(
@@ -111,33 +110,67 @@ fn outcomes(manifests: &str, fields: &[&str], to: &str) -> Vec<String> {
 fn a_rule_leads_to_an_endpoint_and_no_rule_to_404() {
     let text = objects("") + &ingress("", "a.example.com", "/shop", "web");
     let asked = |to: &str| outcomes(&text, &[], to).join(", ");
-    check!(asked("ingress/shop/front"), "");
-    check!(asked("http://a.example.com/shop/cart"), "");
-    check!(asked("http://a.example.com/"), "");
-    check!(asked("http://10.0.0.100/shop"), "");
-    check!(asked("https://a.example.com/shop"), "");
-    check!(asked("svc/shop/nginx:80"), "");
+    assert_eq!(asked("ingress/shop/front"), "1 answered at once");
+    assert_eq!(asked("http://a.example.com/shop/cart"), "1 answered at once");
+    assert_eq!(asked("http://a.example.com/"), "1 404 at once");
+    assert_eq!(asked("http://10.0.0.100/shop"), "1 404 at once");
+    assert_eq!(asked("https://a.example.com/shop"), "1 answered at once");
+    assert_eq!(asked("svc/shop/nginx:80"), "1 answered at once");
 }
+
+/// What only a listing of a whole cluster has.
+const SYSTEM: &str = "---
+apiVersion: v1
+kind: Service
+metadata: {name: kubernetes, namespace: default}
+spec: {clusterIP: 172.16.0.1, ports: [{port: 443}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: kube-dns, namespace: kube-system}
+spec: {clusterIP: 172.16.0.2, ports: [{port: 53, protocol: UDP}]}
+---
+apiVersion: v1
+kind: Endpoints
+metadata: {name: kubernetes, namespace: default}
+subsets: [{addresses: [{ip: 10.0.0.9}], ports: [{port: 6443}]}]
+---
+apiVersion: v1
+kind: Endpoints
+metadata: {name: kube-dns, namespace: kube-system}
+subsets: [{addresses: [{ip: 10.1.1.9}], ports: [{port: 53, protocol: UDP}]}]
+";
 
 #[test]
 fn a_service_without_endpoints_is_503_and_one_that_refuses_502() {
     let none = objects("") + &ingress("", "a.example.com", "/", "empty");
-    check!(outcomes(&none, &[], "ingress/shop/front"), [""]);
+    assert_eq!(outcomes(&none, &[], "ingress/shop/front"), ["1 not known"], "a part of a cluster");
+    let none = none + SYSTEM;
+    assert_eq!(outcomes(&none, &[], "ingress/shop/front"), ["1 503 at once"]);
     let missing = objects("") + &ingress("", "a.example.com", "/", "gone");
-    check!(outcomes(&missing, &[], "ingress/shop/front"), [""]);
+    assert_eq!(outcomes(&missing, &[], "ingress/shop/front"), ["1 not known"]);
+    let missing = missing + SYSTEM;
+    assert_eq!(outcomes(&missing, &[], "ingress/shop/front"), ["1 503 at once"]);
     let refusing = (objects("") + &ingress("", "a.example.com", "/", "web"))
         .replace("targetPort: 8080", "targetPort: 9999");
-    check!(outcomes(&refusing, &["listeners: declared"], "ingress/shop/front"), [""]);
+    let declared = "declaredPortsOnly: true";
+    assert_eq!(outcomes(&refusing, &[declared], "ingress/shop/front"), ["1 502 at once"]);
 }
 
 #[test]
 fn an_endpoint_that_hangs_costs_the_time_out_and_another_is_tried() {
     let text = objects("") + &ingress("", "a.example.com", "/", "web");
     let cut = "nodes: {n2: {iptables: \"*filter\\n-A FORWARD -d 10.1.2.30/32 -s 10.1.1.0/24 -p tcp -j DROP\\nCOMMIT\\n\"}}";
-    check!(outcomes(&text, &[cut], "ingress/shop/front"), [""]);
+    assert_eq!(
+        outcomes(&text, &[cut], "ingress/shop/front"),
+        ["0.5 answered at once", "0.5 answered after 5 s"]
+    );
     let once =
         objects("proxy-next-upstream-tries: \"1\"") + &ingress("", "a.example.com", "/", "web");
-    check!(outcomes(&once, &[cut], "ingress/shop/front"), [""]);
+    assert_eq!(
+        outcomes(&once, &[cut], "ingress/shop/front"),
+        ["0.5 answered at once", "0.5 504 after 5 s"]
+    );
     let quick = objects("")
         + &ingress(
             "nginx.ingress.kubernetes.io/proxy-connect-timeout: \"2\"",
@@ -145,7 +178,10 @@ fn an_endpoint_that_hangs_costs_the_time_out_and_another_is_tried() {
             "/",
             "web",
         );
-    check!(outcomes(&quick, &[cut], "ingress/shop/front"), [""]);
+    assert_eq!(
+        outcomes(&quick, &[cut], "ingress/shop/front"),
+        ["0.5 answered at once", "0.5 answered after 2 s"]
+    );
     let through = objects("")
         + &ingress(
             "nginx.ingress.kubernetes.io/service-upstream: \"true\"",
@@ -153,7 +189,10 @@ fn an_endpoint_that_hangs_costs_the_time_out_and_another_is_tried() {
             "/",
             "web",
         );
-    check!(outcomes(&through, &[cut], "ingress/shop/front"), [""]);
+    assert_eq!(
+        outcomes(&through, &[cut], "ingress/shop/front"),
+        ["0.5 answered at once", "0.5 504 after 5 s"]
+    );
 }
 
 #[test]
@@ -161,10 +200,10 @@ fn hosts_with_tls_are_redirected_and_others_have_the_default_certificate() {
     let text = objects("")
         + &ingress("", "a.example.com", "/", "web")
             .replace("rules:", "tls: [{hosts: [a.example.com]}], rules:");
-    check!(outcomes(&text, &[], "http://a.example.com/"), [""]);
-    check!(outcomes(&text, &[], "https://a.example.com/"), [""]);
-    check!(outcomes(&text, &[], "http://a.example.com:443/"), [""]);
-    check!(outcomes(&text, &[], "https://a.example.com:80/"), [""]);
+    assert_eq!(outcomes(&text, &[], "http://a.example.com/"), ["1 answered at once"]);
+    assert_eq!(outcomes(&text, &[], "https://a.example.com/"), ["1 answered at once"]);
+    assert_eq!(outcomes(&text, &[], "http://a.example.com:443/"), ["1 400 at once"]);
+    assert_eq!(outcomes(&text, &[], "https://a.example.com:80/"), ["1 TLS error"]);
 }
 
 #[test]
@@ -176,15 +215,15 @@ fn what_is_not_modelled_is_not_judged() {
             "/",
             "web",
         );
-    check!(outcomes(&auth, &[], "ingress/shop/front"), [""]);
+    assert_eq!(outcomes(&auth, &[], "ingress/shop/front"), ["1 not known"]);
     let strange = objects("") + &ingress("", "a.example.com", "/", "web");
     let strange = strange.replace("spec: {ingressClassName: nginx, rules", "status: {loadBalancer: {ingress: [{ip: 10.0.0.222}]}}\nspec: {ingressClassName: nginx, rules");
-    check!(outcomes(&strange, &[], "ingress/shop/front"), [""]);
+    assert_eq!(outcomes(&strange, &[], "ingress/shop/front"), ["1 not known"]);
     let no_pods = ingress("", "a.example.com", "/", "web")
         + &node(1)
         + &node(2)
         + &pod("client", 2, 40, "{name: c, image: c}");
-    check!(outcomes(&no_pods, &[], "ingress/shop/front"), [""]);
+    assert_eq!(outcomes(&no_pods, &[], "ingress/shop/front"), ["1 not known"]);
 }
 
 #[test]
@@ -195,9 +234,9 @@ fn what_begins_a_connection_is_in_the_model() {
         let pod = cluster.pods.values().find(|pod| pod.name.name.as_str() == "nginx-1").unwrap();
         cluster.proxy_expectation(pod, 80).cloned()
     };
-    check!(
+    assert_eq!(
         expected("use-proxy-protocol: \"true\""),
         Some(ProxyExpectation::Required(Vec::new()))
     );
-    check!(expected(""), Some(ProxyExpectation::NotExpected));
+    assert_eq!(expected(""), Some(ProxyExpectation::NotExpected));
 }

@@ -201,3 +201,34 @@ proptest! {
         check_beside_captures(&mut Dice::new(seed))?;
     }
 }
+
+/// The dice throw clusters in which a controller's pods serve Ingresses, and requests through them
+/// end in several ways.
+#[test]
+fn controllers_in_the_cluster_occur() {
+    let mut ends = BTreeSet::new();
+    for seed in 0..120 {
+        let text = dice::cluster(&mut Dice::new(seed));
+        let cluster = written(&text);
+        if !cluster.ingresses.values().any(|ingress| ingress.controller.is_some()) {
+            continue;
+        }
+        let engine = Engine::new(&cluster).expect("rules that can be walked");
+        let scanner = Scanner::new(&engine);
+        let is_served = |object: &uturn_model::ObjectRef| {
+            let name = object.namespaced_name();
+            let ingress = name.and_then(|name| cluster.ingresses.get(&name));
+            object.kind == uturn_model::ObjectKind::Ingress
+                && ingress.is_some_and(|ingress| ingress.controller.is_some())
+        };
+        let mut targets = scanner.targets();
+        targets.retain(|target| is_served(&target.object));
+        for result in scanner.scan(&targets).expect("verdicts") {
+            let outcomes = result.verdicts.iter().flat_map(|verdict| &verdict.outcomes);
+            ends.extend(outcomes.map(|(outcome, _)| outcome.to_string()));
+        }
+    }
+    for end in ["answered at once", "503 at once", "502 at once", "504 after 2 s"] {
+        assert!(ends.contains(end), "{end} is not among {ends:?}");
+    }
+}

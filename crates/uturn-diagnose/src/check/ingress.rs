@@ -14,7 +14,7 @@ use crate::Code;
 
 pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
     let subject = format!("ingress/{}", ingress.name);
-    if !controller::is_served_by_cloud(engine.cluster(), ingress) {
+    if !controller::is_served(engine.cluster(), ingress) {
         let class = ingress.class.as_deref().unwrap_or("none");
         let is_it = |gap: &&Unjudged| {
             gap.subject.is_of_balancer() && gap.objects.contains(&ingress.object())
@@ -33,7 +33,14 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
         };
         return Checklist { subject, checks: vec![check] };
     }
-    let mut checks = vec![groups(engine), lb_group(engine, ingress)];
+    let mut checks = vec![groups(engine)];
+    checks.push(match engine.cluster().controller_for(ingress) {
+        Some(found) => Check::ok(
+            "what serves it is known",
+            format!("pods of {} ({}, {})", found.workload, found.product, found.origin),
+        ),
+        None => lb_group(engine, ingress),
+    });
     checks.extend(backends(engine, ingress));
     checks.push(rules(ingress));
     let (port, _) = controller::ingress_listens(engine.cluster(), ingress);

@@ -255,6 +255,7 @@ mod tests {
             tls: has_tls.then_some(tls).into_iter().collect(),
             rules: vec![IngressRule { host: None, paths: paths.iter().map(path).collect() }],
             load_balancer: Vec::new(),
+            controller: None,
             unjudged: Vec::new(),
             origin: Origin::file("ingress.yaml"),
         }
