@@ -139,10 +139,7 @@ impl<'a> Walk<'_, 'a> {
             if let Some(open) = results.iter().find(|way| way.outcome.is_unknown()) {
                 let mechanism = open.mechanisms.first().copied();
                 let mut state = state.clone();
-                state.note(
-                    place.clone(),
-                    Step::new(StepKind::Balance, chosen.clone(), by.clone()).seeing(leg),
-                );
+                state.note(place, Step::new(StepKind::Balance, chosen, by).seeing(leg));
                 state.hops.extend(open.hops.iter().cloned());
                 return Ok(vec![ended(state, Outcome::Unknown, mechanism)]);
             }

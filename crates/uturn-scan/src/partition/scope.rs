@@ -163,7 +163,7 @@ impl<'a> Scope<'a> {
             }
             if new.is_empty() {
                 let reached = ports.iter().chain(&host_ports).copied().collect();
-                self.find_backends(inventory, rules, &found, reached);
+                self.find_backends(inventory, rules, &found, &reached);
                 let backends = self.controller_rules.iter().filter_map(|(_, backend, _)| *backend);
                 new.extend(backends.filter(|service| !found.contains_key(&service.name)));
                 if self.controller_rules.iter().any(|(.., is_redirected)| *is_redirected) {
@@ -190,7 +190,7 @@ impl<'a> Scope<'a> {
         inventory: &Inventory<'a>,
         rules: &[ControllerRules],
         found: &BTreeMap<&NamespacedName, &'a Service>,
-        ports: BTreeSet<u16>,
+        ports: &BTreeSet<u16>,
     ) {
         let cluster = inventory.cluster;
         let Some((host, path)) = &self.asked.request.http else { return };

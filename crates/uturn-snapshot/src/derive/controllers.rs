@@ -93,7 +93,7 @@ pub(super) fn derive(
             let mut known = controllers.iter();
             let known = known.position(|(known, _)| known.workload == candidate.workload);
             Ok(known.unwrap_or_else(|| {
-                controllers.push(controller(candidate, objects));
+                controllers.push(controller(candidate, objects, suppositions));
                 controllers.len() - 1
             }))
         });
@@ -212,12 +212,20 @@ fn is_or_are<T>(all: &[T]) -> &'static str {
 fn controller(
     candidate: &Candidate<'_>,
     objects: &Objects,
+    suppositions: &mut Suppositions,
 ) -> (IngressController, Option<NamespacedName>) {
     let arguments = Arguments::of(candidate, objects);
     let settings = Settings::of(candidate.product, &arguments, objects);
     let mut behaviour = (candidate.product.behaviour)(&arguments, &settings);
-    if let Settings::Given(labels) = &settings {
-        products::set(&mut behaviour, candidate.product, labels);
+    match &settings {
+        Settings::Given(labels) => products::set(&mut behaviour, candidate.product, labels),
+        Settings::Missing(name) => suppositions.suppose(
+            format!("time-outs, retries and redirects of {}", candidate.workload),
+            "the defaults",
+            format!("its arguments name ConfigMap {name}, which is not given"),
+            format!("give ConfigMap {name}"),
+        ),
+        Settings::None => {}
     }
     let kinds = candidate.product.other_kinds;
     let other = objects.skipped().into_iter().find(|skipped| {

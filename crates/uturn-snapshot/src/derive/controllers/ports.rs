@@ -23,6 +23,9 @@ enum Use {
     Open,
 }
 
+/// A Service and its port.
+type ServicePort = (NamespacedName, Port);
+
 /// The ports of a controller's pods that take requests: where Services lead, and those that the
 /// containers declare.
 pub(super) fn listeners(
@@ -31,8 +34,8 @@ pub(super) fn listeners(
     arguments: &Arguments<'_>,
     settings: &Settings<'_>,
 ) -> Vec<ControllerListener> {
-    let mut all: Vec<(Port, bool, Vec<(NamespacedName, Port)>)> = Vec::new();
-    let mut add = |port: Port, tls: bool, service: Option<(NamespacedName, Port)>| match all
+    let mut all: Vec<(Port, bool, Vec<ServicePort>)> = Vec::new();
+    let mut add = |port: Port, tls: bool, service: Option<ServicePort>| match all
         .iter_mut()
         .find(|(known, ..)| *known == port)
     {
