@@ -323,7 +323,11 @@ spec: {{controller: {controller}}}
         "1 Ingress that ingress-nginx serves",
     ];
     assert_eq!(gaps(&read), expected);
-    assert_eq!(&*read.unjudged[4].settle, "trace to svc/shop/controller, whose pods serve it");
+    assert_eq!(
+        &*read.unjudged[4].settle,
+        "trace to svc/shop/controller, whose pods serve it; or give the Deployment or DaemonSet of the \
+         controller, and its Service"
+    );
 }
 
 /// Nothing names a cloud: none is supposed, and the load balancer is not judged.

@@ -8,7 +8,7 @@ use uturn_model::cluster::Provider;
 use uturn_model::lb::LoadBalancerFact;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::unjudged::UNKNOWN_CLOUD;
-use uturn_model::{IpNet, Known, NamespacedName, ObjectRef, Port, Text, Unknown};
+use uturn_model::{Ingress, IpNet, Known, NamespacedName, ObjectRef, Port, Text, Unknown};
 
 use super::Suppositions;
 use super::clouds::{self, Maker};
@@ -44,7 +44,13 @@ pub(super) fn find_unjudged(
                 ingress.object(),
                 Unknown::Controller(name.as_str().into()),
                 format!("{} (recognised by {trace})", why.because).into(),
-                why.settle.clone(),
+                match with_its_address(ingress, objects) {
+                    Some(service) if !why.settle.contains("svc/") => {
+                        format!("trace to svc/{service}, whose pods serve it; or {}", why.settle)
+                            .into()
+                    }
+                    _ => why.settle.clone(),
+                },
             ),
             _ => open.add(ingress.object(), maker),
         }
@@ -72,6 +78,21 @@ pub(super) fn find_unjudged(
             gaps.add(object, unknown.clone(), because.as_str().into(), settle.as_str().into());
         }
     }
+}
+
+/// The Service whose load balancer has the address of an Ingress: that of its controller.
+fn with_its_address<'o>(ingress: &Ingress, objects: &'o Objects) -> Option<&'o NamespacedName> {
+    let is_same = |own: &LbIngress, other: &LbIngress| {
+        (own.ip.is_some() && own.ip == other.ip)
+            || (own.hostname.is_some() && own.hostname == other.hostname)
+    };
+    let mut services = objects.services.0.values();
+    let found = services.find(|service| {
+        let mut own = service.load_balancer.iter();
+        service.kind == ServiceKind::LoadBalancer
+            && own.any(|own| ingress.load_balancer.iter().any(|entry| is_same(own, entry)))
+    });
+    found.map(|service| &service.name)
 }
 
 /// Finds the Services and Ingresses that have their listeners set by an object of a kind that the
