@@ -7,6 +7,7 @@
 
 mod address;
 mod arguments;
+mod candidate;
 mod ports;
 mod products;
 mod settings;
@@ -15,15 +16,17 @@ use std::collections::BTreeMap;
 
 use uturn_model::wording::some_of;
 use uturn_model::{
-    IngressController, Known, Labels, Name, NamespacedName, ObjectKind, ObjectRef, Origin,
-    Selector, Text, cluster::Provider, pod::PodSpec,
+    IngressController, Known, Labels, NamespacedName, ObjectKind, ObjectRef, Selector,
+    cluster::Provider,
 };
 
 use super::Suppositions;
 use super::clouds::{self, Maker};
 use crate::decode::objects::Objects;
 use arguments::Arguments;
-use products::{Ask, Product};
+use candidate::Candidate;
+pub(super) use candidate::Open;
+use products::Ask;
 use settings::Settings;
 
 /// Labels that differ between pods of one workload.
@@ -34,29 +37,6 @@ const OF_ONE_POD: [&str; 5] = [
     "statefulset.kubernetes.io/pod-name",
     "apps.kubernetes.io/pod-index",
 ];
-
-/// Why an Ingress that a controller in the cluster serves is not judged, and what would settle it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Open {
-    pub(super) because: Text,
-    pub(super) settle: Text,
-}
-
-impl Open {
-    fn new(because: impl Into<Text>, settle: impl Into<Text>) -> Self {
-        Self { because: because.into(), settle: settle.into() }
-    }
-}
-
-/// A workload that runs a controller's pods.
-pub(super) struct Candidate<'o> {
-    product: &'static Product,
-    workload: ObjectRef,
-    namespace: Name,
-    pods: Selector,
-    template: &'o PodSpec,
-    origin: Origin,
-}
 
 /// What was found of controllers.
 pub(super) struct Found {

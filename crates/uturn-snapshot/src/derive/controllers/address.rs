@@ -7,7 +7,7 @@ use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::{Family, IngressController, NamespacedName, Pod, Service};
 
 use super::super::{Suppositions, joined};
-use super::Open;
+use super::candidate::Open;
 use crate::decode::objects::Objects;
 
 /// Gives the Ingress an address if it has none, and sees whether its address leads to the

@@ -3,7 +3,7 @@
 use uturn_model::pod::PodSpec;
 use uturn_model::{Name, NamespacedName, Text};
 
-use super::Candidate;
+use super::candidate::Candidate;
 use crate::decode::objects::Objects;
 
 /// The arguments of a controller: of its pods, and of what steers them where that is another

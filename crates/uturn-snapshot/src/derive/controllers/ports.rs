@@ -5,8 +5,8 @@ use uturn_model::pod::ContainerPort;
 use uturn_model::service::{ServiceKind, TargetPort};
 use uturn_model::{IpNet, NamespacedName, Port, Protocol, Service};
 
-use super::Candidate;
 use super::arguments::Arguments;
+use super::candidate::Candidate;
 use super::settings::Settings;
 use crate::decode::objects::Objects;
 
