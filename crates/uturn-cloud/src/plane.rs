@@ -108,6 +108,7 @@ fn add<'a>(
                     false => Scope::Private,
                 },
                 // The API knows groups by their ids alone; their rules belong to the network.
+                zone: None,
                 security_groups: Vec::new(),
                 listeners: Vec::new(),
             },

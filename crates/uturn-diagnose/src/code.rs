@@ -55,6 +55,10 @@ codes! {
     TlsBypassed = 106, "TLS bypassed", Error, for TlsBypassed;
     /// Calls bypass a load balancer that would have done something to them.
     BalancerBypassed = 107, "load balancer bypassed", Info;
+    /// A server expects the PROXY header of a load balancer that calls bypass.
+    ProxyHeaderLost = 108, "PROXY header lost", Error, for ProxyHeader;
+    /// A load balancer hands on packets with its own address to nodes that do not know it.
+    VipUnknown = 109, "load balancer's address unknown to its nodes", Error, for VipUnknown;
     /// Health checks get no answer from healthy targets.
     ProbeBlackhole = 201, "probe blackhole", Warning, for ProbeBlackhole;
     /// kube-proxy does not know the annotation that asks it to prevent loopback.
@@ -302,6 +306,7 @@ mod tests {
                     "uturn/src/cli.rs",
                     "uturn-testing/src/node_faults.rs",
                     "any_text.rs",
+                    "probe_forms.rs",
                     "tests.rs",
                 ]
                 .iter()

@@ -193,11 +193,13 @@ fn listeners(
 }
 
 fn without_listeners(served: &Served) -> Served {
-    let LoadBalancer { name, vip, scope, security_groups, listeners: _ } = &served.load_balancer;
+    let LoadBalancer { name, vip, scope, zone, security_groups, listeners: _ } =
+        &served.load_balancer;
     let load_balancer = LoadBalancer {
         name: name.clone(),
         vip: *vip,
         scope: *scope,
+        zone: zone.clone(),
         security_groups: security_groups.clone(),
         listeners: Vec::new(),
     };
@@ -227,6 +229,7 @@ mod tests {
                     name: key.as_str().into(),
                     vip: format!("10.0.0.{name}").parse().unwrap(),
                     scope: Scope::Public,
+                    zone: None,
                     security_groups: vec![format!("sg-{group}").as_str().into()],
                     listeners: Vec::new(),
                 },

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use uturn_model::lb::ProxyVersion;
 use uturn_model::lb::{Listener, ListenerProtocol, Source};
 use uturn_model::network::SecurityGroup;
 use uturn_model::{IpNet, LoadBalancer, Text};
@@ -31,6 +32,7 @@ impl Config {
         let settings = |listener: &Listener| {
             let mut settings = ListenerSettings {
                 rules: vec![RuleSettings::default(); listener.rules.len()],
+                proxy_to: listener.profile.proxy_header,
                 ..ListenerSettings::of(listener.protocol)
             };
             if listener.profile.source == Source::Kept {
@@ -256,15 +258,6 @@ impl ListenerSettings {
         let files = certificates.flat_map(|files| [&mut files.certificate, &mut files.key]);
         files.chain(self.client_certificates.iter_mut().map(|clients| &mut clients.authorities))
     }
-}
-
-/// A version of the PROXY header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ProxyVersion {
-    /// A line of text.
-    V1,
-    /// Binary.
-    V2,
 }
 
 /// What connections and requests may take.

@@ -9,35 +9,61 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use uturn_model::lb::{
-    Layer, Listener, ListenerProtocol, LoadBalancer, LoadBalancerFact, Scope, Source,
+    Layer, Listener, ListenerProtocol, LoadBalancer, LoadBalancerFact, NamedAddress, ProbeSource,
+    Scope, Source, StatedProbeSource,
 };
 use uturn_model::service::ServiceKind;
 use uturn_model::{
-    Cluster, Family, Ingress, Labels, NamespacedName, Node, ObjectRef, Pod, Port, Service, Text,
-    Unknown,
+    Cluster, Family, Ingress, Labels, NamespacedName, Node, Pod, Port, Service, Text, Unknown,
 };
 
-use crate::cloud::{self, CloudModel, Owner, WantedListener, WantedRule};
+pub use crate::addresses::addresses;
+use crate::cloud::{self, CloudModel, Maker, Owner, WantedListener, WantedRule, made};
 use crate::in_cluster;
+pub use crate::ingress_call::IngressCall;
 
 /// Every load balancer of the cluster, by address.
 pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
-    let Some(model) = cloud::model(cluster) else { return Vec::new() };
     let mut made: BTreeMap<IpAddr, LoadBalancer> = BTreeMap::new();
     for service in cluster.services.values().filter(|service| is_judged(service)) {
-        for (vip, scope) in vips(cluster, model, Owner::Service(service)) {
-            let balancer = entry(&mut made, vip, scope, service.object());
-            for listener in model.service_listeners(cluster, service, Family::of(vip)) {
-                add(balancer, listener);
+        let owner = Owner::Service(service);
+        match cloud::maker_of(service, &cluster.provider) {
+            Maker::Model(model) => {
+                let is_private = model.request(owner).is_private;
+                for at in addresses(cluster, owner) {
+                    let balancer = entry(cluster, &mut made, &at, owner, is_private);
+                    for listener in
+                        model.service_listeners(cluster, service, Family::of(at.address))
+                    {
+                        add(balancer, listener);
+                    }
+                }
             }
+            Maker::Product(product, _) => {
+                let is_private = product.is_private(service).unwrap_or(false);
+                for at in addresses(cluster, owner) {
+                    let balancer = entry(cluster, &mut made, &at, owner, is_private);
+                    let zone = at.zone.as_deref().filter(|_| product.serves_by_zone(service));
+                    let family = Family::of(at.address);
+                    for listener in made::listeners(product, cluster, service, family, zone) {
+                        add(balancer, listener);
+                    }
+                }
+            }
+            Maker::Other(..) | Maker::Unknown => {}
         }
     }
-    let is_served = |ingress: &&Ingress| is_served_by_cloud(cluster, ingress);
-    for ingress in cluster.ingresses.values().filter(is_served) {
-        for (vip, scope) in vips(cluster, model, Owner::Ingress(ingress)) {
-            let balancer = entry(&mut made, vip, scope, ingress.object());
-            for listener in model.ingress_listeners(cluster, ingress, Family::of(vip)) {
-                add(balancer, listener);
+    let model = cloud::model(cluster);
+    if let Some(model) = model {
+        let is_served = |ingress: &&Ingress| is_served_by_cloud(cluster, ingress);
+        for ingress in cluster.ingresses.values().filter(is_served) {
+            let owner = Owner::Ingress(ingress);
+            let is_private = model.request(owner).is_private;
+            for at in addresses(cluster, owner) {
+                let balancer = entry(cluster, &mut made, &at, owner, is_private);
+                for listener in model.ingress_listeners(cluster, ingress, Family::of(at.address)) {
+                    add(balancer, listener);
+                }
             }
         }
     }
@@ -80,8 +106,13 @@ pub fn target_labels(cluster: &Cluster, service: &Service) -> Option<Labels> {
 pub fn excludes_node(cluster: &Cluster, node: &Node) -> bool {
     match cloud::model(cluster) {
         Some(model) => model.excludes_node(node),
-        None => node.excluded_from_load_balancers(),
+        None => !is_usual_target(node),
     }
+}
+
+/// Whether controllers without rules of their own make a node a target.
+pub fn is_usual_target(node: &Node) -> bool {
+    made::is_target(node)
 }
 
 /// What tells pods of a Service apart for load balancers.
@@ -155,19 +186,6 @@ pub fn ingress_listens(cluster: &Cluster, ingress: &Ingress) -> (Port, ListenerP
     found.map_or((cloud::HTTP, ListenerProtocol::Http), |found| (found.port, found.protocol))
 }
 
-/// A call of an Ingress with everything that a caller may leave out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IngressCall {
-    /// The host; none where the rule that is called is for any.
-    pub host: Option<Text>,
-    /// The path; none where there is no rule.
-    pub path: Option<Text>,
-    /// The port of the listener that serves that rule.
-    pub port: Port,
-    /// What that listener speaks.
-    pub protocol: ListenerProtocol,
-}
-
 /// Completes a call of an Ingress: without a host it is that of the first rule, and without a
 /// path it is the first of the host.
 pub fn ingress_call(
@@ -232,17 +250,6 @@ pub fn unreadable(cluster: &Cluster, ingress: &Ingress) -> Vec<(&'static str, &'
     cloud::model(cluster).map_or_else(Vec::new, |model| model.unreadable(ingress))
 }
 
-/// The addresses of a load balancer's owner, and from where each is reachable.
-fn vips(cluster: &Cluster, model: &dyn CloudModel, owner: Owner<'_>) -> Vec<(IpAddr, Scope)> {
-    let is_private = model.request(owner).is_private;
-    let status = match owner {
-        Owner::Service(service) => &service.load_balancer,
-        Owner::Ingress(ingress) => &ingress.load_balancer,
-    };
-    let ips = status.iter().filter_map(|entry| entry.ip);
-    ips.map(|vip| (vip, scope(cluster, vip, is_private))).collect()
-}
-
 /// Private if the owner asks for it, or if the address is one of the VPC's or of a range that
 /// the internet does not route.
 fn scope(cluster: &Cluster, vip: IpAddr, is_private: bool) -> Scope {
@@ -254,19 +261,19 @@ fn scope(cluster: &Cluster, vip: IpAddr, is_private: bool) -> Scope {
     if is_private || in_vpc || unrouted { Scope::Private } else { Scope::Public }
 }
 
-fn entry(
-    made: &mut BTreeMap<IpAddr, LoadBalancer>,
-    vip: IpAddr,
-    scope: Scope,
-    owner: ObjectRef,
-) -> &mut LoadBalancer {
+fn entry<'m>(
+    cluster: &Cluster,
+    made: &'m mut BTreeMap<IpAddr, LoadBalancer>,
+    at: &NamedAddress,
+    owner: Owner<'_>,
+    is_private: bool,
+) -> &'m mut LoadBalancer {
+    let vip = at.address;
     made.entry(vip).or_insert_with(|| LoadBalancer {
-        name: match owner.namespace {
-            Some(namespace) => format!("{namespace}-{}", owner.name).into(),
-            None => owner.name,
-        },
+        name: format!("{}-{}", owner.name().namespace, owner.name().name).into(),
         vip,
-        scope,
+        scope: scope(cluster, vip, is_private),
+        zone: at.zone.clone(),
         security_groups: Vec::new(),
         listeners: Vec::new(),
     })
@@ -286,7 +293,8 @@ fn add(balancer: &mut LoadBalancer, listener: Listener) {
 }
 
 /// What Facts state of a load balancer.
-fn apply(balancer: &mut LoadBalancer, model: &dyn CloudModel, fact: &LoadBalancerFact) {
+fn apply(balancer: &mut LoadBalancer, model: Option<&dyn CloudModel>, fact: &LoadBalancerFact) {
+    let family = Family::of(balancer.vip);
     if let Some(name) = &fact.name {
         balancer.name = name.clone();
     }
@@ -299,14 +307,26 @@ fn apply(balancer: &mut LoadBalancer, model: &dyn CloudModel, fact: &LoadBalance
     for listener in &mut balancer.listeners {
         if let (Some(check), Some(source)) = (&mut listener.profile.health_check, fact.probe_source)
         {
-            check.source = source.with_ranges(model.probe_ranges());
+            check.source = match (source, model) {
+                (StatedProbeSource::Vip, _) => ProbeSource::Vip,
+                (StatedProbeSource::Reserved, Some(model)) => {
+                    ProbeSource::Reserved(model.probe_ranges())
+                }
+                // Without a model the product's own range stands.
+                (StatedProbeSource::Reserved, None) => check.source,
+            };
         }
         for stated in fact.listeners.iter().filter(|stated| stated.port == listener.port) {
             if let Some(protocol) = stated.protocol {
                 listener.protocol = protocol;
             }
             match stated.snat {
-                Some(true) => listener.profile.source = Source::Replaced(model.replaced_source()),
+                Some(true) => {
+                    listener.profile.source = match model {
+                        Some(model) => Source::Replaced(model.replaced_source()),
+                        None => cloud::replaced(family),
+                    };
+                }
                 Some(false) => listener.profile.source = Source::Kept,
                 None => {}
             }

@@ -92,13 +92,20 @@ mod tests {
     use std::time::Duration;
 
     use proptest::prelude::*;
-    use uturn_model::lb::ProbeSource;
+    use uturn_model::lb::{HealthQuestion, ProbeSource};
 
     use super::*;
 
     fn check(rise: u32, fall: u32) -> HealthCheck {
         let second = Duration::from_secs(1);
-        HealthCheck { source: ProbeSource::Vip, interval: second, timeout: second, rise, fall }
+        HealthCheck {
+            source: ProbeSource::Vip,
+            interval: second,
+            timeout: second,
+            rise,
+            fall,
+            question: HealthQuestion::Target,
+        }
     }
 
     #[test]

@@ -16,8 +16,10 @@ use uturn_model::{
     Cluster, Family, Ingress, IngressController, NamespacedName, ObjectRef, Port, Service, Text,
 };
 
+use crate::addresses::addresses;
+use crate::cloud::Owner;
 use crate::cloud::{HTTP, HTTPS};
-use crate::controller::IngressCall;
+use crate::ingress_call::IngressCall;
 use crate::rules::{self, Conditions};
 use crate::targets;
 use annotations::PATTERN;
@@ -301,10 +303,12 @@ pub fn call(
     let path = path.or_else(|| Some(&rule?.paths.first()?.path));
     let mut hosts = ingress.tls.iter().flat_map(|tls| &tls.hosts);
     let has_tls = host.is_some_and(|host| hosts.any(|known| rules::is_for_host(known, host)));
-    let vip = ingress.load_balancer.iter().find_map(|entry| entry.ip);
+    let own = addresses(cluster, Owner::Ingress(ingress));
+    let vip = own.first().map(|first| first.address);
     let at_address = |name: &NamespacedName| {
-        let service = cluster.services.get(name);
-        vip.is_some_and(|vip| service.is_some_and(|service| service.has_address(vip)))
+        let (Some(vip), Some(service)) = (vip, cluster.services.get(name)) else { return false };
+        let mut all = addresses(cluster, Owner::Service(service)).into_iter();
+        service.has_address(vip) || all.any(|at| at.address == vip)
     };
     let port_for = |tls: bool| {
         let listeners = controller.listeners.iter().filter(move |listener| listener.tls == tls);

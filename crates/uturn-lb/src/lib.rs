@@ -14,6 +14,7 @@
 //!
 //! **Start reading** at [`decide`], then at [`cloud`].
 
+mod addresses;
 pub mod change;
 pub mod cloud;
 pub mod config;
@@ -23,6 +24,7 @@ pub mod event;
 pub mod hash;
 pub mod health;
 pub mod in_cluster;
+mod ingress_call;
 pub mod nft;
 pub mod pattern;
 pub mod proxy_header;

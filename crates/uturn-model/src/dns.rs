@@ -1,7 +1,9 @@
 //! The DNS configuration of a cluster.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use crate::lb::NamedAddress;
 use crate::{NamespacedName, Origin, Text};
 
 /// The folder in which CoreDNS finds its Corefile and the other files of the same ConfigMap.
@@ -20,9 +22,18 @@ pub struct Dns {
     pub node_local: Option<Corefile>,
     /// Names outside the cluster with the addresses stated in Facts.
     pub outside: Vec<(Text, IpAddr)>,
+    /// The names of load balancers whose status has no address, in lower case, each with its
+    /// addresses.
+    pub balancers: BTreeMap<Text, Vec<NamedAddress>>,
 }
 
 impl Dns {
+    /// The addresses of the load balancer with this name.
+    pub fn of_balancer(&self, host: &str) -> &[NamedAddress] {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        self.balancers.get(host.as_str()).map_or(&[], Vec::as_slice)
+    }
+
     /// The cluster's domain, without a trailing dot.
     pub fn domain(&self) -> &str {
         self.domain.as_deref().unwrap_or("cluster.local").trim_end_matches('.')

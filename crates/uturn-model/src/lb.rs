@@ -17,10 +17,21 @@ pub struct LoadBalancer {
     pub vip: IpAddr,
     /// Whether it is reachable from the VPC only, or from the internet.
     pub scope: Scope,
+    /// The zone whose targets it serves at this address; all targets without one.
+    pub zone: Option<Text>,
     /// Its security groups; without any, all traffic may enter.
     pub security_groups: Vec<Text>,
     /// Its listeners.
     pub listeners: Vec<Listener>,
+}
+
+/// An address of a load balancer that is known by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedAddress {
+    /// The address, or one that stands for it where it is not given.
+    pub address: IpAddr,
+    /// The zone that it is in, where the name has an address for each zone.
+    pub zone: Option<Text>,
 }
 
 /// Which clients can reach a load balancer.
@@ -118,8 +129,12 @@ pub enum Layer {
 pub struct Profile {
     /// Its name, as reports print it.
     pub name: Text,
+    /// How packets get to a target, and answers back.
+    pub delivery: Delivery,
     /// The source address that targets see.
     pub source: Source,
+    /// The PROXY header that connections to targets begin with.
+    pub proxy_header: Option<ProxyVersion>,
     /// Whether it avoids a target with the client's own address while there is another.
     pub avoids_client: bool,
     /// The connect timeout to a target; layer 7 only.
@@ -135,6 +150,31 @@ pub struct Profile {
     pub health_check: Option<HealthCheck>,
     /// Its passive health check; layer 7 only.
     pub passive_check: Option<PassiveCheck>,
+    /// What of this is neither documented nor measured, as a sentence: a verdict that rests on it
+    /// says so.
+    pub doubt: Option<Text>,
+}
+
+/// How packets get from a load balancer to a target, and answers back to the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Delivery {
+    /// They are sent to the target's own address and port. Answers come back through the load
+    /// balancer.
+    #[default]
+    ToTarget,
+    /// They are handed to the target's node with the address and port that the client called, as
+    /// with floating IPs, direct server return and announced addresses. A rule or a process on
+    /// the node has to know that address. Answers go from there to the client.
+    KeepsAddress,
+}
+
+/// A version of the PROXY header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProxyVersion {
+    /// A line of text.
+    V1,
+    /// Binary.
+    V2,
 }
 
 /// The source address of what a load balancer sends to a target.
@@ -171,6 +211,21 @@ pub struct HealthCheck {
     pub rise: u32,
     /// The number of consecutive failures that make a target unhealthy.
     pub fall: u32,
+    /// What is asked.
+    pub question: HealthQuestion,
+}
+
+/// What a health check asks of a target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HealthQuestion {
+    /// Whether the target answers at the address and port that requests are sent to.
+    #[default]
+    Target,
+    /// Whether the node has a ready endpoint of the Service: its kube-proxy answers that at the
+    /// Service's `healthCheckNodePort`.
+    LocalEndpoint,
+    /// Whether the node's kube-proxy works, at its own health port.
+    ServiceProxy,
 }
 
 /// What requests that fail do to a target: so many in a row, and it is left alone for a

@@ -32,6 +32,11 @@ pub enum Mechanism {
     NoRuleForPath,
     /// TLS is not terminated, because the load balancer is bypassed.
     TlsBypassed,
+    /// The server expects the PROXY header of a load balancer that is bypassed, or gets one that
+    /// it does not expect.
+    ProxyHeader,
+    /// A load balancer hands on packets with its own address, and no rule on the node has it.
+    VipUnknown,
     /// A node's firewall drops or rejects the packet.
     Firewall,
     /// There is no route to the destination.
@@ -46,7 +51,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::AsymmetricReturn,
         Self::LocalSourceDrop,
         Self::ReversePathFilter,
@@ -60,6 +65,8 @@ impl Mechanism {
         Self::NameUnresolved,
         Self::NoRuleForPath,
         Self::TlsBypassed,
+        Self::ProxyHeader,
+        Self::VipUnknown,
         Self::Firewall,
         Self::NoRoute,
         Self::CrossNode,
@@ -83,6 +90,8 @@ impl Mechanism {
             Self::NameUnresolved => "name-unresolved",
             Self::NoRuleForPath => "no-rule-for-path",
             Self::TlsBypassed => "tls-bypassed",
+            Self::ProxyHeader => "proxy-header",
+            Self::VipUnknown => "vip-unknown",
             Self::Firewall => "firewall",
             Self::NoRoute => "no-route",
             Self::CrossNode => "cross-node",

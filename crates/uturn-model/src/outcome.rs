@@ -22,6 +22,8 @@ pub enum Outcome {
     Refused,
     /// The connection was reset.
     Reset,
+    /// The connection was closed without an answer.
+    EmptyReply,
     /// The TLS handshake was answered with something other than TLS.
     TlsError,
     /// An ICMP error reports that the destination is unreachable.
@@ -65,6 +67,7 @@ impl Outcome {
             Self::Hangs | Self::Unknown => None,
             Self::Refused
             | Self::Reset
+            | Self::EmptyReply
             | Self::TlsError
             | Self::Unreachable
             | Self::NameNotFound => Some(Duration::ZERO),
@@ -88,6 +91,7 @@ impl Outcome {
             Self::Status { .. } => "status",
             Self::Refused => "refused",
             Self::Reset => "reset",
+            Self::EmptyReply => "empty-reply",
             Self::TlsError => "tls-error",
             Self::Unreachable => "unreachable",
             Self::Hangs => "hangs",
@@ -105,6 +109,7 @@ impl fmt::Display for Outcome {
             Self::Status { code, after } => write!(f, "{code} {}", When(*after)),
             Self::NameNotFound => f.write_str("name not found"),
             Self::TlsError => f.write_str("TLS error"),
+            Self::EmptyReply => f.write_str("empty reply"),
             Self::Unknown => f.write_str("not known"),
             other => f.write_str(other.word()),
         }

@@ -22,7 +22,7 @@ pub struct Unjudged {
 /// What is missing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unknown {
-    /// The behaviour of load balancers of this kind: `AWS`, `MetalLB`, or [`UNKNOWN_CLOUD`].
+    /// The behaviour of load balancers of this kind: `AWS`, `F5`, or [`UNKNOWN_CLOUD`].
     LoadBalancers(Text),
     /// How a controller in the cluster implements Ingresses: `ingress-nginx`.
     Controller(Text),

@@ -1,6 +1,7 @@
 //! A cluster made ready for walking: what all walks through it share.
 
 pub(crate) mod cluster_index;
+mod header_servers;
 pub(crate) mod ingress_assumptions;
 mod supposed;
 pub(crate) mod uncaptured;
@@ -26,6 +27,7 @@ use crate::options::Options;
 use crate::outline::outline_with;
 use crate::population::{Individuals, Population};
 use cluster_index::ClusterIndex;
+use header_servers::HeaderServers;
 use walk::{ProbeCache, Walk};
 
 /// A cluster made ready for walking. Compiles what a node's kernel knows when a
@@ -37,6 +39,7 @@ pub struct Engine<'a> {
     options: Options,
     index: ClusterIndex<'a>,
     balancers: OnceLock<Vec<LoadBalancer>>,
+    header_servers: OnceLock<HeaderServers>,
     runtimes: BTreeMap<&'a Name, OnceLock<Result<Arc<NodeRuntime>, WalkError>>>,
     names: OnceLock<Names<'a>>,
     controller_rules: OnceLock<Vec<ControllerRules>>,
@@ -82,6 +85,7 @@ impl<'a> Engine<'a> {
             options: Options::default(),
             index: ClusterIndex::new(cluster),
             balancers: OnceLock::new(),
+            header_servers: OnceLock::new(),
             runtimes: cluster.nodes.keys().map(|name| (name, OnceLock::new())).collect(),
             names: OnceLock::new(),
             controller_rules: OnceLock::new(),
@@ -191,6 +195,11 @@ impl<'a> Engine<'a> {
     /// The load balancers that the cluster has.
     pub fn balancers(&self) -> &[LoadBalancer] {
         self.balancers.get_or_init(|| controller::load_balancers(self.cluster))
+    }
+
+    /// The servers behind load balancers that send a PROXY header.
+    pub(crate) fn header_servers(&self) -> &HeaderServers {
+        self.header_servers.get_or_init(|| HeaderServers::new(self.cluster, self.balancers()))
     }
 
     /// What is taken for true: where the cluster was made, and by this engine, which does not

@@ -6,6 +6,7 @@ pub(crate) mod controller;
 pub(crate) mod failover;
 pub(crate) mod health;
 pub(crate) mod listening;
+pub(crate) mod proxy_header;
 pub(crate) mod redirect;
 
 use std::collections::HashMap;
@@ -87,6 +88,17 @@ impl<'a> Walk<'_, 'a> {
         {
             return Ok(vec![gap.exchange(place, state)]);
         }
+        let misread = match (&listening, protocol) {
+            (Listening::Yes(_), IpProtocol::TCP) => self.engine.misread(at, leg, request),
+            _ => None,
+        };
+        if let Some(misread) = misread {
+            let step = Step::new(StepKind::Deliver, misread.why, self.engine.by(at));
+            state.note(place, step.seeing(leg));
+            add_new(&mut state.supposed, Vec::from_iter(misread.supposed));
+            let why = Some(Mechanism::ProxyHeader);
+            return self.bring_home(at, from, asked, state.answer(), misread.outcome, why);
+        }
         if matches!(listening, Listening::Yes(_))
             && request.http.is_some()
             && protocol == IpProtocol::TCP
@@ -138,11 +150,18 @@ impl<'a> Walk<'_, 'a> {
         mechanism: Option<Mechanism>,
     ) -> Result<Vec<Exchange>, WalkError> {
         let expected = Leg { src: asked.dst, dst: asked.src };
+        // A load balancer that keeps its address as the destination has answers go past it.
+        let may_pass = match home {
+            Peer::Balancer(balancer) => self.engine.balancers()[balancer].vip == asked.dst.ip(),
+            _ => false,
+        };
         let arrivals = self.send(at, answer)?;
         let ways = arrivals
             .into_iter()
             .map(|Arrival { mut state, stop }| match stop {
-                Stop::At(party) if party == home && state.packet.leg() == expected => {
+                Stop::At(party)
+                    if (party == home || may_pass) && state.packet.leg() == expected =>
+                {
                     // A load balancer's next step shows that it has the answer.
                     if !matches!(home, Peer::Balancer(_)) {
                         let step =

@@ -68,6 +68,7 @@ pub use engine::walk::{ProbeCache, Walk};
 pub use error::WalkError;
 pub use exchange::health::Health;
 pub use exchange::listening::{Tls, tls_of};
+pub use exchange::proxy_header::EXPECTS_HEADER;
 pub use node::NodeRuntime;
 pub use node::switches::is_unseen;
 pub use options::{Detail, Options};

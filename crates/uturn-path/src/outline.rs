@@ -27,6 +27,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
             corefile: None,
             node_local: None,
             outside: Vec::new(),
+            balancers: cluster.dns.balancers.clone(),
         },
         proxy: cluster.proxy.clone(),
         controller_switches: cluster.controller_switches.clone(),

@@ -64,6 +64,8 @@ pub(crate) struct PacketState {
     pub(crate) fabric: Vec<Connection>,
     /// What load balancers sent out, with the sender.
     pub(crate) legs: Vec<(usize, Leg)>,
+    /// The node that a load balancer hands it to, whatever its destination.
+    pub(crate) handed_to: Option<Name>,
 }
 
 impl PacketState {
@@ -81,6 +83,7 @@ impl PacketState {
             nodes: Vec::new(),
             fabric: Vec::new(),
             legs: Vec::new(),
+            handed_to: None,
         }
     }
 

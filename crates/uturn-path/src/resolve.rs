@@ -4,6 +4,7 @@ pub(crate) mod question;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use uturn_lb::cloud::Owner;
 use uturn_lb::controller;
 use uturn_model::{Client, Destination, Family, Flow, Pod, Port, Protocol};
 use uturn_netfilter::{Entry, Packet};
@@ -197,10 +198,10 @@ impl<'a> Engine<'a> {
             }
             Destination::Ingress { name, host, path } => {
                 let ingress = cluster.ingresses.get(name).ok_or_else(|| WalkError::unknown(to))?;
-                let vip =
-                    ingress.load_balancer.iter().find_map(|entry| entry.ip).ok_or_else(|| {
-                        WalkError::Later(format!("{} has no address yet", ingress.object()))
-                    })?;
+                let at = controller::addresses(cluster, Owner::Ingress(ingress));
+                let vip = at.first().map(|first| first.address).ok_or_else(|| {
+                    WalkError::Later(format!("{} has no address yet", ingress.object()))
+                })?;
                 let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
                 let http = (
                     call.host.map_or_else(|| vip.to_string(), |host| host.to_string()),

@@ -15,7 +15,7 @@ pub(crate) struct Unmodelled<'a> {
 }
 
 /// Where the controller that writes names into the world's DNS reads them.
-const EXTERNAL_DNS: &str = "external-dns.alpha.kubernetes.io/hostname";
+pub(crate) const EXTERNAL_DNS: &str = "external-dns.alpha.kubernetes.io/hostname";
 
 impl Unmodelled<'_> {
     /// Whether this is a name of the load balancer itself.

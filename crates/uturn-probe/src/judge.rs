@@ -215,7 +215,11 @@ fn outcome_of(call: &MeasuredCall, predicted: &[Expected], known: &Known) -> Opt
     let status = match &call.end {
         CallEnd::Failed(_) => return None,
         CallEnd::Refused => return Some(Outcome::Refused),
-        CallEnd::Reset => return Some(Outcome::Reset),
+        // Not every program tells a reset from a connection that is closed.
+        CallEnd::Reset => {
+            let is_closed = predicted.iter().any(|(outcome, _)| *outcome == Outcome::EmptyReply);
+            return Some(if is_closed { Outcome::EmptyReply } else { Outcome::Reset });
+        }
         CallEnd::Unreachable => return Some(Outcome::Unreachable),
         CallEnd::TlsError => return Some(Outcome::TlsError),
         CallEnd::TimedOut => return Some(Outcome::Hangs),

@@ -1,8 +1,10 @@
 //! What clients of a cluster call.
 
+use uturn_lb::cloud::Owner;
 use uturn_lb::controller;
+use uturn_model::lb::NamedAddress;
 use uturn_model::service::ServiceKind;
-use uturn_model::{Cluster, Destination, ObjectRef, Protocol, Text};
+use uturn_model::{Cluster, Destination, ObjectRef, Port, Protocol, Text};
 
 /// Something that clients of the cluster call.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,9 +34,17 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                 push(to, port.protocol, format!(":{}", port.port));
             }
             if service.kind == ServiceKind::LoadBalancer {
-                for vip in service.load_balancer.iter().filter_map(|entry| entry.ip) {
-                    let to = Destination::Address((vip, port.port.number()).into());
-                    push(to, port.protocol, format!("{vip}:{}", port.port));
+                for entry in &service.load_balancer {
+                    let named = entry.hostname.as_deref().filter(|_| entry.ip.is_none());
+                    let addresses = named.map_or(&[][..], |host| cluster.dns.of_balancer(host));
+                    for at in addresses {
+                        let to = Destination::Address((at.address, port.port.number()).into());
+                        push(to, port.protocol, name_label(named, at, port.port));
+                    }
+                    if let Some(vip) = entry.ip {
+                        let to = Destination::Address((vip, port.port.number()).into());
+                        push(to, port.protocol, format!("{vip}:{}", port.port));
+                    }
                 }
             }
             for ip in &service.external_ips {
@@ -45,7 +55,7 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
     }
     for ingress in cluster.ingresses.values() {
         if !controller::is_served(cluster, ingress)
-            || ingress.load_balancer.iter().all(|entry| entry.ip.is_none())
+            || controller::addresses(cluster, Owner::Ingress(ingress)).is_empty()
         {
             continue;
         }
@@ -74,4 +84,13 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
         }
     }
     targets
+}
+
+/// A load balancer's name and a port, with the zone where it has an address for each.
+fn name_label(host: Option<&str>, at: &NamedAddress, port: Port) -> String {
+    let host = host.unwrap_or_default();
+    match &at.zone {
+        Some(zone) => format!("{host}:{port} in {zone}"),
+        None => format!("{host}:{port}"),
+    }
 }

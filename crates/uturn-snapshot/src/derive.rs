@@ -5,6 +5,7 @@
 //! settle it. What no object needs is not supposed: without load balancers, no cloud is
 //! supposed.
 
+mod balancer_names;
 mod balancers;
 mod clouds;
 mod controllers;
@@ -30,6 +31,7 @@ use std::collections::BTreeMap;
 
 use uturn_model::cluster::Unread;
 use uturn_model::dns::{Corefile, Dns};
+use uturn_model::lb::NamedAddress;
 use uturn_model::network::Transport;
 use uturn_model::pod::PodSpec;
 use uturn_model::{
@@ -74,7 +76,9 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     }
     proxy::suppose_detector(&mut proxy, &objects, &network, &mut suppositions);
     let endpoints = endpoints::derive(&mut objects);
-    let dns = dns(&mut objects, &mut suppositions);
+    let balancer_names =
+        balancer_names::derive(&objects, &endpoints, &provider, &mut ranges, &mut suppositions);
+    let dns = dns(&mut objects, balancer_names, &mut suppositions);
     let served = controllers::derive(&mut objects, &provider, &mut suppositions);
     let mut gaps = unjudged::Gaps::default();
     missing::find(&objects, &endpoints, extent, &mut gaps);
@@ -111,7 +115,11 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
 }
 
 /// The Service that pods ask for names, and what is known of its answers.
-fn dns(objects: &mut Objects, suppositions: &mut Suppositions) -> Dns {
+fn dns(
+    objects: &mut Objects,
+    balancers: BTreeMap<Text, Vec<NamedAddress>>,
+    suppositions: &mut Suppositions,
+) -> Dns {
     let is_dns = |service: &&Service| {
         service.name.namespace.as_str() == "kube-system"
             && (matches!(service.name.name.as_str(), "kube-dns" | "coredns")
@@ -132,6 +140,7 @@ fn dns(objects: &mut Objects, suppositions: &mut Suppositions) -> Dns {
         corefile,
         node_local: objects.node_local.take(),
         outside: std::mem::take(&mut objects.facts.outside),
+        balancers,
     }
 }
 

@@ -234,18 +234,18 @@ fn of_balancers(cluster: &Cluster) -> impl Iterator<Item = &Unjudged> {
 fn another_clouds_load_balancers_are_not_looked_at() {
     const IP: &str = "{ip: 10.0.0.100}";
     let service = |annotations: &str| balanced("web", annotations, "", IP);
-    let aws = "service.beta.kubernetes.io/aws-load-balancer-type: nlb";
-    let read = cluster(&service(aws));
-    assert_eq!(read.provider.value, Provider::Cloud(recognised::AWS.cloud));
-    assert_eq!(gaps(&read), ["1 load balancer of AWS NLB"]);
+    let device = "cis.f5.com/ipamLabel: a";
+    let read = cluster(&service(device));
+    assert_eq!(read.provider.value, Provider::Cloud(recognised::F5.cloud));
+    assert_eq!(gaps(&read), ["1 load balancer of F5"]);
     let because = &read.unjudged[0].because;
-    assert!(because.contains("aws-load-balancer-type of Service shop/web"), "{because}");
-    let read = cluster(&(service("") + &node_of("gce://project/zone/n1")));
-    assert_eq!(gaps(&read), ["1 load balancer of Google Cloud"]);
-    assert!(read.unjudged[0].because.contains("providerID gce:// of Node n1"));
+    assert!(because.contains("cis.f5.com/ipamLabel of Service shop/web"), "{because}");
+    let read = cluster(&(service("") + &node_of("k3s://n1")));
+    assert_eq!(gaps(&read), ["1 load balancer of K3s ServiceLB"]);
+    assert!(read.unjudged[0].because.contains("providerID k3s:// of Node n1"));
     // TKE's own traces say more.
     for own in [
-        service(&format!("{aws}, service.cloud.tencent.com/direct-access: \"true\"")),
+        service(&format!("{device}, service.cloud.tencent.com/direct-access: \"true\"")),
         service("") + &node_of("qcloud:///800002/ins-1"),
     ] {
         let read = cluster(&own);
@@ -269,9 +269,7 @@ fn each_load_balancer_is_of_whoever_makes_it() {
     let found: Vec<(String, String)> =
         of_balancers(&read).map(|gap| (gap.to_string(), gap.objects[0].name.to_string())).collect();
     let expected = [
-        ("1 load balancer of AWS", "nodes"),
         ("1 load balancer of Alibaba Cloud NLB", "status"),
-        ("1 load balancer of MetalLB", "annotation"),
         ("1 load balancer of Tailscale", "class"),
         ("1 load balancer of class example.com/lb", "own-class"),
     ];
@@ -316,7 +314,7 @@ spec: {{controller: {controller}}}
     ];
     let read = cluster(&text.concat());
     let expected = [
-        "2 load balancers of Azure",
+        "1 load balancer of Azure",
         "1 load balancer of Azure Application Gateway",
         "1 Ingress that Traefik serves",
         "1 Ingress that example.com/edge serves",
@@ -345,7 +343,7 @@ fn a_load_balancer_without_a_trace_is_of_nobody_known() {
         cluster(&format!("{service}{facts}{provider}}}\n"))
     };
     assert_eq!(gaps(&stated("none")), Vec::<String>::new());
-    assert_eq!(gaps(&stated("metallb")), ["1 load balancer of MetalLB"]);
+    assert_eq!(gaps(&stated("f5")), ["1 load balancer of F5"]);
     let tke = stated("tke");
     assert_eq!(gaps(&tke), Vec::<String>::new());
     assert!(!tke.services[&name("shop/a")].load_balancer.is_empty());

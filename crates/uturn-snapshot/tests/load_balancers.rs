@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
-    HealthCheck, Listener, ListenerProtocol, ProbeRanges, ProbeSource, Profile, Redirect, Rule,
-    Scheduler, Scope, Source as Sees, Target, TargetKind,
+    Delivery, HealthCheck, HealthQuestion, Listener, ListenerProtocol, ProbeRanges, ProbeSource,
+    Profile, Redirect, Rule, Scheduler, Scope, Source as Sees, Target, TargetKind,
 };
 use uturn_model::{
     IpNet, Ipv4Net, Ipv6Net, LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Port, Text,
@@ -136,6 +136,7 @@ fn health_check() -> impl Strategy<Value = HealthCheck> {
             timeout,
             rise,
             fall,
+            question: HealthQuestion::Target,
         },
     )
 }
@@ -155,7 +156,9 @@ fn profile() -> impl Strategy<Value = Profile> {
         |(name, source, connect_timeout, scheduler, flags, (health_check, passive_check))| {
             Profile {
                 name,
+                delivery: Delivery::ToTarget,
                 source,
+                proxy_header: None,
                 avoids_client: flags.0,
                 connect_timeout,
                 next_target: flags.1,
@@ -163,6 +166,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 panic_threshold: flags.2,
                 health_check,
                 passive_check,
+                doubt: None,
             }
         },
     )
@@ -241,6 +245,7 @@ fn balancer() -> impl Strategy<Value = LoadBalancer> {
             name,
             vip,
             scope,
+            zone: None,
             security_groups,
             listeners,
         },

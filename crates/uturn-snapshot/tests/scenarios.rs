@@ -179,7 +179,7 @@ spec:
          pod/NAMESPACE/NAME:PORT\n\
          s.yaml:16:5: spec.flows[0].expect: none of these fits the case of 3 nodes\n\
          s.yaml:17:28: spec.flows[0].expect[0].outcomes[0].outcome: expected answered, status, \
-         hangs, refused, reset, tls-error, unreachable or name-not-found, found \"answred\"\n\
+         hangs, refused, reset, empty-reply, tls-error, unreachable or name-not-found, found \"answred\"\n\
          s.yaml:19:17: spec.flows[0].expect[1].outcomes: the shares add up to \
          0.8333333333333333, not to 1\n\
          s.yaml:20:20: spec.flows[0].expect[1].mechanisms[0]: expected a mechanism \

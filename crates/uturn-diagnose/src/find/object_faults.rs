@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use uturn_lb::cloud;
 use uturn_model::ingress::{Backend, BackendPort};
-use uturn_model::lb::{Scope, TargetKind};
+use uturn_model::lb::{HealthQuestion, Listener, Scope, TargetKind};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, TargetPort};
 use uturn_model::{
@@ -130,7 +130,13 @@ fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
     let mut all: BTreeMap<NamespacedName, Finding> = BTreeMap::new();
     let private = engine.balancers().iter().filter(|balancer| balancer.scope == Scope::Private);
-    for rule in private.flat_map(|balancer| &balancer.listeners).flat_map(|own| &own.rules) {
+    // A node that is asked for endpoints of its own says so itself.
+    let asks_target = |listener: &&Listener| {
+        let check = listener.profile.health_check.as_ref();
+        check.is_none_or(|check| check.question == HealthQuestion::Target)
+    };
+    let listeners = private.flat_map(|balancer| &balancer.listeners).filter(asks_target);
+    for rule in listeners.flat_map(|own| &own.rules) {
         let Some(service) = cluster.services.get(&rule.service) else { continue };
         if service.external_policy != Policy::Local || all.contains_key(&service.name) {
             continue;

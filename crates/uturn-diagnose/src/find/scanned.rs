@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
 use uturn_model::service::ServicePort;
-use uturn_model::{Destination, Flow, Mechanism, NamespacedName, ObjectKind, Protocol, Verdict};
-use uturn_path::{Engine, WalkError};
+use uturn_model::{
+    Destination, Flow, Mechanism, NamespacedName, ObjectKind, Protocol, Supposition, Text, Verdict,
+};
+use uturn_path::{EXPECTS_HEADER, Engine, WalkError};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use crate::clients::{Clients, Example};
@@ -36,7 +38,7 @@ pub(super) fn judge(
         example: Example::Scanned(Box::new(met.clone())),
         written: Vec::new(),
         cures: cures(known, met)?,
-        conditions: Vec::new(),
+        conditions: conditions(code, verdict),
     }))
 }
 
@@ -84,8 +86,22 @@ fn are_replies_unseen(
     Ok(scanner.explain_worst(met)?.iter().any(Code::is_reply_unseen))
 }
 
-/// A pod that only fails to call itself is no error.
+/// What has to be so for a finding that rests on what servers are supposed to expect.
+fn conditions(code: Code, verdict: &Verdict) -> Vec<Text> {
+    let rests = |supposed: &&Supposition| {
+        code == Code::ProxyHeaderLost && supposed.about.starts_with(EXPECTS_HEADER)
+    };
+    let mut supposed = verdict.supposed.iter().filter(rests);
+    let found = supposed.next().and_then(|supposed| supposed.about.strip_prefix("whether "));
+    found.map(Text::from).into_iter().collect()
+}
+
+/// A pod that only fails to call itself is no error. Nobody need call the cluster address of
+/// servers that expect a load balancer before them.
 fn severity(code: Code, met: &ScanResult) -> Severity {
+    if code == Code::ProxyHeaderLost && matches!(met.target.to, Destination::Service(..)) {
+        return Severity::Info;
+    }
     if met.clients.itself { code.severity().min(Severity::Warning) } else { code.severity() }
 }
 

@@ -205,6 +205,7 @@ fn balancer(
         name: Text::from(lb),
         vip: ip(vip),
         scope: Scope::Private,
+        zone: None,
         security_groups: Vec::new(),
         listeners: vec![Listener {
             port: Port::new(80).unwrap(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use uturn_model::lb::{
     Listener, ListenerOverride, ListenerOverrides, ListenerProtocol, ProbeRanges,
 };
+use uturn_model::service::LbIngress;
 use uturn_model::{
     Cluster, Family, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, ObjectRef,
     Port, Service, Text,
@@ -116,6 +117,14 @@ impl<'a> Owner<'a> {
         match self {
             Self::Service(service) => &service.annotations,
             Self::Ingress(ingress) => &ingress.annotations,
+        }
+    }
+
+    /// The addresses and names of its load balancer.
+    pub fn status(self) -> &'a [LbIngress] {
+        match self {
+            Self::Service(service) => &service.load_balancer,
+            Self::Ingress(ingress) => &ingress.load_balancer,
         }
     }
 

@@ -3,7 +3,7 @@
 use uturn_model::network::CloudNetwork;
 use uturn_model::{AddressBinding, Cloud, Vendor, Version};
 
-use super::{CloudModel, Traces, Words};
+use super::{CloudModel, Product, Traces, Words};
 
 /// A cloud, or a program that makes load balancers in place of one.
 pub struct CloudEntry {
@@ -24,8 +24,10 @@ pub struct CloudEntry {
     pub overrides: Option<OverridesObject>,
     /// The ConfigMap of `kube-system` with the switches of its controller.
     pub switches_config_map: Option<&'static str>,
-    /// How its controllers and load balancers behave; flows through load balancers of a cloud
-    /// without a model are not judged.
+    /// The load balancers that it makes for Services, where they are described by their products
+    /// alone.
+    pub products: &'static [&'static dyn Product],
+    /// How its controllers and load balancers behave, where products do not say all of it.
     pub model: Option<&'static dyn CloudModel>,
 }
 
@@ -41,8 +43,14 @@ impl CloudEntry {
             networks: &[],
             overrides: None,
             switches_config_map: None,
+            products: &[],
             model: None,
         }
+    }
+
+    /// Whether this is a host name of one of its load balancers.
+    pub(crate) fn has_host_name(&self, host: &str) -> bool {
+        self.traces.host_names.iter().any(|(ends, _)| host.ends_with(ends))
     }
 }
 

@@ -7,8 +7,17 @@
 //! An entry without a model stands in [`recognised`]: its load balancers are found and named,
 //! and flows through them are not judged.
 
+pub mod aws;
+pub mod azure;
 mod behaviour;
+pub mod cilium;
 mod entry;
+pub mod gcp;
+pub mod kube_vip;
+pub(crate) mod made;
+mod maker;
+pub mod metallb;
+mod product;
 pub mod recognised;
 pub mod tke;
 mod traces;
@@ -27,6 +36,9 @@ pub use behaviour::{
     BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
 };
 pub use entry::{CloudEntry, KubeProxyBuilds, Network, OverridesField, OverridesObject};
+pub use maker::{Maker, maker_of};
+pub(crate) use product::replaced;
+pub use product::{PortPlan, Product, Targets, stands_for_balancer};
 pub use traces::{
     Traces, by_host_name, by_ingress_class, by_ingress_controller, by_ingress_key,
     by_load_balancer_class, by_node_key, by_object_kind, by_provider_id, by_service_key,
@@ -39,9 +51,9 @@ pub use words::{Expected, Words};
 /// Every cloud: those with a model first, in the order in which they are looked for.
 pub static ALL: [&CloudEntry; 20] = [
     &tke::ENTRY,
-    &recognised::AWS,
-    &recognised::AZURE,
-    &recognised::GCP,
+    &aws::ENTRY,
+    &azure::ENTRY,
+    &gcp::ENTRY,
     &recognised::ALIBABA,
     &recognised::HUAWEI,
     &recognised::OPENSTACK,
@@ -53,10 +65,10 @@ pub static ALL: [&CloudEntry; 20] = [
     &recognised::EXOSCALE,
     &recognised::ORACLE,
     &recognised::IBM,
-    &recognised::METALLB,
-    &recognised::KUBE_VIP,
+    &metallb::ENTRY,
+    &kube_vip::ENTRY,
     &recognised::K3S,
-    &recognised::CILIUM,
+    &cilium::ENTRY,
     &recognised::F5,
 ];
 

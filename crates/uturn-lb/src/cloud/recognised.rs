@@ -3,79 +3,6 @@
 
 use super::{CloudEntry, Traces, Words};
 
-/// Amazon Web Services.
-pub static AWS: CloudEntry = CloudEntry {
-    words: Words::with_firewall("security group"),
-    ..CloudEntry::recognised(
-        "aws",
-        "AWS",
-        Traces {
-            provider_ids: &["aws://"],
-            node_keys: &["eks.amazonaws.com/", "alpha.eksctl.io/"],
-            service_keys: &["service.beta.kubernetes.io/aws-"],
-            service_product: |annotations| {
-                let kind = annotations.get("service.beta.kubernetes.io/aws-load-balancer-type");
-                matches!(kind, Some("nlb" | "nlb-ip" | "external")).then_some("AWS NLB")
-            },
-            load_balancer_classes: &[
-                ("service.k8s.aws/nlb", "AWS NLB"),
-                ("eks.amazonaws.com/nlb", "AWS NLB"),
-            ],
-            host_names: &[(".amazonaws.com", "AWS"), (".amazonaws.com.cn", "AWS")],
-            ingress_controllers: &[
-                ("ingress.k8s.aws/alb", "AWS ALB"),
-                ("eks.amazonaws.com/alb", "AWS ALB"),
-            ],
-            ingress_classes: &[("alb", "AWS ALB")],
-            ingress_keys: &[("alb.ingress.kubernetes.io/", "AWS ALB")],
-            ..Traces::NONE
-        },
-    )
-};
-
-/// Microsoft Azure.
-pub static AZURE: CloudEntry = CloudEntry {
-    words: Words::with_firewall("network security group"),
-    ..CloudEntry::recognised(
-        "azure",
-        "Azure",
-        Traces {
-            provider_ids: &["azure://"],
-            node_keys: &["kubernetes.azure.com/"],
-            service_keys: &["service.beta.kubernetes.io/azure-"],
-            ingress_controllers: &[
-                ("azure/application-gateway", "Azure Application Gateway"),
-                ("alb.networking.azure.io/", "Azure Application Gateway for Containers"),
-            ],
-            ingress_classes: &[
-                ("azure/application-gateway", "Azure Application Gateway"),
-                ("azure-application-gateway", "Azure Application Gateway"),
-                ("azure-alb-external", "Azure Application Gateway for Containers"),
-            ],
-            ingress_keys: &[("appgw.ingress.kubernetes.io/", "Azure Application Gateway")],
-            ..Traces::NONE
-        },
-    )
-};
-
-/// Google Cloud.
-pub static GCP: CloudEntry = CloudEntry {
-    words: Words::with_firewall("VPC firewall"),
-    ..CloudEntry::recognised(
-        "gcp",
-        "Google Cloud",
-        Traces {
-            provider_ids: &["gce://"],
-            node_keys: &["cloud.google.com/"],
-            service_keys: &["networking.gke.io/", "cloud.google.com/"],
-            load_balancer_classes: &[("networking.gke.io/", "Google Cloud")],
-            ingress_controllers: &[("k8s.io/gce", "Google Cloud")],
-            ingress_classes: &[("gce", "Google Cloud"), ("gce-internal", "Google Cloud")],
-            ..Traces::NONE
-        },
-    )
-};
-
 /// Alibaba Cloud.
 pub static ALIBABA: CloudEntry = CloudEntry {
     words: Words::with_firewall("security group"),
@@ -240,41 +167,6 @@ pub static IBM: CloudEntry = CloudEntry::recognised(
     },
 );
 
-/// MetalLB.
-pub static METALLB: CloudEntry = CloudEntry {
-    serves_services_only: true,
-    ..CloudEntry::recognised(
-        "metallb",
-        "MetalLB",
-        Traces {
-            service_keys: &["metallb.io/", "metallb.universe.tf/"],
-            load_balancer_classes: &[
-                ("metallb.io/", "MetalLB"),
-                ("metallb.universe.tf/", "MetalLB"),
-            ],
-            namespaces: &["metallb-system"],
-            program_names: &["metallb-speaker"],
-            object_kinds: &["metallb.io/"],
-            ..Traces::NONE
-        },
-    )
-};
-
-/// kube-vip.
-pub static KUBE_VIP: CloudEntry = CloudEntry {
-    serves_services_only: true,
-    ..CloudEntry::recognised(
-        "kube-vip",
-        "kube-vip",
-        Traces {
-            service_keys: &["kube-vip.io/"],
-            load_balancer_classes: &[("kube-vip.io/", "kube-vip")],
-            program_names: &["kube-vip"],
-            ..Traces::NONE
-        },
-    )
-};
-
 /// The load balancer that k3s brings.
 pub static K3S: CloudEntry = CloudEntry {
     serves_services_only: true,
@@ -282,24 +174,6 @@ pub static K3S: CloudEntry = CloudEntry {
         "k3s",
         "K3s ServiceLB",
         Traces { service_keys: &["svccontroller.k3s.cattle.io/"], ..Traces::NONE },
-    )
-};
-
-/// Cilium's own announcements of addresses.
-pub static CILIUM: CloudEntry = CloudEntry {
-    serves_services_only: true,
-    ..CloudEntry::recognised(
-        "cilium",
-        "Cilium",
-        Traces {
-            service_keys: &["lbipam.cilium.io/", "io.cilium/lb-ipam"],
-            load_balancer_classes: &[("io.cilium/", "Cilium")],
-            object_kinds: &[
-                "cilium.io/v2alpha1/CiliumLoadBalancerIPPool",
-                "cilium.io/v2/CiliumLoadBalancerIPPool",
-            ],
-            ..Traces::NONE
-        },
     )
 };
 

@@ -1,7 +1,7 @@
 //! What clouds leave on objects, and lookups over all clouds.
 
 use uturn_model::service::LbIngress;
-use uturn_model::{Cloud, Labels};
+use uturn_model::{Cloud, Labels, Service};
 
 use super::ALL;
 
@@ -16,9 +16,8 @@ pub struct Traces {
     pub node_keys: &'static [&'static str],
     /// Annotations of Services.
     pub service_keys: &'static [&'static str],
-    /// The product that makes a Service's load balancer, recognised by its annotations, where the
-    /// cloud has several.
-    pub service_product: fn(&Labels) -> Option<&'static str>,
+    /// The product that is a Service's load balancer, where the cloud has several.
+    pub service_product: fn(&Service) -> Option<&'static str>,
     /// Values of `spec.loadBalancerClass` with the product; beginnings where they end with a
     /// `/`.
     pub load_balancer_classes: &'static [(&'static str, &'static str)],
@@ -139,13 +138,14 @@ pub fn by_object_kind(kind: &str) -> Option<Cloud> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recognised::{ALIBABA, AWS, HETZNER, ORACLE};
+    use super::super::aws;
+    use super::super::recognised::{ALIBABA, HETZNER, ORACLE};
     use super::*;
 
     #[test]
     fn provider_ids_with_and_without_a_scheme() {
         let of = |id| by_provider_id(id).map(|(_, cloud)| cloud);
-        assert_eq!(of("aws:///eu-west-1a/i-0123"), Some(AWS.cloud));
+        assert_eq!(of("aws:///eu-west-1a/i-0123"), Some(aws::ENTRY.cloud));
         assert_eq!(of("cn-hangzhou.i-bp1d4k"), Some(ALIBABA.cloud));
         assert_eq!(of("alicloud://cn-hangzhou.i-bp1d4k"), Some(ALIBABA.cloud));
         assert_eq!(of("ocid1.instance.oc1.iad.anuwc"), Some(ORACLE.cloud));

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use uturn_lb::decide::Choice;
 use uturn_lb::rules;
-use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target};
+use uturn_model::lb::{
+    Delivery, Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target,
+};
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Hop, Mechanism, Outcome, Share};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome, Share, Supposition, Text};
 
 use crate::assumed::add_new;
 use crate::engine::walk::Walk;
@@ -114,7 +116,8 @@ impl<'a> Walk<'_, 'a> {
         };
         // What is passed on as it came still speaks what the client spoke.
         let tls = if ends_tls { None } else { request.tls };
-        let passed = Request { tls, followed: 0, ..request.clone() };
+        let has_proxy_header = listener.profile.proxy_header.is_some();
+        let passed = Request { tls, followed: 0, has_proxy_header, ..request.clone() };
         let alive = self.alive(balancer, listener, rule)?;
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
@@ -123,7 +126,7 @@ impl<'a> Walk<'_, 'a> {
                 state.clone(),
                 balancer,
                 turned_away,
-                NotPicked::NoCandidate,
+                NotPicked::of(&alive),
             );
             return home(ways);
         }
@@ -208,7 +211,7 @@ impl<'a> Walk<'_, 'a> {
             let outcome = Outcome::Status { code: 503, after: Duration::ZERO };
             let reason = match rule.targets.is_empty() {
                 true => NotPicked::NoTarget,
-                false => NotPicked::NoCandidate,
+                false => NotPicked::of(&alive),
             };
             let turned_away = self.engine.without_target(state.clone(), balancer, outcome, reason);
             return self.answer_itself(balancer, client, asked, &state, turned_away, outcome);
@@ -218,7 +221,8 @@ impl<'a> Walk<'_, 'a> {
         let mut ask = || -> Result<Results, WalkError> {
             let mut results = vec![Vec::new(); rule.targets.len()];
             for target in choice.candidates() {
-                let plain = Request { tls: None, followed: 0, ..request.clone() };
+                let has_proxy_header = listener.profile.proxy_header.is_some();
+                let plain = Request { tls: None, followed: 0, has_proxy_header, ..request.clone() };
                 let target_there = &rule.targets[target];
                 results[target] =
                     self.ask_target(balancer, listener, target_there, seen.src, &plain, &state)?;
@@ -333,12 +337,22 @@ impl<'a> Walk<'_, 'a> {
                 SocketAddr::new(ip, client.port())
             }
         };
-        let leg = Leg { src, dst: target.address };
+        let dst = match listener.profile.delivery {
+            Delivery::ToTarget => target.address,
+            Delivery::KeepsAddress => state.packet.leg().dst,
+        };
+        let leg = Leg { src, dst };
         if let Some(lost) = self.engine.lacks_bandwidth(balancer, target, leg, state) {
             return Ok(vec![lost]);
         }
         let packet = state.packet.with_leg(leg);
         let mut inner = state.another(packet, Way::Out).sent_by(balancer);
+        if listener.profile.delivery == Delivery::KeepsAddress {
+            inner.handed_to = target.kind.node().cloned();
+        }
+        if let Some(doubt) = &listener.profile.doubt {
+            add_new(&mut inner.supposed, vec![doubted(&listener.profile.name, doubt)]);
+        }
         // On layer 7, and where it ends TLS, the load balancer opens a separate connection.
         if listener.protocol.layer() == Layer::L7 || listener.protocol.ends_tls() {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
@@ -391,6 +405,9 @@ impl<'a> Engine<'a> {
             NotPicked::NoTarget => {
                 ("has no target: no node and no pod is registered", Mechanism::NoEndpoint)
             }
+            NotPicked::NoneAlive => {
+                ("has no target that answers its health checks", Mechanism::NoCandidate)
+            }
             NotPicked::NoCandidate => (
                 "has no target that it may pick: it avoids the client's own address",
                 Mechanism::NoCandidate,
@@ -407,8 +424,19 @@ impl<'a> Engine<'a> {
 enum NotPicked {
     /// No target is registered.
     NoTarget,
+    /// None answers its health checks.
+    NoneAlive,
     /// It may pick none of them.
     NoCandidate,
+}
+
+impl NotPicked {
+    fn of(alive: &[bool]) -> Self {
+        match alive.contains(&true) {
+            true => Self::NoCandidate,
+            false => Self::NoneAlive,
+        }
+    }
 }
 
 /// The host and path that a request asks for.
@@ -429,6 +457,16 @@ fn misspoken(listener: &Listener, request: &Request) -> Option<Outcome> {
         }
         (ListenerProtocol::TcpSsl, false) => Some(Outcome::Reset),
         _ => None,
+    }
+}
+
+/// What of a load balancer's behaviour is taken for true without a document or a measurement.
+fn doubted(profile: &str, doubt: &Text) -> Supposition {
+    Supposition {
+        about: format!("how {profile} behaves").into(),
+        taken: doubt.clone(),
+        because: "no document says it".into(),
+        settle: "measure it: uturn probe".into(),
     }
 }
 

@@ -248,6 +248,7 @@ impl<'a> Walk<'_, 'a> {
             http: Some((host.to_owned(), path.to_owned())),
             tls: Some(rule.speaks_tls),
             passed: request.passed + 1,
+            has_proxy_header: false,
             ..request.clone()
         };
         Ok(self.merged(self.exchange(at, &request, inner)?))

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use uturn_lb::decide::Choice;
-use uturn_model::lb::{Listener, Rule, Scheduler, Source};
+use uturn_model::lb::{Delivery, Listener, Rule, Scheduler, Source};
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
 use uturn_model::{Evidence, Hop, Outcome};
 use uturn_netfilter::hash::FastMap;
@@ -212,16 +212,21 @@ pub(crate) fn picks(
     by: Evidence,
 ) -> Step {
     let chosen = &rule.targets[target];
-    let what = match chosen.kind.node() {
-        Some(node) => format!("{} on node {node}", chosen.address),
-        None => chosen.address.to_string(),
+    let dst = match listener.profile.delivery {
+        Delivery::ToTarget => chosen.address,
+        Delivery::KeepsAddress => seen.dst,
+    };
+    let what = match (chosen.kind.node(), listener.profile.delivery) {
+        (Some(node), Delivery::ToTarget) => format!("{} on node {node}", chosen.address),
+        (Some(node), Delivery::KeepsAddress) => format!("node {node} and keeps the address {dst}"),
+        (None, _) => chosen.address.to_string(),
     };
     let src = match &listener.profile.source {
         Source::Kept => "keeps the client's address",
         Source::Replaced(_) => "replaces the client's address",
     };
     let why = format!("picks {what}, {src}");
-    Step::new(StepKind::Balance, why, by).changing(seen, Leg { src: seen.src, dst: chosen.address })
+    Step::new(StepKind::Balance, why, by).changing(seen, Leg { src: seen.src, dst })
 }
 
 fn timeout(listener: &Listener, rule: &Rule, target: usize, by: Evidence) -> Step {

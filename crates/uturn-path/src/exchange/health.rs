@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::lb::{Listener, Rule, Target, TargetKind};
+use uturn_model::lb::{HealthQuestion, Listener, Rule, Target, TargetKind};
 use uturn_model::{Family, Mechanism, Name, Outcome, Protocol, Share};
 use uturn_netfilter::{IpProtocol, Packet, Transport};
 
@@ -122,6 +122,14 @@ impl<'a> Walk<'_, 'a> {
             if is_unknown(target) {
                 return Ok(healthy(target));
             }
+            if let Some(is_good) = self.answers_for_node(check.question, rule, target) {
+                let mechanisms = match is_good {
+                    true => Vec::new(),
+                    false => vec![Mechanism::NoEndpoint],
+                };
+                let answered = if is_good { Share::ALL } else { Share::NONE };
+                return Ok(Health { alive: is_good, answered, mechanisms, ..healthy(target) });
+            }
             let pace = Pace::within(check.timeout);
             let found = self.probe(balancer, listener, prober, target.address, &pace)?;
             let (answered, mechanisms) = found;
@@ -129,6 +137,25 @@ impl<'a> Walk<'_, 'a> {
             Ok(Health { alive: is_mostly(answered), answered, mechanisms, ..healthy(target) })
         };
         rule.targets.iter().map(judge).collect()
+    }
+
+    /// What a node's kube-proxy answers of itself or of a Service's endpoints. Returns `None` if
+    /// the target itself is asked.
+    fn answers_for_node(
+        &self,
+        question: HealthQuestion,
+        rule: &Rule,
+        target: &Target,
+    ) -> Option<bool> {
+        let node = target.kind.node()?;
+        match question {
+            HealthQuestion::Target => None,
+            HealthQuestion::LocalEndpoint => {
+                let service = self.cluster.services.get(&rule.service)?;
+                Some(uturn_lb::targets::has_ready_pod(self.cluster, service, node))
+            }
+            HealthQuestion::ServiceProxy => Some(true),
+        }
     }
 
     /// How often a target answers, and if it counts as dead, why.
@@ -153,7 +180,11 @@ impl<'a> Walk<'_, 'a> {
         };
         let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target))?;
         // What cannot be judged is not held against the target.
-        let is_answered = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
+        // A connection that is closed later was made.
+        let is_answered = |way: &Exchange| {
+            let is_made = matches!(way.outcome, Outcome::EmptyReply | Outcome::TlsError);
+            way.outcome.is_answered() || way.outcome.is_unknown() || is_made
+        };
         let (answered, ways) = match protocol {
             Protocol::Udp => {
                 let echoed = ask(echo_request(prober, target.ip()))?;

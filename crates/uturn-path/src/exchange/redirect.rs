@@ -81,6 +81,7 @@ impl<'a> Walk<'_, 'a> {
             tls: Some(redirection.redirect.tls),
             followed: request.followed + 1,
             passed: request.passed,
+            ..Request::default()
         };
         let port = redirection.redirect.port;
         let is_same = redirection.redirect.host.is_none();

@@ -49,10 +49,29 @@ impl<'a> Walk<'_, 'a> {
             state.packet = state.packet.with_leg(home);
         }
         let dst = state.packet.dst;
+        if let Some(name) = state.handed_to.take() {
+            // What serves Services in place of kube-proxy knows the address, and is not modelled.
+            if let Some(gap) = self.engine.gap_of_proxy(leg.dst, state.packet.protocol()) {
+                return Ok(vec![gap.arrival(state)]);
+            }
+            if self.cluster.proxy.replaced_by().is_some() {
+                return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]);
+            }
+            return match self.cluster.nodes.get(&name) {
+                Some(node) => self.at_card(node, state),
+                None => Ok(vec![lost(state, Mechanism::NoRoute)]),
+            };
+        }
         self.check_destination(state.packet.leg().dst)?;
         if let Some(balancer) =
             self.engine.balancers().iter().position(|balancer| balancer.vip == dst)
         {
+            if state.way == Way::Out && state.legs.iter().any(|(sender, _)| *sender == balancer) {
+                let why = format!("no rule on the node has {dst}: it goes back where it came from");
+                let by = Evidence::fabric(FabricPart::Routes);
+                state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+                return Ok(vec![lost(state, Mechanism::VipUnknown)]);
+            }
             if self.engine.balancers()[balancer].scope == Scope::Public {
                 if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
                     state.note(Place::Fabric, step);
@@ -91,19 +110,7 @@ impl<'a> Walk<'_, 'a> {
                 state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                 vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]
             }
-            Some(node) => {
-                let groups = node.security_groups.as_deref();
-                match groups.and_then(|groups| self.engine.shut_out(groups, &state)) {
-                    Some(step) => {
-                        state.note(Place::Fabric, step);
-                        vec![lost(state, Mechanism::SecurityGroup)]
-                    }
-                    None => {
-                        let card = self.engine.runtime(&node.name)?.card_for(dst);
-                        self.at_node(node, &Entry::Interface(card), state)?
-                    }
-                }
-            }
+            Some(node) => self.at_card(node, state)?,
             None if self.engine.is_cluster_address(dst) => {
                 let has_port = self.engine.has_port(leg.dst, state.packet.protocol());
                 let (why, mechanism) = match (has_port, out_of) {
@@ -146,6 +153,21 @@ impl<'a> Walk<'_, 'a> {
             }
         };
         Ok(arrivals)
+    }
+
+    /// A packet arrives at a node from the fabric.
+    fn at_card(
+        &self,
+        node: &'a Node,
+        mut state: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+        let groups = node.security_groups.as_deref();
+        if let Some(step) = groups.and_then(|groups| self.engine.shut_out(groups, &state)) {
+            state.note(Place::Fabric, step);
+            return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
+        }
+        let card = self.engine.runtime(&node.name)?.card_for(state.packet.dst);
+        self.at_node(node, &Entry::Interface(card), state)
     }
 
     /// A packet leaves a node by an interface that leads neither to one of its pods nor to the

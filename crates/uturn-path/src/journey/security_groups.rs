@@ -29,7 +29,10 @@ impl<'a> Engine<'a> {
     /// let those in by themselves.
     fn is_prober(&self, address: IpAddr) -> bool {
         let model = cloud::model(self.cluster);
-        model.is_some_and(|model| model.probe_ranges().prober(Family::of(address)) == address)
+        // Which address another load balancer has is not given, nor what lets it in.
+        cloud::stands_for_balancer(address)
+            || model
+                .is_some_and(|model| model.probe_ranges().prober(Family::of(address)) == address)
     }
 
     /// Why security groups keep a packet from leaving, if they do. Groups that say nothing of

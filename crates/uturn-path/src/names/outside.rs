@@ -3,11 +3,13 @@
 use std::net::IpAddr;
 
 use uturn_dns::{Answer, Question, Rcode, Reply, Unknown};
+use uturn_lb::cloud::Owner;
+use uturn_lb::controller;
 use uturn_lb::rules::is_for_host;
 use uturn_model::route::StepKind;
-use uturn_model::{Cluster, Evidence, Step, Supposition};
+use uturn_model::{Cluster, Evidence, Ingress, Service, Step, Supposition};
 
-use crate::unmodelled::unmodelled;
+use crate::unmodelled::{EXTERNAL_DNS, unmodelled};
 
 /// How what the world outside answers is settled.
 pub(super) const SETTLE: &str = "state it in Facts: spec.dns.outside";
@@ -35,6 +37,25 @@ pub(super) fn answer(
             None,
         );
     }
+    let named = cluster.dns.of_balancer(name);
+    if let Some(first) = named.first() {
+        let why = format!("{name} → {}: a load balancer's name", first.address);
+        let by = Evidence::Outside { what: "names of load balancers".into() };
+        let ips = named.iter().map(|named| named.address).collect();
+        return (reply(ips), step(why, by), None);
+    }
+    if let Some((service, ips)) = written_by_service(cluster, name) {
+        let first = ips.first().map(ToString::to_string).unwrap_or_default();
+        let by = Evidence::object(service.object(), service.origin.clone());
+        let why = format!("{name} → {first}: supposed to lead to the Service that asks for it");
+        let supposed = Supposition {
+            about: format!("what {name} leads to outside the cluster").into(),
+            taken: first.into(),
+            because: format!("an annotation of {} asks for this name", service.object()).into(),
+            settle: SETTLE.into(),
+        };
+        return (reply(ips), step(why, by), Some(supposed));
+    }
     if unmodelled(cluster).any(|balancer| balancer.is_called(name) || balancer.serves_by_name(name))
     {
         let unknown = Unknown { why: format!("{BALANCER}{name}"), settle: SETTLE.into() };
@@ -42,16 +63,15 @@ pub(super) fn answer(
     }
     // A host that an Ingress serves is supposed to lead to its address: why else name it?
     let fits = |host: &str| is_for_host(host, name);
-    let addressed = |ingress: &&uturn_model::Ingress| {
+    let addressed = |ingress: &&Ingress| {
         ingress.rules.iter().any(|rule| rule.host.as_deref().is_some_and(fits))
-            && ingress.load_balancer.iter().any(|entry| entry.ip.is_some())
+            && !addresses_of(cluster, ingress).is_empty()
     };
     let all: Vec<_> = cluster.ingresses.values().filter(addressed).collect();
-    let exact = |ingress: &&&uturn_model::Ingress| {
-        ingress.rules.iter().any(|rule| rule.host.as_deref().is_some_and(is))
-    };
+    let exact =
+        |ingress: &&&Ingress| ingress.rules.iter().any(|rule| rule.host.as_deref().is_some_and(is));
     if let Some(ingress) = all.iter().find(exact).or(all.first()) {
-        let ips: Vec<IpAddr> = ingress.load_balancer.iter().filter_map(|entry| entry.ip).collect();
+        let ips = addresses_of(cluster, ingress);
         let first = ips.first().map(ToString::to_string).unwrap_or_default();
         let by = Evidence::object(ingress.object(), ingress.origin.clone());
         let why = format!("{name} → {first}: supposed to lead to the Ingress that serves it");
@@ -80,4 +100,23 @@ pub(super) fn answer(
     let unknown =
         Unknown { why: format!("what the world outside answers to {name}"), settle: SETTLE.into() };
     (Answer::Unknown(unknown), None, None)
+}
+
+/// The addresses of an Ingress.
+fn addresses_of(cluster: &Cluster, ingress: &Ingress) -> Vec<IpAddr> {
+    let all = controller::addresses(cluster, Owner::Ingress(ingress));
+    all.into_iter().map(|at| at.address).collect()
+}
+
+/// The Service that asks for a name, where its load balancer is described, with its addresses.
+fn written_by_service<'c>(cluster: &'c Cluster, name: &str) -> Option<(&'c Service, Vec<IpAddr>)> {
+    let asks = |service: &&Service| {
+        let written = service.annotations.get(EXTERNAL_DNS).unwrap_or_default();
+        controller::is_judged(service)
+            && written.split(',').any(|own| is_for_host(own.trim().trim_end_matches('.'), name))
+    };
+    let service = cluster.services.values().find(asks)?;
+    let all = controller::addresses(cluster, Owner::Service(service));
+    let ips: Vec<IpAddr> = all.into_iter().map(|at| at.address).collect();
+    (!ips.is_empty()).then_some((service, ips))
 }

@@ -39,6 +39,8 @@ pub struct Request {
     pub followed: u8,
     /// How many controllers in the cluster it has passed.
     pub passed: u8,
+    /// Whether the connection begins with a PROXY header.
+    pub has_proxy_header: bool,
 }
 
 /// The end of one way.

@@ -23,6 +23,7 @@ pub(crate) fn load_balancer(protocol: ListenerProtocol, rules: Vec<Rule>) -> Loa
         name: "lb".into(),
         vip: address.ip(),
         scope: Scope::Private,
+        zone: None,
         security_groups: Vec::new(),
         listeners: vec![Listener { port, protocol, profile, rules }],
     }

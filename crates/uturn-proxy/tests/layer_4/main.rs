@@ -79,6 +79,7 @@ fn listener_of(
         name: "lb".into(),
         vip: vip.parse().unwrap(),
         scope: Scope::Private,
+        zone: None,
         security_groups: Vec::new(),
         listeners: vec![Listener {
             port: Port::new(80).unwrap(),
@@ -178,6 +179,7 @@ fn a_dead_target_is_left_out() {
         timeout: Duration::from_secs(1),
         rise: 1,
         fall: 1,
+        question: uturn_model::lb::HealthQuestion::Target,
     };
     for served in &mut config.load_balancers {
         served.load_balancer.listeners[0].profile.health_check = Some(check.clone());

@@ -57,6 +57,8 @@ pub enum OutcomeWord {
     Refused,
     /// The connection is reset.
     Reset,
+    /// The connection is closed without an answer.
+    EmptyReply,
     /// The TLS handshake fails.
     TlsError,
     /// The network or the host is unreachable.
@@ -76,6 +78,7 @@ impl From<model::Outcome> for Outcome {
             model::Outcome::Status { code, .. } => (OutcomeWord::Status, Some(code)),
             model::Outcome::Refused => (OutcomeWord::Refused, None),
             model::Outcome::Reset => (OutcomeWord::Reset, None),
+            model::Outcome::EmptyReply => (OutcomeWord::EmptyReply, None),
             model::Outcome::TlsError => (OutcomeWord::TlsError, None),
             model::Outcome::Unreachable => (OutcomeWord::Unreachable, None),
             model::Outcome::Hangs => (OutcomeWord::Hangs, None),
@@ -97,6 +100,7 @@ impl TryFrom<Outcome> for model::Outcome {
             OutcomeWord::Status => Self::Status { code: fields.status.ok_or(NotAnOutcome)?, after },
             OutcomeWord::Refused => Self::Refused,
             OutcomeWord::Reset => Self::Reset,
+            OutcomeWord::EmptyReply => Self::EmptyReply,
             OutcomeWord::TlsError => Self::TlsError,
             OutcomeWord::Unreachable => Self::Unreachable,
             OutcomeWord::Hangs => Self::Hangs,

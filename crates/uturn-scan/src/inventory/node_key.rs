@@ -22,8 +22,10 @@ pub(super) struct NodeKey {
     bridge_rules: Option<bool>,
     routed: Option<bool>,
     firewall: Option<Text>,
-    /// Whether it is never a target of a load balancer.
+    /// Whether it is never a target of a load balancer of the cluster's cloud.
     is_excluded: bool,
+    /// Whether it is a target of other controllers' load balancers.
+    is_usual_target: bool,
     /// Which sets of labels it has that Services ask of their nodes.
     labels: Vec<bool>,
     /// Its name, if it is like no other.
@@ -85,6 +87,7 @@ impl NodeKey {
             routed: *routed,
             firewall: firewall.as_ref().map(|own| own.text.clone()),
             is_excluded: uturn_lb::controller::excludes_node(cluster, node),
+            is_usual_target: uturn_lb::controller::is_usual_target(node),
             labels: discriminators
                 .node_labels
                 .iter()

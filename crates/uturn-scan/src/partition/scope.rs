@@ -258,6 +258,13 @@ impl<'a> Scope<'a> {
     }
 }
 
+impl Scope<'_> {
+    /// Whether the load balancer serves only targets of a zone at the address asked.
+    pub(crate) fn has_zone(&self) -> bool {
+        self.balancer.as_ref().is_some_and(|balancer| balancer.zone.is_some())
+    }
+}
+
 /// The rule that serves the request, by its place.
 fn rule_for(listener: &Listener, asked: &Asked) -> Option<usize> {
     if listener.protocol.layer() == Layer::L4 {

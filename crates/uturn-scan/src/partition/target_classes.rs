@@ -136,8 +136,8 @@ pub(crate) struct Classifier<'a> {
     /// What tells pods apart for load balancers.
     pub(crate) pod_marks: PodMarks<'a>,
     bundles: Numbers<Vec<u64>>,
-    /// By the places of Services in memory, and by ports.
-    partition: FastMap<(Vec<usize>, Vec<u16>), Arc<Partition<'a>>>,
+    /// By the places of Services in memory, by ports, and whether zones matter.
+    partition: FastMap<(Vec<usize>, Vec<u16>, bool), Arc<Partition<'a>>>,
     pub(crate) located: FastMap<&'a NamespacedName, Rc<[Located]>>,
     /// How many classes there are.
     classified: u64,
@@ -190,7 +190,8 @@ impl<'a> Classifier<'a> {
     ) -> TargetClasses<'a> {
         let partition = if care == Care::Classes && first.is_none() {
             let services = scope.services.iter().map(|service| std::ptr::from_ref(*service).addr());
-            let key = (services.collect(), scope.ports.iter().copied().collect());
+            let ports = scope.ports.iter().copied().collect();
+            let key = (services.collect(), ports, scope.has_zone());
             match self.partition.get(&key) {
                 Some(partition) => Arc::clone(partition),
                 None => {
@@ -224,7 +225,7 @@ impl<'a> Classifier<'a> {
     fn partition(&mut self, scope: &Scope<'a>, care: Care, first: Option<u32>) -> Partition<'a> {
         let mut all: Vec<Place> = Vec::new();
         let mut found: Vec<Rc<[Located]>> = Vec::with_capacity(scope.services.len());
-        let mut heeds_zones = false;
+        let mut heeds_zones = scope.has_zone();
         let mut odd: Vec<u32> = Vec::new();
         for (number, service) in scope.services.iter().enumerate() {
             let located = self.locate(service);

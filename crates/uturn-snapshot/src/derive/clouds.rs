@@ -3,17 +3,17 @@
 
 mod traces;
 
-use uturn_lb::cloud::{self, recognised};
+use uturn_lb::cloud::{self, cilium, recognised};
 use uturn_model::cluster::Provider;
 use uturn_model::{Basis, Cloud, Ingress, Known, Service, WorkloadKind};
 
 use crate::decode::objects::Objects;
-use traces::{CLASSES, CONTROLLERS, INGRESS_KEYS, USUAL_CLASSES};
+use traces::{CONTROLLERS, INGRESS_KEYS, USUAL_CLASSES};
 
 /// What makes a load balancer, as far as there is a trace of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Maker {
-    /// The cluster's cloud, which is modelled.
+    /// A controller of which it is known how its load balancers behave.
     Modelled,
     /// A cloud or a program without a model; the product where its traces name one.
     Other {
@@ -93,7 +93,7 @@ fn by_program(objects: &Objects) -> Option<(Cloud, String)> {
         const SWITCHES: [&str; 2] = ["enable-l2-announcements", "enable-bgp-control-plane"];
         let (config, origin) = objects.cilium_config.as_ref()?;
         let switch = SWITCHES.iter().find(|switch| config.is(switch, "true"))?;
-        Some((recognised::CILIUM.cloud, format!("{switch} of cilium-config at {origin}")))
+        Some((cilium::ENTRY.cloud, format!("{switch} of cilium-config at {origin}")))
     };
     by_workload.or_else(by_pod).or_else(by_kind).or_else(by_config)
 }
@@ -113,40 +113,13 @@ fn by_k3s(objects: &Objects) -> Option<(Cloud, String)> {
     Some((recognised::K3S.cloud, trace))
 }
 
-/// What makes the load balancer of a Service: `loadBalancerClass` decides, then what Facts
-/// state, then annotations, the status, and the cloud of the cluster.
+/// What makes the load balancer of a Service.
 pub(super) fn of_service(service: &Service, provider: &Known<Provider>) -> Maker {
-    let object = service.object();
-    if let Some(class) = service.load_balancer_class.as_deref() {
-        let trace = format!("loadBalancerClass {class} of {object}");
-        return match cloud::by_load_balancer_class(class).or_else(|| program_of_class(class)) {
-            Some(product) => Maker::other(product, trace),
-            None => Maker::other(format!("class {class}"), trace),
-        };
+    match cloud::maker_of(service, provider) {
+        cloud::Maker::Model(_) | cloud::Maker::Product(..) => Maker::Modelled,
+        cloud::Maker::Other(name, trace) => Maker::Other { name, trace },
+        cloud::Maker::Unknown => Maker::Unknown,
     }
-    let model = provider.value.cloud().and_then(cloud::model_of);
-    if matches!(provider.basis, Basis::Stated(_)) && model.is_some() {
-        return Maker::Modelled;
-    }
-    let is_own =
-        model.is_some_and(|model| service.annotations.iter().any(|(key, _)| model.reads(key)));
-    if !is_own {
-        if let Some((key, cloud)) = cloud::by_service_key(&service.annotations) {
-            let traces = cloud::entry(cloud).map(|entry| &entry.traces);
-            let product = traces.and_then(|traces| (traces.service_product)(&service.annotations));
-            return Maker::other(product.unwrap_or(cloud.name()), format!("{key} of {object}"));
-        }
-        if let Some((host, product)) = cloud::by_host_name(&service.load_balancer) {
-            return Maker::other(product, format!("host name {host}, of {object}"));
-        }
-    }
-    of_cluster(provider)
-}
-
-/// The program of a `loadBalancerClass` that no cloud has.
-fn program_of_class(class: &str) -> Option<&'static str> {
-    let is_it = |known: &str| class == known || (known.ends_with('/') && class.starts_with(known));
-    CLASSES.iter().find(|(known, _)| is_it(known)).map(|(_, name)| *name)
 }
 
 /// What makes the load balancer of an Ingress: the controller of its class, or of the cluster's

@@ -85,7 +85,14 @@ pub(super) fn derive(
     drop(servers);
     for (name, place) in served {
         let (controller, published) = &controllers[place];
-        match address::settle(objects, controller, published.as_ref(), &name, suppositions) {
+        match address::settle(
+            objects,
+            provider,
+            controller,
+            published.as_ref(),
+            &name,
+            suppositions,
+        ) {
             Ok(()) => {
                 if let Some(ingress) = objects.ingresses.0.get_mut(&name) {
                     ingress.controller = Some(controller.workload.clone());

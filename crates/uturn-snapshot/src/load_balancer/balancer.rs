@@ -82,6 +82,7 @@ pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> Option<Served> {
     }
     let (listeners, settings) =
         nodes.into_iter().filter_map(|node| listener::read(form, node, &around, across)).unzip();
-    let load_balancer = LoadBalancer { name: name?, vip: vip?, scope, security_groups, listeners };
+    let (name, vip) = (name?, vip?);
+    let load_balancer = LoadBalancer { name, vip, scope, zone: None, security_groups, listeners };
     Some(Served { load_balancer, listeners: settings, derived: form.is_derived() })
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use uturn_model::lb::{
-    HealthCheck, Layer, ListenerProtocol, PassiveCheck, ProbeSource, Profile, Scheduler, Source,
+    Delivery, HealthCheck, HealthQuestion, Layer, ListenerProtocol, PassiveCheck, ProbeSource,
+    Profile, Scheduler, Source,
 };
 
 use crate::document::Node;
@@ -36,7 +37,9 @@ pub(super) fn read<'d>(
     let is_layer_7 = protocol.is_some_and(|protocol| protocol.layer() == Layer::L7);
     let mut profile = Profile {
         name: "custom".into(),
+        delivery: Delivery::ToTarget,
         source: Source::Kept,
+        proxy_header: None,
         avoids_client: true,
         connect_timeout: Duration::from_secs(4),
         next_target: is_layer_7,
@@ -44,6 +47,7 @@ pub(super) fn read<'d>(
         panic_threshold: Some(0),
         health_check: Some(health_check()),
         passive_check: is_layer_7.then(passive_check),
+        doubt: None,
     };
     let mut probes = Probes::of(protocol);
     fields(form, listener, &mut profile, &mut probes);
@@ -68,6 +72,7 @@ fn health_check() -> HealthCheck {
         timeout: Duration::from_secs(2),
         rise: 3,
         fall: 3,
+        question: HealthQuestion::Target,
     }
 }
 

@@ -85,7 +85,8 @@ fn time(time: Duration) -> Time {
 
 fn document(served: &Served) -> Document {
     let Served { load_balancer, listeners, derived } = served;
-    let LoadBalancer { name, vip, scope, security_groups, listeners: decided } = load_balancer;
+    let LoadBalancer { name, vip, scope, zone: _, security_groups, listeners: decided } =
+        load_balancer;
     let listeners = decided.iter().zip(listeners);
     Document::LoadBalancer(Box::new(wire::LoadBalancer {
         api_version: wire::Ours::It,
@@ -197,6 +198,10 @@ fn listener(
 fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
     let lb::Profile {
         name: _,
+        // What no file sets: packets are sent to the target, and settings name a PROXY header.
+        delivery: _,
+        proxy_header: _,
+        doubt: _,
         source,
         avoids_client,
         connect_timeout,
@@ -237,7 +242,8 @@ fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
 }
 
 fn health_check(check: &lb::HealthCheck) -> wire::HealthCheck {
-    let lb::HealthCheck { source, interval, timeout, rise, fall } = check;
+    // A file's probes ask at the target itself.
+    let lb::HealthCheck { source, interval, timeout, rise, fall, question: _ } = check;
     wire::HealthCheck {
         source: Some(probe_source(*source)),
         interval: Some(time(*interval)),

@@ -275,12 +275,13 @@ fn outcome<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Outcome> {
         "hangs" => Outcome::Hangs,
         "refused" => Outcome::Refused,
         "reset" => Outcome::Reset,
+        "empty-reply" => Outcome::EmptyReply,
         "tls-error" => Outcome::TlsError,
         "unreachable" => Outcome::Unreachable,
         "name-not-found" => Outcome::NameNotFound,
         other => {
-            let known = "answered, status, hangs, refused, reset, tls-error, unreachable or \
-                         name-not-found";
+            let known = "answered, status, hangs, refused, reset, empty-reply, tls-error, \
+                         unreachable or name-not-found";
             doc.fault(node.get("outcome")?, format!("expected {known}, found {other:?}"));
             return None;
         }

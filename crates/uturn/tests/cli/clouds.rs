@@ -136,10 +136,10 @@ spec:
     assert_lacks(&printed, &["not judged"]);
 }
 
-/// An NLB that keeps the client's address makes the very hairpin that uturn looks for: it is
-/// named in the headline, and whatever leads to it by a name is not known.
+/// An internal NLB that keeps the client's address sends a pod back to its own node, by whatever
+/// name it is called. The other load balancer of the cloud is not described.
 #[test]
-fn what_leads_to_an_nlb_by_a_name_is_not_known() {
+fn an_nlb_that_keeps_the_clients_address_loops_by_any_name() {
     let name = "k8s-shop-web-0123.elb.eu-central-1.amazonaws.com";
     let keeps = "service.beta.kubernetes.io/aws-load-balancer-type: external, \
          service.beta.kubernetes.io/aws-load-balancer-target-group-attributes: \
@@ -175,28 +175,33 @@ data:
     ];
     let folder = folder("clouds-nlb", &parts);
     let scan = folder.run(&["scan", "-f", "."]);
-    assert_begins(&scan, "exit 0\n--- stdout\nnothing found; ");
-    assert_has(&scan, &["1 load balancer of AWS ALB", "1 load balancer of AWS NLB"]);
-    for to in [
-        format!("http://{name}/"),
-        "http://alias.shop/".to_owned(),
-        "http://www.example.com/".to_owned(),
-        "http://shop.example.com/".to_owned(),
-        "ingress/shop/shop".to_owned(),
-    ] {
-        assert_begins(&trace(&folder, "pod/shop/client", &to), NOT_KNOWN);
+    assert_has(&scan, &["UT102", "asymmetric-return", "1 load balancer of AWS ALB"]);
+    assert_lacks(&scan, &["1 load balancer of AWS NLB"]);
+    for to in
+        [format!("http://{name}/"), "http://alias.shop/".into(), "http://www.example.com/".into()]
+    {
+        let printed = trace(&folder, "pod/shop/client", &to);
+        assert_begins(
+            &printed,
+            "exit 1\n--- stdout\n1 in 2 answered at once, 1 in 2 hangs   UT102 asymmetric-return\n",
+        );
+    }
+    for to in ["http://shop.example.com/", "ingress/shop/shop"] {
+        assert_begins(&trace(&folder, "pod/shop/client", to), NOT_KNOWN);
     }
     assert_begins(&trace(&folder, "pod/shop/client", "svc/shop/web:80"), ANSWERED);
 }
 
-/// The load balancer is not judged; a node's own port is, as everywhere.
+/// Load balancers that keep their own address are answered for by the nodes' rules.
 #[test]
-fn a_node_port_is_judged_beside_a_load_balancer_that_is_not() {
+fn an_address_that_is_kept_is_judged_from_everywhere() {
     for (test, id) in [("aks", "azure:///subscriptions/s"), ("gke", "gce://p/z/n"), ("bare", "")] {
         let annotations = if test == "bare" { "metallb.io/address-pool: a" } else { "" };
         let parts = [nodes_and_pods(id), service(annotations, "", "{ip: 20.1.2.3}"), facts(PROXY)];
         let folder = folder(&format!("clouds-node-port-{test}"), &parts);
-        assert_begins(&trace(&folder, "outside", "http://20.1.2.3/"), NOT_KNOWN);
+        let outside = trace(&folder, "outside", "http://20.1.2.3/");
+        assert_begins(&outside, ANSWERED);
+        assert_has(&outside, &["keeps the address 20.1.2.3:80"]);
         assert_begins(&trace(&folder, "outside", "10.224.0.1:30080"), ANSWERED);
         assert_begins(&trace(&folder, "pod/shop/client", "http://20.1.2.3/"), ANSWERED);
     }
@@ -233,7 +238,7 @@ fn an_ingress_of_a_controller_in_the_cluster_is_not_judged() {
     );
     assert_begins(&trace(&folder, "pod/shop/client", "http://shop.example.com/"), ANSWERED);
     assert_begins(&trace(&folder, "pod/shop/client", "ingress/shop/shop"), NOT_KNOWN);
-    assert_begins(&trace(&folder, "outside", "http://shop.example.com/"), NOT_KNOWN);
+    assert_begins(&trace(&folder, "outside", "http://shop.example.com/"), ANSWERED);
     let check = folder.run(&["check", "ingress", "shop/shop", "-f", "."]);
     assert_has(&check, &["ingress-nginx serves it"]);
     assert_has(&check, &["0 ok, 0 failed, 1 unknown"]);

@@ -58,7 +58,10 @@ fn words_without_names_need_no_cluster() {
         (&["tr"][..], &["trace", ":4"][..]),
         (
             &["explain", "UT10"],
-            &["UT101", "UT102", "UT103", "UT104", "UT105", "UT106", "UT107", ":4"],
+            &[
+                "UT101", "UT102", "UT103", "UT104", "UT105", "UT106", "UT107", "UT108", "UT109",
+                ":4",
+            ],
         ),
         (&["explain", "asym"], &["asymmetric-return", ":4"]),
         (&["check", "s"], &["service", ":4"]),

@@ -55,7 +55,7 @@ fn first_lines(text: &str, count: usize) -> String {
 #[test]
 fn a_call_from_outside_to_a_load_balancer_without_a_profile_is_not_known() {
     let folder = Folder::new("unjudged-outside");
-    folder.file("a.yaml", &cluster("azure:///subscriptions/s", "{ip: 20.1.2.3}"));
+    folder.file("a.yaml", &cluster("huaweicloud://0", "{ip: 20.1.2.3}"));
     let trace = folder.run(&["trace", "-f", ".", "--from", "outside", "--to", "http://20.1.2.3/"]);
     assert!(trace.starts_with("exit 0\n--- stdout\nnot known   UT902 not-modelled\n"), "{trace}");
     // Pods are served on their own node, as ipMode VIP says.
@@ -79,8 +79,8 @@ fn ip_mode_proxy_leads_to_a_load_balancer_that_is_not_judged() {
 #[test]
 fn the_host_name_of_a_load_balancer_without_a_profile_is_not_known() {
     let folder = Folder::new("unjudged-host-name");
-    let name = "web-0123.elb.eu-central-1.amazonaws.com";
-    folder.file("a.yaml", &cluster("aws:///eu-central-1a", &format!("{{hostname: {name}}}")));
+    let name = "web-0123.appdomain.cloud";
+    folder.file("a.yaml", &cluster("ibm://0", &format!("{{hostname: {name}}}")));
     let to = format!("http://{name}/");
     let trace = folder.run(&["trace", "-f", ".", "--from", "pod/shop/client", "--to", &to]);
     assert!(trace.starts_with("exit 0\n--- stdout\nnot known   UT902 not-modelled\n"), "{trace}");

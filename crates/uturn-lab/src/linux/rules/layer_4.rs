@@ -195,6 +195,7 @@ mod tests {
             name: "lb".into(),
             vip: "10.0.0.200".parse().unwrap(),
             scope: Scope::Private,
+            zone: None,
             security_groups: Vec::new(),
             listeners: vec![listener],
         }

@@ -50,6 +50,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     networks: &words::NETWORKS,
     overrides: Some(overrides::OBJECT),
     switches_config_map: Some(traces::SWITCHES),
+    products: &[],
     model: Some(&Tke),
 };
 

@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use uturn_model::lb::{
-    HealthCheck, Layer, PassiveCheck, ProbeRanges, ProbeSource, Profile, Scheduler, Source,
+    Delivery, HealthCheck, HealthQuestion, Layer, PassiveCheck, ProbeRanges, ProbeSource, Profile,
+    Scheduler, Source,
 };
 use uturn_model::{IpNet, Ipv4Net, Ipv6Net};
 
@@ -31,13 +32,16 @@ pub fn clb(layer: Layer) -> Profile {
         timeout: Duration::from_secs(2),
         rise: 3,
         fall: 3,
+        question: HealthQuestion::Target,
     };
     Profile {
         name: match layer {
             Layer::L4 => "tke-clb-l4".into(),
             Layer::L7 => "tke-clb-l7".into(),
         },
+        delivery: Delivery::ToTarget,
         source: Source::Kept,
+        proxy_header: None,
         avoids_client: true,
         connect_timeout: Duration::from_secs(4),
         next_target: layer == Layer::L7,
@@ -46,6 +50,7 @@ pub fn clb(layer: Layer) -> Profile {
         health_check: Some(health_check),
         passive_check: (layer == Layer::L7)
             .then_some(PassiveCheck { failures: 3, rest: Duration::from_secs(10) }),
+        doubt: None,
     }
 }
 

@@ -23,6 +23,7 @@ use crate::partition::scope::Scope;
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct BalancerKey {
     reach: Reach,
+    zone: Option<Text>,
     security_groups: Vec<Text>,
     listeners: Vec<ListenerKey>,
     /// What Services and Ingresses in scope write of the weights of single pods, by their places.
@@ -180,7 +181,7 @@ impl SampleCluster {
         services: &[&Service],
         pod_weights: &[(usize, Text)],
     ) -> BalancerKey {
-        let LoadBalancer { name: _, vip: _, scope, security_groups, listeners } = balancer;
+        let LoadBalancer { name: _, vip: _, scope, zone, security_groups, listeners } = balancer;
         let listener = |listener: &Listener| {
             let Listener { port, protocol, profile, rules } = listener;
             ListenerKey {
@@ -192,6 +193,7 @@ impl SampleCluster {
         };
         BalancerKey {
             reach: *scope,
+            zone: zone.clone(),
             security_groups: security_groups.clone(),
             listeners: listeners.iter().map(listener).collect(),
             pod_weights: pod_weights.to_vec(),

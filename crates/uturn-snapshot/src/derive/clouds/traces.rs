@@ -1,11 +1,6 @@
 //! What controllers in the cluster leave behind, as tables. What clouds leave behind is in
 //! `uturn_lb::cloud`.
 
-/// Values of `spec.loadBalancerClass` of programs that are known by name only, or how they
-/// begin where they end with a `/`.
-pub(super) const CLASSES: &[(&str, &str)] =
-    &[("tailscale", "Tailscale"), ("loxilb.io/", "LoxiLB"), ("purelb.io/", "PureLB")];
-
 /// How controllers of Ingress classes begin whose pods serve Ingresses.
 pub(super) const CONTROLLERS: &[(&str, &str)] = &[
     ("k8s.io/ingress-nginx", "ingress-nginx"),

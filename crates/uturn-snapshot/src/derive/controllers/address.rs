@@ -3,8 +3,10 @@
 
 use std::net::IpAddr;
 
+use uturn_lb::cloud;
+use uturn_model::cluster::Provider;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
-use uturn_model::{Family, IngressController, NamespacedName, Pod, Service};
+use uturn_model::{Family, IngressController, Known, NamespacedName, Pod, Service};
 
 use super::super::{Suppositions, joined};
 use super::candidate::Open;
@@ -14,6 +16,7 @@ use crate::decode::objects::Objects;
 /// controller's pods.
 pub(super) fn settle(
     objects: &mut Objects,
+    provider: &Known<Provider>,
     controller: &IngressController,
     published: Option<&NamespacedName>,
     name: &NamespacedName,
@@ -45,6 +48,14 @@ pub(super) fn settle(
         let service = known.iter().find(|service| {
             service.load_balancer.iter().any(|entry| entry.hostname.as_ref() == Some(host))
         });
+        // The name has addresses where it is known how that load balancer behaves.
+        let is_described = |service: &&&Service| {
+            service.kind == ServiceKind::LoadBalancer
+                && cloud::maker_of(service, provider).is_described()
+        };
+        if service.filter(is_described).is_some() {
+            return Ok(());
+        }
         return Err(match service {
             Some(service) => Open::new(
                 format!("its address is that of Service {}: {host}", service.name),

@@ -262,6 +262,7 @@ mod tests {
             Outcome::Status { code: 504, after },
             Outcome::Refused,
             Outcome::Reset,
+            Outcome::EmptyReply,
             Outcome::TlsError,
             Outcome::Unreachable,
             Outcome::Hangs,

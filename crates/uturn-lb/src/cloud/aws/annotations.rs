@@ -1,0 +1,51 @@
+//! The keys that the controllers read, and lists within their values.
+
+use uturn_model::Service;
+
+const PREFIX: &str = "service.beta.kubernetes.io/aws-load-balancer-";
+
+/// Which controller and product a Service asks for.
+pub(super) const TYPE: &str = "type";
+/// Nodes or pods as targets: `instance`, `ip`.
+pub(super) const TARGET_TYPE: &str = "nlb-target-type";
+/// `internal` or `internet-facing`.
+pub(super) const SCHEME: &str = "scheme";
+/// Asks the in-tree controller for an internal one.
+pub(super) const INTERNAL: &str = "internal";
+/// `*`: connections to targets begin with a PROXY header.
+pub(super) const PROXY_PROTOCOL: &str = "proxy-protocol";
+/// `key=value` pairs of target groups.
+pub(super) const TARGET_GROUP_ATTRIBUTES: &str = "target-group-attributes";
+/// `key=value` pairs of the load balancer.
+pub(super) const ATTRIBUTES: &str = "attributes";
+/// Whether each address serves the targets of all zones.
+pub(super) const CROSS_ZONE: &str = "cross-zone-load-balancing-enabled";
+/// The certificate that TLS ends with.
+pub(super) const CERTIFICATE: &str = "ssl-cert";
+/// The ports at which TLS ends; all without it.
+pub(super) const TLS_PORTS: &str = "ssl-ports";
+/// What targets speak: `http`, `https`, `tcp`, `ssl`.
+pub(super) const BACKEND_PROTOCOL: &str = "backend-protocol";
+
+/// The value of one of the keys.
+pub(super) fn get<'s>(service: &'s Service, key: &str) -> Option<&'s str> {
+    service.annotations.get(&format!("{PREFIX}{key}")).map(str::trim)
+}
+
+/// Whether a list of `key=value` pairs says that an attribute is on or off. Returns `None` if it
+/// does not name it.
+pub(super) fn switch(service: &Service, list: &str, attribute: &str) -> Option<bool> {
+    let mut pairs = get(service, list)?.split(',').filter_map(|pair| pair.split_once('='));
+    let value = pairs.rfind(|(key, _)| key.trim() == attribute)?.1;
+    value.trim().parse().ok()
+}
+
+/// Whether TLS ends at a port: a certificate is named, and the port is among those for it.
+pub(super) fn ends_tls(service: &Service, port: u16, name: Option<&str>) -> bool {
+    let has_certificate = get(service, CERTIFICATE).is_some_and(|text| !text.is_empty());
+    let is_listed = get(service, TLS_PORTS).is_none_or(|ports| {
+        let mut all = ports.split(',').map(str::trim);
+        all.any(|listed| listed == "*" || listed.parse() == Ok(port) || name == Some(listed))
+    });
+    has_certificate && is_listed
+}

@@ -1,0 +1,55 @@
+//! Classic Load Balancers: proxies in front of node ports, made by the in-tree controller.
+
+use uturn_model::lb::{ListenerProtocol, ProxyVersion};
+use uturn_model::service::ServicePort;
+use uturn_model::{Family, Protocol, Service};
+
+use super::annotations::{BACKEND_PROTOCOL, INTERNAL, PROXY_PROTOCOL, ends_tls, get};
+use crate::cloud::product::{
+    PortPlan, Product, Targets, check, passing, question_by_policy, replaced,
+};
+
+pub(super) const NAME: &str = "AWS Classic Load Balancer";
+
+/// Classic Load Balancers.
+pub(super) struct Classic;
+
+impl Product for Classic {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn is_private(&self, service: &Service) -> Option<bool> {
+        Some(is_internal(service))
+    }
+
+    fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
+        if port.protocol != Protocol::Tcp {
+            return None;
+        }
+        let ends_tls = ends_tls(service, port.port.number(), port.name.as_deref());
+        let is_http = matches!(get(service, BACKEND_PROTOCOL), Some("http" | "https"));
+        let mut profile = passing(NAME, replaced(family));
+        profile.proxy_header =
+            (get(service, PROXY_PROTOCOL) == Some("*")).then_some(ProxyVersion::V1);
+        profile.health_check = Some(check(question_by_policy(service), (10, 5)));
+        // Without a healthy target it turns connections away.
+        profile.panic_threshold = None;
+        Some(PortPlan {
+            protocol: match (is_http, ends_tls) {
+                (true, true) => ListenerProtocol::Https,
+                (true, false) => ListenerProtocol::Http,
+                (false, true) => ListenerProtocol::TcpSsl,
+                (false, false) => ListenerProtocol::Tcp,
+            },
+            targets: Targets::Nodes,
+            profile,
+        })
+    }
+}
+
+/// Whether the in-tree controller is asked for an internal one: an older value of the annotation
+/// is a range.
+pub(super) fn is_internal(service: &Service) -> bool {
+    get(service, INTERNAL).is_some_and(|value| !matches!(value, "" | "false"))
+}

@@ -1,0 +1,22 @@
+//! Amazon Web Services and its load balancers.
+//!
+//! | file | what it says |
+//! | --- | --- |
+//! | `annotations` | the keys that the two controllers read, and lists within their values |
+//! | `traces` | by what the cloud is recognised, and which product a Service gets |
+//! | `nlb` | Network Load Balancers, of either controller |
+//! | `classic` | Classic Load Balancers |
+
+mod annotations;
+mod classic;
+mod nlb;
+mod traces;
+
+use super::{CloudEntry, Words};
+
+/// All that is known of it.
+pub static ENTRY: CloudEntry = CloudEntry {
+    words: Words::with_firewall("security group"),
+    products: &[&nlb::Nlb, &classic::Classic],
+    ..CloudEntry::recognised("aws", "AWS", traces::TRACES)
+};

@@ -1,0 +1,59 @@
+//! By what the cloud is recognised, and which product a Service gets.
+
+use uturn_model::Service;
+
+use super::annotations::{TYPE, get};
+use super::{classic, nlb};
+use crate::cloud::Traces;
+
+/// What it leaves behind.
+pub(super) const TRACES: Traces = Traces {
+    provider_ids: &["aws://"],
+    node_keys: &["eks.amazonaws.com/", "alpha.eksctl.io/"],
+    service_keys: &["service.beta.kubernetes.io/aws-"],
+    service_product: product,
+    load_balancer_classes: &[
+        ("service.k8s.aws/nlb", nlb::NAME),
+        ("eks.amazonaws.com/nlb", nlb::NAME),
+    ],
+    host_names: &[(".amazonaws.com", "AWS"), (".amazonaws.com.cn", "AWS")],
+    ingress_controllers: &[
+        ("ingress.k8s.aws/alb", "AWS ALB"),
+        ("eks.amazonaws.com/alb", "AWS ALB"),
+    ],
+    ingress_classes: &[("alb", "AWS ALB")],
+    ingress_keys: &[("alb.ingress.kubernetes.io/", "AWS ALB")],
+    ..Traces::NONE
+};
+
+/// The product of a Service without a class: `aws-load-balancer-type` names it, else the form of
+/// the name in its status. Any other type, and none, is a Classic Load Balancer.
+fn product(service: &Service) -> Option<&'static str> {
+    match get(service, TYPE) {
+        Some("nlb" | "nlb-ip" | "external") => return Some(nlb::NAME),
+        Some(_) => return Some(classic::NAME),
+        None => {}
+    }
+    let mut names = service.load_balancer.iter().filter_map(|entry| entry.hostname.as_deref());
+    Some(match names.any(is_of_nlb) {
+        true => nlb::NAME,
+        false => classic::NAME,
+    })
+}
+
+/// Whether a name is formed as those of Network Load Balancers are: `NAME.elb.REGION.…`. Classic
+/// ones have it the other way round: `NAME.REGION.elb.…`.
+fn is_of_nlb(host: &str) -> bool {
+    host.split('.').nth(1) == Some("elb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_product() {
+        assert!(is_of_nlb("k8s-shop-web-0a1b2c-0123456789abcdef.elb.eu-west-1.amazonaws.com"));
+        assert!(!is_of_nlb("internal-a0123456789-1234567890.eu-west-1.elb.amazonaws.com"));
+    }
+}

@@ -1,0 +1,53 @@
+//! The Standard Load Balancer: it passes packets on and keeps the client's address, and its own too
+//! unless a Service switches floating IP off.
+
+use uturn_model::lb::{Delivery, HealthQuestion, Source};
+use uturn_model::service::{Policy, ServicePort};
+use uturn_model::{Family, Protocol, Service};
+
+use crate::cloud::product::{PortPlan, Product, Targets, check, passing, plain_protocol};
+
+pub(super) const NAME: &str = "Azure Load Balancer";
+
+const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
+const NO_FLOATING_IP: &str = "service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip";
+
+/// The Standard Load Balancer.
+pub(super) struct Standard;
+
+impl Product for Standard {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn is_private(&self, service: &Service) -> Option<bool> {
+        Some(is_internal(service))
+    }
+
+    fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
+        let mut profile = passing(NAME, Source::Kept);
+        profile.delivery = delivery(service, family);
+        // Without a healthy target no new connection is passed on.
+        profile.panic_threshold = None;
+        let question = match service.external_policy {
+            Policy::Local => HealthQuestion::LocalEndpoint,
+            Policy::Cluster => HealthQuestion::Target,
+        };
+        // Ports of UDP are not probed.
+        profile.health_check = (port.protocol == Protocol::Tcp).then(|| check(question, (5, 5)));
+        Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
+    }
+}
+
+fn is_internal(service: &Service) -> bool {
+    service.annotations.is(INTERNAL, "true")
+}
+
+/// Floating IP, which keeps the address, is on; an internal one for IPv6 never has it.
+fn delivery(service: &Service, family: Family) -> Delivery {
+    let is_off = service.annotations.is(NO_FLOATING_IP, "true");
+    match is_off || (is_internal(service) && family == Family::V6) {
+        true => Delivery::ToTarget,
+        false => Delivery::KeepsAddress,
+    }
+}

@@ -1,0 +1,44 @@
+//! Passthrough load balancers, external and internal: packets come to a node as the client sent
+//! them.
+
+use uturn_model::lb::{Delivery, HealthQuestion, Source};
+use uturn_model::service::{Policy, ServicePort};
+use uturn_model::{Family, Service};
+
+use crate::cloud::product::{PortPlan, Product, Targets, check, passing, plain_protocol};
+
+pub(super) const NAME: &str = "Google Cloud passthrough load balancer";
+
+/// Annotations that ask for an internal one, the older key last.
+const TYPE: [&str; 2] =
+    ["networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type"];
+const INTERNAL_CLASSES: &str = "networking.gke.io/l4-regional-internal";
+
+/// Passthrough load balancers.
+pub(super) struct Passthrough;
+
+impl Product for Passthrough {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn is_private(&self, service: &Service) -> Option<bool> {
+        let class = service.load_balancer_class.as_deref();
+        let is_asked = TYPE
+            .iter()
+            .filter_map(|key| service.annotations.get(key))
+            .any(|value| value.eq_ignore_ascii_case("internal"));
+        Some(is_asked || class.is_some_and(|class| class.starts_with(INTERNAL_CLASSES)))
+    }
+
+    fn port(&self, service: &Service, port: &ServicePort, _: Family) -> Option<PortPlan> {
+        let mut profile = passing(NAME, Source::Kept);
+        profile.delivery = Delivery::KeepsAddress;
+        let question = match service.external_policy {
+            Policy::Local => HealthQuestion::LocalEndpoint,
+            Policy::Cluster => HealthQuestion::ServiceProxy,
+        };
+        profile.health_check = Some(check(question, (8, 1)));
+        Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
+    }
+}

@@ -1,0 +1,79 @@
+//! The listeners and targets that the controller of a [`Product`] makes.
+
+use uturn_model::lb::{Delivery, Listener, Rule, Target};
+use uturn_model::service::ServicePort;
+use uturn_model::{Cluster, Family, Name, Node, Service};
+
+use super::product::{PortPlan, Product, Targets};
+use crate::targets;
+
+/// The weight that all targets have.
+const WEIGHT: u32 = 1;
+
+/// The listeners of a Service, with their targets of a family. At an address of a zone only
+/// targets of that zone are served.
+pub(crate) fn listeners(
+    product: &dyn Product,
+    cluster: &Cluster,
+    service: &Service,
+    family: Family,
+    zone: Option<&str>,
+) -> Vec<Listener> {
+    let listener = |port: &ServicePort| {
+        let PortPlan { protocol, targets, profile } = product.port(service, port, family)?;
+        let called = match profile.delivery {
+            Delivery::ToTarget => port.node_port,
+            // Nothing is sent to node ports.
+            Delivery::KeepsAddress => Some(port.node_port.unwrap_or(port.port)),
+        };
+        let called = ServicePort { node_port: called, ..port.clone() };
+        let mut targets = targets_of(cluster, service, &called, family, targets);
+        if let Some(zone) = zone {
+            targets.retain(|target| {
+                let node = target.kind.node().and_then(|name| cluster.nodes.get(name));
+                node.and_then(Node::zone) == Some(zone)
+            });
+        }
+        Some(Listener {
+            port: port.port,
+            protocol,
+            profile,
+            rules: vec![Rule {
+                host: None,
+                path: None,
+                service: service.name.clone(),
+                owner: service.object(),
+                targets,
+                redirect: None,
+            }],
+        })
+    };
+    service.ports.iter().filter_map(listener).collect()
+}
+
+/// The targets of a Service's port.
+fn targets_of(
+    cluster: &Cluster,
+    service: &Service,
+    port: &ServicePort,
+    family: Family,
+    targets: Targets,
+) -> Vec<Target> {
+    let has_pod = |name: &Name| targets::has_ready_pod(cluster, service, name);
+    let nodes = cluster.nodes.values().filter(|node| is_target(node));
+    match targets {
+        Targets::Nodes => targets::node_ports(nodes.collect(), port, family, WEIGHT),
+        Targets::NodesWithPods => {
+            let with_pods = nodes.filter(|node| has_pod(&node.name)).collect();
+            targets::node_ports(with_pods, port, family, WEIGHT)
+        }
+        Targets::Pods => targets::pods(cluster, service, port, family, |endpoint| {
+            (endpoint.ready && !endpoint.terminating).then_some(WEIGHT)
+        }),
+    }
+}
+
+/// Whether controllers make a node a target: it is ready, and no label excludes it.
+pub(crate) fn is_target(node: &Node) -> bool {
+    node.ready && !node.excluded_from_load_balancers()
+}

@@ -1,0 +1,102 @@
+//! What makes the load balancer of a Service: its class decides, then what Facts state, then its
+//! annotations, its status, and the cloud of the cluster.
+
+use uturn_model::cluster::Provider;
+use uturn_model::{Basis, Cloud, Known, Service};
+
+use super::{ALL, CloudModel, Product, by_host_name, by_load_balancer_class, by_service_key};
+use super::{entry, model_of};
+
+/// What makes a load balancer, as far as there is a trace of it.
+#[derive(Clone)]
+pub enum Maker {
+    /// The cluster's cloud, by its model.
+    Model(&'static dyn CloudModel),
+    /// The controller of a product that is described.
+    Product(&'static dyn Product, String),
+    /// A cloud or a program whose load balancers are not described, by the name of the product
+    /// where its traces name one, and the trace.
+    Other(String, String),
+    /// No trace names it.
+    Unknown,
+}
+
+impl Maker {
+    /// Whether it is known how its load balancers behave.
+    pub fn is_described(&self) -> bool {
+        matches!(self, Self::Model(_) | Self::Product(..))
+    }
+
+    fn named(name: &str, trace: String) -> Self {
+        match product_named(name) {
+            Some(product) => Self::Product(product, trace),
+            None => Self::Other(name.to_owned(), trace),
+        }
+    }
+}
+
+/// What makes the load balancer of a Service.
+pub fn maker_of(service: &Service, provider: &Known<Provider>) -> Maker {
+    let object = || service.object();
+    if let Some(class) = service.load_balancer_class.as_deref() {
+        let trace = format!("loadBalancerClass {class} of {}", object());
+        return match by_load_balancer_class(class).or_else(|| program_of_class(class)) {
+            Some(product) => Maker::named(product, trace),
+            None => Maker::Other(format!("class {class}"), trace),
+        };
+    }
+    let own = provider.value.cloud();
+    let model = own.and_then(model_of);
+    if let (Basis::Stated(_), Some(model)) = (&provider.basis, model) {
+        return Maker::Model(model);
+    }
+    let is_own =
+        model.is_some_and(|model| service.annotations.iter().any(|(key, _)| model.reads(key)));
+    if !is_own {
+        if let Some((key, cloud)) = by_service_key(&service.annotations) {
+            return of_cloud(cloud, service, || format!("{key} of {}", object()));
+        }
+        if let Some((host, product)) = by_host_name(&service.load_balancer) {
+            let trace = || format!("host name {host}, of {}", object());
+            // Some names tell only the cloud; which of its products it is, the Service does.
+            let of_name = ALL.into_iter().find(|entry| entry.has_host_name(host));
+            return match (product_named(product), of_name) {
+                (None, Some(entry)) if product == entry.cloud.name() => {
+                    of_cloud(entry.cloud, service, trace)
+                }
+                _ => Maker::named(product, trace()),
+            };
+        }
+    }
+    let Some(cloud) = own else { return Maker::Unknown };
+    match model {
+        Some(model) => Maker::Model(model),
+        None => of_cloud(cloud, service, || match &provider.basis {
+            Basis::Derived(from) => from.to_string(),
+            basis => format!("{} at {basis}", cloud.word()),
+        }),
+    }
+}
+
+/// The product of a cloud that a Service gets.
+fn of_cloud(cloud: Cloud, service: &Service, trace: impl FnOnce() -> String) -> Maker {
+    let product = entry(cloud).and_then(|entry| (entry.traces.service_product)(service));
+    Maker::named(product.unwrap_or(cloud.name()), trace())
+}
+
+/// The product with this name, if it is described.
+fn product_named(name: &str) -> Option<&'static dyn Product> {
+    let mut all = ALL.into_iter().flat_map(|entry| entry.products);
+    all.find(|product| product.name() == name).copied()
+}
+
+/// Values of `spec.loadBalancerClass` of programs that are known by name only, or how they
+/// begin where they end with a `/`.
+const CLASSES: &[(&str, &str)] =
+    &[("tailscale", "Tailscale"), ("loxilb.io/", "LoxiLB"), ("purelb.io/", "PureLB")];
+
+/// The program of a `loadBalancerClass` that no cloud has.
+fn program_of_class(class: &str) -> Option<&'static str> {
+    let is_it = |known: &str| class == known || (known.ends_with('/') && class.starts_with(known));
+    CLASSES.iter().find(|(known, _)| is_it(known)).map(|(_, name)| *name)
+}

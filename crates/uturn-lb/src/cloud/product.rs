@@ -1,0 +1,142 @@
+//! A kind of load balancer that a controller makes for Services, as data: what it does on each
+//! port, read from the Service. [`made`](super::made) makes listeners and targets of it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use uturn_model::lb::{
+    Delivery, HealthCheck, HealthQuestion, ListenerProtocol, ProbeRanges, ProbeSource, Profile,
+    Scheduler, Source,
+};
+use uturn_model::service::{Policy, ServicePort};
+use uturn_model::{Family, IpNet, Ipv4Net, Ipv6Net, Protocol, Service};
+
+/// A kind of load balancer that a controller makes for Services.
+pub trait Product: Sync {
+    /// What its vendor calls it.
+    fn name(&self) -> &'static str;
+
+    /// What it does with connections to a port of a Service, at an address of a family. Returns
+    /// `None` if it does not listen there.
+    fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan>;
+
+    /// Whether a Service asks for one that only the private network reaches. Returns `None`
+    /// where the address tells.
+    fn is_private(&self, service: &Service) -> Option<bool> {
+        let _ = service;
+        None
+    }
+
+    /// Whether each of its addresses serves only the targets of its own zone.
+    fn serves_by_zone(&self, service: &Service) -> bool {
+        let _ = service;
+        false
+    }
+}
+
+/// What a load balancer does with connections to a port of a Service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortPlan {
+    /// What it speaks with clients.
+    pub protocol: ListenerProtocol,
+    /// What its targets are.
+    pub targets: Targets,
+    /// How it behaves.
+    pub profile: Profile,
+}
+
+/// What a load balancer's targets are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Targets {
+    /// Every node.
+    Nodes,
+    /// Nodes with a ready endpoint of the Service.
+    NodesWithPods,
+    /// The Service's endpoints.
+    Pods,
+}
+
+/// What is sent to the targets of a port by default.
+pub(crate) fn plain_protocol(port: &ServicePort) -> ListenerProtocol {
+    match port.protocol {
+        Protocol::Udp => ListenerProtocol::Udp,
+        Protocol::Tcp | Protocol::Sctp => ListenerProtocol::Tcp,
+    }
+}
+
+/// A load balancer that passes packets on without ending connections: it picks a target once and
+/// has nothing to avoid.
+pub(crate) fn passing(name: &str, source: Source) -> Profile {
+    Profile {
+        name: name.into(),
+        delivery: Delivery::ToTarget,
+        source,
+        proxy_header: None,
+        avoids_client: false,
+        connect_timeout: Duration::from_secs(5),
+        next_target: false,
+        scheduler: Scheduler::WeightedRoundRobin,
+        panic_threshold: Some(0),
+        health_check: None,
+        passive_check: None,
+        doubt: None,
+    }
+}
+
+/// A health check with the usual numbers of most products: every 10 s, two answers count.
+pub(crate) fn check(question: HealthQuestion, (interval, timeout): (u64, u64)) -> HealthCheck {
+    HealthCheck {
+        source: ProbeSource::Reserved(ANY_PROBER),
+        interval: Duration::from_secs(interval),
+        timeout: Duration::from_secs(timeout),
+        rise: 2,
+        fall: 2,
+        question,
+    }
+}
+
+/// What most controllers ask of a node: under policy Local whether it has an endpoint, else
+/// whether the target answers.
+pub(crate) fn question_by_policy(service: &Service) -> HealthQuestion {
+    match service.external_policy {
+        Policy::Local => HealthQuestion::LocalEndpoint,
+        Policy::Cluster => HealthQuestion::Target,
+    }
+}
+
+/// The source that targets see where a load balancer replaces the client's address: an address of
+/// the ranges that documentation may use freely. Which one it has is not given, and only matters
+/// to rules that name it.
+pub(crate) fn replaced(family: Family) -> Source {
+    Source::Replaced(match family {
+        Family::V4 => IpNet::V4(ANY_PROBER.v4),
+        Family::V6 => IpNet::V6(ANY_PROBER.v6),
+    })
+}
+
+/// The addresses that stand for a load balancer's own in the nodes' network.
+const ANY_PROBER: ProbeRanges = ProbeRanges {
+    v4: Ipv4Net::new_assert(Ipv4Addr::new(192, 0, 2, 250), 32),
+    v6: Ipv6Net::new_assert(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0xfa), 128),
+};
+
+/// Whether an address stands for one of a load balancer's own: which one that is, is not given.
+pub fn stands_for_balancer(address: IpAddr) -> bool {
+    ANY_PROBER.prober(Family::of(address)) == address
+}
+
+/// A load balancer without a machine of its own: a node announces its address, and packets come
+/// to the node as they are. Under policy Local, only nodes with an endpoint announce it.
+pub(crate) fn announced(name: &str, service: &Service, port: &ServicePort) -> PortPlan {
+    let mut profile = passing(name, Source::Kept);
+    profile.delivery = Delivery::KeepsAddress;
+    profile.panic_threshold = None;
+    PortPlan {
+        protocol: plain_protocol(port),
+        targets: match service.external_policy {
+            Policy::Cluster => Targets::Nodes,
+            Policy::Local => Targets::NodesWithPods,
+        },
+        profile,
+    }
+}

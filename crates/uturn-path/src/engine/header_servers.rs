@@ -1,0 +1,61 @@
+//! The servers that get connections with a PROXY header.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use uturn_model::lb::Listener;
+use uturn_model::{Cluster, Family, LoadBalancer, NamespacedName};
+use uturn_netfilter::hash::FastMap;
+
+/// The endpoints behind load balancers that send a PROXY header, each with its Service.
+#[derive(Default)]
+pub(crate) struct HeaderServers(FastMap<SocketAddr, Arc<NamespacedName>>);
+
+impl HeaderServers {
+    /// Of a cluster's load balancers.
+    pub(crate) fn new(cluster: &Cluster, balancers: &[LoadBalancer]) -> Self {
+        let mut all = FastMap::default();
+        for balancer in balancers {
+            let family = Family::of(balancer.vip);
+            let sends = |listener: &&Listener| listener.profile.proxy_header.is_some();
+            for listener in balancer.listeners.iter().filter(sends) {
+                for rule in &listener.rules {
+                    let service = Arc::new(rule.service.clone());
+                    for at in endpoints(cluster, &service, listener, family) {
+                        all.insert(at, Arc::clone(&service));
+                    }
+                }
+            }
+        }
+        Self(all)
+    }
+
+    /// The Service that an endpoint is of.
+    pub(crate) fn service_at(&self, address: SocketAddr) -> Option<&NamespacedName> {
+        self.0.get(&address).map(|name| &**name)
+    }
+}
+
+/// The endpoints of a Service that a listener's connections end at.
+fn endpoints(
+    cluster: &Cluster,
+    name: &NamespacedName,
+    listener: &Listener,
+    family: Family,
+) -> Vec<SocketAddr> {
+    let ports = cluster.services.get(name).map_or(&[][..], |service| &service.ports);
+    let protocol = listener.protocol.transport();
+    let is_it = |port: &&uturn_model::service::ServicePort| {
+        port.port == listener.port && port.protocol == protocol
+    };
+    let Some(port) = ports.iter().find(is_it) else { return Vec::new() };
+    let mut all = Vec::new();
+    for slice in cluster.slices(name).iter().filter(|slice| slice.family == family) {
+        let mut own = slice.ports.iter();
+        let own = own.find(|own| own.protocol == port.protocol && own.name == port.name);
+        let Some(own) = own else { continue };
+        let addresses = slice.endpoints.iter().map(|endpoint| endpoint.address);
+        all.extend(addresses.map(|ip: IpAddr| SocketAddr::new(ip, own.port.number())));
+    }
+    all
+}

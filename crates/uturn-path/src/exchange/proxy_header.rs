@@ -1,0 +1,82 @@
+//! Servers that expect connections to begin with the PROXY header that a load balancer sends.
+
+use std::time::Duration;
+
+use uturn_model::controller::ProxyExpectation;
+use uturn_model::route::Leg;
+use uturn_model::{IpNet, NamespacedName, Outcome, Supposition};
+
+use crate::engine::Engine;
+use crate::packet::{Peer, Request};
+
+/// How the supposition begins that servers expect a header; their Service comes next.
+pub const EXPECTS_HEADER: &str = "whether the pods of svc/";
+
+/// What a server makes of a connection that does not begin as it expects.
+pub(crate) struct Misread {
+    /// What it does, for a reader.
+    pub(crate) why: &'static str,
+    /// What the client gets.
+    pub(crate) outcome: Outcome,
+    /// What is taken for true of the server, where its settings do not say it.
+    pub(crate) supposed: Option<Supposition>,
+}
+
+impl<'a> Engine<'a> {
+    /// What a server makes of the beginning of a connection. Returns `None` where it is as the
+    /// server expects.
+    pub(crate) fn misread(&self, at: Peer<'a>, leg: Leg, request: &Request) -> Option<Misread> {
+        let pod = match at {
+            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Some(pod),
+            _ => None,
+        };
+        let port = leg.dst.port();
+        let stated = pod.and_then(|pod| self.cluster.proxy_expectation(pod, port));
+        let is_from = |ranges: &[IpNet]| {
+            ranges.is_empty() || ranges.iter().any(|net| net.contains(&leg.src.ip()))
+        };
+        match (stated, request.has_proxy_header) {
+            (Some(ProxyExpectation::Required(ranges)), false) if is_from(ranges) => {
+                Some(header_missing(request, None))
+            }
+            (Some(ProxyExpectation::NotExpected), true) => Some(header_unexpected(request)),
+            (None | Some(ProxyExpectation::Unknown(_)), false) => {
+                let service = self.header_servers().service_at(leg.dst)?;
+                Some(header_missing(request, Some(expects_header(service))))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A server that reads something else where a header should stand closes the connection: a client
+/// that speaks TLS sees its handshake fail.
+fn header_missing(request: &Request, supposed: Option<Supposition>) -> Misread {
+    let outcome = match request.tls {
+        Some(true) => Outcome::TlsError,
+        Some(false) | None => Outcome::EmptyReply,
+    };
+    let why = "expects a PROXY header, which only the load balancer sends: closes the connection";
+    Misread { why, outcome, supposed }
+}
+
+/// A server that takes a header for the beginning of a request refuses that.
+fn header_unexpected(request: &Request) -> Misread {
+    let outcome = match request.tls {
+        Some(true) => Outcome::TlsError,
+        Some(false) | None => Outcome::Status { code: 400, after: Duration::ZERO },
+    };
+    let why = "does not expect the PROXY header that the load balancer sends: a bad request";
+    Misread { why, outcome, supposed: None }
+}
+
+fn expects_header(service: &NamespacedName) -> Supposition {
+    Supposition {
+        about: format!("{EXPECTS_HEADER}{service} expect a PROXY header").into(),
+        taken: "they do".into(),
+        because: "its load balancer sends one: pods that do not expect it would fail calls from \
+                  outside"
+            .into(),
+        settle: "look at the server's own settings".into(),
+    }
+}
