@@ -1,7 +1,7 @@
 //! A cluster made ready for walking: what all walks through it share.
 
 pub(crate) mod cluster_index;
-mod header_servers;
+pub(crate) mod header_servers;
 pub(crate) mod ingress_assumptions;
 mod supposed;
 pub(crate) mod uncaptured;

@@ -64,6 +64,7 @@ mod verdict;
 pub mod what_if;
 
 pub use engine::Engine;
+pub use engine::header_servers::HeaderServers;
 pub use engine::walk::{ProbeCache, Walk};
 pub use error::WalkError;
 pub use exchange::health::Health;

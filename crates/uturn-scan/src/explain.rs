@@ -72,7 +72,7 @@ pub enum ClassTrait {
     NodeIn(Vec<IpNet>),
     /// Their node has these labels, which a Service asks of its nodes.
     NodeLabels(Labels),
-    /// Their node is in this zone, and endpoints are picked by zone.
+    /// Their node is in this zone, and endpoints or targets are picked by zone.
     Zone(Text),
     /// Their node has this kernel.
     Kernel(Text),
@@ -95,7 +95,8 @@ struct TraitReader<'r, 'a> {
     inventory: &'r Inventory<'a>,
     discriminators: &'r Discriminators,
     scope: &'r Scope<'a>,
-    /// Whether endpoints of a Service in scope have hints for zones.
+    /// Whether endpoints of a Service in scope have hints for zones, or the load balancer serves
+    /// one zone at the address asked.
     heeds_zones: bool,
 }
 
@@ -108,7 +109,8 @@ impl<'r, 'a> TraitReader<'r, 'a> {
         let slices =
             scope.services.iter().flat_map(|service| inventory.cluster.slices(&service.name));
         let mut endpoints = slices.flat_map(|slice| &slice.endpoints);
-        let heeds_zones = endpoints.any(|endpoint| !endpoint.zone_hints.is_empty());
+        let heeds_zones =
+            scope.has_zone() || endpoints.any(|endpoint| !endpoint.zone_hints.is_empty());
         Self { inventory, discriminators, scope, heeds_zones }
     }
 

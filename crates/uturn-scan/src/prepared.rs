@@ -39,7 +39,7 @@ impl<'a> PreparedScan<'a> {
                 hand_out(cluster);
                 inventory = Some(Inventory::new(cluster, unlike, plain, &mut discriminators));
             },
-            |cluster| Listeners::new(&outline_of_listeners(cluster)),
+            |cluster| Listeners::new(cluster, &outline_of_listeners(cluster)),
         );
         let listeners = listeners.into_iter().next().expect("handed out above");
         let inventory = inventory.expect("made while it was handed out");

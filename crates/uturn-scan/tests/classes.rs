@@ -10,6 +10,8 @@ mod addresses;
 mod captures;
 #[path = "classes/dice.rs"]
 mod dice;
+#[path = "classes/products.rs"]
+mod products;
 #[path = "classes/targets.rs"]
 mod targets;
 
@@ -161,6 +163,13 @@ fn an_endpoint_that_takes_the_place_of_another() {
     check_without_kube_proxy(&mut Dice::new(6_440_500_186_883_766_871)).expect("the same verdicts");
 }
 
+fn check_products(dice: &mut Dice) -> Result<(), TestCaseError> {
+    let text = dice::cluster(dice).replacen("provider: tke", products::PROVIDER, 1);
+    let mut cluster = written(&text);
+    products::ask(&mut cluster, dice);
+    check(&cluster, &format!("{:#?}\n{:#?}\n{text}", cluster.services, cluster.dns.balancers))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
@@ -194,6 +203,11 @@ proptest! {
             captures::add(&mut cluster, dice);
         }
         check(&cluster, &format!("{:#?}\n{:#?}\n{text}", cluster.pods, cluster.captures))?;
+    }
+
+    #[test]
+    fn classes_of_products_say_what_brute_force_says(seed in any::<u64>()) {
+        check_products(&mut Dice::new(seed))?;
     }
 
     #[test]

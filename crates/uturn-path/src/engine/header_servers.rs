@@ -9,11 +9,11 @@ use uturn_netfilter::hash::FastMap;
 
 /// The endpoints behind load balancers that send a PROXY header, each with its Service.
 #[derive(Default)]
-pub(crate) struct HeaderServers(FastMap<SocketAddr, Arc<NamespacedName>>);
+pub struct HeaderServers(FastMap<SocketAddr, Arc<NamespacedName>>);
 
 impl HeaderServers {
-    /// Of a cluster's load balancers.
-    pub(crate) fn new(cluster: &Cluster, balancers: &[LoadBalancer]) -> Self {
+    /// Of a cluster's load balancers, in the order of their addresses. Their targets do not matter.
+    pub fn new(cluster: &Cluster, balancers: &[LoadBalancer]) -> Self {
         let mut all = FastMap::default();
         for balancer in balancers {
             let family = Family::of(balancer.vip);
@@ -30,9 +30,14 @@ impl HeaderServers {
         Self(all)
     }
 
-    /// The Service that an endpoint is of.
-    pub(crate) fn service_at(&self, address: SocketAddr) -> Option<&NamespacedName> {
-        self.0.get(&address).map(|name| &**name)
+    /// The Service whose load balancer sends a header to this endpoint.
+    pub fn service_of(&self, at: SocketAddr) -> Option<&NamespacedName> {
+        self.0.get(&at).map(Arc::as_ref)
+    }
+
+    /// All of them, each with the Service whose load balancer sends it a header.
+    pub fn iter(&self) -> impl Iterator<Item = (SocketAddr, &NamespacedName)> {
+        self.0.iter().map(|(at, service)| (*at, &**service))
     }
 }
 

@@ -41,7 +41,7 @@ impl<'a> Engine<'a> {
             }
             (Some(ProxyExpectation::NotExpected), true) => Some(header_unexpected(request)),
             (None | Some(ProxyExpectation::Unknown(_)), false) => {
-                let service = self.header_servers().service_at(leg.dst)?;
+                let service = self.header_servers().service_of(leg.dst)?;
                 Some(header_missing(request, Some(expects_header(service))))
             }
             _ => None,

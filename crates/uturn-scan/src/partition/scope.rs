@@ -11,10 +11,10 @@ use std::sync::Arc;
 use uturn_lb::in_cluster::{ControllerRules, Served};
 use uturn_lb::{controller, rules};
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scheduler};
-use uturn_model::{Cluster, Ingress, NamespacedName, Pod, ProxyMode, Service};
+use uturn_model::{Cluster, Ingress, NamespacedName, Node, Pod, ProxyMode, Service};
 use uturn_netfilter::IpProtocol;
-use uturn_netfilter::hash::FastMap;
-use uturn_path::{Request, ResolvedTarget};
+use uturn_netfilter::hash::{FastMap, FastSet};
+use uturn_path::{HeaderServers, Request, ResolvedTarget};
 
 use crate::inventory::Inventory;
 
@@ -73,17 +73,63 @@ pub(crate) struct Listeners {
     balancers: FastMap<IpAddr, Arc<LoadBalancer>>,
     /// The rules of each controller in the cluster.
     controller_rules: Vec<ControllerRules>,
+    headers: HeaderSenders,
+}
+
+/// The Services whose load balancers send a PROXY header: their endpoints expect one from everyone,
+/// by whatever Service they are called.
+struct HeaderSenders {
+    /// By endpoint.
+    at: HeaderServers,
+    /// By port, those with endpoints in the networks of nodes.
+    on_nodes: FastMap<u16, BTreeSet<NamespacedName>>,
+}
+
+impl HeaderSenders {
+    fn new(cluster: &Cluster, balancers: &[LoadBalancer]) -> Self {
+        let at = HeaderServers::new(cluster, balancers);
+        let mut on_nodes: FastMap<u16, BTreeSet<NamespacedName>> = FastMap::default();
+        if at.iter().next().is_some() {
+            let own = |node: &Node| [node.internal_ips.as_slice(), &node.external_ips].concat();
+            let of_nodes: FastSet<IpAddr> = cluster.nodes.values().flat_map(own).collect();
+            for (server, service) in at.iter().filter(|(server, _)| of_nodes.contains(&server.ip()))
+            {
+                on_nodes.entry(server.port()).or_default().insert(service.clone());
+            }
+        }
+        Self { at, on_nodes }
+    }
+
+    /// Those that send a header to endpoints of Services, or to nodes on one of these ports.
+    fn of<'s, 'a: 's>(
+        &'s self,
+        cluster: &'a Cluster,
+        found: &'s BTreeMap<&NamespacedName, &'a Service>,
+        ports: &'s BTreeSet<u16>,
+    ) -> impl Iterator<Item = &'a Service> + 's {
+        let slices = found.keys().flat_map(|name| cluster.slices(name));
+        let slices = slices.filter(|_| self.at.iter().next().is_some());
+        let endpoints = slices.flat_map(|slice| {
+            let addresses = slice.endpoints.iter().map(|endpoint| endpoint.address);
+            addresses.flat_map(|ip| slice.ports.iter().map(move |port| (ip, port.port.number())))
+        });
+        let senders = endpoints.filter_map(|at| self.at.service_of(at.into()));
+        let on_nodes = ports.iter().filter_map(|port| self.on_nodes.get(port)).flatten();
+        senders.chain(on_nodes).filter_map(|name| cluster.services.get(name))
+    }
 }
 
 impl Listeners {
-    /// Of a cluster's outline with all Services and Ingresses, and no node.
-    pub(crate) fn new(outline: &Cluster) -> Self {
+    /// Of a cluster, and of its outline with all Services and Ingresses, and no node.
+    pub(crate) fn new(cluster: &Cluster, outline: &Cluster) -> Self {
         let all = controller::load_balancers(outline);
+        let headers = HeaderSenders::new(cluster, &all);
         let balancers = all.into_iter().map(|balancer| (balancer.vip, Arc::new(balancer)));
         let rules = |controller| ControllerRules::new(outline, controller);
         Self {
             balancers: balancers.collect(),
             controller_rules: outline.controllers.iter().map(rules).collect(),
+            headers,
         }
     }
 }
@@ -109,7 +155,7 @@ impl<'a> Scope<'a> {
             meets_controller: false,
             is_tangled: false,
         };
-        scope.find_services(inventory, &listeners.controller_rules);
+        scope.find_services(inventory, listeners);
         scope.find_ingresses(inventory);
         scope
     }
@@ -135,7 +181,7 @@ impl<'a> Scope<'a> {
         Some((listener, rule.and_then(|rule| listener.rules.get(rule))))
     }
 
-    fn find_services(&mut self, inventory: &Inventory<'a>, rules: &[ControllerRules]) {
+    fn find_services(&mut self, inventory: &Inventory<'a>, listeners: &Listeners) {
         let cluster = inventory.cluster;
         let mut found: BTreeMap<&NamespacedName, &'a Service> = BTreeMap::new();
         let to = self.asked.to;
@@ -163,7 +209,9 @@ impl<'a> Scope<'a> {
             }
             if new.is_empty() {
                 let reached = ports.iter().chain(&host_ports).copied().collect();
-                self.find_backends(inventory, rules, &found, &reached);
+                self.find_backends(inventory, &listeners.controller_rules, &found, &reached);
+                let senders = listeners.headers.of(cluster, &found, &reached);
+                new.extend(senders.filter(|service| !found.contains_key(&service.name)));
                 let backends = self.controller_rules.iter().filter_map(|(_, backend, _)| *backend);
                 new.extend(backends.filter(|service| !found.contains_key(&service.name)));
                 if self.controller_rules.iter().any(|(.., is_redirected)| *is_redirected) {

@@ -244,7 +244,7 @@ mod tests {
         let mut discriminators = Discriminators::new(cluster, &[], &FastMap::default());
         let inventory =
             Inventory::new(cluster, Vec::new(), FastMap::default(), &mut discriminators);
-        let listeners = Listeners::new(&outline_of_listeners(cluster));
+        let listeners = Listeners::new(cluster, &outline_of_listeners(cluster));
         let mut classifier = Classifier::new(inventory, discriminators);
         classifier.signatures.sample.make = make;
         let shape = |service: &Service| {

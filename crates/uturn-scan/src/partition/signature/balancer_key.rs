@@ -2,6 +2,7 @@
 //! endpoints: the listeners with their profiles, and which nodes and endpoints become targets.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use uturn_lb::cloud::{self, Owner};
@@ -18,6 +19,8 @@ use uturn_model::{
 use uturn_path::outline;
 
 use crate::partition::scope::Scope;
+
+const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
 /// What a load balancer does, but for names and addresses.
 #[derive(PartialEq, Eq, Hash)]
@@ -61,7 +64,8 @@ struct TargetKey {
 }
 
 /// A cluster with a few nodes for the cloud's controller to pick from: of each set of labels
-/// that some Service asks of its nodes, one with and one without endpoints.
+/// that some Service asks of its nodes, in each zone that some load balancer serves alone, one
+/// with and one without endpoints.
 pub(crate) struct SampleCluster {
     cluster: Cluster,
     /// The nodes that have an endpoint of every Service.
@@ -78,13 +82,17 @@ impl SampleCluster {
         let mut homes = Vec::new();
         let none = Labels::new();
         let names = (0u32..).filter_map(|number| Name::new(format!("sample-{number}")).ok());
+        let of_zones = whole.dns.balancers.values().flatten().filter_map(|at| at.zone.as_deref());
+        let zones: BTreeSet<Option<&str>> = of_zones.map(Some).chain([None]).collect();
         let kinds = [&none]
             .into_iter()
             .chain(node_labels)
-            .flat_map(|labels| [(labels, true), (labels, false)]);
-        for (name, (labels, is_home)) in names.zip(kinds) {
+            .flat_map(|labels| zones.iter().map(move |zone| (labels, *zone)))
+            .flat_map(|kind| [(kind, true), (kind, false)]);
+        for (name, ((labels, zone), is_home)) in names.zip(kinds) {
             let mut node = Node::new(name.clone(), Origin::file("sample"));
-            node.labels = labels.clone();
+            let zone = zone.filter(|_| labels.get(ZONE_LABEL).is_none());
+            node.labels = labels.iter().chain(zone.map(|zone| (ZONE_LABEL, zone))).collect();
             node.internal_ips =
                 Family::BOTH.map(|family| address(family, cluster.nodes.len())).into();
             cluster.nodes.insert(name.clone(), node);

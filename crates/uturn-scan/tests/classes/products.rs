@@ -1,0 +1,119 @@
+//! Load balancers that products describe: names instead of addresses, zones, nodes or pods as
+//! targets, PROXY headers.
+
+use uturn_lb::cloud::{Maker, maker_of};
+use uturn_model::lb::NamedAddress;
+use uturn_model::service::{LbIngress, ServiceKind};
+use uturn_model::{Cluster, Family, Labels, Service, Text};
+
+use crate::dice::Dice;
+
+/// What Facts have to say for products to be asked.
+pub(crate) const PROVIDER: &str = "provider: aws";
+
+const PREFIX: &str = "service.beta.kubernetes.io/aws-load-balancer-";
+
+/// Makes the Services of type LoadBalancer ask for products.
+pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
+    // No product serves Ingresses.
+    cluster.ingresses.clear();
+    for (number, node) in (1..).zip(cluster.nodes.values_mut()) {
+        node.provider_id = Some(format!("aws:///zone/i-{number}").into());
+        node.ready = !dice.once_in(12);
+    }
+    for (number, service) in (0u8..).zip(cluster.services.values_mut()) {
+        if service.kind != ServiceKind::LoadBalancer {
+            continue;
+        }
+        service.annotations = annotations(dice);
+        service.load_balancer_class = dice.once_in(3).then(|| Text::from("service.k8s.aws/nlb"));
+        // Now and then kube-proxy has a rule for the address.
+        if dice.once_in(6) {
+            continue;
+        }
+        let form = dice.one_of(&["lb.elb.one", "lb.elb.one", "lb.one.elb"]);
+        let host: Text = format!("s{number}-{form}.amazonaws.com").into();
+        service.load_balancer = vec![LbIngress {
+            ip: None,
+            hostname: Some(host.clone()),
+            ..service.load_balancer[0].clone()
+        }];
+        let zoned = match maker_of(service, &cluster.provider) {
+            Maker::Product(product, _) => product.serves_by_zone(service),
+            _ => false,
+        };
+        let zones: &[Option<&str>] = if zoned { &[Some("a"), Some("b")] } else { &[None] };
+        let address = |(at, zone): (u8, &Option<&str>)| NamedAddress {
+            address: address(service, number.is_multiple_of(2), 10 * number + at),
+            zone: zone.map(Text::from),
+        };
+        let addresses = (1..).zip(zones).map(address).collect();
+        cluster.dns.balancers.insert(host, addresses);
+    }
+    if dice.once_in(3) {
+        share_endpoints(cluster);
+    }
+}
+
+fn address(service: &Service, is_private: bool, host: u8) -> std::net::IpAddr {
+    let is_v6 = service.cluster_ips.first().is_some_and(|ip| Family::of(*ip) == Family::V6);
+    let text = match (is_v6, is_private) {
+        (false, true) => format!("10.0.0.{}", 210 + host),
+        (false, false) => format!("198.18.0.{}", 210 + host),
+        (true, true) => format!("fd00::{}", 210 + u16::from(host)),
+        (true, false) => format!("2001:db8::{}", 210 + u16::from(host)),
+    };
+    text.parse().expect("an address")
+}
+
+fn annotations(dice: &mut Dice) -> Labels {
+    let mut notes: Vec<(&str, &str)> = Vec::new();
+    let kind = dice.one_of(&["", "nlb", "nlb", "nlb-ip", "external", "external"]);
+    if !kind.is_empty() {
+        notes.push(("type", kind));
+    }
+    if dice.once_in(2) {
+        notes.push(("nlb-target-type", dice.one_of(&["ip", "instance"])));
+    }
+    match dice.below(4) {
+        0 => notes.push(("internal", "true")),
+        1 => notes.push(("scheme", "internal")),
+        2 => notes.push(("scheme", "internet-facing")),
+        _ => {}
+    }
+    if dice.once_in(2) {
+        notes.push(("attributes", "load_balancing.cross_zone.enabled=true"));
+    }
+    let group = dice.one_of(&[
+        "",
+        "",
+        "preserve_client_ip.enabled=true",
+        "preserve_client_ip.enabled=false",
+        "preserve_client_ip.enabled=true,proxy_protocol_v2.enabled=true",
+    ]);
+    if !group.is_empty() {
+        notes.push(("target-group-attributes", group));
+    }
+    if dice.once_in(4) {
+        notes.push(("proxy-protocol", "*"));
+    }
+    if dice.once_in(8) {
+        notes.push(("ssl-cert", "certificate"));
+    }
+    let keys: Vec<(String, &str)> =
+        notes.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect();
+    keys.iter().map(|(key, value)| (key.as_str(), *value)).collect()
+}
+
+/// The endpoints of the first Service are also those of the second.
+fn share_endpoints(cluster: &mut Cluster) {
+    let names: Vec<_> = cluster.services.keys().take(2).cloned().collect();
+    let [first, second] = names.as_slice() else { return };
+    let slices = cluster.slices(first).to_vec();
+    let own = |mut slice: uturn_model::EndpointSlice| {
+        slice.service = second.clone();
+        slice.name = second.clone();
+        slice
+    };
+    cluster.endpoints.insert(second.clone(), slices.into_iter().map(own).collect());
+}
