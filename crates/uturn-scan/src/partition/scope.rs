@@ -74,6 +74,8 @@ pub(crate) struct Listeners {
     /// The rules of each controller in the cluster.
     controller_rules: Vec<ControllerRules>,
     headers: HeaderSenders,
+    /// The Services whose load balancer has a name only, by the addresses of the name.
+    named: FastMap<IpAddr, Vec<NamespacedName>>,
 }
 
 /// The Services whose load balancers send a PROXY header: their endpoints expect one from everyone,
@@ -124,12 +126,20 @@ impl Listeners {
     pub(crate) fn new(cluster: &Cluster, outline: &Cluster) -> Self {
         let all = controller::load_balancers(outline);
         let headers = HeaderSenders::new(cluster, &all);
+        let mut named: FastMap<IpAddr, Vec<NamespacedName>> = FastMap::default();
+        for service in outline.services.values() {
+            let hosts = service.load_balancer.iter().filter_map(|entry| entry.hostname.as_deref());
+            for at in hosts.flat_map(|host| outline.dns.of_balancer(host)) {
+                named.entry(at.address).or_default().push(service.name.clone());
+            }
+        }
         let balancers = all.into_iter().map(|balancer| (balancer.vip, Arc::new(balancer)));
         let rules = |controller| ControllerRules::new(outline, controller);
         Self {
             balancers: balancers.collect(),
             controller_rules: outline.controllers.iter().map(rules).collect(),
             headers,
+            named,
         }
     }
 }
@@ -189,6 +199,8 @@ impl<'a> Scope<'a> {
         let behind = self.listener().and_then(|(_, rule)| cluster.services.get(&rule?.service));
         let mut new: Vec<&'a Service> =
             at_address.chain(&inventory.everywhere).copied().chain(behind).collect();
+        let named = listeners.named.get(&to.ip()).into_iter().flatten();
+        new.extend(named.filter_map(|name| cluster.services.get(name)));
         let mut ports: BTreeSet<u16> = OWN_PORTS.into();
         if cluster.proxy.mode.value == ProxyMode::Ipvs || inventory.is_node(to.ip()) {
             ports.insert(to.port());
