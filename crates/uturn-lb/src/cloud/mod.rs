@@ -11,16 +11,22 @@ pub mod aws;
 pub mod azure;
 mod behaviour;
 pub mod cilium;
+pub mod digitalocean;
 mod entry;
 pub mod gcp;
+pub mod hetzner;
 pub mod kube_vip;
+pub mod linode;
 pub(crate) mod made;
 mod maker;
 pub mod metallb;
 mod product;
 pub mod recognised;
+pub mod scaleway;
 pub mod tke;
 mod traces;
+mod values;
+pub mod vultr;
 mod wanted;
 mod words;
 
@@ -57,11 +63,11 @@ pub static ALL: [&CloudEntry; 20] = [
     &recognised::ALIBABA,
     &recognised::HUAWEI,
     &recognised::OPENSTACK,
-    &recognised::DIGITALOCEAN,
-    &recognised::HETZNER,
-    &recognised::LINODE,
-    &recognised::SCALEWAY,
-    &recognised::VULTR,
+    &digitalocean::ENTRY,
+    &hetzner::ENTRY,
+    &linode::ENTRY,
+    &scaleway::ENTRY,
+    &vultr::ENTRY,
     &recognised::EXOSCALE,
     &recognised::ORACLE,
     &recognised::IBM,

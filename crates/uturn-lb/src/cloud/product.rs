@@ -83,6 +83,20 @@ pub(crate) fn passing(name: &str, source: Source) -> Profile {
     }
 }
 
+/// A load balancer that ends connections and opens its own to node ports of all nodes: without a
+/// healthy target it turns connections away.
+pub(crate) fn proxying(
+    name: &str,
+    service: &Service,
+    protocol: ListenerProtocol,
+    family: Family,
+) -> PortPlan {
+    let mut profile = passing(name, replaced(family));
+    profile.panic_threshold = None;
+    profile.health_check = Some(check(question_by_policy(service), (10, 5)));
+    PortPlan { protocol, targets: Targets::Nodes, profile }
+}
+
 /// A health check with the usual numbers of most products: every 10 s, two answers count.
 pub(crate) fn check(question: HealthQuestion, (interval, timeout): (u64, u64)) -> HealthCheck {
     HealthCheck {

@@ -66,64 +66,6 @@ pub static OPENSTACK: CloudEntry = CloudEntry {
     )
 };
 
-/// DigitalOcean.
-pub static DIGITALOCEAN: CloudEntry = CloudEntry::recognised(
-    "digitalocean",
-    "DigitalOcean",
-    Traces {
-        provider_ids: &["digitalocean://"],
-        node_keys: &["doks.digitalocean.com/"],
-        service_keys: &["service.beta.kubernetes.io/do-", "kubernetes.digitalocean.com/"],
-        ..Traces::NONE
-    },
-);
-
-/// Hetzner.
-pub static HETZNER: CloudEntry = CloudEntry::recognised(
-    "hetzner",
-    "Hetzner",
-    Traces {
-        provider_ids: &["hcloud://", "hrobot://"],
-        service_keys: &["load-balancer.hetzner.cloud/"],
-        ..Traces::NONE
-    },
-);
-
-/// Linode.
-pub static LINODE: CloudEntry = CloudEntry::recognised(
-    "linode",
-    "Linode",
-    Traces {
-        provider_ids: &["linode://"],
-        service_keys: &["service.beta.kubernetes.io/linode-"],
-        host_names: &[(".ip.linodeusercontent.com", "Linode")],
-        ..Traces::NONE
-    },
-);
-
-/// Scaleway.
-pub static SCALEWAY: CloudEntry = CloudEntry::recognised(
-    "scaleway",
-    "Scaleway",
-    Traces {
-        provider_ids: &["scaleway://"],
-        service_keys: &["service.beta.kubernetes.io/scw-"],
-        host_names: &[(".scw.cloud", "Scaleway")],
-        ..Traces::NONE
-    },
-);
-
-/// Vultr.
-pub static VULTR: CloudEntry = CloudEntry::recognised(
-    "vultr",
-    "Vultr",
-    Traces {
-        provider_ids: &["vultr://"],
-        service_keys: &["service.beta.kubernetes.io/vultr-"],
-        ..Traces::NONE
-    },
-);
-
 /// Exoscale.
 pub static EXOSCALE: CloudEntry = CloudEntry::recognised(
     "exoscale",

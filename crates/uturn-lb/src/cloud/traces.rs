@@ -138,8 +138,8 @@ pub fn by_object_kind(kind: &str) -> Option<Cloud> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::aws;
-    use super::super::recognised::{ALIBABA, HETZNER, ORACLE};
+    use super::super::recognised::{ALIBABA, ORACLE};
+    use super::super::{aws, hetzner};
     use super::*;
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(of("cn-hangzhou.i-bp1d4k"), Some(ALIBABA.cloud));
         assert_eq!(of("alicloud://cn-hangzhou.i-bp1d4k"), Some(ALIBABA.cloud));
         assert_eq!(of("ocid1.instance.oc1.iad.anuwc"), Some(ORACLE.cloud));
-        assert_eq!(of("hcloud://bm-17"), Some(HETZNER.cloud));
+        assert_eq!(of("hcloud://bm-17"), Some(hetzner::ENTRY.cloud));
         for none in ["kind://docker/kind/kind-worker", "rke2://n1", "3f2c8e1a-0000-4b1c-9d7e", ""] {
             assert_eq!(of(none), None, "{none}");
         }

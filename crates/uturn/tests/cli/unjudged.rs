@@ -67,7 +67,7 @@ fn a_call_from_outside_to_a_load_balancer_without_a_profile_is_not_known() {
 #[test]
 fn ip_mode_proxy_leads_to_a_load_balancer_that_is_not_judged() {
     let folder = Folder::new("unjudged-ip-mode");
-    folder.file("a.yaml", &cluster("digitalocean://1", "{ip: 20.1.2.3, ipMode: Proxy}"));
+    folder.file("a.yaml", &cluster("huaweicloud://1", "{ip: 20.1.2.3, ipMode: Proxy}"));
     let scan = folder.run(&["scan", "-f", "."]);
     let lines = first_lines(&scan, 4);
     assert!(

@@ -1,0 +1,49 @@
+//! Hetzner Cloud: a proxy in front of node ports.
+
+use uturn_model::lb::{ListenerProtocol, ProxyVersion};
+use uturn_model::service::ServicePort;
+use uturn_model::{Family, Service};
+
+use super::{CloudEntry, PortPlan, Product, Traces};
+use crate::cloud::product::{plain_protocol, proxying};
+use crate::cloud::values::is_on;
+
+const NAME: &str = "Hetzner Load Balancer";
+
+/// All that is known of it.
+pub static ENTRY: CloudEntry = CloudEntry {
+    products: &[&Balancer],
+    ..CloudEntry::recognised(
+        "hetzner",
+        "Hetzner",
+        Traces {
+            provider_ids: &["hcloud://", "hrobot://"],
+            service_keys: &["load-balancer.hetzner.cloud/"],
+            service_product: |_| Some(NAME),
+            ..Traces::NONE
+        },
+    )
+};
+
+/// Its load balancer.
+struct Balancer;
+
+impl Product for Balancer {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
+        let protocol = match service.annotations.get(PROTOCOL) {
+            Some("http") => ListenerProtocol::Http,
+            Some("https") => ListenerProtocol::Https,
+            _ => plain_protocol(port),
+        };
+        let mut plan = proxying(NAME, service, protocol, family);
+        plan.profile.proxy_header = is_on(service, PROXY_PROTOCOL).then_some(ProxyVersion::V2);
+        Some(plan)
+    }
+}
+
+const PROTOCOL: &str = "load-balancer.hetzner.cloud/protocol";
+const PROXY_PROTOCOL: &str = "load-balancer.hetzner.cloud/uses-proxyprotocol";

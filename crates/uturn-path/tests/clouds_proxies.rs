@@ -1,0 +1,109 @@
+//! Load balancers that are proxies: what pods of the cluster meet, with and without the PROXY
+//! header, by what the status says.
+
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+
+use uturn_model::{Cluster, Flow, Mechanism, Outcome};
+use uturn_path::Engine;
+use uturn_snapshot::{Source, read};
+
+/// Two nodes of a cloud, a server and a client, and a Service with these annotations and this
+/// entry of its status.
+fn cluster(provider_id: &str, annotations: &str, entry: &str) -> Cluster {
+    let node = |number: u8| {
+        format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: n{number}}}, \
+             spec: {{providerID: '{provider_id}{number}', podCIDR: 10.244.{number}.0/24}}, \
+             status: {{addresses: [{{type: InternalIP, address: 10.0.0.1{number}}}]}}}}\n---\n"
+        )
+    };
+    let pod = |name: &str, number: u8| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: shop, labels: {{app: {name}}}}}, \
+             spec: {{nodeName: n{number}, containers: [{{name: c, image: i, ports: [{{containerPort: 80}}]}}]}}, \
+             status: {{podIP: 10.244.{number}.9, phase: Running, conditions: [{{type: Ready, status: 'True'}}]}}}}\n---\n"
+        )
+    };
+    let service = format!(
+        "{{apiVersion: v1, kind: Service, metadata: {{name: web, namespace: shop, annotations: {{{annotations}}}}}, \
+         spec: {{type: LoadBalancer, clusterIP: 10.96.0.10, selector: {{app: web}}, \
+         ports: [{{port: 80, nodePort: 30080}}]}}, status: {{loadBalancer: {{ingress: [{entry}]}}}}}}\n---\n"
+    );
+    let facts = "{apiVersion: uturn.dev/v1alpha1, kind: Facts, spec: {kubeProxy: {mode: iptables, version: v1.34.0}, \
+                 network: {podCIDRs: [10.244.0.0/16]}}}\n";
+    let text = node(1) + &node(2) + &pod("client", 1) + &pod("web", 2) + &service + facts;
+    read(vec![Source { name: "cluster.yaml".into(), text }]).unwrap().cluster
+}
+
+/// What a client gets that calls the load balancer, and why.
+fn met(cluster: &Cluster, from: &str, to: &str) -> (Vec<Outcome>, Vec<Mechanism>) {
+    let engine = Engine::new(cluster).unwrap();
+    let flow =
+        Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Default::default() };
+    let verdict = engine.verdicts(&flow).unwrap().remove(0);
+    let outcomes = verdict.outcomes.iter().map(|(outcome, _)| *outcome).collect();
+    (outcomes, verdict.mechanisms)
+}
+
+const CLIENT: &str = "pod/shop/client";
+const URL: &str = "http://192.0.2.80/";
+const IP: &str = "{ip: 192.0.2.80}";
+
+/// The providerID of each cloud and the annotation that switches the header on.
+const CLOUDS: [(&str, &str); 5] = [
+    ("hcloud://", "load-balancer.hetzner.cloud/uses-proxyprotocol: 'true'"),
+    ("digitalocean://", "service.beta.kubernetes.io/do-loadbalancer-enable-proxy-protocol: 'true'"),
+    ("linode://", "service.beta.kubernetes.io/linode-loadbalancer-default-proxy-protocol: v2"),
+    (
+        "scaleway://instance/fr-par-1/",
+        "service.beta.kubernetes.io/scw-loadbalancer-proxy-protocol-v2: '*'",
+    ),
+    ("vultr://", "service.beta.kubernetes.io/vultr-loadbalancer-proxy-protocol: 'true'"),
+];
+
+#[test]
+fn without_a_header_everybody_is_answered() {
+    for (id, _) in CLOUDS {
+        let cluster = cluster(id, "", IP);
+        assert!(cluster.unjudged.is_empty(), "{id}: {:?}", cluster.unjudged);
+        for from in [CLIENT, "node/n1", "outside"] {
+            assert_eq!(met(&cluster, from, URL), (vec![Outcome::AT_ONCE], vec![]), "{id} {from}");
+        }
+    }
+}
+
+#[test]
+fn a_status_with_an_address_loses_the_header_inside() {
+    for (id, header) in CLOUDS {
+        let entries = [IP, "{ip: 192.0.2.80, hostname: lb.example.com}"];
+        for cluster in entries.map(|entry| cluster(id, header, entry)) {
+            let lost = (vec![Outcome::EmptyReply], vec![Mechanism::ProxyHeader]);
+            assert_eq!(met(&cluster, CLIENT, URL), lost, "{id}");
+            let tls = met(&cluster, CLIENT, "https://192.0.2.80:80/");
+            assert_eq!(tls, (vec![Outcome::TlsError], vec![Mechanism::ProxyHeader]), "{id}");
+            assert_eq!(met(&cluster, "outside", URL), (vec![Outcome::AT_ONCE], vec![]), "{id}");
+        }
+    }
+}
+
+#[test]
+fn a_status_without_a_rule_keeps_it() {
+    for (id, header) in CLOUDS {
+        let by_mode = cluster(id, header, "{ip: 192.0.2.80, ipMode: Proxy}");
+        assert_eq!(met(&by_mode, CLIENT, URL), (vec![Outcome::AT_ONCE], vec![]), "{id}");
+        let by_name = cluster(id, header, "{hostname: lb.example.com}");
+        let to = "http://lb.example.com/";
+        assert_eq!(met(&by_name, CLIENT, to), (vec![Outcome::AT_ONCE], vec![]), "{id}");
+    }
+}
+
+#[test]
+fn a_network_load_balancer_needs_the_rule() {
+    let kind = "service.beta.kubernetes.io/do-loadbalancer-type: REGIONAL_NETWORK";
+    let fine = cluster("digitalocean://", kind, IP);
+    assert_eq!(met(&fine, "outside", URL), (vec![Outcome::AT_ONCE], vec![]));
+    let broken = cluster("digitalocean://", kind, "{ip: 192.0.2.80, ipMode: Proxy}");
+    for from in [CLIENT, "outside"] {
+        assert_eq!(met(&broken, from, URL), (vec![Outcome::Hangs], vec![Mechanism::VipUnknown]));
+    }
+}
