@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 use uturn_snapshot::{config_maps, json_value};
 
+use crate::controllers;
 use crate::names::Names;
 use crate::objects::{Redacted, text_of};
 use crate::settings::{self, values};
@@ -39,13 +40,13 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
             Some(data) => data,
             None => {
                 let is_configuration = data.keys().any(|key| key.ends_with(".conf"));
-                return match is_configuration {
-                    true => Redacted::LeftOut("a ConfigMap with a configuration".to_owned()),
-                    false => Redacted::Stub(json!({
-                        "apiVersion": "v1", "kind": "ConfigMap",
-                        "metadata": {"name": "x", "namespace": "default"},
-                    })),
-                };
+                if is_configuration {
+                    return Redacted::LeftOut("a ConfigMap with a configuration".to_owned());
+                }
+                match controllers::settings(&data, names) {
+                    Some(settings) => settings,
+                    None => return Redacted::Stub(named(namespace, name, names)),
+                }
             }
         },
         "coredns" | "coredns-custom" | "node-local-dns" => each(data, names, corefile),
@@ -55,15 +56,23 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
         }
         _ => each(data, names, |text, names| redact(text, names, values())),
     };
-    Redacted::Object(json!({
-        "apiVersion": text_of(object, "apiVersion"),
+    let mut redacted = named(namespace, name, names);
+    redacted["apiVersion"] = text_of(object, "apiVersion").into();
+    redacted["data"] = data.into();
+    Redacted::Object(redacted)
+}
+
+/// A ConfigMap without its data. An argument of a controller may name it.
+fn named(namespace: &str, name: &str, names: &mut Names) -> Value {
+    let namespace = if namespace.is_empty() { "default" } else { namespace };
+    json!({
+        "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
             "name": redact(name, names, NAMES),
-            "namespace": redact(if namespace.is_empty() { "default" } else { namespace }, names, NAMES),
+            "namespace": redact(namespace, names, NAMES),
         },
-        "data": data,
-    }))
+    })
 }
 
 /// Each entry's text.

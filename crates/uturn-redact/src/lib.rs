@@ -33,6 +33,7 @@
 
 mod addresses;
 mod config_maps;
+mod controllers;
 mod facts;
 mod names;
 mod node;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use uturn_snapshot::{kinds, trim};
 
 use crate::config_maps;
+use crate::controllers;
 use crate::names::Names;
 use crate::settings;
 use crate::text::{HOSTS, NAMES, redact};
@@ -104,7 +105,8 @@ fn annotations(entries: Map<String, Value>, names: &mut Names) -> Map<String, Va
     let entry = |(key, value): (String, Value)| {
         let known = KNOWN.name_at(&key)?;
         if known.len() == key.len() {
-            return Some((key, annotation(value, names)));
+            let value = annotation(&key, value, names);
+            return Some((key, value));
         }
         // A program is recognised by how its keys begin.
         let is_beginning = !known.ends_with(char::is_alphanumeric);
@@ -113,7 +115,7 @@ fn annotations(entries: Map<String, Value>, names: &mut Names) -> Map<String, Va
     entries.into_iter().filter_map(entry).collect()
 }
 
-fn annotation(value: Value, names: &mut Names) -> Value {
+fn annotation(key: &str, value: Value, names: &mut Names) -> Value {
     let Value::String(text) = value else { return value };
     let is_document = text.trim_start().starts_with(['[', '{']);
     match serde_json::from_str::<Value>(&text) {
@@ -122,8 +124,8 @@ fn annotation(value: Value, names: &mut Names) -> Value {
             Value::Array(settings::arguments(&words, names)).to_string().into()
         }
         Ok(document) if is_document => settings::document(document, names).to_string().into(),
-        // Codes of findings to ignore.
-        _ => redact(&text, names, NAMES).into(),
+        // Settings of a controller, and codes of findings to ignore.
+        _ => controllers::setting(key, &text, names).into(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use crate::controllers;
 use crate::names::Names;
 use crate::text::{NAMES, Vocabulary, redact};
 use crate::words::list;
@@ -49,9 +50,13 @@ const ARGUMENTS: [&str; 20] = [
 /// What containers are started with: the arguments that are read. All others go.
 pub(crate) fn arguments(words: &[Value], names: &mut Names) -> Vec<Value> {
     let mut kept = Vec::new();
-    let mut takes_next = false;
+    let mut takes_next = None;
     for word in words {
         let Some(text) = word.as_str() else { continue };
+        if takes_next.is_none() && controllers::is_command(text) {
+            kept.push(text.into());
+            continue;
+        }
         let mut parts = Vec::new();
         for part in text.split_whitespace() {
             parts.extend(argument(part, &mut takes_next, names));
@@ -64,21 +69,25 @@ pub(crate) fn arguments(words: &[Value], names: &mut Names) -> Vec<Value> {
 }
 
 /// An argument, or the value of the one before.
-fn argument(text: &str, takes_next: &mut bool, names: &mut Names) -> Option<String> {
+fn argument(text: &str, takes_next: &mut Option<Vocabulary>, names: &mut Names) -> Option<String> {
     let (flag, value) = match text.split_once('=') {
         Some((flag, value)) => (flag, Some(value)),
         None => (text, None),
     };
     if flag.starts_with('-') {
-        *takes_next = false;
+        *takes_next = None;
         if !ARGUMENTS.contains(&flag) {
-            return None;
+            // Their values are names of objects and classes, which no setting is called like.
+            let flag = controllers::flag(flag, names)?;
+            *takes_next = value.is_none().then_some(NAMES);
+            let value = value.map(|value| redact(value, names, NAMES));
+            return Some(value.map_or_else(|| flag.clone(), |value| format!("{flag}={value}")));
         }
-        *takes_next = value.is_none();
+        *takes_next = value.is_none().then(values);
         let value = value.map(|value| nested(flag, value, names));
         return Some(value.map_or_else(|| flag.to_owned(), |value| format!("{flag}={value}")));
     }
-    std::mem::take(takes_next).then(|| redact(text, names, values()))
+    takes_next.take().map(|vocabulary| redact(text, names, vocabulary))
 }
 
 /// The value of an argument, which may be an argument of another program: `proxy-mode=ipvs`.
@@ -92,8 +101,8 @@ fn nested(flag: &str, value: &str, names: &mut Names) -> String {
     redact(value, names, values())
 }
 
-/// An image: its registry goes unless it is a cloud's own, its name is redacted like all names,
-/// its tag like a version.
+/// An image: its registry goes unless it is a cloud's own, its name is redacted like all names
+/// unless it is that of an Ingress controller, its tag like a version.
 pub(crate) fn image(text: &str, names: &mut Names) -> String {
     let plain = text.split('@').next().unwrap_or_default();
     let (path, tag) = match plain.rsplit_once(':') {
@@ -104,7 +113,13 @@ pub(crate) fn image(text: &str, names: &mut Names) -> String {
         Some((registry, rest)) if registry.contains(['.', ':']) || registry == "localhost" => rest,
         _ => path,
     };
-    let path = redact(path, names, NAMES);
+    let path = match controllers::program(path) {
+        Some((own, program)) => {
+            let before = redact(&path[..path.len() - own.len()], names, NAMES);
+            format!("{before}{program}")
+        }
+        None => redact(path, names, NAMES),
+    };
     tag.map_or_else(|| path.clone(), |tag| format!("{path}:{}", version(tag, names)))
 }
 

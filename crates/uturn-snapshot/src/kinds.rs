@@ -148,6 +148,11 @@ pub fn config_maps() -> impl Iterator<Item = (&'static str, &'static str)> {
     decode::config_map::names()
 }
 
+/// The keys that are read of ConfigMaps with the settings of an Ingress controller.
+pub fn controller_settings() -> &'static [&'static str] {
+    &decode::config_map::CONTROLLER_SETTINGS
+}
+
 /// Hands an object to the decoder of its kind.
 pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objects) {
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);

@@ -15,7 +15,7 @@ use crate::document::{self, Keep, Node};
 const NAMESPACE: &str = "kube-system";
 
 /// The keys that matter of ConfigMaps that have the settings of an Ingress controller.
-const CONTROLLER_SETTINGS: [&str; 12] = [
+pub(crate) const CONTROLLER_SETTINGS: [&str; 12] = [
     "use-proxy-protocol",
     "proxy-protocol",
     "proxy-connect-timeout",

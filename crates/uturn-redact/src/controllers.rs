@@ -1,0 +1,122 @@
+//! What Ingress controllers in the cluster are recognised by, and how they are set.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+use uturn_snapshot::controller_settings;
+
+use crate::names::Names;
+use crate::text::{HOSTS, NAMES, Vocabulary, redact};
+
+/// Arguments that are read, without the dashes and in small letters.
+const ARGUMENTS: [&str; 16] = [
+    "configmap",
+    "controller-class",
+    "external-service",
+    "ingress-class",
+    "ingress-class-by-name",
+    "ingress-class-name",
+    "ingress.class",
+    "nginx-configmaps",
+    "providers.kubernetesingress.allowemptyservices",
+    "providers.kubernetesingress.ingressclass",
+    "providers.kubernetesingress.ingressendpoint.publishedservice",
+    "providers.kubernetesingress.namespaces",
+    "providers.kubernetesingress.nativelbbydefault",
+    "publish-service",
+    "use-proxy-protocol",
+    "watch-ingress-without-class",
+];
+
+/// One that is read too, and whose value is a list of namespaces.
+const NAMESPACES: &str = "watch-namespace";
+
+/// How the arguments of Traefik's entry points begin.
+const ENTRY_POINTS: &str = "entrypoints.";
+/// The entry points that Traefik itself names.
+const USUAL_ENTRY_POINTS: [&str; 4] = ["web", "websecure", "http", "https"];
+
+/// Arguments without dashes that programs are recognised by.
+const COMMANDS: [&str; 4] = ["/nginx-ingress-controller", "router", "serve", "shutdown-manager"];
+
+/// Programs by the whole name of their image.
+const PROGRAMS: [&str; 7] = [
+    "contour",
+    "haproxy-ingress",
+    "kong",
+    "kong-gateway",
+    "nginx-ingress",
+    "nginx-plus-ingress",
+    "traefik",
+];
+/// Programs by how the name of their image begins.
+const BEGINNINGS: [&str; 3] = ["envoy", "kubernetes-ingress", "nginx-ingress-controller"];
+
+/// What ends an attempt at an endpoint, in the words of `proxy-next-upstream`.
+static CAUSES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    HashSet::from(["error", "header", "idempotent", "invalid", "non", "off", "timeout"])
+});
+
+/// Words in snippets with which something else than the endpoints decides.
+const DECIDE: [&str; 5] = ["return", "proxy_pass", "rewrite", "deny", "internal"];
+
+/// The name of an argument that is read, as it is to be written. What it names is redacted.
+pub(crate) fn flag(text: &str, names: &mut Names) -> Option<String> {
+    let bare = text.trim_start_matches('-');
+    let small = bare.to_ascii_lowercase();
+    if ARGUMENTS.contains(&&*small) || small == NAMESPACES {
+        return Some(text.to_owned());
+    }
+    let (entry, what) = small.strip_prefix(ENTRY_POINTS)?.split_once('.')?;
+    let is_read = matches!(what, "address" | "proxyprotocol.insecure" | "proxyprotocol.trustedips")
+        || what == "http.tls";
+    // Below `http.tls` are names of hosts and of settings: that there is one says enough.
+    let what = match what.starts_with("http.tls.") {
+        true => "http.tls",
+        false if is_read => what,
+        false => return None,
+    };
+    let entry = match USUAL_ENTRY_POINTS.contains(&entry) {
+        true => entry.to_owned(),
+        false => redact(entry, names, HOSTS),
+    };
+    Some(format!("--{ENTRY_POINTS}{entry}.{what}"))
+}
+
+/// Whether an argument without dashes stays.
+pub(crate) fn is_command(text: &str) -> bool {
+    COMMANDS.contains(&text)
+}
+
+/// The part of an image's path that says which controller it is, and what stands for it.
+pub(crate) fn program(path: &str) -> Option<(&str, &'static str)> {
+    const INGRESS_NGINX: &str = "ingress-nginx/controller";
+    if let Some(at) = path.find(INGRESS_NGINX) {
+        return Some((&path[at..], INGRESS_NGINX));
+    }
+    let own = path.rsplit('/').next().unwrap_or_default();
+    let mut whole = PROGRAMS.into_iter();
+    let begins = || BEGINNINGS.into_iter().find(|program| own.starts_with(program));
+    let traefik = || own.ends_with("-traefik").then_some("traefik");
+    let found = whole.find(|program| *program == own).or_else(begins).or_else(traefik)?;
+    Some((own, found))
+}
+
+/// The settings in a ConfigMap that are read, if it has any.
+pub(crate) fn settings(data: &Map<String, Value>, names: &mut Names) -> Option<Map<String, Value>> {
+    let read = data.iter().filter(|(key, _)| controller_settings().contains(&key.as_str()));
+    let texts = read.filter_map(|(key, value)| Some((key, value.as_str()?)));
+    let found: Map<String, Value> =
+        texts.map(|(key, text)| (key.clone(), setting(key, text, names).into())).collect();
+    (!found.is_empty()).then_some(found)
+}
+
+/// The value of a setting, in a ConfigMap or in an annotation whose key ends with it.
+pub(crate) fn setting(key: &str, text: &str, names: &mut Names) -> String {
+    if key.ends_with("-snippet") {
+        return DECIDE.into_iter().filter(|word| text.contains(word)).collect::<Vec<_>>().join(" ");
+    }
+    let words = key.ends_with("proxy-next-upstream").then(|| &*CAUSES);
+    redact(text, names, Vocabulary { words, ..NAMES })
+}
