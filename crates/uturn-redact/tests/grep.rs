@@ -242,8 +242,8 @@ fn identities(of: &Value, key: &str, all: &mut BTreeSet<String>) {
 #[test]
 fn random_clusters() {
     // Words that every cluster has, as names too. `controller` is a field of each IngressClass and
-    // the last part of ingress-nginx's image.
-    const EVERYWHERE: [&str; 7] = [
+    // the last part of ingress-nginx's image; what follows it names ports.
+    const EVERYWHERE: [&str; 9] = [
         "default",
         "kubernetes",
         "kube-system",
@@ -251,6 +251,8 @@ fn random_clusters() {
         "127.0.0.1",
         "kube-proxy",
         "controller",
+        "http",
+        "https",
     ];
     for seed in 500..530 {
         let source = Source { name: "a.yaml".into(), text: dice::cluster(&mut Dice::new(seed)) };

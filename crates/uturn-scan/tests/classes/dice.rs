@@ -111,7 +111,13 @@ fn public(v6: bool, host: usize) -> String {
 }
 
 /// A cluster as manifests.
+#[allow(dead_code, reason = "some tests that include this file draw without controllers")]
 pub(crate) fn cluster(dice: &mut Dice) -> String {
+    cluster_with(dice, true)
+}
+
+/// A cluster as manifests, in which controllers may serve Ingresses.
+pub(crate) fn cluster_with(dice: &mut Dice, has_controllers: bool) -> String {
     let nodes = 1 + dice.below(8);
     let families =
         dice.one_of(&[Families::V4, Families::V4, Families::V4, Families::V6, Families::Both]);
@@ -171,7 +177,7 @@ status: {{addresses: [{}]}}",
     for number in 0..dice.below(3) {
         ingress(dice, &mut text, families, number, &made);
     }
-    if dice.once_in(3) {
+    if has_controllers && dice.once_in(3) {
         controller(dice, &mut text, families, nodes, &made);
     }
     text
@@ -193,12 +199,12 @@ fn controller(
         "---
 apiVersion: networking.k8s.io/v1
 kind: IngressClass
-metadata: {{name: nginx}}
+metadata: {{name: edge}}
 spec: {{controller: k8s.io/ingress-nginx}}
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {{name: nginx, namespace: shop}}
+metadata: {{name: edge, namespace: shop}}
 data: {{proxy-connect-timeout: \"2\", {tries}}}"
     );
     for node in 1..=nodes {
@@ -215,14 +221,14 @@ data: {{proxy-connect-timeout: \"2\", {tries}}}"
             "---
 apiVersion: v1
 kind: Pod
-metadata: {{name: nginx-{node}, namespace: shop, labels: {{app: nginx}}}}
+metadata: {{name: edge-{node}, namespace: shop, labels: {{app: edge}}}}
 spec:
   nodeName: n{node}
   hostNetwork: {in_host}
   containers:
   - name: controller
     image: registry.example/ingress-nginx/controller:v1.12.0
-    args: [/nginx-ingress-controller, --configmap=$(POD_NAMESPACE)/nginx]
+    args: [/nginx-ingress-controller, --configmap=$(POD_NAMESPACE)/edge]
     ports: [{{name: http, containerPort: 80}}, {{name: https, containerPort: 443}}]
 status: {{phase: Running, podIP: {}, podIPs: [{}], conditions: [{{type: Ready, status: \"True\"}}]}}",
             ips[0],
@@ -244,14 +250,14 @@ status: {{phase: Running, podIP: {}, podIPs: [{}], conditions: [{{type: Ready, s
         "---
 apiVersion: v1
 kind: Service
-metadata: {{name: nginx, namespace: shop}}
+metadata: {{name: edge, namespace: shop}}
 spec:
   type: {kind}
   clusterIP: {address}
   clusterIPs: [{address}]
   ipFamilies: [{}]
   externalTrafficPolicy: {policy}
-  selector: {{app: nginx}}
+  selector: {{app: edge}}
   ports:
   - {{name: http, port: 80, targetPort: http, nodePort: 30980}}
   - {{name: https, port: 443, targetPort: https, nodePort: 30943}}
@@ -274,7 +280,7 @@ spec:
 apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: {{name: inner-{number}, namespace: shop, annotations: {{{upstream}}}}}
-spec: {{ingressClassName: nginx, {tls}rules: [{{host: a.example.com, http: {{paths: [{{path: /{number}, pathType: Prefix, backend: {{service: {{name: {}, port: {{number: {port}}}}}}}}}]}}}}]}}
+spec: {{ingressClassName: edge, {tls}rules: [{{host: a.example.com, http: {{paths: [{{path: /{number}, pathType: Prefix, backend: {{service: {{name: {}, port: {{number: {port}}}}}}}}}]}}}}]}}
 status: {{loadBalancer: {{ingress: [{{ip: {entry}}}]}}}}",
             service.name
         );
