@@ -168,6 +168,16 @@ pub enum Delivery {
     KeepsAddress,
 }
 
+impl Delivery {
+    /// The destination of packets to a target that clients called at another address.
+    pub fn destination(self, target: SocketAddr, called: SocketAddr) -> SocketAddr {
+        match self {
+            Self::ToTarget => target,
+            Self::KeepsAddress => called,
+        }
+    }
+}
+
 /// A version of the PROXY header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProxyVersion {

@@ -139,18 +139,27 @@ pub fn stands_for_balancer(address: IpAddr) -> bool {
     ANY_PROBER.prober(Family::of(address)) == address
 }
 
-/// A load balancer without a machine of its own: a node announces its address, and packets come
-/// to the node as they are. Under policy Local, only nodes with an endpoint announce it.
-pub(crate) fn announced(name: &str, service: &Service, port: &ServicePort) -> PortPlan {
-    let mut profile = passing(name, Source::Kept);
-    profile.delivery = Delivery::KeepsAddress;
-    profile.panic_threshold = None;
-    PortPlan {
-        protocol: plain_protocol(port),
-        targets: match service.external_policy {
-            Policy::Cluster => Targets::Nodes,
-            Policy::Local => Targets::NodesWithPods,
-        },
-        profile,
+/// A load balancer without a machine of its own, by what its vendor calls it: a node announces its
+/// address, and packets come to the node as they are. Under policy Local, only nodes with an endpoint
+/// announce it.
+pub(crate) struct Announced(pub(crate) &'static str);
+
+impl Product for Announced {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn port(&self, service: &Service, port: &ServicePort, _: Family) -> Option<PortPlan> {
+        let mut profile = passing(self.0, Source::Kept);
+        profile.delivery = Delivery::KeepsAddress;
+        profile.panic_threshold = None;
+        Some(PortPlan {
+            protocol: plain_protocol(port),
+            targets: match service.external_policy {
+                Policy::Cluster => Targets::Nodes,
+                Policy::Local => Targets::NodesWithPods,
+            },
+            profile,
+        })
     }
 }

@@ -1,8 +1,9 @@
 //! The servers that get connections with a PROXY header.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use uturn_lb::targets;
 use uturn_model::lb::Listener;
 use uturn_model::{Cluster, Family, LoadBalancer, NamespacedName};
 use uturn_netfilter::hash::FastMap;
@@ -48,19 +49,12 @@ fn endpoints(
     listener: &Listener,
     family: Family,
 ) -> Vec<SocketAddr> {
-    let ports = cluster.services.get(name).map_or(&[][..], |service| &service.ports);
+    let Some(service) = cluster.services.get(name) else { return Vec::new() };
     let protocol = listener.protocol.transport();
     let is_it = |port: &&uturn_model::service::ServicePort| {
         port.port == listener.port && port.protocol == protocol
     };
-    let Some(port) = ports.iter().find(is_it) else { return Vec::new() };
-    let mut all = Vec::new();
-    for slice in cluster.slices(name).iter().filter(|slice| slice.family == family) {
-        let mut own = slice.ports.iter();
-        let own = own.find(|own| own.protocol == port.protocol && own.name == port.name);
-        let Some(own) = own else { continue };
-        let addresses = slice.endpoints.iter().map(|endpoint| endpoint.address);
-        all.extend(addresses.map(|ip: IpAddr| SocketAddr::new(ip, own.port.number())));
-    }
-    all
+    let Some(port) = service.ports.iter().find(is_it) else { return Vec::new() };
+    let all = targets::pods(cluster, service, port, family, |_| Some(1));
+    all.into_iter().map(|target| target.address).collect()
 }

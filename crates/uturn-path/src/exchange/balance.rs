@@ -337,10 +337,7 @@ impl<'a> Walk<'_, 'a> {
                 SocketAddr::new(ip, client.port())
             }
         };
-        let dst = match listener.profile.delivery {
-            Delivery::ToTarget => target.address,
-            Delivery::KeepsAddress => state.packet.leg().dst,
-        };
+        let dst = listener.profile.delivery.destination(target.address, state.packet.leg().dst);
         let leg = Leg { src, dst };
         if let Some(lost) = self.engine.lacks_bandwidth(balancer, target, leg, state) {
             return Ok(vec![lost]);

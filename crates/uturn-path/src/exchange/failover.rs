@@ -212,10 +212,7 @@ pub(crate) fn picks(
     by: Evidence,
 ) -> Step {
     let chosen = &rule.targets[target];
-    let dst = match listener.profile.delivery {
-        Delivery::ToTarget => chosen.address,
-        Delivery::KeepsAddress => seen.dst,
-    };
+    let dst = listener.profile.delivery.destination(chosen.address, seen.dst);
     let what = match (chosen.kind.node(), listener.profile.delivery) {
         (Some(node), Delivery::ToTarget) => format!("{} on node {node}", chosen.address),
         (Some(node), Delivery::KeepsAddress) => format!("node {node} and keeps the address {dst}"),

@@ -5,9 +5,7 @@ use uturn_model::service::ServicePort;
 use uturn_model::{Family, Protocol, Service};
 
 use super::annotations::{BACKEND_PROTOCOL, INTERNAL, PROXY_PROTOCOL, ends_tls, get};
-use crate::cloud::product::{
-    PortPlan, Product, Targets, check, passing, question_by_policy, replaced,
-};
+use crate::cloud::product::{PortPlan, Product, proxying};
 
 pub(super) const NAME: &str = "AWS Classic Load Balancer";
 
@@ -29,22 +27,16 @@ impl Product for Classic {
         }
         let ends_tls = ends_tls(service, port.port.number(), port.name.as_deref());
         let is_http = matches!(get(service, BACKEND_PROTOCOL), Some("http" | "https"));
-        let mut profile = passing(NAME, replaced(family));
-        profile.proxy_header =
+        let protocol = match (is_http, ends_tls) {
+            (true, true) => ListenerProtocol::Https,
+            (true, false) => ListenerProtocol::Http,
+            (false, true) => ListenerProtocol::TcpSsl,
+            (false, false) => ListenerProtocol::Tcp,
+        };
+        let mut plan = proxying(NAME, service, protocol, family);
+        plan.profile.proxy_header =
             (get(service, PROXY_PROTOCOL) == Some("*")).then_some(ProxyVersion::V1);
-        profile.health_check = Some(check(question_by_policy(service), (10, 5)));
-        // Without a healthy target it turns connections away.
-        profile.panic_threshold = None;
-        Some(PortPlan {
-            protocol: match (is_http, ends_tls) {
-                (true, true) => ListenerProtocol::Https,
-                (true, false) => ListenerProtocol::Http,
-                (false, true) => ListenerProtocol::TcpSsl,
-                (false, false) => ListenerProtocol::Tcp,
-            },
-            targets: Targets::Nodes,
-            profile,
-        })
+        Some(plan)
     }
 }
 

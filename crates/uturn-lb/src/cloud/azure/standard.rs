@@ -1,11 +1,13 @@
 //! The Standard Load Balancer: it passes packets on and keeps the client's address, and its own too
 //! unless a Service switches floating IP off.
 
-use uturn_model::lb::{Delivery, HealthQuestion, Source};
-use uturn_model::service::{Policy, ServicePort};
+use uturn_model::lb::{Delivery, Source};
+use uturn_model::service::ServicePort;
 use uturn_model::{Family, Protocol, Service};
 
-use crate::cloud::product::{PortPlan, Product, Targets, check, passing, plain_protocol};
+use crate::cloud::product::{
+    PortPlan, Product, Targets, check, passing, plain_protocol, question_by_policy,
+};
 
 pub(super) const NAME: &str = "Azure Load Balancer";
 
@@ -29,10 +31,7 @@ impl Product for Standard {
         profile.delivery = delivery(service, family);
         // Without a healthy target no new connection is passed on.
         profile.panic_threshold = None;
-        let question = match service.external_policy {
-            Policy::Local => HealthQuestion::LocalEndpoint,
-            Policy::Cluster => HealthQuestion::Target,
-        };
+        let question = question_by_policy(service);
         // Ports of UDP are not probed.
         profile.health_check = (port.protocol == Protocol::Tcp).then(|| check(question, (5, 5)));
         Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })

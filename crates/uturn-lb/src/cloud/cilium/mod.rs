@@ -1,16 +1,13 @@
 //! Cilium, where it gives Services addresses and announces them.
 
-use uturn_model::service::ServicePort;
-use uturn_model::{Family, Service};
-
-use super::{CloudEntry, PortPlan, Product, Traces};
-use crate::cloud::product::announced;
+use super::{CloudEntry, Traces};
+use crate::cloud::product::Announced;
 
 const NAME: &str = "Cilium";
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
-    products: &[&Announced],
+    products: &[&Announced(NAME)],
     serves_services_only: true,
     ..CloudEntry::recognised(
         "cilium",
@@ -26,16 +23,3 @@ pub static ENTRY: CloudEntry = CloudEntry {
         },
     )
 };
-
-/// Addresses that nodes announce.
-struct Announced;
-
-impl Product for Announced {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn port(&self, service: &Service, port: &ServicePort, _: Family) -> Option<PortPlan> {
-        Some(announced(NAME, service, port))
-    }
-}
