@@ -276,6 +276,43 @@ fn each_load_balancer_is_of_whoever_makes_it() {
     assert_eq!(found, expected.map(|(gap, name)| (gap.to_owned(), name.to_owned())));
 }
 
+/// Manifests are carried from cloud to cloud: annotations of another cloud's controllers, which
+/// serve their own machines, say nothing where the cluster's machines or programs are seen.
+#[test]
+fn annotations_of_another_cloud_are_not_read() {
+    const AWS: &str = "service.beta.kubernetes.io/aws-load-balancer-type: nlb";
+    const AZURE: &str = "service.beta.kubernetes.io/azure-load-balancer-internal: \"true\"";
+    let service = |notes: &str, status: &str| balanced("web", notes, "", status);
+    let speaker = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: speaker, namespace: \
+                   metallb-system}\nspec: {template: {spec: {}}}\n";
+    let address = service(AWS, "{ip: 10.0.0.9}");
+    let name = service(AWS, "{hostname: a-1.elb.eu-west-1.amazonaws.com}");
+    let expected: &[(String, &[&str])] = &[
+        (address.clone() + &node_of("k3s://n1"), &["1 load balancer of K3s ServiceLB"]),
+        (address.clone() + &node_of("ibm://a"), &["1 load balancer of IBM Cloud"]),
+        (address.clone() + &node_of("hcloud://1"), &[]),
+        (address.clone() + speaker, &[]),
+        // Its own load balancers have names: something else wrote the address.
+        (
+            address.clone() + &node_of("aws:///a/i-1"),
+            &["1 load balancer of a controller that is not AWS's"],
+        ),
+        (address, &["1 load balancer of an unknown cloud"]),
+        // The status says that it was served.
+        (name + &node_of("k3s://n1"), &[]),
+        // Nothing tells which of the two it is.
+        (
+            service(&format!("{AWS}, {AZURE}"), ""),
+            &["1 load balancer of an unknown cloud"],
+        ),
+    ];
+    for (text, gaps_expected) in expected {
+        let read = cluster(text);
+        let found: Vec<String> = of_balancers(&read).map(ToString::to_string).collect();
+        assert_eq!(found, *gaps_expected, "{:?} for {text}", read.provider);
+    }
+}
+
 /// Ingresses are of their class's controller. One in the cluster has its address from a
 /// Service, which can be traced to.
 #[test]

@@ -1,6 +1,7 @@
 //! What is stated of a cloud as data.
 
 use uturn_model::network::CloudNetwork;
+use uturn_model::service::LbIngress;
 use uturn_model::{AddressBinding, Cloud, Vendor, Version};
 
 use super::{CloudModel, Product, Traces, Words};
@@ -14,6 +15,8 @@ pub struct CloudEntry {
     /// Whether its controllers serve Services only: an Ingress never has one of its load
     /// balancers for itself.
     pub serves_services_only: bool,
+    /// Whether its controllers write names into statuses, never addresses.
+    pub writes_names_only: bool,
     /// Its words in checklists and cures.
     pub words: Words,
     /// The builds of kube-proxy that it ships itself.
@@ -38,6 +41,7 @@ impl CloudEntry {
             cloud: Cloud::new(word, name),
             traces,
             serves_services_only: false,
+            writes_names_only: false,
             words: Words::NEUTRAL,
             kube_proxy: None,
             networks: &[],
@@ -46,6 +50,16 @@ impl CloudEntry {
             products: &[],
             model: None,
         }
+    }
+
+    /// Whether it has machines of its own. Its controllers serve nodes that are such machines.
+    pub(crate) fn has_machines(&self) -> bool {
+        !self.traces.provider_ids.is_empty()
+    }
+
+    /// Whether its controllers can have written a status.
+    pub(crate) fn can_write(&self, status: &[LbIngress]) -> bool {
+        !self.writes_names_only || status.iter().all(|entry| entry.ip.is_none())
     }
 
     /// Whether this is a host name of one of its load balancers.

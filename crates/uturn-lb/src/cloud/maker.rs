@@ -1,5 +1,5 @@
-//! What makes the load balancer of a Service: its class decides, then what Facts state, then its
-//! annotations, its status, and the cloud of the cluster.
+//! What makes the load balancer of a Service: its class decides, then what Facts state, then the
+//! name in its status, its annotations, and the cloud of the cluster.
 
 use uturn_model::cluster::Provider;
 use uturn_model::{Basis, Cloud, Known, Service};
@@ -53,9 +53,6 @@ pub fn maker_of(service: &Service, provider: &Known<Provider>) -> Maker {
     let is_own =
         model.is_some_and(|model| service.annotations.iter().any(|(key, _)| model.reads(key)));
     if !is_own {
-        if let Some((key, cloud)) = by_service_key(&service.annotations) {
-            return of_cloud(cloud, service, || format!("{key} of {}", object()));
-        }
         if let Some((host, product)) = by_host_name(&service.load_balancer) {
             let trace = || format!("host name {host}, of {}", object());
             // Some names tell only the cloud; which of its products it is, the Service does.
@@ -67,10 +64,17 @@ pub fn maker_of(service: &Service, provider: &Known<Provider>) -> Maker {
                 _ => Maker::named(product, trace()),
             };
         }
+        if let Some((key, cloud)) = by_service_key(service, own) {
+            return of_cloud(cloud, service, || format!("{key} of {}", object()));
+        }
     }
     let Some(cloud) = own else { return Maker::Unknown };
     match model {
         Some(model) => Maker::Model(model),
+        None if entry(cloud).is_some_and(|entry| !entry.can_write(&service.load_balancer)) => {
+            let name = format!("a controller that is not {}'s", cloud.name());
+            Maker::Other(name, format!("the address in the status of {}", object()))
+        }
         None => of_cloud(cloud, service, || match &provider.basis {
             Basis::Derived(from) => from.to_string(),
             basis => format!("{} at {basis}", cloud.word()),

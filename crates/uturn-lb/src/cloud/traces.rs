@@ -3,7 +3,7 @@
 use uturn_model::service::LbIngress;
 use uturn_model::{Cloud, Labels, Service};
 
-use super::ALL;
+use super::{ALL, CloudEntry};
 
 /// What a cloud and its controllers leave on objects. Each entry is the beginning of a value
 /// unless its field says otherwise.
@@ -71,17 +71,42 @@ pub fn by_node_key(labels: &Labels) -> Option<(&str, Cloud)> {
     by_key(labels, |traces| traces.node_keys)
 }
 
-/// The cloud that reads one of a Service's annotations, with the key.
-pub fn by_service_key(annotations: &Labels) -> Option<(&str, Cloud)> {
-    by_key(annotations, |traces| traces.service_keys)
+/// The cloud whose annotations a Service has, with a key.
+///
+/// Manifests are written for several clouds, and carried from one to another. In a cluster of
+/// `own`, whose machines or program are there to see, the annotations of another cloud's controllers
+/// are not read by anything, as these serve their own machines. Nor is a cloud named by its
+/// annotations whose controllers cannot have written the status, or beside another's.
+pub fn by_service_key(service: &Service, own: Option<Cloud>) -> Option<(&str, Cloud)> {
+    let can_serve = |entry: &CloudEntry| {
+        let serves = own.is_none_or(|own| own == entry.cloud) || !entry.has_machines();
+        serves && entry.can_write(&service.load_balancer)
+    };
+    let named = service.annotations.iter().filter_map(|(key, _)| {
+        Some((key, entry_by_key(key, |traces| traces.service_keys)?))
+    });
+    let able: Vec<_> = named.filter(|(_, entry)| can_serve(entry)).collect();
+    if let Some((key, entry)) = able.iter().find(|(_, entry)| Some(entry.cloud) == own) {
+        return Some((key, entry.cloud));
+    }
+    // A program beside the machines of a cloud has to be named to serve a Service.
+    let programs: Vec<_> = able.iter().filter(|(_, entry)| !entry.has_machines()).collect();
+    let named = if programs.is_empty() { able.iter().collect() } else { programs };
+    let (key, entry) = named.first()?;
+    named.iter().all(|(_, other)| other.cloud == entry.cloud).then_some((key, entry.cloud))
 }
 
 fn by_key(labels: &Labels, known: fn(&Traces) -> &'static [&'static str]) -> Option<(&str, Cloud)> {
-    labels.iter().find_map(|(key, _)| {
-        let is_of = |traces: &Traces| known(traces).iter().any(|begins| key.starts_with(begins));
-        let entry = ALL.iter().find(|entry| is_of(&entry.traces))?;
-        Some((key, entry.cloud))
-    })
+    labels.iter().find_map(|(key, _)| Some((key, entry_by_key(key, known)?.cloud)))
+}
+
+/// The cloud of a label or annotation.
+fn entry_by_key(
+    key: &str,
+    known: fn(&Traces) -> &'static [&'static str],
+) -> Option<&'static CloudEntry> {
+    let is_of = |traces: &Traces| known(traces).iter().any(|begins| key.starts_with(begins));
+    ALL.into_iter().find(|entry| is_of(&entry.traces))
 }
 
 /// The product of a `loadBalancerClass`.

@@ -42,7 +42,7 @@ impl Maker {
 /// The cloud that the cluster is in, or the program that makes load balancers in place of one,
 /// and the trace that it left.
 pub(super) fn by_trace(objects: &Objects) -> Option<(Cloud, String)> {
-    let traces = [by_provider_id, by_node_key, by_service_key, by_program, by_k3s];
+    let traces = [by_provider_id, by_node_key, by_program, by_k3s, by_service_key];
     traces.iter().find_map(|find| find(objects))
 }
 
@@ -63,7 +63,7 @@ fn by_node_key(objects: &Objects) -> Option<(Cloud, String)> {
 
 fn by_service_key(objects: &Objects) -> Option<(Cloud, String)> {
     objects.services.0.values().find_map(|service| {
-        let (key, cloud) = cloud::by_service_key(&service.annotations)?;
+        let (key, cloud) = cloud::by_service_key(service, None)?;
         Some((cloud, format!("{key} of {}", service.object())))
     })
 }

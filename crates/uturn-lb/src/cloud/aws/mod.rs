@@ -16,6 +16,7 @@ use super::{CloudEntry, Words};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    writes_names_only: true,
     words: Words::with_firewall("security group"),
     products: &[&nlb::Nlb, &classic::Classic],
     ..CloudEntry::recognised("aws", "AWS", traces::TRACES)

@@ -45,6 +45,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     cloud: TKE,
     traces: super::Traces::NONE,
     serves_services_only: false,
+    writes_names_only: false,
     words: words::WORDS,
     kube_proxy: Some(&kube_proxy::BUILDS),
     networks: &words::NETWORKS,
