@@ -87,18 +87,14 @@ impl Engine<'_> {
             self.cluster.services.values().filter(|service| !service.unjudged.is_empty());
         open.find_map(|service| {
             let gap = gap_of_endpoints(service)?;
-            let is_asked =
-                service.ports.iter().filter(|port| port.protocol == protocol).any(|port| {
-                    match is_node {
-                        true => port.node_port.is_some_and(|port| port.number() == to.port()),
-                        false => {
-                            let is_cluster_ip = service.cluster_ips.contains(&to.ip());
-                            service.has_address(to.ip())
-                                && port.port.number() == to.port()
-                                && !(is_outside && is_cluster_ip)
-                        }
-                    }
-                });
+            let mut ports = service.ports.iter().filter(|port| port.protocol == protocol);
+            let is_asked = ports.any(|port| {
+                let at_node = is_node && port.node_port.is_some_and(|at| at.number() == to.port());
+                // A status may have addresses of nodes.
+                let is_inner = is_outside && service.cluster_ips.contains(&to.ip());
+                let at_own = service.has_address(to.ip()) && port.port.number() == to.port();
+                at_node || at_own && !is_inner
+            });
             is_asked.then_some(gap)
         })
     }

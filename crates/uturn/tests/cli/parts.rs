@@ -359,3 +359,31 @@ fn versions_of_an_object_are_not_mixed() {
     let trace = ["trace", "-f", ".", "--from", "deploy/shop/client", "--to", "svc/shop/web"];
     assert_eq!(ends(&folder, &trace, 2), "exit 0\nnot known   UT902 not-given");
 }
+
+/// Load balancers that nodes are themselves write nodes' addresses into statuses: what stands behind
+/// such an address is as little known as behind any other.
+#[test]
+fn a_status_with_a_nodes_address_does_not_say_that_there_are_no_endpoints() {
+    let folder = Folder::new("parts-node-address");
+    let status = "status: {loadBalancer: {ingress: [{ip: 10.0.0.1}]}}\n";
+    let client = "---
+apiVersion: v1
+kind: Pod
+metadata: {name: client, namespace: shop}
+spec: {nodeName: n1, containers: [{name: client, image: client}]}
+status: {phase: Running, podIP: 10.244.1.9}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.244.1.0/24}
+status: {addresses: [{type: InternalIP, address: 10.0.0.1}]}
+";
+    folder.file("a.yaml", &format!("{BALANCED}{status}{client}"));
+    assert_eq!(codes(&folder, &[]), [""; 0]);
+    let trace = ["trace", "-q", "-f", ".", "--from", "pod/shop/client", "--to", "10.0.0.1:80"];
+    let first = ends(&folder, &trace, 2);
+    assert_eq!(first, "exit 0\nnot known   UT902 not-given");
+    // Where this is all, it does.
+    assert_eq!(codes(&folder, &["--complete"]), ["UT601 error", "UT311 warning"]);
+}
