@@ -118,6 +118,23 @@ fn a_rule_leads_to_an_endpoint_and_no_rule_to_404() {
     assert_eq!(asked("svc/shop/nginx:80"), "1 answered at once");
 }
 
+/// The controller's load balancer has only a name, which the controller would publish: half of the
+/// calls come back to the client's own node.
+#[test]
+fn an_ingress_without_a_status_has_the_name_of_its_controllers_load_balancer() {
+    let status = "{hostname: a-1.elb.eu-west-1.amazonaws.com}";
+    let text = objects("") + &ingress("", "a.example.com", "/", "web");
+    let text = text.replace("{ip: 10.0.0.100}", status).replace(
+        "metadata: {name: nginx, namespace: shop}\nspec:\n  type: LoadBalancer",
+        "metadata: {name: nginx, namespace: shop, annotations: \
+         {service.beta.kubernetes.io/aws-load-balancer-type: nlb, \
+         service.beta.kubernetes.io/aws-load-balancer-internal: 'true'}}\nspec:\n  type: \
+         LoadBalancer",
+    );
+    let asked = outcomes(&text, &["provider: aws"], "ingress/shop/front");
+    assert_eq!(asked, ["0.5 answered at once", "0.5 hangs"]);
+}
+
 /// What only a listing of a whole cluster has.
 const SYSTEM: &str = "---
 apiVersion: v1

@@ -301,10 +301,7 @@ fn annotations_of_another_cloud_are_not_read() {
         // The status says that it was served.
         (name + &node_of("k3s://n1"), &[]),
         // Nothing tells which of the two it is.
-        (
-            service(&format!("{AWS}, {AZURE}"), ""),
-            &["1 load balancer of an unknown cloud"],
-        ),
+        (service(&format!("{AWS}, {AZURE}"), ""), &["1 load balancer of an unknown cloud"]),
     ];
     for (text, gaps_expected) in expected {
         let read = cluster(text);

@@ -82,9 +82,10 @@ pub fn by_service_key(service: &Service, own: Option<Cloud>) -> Option<(&str, Cl
         let serves = own.is_none_or(|own| own == entry.cloud) || !entry.has_machines();
         serves && entry.can_write(&service.load_balancer)
     };
-    let named = service.annotations.iter().filter_map(|(key, _)| {
-        Some((key, entry_by_key(key, |traces| traces.service_keys)?))
-    });
+    let named = service
+        .annotations
+        .iter()
+        .filter_map(|(key, _)| Some((key, entry_by_key(key, |traces| traces.service_keys)?)));
     let able: Vec<_> = named.filter(|(_, entry)| can_serve(entry)).collect();
     if let Some((key, entry)) = able.iter().find(|(_, entry)| Some(entry.cloud) == own) {
         return Some((key, entry.cloud));

@@ -48,12 +48,7 @@ pub(super) fn settle(
         let service = known.iter().find(|service| {
             service.load_balancer.iter().any(|entry| entry.hostname.as_ref() == Some(host))
         });
-        // The name has addresses where it is known how that load balancer behaves.
-        let is_described = |service: &&&Service| {
-            service.kind == ServiceKind::LoadBalancer
-                && cloud::maker_of(service, provider).is_described()
-        };
-        if service.filter(is_described).is_some() {
+        if service.is_some_and(|service| names_lead(service, provider)) {
             return Ok(());
         }
         return Err(match service {
@@ -67,8 +62,12 @@ pub(super) fn settle(
             ),
         });
     }
-    let (entries, because) = supposed(objects, controller, published, &known)?;
-    let shown: Vec<IpAddr> = entries.iter().filter_map(|entry| entry.ip).collect();
+    let (entries, because) = supposed(objects, provider, controller, published, &known)?;
+    let shown = entries.iter().filter_map(|entry| match (entry.ip, &entry.hostname) {
+        (Some(ip), _) => Some(ip.to_string()),
+        (None, name) => name.as_ref().map(ToString::to_string),
+    });
+    let shown: Vec<String> = shown.collect();
     suppositions.suppose(
         format!("address of {}", ingress.object()),
         joined(&shown),
@@ -86,9 +85,16 @@ pub(super) fn services(controller: &IngressController) -> impl Iterator<Item = &
     controller.listeners.iter().flat_map(|listener| &listener.services).map(|(service, _)| service)
 }
 
+/// Whether the name of a Service's load balancer has addresses: it does where it is known how that
+/// load balancer behaves.
+fn names_lead(service: &Service, provider: &Known<Provider>) -> bool {
+    service.kind == ServiceKind::LoadBalancer && cloud::maker_of(service, provider).is_described()
+}
+
 /// The address that the controller would write into a status, and why.
 fn supposed(
     objects: &Objects,
+    provider: &Known<Provider>,
     controller: &IngressController,
     published: Option<&NamespacedName>,
     known: &[&Service],
@@ -100,22 +106,16 @@ fn supposed(
                 format!("give Service {published}"),
             ));
         };
-        let entries = of_service(service);
-        return match entries.iter().any(|entry| entry.ip.is_some()) {
-            true => Ok((entries, format!("{} publishes Service {published}", controller.workload))),
-            false => Err(without_address(service)),
-        };
+        let because = format!("{} publishes Service {published}", controller.workload);
+        return of_service(service, provider).map(|entries| (entries, because));
     }
     let mut balanced: Vec<&Service> =
         known.iter().copied().filter(|service| service.kind == ServiceKind::LoadBalancer).collect();
     balanced.dedup_by(|a, b| a.name == b.name);
     match balanced.as_slice() {
         [only] => {
-            let entries = of_service(only);
-            match entries.iter().any(|entry| entry.ip.is_some()) {
-                true => Ok((entries, format!("Service {} leads to its controller", only.name))),
-                false => Err(without_address(only)),
-            }
+            let because = format!("Service {} leads to its controller", only.name);
+            of_service(only, provider).map(|entries| (entries, because))
         }
         [] => {
             let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
@@ -136,21 +136,29 @@ fn supposed(
     }
 }
 
-fn without_address(service: &Service) -> Open {
-    Open::new(
-        format!("Service {} of its controller has no address yet", service.name),
-        format!("give Service {} with its status, or trace to svc/{}", service.name, service.name),
-    )
-}
-
 /// The addresses that a controller writes for a Service: of its load balancer, else external ones
 /// and its own.
-fn of_service(service: &Service) -> Vec<LbIngress> {
-    if service.kind == ServiceKind::LoadBalancer {
-        return service.load_balancer.clone();
+fn of_service(service: &Service, provider: &Known<Provider>) -> Result<Vec<LbIngress>, Open> {
+    let own = service.external_ips.iter().chain(service.cluster_ips.first());
+    let entries: Vec<LbIngress> = match service.kind {
+        ServiceKind::LoadBalancer => service.load_balancer.clone(),
+        _ => own.map(|ip| LbIngress { ip: Some(*ip), hostname: None, mode: IpMode::Vip }).collect(),
+    };
+    if entries.iter().any(|entry| entry.ip.is_some()) {
+        return Ok(entries);
     }
-    let all = service.external_ips.iter().chain(service.cluster_ips.first());
-    all.map(|ip| LbIngress { ip: Some(*ip), hostname: None, mode: IpMode::Vip }).collect()
+    let name = &service.name;
+    match entries.iter().find_map(|entry| entry.hostname.as_ref()) {
+        Some(_) if names_lead(service, provider) => Ok(entries),
+        Some(host) => Err(Open::new(
+            format!("the address of Service {name} of its controller is {host}"),
+            format!("trace to svc/{name}, whose pods serve it"),
+        )),
+        None => Err(Open::new(
+            format!("Service {name} of its controller has no address yet"),
+            format!("give Service {name} with its status, or trace to svc/{name}"),
+        )),
+    }
 }
 
 /// The addresses of the nodes that these pods are on.
