@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig};
+use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use crate::error::{LiveError, with_causes};
@@ -124,7 +124,12 @@ impl Access {
 
 fn read(path: &Path) -> Result<Kubeconfig, LiveError> {
     Kubeconfig::read_from(path).map_err(|error| {
-        LiveError::Kubeconfig(format!("{}: {}", path.display(), with_causes(&error)))
+        let why = match &error {
+            // Its own message names the file once more.
+            KubeconfigError::ReadConfig(why, _) => why.to_string(),
+            other => with_causes(other),
+        };
+        LiveError::Kubeconfig(format!("{}: {why}", path.display()))
     })
 }
 
