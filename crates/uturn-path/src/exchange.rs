@@ -10,6 +10,7 @@ pub(crate) mod proxy_header;
 pub(crate) mod redirect;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use uturn_model::route::{Leg, Place, Step, StepKind};
@@ -23,7 +24,7 @@ use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::listening::{Listening, Tls};
 use crate::node::switches::is_unseen;
-use crate::packet::{Arrival, Exchange, PacketState, Peer, Request, Stop, ended};
+use crate::packet::{Arrival, Exchange, PacketState, Peer, Redirected, Request, Stop, ended};
 
 impl<'a> Walk<'_, 'a> {
     /// Sends a request and waits for what comes back, in every way it can go.
@@ -189,14 +190,19 @@ impl<'a> Walk<'_, 'a> {
         }
         let mut kept: Vec<Exchange> = Vec::new();
         // Retries can end in thousands of ways.
-        let mut places: HashMap<(Outcome, Duration, Vec<Mechanism>), usize> = HashMap::new();
+        type Key = (Outcome, Duration, Vec<Mechanism>, Option<Arc<Redirected>>);
+        let key_of = |way: &Exchange| -> Key {
+            (way.outcome, way.late, way.mechanisms.clone(), way.redirected.clone())
+        };
+        let mut places: HashMap<Key, usize> = HashMap::new();
         let is_long = ways.len() > 16;
         for way in ways {
             let known = match is_long {
-                true => places.get(&(way.outcome, way.late, way.mechanisms.clone())).copied(),
+                true => places.get(&key_of(&way)).copied(),
                 false => kept.iter().position(|known| {
                     (known.outcome, known.late) == (way.outcome, way.late)
                         && known.mechanisms == way.mechanisms
+                        && known.redirected == way.redirected
                 }),
             };
             match known.and_then(|at| kept.get_mut(at)) {
@@ -207,8 +213,7 @@ impl<'a> Walk<'_, 'a> {
                 }
                 None => {
                     if is_long {
-                        let key = (way.outcome, way.late, way.mechanisms.clone());
-                        places.insert(key, kept.len());
+                        places.insert(key_of(&way), kept.len());
                     }
                     kept.push(way);
                 }

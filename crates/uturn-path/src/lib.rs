@@ -74,7 +74,7 @@ pub use node::NodeRuntime;
 pub use node::switches::is_unseen;
 pub use options::{Detail, Options};
 pub use outline::{outline, outline_of_listeners, outline_with};
-pub use packet::{Exchange, Request, Waiting};
+pub use packet::{Exchange, Redirected, Request, Waiting};
 pub use population::{
     Failover, FailoverRequest, Individuals, KnownDestination, Population, Results, TriesTargets,
 };

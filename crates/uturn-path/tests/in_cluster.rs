@@ -135,6 +135,34 @@ fn an_ingress_without_a_status_has_the_name_of_its_controllers_load_balancer() {
     assert_eq!(asked, ["0.5 answered at once", "0.5 hangs"]);
 }
 
+/// A redirect is followed by the client, not by the load balancer that passed its call on: it calls
+/// the load balancer once more.
+#[test]
+fn a_client_behind_a_load_balancer_follows_a_redirect_itself() {
+    let status = "{hostname: a-1.elb.eu-west-1.amazonaws.com}";
+    let tls = ingress("", "a.example.com", "/shop", "web")
+        .replace("rules: [", "tls: [{hosts: [a.example.com]}], rules: [");
+    let text = (objects("") + &tls).replace("{ip: 10.0.0.100}", status).replace(
+        "metadata: {name: nginx, namespace: shop}\nspec:\n  type: LoadBalancer",
+        "metadata: {name: nginx, namespace: shop, annotations: \
+         {service.beta.kubernetes.io/aws-load-balancer-type: nlb}}\nspec:\n  type: LoadBalancer",
+    );
+    let asked = |to: &str| outcomes(&text, &["provider: aws"], to);
+    assert_eq!(asked("http://a.example.com/shop"), ["1 answered at once"]);
+    // What the controller says is said to the client, though the load balancer ends TLS.
+    let ends_tls = text.replace(
+        "aws-load-balancer-type: nlb}",
+        "aws-load-balancer-type: nlb, \
+         service.beta.kubernetes.io/aws-load-balancer-ssl-cert: arn, \
+         service.beta.kubernetes.io/aws-load-balancer-ssl-ports: https}",
+    );
+    let ends_tls = ends_tls.replace("targetPort: https", "targetPort: http");
+    let asked = |to: &str| outcomes(&ends_tls, &["provider: aws"], to);
+    assert_eq!(asked("https://a.example.com/"), ["1 404 at once"]);
+    // The controller hears plain HTTP and asks for TLS again and again.
+    assert_eq!(asked("https://a.example.com/shop"), ["1 308 at once"]);
+}
+
 /// What only a listing of a whole cluster has.
 const SYSTEM: &str = "---
 apiVersion: v1

@@ -51,6 +51,17 @@ impl<'a> Walk<'_, 'a> {
         request: &Request,
         state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
+        let asked = state.packet.leg();
+        let ways = self.connect(client, request, state)?;
+        self.follow(client, asked, request, ways)
+    }
+
+    fn connect(
+        &self,
+        client: Peer<'a>,
+        request: &Request,
+        state: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
         let to = state.packet.leg().dst;
         let protocol = state.packet.protocol();
         let Some(proxy) = self.cluster.proxy.replaced_by() else {

@@ -21,8 +21,7 @@ use crate::engine::walk::Walk;
 use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
 use crate::exchange::failover::{Attempts, MAX_HOPS, MAX_HOPS_REDUCED, picks};
-use crate::exchange::redirect::RedirectAnswer;
-use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
+use crate::packet::{Exchange, Pace, PacketState, Peer, Redirected, Request, ended};
 use crate::population::Results;
 
 impl<'a> Walk<'_, 'a> {
@@ -117,7 +116,7 @@ impl<'a> Walk<'_, 'a> {
         // What is passed on as it came still speaks what the client spoke.
         let tls = if ends_tls { None } else { request.tls };
         let has_proxy_header = listener.profile.proxy_header.is_some();
-        let passed = Request { tls, followed: 0, has_proxy_header, ..request.clone() };
+        let passed = Request { tls, has_proxy_header, ..request.clone() };
         let alive = self.alive(balancer, listener, rule)?;
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
@@ -150,6 +149,8 @@ impl<'a> Walk<'_, 'a> {
                 state.hops.extend(inner.hops);
                 let outcome = match inner.outcome {
                     Outcome::Answered { .. } | Outcome::Hangs | Outcome::Unknown => inner.outcome,
+                    // What was said on the connection to the target is said to the client.
+                    Outcome::Status { .. } | Outcome::EmptyReply => inner.outcome,
                     _ if ends_tls => turned_away,
                     other => other,
                 };
@@ -167,8 +168,10 @@ impl<'a> Walk<'_, 'a> {
                 let mut answer = state.answer();
                 answer.note(place.clone(), passes_back(seen, by.clone()));
                 let home = self.bring_home(party, client, asked, answer, outcome, mechanism)?;
-                let late = |way: Exchange| Exchange { late: way.late.max(inner.late), ..way };
-                ways.extend(home.into_iter().map(late));
+                ways.extend(home.into_iter().map(|way| {
+                    let late = way.late.max(inner.late);
+                    Exchange { late, ..way.passing_on(outcome, inner.redirected.clone()) }
+                }));
             }
         }
         Ok(self.merged(ways))
@@ -200,9 +203,9 @@ impl<'a> Walk<'_, 'a> {
         };
         if let Some(redirect) = &rule.redirect {
             let by = self.engine.by_listener(listener, rule);
-            let redirection = RedirectAnswer { redirect, host: &host, path: &path, by };
-            let party = Peer::Balancer(balancer);
-            return self.sent_elsewhere(party, client, asked, request, &redirection, state);
+            let redirected = Redirected { redirect: redirect.clone(), host, path };
+            let leg = (Peer::Balancer(balancer), client, asked);
+            return self.sent_elsewhere(leg, request, redirected, by, state);
         }
         let alive = self.alive(balancer, listener, rule)?;
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
@@ -222,7 +225,7 @@ impl<'a> Walk<'_, 'a> {
             let mut results = vec![Vec::new(); rule.targets.len()];
             for target in choice.candidates() {
                 let has_proxy_header = listener.profile.proxy_header.is_some();
-                let plain = Request { tls: None, followed: 0, has_proxy_header, ..request.clone() };
+                let plain = Request { tls: None, has_proxy_header, ..request.clone() };
                 let target_there = &rule.targets[target];
                 results[target] =
                     self.ask_target(balancer, listener, target_there, seen.src, &plain, &state)?;
@@ -297,6 +300,7 @@ impl<'a> Walk<'_, 'a> {
                 way.mechanisms.dedup();
                 if arrived.outcome != Outcome::AT_ONCE {
                     way.outcome = arrived.outcome;
+                    way.redirected = None;
                 }
                 home.push(way);
             }

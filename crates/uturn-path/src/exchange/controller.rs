@@ -19,8 +19,7 @@ use crate::assumed::add_new;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::exchange::redirect::RedirectAnswer;
-use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
+use crate::packet::{Exchange, Pace, PacketState, Peer, Redirected, Request, ended};
 use attempts::{Alike, Tries};
 
 /// The port that a controller's pods connect from: none that a client has.
@@ -87,10 +86,9 @@ impl<'a> Walk<'_, 'a> {
                 return self.bring_home(at, from, asked, state.answer(), outcome, why);
             }
             Served::Redirected(rule, redirect) => {
+                let redirected = Redirected { redirect, host, path };
                 let by = self.by_rule(rule);
-                let redirection =
-                    RedirectAnswer { redirect: &redirect, host: &host, path: &path, by };
-                return self.sent_elsewhere(at, from, asked, request, &redirection, state);
+                return self.sent_elsewhere((at, from, asked), request, redirected, by, state);
             }
             Served::Unknown(why, rule) => {
                 let by = rule.map_or(by, |rule| self.by_rule(rule));
@@ -201,6 +199,7 @@ impl<'a> Walk<'_, 'a> {
                 way.mechanisms.dedup();
                 if arrived.outcome != Outcome::AT_ONCE {
                     way.outcome = arrived.outcome;
+                    way.redirected = None;
                 }
                 home.push(way);
             }

@@ -100,7 +100,9 @@ impl Attempts<'_, '_> {
     ) -> Result<(), WalkError> {
         let profile = &self.listener.profile;
         let candidates = self.choice.candidates();
-        if profile.scheduler == Scheduler::SourceHash && candidates.len() > 1 {
+        let picks_by_client = profile.scheduler == Scheduler::SourceHash && candidates.len() > 1;
+        let is_status = |way: &Exchange| matches!(way.outcome, Outcome::Status { .. });
+        if picks_by_client || self.results.iter().flatten().any(is_status) {
             return Err(WalkError::NeedsWhole);
         }
         let request = FailoverRequest {
@@ -136,8 +138,9 @@ impl TriesTargets for Attempts<'_, '_> {
                 let late = request.late + result.late;
                 let waited = self.waited(&request);
                 let known: Option<&mut Exchange> = match result.outcome {
-                    Outcome::Answered { after } => {
-                        let at = *ends.entry((waited + after, why)).or_insert(answered.len());
+                    Outcome::Answered { .. } | Outcome::Status { .. } => {
+                        let alike = (result.outcome.later(waited), result.redirected.clone(), why);
+                        let at = *ends.entry(alike).or_insert(answered.len());
                         answered.get_mut(at)
                     }
                     _ => {
@@ -168,8 +171,9 @@ impl TriesTargets for Attempts<'_, '_> {
                     self.note(&mut way, picks(self.listener, self.rule, target, self.seen, by));
                     way.hops.extend(result.hops.iter().cloned());
                 }
-                if let Outcome::Answered { after } = result.outcome {
-                    way.outcome = Outcome::Answered { after: waited + after };
+                if matches!(result.outcome, Outcome::Answered { .. } | Outcome::Status { .. }) {
+                    way.outcome = result.outcome.later(waited);
+                    way.redirected.clone_from(&result.redirected);
                     answered.push(way);
                     continue;
                 }

@@ -2,68 +2,70 @@
 //! call that it makes then.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
-use uturn_model::lb::Redirect;
 use uturn_model::route::{Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Outcome, Protocol};
 use uturn_netfilter::Packet;
 
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::packet::{Exchange, PacketState, Peer, Request};
+use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
 
 /// Clients do not follow more than these: they take it for a loop.
 const MOST: u8 = 20;
 
-/// What a load balancer or a controller says to a request that it sends elsewhere.
-pub(crate) struct RedirectAnswer<'s> {
-    pub(crate) redirect: &'s Redirect,
-    /// What was asked for.
-    pub(crate) host: &'s str,
-    pub(crate) path: &'s str,
-    pub(crate) by: Evidence,
-}
-
 impl<'a> Walk<'_, 'a> {
-    /// Takes the redirect to the client, which follows it.
+    /// Answers a request with a redirect. The client follows it when it has the answer, past whatever
+    /// passed its call on.
     pub(crate) fn sent_elsewhere(
         &self,
-        party: Peer<'a>,
-        client: Peer<'a>,
-        asked: Leg,
+        (party, client, asked): (Peer<'a>, Peer<'a>, Leg),
         request: &Request,
-        redirection: &RedirectAnswer<'_>,
+        redirected: Redirected,
+        by: Evidence,
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let url = redirection.redirect.location(redirection.host, redirection.path);
-        let code = redirection.redirect.code;
-        let why = match request.followed < MOST {
+        let url = redirected.redirect.location(&redirected.host, &redirected.path);
+        let code = redirected.redirect.code;
+        let is_followed = request.followed < MOST;
+        let why = match is_followed {
             true => format!("answers {code}: ask {url}"),
             false => format!("answers {code}: ask {url}; clients follow no further"),
         };
-        state.note(
-            self.engine.place(party),
-            Step::new(StepKind::Answer, why, redirection.by.clone()),
-        );
-        let late = state.tries.delay();
-        let answer = state.answer();
-        let outcome = Outcome::Status { code, after: std::time::Duration::ZERO };
-        let home = self.bring_home(party, client, asked, answer, outcome, None)?;
-        if request.followed >= MOST {
-            return Ok(home);
+        state.note(self.engine.place(party), Step::new(StepKind::Answer, why, by));
+        let outcome = Outcome::Status { code, after: Duration::ZERO };
+        let home = self.bring_home(party, client, asked, state.answer(), outcome, None)?;
+        let redirected = is_followed.then(|| Arc::new(redirected));
+        let home = home.into_iter().map(|way| way.passing_on(outcome, redirected.clone()));
+        Ok(home.collect())
+    }
+
+    /// Follows the redirects among a client's answers.
+    pub(super) fn follow(
+        &self,
+        client: Peer<'a>,
+        asked: Leg,
+        request: &Request,
+        ways: Vec<Exchange>,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        if ways.iter().all(|way| way.redirected.is_none()) {
+            return Ok(ways);
         }
-        let mut ways = Vec::new();
-        for way in home {
-            if !matches!(way.outcome, Outcome::Status { .. }) {
-                ways.push(way);
-                continue;
-            }
-            for next in self.goes_on(client, asked, request, redirection, &way)? {
-                let outcome = next.outcome.later(late);
-                ways.push(Exchange { outcome, ..next });
+        let mut ends = Vec::new();
+        for mut way in ways {
+            match (way.redirected.take(), way.outcome) {
+                (Some(redirected), Outcome::Status { after, .. }) => {
+                    for next in self.goes_on(client, asked, request, &redirected, &way)? {
+                        let outcome = next.outcome.later(after);
+                        ends.push(Exchange { outcome, ..next });
+                    }
+                }
+                _ => ends.push(way),
             }
         }
-        Ok(self.merged(ways))
+        Ok(self.merged(ends))
     }
 
     /// The call that a client makes when it follows a redirect.
@@ -72,10 +74,10 @@ impl<'a> Walk<'_, 'a> {
         client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        redirection: &RedirectAnswer<'_>,
+        redirection: &Redirected,
         first_call: &Exchange,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let (host, path) = redirection.redirect.aim(redirection.host, redirection.path);
+        let (host, path) = redirection.redirect.aim(&redirection.host, &redirection.path);
         let next = Request {
             http: Some((host.to_owned(), path.to_owned())),
             tls: Some(redirection.redirect.tls),

@@ -1,7 +1,9 @@
 //! How a request and its reply end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use uturn_model::lb::Redirect;
 use uturn_model::{Hop, Mechanism, Outcome, Share, Supposition};
 
 use super::PacketState;
@@ -24,8 +26,32 @@ pub struct Exchange {
     pub late: Duration,
     /// What had to be taken for true.
     pub supposed: Vec<Supposition>,
+    /// Where the answer sends the client, which follows it when it has the answer.
+    pub redirected: Option<Arc<Redirected>>,
     /// Hop by hop, where that is wanted.
     pub hops: Vec<Hop>,
+}
+
+impl Exchange {
+    /// The exchange as it goes on for whoever passes the answer on: one that ends otherwise sends
+    /// nobody elsewhere.
+    pub(crate) fn passing_on(self, outcome: Outcome, redirected: Option<Arc<Redirected>>) -> Self {
+        let status = |outcome| match outcome {
+            Outcome::Status { code, .. } => Some(code),
+            _ => None,
+        };
+        let is_same = status(self.outcome) == status(outcome);
+        Self { redirected: redirected.filter(|_| is_same), ..self }
+    }
+}
+
+/// What an answer sends a client to.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Redirected {
+    pub(crate) redirect: Redirect,
+    /// The host and path that were asked for.
+    pub(crate) host: String,
+    pub(crate) path: String,
 }
 
 /// What is asked, beyond the packet.
@@ -62,6 +88,7 @@ pub(crate) fn ended(
         lost: state.tries.why,
         late,
         supposed: state.supposed,
+        redirected: None,
         hops: state.hops,
     }
 }

@@ -82,6 +82,7 @@ fn nameless(hops: Vec<Hop>, supposed: Vec<Supposition>) -> Exchange {
         lost: Vec::new(),
         late: Duration::ZERO,
         supposed,
+        redirected: None,
         hops,
     }
 }

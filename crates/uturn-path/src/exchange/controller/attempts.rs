@@ -155,6 +155,7 @@ impl Tries<'_, '_, '_> {
                         Outcome::Status { code, .. } => Outcome::Status { code, after: waited },
                         _ => Outcome::Answered { after: waited },
                     };
+                    next.way.redirected.clone_from(&result.redirected);
                     ended.push(next.way);
                     continue;
                 }
