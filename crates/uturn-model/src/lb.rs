@@ -150,9 +150,35 @@ pub struct Profile {
     pub health_check: Option<HealthCheck>,
     /// Its passive health check; layer 7 only.
     pub passive_check: Option<PassiveCheck>,
-    /// What of this is neither documented nor measured, as a sentence: a verdict that rests on it
-    /// says so.
-    pub doubt: Option<Text>,
+    /// What of this is not certain: a verdict that rests on it says so.
+    pub doubt: Option<Doubt>,
+}
+
+/// What is taken of a load balancer without being certain.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Doubt {
+    /// What is taken, as a sentence.
+    pub taken: Text,
+    /// Why it is not certain, or what it is taken from.
+    pub because: Text,
+    /// What settles it.
+    pub settle: Text,
+}
+
+impl Doubt {
+    /// Something that is inferred, or that documents contradict each other about: a measurement
+    /// settles it.
+    pub fn new(taken: impl Into<Text>, because: impl Into<Text>) -> Self {
+        let settle = "measure it: uturn probe".into();
+        Self { taken: taken.into(), because: because.into(), settle }
+    }
+}
+
+/// What no document says.
+impl From<&str> for Doubt {
+    fn from(taken: &str) -> Self {
+        Self::new(taken, "no document says it")
+    }
 }
 
 /// How packets get from a load balancer to a target, and answers back to the client.

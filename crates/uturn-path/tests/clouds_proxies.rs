@@ -10,6 +10,11 @@ use uturn_snapshot::{Source, read};
 /// Two nodes of a cloud, a server and a client, and a Service with these annotations and this
 /// entry of its status.
 fn cluster(provider_id: &str, annotations: &str, entry: &str) -> Cluster {
+    with_ports(provider_id, annotations, entry, "{port: 80, nodePort: 30080}")
+}
+
+/// The same with these ports.
+fn with_ports(provider_id: &str, annotations: &str, entry: &str, ports: &str) -> Cluster {
     let node = |number: u8| {
         format!(
             "{{apiVersion: v1, kind: Node, metadata: {{name: n{number}}}, \
@@ -27,7 +32,7 @@ fn cluster(provider_id: &str, annotations: &str, entry: &str) -> Cluster {
     let service = format!(
         "{{apiVersion: v1, kind: Service, metadata: {{name: web, namespace: shop, annotations: {{{annotations}}}}}, \
          spec: {{type: LoadBalancer, clusterIP: 10.96.0.10, selector: {{app: web}}, \
-         ports: [{{port: 80, nodePort: 30080}}]}}, status: {{loadBalancer: {{ingress: [{entry}]}}}}}}\n---\n"
+         ports: [{ports}]}}, status: {{loadBalancer: {{ingress: [{entry}]}}}}}}\n---\n"
     );
     let facts = "{apiVersion: uturn.dev/v1alpha1, kind: Facts, spec: {kubeProxy: {mode: iptables, version: v1.34.0}, \
                  network: {podCIDRs: [10.244.0.0/16]}}}\n";
@@ -105,5 +110,45 @@ fn a_network_load_balancer_needs_the_rule() {
     let broken = cluster("digitalocean://", kind, "{ip: 192.0.2.80, ipMode: Proxy}");
     for from in [CLIENT, "outside"] {
         assert_eq!(met(&broken, from, URL), (vec![Outcome::Hangs], vec![Mechanism::VipUnknown]));
+    }
+}
+
+/// As their controller writes it: `ipMode: Proxy` only where all ports send the header.
+#[test]
+fn a_header_on_some_ports_is_lost_on_those() {
+    let key = "service.beta.kubernetes.io/scw-loadbalancer-proxy-protocol-v2";
+    let ports = "{name: http, port: 80, nodePort: 30080}, {name: tls, port: 443, nodePort: 30443}";
+    let of = |list: &str, entry: &str| {
+        let notes = format!("{key}: '{list}'");
+        with_ports("scaleway://instance/fr-par-1/", &notes, entry, ports)
+    };
+    let https = "https://192.0.2.80/";
+    let some = of("443", IP);
+    assert_eq!(met(&some, CLIENT, https), (vec![Outcome::TlsError], vec![Mechanism::ProxyHeader]));
+    assert_eq!(met(&some, CLIENT, URL), (vec![Outcome::AT_ONCE], vec![]));
+    let all = of("80,443", "{ip: 192.0.2.80, ipMode: Proxy}");
+    for to in [URL, https] {
+        assert_eq!(met(&all, CLIENT, to), (vec![Outcome::AT_ONCE], vec![]), "{to}");
+    }
+}
+
+#[test]
+fn a_doubt_says_what_it_comes_from() {
+    let because = |id: &str, notes: &str| -> Vec<String> {
+        let cluster = cluster(id, notes, IP);
+        let engine = Engine::new(&cluster).unwrap();
+        let (from, to) = ("outside".parse().unwrap(), URL.parse().unwrap());
+        let verdict =
+            engine.verdicts(&Flow { from, to, protocol: Default::default() }).unwrap().remove(0);
+        let about = |own: &&uturn_model::Supposition| own.about.starts_with("how ");
+        verdict.supposed.iter().filter(about).map(|own| own.because.to_string()).collect()
+    };
+    let [linode] = &*because("linode://", "") else { panic!("one doubt") };
+    assert!(linode.contains("Cilium"), "{linode}");
+    let [type_] = &*because("digitalocean://", "") else { panic!("one doubt") };
+    assert!(type_.contains("DEFAULT_LB_TYPE"), "{type_}");
+    assert!(because("hcloud://", "").is_empty());
+    for (id, notes) in [CLOUDS[1], CLOUDS[2]] {
+        assert!(because(id, notes).is_empty(), "{id}");
     }
 }

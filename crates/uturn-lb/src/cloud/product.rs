@@ -163,3 +163,39 @@ impl Product for Announced {
         })
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use uturn_model::service::{Policy, ServiceKind, TargetPort};
+    use uturn_model::{Origin, Port};
+
+    use super::*;
+
+    /// A Service of type LoadBalancer with these annotations and these ports of TCP.
+    pub(crate) fn service(notes: &[(&str, &str)], ports: &[u16]) -> Service {
+        let mut service = Service::new("shop/web".parse().unwrap(), Origin::file("a.yaml"));
+        service.kind = ServiceKind::LoadBalancer;
+        service.external_policy = Policy::Cluster;
+        service.annotations = notes.iter().copied().collect();
+        let port = |number: &u16| Port::new(*number).unwrap();
+        service.ports = (30_080..)
+            .zip(ports)
+            .map(|(node_port, number)| ServicePort {
+                name: Some(format!("p{number}").into()),
+                protocol: Protocol::Tcp,
+                port: port(number),
+                target: TargetPort::Number(port(number)),
+                node_port: Some(port(&node_port)),
+                app_protocol: None,
+            })
+            .collect();
+        service
+    }
+
+    /// What a product does at a port of a Service.
+    pub(crate) fn plan_of(product: &dyn Product, service: &Service, number: u16) -> PortPlan {
+        let mut ports = service.ports.iter();
+        let port = ports.find(|port| port.port.number() == number).unwrap();
+        product.port(service, port, Family::V4).unwrap()
+    }
+}

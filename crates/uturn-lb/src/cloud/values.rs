@@ -1,6 +1,10 @@
 //! Values of annotations that several controllers write alike.
 
 use uturn_model::Service;
+use uturn_model::lb::{ListenerProtocol, ProxyVersion};
+use uturn_model::service::ServicePort;
+
+use super::product::plain_protocol;
 
 /// Whether an annotation is switched on.
 pub(crate) fn is_on(service: &Service, key: &str) -> bool {
@@ -8,12 +12,36 @@ pub(crate) fn is_on(service: &Service, key: &str) -> bool {
     ["true", "1", "t"].iter().any(|on| value.eq_ignore_ascii_case(on))
 }
 
+/// The protocol that a word asks a port of TCP for: `http`, or `https`. Other ports, and other
+/// words, get what is sent by default.
+pub(crate) fn protocol_of(word: Option<&str>, port: &ServicePort) -> ListenerProtocol {
+    let word = word.unwrap_or_default().trim();
+    match plain_protocol(port) {
+        ListenerProtocol::Tcp if word.eq_ignore_ascii_case("http") => ListenerProtocol::Http,
+        ListenerProtocol::Tcp if word.eq_ignore_ascii_case("https") => ListenerProtocol::Https,
+        plain => plain,
+    }
+}
+
+/// The version of the PROXY header that a word asks for: `v1`, or `v2`.
+pub(crate) fn version_of(word: &str) -> Option<ProxyVersion> {
+    let word = word.trim();
+    match word.eq_ignore_ascii_case("v2") {
+        true => Some(ProxyVersion::V2),
+        false => word.eq_ignore_ascii_case("v1").then_some(ProxyVersion::V1),
+    }
+}
+
 /// Whether a list of ports names one: by its number, with a star for all, or with the word for a
 /// switch that is on.
 pub(crate) fn names_port(service: &Service, key: &str, port: u16) -> bool {
-    let value = service.annotations.get(key).unwrap_or_default();
-    let mut all = value.split(',').map(str::trim);
-    all.any(|item| item == "*" || item == "true" || item.parse() == Ok(port))
+    lists_port(service.annotations.get(key).unwrap_or_default(), port)
+}
+
+/// The same of a list that is part of a value.
+pub(crate) fn lists_port(list: &str, port: u16) -> bool {
+    let mut all = list.split(',').map(str::trim);
+    all.any(|item| item == "*" || item.eq_ignore_ascii_case("true") || item.parse() == Ok(port))
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use std::time::Duration;
 use uturn_lb::decide::Choice;
 use uturn_lb::rules;
 use uturn_model::lb::{
-    Delivery, Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target,
+    Delivery, Doubt, Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target,
 };
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Hop, Mechanism, Outcome, Share, Supposition, Text};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome, Share, Supposition};
 
 use crate::assumed::add_new;
 use crate::engine::walk::Walk;
@@ -461,13 +461,13 @@ fn misspoken(listener: &Listener, request: &Request) -> Option<Outcome> {
     }
 }
 
-/// What of a load balancer's behaviour is taken for true without a document or a measurement.
-fn doubted(profile: &str, doubt: &Text) -> Supposition {
+/// What of a load balancer's behaviour is taken for true without being certain.
+fn doubted(profile: &str, doubt: &Doubt) -> Supposition {
     Supposition {
         about: format!("how {profile} behaves").into(),
-        taken: doubt.clone(),
-        because: "no document says it".into(),
-        settle: "measure it: uturn probe".into(),
+        taken: doubt.taken.clone(),
+        because: doubt.because.clone(),
+        settle: doubt.settle.clone(),
     }
 }
 

@@ -1,12 +1,12 @@
 //! DigitalOcean: a proxy in front of node ports, or a network load balancer that keeps its address.
 
-use uturn_model::lb::{Delivery, ListenerProtocol, ProxyVersion, Source};
+use uturn_model::lb::{Delivery, Doubt, ListenerProtocol, ProxyVersion, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
 use super::{CloudEntry, PortPlan, Product, Traces};
 use crate::cloud::product::{plain_protocol, proxying};
-use crate::cloud::values::{is_on, names_port};
+use crate::cloud::values::{is_on, names_port, protocol_of};
 
 const NAME: &str = "DigitalOcean Load Balancer";
 
@@ -39,26 +39,95 @@ impl Product for Balancer {
             let mut plan = proxying(NAME, service, plain_protocol(port), family);
             plan.profile.source = Source::Kept;
             plan.profile.delivery = Delivery::KeepsAddress;
-            plan.profile.doubt = Some(
-                "it keeps the client's address and its own, since it sends to the same port".into(),
-            );
+            plan.profile.doubt = Some(Doubt::new(
+                "it keeps the client's address and its own",
+                "it sends to the port that clients call, not to a node port",
+            ));
             return Some(plan);
         }
-        let number = port.port.number();
-        let is_tls = names_port(service, TLS_PORTS, number);
-        let protocol = match service.annotations.get(PROTOCOL) {
-            Some("https" | "http2") => ListenerProtocol::Https,
-            _ if is_tls => ListenerProtocol::Https,
-            Some("http") => ListenerProtocol::Http,
-            _ => plain_protocol(port),
-        };
+        let protocol = protocol(service, port);
         let mut plan = proxying(NAME, service, protocol, family);
-        plan.profile.proxy_header = is_on(service, PROXY_PROTOCOL).then_some(ProxyVersion::V1);
+        let has_header = is_on(service, PROXY_PROTOCOL);
+        plan.profile.proxy_header = has_header.then_some(ProxyVersion::V1);
+        // Only this type ends TLS, speaks HTTP or sends a header.
+        let is_sure = service.annotations.get(TYPE).is_some()
+            || has_header
+            || matches!(protocol, ListenerProtocol::Http | ListenerProtocol::Https);
+        plan.profile.doubt = (!is_sure).then(|| Doubt {
+            taken: "it is of the type REGIONAL".into(),
+            because: "no annotation says so: which type is the default depends on the version of \
+                      its controller and on DEFAULT_LB_TYPE"
+                .into(),
+            settle: format!("look at its type, and state it: {TYPE}").into(),
+        });
         Some(plan)
     }
 }
 
+/// What a port speaks. With a certificate, or with TLS passed through, 443 is one of TLS unless
+/// others are listed.
+fn protocol(service: &Service, port: &ServicePort) -> ListenerProtocol {
+    let number = port.port.number();
+    let has = |key: &str| service.annotations.get(key).is_some_and(|text| !text.trim().is_empty());
+    let is_passed = is_on(service, PASS_THROUGH);
+    let usual_port =
+        number == 443 && !has(TLS_PORTS) && (is_passed || CERTIFICATE.into_iter().any(has));
+    let mut listed = TLS_LISTS.into_iter();
+    let word = if usual_port || listed.any(|key| names_port(service, key, number)) {
+        Some("https")
+    } else if names_port(service, HTTP_PORTS, number) {
+        Some("http")
+    } else {
+        service.annotations.get(PROTOCOL)
+    };
+    match word {
+        // What is passed through is not looked into.
+        Some("https" | "http2") if is_passed => plain_protocol(port),
+        Some("http2") => protocol_of(Some("https"), port),
+        word => protocol_of(word, port),
+    }
+}
+
 const TYPE: &str = "service.beta.kubernetes.io/do-loadbalancer-type";
+/// What ports speak that no list names.
 const PROTOCOL: &str = "service.beta.kubernetes.io/do-loadbalancer-protocol";
+const HTTP_PORTS: &str = "service.beta.kubernetes.io/do-loadbalancer-http-ports";
 const TLS_PORTS: &str = "service.beta.kubernetes.io/do-loadbalancer-tls-ports";
+/// Ports at which TLS ends, with either version of HTTP.
+const TLS_LISTS: [&str; 2] = [TLS_PORTS, "service.beta.kubernetes.io/do-loadbalancer-http2-ports"];
+const CERTIFICATE: [&str; 2] = [
+    "service.beta.kubernetes.io/do-loadbalancer-certificate-id",
+    "service.beta.kubernetes.io/do-loadbalancer-certificate-name",
+];
+const PASS_THROUGH: &str = "service.beta.kubernetes.io/do-loadbalancer-tls-passthrough";
 const PROXY_PROTOCOL: &str = "service.beta.kubernetes.io/do-loadbalancer-enable-proxy-protocol";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cloud::product::tests::{plan_of, service};
+
+    #[test]
+    fn a_certificate_ends_tls_at_443_unless_other_ports_are_listed() {
+        let of = |notes: &[(&str, &str)], port| {
+            plan_of(&Balancer, &service(notes, &[80, 443, 8443]), port).protocol
+        };
+        let certificate = (CERTIFICATE[0], "b7ce");
+        assert_eq!(of(&[certificate], 443), ListenerProtocol::Https);
+        assert_eq!(of(&[certificate], 80), ListenerProtocol::Tcp);
+        assert_eq!(of(&[certificate, (PROTOCOL, "http")], 80), ListenerProtocol::Http);
+        assert_eq!(of(&[certificate, (TLS_PORTS, "8443")], 8443), ListenerProtocol::Https);
+        assert_eq!(of(&[certificate, (TLS_PORTS, "8443")], 443), ListenerProtocol::Tcp);
+        assert_eq!(of(&[(PASS_THROUGH, "true")], 443), ListenerProtocol::Tcp);
+        assert_eq!(of(&[certificate, (TLS_LISTS[1], "443")], 443), ListenerProtocol::Https);
+    }
+
+    #[test]
+    fn without_a_trace_of_its_type_there_is_a_doubt() {
+        let doubts = |notes: &[(&str, &str)]| {
+            plan_of(&Balancer, &service(notes, &[80]), 80).profile.doubt.is_some()
+        };
+        assert!(doubts(&[]) && doubts(&[(TYPE, "REGIONAL_NETWORK")]));
+        assert!(!doubts(&[(TYPE, "REGIONAL")]) && !doubts(&[(PROXY_PROTOCOL, "true")]));
+    }
+}

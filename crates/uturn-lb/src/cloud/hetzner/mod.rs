@@ -1,12 +1,12 @@
 //! Hetzner Cloud: a proxy in front of node ports.
 
-use uturn_model::lb::{ListenerProtocol, ProxyVersion};
+use uturn_model::lb::ProxyVersion;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
 use super::{CloudEntry, PortPlan, Product, Traces};
-use crate::cloud::product::{plain_protocol, proxying};
-use crate::cloud::values::is_on;
+use crate::cloud::product::proxying;
+use crate::cloud::values::{is_on, protocol_of};
 
 const NAME: &str = "Hetzner Load Balancer";
 
@@ -34,11 +34,7 @@ impl Product for Balancer {
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
-        let protocol = match service.annotations.get(PROTOCOL) {
-            Some("http") => ListenerProtocol::Http,
-            Some("https") => ListenerProtocol::Https,
-            _ => plain_protocol(port),
-        };
+        let protocol = protocol_of(service.annotations.get(PROTOCOL), port);
         let mut plan = proxying(NAME, service, protocol, family);
         plan.profile.proxy_header = is_on(service, PROXY_PROTOCOL).then_some(ProxyVersion::V2);
         Some(plan)

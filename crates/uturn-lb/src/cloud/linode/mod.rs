@@ -1,12 +1,14 @@
 //! Linode: NodeBalancers, proxies in front of node ports.
 
-use uturn_model::lb::{ListenerProtocol, ProxyVersion};
+use uturn_model::lb::Doubt;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{CloudEntry, PortPlan, Product, Traces};
-use crate::cloud::product::{plain_protocol, proxying};
+use super::{CloudEntry, PortPlan, Product, Traces, by_host_name};
+use crate::cloud::product::proxying;
+use crate::cloud::values::{protocol_of, version_of};
 
+const CLOUD: &str = "Linode";
 const NAME: &str = "Linode NodeBalancer";
 
 /// All that is known of it.
@@ -14,11 +16,11 @@ pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Balancer],
     ..CloudEntry::recognised(
         "linode",
-        "Linode",
+        CLOUD,
         Traces {
             provider_ids: &["linode://"],
-            service_keys: &["service.beta.kubernetes.io/linode-"],
-            host_names: &[(".ip.linodeusercontent.com", "Linode")],
+            service_keys: &[ANNOTATIONS],
+            host_names: &[(".ip.linodeusercontent.com", CLOUD)],
             service_product: |_| Some(NAME),
             ..Traces::NONE
         },
@@ -39,20 +41,28 @@ impl Product for Balancer {
             let own = own.as_ref().and_then(|own| Some(own.get(key)?.as_str()?.to_owned()));
             own.or_else(|| service.annotations.get(usual).map(str::to_owned))
         };
-        let protocol = match read("protocol", DEFAULT_PROTOCOL).as_deref() {
-            Some("http") => ListenerProtocol::Http,
-            Some("https") => ListenerProtocol::Https,
-            _ => plain_protocol(port),
-        };
+        let protocol = protocol_of(read("protocol", DEFAULT_PROTOCOL).as_deref(), port);
         let mut plan = proxying(NAME, service, protocol, family);
-        plan.profile.proxy_header = match read("proxy-protocol", DEFAULT_PROXY_PROTOCOL).as_deref()
-        {
-            Some("v1") => Some(ProxyVersion::V1),
-            Some("v2") => Some(ProxyVersion::V2),
-            _ => None,
-        };
+        let header = read("proxy-protocol", DEFAULT_PROXY_PROTOCOL[0]);
+        let header =
+            header.as_deref().or_else(|| service.annotations.get(DEFAULT_PROXY_PROTOCOL[1]));
+        plan.profile.proxy_header = header.and_then(version_of);
+        plan.profile.doubt = (!is_sure(service)).then(|| Doubt {
+            taken: "it is a NodeBalancer".into(),
+            because: "the nodes' cloud has it; until August 2026 its controller could be told to \
+                      have Cilium announce addresses instead"
+                .into(),
+            settle: "look at --load-balancer-type of ccm-linode".into(),
+        });
         Some(plan)
     }
+}
+
+/// Whether a Service itself shows that its load balancer is a NodeBalancer: by an annotation that
+/// only those have a use for, or by the name in its status.
+fn is_sure(service: &Service) -> bool {
+    service.annotations.iter().any(|(key, _)| key.starts_with(ANNOTATIONS))
+        || by_host_name(&service.load_balancer).is_some_and(|(_, product)| product == CLOUD)
 }
 
 /// What an annotation sets for a single port, as JSON.
@@ -61,7 +71,40 @@ fn settings_of_port(service: &Service, port: u16) -> Option<serde_json::Value> {
     serde_json::from_str(text).ok()
 }
 
+/// How all its annotations begin.
+const ANNOTATIONS: &str = "service.beta.kubernetes.io/linode-";
 const PORT: &str = "service.beta.kubernetes.io/linode-loadbalancer-port-";
 const DEFAULT_PROTOCOL: &str = "service.beta.kubernetes.io/linode-loadbalancer-default-protocol";
-const DEFAULT_PROXY_PROTOCOL: &str =
-    "service.beta.kubernetes.io/linode-loadbalancer-default-proxy-protocol";
+/// The older key last.
+const DEFAULT_PROXY_PROTOCOL: [&str; 2] = [
+    "service.beta.kubernetes.io/linode-loadbalancer-default-proxy-protocol",
+    "service.beta.kubernetes.io/linode-loadbalancer-proxy-protocol",
+];
+
+#[cfg(test)]
+mod tests {
+    use uturn_model::lb::{ListenerProtocol, ProxyVersion};
+
+    use super::*;
+    use crate::cloud::product::tests::{plan_of, service};
+
+    #[test]
+    fn a_port_has_its_own_settings_before_the_usual_ones() {
+        let own = r#"{"protocol": "https", "tls-secret-name": "web", "proxy-protocol": "none"}"#;
+        let notes = [(DEFAULT_PROXY_PROTOCOL[0], "v2"), (&*format!("{PORT}443"), own)];
+        let service = service(&notes, &[80, 443]);
+        let [plain, tls] = [80, 443].map(|port| plan_of(&Balancer, &service, port));
+        assert_eq!(
+            (plain.protocol, tls.protocol),
+            (ListenerProtocol::Tcp, ListenerProtocol::Https)
+        );
+        assert_eq!(plain.profile.proxy_header, Some(ProxyVersion::V2));
+        assert_eq!(tls.profile.proxy_header, None);
+        assert_eq!(plain.profile.doubt, None);
+    }
+
+    #[test]
+    fn only_the_cloud_of_the_nodes_leaves_a_doubt() {
+        assert!(plan_of(&Balancer, &service(&[], &[80]), 80).profile.doubt.is_some());
+    }
+}

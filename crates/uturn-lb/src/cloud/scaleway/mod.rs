@@ -6,7 +6,7 @@ use uturn_model::{Family, Service};
 
 use super::{CloudEntry, PortPlan, Product, Traces};
 use crate::cloud::product::{plain_protocol, proxying};
-use crate::cloud::values::names_port;
+use crate::cloud::values::{lists_port, names_port};
 
 const NAME: &str = "Scaleway Load Balancer";
 
@@ -36,20 +36,62 @@ impl Product for Balancer {
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
         let number = port.port.number();
-        let protocol = match names_port(service, PROTOCOL_HTTP, number) {
-            true => ListenerProtocol::Http,
-            false => plain_protocol(port),
+        let is_http = names_port(service, PROTOCOL_HTTP, number);
+        let protocol = match (plain_protocol(port), is_http, has_certificate(service, number)) {
+            (ListenerProtocol::Tcp, true, true) => ListenerProtocol::Https,
+            (ListenerProtocol::Tcp, true, false) => ListenerProtocol::Http,
+            (ListenerProtocol::Tcp, false, true) => ListenerProtocol::TcpSsl,
+            (plain, ..) => plain,
         };
         let mut plan = proxying(NAME, service, protocol, family);
-        plan.profile.proxy_header = if names_port(service, PROXY_V2, number) {
-            Some(ProxyVersion::V2)
+        let asks = |key| names_port(service, key, number);
+        plan.profile.proxy_header = if asks(PROXY_V1) {
+            Some(ProxyVersion::V1)
         } else {
-            names_port(service, PROXY_V1, number).then_some(ProxyVersion::V1)
+            PROXY_V2.into_iter().any(asks).then_some(ProxyVersion::V2)
         };
+        plan.profile.next_target =
+            service.annotations.get(REDISPATCH).is_some_and(|times| times.trim() == "1");
         Some(plan)
     }
 }
 
+/// Whether a port has certificates: those without a port before them are of all ports.
+fn has_certificate(service: &Service, port: u16) -> bool {
+    let value = service.annotations.get(CERTIFICATES).unwrap_or_default();
+    value
+        .split(';')
+        .filter(|part| !part.trim().is_empty())
+        .any(|part| part.split_once(':').is_none_or(|(ports, _)| lists_port(ports, port)))
+}
+
 const PROTOCOL_HTTP: &str = "service.beta.kubernetes.io/scw-loadbalancer-protocol-http";
 const PROXY_V1: &str = "service.beta.kubernetes.io/scw-loadbalancer-proxy-protocol-v1";
-const PROXY_V2: &str = "service.beta.kubernetes.io/scw-loadbalancer-proxy-protocol-v2";
+/// The older key last.
+const PROXY_V2: [&str; 2] = [
+    "service.beta.kubernetes.io/scw-loadbalancer-proxy-protocol-v2",
+    "service.beta.kubernetes.io/scw-loadbalancer-send-proxy-v2",
+];
+/// Certificates, for all ports or after the ports that have them.
+const CERTIFICATES: &str = "service.beta.kubernetes.io/scw-loadbalancer-certificate-ids";
+/// `1`: a connection that fails goes to another target.
+const REDISPATCH: &str = "service.beta.kubernetes.io/scw-loadbalancer-redispatch-attempt-count";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cloud::product::tests::{plan_of, service};
+
+    #[test]
+    fn lists_tell_which_ports_have_what() {
+        let of =
+            |notes: &[(&str, &str)], port| plan_of(&Balancer, &service(notes, &[80, 443]), port);
+        let header = |value, port| of(&[(PROXY_V2[0], value)], port).profile.proxy_header;
+        assert_eq!((header("443", 443), header("443", 80)), (Some(ProxyVersion::V2), None));
+        assert_eq!(header("80, 443", 80), Some(ProxyVersion::V2));
+        assert_eq!((header("*", 80), header("false", 80)), (Some(ProxyVersion::V2), None));
+        assert_eq!(of(&[(PROXY_V1, "true")], 80).profile.proxy_header, Some(ProxyVersion::V1));
+        let ends = |value, port| of(&[(CERTIFICATES, value)], port).protocol.ends_tls();
+        assert!(ends("6f2c", 80) && ends("443:6f2c,77ab", 443) && !ends("443:6f2c", 80));
+    }
+}

@@ -1,12 +1,12 @@
 //! Vultr: a proxy in front of node ports.
 
-use uturn_model::lb::{ListenerProtocol, ProxyVersion};
+use uturn_model::lb::ProxyVersion;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
 use super::{CloudEntry, PortPlan, Product, Traces};
-use crate::cloud::product::{plain_protocol, proxying};
-use crate::cloud::values::{is_on, names_port};
+use crate::cloud::product::proxying;
+use crate::cloud::values::{is_on, names_port, protocol_of};
 
 const NAME: &str = "Vultr Load Balancer";
 
@@ -34,15 +34,42 @@ impl Product for Balancer {
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
-        let protocol = match names_port(service, HTTPS_PORTS, port.port.number()) {
-            true => ListenerProtocol::Https,
-            false => plain_protocol(port),
+        let word = match names_port(service, HTTPS_PORTS, port.port.number()) {
+            // What is passed through is not looked into.
+            true if is_on(service, PASS_THROUGH) => None,
+            true => Some("https"),
+            false => service.annotations.get(PROTOCOL),
         };
+        let protocol = protocol_of(word, port);
         let mut plan = proxying(NAME, service, protocol, family);
         plan.profile.proxy_header = is_on(service, PROXY_PROTOCOL).then_some(ProxyVersion::V1);
         Some(plan)
     }
 }
 
+/// What ports speak that no list names.
+const PROTOCOL: &str = "service.beta.kubernetes.io/vultr-loadbalancer-protocol";
 const HTTPS_PORTS: &str = "service.beta.kubernetes.io/vultr-loadbalancer-https-ports";
+/// TLS of those ports is left to the servers.
+const PASS_THROUGH: &str = "service.beta.kubernetes.io/vultr-loadbalancer-ssl-pass-through";
 const PROXY_PROTOCOL: &str = "service.beta.kubernetes.io/vultr-loadbalancer-proxy-protocol";
+
+#[cfg(test)]
+mod tests {
+    use uturn_model::lb::ListenerProtocol;
+
+    use super::*;
+    use crate::cloud::product::tests::{plan_of, service};
+
+    #[test]
+    fn tls_ends_at_listed_ports_unless_it_is_passed_through() {
+        let of = |notes: &[(&str, &str)], port| {
+            plan_of(&Balancer, &service(notes, &[80, 443]), port).protocol
+        };
+        let listed = (HTTPS_PORTS, "443");
+        assert_eq!(of(&[listed], 443), ListenerProtocol::Https);
+        assert_eq!(of(&[listed, (PROTOCOL, "http")], 80), ListenerProtocol::Http);
+        assert_eq!(of(&[listed, (PASS_THROUGH, "true")], 443), ListenerProtocol::Tcp);
+        assert_eq!(of(&[listed, (PASS_THROUGH, "false")], 443), ListenerProtocol::Https);
+    }
+}
