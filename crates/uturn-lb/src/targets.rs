@@ -1,5 +1,6 @@
 //! Targets as most controllers make them: NodePorts of nodes, or pods.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{Target, TargetKind};
@@ -38,6 +39,13 @@ pub fn node_ports(
         })
     };
     nodes.into_iter().filter_map(target).collect()
+}
+
+/// How many ready endpoints of a Service are behind a NodePort of a node.
+pub fn pods_behind(cluster: &Cluster, service: &Service, target: &Target) -> u32 {
+    let TargetKind::NodePort(node) = &target.kind else { return target.weight };
+    let addresses: BTreeSet<IpAddr> = ready_endpoints(cluster, service, node).collect();
+    addresses.len().try_into().unwrap_or(u32::MAX)
 }
 
 /// The endpoints of a Service's port that have a weight. Of several with one address, which a pod

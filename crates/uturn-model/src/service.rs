@@ -197,4 +197,7 @@ pub enum IpMode {
     Vip,
     /// Traffic arrives as sent by the load balancer: kube-proxy does not handle the address.
     Proxy,
+    /// The same, though the status does not say so: the cloud's own kube-proxy leaves the address
+    /// to the load balancer, because of an annotation or a policy.
+    LeftToBalancer,
 }

@@ -8,6 +8,8 @@
 mod addresses;
 #[path = "classes/captures.rs"]
 mod captures;
+#[path = "classes/clouds.rs"]
+mod clouds;
 #[path = "classes/dice.rs"]
 mod dice;
 #[path = "classes/products.rs"]
@@ -170,6 +172,20 @@ fn check_products(dice: &mut Dice) -> Result<(), TestCaseError> {
     check(&cluster, &format!("{:#?}\n{:#?}\n{text}", cluster.services, cluster.dns.balancers))
 }
 
+/// Two Services ask for a port of one load balancer, and only the one that does not get it asks for a
+/// PROXY header.
+#[test]
+fn a_port_that_another_service_has_first() {
+    check_clouds(&mut Dice::new(17_004_342_318_529_821_559)).expect("the same verdicts");
+}
+
+fn check_clouds(dice: &mut Dice) -> Result<(), TestCaseError> {
+    let text = dice::cluster(dice).replacen("provider: tke", products::PROVIDER, 1);
+    let mut cluster = written(&text);
+    clouds::ask(&mut cluster, dice);
+    check(&cluster, &format!("{:#?}\n{:#?}\n{text}", cluster.services, cluster.dns.balancers))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
@@ -211,6 +227,11 @@ proptest! {
     }
 
     #[test]
+    fn classes_of_clouds_say_what_brute_force_says(seed in any::<u64>()) {
+        check_clouds(&mut Dice::new(seed))?;
+    }
+
+    #[test]
     fn classes_beside_captures_say_what_brute_force_says(seed in any::<u64>()) {
         check_beside_captures(&mut Dice::new(seed))?;
     }
@@ -245,4 +266,38 @@ fn controllers_in_the_cluster_occur() {
     for end in ["answered at once", "503 at once", "502 at once", "504 after 2 s"] {
         assert!(ends.contains(end), "{end} is not among {ends:?}");
     }
+}
+
+/// The dice throw load balancers of every product that [`clouds`] has, and weights that differ.
+#[test]
+fn products_of_clouds_occur() {
+    let (mut names, mut heaviest) = (BTreeSet::new(), 0);
+    for seed in 0..120 {
+        let dice = &mut Dice::new(seed);
+        let text = dice::cluster(dice).replacen("provider: tke", products::PROVIDER, 1);
+        let mut cluster = written(&text);
+        clouds::ask(&mut cluster, dice);
+        let engine = Engine::new(&cluster).expect("rules that can be walked");
+        for listener in engine.balancers().iter().flat_map(|balancer| &balancer.listeners) {
+            names.insert(listener.profile.name.to_string());
+            let targets = listener.rules.iter().flat_map(|rule| &rule.targets);
+            heaviest = targets.map(|target| target.weight).fold(heaviest, u32::max);
+        }
+    }
+    let expected = [
+        "Alibaba Cloud CLB",
+        "Alibaba Cloud NLB",
+        "Huawei Cloud dedicated ELB",
+        "Huawei Cloud shared ELB",
+        "IBM Cloud ALB for VPC",
+        "IBM Cloud NLB 1.0",
+        "IBM Cloud NLB 2.0",
+        "IBM Cloud NLB for VPC",
+        "Oracle Cloud Load Balancer",
+        "Oracle Cloud Network Load Balancer",
+    ];
+    for name in expected {
+        assert!(names.contains(name), "{name} is not among {names:?}");
+    }
+    assert!(heaviest > 1, "no node has two pods of a Service");
 }

@@ -69,6 +69,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     files::complete(&mut objects);
     services::complete(&mut objects, &mut ranges, &mut suppositions);
     balancers::complete(&mut objects, &provider, &mut ranges, &mut suppositions);
+    balancers::leave_to_balancers(&mut objects, &provider);
     let network =
         network::derive(&objects, plugin, mode, proxy.mode.value, &ranges, &mut suppositions);
     if network.transport.value == Transport::Tunnel {

@@ -262,14 +262,14 @@ fn each_load_balancer_is_of_whoever_makes_it() {
         balanced("class", "metallb.io/address-pool: a", "loadBalancerClass: tailscale,", ""),
         balanced("own-class", "", "loadBalancerClass: example.com/lb,", ""),
         balanced("annotation", "metallb.universe.tf/address-pool: a", "", "{ip: 10.0.0.9}"),
-        balanced("status", "", "", "{hostname: a-1.nlb.aliyuncs.com}"),
+        balanced("status", "", "", "{hostname: a-1.alb.aliyuncs.com}"),
         balanced("nodes", "", "", "{hostname: a-1.elb.eu-west-1.amazonaws.com}"),
     ];
     let read = cluster(&text.concat());
     let found: Vec<(String, String)> =
         of_balancers(&read).map(|gap| (gap.to_string(), gap.objects[0].name.to_string())).collect();
     let expected = [
-        ("1 load balancer of Alibaba Cloud NLB", "status"),
+        ("1 load balancer of Alibaba Cloud ALB", "status"),
         ("1 load balancer of Tailscale", "class"),
         ("1 load balancer of class example.com/lb", "own-class"),
     ];

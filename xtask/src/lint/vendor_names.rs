@@ -3,7 +3,8 @@
 //! Each folder below `crates/uturn-lb/src/cloud` has a file `NAMES` with the names of its
 //! vendor and its products, one a line; a star at the end stands for any ending. No other
 //! source of a crate or of xtask may use one of them as a word or as a part of an identifier,
-//! in code, texts or comments. Modules of tests may, and so may the lines of `cloud/mod.rs` by
+//! in code, texts or comments. Where two clouds have the same name for a product, it stands in the
+//! files of both. Modules of tests may, and so may the lines of `cloud/mod.rs` by
 //! which the folder is a module and stands in the list. A cloud whose API has a crate lists that
 //! in a file `PLACES`, a path a line, together with the commands that run it.
 
@@ -19,10 +20,12 @@ pub(super) fn check() -> Result<(), Failure> {
     for folder in source::crates()? {
         for file in source::files(&folder)? {
             let text = source::read(&file)?;
-            for cloud in clouds.iter().filter(|cloud| !cloud.is_at_home_in(&file)) {
+            let (at_home, others): (Vec<&Cloud>, Vec<&Cloud>) =
+                clouds.iter().partition(|cloud| cloud.is_at_home_in(&file));
+            for cloud in others {
                 let is_list = cloud.folder.parent().map(|clouds| clouds.join("mod.rs"));
                 let is_list = is_list.is_some_and(|list| list == file);
-                for (line, text) in cloud.named_in(&file, &text, is_list) {
+                for (line, text) in cloud.named_in(&file, &text, is_list, &at_home) {
                     let shown = file.strip_prefix(shell::root()).unwrap_or(&file).display();
                     offenders.push(format!("{shown}:{line}: names {}: {text}", cloud.word));
                 }
@@ -49,6 +52,7 @@ struct Cloud {
 }
 
 /// A name of a vendor or of a product, in small letters.
+#[derive(PartialEq, Eq)]
 struct Name {
     text: String,
     has_any_ending: bool,
@@ -91,20 +95,28 @@ impl Cloud {
     }
 
     /// The lines of a file that name the cloud, with their numbers. `is_list` is set for the
-    /// file with the list of clouds.
-    fn named_in<'t>(&self, file: &Path, text: &'t str, is_list: bool) -> Vec<(usize, &'t str)> {
+    /// file with the list of clouds; those at home in the file may share names with this one.
+    fn named_in<'t>(
+        &self,
+        file: &Path,
+        text: &'t str,
+        is_list: bool,
+        at_home: &[&Self],
+    ) -> Vec<(usize, &'t str)> {
         let is_test = file.ends_with("tests.rs") || file.iter().any(|part| part == "tests");
         let lines = outside_of_tests(text).filter(|_| !is_test);
         let named = lines.filter(|(_, line)| {
-            self.is_named_in(line) && !(is_list && self.is_entry_of_list(line))
+            self.is_named_in(line, at_home) && !(is_list && self.is_entry_of_list(line))
         });
         named.map(|(number, line)| (number, line.trim())).collect()
     }
 
-    fn is_named_in(&self, line: &str) -> bool {
+    fn is_named_in(&self, line: &str, at_home: &[&Self]) -> bool {
+        let shared = |name: &&Name| at_home.iter().any(|other| other.names.contains(name));
+        let own: Vec<&Name> = self.names.iter().filter(|name| !shared(name)).collect();
         let runs = line.split(|letter: char| !letter.is_ascii_alphanumeric());
         let mut words = runs.flat_map(|run| parts(run).into_iter().chain([run]));
-        words.any(|word| self.names.iter().any(|name| name.is(word)))
+        words.any(|word| own.iter().any(|name| name.is(word)))
     }
 
     /// Whether a line declares the cloud's module, or uses a constant of it and nothing else.
@@ -119,7 +131,7 @@ impl Cloud {
         let others = line.strip_suffix(used).unwrap_or_default();
         constant.is_some_and(|constant| {
             constant.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_')
-        }) && !self.is_named_in(others)
+        }) && !self.is_named_in(others, &[])
     }
 }
 
@@ -164,7 +176,7 @@ mod tests {
     }
 
     fn named(text: &str) -> Vec<usize> {
-        let found = cloud().named_in(Path::new("src/some.rs"), text, false);
+        let found = cloud().named_in(Path::new("src/some.rs"), text, false, &[]);
         found.into_iter().map(|(line, _)| line).collect()
     }
 
@@ -195,16 +207,25 @@ mod tests {
     }
 
     #[test]
+    fn a_name_of_two_clouds_stands_in_the_files_of_both() {
+        let other = Cloud { names: vec![Name::new("tke")], word: "other".to_owned(), ..cloud() };
+        let named = |text| cloud().named_in(Path::new("cloud/other/a.rs"), text, false, &[&other]);
+        assert!(named("struct Tke;").is_empty());
+        assert_eq!(named("struct Tencent;").len(), 1);
+    }
+
+    #[test]
     fn tests_may_name_it() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    // tke\n}\n// tke\n";
         assert_eq!(named(text), [6]);
-        let tests = cloud().named_in(Path::new("src/json/tests.rs"), "tke", false);
+        let tests = cloud().named_in(Path::new("src/json/tests.rs"), "tke", false, &[]);
         assert!(tests.is_empty());
     }
 
     #[test]
     fn the_list_has_one_line_a_cloud() {
-        let of_list = |line| cloud().named_in(Path::new("cloud/mod.rs"), line, true).is_empty();
+        let of_list =
+            |line| cloud().named_in(Path::new("cloud/mod.rs"), line, true, &[]).is_empty();
         for allowed in
             ["pub mod tke;", "    &tke::ENTRY,", "pub const EXPECTED: Expected = tke::EXPECTED;"]
         {

@@ -20,7 +20,8 @@ pub(crate) fn listeners(
     zone: Option<&str>,
 ) -> Vec<Listener> {
     let listener = |port: &ServicePort| {
-        let PortPlan { protocol, targets, profile } = product.port(service, port, family)?;
+        let PortPlan { protocol, targets, profile } =
+            product.port_in(cluster, service, port, family)?;
         let called = match profile.delivery {
             Delivery::ToTarget => port.node_port,
             // Nothing is sent to node ports.
@@ -66,6 +67,14 @@ fn targets_of(
         Targets::NodesWithPods => {
             let with_pods = nodes.filter(|node| has_pod(&node.name)).collect();
             targets::node_ports(with_pods, port, family, WEIGHT)
+        }
+        Targets::NodesByPods => {
+            let mut by_pods = targets::node_ports(nodes.collect(), port, family, WEIGHT);
+            by_pods.retain_mut(|target| {
+                target.weight = targets::pods_behind(cluster, service, target);
+                target.weight > 0
+            });
+            by_pods
         }
         Targets::Pods => targets::pods(cluster, service, port, family, |endpoint| {
             (endpoint.ready && !endpoint.terminating).then_some(WEIGHT)

@@ -82,6 +82,15 @@ pub fn maker_of(service: &Service, provider: &Known<Provider>) -> Maker {
     }
 }
 
+/// Whether nodes have no rule for the addresses in the status of a Service, although the status says
+/// nothing of that.
+pub fn is_left_to_balancer(service: &Service, provider: &Known<Provider>) -> bool {
+    match maker_of(service, provider) {
+        Maker::Product(product, _) => product.is_left_to_balancer(service),
+        Maker::Model(_) | Maker::Other(..) | Maker::Unknown => false,
+    }
+}
+
 /// The product of a cloud that a Service gets.
 fn of_cloud(cloud: Cloud, service: &Service, trace: impl FnOnce() -> String) -> Maker {
     let product = entry(cloud).and_then(|entry| (entry.traces.service_product)(service));

@@ -7,6 +7,7 @@
 //! An entry without a model stands in [`recognised`]: its load balancers are found and named,
 //! and flows through them are not judged.
 
+pub mod alibaba;
 pub mod aws;
 pub mod azure;
 mod behaviour;
@@ -15,11 +16,14 @@ pub mod digitalocean;
 mod entry;
 pub mod gcp;
 pub mod hetzner;
+pub mod huawei;
+pub mod ibm;
 pub mod kube_vip;
 pub mod linode;
 pub(crate) mod made;
 mod maker;
 pub mod metallb;
+pub mod oracle;
 mod product;
 pub mod recognised;
 pub mod scaleway;
@@ -42,7 +46,7 @@ pub use behaviour::{
     BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
 };
 pub use entry::{CloudEntry, KubeProxyBuilds, Network, OverridesField, OverridesObject};
-pub use maker::{Maker, maker_of};
+pub use maker::{Maker, is_left_to_balancer, maker_of};
 pub(crate) use product::replaced;
 pub use product::{PortPlan, Product, Targets, stands_for_balancer};
 pub use traces::{
@@ -60,8 +64,8 @@ pub static ALL: [&CloudEntry; 20] = [
     &aws::ENTRY,
     &azure::ENTRY,
     &gcp::ENTRY,
-    &recognised::ALIBABA,
-    &recognised::HUAWEI,
+    &alibaba::ENTRY,
+    &huawei::ENTRY,
     &recognised::OPENSTACK,
     &digitalocean::ENTRY,
     &hetzner::ENTRY,
@@ -69,8 +73,8 @@ pub static ALL: [&CloudEntry; 20] = [
     &scaleway::ENTRY,
     &vultr::ENTRY,
     &recognised::EXOSCALE,
-    &recognised::ORACLE,
-    &recognised::IBM,
+    &oracle::ENTRY,
+    &ibm::ENTRY,
     &metallb::ENTRY,
     &kube_vip::ENTRY,
     &recognised::K3S,

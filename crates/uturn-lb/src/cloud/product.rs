@@ -9,7 +9,7 @@ use uturn_model::lb::{
     Scheduler, Source,
 };
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Family, IpNet, Ipv4Net, Ipv6Net, Protocol, Service};
+use uturn_model::{Cluster, Family, IpNet, Ipv4Net, Ipv6Net, Protocol, Service};
 
 /// A kind of load balancer that a controller makes for Services.
 pub trait Product: Sync {
@@ -19,6 +19,25 @@ pub trait Product: Sync {
     /// What it does with connections to a port of a Service, at an address of a family. Returns
     /// `None` if it does not listen there.
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan>;
+
+    /// The same in a cluster, where its network or its nodes decide what the Service leaves open.
+    fn port_in(
+        &self,
+        cluster: &Cluster,
+        service: &Service,
+        port: &ServicePort,
+        family: Family,
+    ) -> Option<PortPlan> {
+        let _ = cluster;
+        self.port(service, port, family)
+    }
+
+    /// Whether nodes have no rule for the addresses in the status of a Service although it says
+    /// nothing of that: the cloud's own kube-proxy leaves them to the load balancer.
+    fn is_left_to_balancer(&self, service: &Service) -> bool {
+        let _ = service;
+        false
+    }
 
     /// Whether a Service asks for one that only the private network reaches. Returns `None`
     /// where the address tells.
@@ -52,8 +71,29 @@ pub enum Targets {
     Nodes,
     /// Nodes with a ready endpoint of the Service.
     NodesWithPods,
+    /// The same, each with as large a share as it has ready endpoints.
+    NodesByPods,
     /// The Service's endpoints.
     Pods,
+}
+
+/// Whether pods have addresses of the network around the nodes, so that load balancers can reach
+/// them without a node's help.
+pub(crate) fn pods_have_network_addresses(cluster: &Cluster) -> bool {
+    let around = &cluster.network.vpc_cidrs.value;
+    let pods = &cluster.network.pod_cidrs.value;
+    !pods.is_empty() && pods.iter().all(|own| around.iter().any(|net| net.contains(own)))
+}
+
+/// The same with pods as targets. Where they see the client's address, one that is on the client's own
+/// node may answer it without the load balancer.
+pub(crate) fn to_pods(mut plan: PortPlan) -> PortPlan {
+    plan.targets = Targets::Pods;
+    if plan.profile.source == Source::Kept && plan.profile.doubt.is_none() {
+        let doubt = "answers between two pods of one node do not pass the load balancer";
+        plan.profile.doubt = Some(doubt.into());
+    }
+    plan
 }
 
 /// What is sent to the targets of a port by default.
@@ -170,6 +210,9 @@ pub(crate) mod tests {
     use uturn_model::{Origin, Port};
 
     use super::*;
+
+    /// The ports of most Services.
+    pub(crate) const PORTS: [u16; 2] = [80, 443];
 
     /// A Service of type LoadBalancer with these annotations and these ports of TCP.
     pub(crate) fn service(notes: &[(&str, &str)], ports: &[u16]) -> Service {

@@ -164,17 +164,16 @@ pub fn by_object_kind(kind: &str) -> Option<Cloud> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recognised::{ALIBABA, ORACLE};
-    use super::super::{aws, hetzner};
+    use super::super::{alibaba, aws, hetzner, oracle};
     use super::*;
 
     #[test]
     fn provider_ids_with_and_without_a_scheme() {
         let of = |id| by_provider_id(id).map(|(_, cloud)| cloud);
         assert_eq!(of("aws:///eu-west-1a/i-0123"), Some(aws::ENTRY.cloud));
-        assert_eq!(of("cn-hangzhou.i-bp1d4k"), Some(ALIBABA.cloud));
-        assert_eq!(of("alicloud://cn-hangzhou.i-bp1d4k"), Some(ALIBABA.cloud));
-        assert_eq!(of("ocid1.instance.oc1.iad.anuwc"), Some(ORACLE.cloud));
+        assert_eq!(of("cn-hangzhou.i-bp1d4k"), Some(alibaba::ENTRY.cloud));
+        assert_eq!(of("alicloud://cn-hangzhou.i-bp1d4k"), Some(alibaba::ENTRY.cloud));
+        assert_eq!(of("ocid1.instance.oc1.iad.anuwc"), Some(oracle::ENTRY.cloud));
         assert_eq!(of("hcloud://bm-17"), Some(hetzner::ENTRY.cloud));
         for none in ["kind://docker/kind/kind-worker", "rke2://n1", "3f2c8e1a-0000-4b1c-9d7e", ""] {
             assert_eq!(of(none), None, "{none}");

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use uturn_lb::cloud::Owner;
 use uturn_lb::in_cluster::{ControllerRules, Served};
 use uturn_lb::{controller, rules};
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scheduler};
@@ -76,6 +77,9 @@ pub(crate) struct Listeners {
     headers: HeaderSenders,
     /// The Services whose load balancer has a name only, by the addresses of the name.
     named: FastMap<IpAddr, Vec<NamespacedName>>,
+    /// The Services that have a port of a load balancer which others ask for too, by the names of
+    /// those that do without it.
+    first: FastMap<NamespacedName, Vec<NamespacedName>>,
 }
 
 /// The Services whose load balancers send a PROXY header: their endpoints expect one from everyone,
@@ -133,6 +137,7 @@ impl Listeners {
                 named.entry(at.address).or_default().push(service.name.clone());
             }
         }
+        let first = first_at_ports(outline, &all);
         let balancers = all.into_iter().map(|balancer| (balancer.vip, Arc::new(balancer)));
         let rules = |controller| ControllerRules::new(outline, controller);
         Self {
@@ -140,8 +145,36 @@ impl Listeners {
             controller_rules: outline.controllers.iter().map(rules).collect(),
             headers,
             named,
+            first,
         }
     }
+}
+
+/// For each Service, those that have a port of its load balancer before it.
+fn first_at_ports(
+    cluster: &Cluster,
+    balancers: &[LoadBalancer],
+) -> FastMap<NamespacedName, Vec<NamespacedName>> {
+    let at: FastMap<IpAddr, &LoadBalancer> =
+        balancers.iter().map(|balancer| (balancer.vip, balancer)).collect();
+    let mut all: FastMap<NamespacedName, Vec<NamespacedName>> = FastMap::default();
+    for service in cluster.services.values().filter(|service| controller::is_judged(service)) {
+        for address in controller::addresses(cluster, Owner::Service(service)) {
+            let Some(balancer) = at.get(&address.address) else { continue };
+            let asked = |listener: &&Listener| {
+                service.ports.iter().any(|port| {
+                    port.port == listener.port && port.protocol == listener.protocol.transport()
+                })
+            };
+            for listener in balancer.listeners.iter().filter(asked) {
+                let Some(rule) = listener.rules.first() else { continue };
+                if rule.owner != service.object() {
+                    all.entry(service.name.clone()).or_default().push(rule.service.clone());
+                }
+            }
+        }
+    }
+    all
 }
 
 impl<'a> Scope<'a> {
@@ -211,6 +244,8 @@ impl<'a> Scope<'a> {
                 if found.insert(&service.name, service).is_some() {
                     continue;
                 }
+                let first = listeners.first.get(&service.name).into_iter().flatten();
+                new.extend(first.filter_map(|name| cluster.services.get(name)));
                 ports
                     .extend(service.ports.iter().filter_map(|port| Some(port.node_port?.number())));
                 for slice in cluster.slices(&service.name) {

@@ -4,7 +4,7 @@
 //! apiVersion: uturn.dev/v1alpha1
 //! kind: Facts
 //! spec:
-//!   provider: aws                          # or none, azure, alibaba …
+//!   provider: aws                          # or none, azure, gcp …
 //!   network:
 //!     mode: global-router                  # or vpc-cni
 //!     podCIDRs: [10.1.0.0/16]

@@ -203,6 +203,20 @@ pub(super) fn complete(
     }
 }
 
+/// Marks the addresses that the cloud's own kube-proxy leaves to the load balancer.
+pub(super) fn leave_to_balancers(objects: &mut Objects, provider: &Known<Provider>) {
+    for service in objects.services.0.values_mut() {
+        if service.kind != ServiceKind::LoadBalancer
+            || !cloud::is_left_to_balancer(service, provider)
+        {
+            continue;
+        }
+        for entry in service.load_balancer.iter_mut().filter(|entry| entry.mode == IpMode::Vip) {
+            entry.mode = IpMode::LeftToBalancer;
+        }
+    }
+}
+
 /// Supposes an address: of the VPC for a private load balancer, else a public one.
 fn suppose(
     objects: &Objects,

@@ -2,16 +2,16 @@
 
 use super::common::Folder;
 
-/// A cluster of another cloud: a server on n2, a client on n1, and a Service whose load
-/// balancer has this status.
-fn cluster(provider_id: &str, status: &str) -> String {
+/// A cluster with a server on n2, a client on n1, and a Service whose load balancer another program
+/// makes and has this status.
+fn cluster(status: &str) -> String {
     let node = |number: u8| {
         format!(
             "---
 apiVersion: v1
 kind: Node
 metadata: {{name: n{number}}}
-spec: {{podCIDR: 10.244.{number}.0/24, providerID: {provider_id}/n{number}}}
+spec: {{podCIDR: 10.244.{number}.0/24}}
 status: {{addresses: [{{type: InternalIP, address: 10.224.0.{number}}}]}}
 "
         )
@@ -34,6 +34,7 @@ kind: Service
 metadata: {{name: web, namespace: shop}}
 spec:
   type: LoadBalancer
+  loadBalancerClass: tailscale
   clusterIPs: [10.0.12.3]
   clusterIP: 10.0.12.3
   selector: {{app: web}}
@@ -55,7 +56,7 @@ fn first_lines(text: &str, count: usize) -> String {
 #[test]
 fn a_call_from_outside_to_a_load_balancer_without_a_profile_is_not_known() {
     let folder = Folder::new("unjudged-outside");
-    folder.file("a.yaml", &cluster("huaweicloud://0", "{ip: 20.1.2.3}"));
+    folder.file("a.yaml", &cluster("{ip: 20.1.2.3}"));
     let trace = folder.run(&["trace", "-f", ".", "--from", "outside", "--to", "http://20.1.2.3/"]);
     assert!(trace.starts_with("exit 0\n--- stdout\nnot known   UT902 not-modelled\n"), "{trace}");
     // Pods are served on their own node, as ipMode VIP says.
@@ -67,7 +68,7 @@ fn a_call_from_outside_to_a_load_balancer_without_a_profile_is_not_known() {
 #[test]
 fn ip_mode_proxy_leads_to_a_load_balancer_that_is_not_judged() {
     let folder = Folder::new("unjudged-ip-mode");
-    folder.file("a.yaml", &cluster("huaweicloud://1", "{ip: 20.1.2.3, ipMode: Proxy}"));
+    folder.file("a.yaml", &cluster("{ip: 20.1.2.3, ipMode: Proxy}"));
     let scan = folder.run(&["scan", "-f", "."]);
     let lines = first_lines(&scan, 4);
     assert!(
@@ -79,8 +80,8 @@ fn ip_mode_proxy_leads_to_a_load_balancer_that_is_not_judged() {
 #[test]
 fn the_host_name_of_a_load_balancer_without_a_profile_is_not_known() {
     let folder = Folder::new("unjudged-host-name");
-    let name = "web-0123.appdomain.cloud";
-    folder.file("a.yaml", &cluster("ibm://0", &format!("{{hostname: {name}}}")));
+    let name = "web-0123.example.net";
+    folder.file("a.yaml", &cluster(&format!("{{hostname: {name}}}")));
     let to = format!("http://{name}/");
     let trace = folder.run(&["trace", "-f", ".", "--from", "pod/shop/client", "--to", &to]);
     assert!(trace.starts_with("exit 0\n--- stdout\nnot known   UT902 not-modelled\n"), "{trace}");

@@ -1,10 +1,9 @@
 //! Which listeners and targets TKE's controllers make.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::collections::BTreeMap;
 
 use uturn_model::ingress::{Backend, BackendPort, PathKind};
-use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Target, TargetKind};
+use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Target};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
     Cluster, Endpoint, Family, Ingress, IngressClass, Name, NamespacedName, Node, Protocol,
@@ -250,7 +249,8 @@ fn targets_of(
         && service.annotations.is(annotations::WEIGHT_BY_PODS, "true")
     {
         for target in &mut targets {
-            target.weight = weight_by_pods(cluster, service, target);
+            let pods = targets::pods_behind(cluster, service, target);
+            target.weight = pods.min(pod_weights::MAX);
         }
     }
     targets
@@ -284,11 +284,4 @@ fn endpoint_weight(
     }
     let keeps = [annotations::GRACE_SHUTDOWN, annotations::INGRESS_GRACE_SHUTDOWN];
     keeps.into_iter().any(|key| owner.annotations().is(key, "true")).then_some(0)
-}
-
-/// How many pods are behind a target, within what a weight can be.
-fn weight_by_pods(cluster: &Cluster, service: &Service, target: &Target) -> u32 {
-    let TargetKind::NodePort(node) = &target.kind else { return target.weight };
-    let addresses: BTreeSet<IpAddr> = targets::ready_endpoints(cluster, service, node).collect();
-    addresses.len().try_into().unwrap_or(pod_weights::MAX).min(pod_weights::MAX)
 }

@@ -1,0 +1,102 @@
+//! The keys that the controller reads, and lists within their values.
+
+use uturn_model::Service;
+use uturn_model::lb::{ListenerProtocol, ProxyVersion};
+use uturn_model::service::ServicePort;
+
+use crate::cloud::product::plain_protocol;
+
+/// Before each key, the older prefix last.
+const PREFIXES: [&str; 2] = [
+    "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-",
+    "service.beta.kubernetes.io/alicloud-loadbalancer-",
+];
+
+/// Pods' network interfaces or nodes as targets: `eni`, `ecs`.
+const BACKEND_TYPE: &str = "service.beta.kubernetes.io/backend-type";
+/// Leaves a Service to another controller.
+pub(super) const CLASS: &str = "service.beta.kubernetes.io/class";
+
+/// `nlb` where a Service without a class asks for a Network Load Balancer.
+pub(super) const TYPE: &str = "type";
+/// `internet` or `intranet`.
+const ADDRESS_TYPE: &str = "address-type";
+/// What listeners speak: `https:443,http:80`.
+const PROTOCOL_PORT: &str = "protocol-port";
+/// `on`: connections to targets begin with a PROXY header.
+const PROXY_PROTOCOL: &str = "proxy-protocol";
+/// Whether a Network Load Balancer keeps the client's address: `on`, `off`.
+pub(super) const KEEPS_SOURCE: &str = "preserve-client-ip";
+/// Whether each address of a Network Load Balancer serves the targets of all zones.
+pub(super) const CROSS_ZONE: &str = "cross-zone-enabled";
+
+/// The value of one of the keys.
+pub(super) fn get<'s>(service: &'s Service, key: &str) -> Option<&'s str> {
+    let mut both = PREFIXES.iter().map(|prefix| service.annotations.get(&format!("{prefix}{key}")));
+    both.find_map(|value| value.map(str::trim))
+}
+
+/// What a Service wants as targets.
+pub(super) fn backend_type(service: &Service) -> Option<&str> {
+    service.annotations.get(BACKEND_TYPE).filter(|kind| !kind.is_empty())
+}
+
+/// Whether a Service asks for an address of the private network only.
+pub(super) fn is_private(service: &Service) -> bool {
+    get(service, ADDRESS_TYPE).is_some_and(|kind| kind.eq_ignore_ascii_case("intranet"))
+}
+
+/// What the listener of a port speaks.
+pub(super) fn protocol(service: &Service, port: &ServicePort) -> ListenerProtocol {
+    let listed = get(service, PROTOCOL_PORT).unwrap_or_default().split(',');
+    let mut pairs = listed.filter_map(|pair| pair.trim().split_once(':'));
+    let own = pairs.find(|(_, number)| number.trim().parse() == Ok(port.port.number()));
+    let spoken = own.map(|(spoken, _)| spoken.trim().to_ascii_lowercase());
+    match spoken.as_deref() {
+        Some("https") => ListenerProtocol::Https,
+        Some("http") => ListenerProtocol::Http,
+        Some("tcpssl") => ListenerProtocol::TcpSsl,
+        _ => plain_protocol(port),
+    }
+}
+
+/// The PROXY header of connections to targets. Requests have none.
+pub(super) fn proxy_header(service: &Service, spoken: ListenerProtocol) -> Option<ProxyVersion> {
+    let is_connection = matches!(spoken, ListenerProtocol::Tcp | ListenerProtocol::TcpSsl);
+    let is_asked = get(service, PROXY_PROTOCOL) == Some("on");
+    (is_connection && is_asked).then_some(ProxyVersion::V2)
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_model::Protocol;
+
+    use super::*;
+    use crate::cloud::product::tests::{PORTS, service};
+
+    #[test]
+    fn either_prefix_is_read() {
+        for prefix in PREFIXES {
+            let asked = service(&[(&format!("{prefix}address-type"), "intranet")], &PORTS);
+            assert!(is_private(&asked), "{prefix}");
+        }
+        assert!(!is_private(&service(&[], &PORTS)));
+    }
+
+    #[test]
+    fn a_list_says_what_each_port_speaks() {
+        let list = format!("{}{PROTOCOL_PORT}", PREFIXES[0]);
+        let notes = [(&*list, "https:443, http:80,tcpssl:8443")];
+        let mut asked = service(&notes, &[443, 80, 8443, 9000]);
+        let spoken: Vec<_> = asked.ports.iter().map(|port| protocol(&asked, port)).collect();
+        let expected = [
+            ListenerProtocol::Https,
+            ListenerProtocol::Http,
+            ListenerProtocol::TcpSsl,
+            ListenerProtocol::Tcp,
+        ];
+        assert_eq!(spoken, expected);
+        asked.ports[3].protocol = Protocol::Udp;
+        assert_eq!(protocol(&asked, &asked.ports[3]), ListenerProtocol::Udp);
+    }
+}

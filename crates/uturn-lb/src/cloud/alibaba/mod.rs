@@ -1,0 +1,50 @@
+//! Alibaba Cloud and its load balancers.
+//!
+//! | file | what it says |
+//! | --- | --- |
+//! | `annotations` | the keys that the controller reads, and lists within their values |
+//! | `traces` | by what the cloud is recognised, and which product a Service gets |
+//! | `clb` | Classic Load Balancers |
+//! | `nlb` | Network Load Balancers |
+
+mod annotations;
+mod clb;
+mod nlb;
+mod traces;
+
+use uturn_model::network::Plugin;
+use uturn_model::service::Policy;
+use uturn_model::{Cluster, Service};
+
+use super::{CloudEntry, PortPlan, Targets, Words};
+use crate::cloud::product::{pods_have_network_addresses, to_pods};
+
+/// All that is known of it.
+pub static ENTRY: CloudEntry = CloudEntry {
+    words: Words::with_firewall("security group"),
+    products: &[&clb::Clb, &nlb::Nlb],
+    ..CloudEntry::recognised("alibaba", "Alibaba Cloud", traces::TRACES)
+};
+
+/// What the targets of a Service are, as far as the Service says it: pods where it asks for their
+/// network interfaces, else nodes. Under policy Local these are the nodes with a pod, each with as
+/// large a share as it has pods.
+fn targets(service: &Service) -> Targets {
+    match (annotations::backend_type(service), service.external_policy) {
+        (Some("eni"), _) => Targets::Pods,
+        (_, Policy::Local) => Targets::NodesByPods,
+        (_, Policy::Cluster) => Targets::Nodes,
+    }
+}
+
+/// The same in a cluster: where pods have network interfaces of their own, they are the targets
+/// unless the Service asks for nodes.
+fn in_cluster(plan: PortPlan, cluster: &Cluster, service: &Service) -> PortPlan {
+    let is_asked = annotations::backend_type(service).is_some();
+    let has_interfaces =
+        cluster.network.plugin.value == Plugin::Terway || pods_have_network_addresses(cluster);
+    match plan.targets == Targets::Pods || (!is_asked && has_interfaces) {
+        true => to_pods(plan),
+        false => plan,
+    }
+}

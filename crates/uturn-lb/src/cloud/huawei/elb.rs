@@ -1,0 +1,167 @@
+//! Elastic Load Balancers, shared and dedicated. They pass connections on to nodes with a pod, or to
+//! pods that have addresses of the network around the nodes. A dedicated one keeps the client's
+//! address; a shared one does where it is asked to, and under policy Local.
+
+use uturn_model::lb::{Doubt, HealthQuestion, Layer, Source};
+use uturn_model::service::{Policy, ServicePort};
+use uturn_model::{Cluster, Family, Service};
+
+use super::annotations::{CLASS, KEEPS_SOURCE, NEW, PASS_THROUGH, protocol};
+use crate::cloud::product::{
+    PortPlan, Product, Targets, check, passing, pods_have_network_addresses, replaced, to_pods,
+};
+use crate::cloud::values::is_on;
+
+/// A kind of Elastic Load Balancer.
+pub(super) struct Elb {
+    pub(super) name: &'static str,
+    is_dedicated: bool,
+}
+
+pub(super) static SHARED: Elb = Elb { name: "Huawei Cloud shared ELB", is_dedicated: false };
+pub(super) static DEDICATED: Elb = Elb { name: "Huawei Cloud dedicated ELB", is_dedicated: true };
+
+/// The load balancer of a Service: its class, else what a new one is asked to have, as only dedicated
+/// ones are of a size and in zones of one's choice.
+pub(super) fn of(service: &Service) -> &'static Elb {
+    let is_dedicated = match service.annotations.get(CLASS) {
+        Some(class) => matches!(class, "performance" | "dedicated"),
+        None => {
+            let new = service.annotations.get(NEW).unwrap_or_default();
+            ["l4_flavor_name", "l7_flavor_name", "available_zone"]
+                .iter()
+                .any(|field| new.contains(field))
+        }
+    };
+    if is_dedicated { &DEDICATED } else { &SHARED }
+}
+
+impl Product for Elb {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn is_left_to_balancer(&self, service: &Service) -> bool {
+        match service.annotations.get(PASS_THROUGH) {
+            Some(value) => matches!(value, "true" | "onlyLocal"),
+            None => is_set_to_only_local(service),
+        }
+    }
+
+    fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
+        let protocol = protocol(service, port);
+        let (keeps, doubt) = self.keeps_source(service, protocol.layer());
+        let source = if keeps { Source::Kept } else { replaced(family) };
+        let mut profile = passing(self.name, source);
+        profile.panic_threshold = None;
+        profile.health_check = Some(check(HealthQuestion::Target, (5, 3)));
+        profile.doubt = doubt;
+        let targets = match service.allocates_node_ports {
+            true => Targets::NodesWithPods,
+            false => Targets::Pods,
+        };
+        Some(PortPlan { protocol, targets, profile })
+    }
+
+    fn port_in(
+        &self,
+        cluster: &Cluster,
+        service: &Service,
+        port: &ServicePort,
+        family: Family,
+    ) -> Option<PortPlan> {
+        let plan = self.port(service, port, family)?;
+        let has_pods = self.is_dedicated && pods_have_network_addresses(cluster);
+        Some(match has_pods || plan.targets == Targets::Pods {
+            true => to_pods(plan),
+            false => plan,
+        })
+    }
+}
+
+impl Elb {
+    /// Whether targets see the client's address, and what of that no document says.
+    fn keeps_source(&self, service: &Service, layer: Layer) -> (bool, Option<Doubt>) {
+        if layer == Layer::L7 {
+            let doubt = "requests come from its own address and name the client's in a header";
+            return (false, Some(doubt.into()));
+        }
+        if self.is_dedicated || is_on(service, KEEPS_SOURCE) {
+            return (true, None);
+        }
+        let is_local = service.external_policy == Policy::Local;
+        let doubt = "under policy Local a shared one keeps the client's address, since calls that \
+                     come back to their node are known to fail";
+        (is_local, is_local.then(|| doubt.into()))
+    }
+}
+
+/// Whether the controller of the vendor's own clusters leaves the address to the load balancer without
+/// being asked: it does under policy Local. The words of the class are other ones in clusters that
+/// run the open controller beside an ordinary kube-proxy.
+fn is_set_to_only_local(service: &Service) -> bool {
+    let is_open = matches!(service.annotations.get(CLASS), Some("shared" | "dedicated"));
+    service.external_policy == Policy::Local && !is_open
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_model::lb::ListenerProtocol;
+
+    use super::*;
+    use crate::cloud::product::tests::{PORTS, plan_of, service};
+
+    #[test]
+    fn the_class_or_a_new_one_tells_the_kind() {
+        for (annotations, elb) in [
+            (&[(CLASS, "union")][..], &SHARED),
+            (&[(CLASS, "shared")], &SHARED),
+            (&[(CLASS, "performance")], &DEDICATED),
+            (&[(CLASS, "dedicated")], &DEDICATED),
+            (&[("kubernetes.io/elb.id", "1")], &SHARED),
+            (&[(NEW, r#"{"type": "inner", "l4_flavor_name": "small"}"#)], &DEDICATED),
+            (&[(NEW, r#"{"type": "public"}"#)], &SHARED),
+        ] {
+            assert_eq!(of(&service(annotations, &PORTS)).name, elb.name, "{annotations:?}");
+        }
+    }
+
+    #[test]
+    fn the_source_is_kept_by_kind_annotation_and_policy() {
+        let is_kept = |elb: &Elb, annotations, policy| {
+            let mut service = service(annotations, &PORTS);
+            service.external_policy = policy;
+            plan_of(elb, &service, 80).profile.source == Source::Kept
+        };
+        assert!(is_kept(&DEDICATED, &[], Policy::Cluster));
+        assert!(!is_kept(&SHARED, &[], Policy::Cluster));
+        assert!(is_kept(&SHARED, &[], Policy::Local));
+        assert!(is_kept(&SHARED, &[(KEEPS_SOURCE, "true")], Policy::Cluster));
+        let asked = service(&[("kubernetes.io/elb.protocol-port", "https:443,http:80")], &PORTS);
+        let tls = plan_of(&DEDICATED, &asked, 443);
+        assert_eq!(tls.protocol, ListenerProtocol::Https);
+        assert!(matches!(tls.profile.source, Source::Replaced(_)) && tls.profile.doubt.is_some());
+    }
+
+    #[test]
+    fn an_annotation_or_policy_local_leaves_the_address_to_it() {
+        let is_left = |annotations, policy| {
+            let mut service = service(annotations, &PORTS);
+            service.external_policy = policy;
+            SHARED.is_left_to_balancer(&service)
+        };
+        assert!(!is_left(&[], Policy::Cluster) && is_left(&[], Policy::Local));
+        assert!(is_left(&[(PASS_THROUGH, "true")], Policy::Cluster));
+        assert!(is_left(&[(PASS_THROUGH, "onlyLocal")], Policy::Local));
+        assert!(!is_left(&[(PASS_THROUGH, "false")], Policy::Local));
+        assert!(!is_left(&[(CLASS, "dedicated")], Policy::Local), "the open controller");
+    }
+
+    #[test]
+    fn without_node_ports_pods_are_the_targets() {
+        let mut asked = service(&[], &PORTS);
+        assert_eq!(plan_of(&DEDICATED, &asked, 80).targets, Targets::NodesWithPods);
+        asked.allocates_node_ports = false;
+        assert_eq!(plan_of(&DEDICATED, &asked, 80).targets, Targets::Pods);
+    }
+}

@@ -1,0 +1,28 @@
+//! Huawei Cloud and its load balancers, also as other providers run them.
+//!
+//! | file | what it says |
+//! | --- | --- |
+//! | `annotations` | the keys that the controllers read, and lists within their values |
+//! | `elb` | Elastic Load Balancers, shared and dedicated |
+
+mod annotations;
+mod elb;
+
+use super::{CloudEntry, Traces, Words};
+
+/// All that is known of it.
+pub static ENTRY: CloudEntry = CloudEntry {
+    words: Words::with_firewall("security group"),
+    products: &[&elb::SHARED, &elb::DEDICATED],
+    ..CloudEntry::recognised(
+        "huawei",
+        "Huawei Cloud",
+        Traces {
+            provider_ids: &["huaweicloud://"],
+            service_keys: &["kubernetes.io/elb."],
+            service_product: |service| Some(elb::of(service).name),
+            ingress_classes: &[("cce", "Huawei Cloud")],
+            ..Traces::NONE
+        },
+    )
+};
