@@ -9,7 +9,7 @@ mod node;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use uturn_model::service::{Policy, ServiceKind, ServicePort};
+use uturn_model::service::{IpMode, Policy, ServiceKind, ServicePort};
 use uturn_model::{Cluster, Family, Labels, Node, Port, Protocol, ProxySettings, Service};
 
 use crate::features::{Planning, ZoneHints};
@@ -127,8 +127,9 @@ impl<'a> PortPlan<'a> {
             vips: match planning.reads_ip_mode {
                 true => service.vips(family).collect(),
                 false => {
-                    let all = service.load_balancer.iter().filter_map(|ingress| ingress.ip);
-                    all.filter(of_family).collect()
+                    let all = service.load_balancer.iter();
+                    let own = all.filter(|entry| entry.mode != IpMode::LeftToBalancer);
+                    own.filter_map(|entry| entry.ip).filter(of_family).collect()
                 }
             },
             source_ranges: source_ranges(service, family, planning),

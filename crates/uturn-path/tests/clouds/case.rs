@@ -13,11 +13,15 @@ pub(crate) struct Case<'a> {
     pub(crate) provider_id: &'static str,
     /// kube-proxy's mode.
     pub(crate) mode: &'static str,
+    /// And its version.
+    pub(crate) version: &'static str,
     /// Annotations of the Service.
     pub(crate) notes: &'a [(&'a str, &'a str)],
     /// Fields of its `spec`, each with a comma behind it.
     pub(crate) spec: &'static str,
     pub(crate) policy: &'static str,
+    /// Other documents.
+    pub(crate) more: &'static str,
     /// Entries of its status.
     pub(crate) status: &'static str,
     /// Whether pods have addresses of the network around the nodes, and the words of Facts for it.
@@ -53,9 +57,11 @@ impl Case<'_> {
         Self {
             provider_id,
             mode: "iptables",
+            version: "v1.34.4",
             notes: &[],
             spec: "",
             policy: "Cluster",
+            more: "",
             status: PRIVATE,
             pods: Pods::Overlay,
         }
@@ -69,8 +75,8 @@ impl Case<'_> {
         let mut text = format!(
             "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec:\n  network: {{{network}, vpcCIDRs: \
              [10.0.0.0/16], serviceCIDRs: [172.20.0.0/16]}}\n  kubeProxy: {{mode: {}, version: \
-             v1.34.4}}\n",
-            self.mode
+             {}}}\n",
+            self.mode, self.version
         );
         for node in 1..=3 {
             let range = match self.pods {
@@ -101,6 +107,7 @@ impl Case<'_> {
             self.policy,
             self.status
         );
+        text += self.more;
         read(vec![Source { name: "cluster.yaml".into(), text }]).unwrap().cluster
     }
 

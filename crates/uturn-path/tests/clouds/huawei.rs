@@ -55,6 +55,40 @@ fn under_policy_local_calls_come_back_to_the_node_of_the_server() {
     assert!(shared.doubts.iter().any(|doubt| doubt.starts_with("under policy Local")));
 }
 
+/// The vendor's kube-proxy left addresses out before there was a field for it.
+#[test]
+fn versions_that_do_not_read_the_mode_leave_the_address_out_too() {
+    for version in ["v1.19.16", "v1.25.16", "v1.28.1"] {
+        let local = Case { version, policy: "Local", ..SHARED };
+        local.hangs(&[HOST, BESIDE, SERVER]);
+        local.is_answered(&[ELSEWHERE, OTHER_HOST, OUTSIDE]);
+    }
+}
+
+/// In IPVS mode an address that one Service leaves to the load balancer is a node's own as soon as
+/// another Service does not: nothing there listens on the port of the first.
+#[test]
+fn services_of_one_load_balancer_have_to_agree() {
+    const OTHER: &str = "---
+apiVersion: v1
+kind: Service
+metadata:
+  name: other
+  namespace: shop
+  annotations: {kubernetes.io/elb.class: union, kubernetes.io/elb.id: 0a1b}
+spec: {type: LoadBalancer, clusterIP: 172.20.0.11, selector: {app: web}, ports: [{port: 8443, nodePort: 30099}]}
+status: {loadBalancer: {ingress: [{ip: 10.0.9.9}]}}
+";
+    let notes = &[("kubernetes.io/elb.class", "union"), PASS_THROUGH];
+    let both = Case { notes, more: OTHER, ..SHARED };
+    both.is_answered(&ALL);
+    let ipvs = Case { mode: "ipvs", ..both };
+    for from in [ELSEWHERE, HOST] {
+        assert_eq!(ipvs.met(from, "http").answered, 0.0, "{from}");
+    }
+    ipvs.is_answered(&[OUTSIDE]);
+}
+
 #[test]
 fn pass_through_loops_where_the_source_is_kept() {
     let shared = &[("kubernetes.io/elb.class", "union"), PASS_THROUGH];
