@@ -39,6 +39,8 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
                     }
                 }
             }
+            // Nodes have its addresses.
+            Maker::Product(product, _) if product.is_on_nodes() => {}
             Maker::Product(product, _) => {
                 let is_private = product.is_private(service).unwrap_or(false);
                 for at in addresses(cluster, owner) {

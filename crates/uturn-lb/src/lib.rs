@@ -26,6 +26,7 @@ pub mod health;
 pub mod in_cluster;
 mod ingress_call;
 pub mod nft;
+pub mod on_nodes;
 pub mod pattern;
 pub mod proxy_header;
 pub mod rules;

@@ -133,6 +133,9 @@ pub struct Profile {
     pub delivery: Delivery,
     /// The source address that targets see.
     pub source: Source,
+    /// The range out of which the source is replaced only where the client is its own target, so
+    /// that its answers come back; `None` where that makes no difference.
+    pub hairpin_source: Option<IpNet>,
     /// The PROXY header that connections to targets begin with.
     pub proxy_header: Option<ProxyVersion>,
     /// Whether it avoids a target with the client's own address while there is another.

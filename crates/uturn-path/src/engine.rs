@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use uturn_lb::controller;
 use uturn_lb::in_cluster::ControllerRules;
+use uturn_lb::on_nodes::{self, OnNodes};
 use uturn_model::{
     Cluster, DerivedFrom, Destination, LoadBalancer, Name, Node, ObjectRef, Origin, Pod, Protocol,
     Supposition,
@@ -39,6 +40,7 @@ pub struct Engine<'a> {
     options: Options,
     index: ClusterIndex<'a>,
     balancers: OnceLock<Vec<LoadBalancer>>,
+    on_nodes: OnceLock<Vec<OnNodes<'a>>>,
     header_servers: OnceLock<HeaderServers>,
     runtimes: BTreeMap<&'a Name, OnceLock<Result<Arc<NodeRuntime>, WalkError>>>,
     names: OnceLock<Names<'a>>,
@@ -85,6 +87,7 @@ impl<'a> Engine<'a> {
             options: Options::default(),
             index: ClusterIndex::new(cluster),
             balancers: OnceLock::new(),
+            on_nodes: OnceLock::new(),
             header_servers: OnceLock::new(),
             runtimes: cluster.nodes.keys().map(|name| (name, OnceLock::new())).collect(),
             names: OnceLock::new(),
@@ -195,6 +198,11 @@ impl<'a> Engine<'a> {
     /// The load balancers that the cluster has.
     pub fn balancers(&self) -> &[LoadBalancer] {
         self.balancers.get_or_init(|| controller::load_balancers(self.cluster))
+    }
+
+    /// The load balancers that are pods on nodes.
+    pub(crate) fn on_nodes(&self) -> &[OnNodes<'a>] {
+        self.on_nodes.get_or_init(|| on_nodes::all(self.cluster))
     }
 
     /// The servers behind load balancers that send a PROXY header.

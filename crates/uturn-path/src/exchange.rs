@@ -8,6 +8,7 @@ pub(crate) mod health;
 pub(crate) mod listening;
 pub(crate) mod proxy_header;
 pub(crate) mod redirect;
+pub(crate) mod relay;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::listening::{Listening, Tls};
+use crate::exchange::relay::Relay;
 use crate::node::switches::is_unseen;
 use crate::packet::{Arrival, Exchange, PacketState, Peer, Redirected, Request, Stop, ended};
 
@@ -83,6 +85,15 @@ impl<'a> Walk<'_, 'a> {
         let protocol = state.packet.protocol();
         let place = self.engine.place(at);
         let listening = self.engine.listening(at, leg.dst, protocol);
+        if matches!(at, Peer::Pod(_)) || !matches!(listening, Listening::Yes(_)) {
+            match self.engine.relay_at(at, leg.dst, protocol) {
+                Some(Relay::By(pod, service, port)) => {
+                    return self.relay((at, from, asked), (pod, service, port), request, state);
+                }
+                Some(Relay::Unknown(gap)) => return Ok(vec![gap.exchange(place, state)]),
+                None => {}
+            }
+        }
         if matches!(at, Peer::Host(_, None))
             && !matches!(listening, Listening::Yes(_))
             && let Some(gap) = self.engine.gap_on_node(leg.dst)

@@ -67,6 +67,7 @@ pub use engine::Engine;
 pub use engine::header_servers::HeaderServers;
 pub use engine::walk::{ProbeCache, Walk};
 pub use error::WalkError;
+pub use exchange::balance::supposed_of_balancer;
 pub use exchange::health::Health;
 pub use exchange::listening::{Tls, tls_of};
 pub use exchange::proxy_header::EXPECTS_HEADER;

@@ -50,7 +50,11 @@ impl Gap {
 
     /// A Service that is not among what is given, and what leads to it.
     fn of_missing(service: &NamespacedName, by: Evidence) -> Self {
-        let why = format!("Service {service} is not among what is given");
+        Self::not_given(format!("Service {service} is not among what is given"), by)
+    }
+
+    /// Something else that is not given.
+    pub(crate) fn not_given(why: String, by: Evidence) -> Self {
         Self { by, why, mechanism: Mechanism::NotGiven }
     }
 

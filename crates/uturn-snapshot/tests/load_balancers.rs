@@ -166,6 +166,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 panic_threshold: flags.2,
                 health_check,
                 passive_check,
+                hairpin_source: None,
                 doubt: None,
             }
         },

@@ -7,7 +7,7 @@ use uturn_model::service::ServicePort;
 use uturn_model::{
     Destination, Flow, Mechanism, NamespacedName, ObjectKind, Protocol, Supposition, Text, Verdict,
 };
-use uturn_path::{EXPECTS_HEADER, Engine, WalkError};
+use uturn_path::{EXPECTS_HEADER, Engine, WalkError, supposed_of_balancer};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use crate::clients::{Clients, Example};
@@ -86,14 +86,16 @@ fn are_replies_unseen(
     Ok(scanner.explain_worst(met)?.iter().any(Code::is_reply_unseen))
 }
 
-/// What has to be so for a finding that rests on what servers are supposed to expect.
+/// What has to be so for a finding that rests on what servers are supposed to expect, or on what
+/// is not certain of a load balancer.
 fn conditions(code: Code, verdict: &Verdict) -> Vec<Text> {
     let rests = |supposed: &&Supposition| {
         code == Code::ProxyHeaderLost && supposed.about.starts_with(EXPECTS_HEADER)
     };
     let mut supposed = verdict.supposed.iter().filter(rests);
     let found = supposed.next().and_then(|supposed| supposed.about.strip_prefix("whether "));
-    found.map(Text::from).into_iter().collect()
+    let of_balancers = verdict.supposed.iter().filter_map(supposed_of_balancer);
+    found.map(Text::from).into_iter().chain(of_balancers).collect()
 }
 
 /// A pod that only fails to call itself is no error. Nobody need call the cluster address of

@@ -4,8 +4,8 @@
 //! everything that other code needs of a cloud is a field of its [`CloudEntry`] or a method of
 //! its [`CloudModel`]. `cargo xtask lint` checks that for the clouds that are modelled.
 //!
-//! An entry without a model stands in [`recognised`]: its load balancers are found and named,
-//! and flows through them are not judged.
+//! Where nothing describes the load balancers of an entry, they are found and named, and flows
+//! through them are not judged.
 
 pub mod alibaba;
 pub mod aws;
@@ -14,18 +14,21 @@ mod behaviour;
 pub mod cilium;
 pub mod digitalocean;
 mod entry;
+pub mod exoscale;
+pub mod f5;
 pub mod gcp;
 pub mod hetzner;
 pub mod huawei;
 pub mod ibm;
+pub mod k3s;
 pub mod kube_vip;
 pub mod linode;
 pub(crate) mod made;
 mod maker;
 pub mod metallb;
+pub mod openstack;
 pub mod oracle;
 mod product;
-pub mod recognised;
 pub mod scaleway;
 pub mod tke;
 mod traces;
@@ -50,36 +53,37 @@ pub use maker::{Maker, is_left_to_balancer, maker_of};
 pub(crate) use product::replaced;
 pub use product::{PortPlan, Product, Targets, stands_for_balancer};
 pub use traces::{
-    Traces, by_host_name, by_ingress_class, by_ingress_controller, by_ingress_key,
-    by_load_balancer_class, by_node_key, by_object_kind, by_provider_id, by_service_key,
-    cloud_of_program,
+    Traces, by_distribution_id, by_host_name, by_ingress_class, by_ingress_controller,
+    by_ingress_key, by_load_balancer_class, by_node_key, by_object_kind, by_own_node_key,
+    by_provider_id, by_service_key, by_service_workload, cloud_of_program,
 };
 pub(crate) use wanted::{HTTP, HTTPS, plain as plain_listeners, rules};
 pub use wanted::{RuleAction, WantedListener, WantedRule};
 pub use words::{Expected, Words};
 
 /// Every cloud: those with a model first, in the order in which they are looked for.
-pub static ALL: [&CloudEntry; 20] = [
+pub static ALL: [&CloudEntry; 21] = [
     &tke::ENTRY,
     &aws::ENTRY,
     &azure::ENTRY,
     &gcp::ENTRY,
     &alibaba::ENTRY,
     &huawei::ENTRY,
-    &recognised::OPENSTACK,
+    &openstack::OVH,
+    &openstack::ENTRY,
     &digitalocean::ENTRY,
     &hetzner::ENTRY,
     &linode::ENTRY,
     &scaleway::ENTRY,
     &vultr::ENTRY,
-    &recognised::EXOSCALE,
+    &exoscale::ENTRY,
     &oracle::ENTRY,
     &ibm::ENTRY,
     &metallb::ENTRY,
     &kube_vip::ENTRY,
-    &recognised::K3S,
+    &k3s::ENTRY,
     &cilium::ENTRY,
-    &recognised::F5,
+    &f5::ENTRY,
 ];
 
 /// What readers of Facts say that they expected.

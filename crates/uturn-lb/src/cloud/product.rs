@@ -9,7 +9,9 @@ use uturn_model::lb::{
     Scheduler, Source,
 };
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Cluster, Family, IpNet, Ipv4Net, Ipv6Net, Protocol, Service};
+use uturn_model::{
+    Cluster, Family, IpNet, Ipv4Net, Ipv6Net, NamespacedName, Pod, Protocol, Service,
+};
 
 /// A kind of load balancer that a controller makes for Services.
 pub trait Product: Sync {
@@ -43,6 +45,25 @@ pub trait Product: Sync {
     /// where the address tells.
     fn is_private(&self, service: &Service) -> Option<bool> {
         let _ = service;
+        None
+    }
+
+    /// Whether it is pods of the cluster on nodes, whose addresses are the Service's status: those
+    /// answer as nodes do, and nothing stands before them.
+    fn is_on_nodes(&self) -> bool {
+        false
+    }
+
+    /// The Service that a pod takes connections for, if it is one of those pods.
+    fn service_of(&self, pod: &Pod) -> Option<NamespacedName> {
+        let _ = pod;
+        None
+    }
+
+    /// The address that a name in a Service's status leads to, where the name or the Service says
+    /// it.
+    fn address_of_name(&self, service: &Service, host: &str) -> Option<IpAddr> {
+        let _ = (service, host);
         None
     }
 
@@ -119,6 +140,7 @@ pub(crate) fn passing(name: &str, source: Source) -> Profile {
         panic_threshold: Some(0),
         health_check: None,
         passive_check: None,
+        hairpin_source: None,
         doubt: None,
     }
 }
@@ -162,10 +184,15 @@ pub(crate) fn question_by_policy(service: &Service) -> HealthQuestion {
 /// the ranges that documentation may use freely. Which one it has is not given, and only matters
 /// to rules that name it.
 pub(crate) fn replaced(family: Family) -> Source {
-    Source::Replaced(match family {
+    Source::Replaced(own_address(family))
+}
+
+/// The range of one address that stands for a load balancer's own.
+pub(crate) fn own_address(family: Family) -> IpNet {
+    match family {
         Family::V4 => IpNet::V4(ANY_PROBER.v4),
         Family::V6 => IpNet::V6(ANY_PROBER.v6),
-    })
+    }
 }
 
 /// The addresses that stand for a load balancer's own in the nodes' network.

@@ -14,6 +14,9 @@ pub struct Traces {
     pub provider_id_part: fn(&str) -> Option<&str>,
     /// Labels and annotations of nodes.
     pub node_keys: &'static [&'static str],
+    /// The same of a cloud that runs the software of another: its nodes have the other's
+    /// providerIDs.
+    pub own_node_keys: &'static [&'static str],
     /// Annotations of Services.
     pub service_keys: &'static [&'static str],
     /// The product that is a Service's load balancer, where the cloud has several.
@@ -34,6 +37,10 @@ pub struct Traces {
     pub namespaces: &'static [&'static str],
     /// Workloads and pods of such a program.
     pub program_names: &'static [&'static str],
+    /// Workloads that its controller makes for Services.
+    pub service_workloads: &'static [&'static str],
+    /// providerIDs of a distribution that brings it, unless another program takes its place.
+    pub distribution_ids: &'static [&'static str],
     /// Objects of such a program, as `apiVersion/kind`.
     pub object_kinds: &'static [&'static str],
 }
@@ -44,6 +51,7 @@ impl Traces {
         provider_ids: &[],
         provider_id_part: |_| None,
         node_keys: &[],
+        own_node_keys: &[],
         service_keys: &[],
         service_product: |_| None,
         load_balancer_classes: &[],
@@ -53,6 +61,8 @@ impl Traces {
         ingress_keys: &[],
         namespaces: &[],
         program_names: &[],
+        service_workloads: &[],
+        distribution_ids: &[],
         object_kinds: &[],
     };
 }
@@ -71,6 +81,12 @@ pub fn by_node_key(labels: &Labels) -> Option<(&str, Cloud)> {
     by_key(labels, |traces| traces.node_keys)
 }
 
+/// The cloud that wrote one of a node's labels or annotations and runs the software of another,
+/// with the key.
+pub fn by_own_node_key(labels: &Labels) -> Option<(&str, Cloud)> {
+    by_key(labels, |traces| traces.own_node_keys)
+}
+
 /// The cloud whose annotations a Service has, with a key.
 ///
 /// Manifests are written for several clouds, and carried from one to another. In a cluster of
@@ -87,18 +103,21 @@ pub fn by_service_key(service: &Service, own: Option<Cloud>) -> Option<(&str, Cl
         .iter()
         .filter_map(|(key, _)| Some((key, entry_by_key(key, |traces| traces.service_keys)?)));
     let able: Vec<_> = named.filter(|(_, entry)| can_serve(entry)).collect();
-    if let Some((key, entry)) = able.iter().find(|(_, entry)| Some(entry.cloud) == own) {
-        return Some((key, entry.cloud));
-    }
-    // A program beside the machines of a cloud has to be named to serve a Service.
+    // A program beside the machines of a cloud, or a cloud that runs another's software, has to be
+    // named to serve a Service.
     let programs: Vec<_> = able.iter().filter(|(_, entry)| !entry.has_machines()).collect();
-    let named = if programs.is_empty() { able.iter().collect() } else { programs };
+    let own: Vec<_> = able.iter().filter(|(_, entry)| Some(entry.cloud) == own).collect();
+    let mut named = [programs, own, able.iter().collect()].into_iter().filter(|of| !of.is_empty());
+    let named = named.next()?;
     let (key, entry) = named.first()?;
     named.iter().all(|(_, other)| other.cloud == entry.cloud).then_some((key, entry.cloud))
 }
 
 fn by_key(labels: &Labels, known: fn(&Traces) -> &'static [&'static str]) -> Option<(&str, Cloud)> {
-    labels.iter().find_map(|(key, _)| Some((key, entry_by_key(key, known)?.cloud)))
+    ALL.iter().find_map(|entry| {
+        let is_of = |key: &&str| known(&entry.traces).iter().any(|begins| key.starts_with(begins));
+        Some((labels.iter().map(|(key, _)| key).find(is_of)?, entry.cloud))
+    })
 }
 
 /// The cloud of a label or annotation.
@@ -154,6 +173,21 @@ pub fn cloud_of_program(namespace: &str, name: &str) -> Option<Cloud> {
             || traces.program_names.iter().any(|begins| name.starts_with(begins))
     };
     ALL.iter().find(|entry| is_of(&entry.traces)).map(|entry| entry.cloud)
+}
+
+/// The cloud whose controller makes a workload of this name for a Service.
+pub fn by_service_workload(name: &str) -> Option<Cloud> {
+    let is_of =
+        |traces: &Traces| traces.service_workloads.iter().any(|begins| name.starts_with(begins));
+    ALL.iter().find(|entry| is_of(&entry.traces)).map(|entry| entry.cloud)
+}
+
+/// What a distribution brings whose nodes have such providerIDs, with the part that shows it.
+pub fn by_distribution_id(id: &str) -> Option<(&'static str, Cloud)> {
+    ALL.iter().find_map(|entry| {
+        let mut begins = entry.traces.distribution_ids.iter();
+        Some((*begins.find(|begins| id.starts_with(**begins))?, entry.cloud))
+    })
 }
 
 /// The program that has objects of this kind, as `apiVersion/kind`.

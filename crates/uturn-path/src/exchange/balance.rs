@@ -14,7 +14,7 @@ use uturn_model::lb::{
     Delivery, Doubt, Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target,
 };
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Hop, Mechanism, Outcome, Share, Supposition};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome, Share, Supposition, Text};
 
 use crate::assumed::add_new;
 use crate::engine::walk::Walk;
@@ -334,9 +334,11 @@ impl<'a> Walk<'_, 'a> {
         request: &Request,
         state: &PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let src = match &listener.profile.source {
-            Source::Kept => client,
-            Source::Replaced(range) => {
+        let is_itself = client.ip() == target.address.ip();
+        let hairpin = listener.profile.hairpin_source.as_ref().filter(|_| is_itself);
+        let src = match (&listener.profile.source, hairpin) {
+            (Source::Kept, None) => client,
+            (Source::Replaced(range), _) | (Source::Kept, Some(range)) => {
                 let ip = range.hosts().next().unwrap_or(IpAddr::from([127, 0, 0, 1]));
                 SocketAddr::new(ip, client.port())
             }
@@ -461,14 +463,23 @@ fn misspoken(listener: &Listener, request: &Request) -> Option<Outcome> {
     }
 }
 
+/// How suppositions about what a load balancer does begin.
+const BEHAVES: &str = "how the load balancer behaves: ";
+
 /// What of a load balancer's behaviour is taken for true without being certain.
 fn doubted(profile: &str, doubt: &Doubt) -> Supposition {
     Supposition {
-        about: format!("how {profile} behaves").into(),
+        about: format!("{BEHAVES}{profile}").into(),
         taken: doubt.taken.clone(),
         because: doubt.because.clone(),
         settle: doubt.settle.clone(),
     }
+}
+
+/// What has to be so of a load balancer, where a supposition is about one.
+pub fn supposed_of_balancer(supposed: &Supposition) -> Option<Text> {
+    let profile = supposed.about.strip_prefix(BEHAVES)?;
+    Some(format!("of {profile}: {}", supposed.taken).into())
 }
 
 fn answers(outcome: Outcome, asked: Leg, by: Evidence) -> Step {

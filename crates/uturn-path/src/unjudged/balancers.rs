@@ -2,8 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_lb::cloud::recognised;
-use uturn_model::{Destination, Unknown};
+use uturn_model::Destination;
 
 use super::Gap;
 use crate::engine::Engine;
@@ -24,20 +23,13 @@ impl<'a> Engine<'a> {
             .or_else(by_name)
     }
 
-    /// What may well listen on a node's own address, where no process there is known to: the
-    /// pods of k3s's load balancers, and controllers whose Ingresses have that address.
+    /// What may well listen on a node's own address, where no process there is known to:
+    /// controllers whose Ingresses have that address.
     pub(crate) fn gap_on_node(&self, at: SocketAddr) -> Option<Gap> {
         let is_web = matches!(at.port(), 80 | 443);
-        let is_k3s = |unknown: &Unknown| match unknown {
-            Unknown::LoadBalancers(kind) => **kind == *recognised::K3S.cloud.name(),
-            _ => false,
-        };
-        self.find_balancer(|balancer| match balancer.service {
-            Some(service) => {
-                is_k3s(balancer.unknown)
-                    && service.ports.iter().any(|port| port.port.number() == at.port())
-            }
-            None => is_web && balancer.entries.iter().any(|entry| entry.ip == Some(at.ip())),
+        self.find_balancer(|balancer| {
+            let has_it = balancer.entries.iter().any(|entry| entry.ip == Some(at.ip()));
+            is_web && balancer.service.is_none() && has_it
         })
     }
 

@@ -38,7 +38,11 @@ pub(super) fn derive(
             if all.contains_key(&host) {
                 continue;
             }
-            let stated = stated(objects, &host);
+            let mut stated = stated(objects, &host);
+            if stated.is_empty() {
+                let written = product.address_of_name(service, &host);
+                stated.extend(written.map(|address| NamedAddress { address, zone: None }));
+            }
             let addresses = match stated.is_empty() {
                 false => stated,
                 true => {

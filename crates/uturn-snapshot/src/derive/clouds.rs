@@ -3,9 +3,9 @@
 
 mod traces;
 
-use uturn_lb::cloud::{self, cilium, recognised};
+use uturn_lb::cloud::{self, cilium};
 use uturn_model::cluster::Provider;
-use uturn_model::{Basis, Cloud, Ingress, Known, Service, WorkloadKind};
+use uturn_model::{Basis, Cloud, Ingress, Known, Labels, Service};
 
 use crate::decode::objects::Objects;
 use traces::{CONTROLLERS, INGRESS_KEYS, USUAL_CLASSES};
@@ -42,7 +42,8 @@ impl Maker {
 /// The cloud that the cluster is in, or the program that makes load balancers in place of one,
 /// and the trace that it left.
 pub(super) fn by_trace(objects: &Objects) -> Option<(Cloud, String)> {
-    let traces = [by_provider_id, by_node_key, by_program, by_k3s, by_service_key];
+    let traces =
+        [by_own_node_key, by_provider_id, by_node_key, by_program, by_distribution, by_service_key];
     traces.iter().find_map(|find| find(objects))
 }
 
@@ -53,10 +54,21 @@ fn by_provider_id(objects: &Objects) -> Option<(Cloud, String)> {
     })
 }
 
+fn by_own_node_key(objects: &Objects) -> Option<(Cloud, String)> {
+    by_key_of_node(objects, cloud::by_own_node_key)
+}
+
 fn by_node_key(objects: &Objects) -> Option<(Cloud, String)> {
+    by_key_of_node(objects, cloud::by_node_key)
+}
+
+fn by_key_of_node(
+    objects: &Objects,
+    known: fn(&Labels) -> Option<(&str, Cloud)>,
+) -> Option<(Cloud, String)> {
     objects.nodes.0.values().find_map(|node| {
         let both = [&node.labels, &node.annotations];
-        let (key, cloud) = both.into_iter().find_map(cloud::by_node_key)?;
+        let (key, cloud) = both.into_iter().find_map(|labels| known(labels))?;
         Some((cloud, format!("{key} of Node {}", node.name)))
     })
 }
@@ -98,19 +110,26 @@ fn by_program(objects: &Objects) -> Option<(Cloud, String)> {
     by_workload.or_else(by_pod).or_else(by_kind).or_else(by_config)
 }
 
-/// The load balancer that k3s brings: it makes a DaemonSet for each Service.
-fn by_k3s(objects: &Objects) -> Option<(Cloud, String)> {
-    let sets = objects.workloads.0.values();
-    let mut sets = sets.filter(|set| set.kind == WorkloadKind::DaemonSet);
-    let by_set = sets.find(|set| set.name.name.as_str().starts_with("svclb-"));
-    let by_node = || {
-        let mut nodes = objects.nodes.0.values();
-        let node = nodes
-            .find(|node| node.provider_id.as_deref().is_some_and(|id| id.starts_with("k3s://")))?;
-        Some(format!("providerID k3s:// of Node {}", node.name))
+/// The load balancers that a distribution brings: by the workload that is made for a Service, else
+/// by a node's providerID.
+fn by_distribution(objects: &Objects) -> Option<(Cloud, String)> {
+    let by_workload = objects.workloads.0.values().find_map(|workload| {
+        let cloud = cloud::by_service_workload(workload.name.name.as_str())?;
+        Some((cloud, workload.object().to_string()))
+    });
+    let by_pod = || {
+        objects.pods.0.values().find_map(|pod| {
+            let cloud = cloud::by_service_workload(pod.name.name.as_str())?;
+            Some((cloud, format!("Pod {}", pod.name)))
+        })
     };
-    let trace = by_set.map(|set| set.object().to_string()).or_else(by_node)?;
-    Some((recognised::K3S.cloud, trace))
+    let by_node = || {
+        objects.nodes.0.values().find_map(|node| {
+            let (shown, cloud) = cloud::by_distribution_id(node.provider_id.as_deref()?)?;
+            Some((cloud, format!("providerID {shown} of Node {}", node.name)))
+        })
+    };
+    by_workload.or_else(by_pod).or_else(by_node)
 }
 
 /// What makes the load balancer of a Service.

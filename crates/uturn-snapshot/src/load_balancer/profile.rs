@@ -47,6 +47,7 @@ pub(super) fn read<'d>(
         panic_threshold: Some(0),
         health_check: Some(health_check()),
         passive_check: is_layer_7.then(passive_check),
+        hairpin_source: None,
         doubt: None,
     };
     let mut probes = Probes::of(protocol);

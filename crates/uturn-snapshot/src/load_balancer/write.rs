@@ -198,9 +198,11 @@ fn listener(
 fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
     let lb::Profile {
         name: _,
-        // What no file sets: packets are sent to the target, and settings name a PROXY header.
+        // What no file sets: packets are sent to the target with one source, and settings name a
+        // PROXY header.
         delivery: _,
         proxy_header: _,
+        hairpin_source: _,
         doubt: _,
         source,
         avoids_client,

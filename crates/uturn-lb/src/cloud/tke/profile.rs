@@ -50,6 +50,7 @@ pub fn clb(layer: Layer) -> Profile {
         health_check: Some(health_check),
         passive_check: (layer == Layer::L7)
             .then_some(PassiveCheck { failures: 3, rest: Duration::from_secs(10) }),
+        hairpin_source: None,
         doubt: None,
     }
 }

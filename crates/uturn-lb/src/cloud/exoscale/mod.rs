@@ -1,0 +1,65 @@
+//! Exoscale: network load balancers, which pass packets on to node ports of an instance pool.
+
+use uturn_model::lb::{Doubt, HealthCheck, Scheduler, Source};
+use uturn_model::service::ServicePort;
+use uturn_model::{Family, Service};
+
+use super::{CloudEntry, PortPlan, Product, Targets, Traces};
+use crate::cloud::product::{check, passing, plain_protocol, question_by_policy};
+
+const NAME: &str = "Exoscale NLB";
+
+/// All that is known of it.
+pub static ENTRY: CloudEntry = CloudEntry {
+    products: &[&Balancer],
+    ..CloudEntry::recognised(
+        "exoscale",
+        "Exoscale",
+        Traces {
+            provider_ids: &["exoscale://"],
+            service_keys: &["service.beta.kubernetes.io/exoscale-"],
+            service_product: |_| Some(NAME),
+            ..Traces::NONE
+        },
+    )
+};
+
+/// Its load balancer.
+struct Balancer;
+
+impl Product for Balancer {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn port(&self, service: &Service, port: &ServicePort, _: Family) -> Option<PortPlan> {
+        let mut profile = passing(NAME, Source::Kept);
+        profile.panic_threshold = None;
+        let check = check(question_by_policy(service), (10, 5));
+        profile.health_check = Some(HealthCheck { rise: 1, fall: 1, ..check });
+        if service.annotations.get(STRATEGY).map(str::trim) == Some("source-hash") {
+            profile.scheduler = Scheduler::SourceHash;
+        }
+        profile.doubt = Some(Doubt::new(
+            "it keeps the client's address, also where a node is its own target",
+            "its pages say only that under policy Local pods see the client's address",
+        ));
+        Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
+    }
+}
+
+/// How a target is picked: `round-robin`, or by the client's address.
+const STRATEGY: &str = "service.beta.kubernetes.io/exoscale-loadbalancer-service-strategy";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cloud::product::tests::{plan_of, service};
+
+    #[test]
+    fn the_strategy_is_read() {
+        let of = |word| plan_of(&Balancer, &service(&[(STRATEGY, word)], &[80]), 80).profile;
+        assert_eq!(of("source-hash").scheduler, Scheduler::SourceHash);
+        assert_eq!(of("round-robin").scheduler, Scheduler::WeightedRoundRobin);
+    }
+}

@@ -1,0 +1,93 @@
+//! F5's controller for its own devices: proxies in front of node ports or pods, which take an
+//! address of their own as the source unless a policy says otherwise.
+
+use uturn_model::lb::{Doubt, HealthQuestion};
+use uturn_model::service::{Policy, ServicePort};
+use uturn_model::{Family, Service};
+
+use super::{CloudEntry, PortPlan, Product, Targets, Traces};
+use crate::cloud::product::{check, plain_protocol, proxying};
+
+const NAME: &str = "F5 BIG-IP";
+
+/// All that is known of it.
+pub static ENTRY: CloudEntry = CloudEntry {
+    products: &[&Device],
+    serves_services_only: true,
+    ..CloudEntry::recognised(
+        "f5",
+        "F5",
+        Traces {
+            service_keys: &["cis.f5.com/", "virtual-server.f5.com/"],
+            service_product: |_| Some(NAME),
+            ..Traces::NONE
+        },
+    )
+};
+
+/// A device.
+struct Device;
+
+impl Product for Device {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
+        let mut plan = proxying(NAME, service, plain_protocol(port), family);
+        // Without an annotation nothing is probed; with one, whether members take connections.
+        let is_probed = service.annotations.get(HEALTH).is_some();
+        plan.profile.health_check = is_probed.then(|| check(HealthQuestion::Target, (5, 16)));
+        // A Service without node ports has pods as members.
+        if port.node_port.is_none() {
+            plan.targets = Targets::Pods;
+        }
+        let policy = service.annotations.get(POLICY);
+        plan.profile.doubt = match (policy, port.node_port, service.external_policy) {
+            (Some(policy), ..) => Some(Doubt {
+                taken: "it passes connections on with an address of its own, and ends no TLS"
+                    .into(),
+                because: format!("Policy {policy} of {} is not read", service.object()).into(),
+                settle: "look at snat and at the profiles of that Policy".into(),
+            }),
+            (None, Some(_), Policy::Local) => Some(Doubt {
+                taken: "its members are the node ports of all nodes".into(),
+                because: "what its controller was told is not given, and this is the default"
+                    .into(),
+                settle: "look at --pool-member-type of k8s-bigip-ctlr".into(),
+            }),
+            _ => None,
+        };
+        Some(plan)
+    }
+}
+
+const HEALTH: &str = "cis.f5.com/health";
+/// A Policy of the controller's own with profiles, rules and the source to take.
+const POLICY: &str = "cis.f5.com/policyName";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cloud::product::tests::{plan_of, service};
+
+    #[test]
+    fn what_is_not_read_leaves_a_doubt() {
+        let mut service = service(&[("cis.f5.com/ip", "192.0.2.80")], &[80]);
+        assert_eq!(plan_of(&Device, &service, 80).profile.doubt, None);
+        service.external_policy = Policy::Local;
+        let settle =
+            |service: &Service| plan_of(&Device, service, 80).profile.doubt.unwrap().settle;
+        assert!(settle(&service).contains("pool-member-type"));
+        service.annotations = [(POLICY, "web")].into_iter().collect();
+        assert!(settle(&service).contains("snat"));
+    }
+
+    #[test]
+    fn without_node_ports_pods_are_members() {
+        let mut service = service(&[], &[80]);
+        assert_eq!(plan_of(&Device, &service, 80).targets, Targets::Nodes);
+        service.ports[0].node_port = None;
+        assert_eq!(plan_of(&Device, &service, 80).targets, Targets::Pods);
+    }
+}

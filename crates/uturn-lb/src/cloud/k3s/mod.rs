@@ -1,0 +1,53 @@
+//! The load balancer that k3s brings: for each Service a pod on each node, which takes connections at
+//! the Service's ports of the node and passes them on to the Service. The addresses of those nodes
+//! are the status.
+
+use uturn_model::service::ServicePort;
+use uturn_model::{Family, NamespacedName, Pod, Service};
+
+use super::{CloudEntry, PortPlan, Product, Traces};
+
+const NAME: &str = "K3s ServiceLB";
+
+/// All that is known of it.
+pub static ENTRY: CloudEntry = CloudEntry {
+    products: &[&OnNodes],
+    serves_services_only: true,
+    ..CloudEntry::recognised(
+        "k3s",
+        NAME,
+        Traces {
+            service_keys: &["svccontroller.k3s.cattle.io/"],
+            service_product: |_| Some(NAME),
+            service_workloads: &["svclb-"],
+            distribution_ids: &["k3s://"],
+            ..Traces::NONE
+        },
+    )
+};
+
+/// Pods on nodes.
+struct OnNodes;
+
+impl Product for OnNodes {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn is_on_nodes(&self) -> bool {
+        true
+    }
+
+    fn service_of(&self, pod: &Pod) -> Option<NamespacedName> {
+        let label = |key: &str| pod.spec.labels.get(&format!("{LABELS}{key}"));
+        NamespacedName::new(label("svcnamespace")?, label("svcname")?).ok()
+    }
+
+    /// No machine of its own listens.
+    fn port(&self, _: &Service, _: &ServicePort, _: Family) -> Option<PortPlan> {
+        None
+    }
+}
+
+/// The labels of its pods that name the Service.
+const LABELS: &str = "svccontroller.k3s.cattle.io/";

@@ -1,0 +1,36 @@
+//! The keys that the controller reads.
+
+use uturn_model::Service;
+
+const PREFIX: &str = "loadbalancer.openstack.org/";
+
+/// How a target is picked.
+pub(super) const LB_METHOD: &str = "lb-method";
+/// Connections to targets begin with a PROXY header: `true` and `v1`, `v2`.
+pub(super) const PROXY_PROTOCOL: &str = "proxy-protocol";
+/// Its listeners speak HTTP, and write the client's address into a header.
+pub(super) const FORWARDED_FOR: &str = "x-forwarded-for";
+/// The certificate that TLS ends with.
+pub(super) const TLS: &str = "default-tls-container-ref";
+/// Whether targets are probed.
+pub(super) const HEALTH_MONITOR: &str = "enable-health-monitor";
+/// The address, which the controller writes itself.
+pub(super) const ADDRESS: &str = "load-balancer-address";
+
+/// Asks for one without an address on the internet.
+const INTERNAL: &str = "service.beta.kubernetes.io/openstack-internal-load-balancer";
+
+/// The value of one of the keys.
+pub(super) fn get<'s>(service: &'s Service, key: &str) -> Option<&'s str> {
+    service.annotations.get(&format!("{PREFIX}{key}")).map(str::trim)
+}
+
+/// Whether a key is switched on or off: the controller reads these two words only.
+pub(super) fn switch(service: &Service, key: &str) -> Option<bool> {
+    get(service, key)?.parse().ok()
+}
+
+/// Whether a Service asks for an internal one.
+pub(super) fn is_internal(service: &Service) -> bool {
+    service.annotations.is(INTERNAL, "true")
+}

@@ -1,0 +1,46 @@
+//! OpenStack, also as other providers run it, and the load balancers of Octavia.
+//!
+//! | file | what it says |
+//! | --- | --- |
+//! | `annotations` | the keys that the controller reads |
+//! | `octavia` | load balancers of Octavia, by either of its drivers |
+//! | `ovh` | a provider that runs it: by what it is recognised, and the load balancers of its own |
+
+mod annotations;
+mod octavia;
+mod ovh;
+
+use uturn_model::Service;
+
+pub use ovh::OVH;
+
+use super::{CloudEntry, Traces, Words};
+use annotations::{LB_METHOD, get};
+use octavia::{AMPHORA, AMPHORA_NAME, OVN, OVN_NAME};
+
+/// All that is known of it.
+pub static ENTRY: CloudEntry = CloudEntry {
+    words: Words::with_firewall("security group"),
+    products: &[&AMPHORA, &OVN],
+    ..CloudEntry::recognised(
+        "openstack",
+        "OpenStack",
+        Traces {
+            provider_ids: &["openstack://"],
+            service_keys: &["loadbalancer.openstack.org/", "service.beta.kubernetes.io/openstack-"],
+            service_product: |service| Some(product(service)),
+            ..Traces::NONE
+        },
+    )
+};
+
+/// The product of a Service: only one driver picks targets by a hash of address and port, and no
+/// other annotation tells it.
+fn product(service: &Service) -> &'static str {
+    match get(service, LB_METHOD)
+        .is_some_and(|method| method.eq_ignore_ascii_case("SOURCE_IP_PORT"))
+    {
+        true => OVN_NAME,
+        false => AMPHORA_NAME,
+    }
+}

@@ -1,0 +1,34 @@
+//! Load balancers that are pods of the cluster: one on each node takes connections at the ports of
+//! a Service on the addresses of its node, and passes them on to the Service.
+
+use uturn_model::service::ServiceKind;
+use uturn_model::{Cluster, Pod, Service};
+
+use crate::cloud::{Maker, Product, maker_of};
+
+/// The load balancer of a Service.
+pub struct OnNodes<'c> {
+    /// Whose it is.
+    pub service: &'c Service,
+    /// What kind it is.
+    pub product: &'static dyn Product,
+    /// Its pods that run; none if they are not given.
+    pub pods: Vec<&'c Pod>,
+}
+
+/// Every such load balancer of a cluster.
+pub fn all(cluster: &Cluster) -> Vec<OnNodes<'_>> {
+    let services =
+        cluster.services.values().filter(|service| service.kind == ServiceKind::LoadBalancer);
+    let on_nodes = services.filter_map(|service| match maker_of(service, &cluster.provider) {
+        Maker::Product(product, _) if product.is_on_nodes() => {
+            let is_its = |pod: &&Pod| {
+                pod.is_alive() && product.service_of(pod).as_ref() == Some(&service.name)
+            };
+            let pods = cluster.pods.values().filter(is_its).collect();
+            Some(OnNodes { service, product, pods })
+        }
+        _ => None,
+    });
+    on_nodes.collect()
+}

@@ -1,0 +1,125 @@
+//! The part of a load balancer that is pods of the cluster: the pod on a node passes what comes on to
+//! the Service, with its own address as the source.
+
+use std::net::SocketAddr;
+
+use uturn_lb::on_nodes::OnNodes;
+use uturn_model::route::{Leg, Step, StepKind, Way};
+use uturn_model::service::{Policy, ServicePort};
+use uturn_model::{Evidence, Family, Mechanism, Outcome, Pod, Service};
+use uturn_netfilter::IpProtocol;
+
+use crate::engine::Engine;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Exchange, PacketState, Peer, Request, ended};
+use crate::unjudged::Gap;
+
+/// What takes connections at a port of a Service on a node.
+pub(crate) enum Relay<'a> {
+    /// A pod of its load balancer.
+    By(&'a Pod, &'a Service, &'a ServicePort),
+    /// Which pods run is not given.
+    Unknown(Gap),
+}
+
+impl<'a> Engine<'a> {
+    /// What takes a packet that reached a node, or a pod of a load balancer itself.
+    pub(crate) fn relay_at(
+        &self,
+        at: Peer<'a>,
+        to: SocketAddr,
+        protocol: IpProtocol,
+    ) -> Option<Relay<'a>> {
+        self.on_nodes().iter().find_map(|balancer| {
+            let service = balancer.service;
+            let port = service.ports.iter().find(|port| {
+                port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
+            })?;
+            let by = |pod: &&'a Pod| Relay::By(pod, service, port);
+            match at {
+                Peer::Pod(pod) => balancer.pods.iter().find(|own| own.name == pod.name).map(by),
+                Peer::Host(node, None) if node.has_address(to.ip()) => {
+                    if balancer.pods.is_empty() {
+                        return Some(Relay::Unknown(pods_not_given(balancer)));
+                    }
+                    let is_here = |own: &&&Pod| own.node.as_ref() == Some(&node.name);
+                    balancer.pods.iter().find(is_here).map(by)
+                }
+                Peer::Host(..) | Peer::Balancer(_) | Peer::Outside => None,
+            }
+        })
+    }
+}
+
+fn pods_not_given(balancer: &OnNodes<'_>) -> Gap {
+    let service = balancer.service;
+    let name = balancer.product.name();
+    let why = format!("on which nodes {name} has pods for {} is not given", service.object());
+    Gap::not_given(why, Evidence::object(service.object(), service.origin.clone()))
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// Passes a request on to the Service: under policy Local to the node port of the pod's own
+    /// node, else to its address.
+    pub(crate) fn relay(
+        &self,
+        (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
+        (pod, service, port): (&'a Pod, &'a Service, &'a ServicePort),
+        request: &Request,
+        mut state: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let leg = state.packet.leg();
+        let relay = Peer::Pod(pod);
+        let place = self.engine.place(relay);
+        let by = Evidence::object(service.object(), service.origin.clone());
+        let ranges = &service.source_ranges;
+        if !ranges.is_empty() && !ranges.iter().any(|range| range.contains(&leg.src.ip())) {
+            let why = "loadBalancerSourceRanges do not have this source";
+            state.note(place, Step::new(StepKind::Drop, why, by).seeing(leg));
+            return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
+        }
+        let Some(onward) = self.onward(pod, service, port, leg) else {
+            let why = format!("where {} passes {leg} on to is not given", pod.name);
+            return Ok(vec![Gap::not_given(why, by).exchange(place, state)]);
+        };
+        let why = format!("passes it on to {}, with its own address", onward.dst);
+        state.note(place, Step::new(StepKind::Translate, why, by).changing(leg, onward));
+        let inner = state.another(state.packet.with_leg(onward), Way::Out);
+        let mut ways = Vec::new();
+        for inner in self.call(relay, request, inner)? {
+            let mut there = state.clone().on_time();
+            there.share *= inner.share;
+            there.chance |= inner.chance;
+            there.supposed = inner.supposed;
+            there.hops.extend(inner.hops);
+            if matches!(inner.outcome, Outcome::Hangs | Outcome::Unknown) {
+                let why = inner.mechanisms.first().copied();
+                ways.push(ended(there, inner.outcome, why));
+                continue;
+            }
+            let why = inner.mechanisms.first().copied();
+            let home = self.bring_home(at, from, asked, there.answer(), inner.outcome, why)?;
+            ways.extend(
+                home.into_iter().map(|way| Exchange { late: way.late.max(inner.late), ..way }),
+            );
+        }
+        Ok(self.merged(ways))
+    }
+
+    /// With which addresses a pod passes a packet on.
+    fn onward(&self, pod: &Pod, service: &Service, port: &ServicePort, leg: Leg) -> Option<Leg> {
+        let family = Family::of(leg.dst.ip());
+        let dst = match service.external_policy {
+            Policy::Cluster => {
+                let mut own = service.cluster_ips.iter().filter(|ip| Family::of(**ip) == family);
+                SocketAddr::new(*own.next()?, port.port.number())
+            }
+            Policy::Local => {
+                let node = self.cluster.nodes.get(pod.node.as_ref()?)?;
+                SocketAddr::new(node.address(family)?, port.node_port?.number())
+            }
+        };
+        Some(Leg { src: SocketAddr::new(pod.address(family)?, leg.src.port()), dst })
+    }
+}

@@ -1,0 +1,119 @@
+//! What clients meet behind load balancers that pass packets on, that are devices in front of the
+//! cluster, or that are pods in it.
+
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+
+mod small;
+
+use small::{LOCAL, SMALL, Small, URL};
+use uturn_model::Mechanism;
+
+const CLIENT: &str = "pod/shop/client-2";
+const CLIENTS: [&str; 4] = [CLIENT, "pod/shop/web-1", "node/n2", "outside"];
+const FINE: (f64, Vec<Mechanism>) = (1.0, Vec::new());
+
+const EXOSCALE: Small = Small { provider_id: "exoscale://7b1e-", network: "192.0.2.1", ..SMALL };
+const F5: Small = Small { notes: "cis.f5.com/ip: 192.0.2.80", ..SMALL };
+
+#[test]
+fn exoscale_answers_everybody_at_an_address() {
+    assert_eq!(EXOSCALE.products(), ["Exoscale NLB"]);
+    for spec in ["", LOCAL] {
+        for from in CLIENTS {
+            assert_eq!(Small { spec, ..EXOSCALE }.met(from, URL), FINE, "{spec} {from}");
+        }
+    }
+}
+
+/// Forced out, a node loses what comes back to it; that the source is kept is not certain.
+#[test]
+fn exoscale_loses_a_node_that_is_its_own_target() {
+    let case = Small { status: "{ip: 192.0.2.80, ipMode: Proxy}", ..EXOSCALE };
+    assert_eq!(case.met("node/n2", URL), (0.67, vec![Mechanism::LocalSourceDrop]));
+    let verdict = case.verdict("node/n2", URL);
+    let mut doubts = verdict.supposed.iter().filter_map(uturn_path::supposed_of_balancer);
+    assert!(doubts.any(|doubt| doubt.contains("keeps the client's address")), "{verdict:?}");
+    assert_eq!(case.met("outside", URL), FINE);
+}
+
+#[test]
+fn a_device_takes_an_address_of_its_own() {
+    assert_eq!(F5.products(), ["F5 BIG-IP"]);
+    for status in ["{ip: 192.0.2.80}", "{ip: 192.0.2.80, ipMode: Proxy}"] {
+        for from in CLIENTS {
+            assert_eq!(Small { status, ..F5 }.met(from, URL), FINE, "{status} {from}");
+        }
+    }
+    // Nothing is probed without an annotation.
+    let local = Small { spec: LOCAL, ..F5 };
+    assert_eq!(local.met("outside", URL), (0.33, vec![Mechanism::NoEndpoint]));
+    let notes = "cis.f5.com/ip: 192.0.2.80, cis.f5.com/health: '{\"interval\": 5}'";
+    assert_eq!(Small { notes, ..local }.met("outside", URL), FINE);
+    // Pods as members need no node port.
+    let spec = "allocateLoadBalancerNodePorts: false, ";
+    let pods = Small { spec, ports: "{name: http, port: 80}", ..F5 };
+    assert_eq!(pods.met("outside", URL), FINE);
+}
+
+/// The pods that k3s makes on each node for the Service, and nodes as their controller lists them:
+/// under policy Local only the one with a server.
+const K3S: Small = Small {
+    provider_id: "k3s://",
+    status: "{ip: 10.0.0.11}, {ip: 10.0.0.12}, {ip: 10.0.0.13}",
+    more: "
+---
+{apiVersion: v1, kind: Pod, metadata: {name: svclb-web-0a1b-1, namespace: kube-system, labels: {app: svclb-web-0a1b, svccontroller.k3s.cattle.io/svcname: web, svccontroller.k3s.cattle.io/svcnamespace: shop}}, spec: {nodeName: n1, containers: [{name: lb-tcp-80, image: lb, ports: [{containerPort: 80, hostPort: 80}]}]}, status: {phase: Running, podIP: 10.244.1.7, conditions: [{type: Ready, status: 'True'}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: svclb-web-0a1b-2, namespace: kube-system, labels: {app: svclb-web-0a1b, svccontroller.k3s.cattle.io/svcname: web, svccontroller.k3s.cattle.io/svcnamespace: shop}}, spec: {nodeName: n2, containers: [{name: lb-tcp-80, image: lb, ports: [{containerPort: 80, hostPort: 80}]}]}, status: {phase: Running, podIP: 10.244.2.7, conditions: [{type: Ready, status: 'True'}]}}
+",
+    ..SMALL
+};
+const K3S_LOCAL: Small = Small { spec: LOCAL, status: "{ip: 10.0.0.11}", ..K3S };
+
+/// Whether a pod of the load balancer had a part in it.
+fn is_relayed(case: Small, from: &str, to: &str) -> bool {
+    format!("{:?}", case.verdict(from, to).routes).contains("with its own address")
+}
+
+#[test]
+fn nodes_in_the_status_answer_by_the_rules_of_kube_proxy() {
+    for node in 1..=3 {
+        let to = format!("http://10.0.0.1{node}/");
+        for from in CLIENTS {
+            assert_eq!(K3S.met(from, &to), FINE, "{from} {to}");
+            assert!(!is_relayed(K3S, from, &to), "{from} {to}");
+        }
+    }
+    assert!(K3S.products().is_empty(), "nothing stands before the nodes");
+}
+
+/// A node without a server is not in the status; its pod answers all the same, and no server sees
+/// the client's address.
+#[test]
+fn a_node_that_is_not_in_the_status_answers_by_its_pod() {
+    let other = "http://10.0.0.12/";
+    for from in ["outside", "pod/shop/client-3", "pod/shop/web-1"] {
+        assert_eq!(K3S_LOCAL.met(from, "http://10.0.0.11/"), FINE, "{from}");
+        assert_eq!(K3S_LOCAL.met(from, other), FINE, "{from}");
+        assert!(is_relayed(K3S_LOCAL, from, other), "{from}");
+    }
+    // The third node has no such pod.
+    let third = K3S_LOCAL.met("outside", "http://10.0.0.13/");
+    assert_eq!(third, (0.0, vec![Mechanism::NotGiven]));
+}
+
+#[test]
+fn which_nodes_have_such_pods_has_to_be_given() {
+    let case = Small { more: "", ..K3S_LOCAL };
+    assert_eq!(case.met("outside", "http://10.0.0.11/"), FINE);
+    let (answered, why) = case.met("outside", "http://10.0.0.12/");
+    assert_eq!((answered, why), (0.0, vec![Mechanism::NotGiven]));
+}
+
+#[test]
+fn source_ranges_hold_for_those_pods() {
+    let spec = "externalTrafficPolicy: Local, loadBalancerSourceRanges: [198.51.100.0/24], ";
+    let case = Small { spec, ..K3S_LOCAL };
+    let (answered, why) = case.met("pod/shop/client-3", "http://10.0.0.12/");
+    assert_eq!((answered, why), (0.0, vec![Mechanism::Firewall]));
+}
