@@ -7,7 +7,7 @@ mod extent;
 #[path = "derive/pods.rs"]
 mod pods;
 
-use uturn_lb::cloud::{f5, tke};
+use uturn_lb::cloud::{Maker, f5, maker_of, tke};
 use uturn_model::cluster::Provider;
 use uturn_model::network::NetworkMode;
 use uturn_model::proxy::LocalDetector;
@@ -312,26 +312,28 @@ fn annotations_of_another_cloud_are_not_read() {
                    metallb-system}\nspec: {template: {spec: {}}}\n";
     let address = service(AWS, "{ip: 10.0.0.9}");
     let name = service(AWS, "{hostname: a-1.elb.eu-west-1.amazonaws.com}");
-    let expected: &[(String, &[&str])] = &[
-        (address.clone() + &node_of("k3s://n1"), &["1 load balancer of K3s ServiceLB"]),
-        (address.clone() + &node_of("ibm://a"), &["1 load balancer of IBM Cloud"]),
-        (address.clone() + &node_of("hcloud://1"), &[]),
-        (address.clone() + speaker, &[]),
+    let expected = [
+        (address.clone() + &node_of("k3s://n1"), "K3s ServiceLB"),
+        (address.clone() + &node_of("hcloud://1"), "Hetzner Load Balancer"),
+        (address.clone() + speaker, "MetalLB"),
         // Its own load balancers have names: something else wrote the address.
-        (
-            address.clone() + &node_of("aws:///a/i-1"),
-            &["1 load balancer of a controller that is not AWS's"],
-        ),
-        (address, &["1 load balancer of an unknown cloud"]),
+        (address.clone() + &node_of("aws:///a/i-1"), "a controller that is not AWS's"),
+        (address, "unknown"),
         // The status says that it was served.
-        (name + &node_of("k3s://n1"), &[]),
+        (name + &node_of("k3s://n1"), "AWS NLB"),
         // Nothing tells which of the two it is.
-        (service(&format!("{AWS}, {AZURE}"), ""), &["1 load balancer of an unknown cloud"]),
+        (service(&format!("{AWS}, {AZURE}"), ""), "unknown"),
     ];
-    for (text, gaps_expected) in expected {
-        let read = cluster(text);
-        let found: Vec<String> = of_balancers(&read).map(ToString::to_string).collect();
-        assert_eq!(found, *gaps_expected, "{:?} for {text}", read.provider);
+    for (text, expected) in expected {
+        let read = cluster(&text);
+        let service = read.services.values().next().unwrap();
+        let maker = match maker_of(service, &read.provider) {
+            Maker::Product(product, _) => product.name().to_owned(),
+            Maker::Other(name, _) => name,
+            Maker::Unknown => "unknown".to_owned(),
+            Maker::Model(_) => "a model".to_owned(),
+        };
+        assert_eq!(maker, expected, "{:?} for {text}", read.provider);
     }
 }
 
