@@ -18,7 +18,9 @@ use uturn_model::{
 };
 
 pub use crate::addresses::addresses;
-use crate::cloud::{self, CloudModel, Maker, Owner, WantedListener, WantedRule, made};
+use crate::cloud::{
+    self, CloudModel, IngressProduct, Maker, Owner, WantedListener, WantedRule, made, made_ingress,
+};
 use crate::in_cluster;
 pub use crate::ingress_call::IngressCall;
 
@@ -56,16 +58,25 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
         }
     }
     let model = cloud::model(cluster);
-    if let Some(model) = model {
-        let is_served = |ingress: &&Ingress| is_served_by_cloud(cluster, ingress);
-        for ingress in cluster.ingresses.values().filter(is_served) {
-            let owner = Owner::Ingress(ingress);
-            let is_private = model.request(owner).is_private;
-            for at in addresses(cluster, owner) {
-                let balancer = entry(cluster, &mut made, &at, owner, is_private);
-                for listener in model.ingress_listeners(cluster, ingress, Family::of(at.address)) {
-                    add(balancer, listener);
-                }
+    let is_served = |ingress: &&Ingress| is_served_by_cloud(cluster, ingress);
+    for ingress in cluster.ingresses.values().filter(is_served) {
+        let owner = Owner::Ingress(ingress);
+        let product = product_of(ingress);
+        let is_private = match (product, model) {
+            (Some(product), _) => product.is_private(ingress),
+            (None, Some(model)) => model.request(owner).is_private,
+            (None, None) => false,
+        };
+        for at in addresses(cluster, owner) {
+            let balancer = entry(cluster, &mut made, &at, owner, is_private);
+            let family = Family::of(at.address);
+            let listeners = match (product, model) {
+                (Some(product), _) => made_ingress::listeners(product, cluster, ingress, family),
+                (None, Some(model)) => model.ingress_listeners(cluster, ingress, family),
+                (None, None) => Vec::new(),
+            };
+            for listener in listeners {
+                add(balancer, listener);
             }
         }
     }
@@ -80,10 +91,17 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
 /// Whether the cloud's own Ingress controller serves it, and its load balancer is judged.
 pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
     let is_open = ingress.unjudged.iter().any(Unknown::is_of_balancer);
-    ingress.controller.is_none()
-        && !is_open
-        && cloud::model(cluster)
+    let of_model = || {
+        cloud::model(cluster)
             .is_some_and(|model| model.serves_ingress(ingress, &cluster.ingress_classes))
+    };
+    ingress.controller.is_none() && !is_open && (product_of(ingress).is_some() || of_model())
+}
+
+/// The kind of load balancer that a cloud's controller makes for an Ingress, where its product is
+/// described.
+pub fn product_of(ingress: &Ingress) -> Option<&'static dyn IngressProduct> {
+    cloud::ingress_product(ingress.product.as_deref()?)
 }
 
 /// Whether it is known what serves an Ingress: the cloud's controller, or one in the cluster.
@@ -169,9 +187,10 @@ pub fn is_target_before_ready(cluster: &Cluster, pod: &Pod) -> bool {
 
 /// The listeners that an Ingress asks the cloud's controller for.
 fn wanted<'i>(cluster: &Cluster, ingress: &'i Ingress) -> Vec<WantedListener<'i>> {
-    match cloud::model(cluster) {
-        Some(model) => model.wanted_listeners(ingress),
-        None => cloud::plain_listeners(ingress),
+    match (product_of(ingress), cloud::model(cluster)) {
+        (Some(product), _) => product.wanted(ingress),
+        (None, Some(model)) => model.wanted_listeners(ingress),
+        (None, None) => cloud::plain_listeners(ingress),
     }
 }
 
@@ -249,7 +268,8 @@ pub fn ingress_wants(
 
 /// The annotations of an Ingress that its controller cannot read, each with what was expected.
 pub fn unreadable(cluster: &Cluster, ingress: &Ingress) -> Vec<(&'static str, &'static str)> {
-    cloud::model(cluster).map_or_else(Vec::new, |model| model.unreadable(ingress))
+    let model = cloud::model(cluster).filter(|_| ingress.product.is_none());
+    model.map_or_else(Vec::new, |model| model.unreadable(ingress))
 }
 
 /// Private if the owner asks for it, or if the address is one of the VPC's or of a range that

@@ -11,7 +11,7 @@ use std::time::Duration;
 use uturn_model::controller::{ControllerBehaviour, TlsRedirect};
 use uturn_model::ingress::{Backend, BackendPort, PathKind};
 use uturn_model::lb::{ListenerProtocol, Redirect, Target, TargetKind};
-use uturn_model::service::{ServiceKind, ServicePort};
+use uturn_model::service::ServiceKind;
 use uturn_model::{
     Cluster, Family, Ingress, IngressController, NamespacedName, ObjectRef, Port, Service, Text,
 };
@@ -236,7 +236,7 @@ pub fn dialled<'c>(
     if matches!(service.kind, ServiceKind::ExternalName(_)) {
         return Dialled::Unknown;
     }
-    let Some(port) = port_of(service, port) else { return Dialled::Missing(name.clone()) };
+    let Some(port) = service.port_named(port) else { return Dialled::Missing(name.clone()) };
     let usual = families.iter().copied().find(|family| {
         let has_slice = cluster.slices(name).iter().any(|slice| slice.family == *family);
         service.cluster_ip(*family).is_some() || has_slice
@@ -254,13 +254,6 @@ pub fn dialled<'c>(
         }
     };
     Dialled::Targets(service, all)
-}
-
-fn port_of<'s>(service: &'s Service, wanted: &BackendPort) -> Option<&'s ServicePort> {
-    service.ports.iter().find(|port| match wanted {
-        BackendPort::Number(number) => port.port == *number,
-        BackendPort::Name(name) => port.name.as_ref() == Some(name),
-    })
 }
 
 /// How one endpoint takes a connection, of all that are tried.

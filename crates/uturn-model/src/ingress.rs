@@ -22,6 +22,9 @@ pub struct Ingress {
     pub load_balancer: Vec<LbIngress>,
     /// The workload of the controller in the cluster whose pods serve it, if it is known.
     pub controller: Option<ObjectRef>,
+    /// The kind of load balancer that a cloud's controller makes for it, by the name of the product,
+    /// where that is described.
+    pub product: Option<Text>,
     /// Why its flows cannot be judged.
     pub unjudged: Vec<Unknown>,
     /// Where it was written.

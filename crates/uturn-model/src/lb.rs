@@ -153,6 +153,8 @@ pub struct Profile {
     pub health_check: Option<HealthCheck>,
     /// Its passive health check; layer 7 only.
     pub passive_check: Option<PassiveCheck>,
+    /// The statuses that it answers itself; layer 7 only.
+    pub statuses: Statuses,
     /// What of this is not certain: a verdict that rests on it says so.
     pub doubt: Option<Doubt>,
 }
@@ -182,6 +184,20 @@ impl From<&str> for Doubt {
     fn from(taken: &str) -> Self {
         Self::new(taken, "no document says it")
     }
+}
+
+/// The statuses that a load balancer on layer 7 answers without asking a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Statuses {
+    /// Where no rule is for the request.
+    pub no_rule: u16,
+    /// Where a rule has no target that may be asked.
+    pub no_target: u16,
+}
+
+impl Statuses {
+    /// Those of most products.
+    pub const USUAL: Self = Self { no_rule: 404, no_target: 503 };
 }
 
 /// How packets get from a load balancer to a target, and answers back to the client.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::ingress::BackendPort;
 use crate::{
     Family, Labels, NamespacedName, ObjectKind, ObjectRef, Origin, Port, Protocol, Selector, Text,
     Unknown,
@@ -85,6 +86,14 @@ impl Service {
             unjudged: Vec::new(),
             origin,
         }
+    }
+
+    /// The port that a backend names.
+    pub fn port_named(&self, wanted: &BackendPort) -> Option<&ServicePort> {
+        self.ports.iter().find(|port| match wanted {
+            BackendPort::Number(number) => port.port == *number,
+            BackendPort::Name(name) => port.name.as_ref() == Some(name),
+        })
     }
 
     /// A reference to it.

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uturn_cloud::api::clb::CreateLoadBalancerRequest;
 use uturn_lb::cloud::{self, CloudModel, Owner, tke};
 use uturn_lb::controller;
-use uturn_model::{Cluster, NamespacedName, ObjectRef};
+use uturn_model::{Cluster, Ingress, NamespacedName, ObjectRef};
 
 pub use self::certificates::{secrets, secrets_for};
 pub use self::listeners::key_of;
@@ -133,7 +133,11 @@ fn owners(cluster: &Cluster) -> impl Iterator<Item = Owner<'_>> {
     let services = services
         .filter(|service| controller::is_judged(service) && service.load_balancer_class.is_none());
     let ingresses = cluster.ingresses.values();
-    let ingresses = ingresses.filter(|ingress| controller::is_served_by_cloud(cluster, ingress));
+    // What another cloud's controller makes is not asked for here.
+    let is_own = |ingress: &&Ingress| {
+        controller::is_served_by_cloud(cluster, ingress) && ingress.product.is_none()
+    };
+    let ingresses = ingresses.filter(is_own);
     services.map(Owner::Service).chain(ingresses.map(Owner::Ingress))
 }
 

@@ -16,6 +16,8 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
+use uturn_lb::cloud::Owner;
+use uturn_lb::controller;
 use uturn_model::network::NetworkMode;
 use uturn_model::service::Service;
 use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod};
@@ -131,8 +133,8 @@ impl<'a> Inventory<'a> {
         let (services_at, services_on) = services(cluster);
         let mut ingresses_at: FastMap<IpAddr, Vec<&'a Ingress>> = FastMap::default();
         for ingress in cluster.ingresses.values() {
-            for ip in ingress.load_balancer.iter().filter_map(|entry| entry.ip) {
-                ingresses_at.entry(ip).or_default().push(ingress);
+            for at in controller::addresses(cluster, Owner::Ingress(ingress)) {
+                ingresses_at.entry(at.address).or_default().push(ingress);
             }
         }
         // Only behind a bridge all of a node's range is on that node.

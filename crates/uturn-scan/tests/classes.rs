@@ -165,11 +165,49 @@ fn an_endpoint_that_takes_the_place_of_another() {
     check_without_kube_proxy(&mut Dice::new(6_440_500_186_883_766_871)).expect("the same verdicts");
 }
 
-fn check_products(dice: &mut Dice) -> Result<(), TestCaseError> {
+/// A cluster whose load balancers products describe, and its text.
+fn with_products(dice: &mut Dice) -> (Cluster, String) {
     let text = dice::cluster(dice).replacen("provider: tke", products::PROVIDER, 1);
     let mut cluster = written(&text);
     products::ask(&mut cluster, dice);
-    check(&cluster, &format!("{:#?}\n{:#?}\n{text}", cluster.services, cluster.dns.balancers))
+    (cluster, text)
+}
+
+fn check_products(dice: &mut Dice) -> Result<(), TestCaseError> {
+    let (cluster, text) = with_products(dice);
+    let shown = (&cluster.services, &cluster.ingresses, &cluster.dns.balancers);
+    check(&cluster, &format!("{shown:#?}\n{text}"))
+}
+
+/// A Service has the address of an Ingress that is not judged, and a node has no rule for it.
+#[test]
+fn an_address_that_an_ingress_has_which_is_not_judged() {
+    let text = "apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  provider: aws
+  network: {mode: routed, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}
+  kubeProxy: {mode: iptables, version: v1.34.4}
+  nodes: {n1: {unprogrammed: [shop/web]}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: n1}, spec: {podCIDR: 10.1.1.0/24}, status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: client, namespace: shop}, spec: {nodeName: n1, containers: [{name: c, image: c}]}, status: {phase: Running, podIP: 10.1.1.9, podIPs: [{ip: 10.1.1.9}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {clusterIP: 172.16.0.9, externalIPs: [10.0.0.100], ports: [{port: 80}]}}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web-x, namespace: shop, labels: {kubernetes.io/service-name: web}}, addressType: IPv4, ports: [{port: 80}], endpoints: [{addresses: [10.1.1.9], nodeName: n1, conditions: {ready: true}}]}
+---
+{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: front, namespace: shop}, spec: {ingressClassName: unheard-of, defaultBackend: {service: {name: web, port: {number: 80}}}}, status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}}
+";
+    check(&written(text), text).expect("the same verdicts");
+}
+
+/// Two Services have an address and a port. The first keeps it, and the second, which asks for a PROXY
+/// header, has no load balancer.
+#[test]
+fn a_service_whose_port_another_one_keeps() {
+    check_products(&mut Dice::new(13_081_322_623_805_993_849)).expect("the same verdicts");
 }
 
 /// Two Services ask for a port of one load balancer, and only the one that does not get it asks for a
@@ -300,4 +338,25 @@ fn products_of_clouds_occur() {
         assert!(names.contains(name), "{name} is not among {names:?}");
     }
     assert!(heaviest > 1, "no node has two pods of a Service");
+}
+
+/// The dice throw Ingresses that load balancers of clouds serve, and requests of them end in several
+/// ways.
+#[test]
+fn ingresses_of_products_occur() {
+    let mut ends = BTreeSet::new();
+    for seed in 0..120 {
+        let (cluster, _) = with_products(&mut Dice::new(seed));
+        let engine = Engine::new(&cluster).expect("rules that can be walked");
+        let scanner = Scanner::new(&engine);
+        let mut targets = scanner.targets();
+        targets.retain(|target| target.object.kind == uturn_model::ObjectKind::Ingress);
+        for result in scanner.scan(&targets).expect("verdicts") {
+            let outcomes = result.verdicts.iter().flat_map(|verdict| &verdict.outcomes);
+            ends.extend(outcomes.map(|(outcome, _)| outcome.to_string()));
+        }
+    }
+    for end in ["answered at once", "503 at once", "502 at once", "not known"] {
+        assert!(ends.contains(end), "{end} is not among {ends:?}");
+    }
 }

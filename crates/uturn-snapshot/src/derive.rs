@@ -13,6 +13,7 @@ mod endpoints;
 mod extent;
 mod families;
 mod files;
+mod ingress_products;
 mod labels;
 mod missing;
 mod network;
@@ -68,6 +69,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     families::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
     files::complete(&mut objects);
     services::complete(&mut objects, &mut ranges, &mut suppositions);
+    ingress_products::derive(&mut objects, &provider);
     balancers::complete(&mut objects, &provider, &mut ranges, &mut suppositions);
     balancers::leave_to_balancers(&mut objects, &provider);
     let network =

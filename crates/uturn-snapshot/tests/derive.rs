@@ -376,14 +376,13 @@ spec: {{controller: {controller}}}
     let read = cluster(&text.concat());
     let expected = [
         "1 load balancer of Azure",
-        "1 load balancer of Azure Application Gateway",
         "1 Ingress that Traefik serves",
         "1 Ingress that example.com/edge serves",
         "1 Ingress that ingress-nginx serves",
     ];
     assert_eq!(gaps(&read), expected);
     assert_eq!(
-        &*read.unjudged[4].settle,
+        &*read.unjudged[3].settle,
         "trace to svc/shop/controller, whose pods serve it; or give the Deployment or DaemonSet of the \
          controller, and its Service"
     );

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
     Delivery, HealthCheck, HealthQuestion, Listener, ListenerProtocol, ProbeRanges, ProbeSource,
-    Profile, Redirect, Rule, Scheduler, Scope, Source as Sees, Target, TargetKind,
+    Profile, Redirect, Rule, Scheduler, Scope, Source as Sees, Statuses, Target, TargetKind,
 };
 use uturn_model::{
     IpNet, Ipv4Net, Ipv6Net, LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Port, Text,
@@ -167,6 +167,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 health_check,
                 passive_check,
                 hairpin_source: None,
+                statuses: Statuses::USUAL,
                 doubt: None,
             }
         },

@@ -4,7 +4,7 @@ use uturn_model::network::CloudNetwork;
 use uturn_model::service::LbIngress;
 use uturn_model::{AddressBinding, Cloud, Vendor, Version};
 
-use super::{CloudModel, Product, Traces, Words};
+use super::{CloudModel, IngressProduct, Product, Traces, Words};
 
 /// A cloud, or a program that makes load balancers in place of one.
 pub struct CloudEntry {
@@ -30,6 +30,8 @@ pub struct CloudEntry {
     /// The load balancers that it makes for Services, where they are described by their products
     /// alone.
     pub products: &'static [&'static dyn Product],
+    /// The load balancers on layer 7 that it makes for Ingresses.
+    pub ingress_products: &'static [&'static dyn IngressProduct],
     /// How its controllers and load balancers behave, where products do not say all of it.
     pub model: Option<&'static dyn CloudModel>,
 }
@@ -48,6 +50,7 @@ impl CloudEntry {
             overrides: None,
             switches_config_map: None,
             products: &[],
+            ingress_products: &[],
             model: None,
         }
     }

@@ -53,7 +53,7 @@ pub(crate) fn listeners(
 }
 
 /// The targets of a Service's port.
-fn targets_of(
+pub(super) fn targets_of(
     cluster: &Cluster,
     service: &Service,
     port: &ServicePort,

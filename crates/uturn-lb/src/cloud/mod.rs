@@ -20,10 +20,12 @@ pub mod gcp;
 pub mod hetzner;
 pub mod huawei;
 pub mod ibm;
+mod ingress_product;
 pub mod k3s;
 pub mod kube_vip;
 pub mod linode;
 pub(crate) mod made;
+pub(crate) mod made_ingress;
 mod maker;
 pub mod metallb;
 pub mod openstack;
@@ -49,6 +51,7 @@ pub use behaviour::{
     BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
 };
 pub use entry::{CloudEntry, KubeProxyBuilds, Network, OverridesField, OverridesObject};
+pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of};
 pub(crate) use product::replaced;
 pub use product::{PortPlan, Product, Targets, stands_for_balancer};

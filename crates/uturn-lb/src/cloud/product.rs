@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use uturn_model::lb::{
     Delivery, HealthCheck, HealthQuestion, ListenerProtocol, ProbeRanges, ProbeSource, Profile,
-    Scheduler, Source,
+    Scheduler, Source, Statuses,
 };
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
@@ -141,6 +141,7 @@ pub(crate) fn passing(name: &str, source: Source) -> Profile {
         health_check: None,
         passive_check: None,
         hairpin_source: None,
+        statuses: Statuses::USUAL,
         doubt: None,
     }
 }

@@ -33,6 +33,8 @@ pub struct Traces {
     pub ingress_classes: &'static [(&'static str, &'static str)],
     /// Annotations of Ingresses that only this cloud reads, with the product.
     pub ingress_keys: &'static [(&'static str, &'static str)],
+    /// The product of an Ingress that names no class, where the cluster has no default class.
+    pub ingress_default: Option<&'static str>,
     /// Whole namespaces of a program that announces addresses.
     pub namespaces: &'static [&'static str],
     /// Workloads and pods of such a program.
@@ -59,6 +61,7 @@ impl Traces {
         ingress_controllers: &[],
         ingress_classes: &[],
         ingress_keys: &[],
+        ingress_default: None,
         namespaces: &[],
         program_names: &[],
         service_workloads: &[],

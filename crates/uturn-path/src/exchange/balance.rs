@@ -195,7 +195,8 @@ impl<'a> Walk<'_, 'a> {
                 place,
                 Step::new(StepKind::Reject, why, self.engine.by(Peer::Balancer(balancer))),
             );
-            let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
+            let outcome =
+                Outcome::Status { code: listener.profile.statuses.no_rule, after: Duration::ZERO };
             let answer = state.answer();
             let mechanism = Some(Mechanism::NoRuleForPath);
             let party = Peer::Balancer(balancer);
@@ -211,7 +212,10 @@ impl<'a> Walk<'_, 'a> {
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
         if shares.is_empty() {
-            let outcome = Outcome::Status { code: 503, after: Duration::ZERO };
+            let outcome = Outcome::Status {
+                code: listener.profile.statuses.no_target,
+                after: Duration::ZERO,
+            };
             let reason = match rule.targets.is_empty() {
                 true => NotPicked::NoTarget,
                 false => NotPicked::of(&alive),

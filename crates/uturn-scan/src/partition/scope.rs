@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use uturn_lb::cloud::Owner;
+use uturn_lb::cloud::{self, Maker, Owner};
 use uturn_lb::in_cluster::{ControllerRules, Served};
 use uturn_lb::{controller, rules};
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scheduler};
-use uturn_model::{Cluster, Ingress, NamespacedName, Node, Pod, ProxyMode, Service};
+use uturn_model::{
+    Cluster, Family, Ingress, NamespacedName, Node, Pod, ProxyMode, Service, Unknown,
+};
 use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_path::{HeaderServers, Request, ResolvedTarget};
@@ -43,6 +45,20 @@ impl Asked {
 /// A rule of a controller in the cluster: its Ingress and where it stands there, the Service behind
 /// it, and whether clients are sent to TLS.
 type MetRule<'a> = ((NamespacedName, Option<(usize, usize)>), Option<&'a Service>, bool);
+
+/// Whether a Service asks for a load balancer that sends a PROXY header.
+fn asks_for_header(cluster: &Cluster, service: &Service) -> bool {
+    if service.load_balancer.is_empty() {
+        return false;
+    }
+    match cloud::maker_of(service, &cluster.provider) {
+        Maker::Product(product, _) => Family::BOTH.into_iter().any(|family| {
+            let plans = service.ports.iter().filter_map(|port| product.port(service, port, family));
+            plans.into_iter().any(|plan| plan.profile.proxy_header.is_some())
+        }),
+        _ => false,
+    }
+}
 
 /// What a target's packets can meet.
 #[derive(Clone)]
@@ -89,6 +105,9 @@ struct HeaderSenders {
     at: HeaderServers,
     /// By port, those with endpoints in the networks of nodes.
     on_nodes: FastMap<u16, BTreeSet<NamespacedName>>,
+    /// Services that ask for a header. Where several have an address and a port, the first of them
+    /// decides, so all of them matter.
+    asking: FastSet<NamespacedName>,
 }
 
 impl HeaderSenders {
@@ -103,7 +122,9 @@ impl HeaderSenders {
                 on_nodes.entry(server.port()).or_default().insert(service.clone());
             }
         }
-        Self { at, on_nodes }
+        let asking = cluster.services.values().filter(|service| asks_for_header(cluster, service));
+        let asking = asking.map(|service| service.name.clone()).collect();
+        Self { at, on_nodes, asking }
     }
 
     /// Those that send a header to endpoints of Services, or to nodes on one of these ports.
@@ -224,12 +245,21 @@ impl<'a> Scope<'a> {
         Some((listener, rule.and_then(|rule| listener.rules.get(rule))))
     }
 
+    /// The rule for the request; where that is a redirect, all rules of the load balancer.
+    fn rules_met(&self) -> impl Iterator<Item = &Rule> {
+        let rule = self.listener().and_then(|(_, rule)| rule);
+        let is_redirected = rule.is_some_and(|rule| rule.redirect.is_some());
+        let balancer = self.balancer.as_ref().filter(|_| is_redirected);
+        let others = balancer.into_iter().flat_map(|balancer| &balancer.listeners);
+        rule.into_iter().chain(others.flat_map(|listener| &listener.rules))
+    }
+
     fn find_services(&mut self, inventory: &Inventory<'a>, listeners: &Listeners) {
         let cluster = inventory.cluster;
         let mut found: BTreeMap<&NamespacedName, &'a Service> = BTreeMap::new();
         let to = self.asked.to;
         let at_address = inventory.services_at.get(&to.ip()).into_iter().flatten();
-        let behind = self.listener().and_then(|(_, rule)| cluster.services.get(&rule?.service));
+        let behind = self.rules_met().filter_map(|rule| cluster.services.get(&rule.service));
         let mut new: Vec<&'a Service> =
             at_address.chain(&inventory.everywhere).copied().chain(behind).collect();
         let named = listeners.named.get(&to.ip()).into_iter().flatten();
@@ -246,6 +276,11 @@ impl<'a> Scope<'a> {
                 }
                 let first = listeners.first.get(&service.name).into_iter().flatten();
                 new.extend(first.filter_map(|name| cluster.services.get(name)));
+                if listeners.headers.asking.contains(&service.name) {
+                    let own = service.load_balancer.iter().filter_map(|entry| entry.ip);
+                    let others = own.filter_map(|ip| inventory.services_at.get(&ip)).flatten();
+                    new.extend(others.filter(|other| !found.contains_key(&other.name)));
+                }
                 ports
                     .extend(service.ports.iter().filter_map(|port| Some(port.node_port?.number())));
                 for slice in cluster.slices(&service.name) {
@@ -329,18 +364,26 @@ impl<'a> Scope<'a> {
             ports.any(|port| port.number() == self.asked.to.port())
         };
         let all = || at.into_iter().flatten().filter(served);
+        // A load balancer that is not judged keeps all calls of the address from being judged.
+        let is_open = |ingress: &&&Ingress| ingress.unjudged.iter().any(Unknown::is_of_balancer);
+        let open = at.into_iter().flatten().find(is_open);
         let rule = self.listener().and_then(|(_, rule)| rule);
         let owns = |ingress: &Ingress| rule.is_some_and(|rule| rule.owner == ingress.object());
         let owner = all().find(|ingress| owns(ingress));
         let mut wanted: Vec<&Ingress> = Vec::new();
-        for ingress in all().next().into_iter().chain(all().find(listens)).chain(owner) {
+        let redirected = all().filter(|_| rule.is_some_and(|rule| rule.redirect.is_some()));
+        let usual = all().next().into_iter().chain(all().find(listens)).chain(owner);
+        for ingress in usual.chain(redirected).chain(open) {
             if wanted.iter().all(|known| known.name != ingress.name) {
                 wanted.push(ingress);
             }
         }
         wanted.sort_by(|a, b| a.name.cmp(&b.name));
-        let stripped =
-            wanted.into_iter().map(|ingress| with_only(ingress, rule.filter(|_| owns(ingress))));
+        let stripped = wanted.into_iter().map(|ingress| match rule {
+            // Where a redirect leads to, any rule may be for.
+            Some(rule) if rule.redirect.is_some() => ingress.clone(),
+            rule => with_only(ingress, rule.filter(|_| owns(ingress))),
+        });
         self.ingresses = stripped.collect();
         let mut met: BTreeMap<&NamespacedName, BTreeSet<Option<(usize, usize)>>> = BTreeMap::new();
         for ((owner, place), ..) in &self.controller_rules {

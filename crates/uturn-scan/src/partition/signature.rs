@@ -166,6 +166,7 @@ impl<'a> SignatureWriter<'_, 'a> {
             // A controller in the cluster is looked at node by node.
             controller: _,
             // Read by the cloud's controller only: see `balancers`.
+            product: _,
             annotations: _,
             class: _,
             tls: _,

@@ -1,10 +1,11 @@
 //! Load balancers that products describe: names instead of addresses, zones, nodes or pods as
-//! targets, PROXY headers.
+//! targets, PROXY headers; and those of Ingresses, with redirects and what is not judged.
 
-use uturn_lb::cloud::{Maker, maker_of};
+use uturn_lb::cloud::{ALL, Maker, maker_of};
+use uturn_model::ingress::{Backend, BackendPort, Tls};
 use uturn_model::lb::NamedAddress;
 use uturn_model::service::{LbIngress, ServiceKind};
-use uturn_model::{Cluster, Family, Labels, Service, Text};
+use uturn_model::{Cluster, Family, Labels, Name, Service, Text, Unknown};
 
 use crate::dice::Dice;
 
@@ -15,8 +16,6 @@ const PREFIX: &str = "service.beta.kubernetes.io/aws-load-balancer-";
 
 /// Makes the Services of type LoadBalancer ask for products.
 pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
-    // No product serves Ingresses.
-    cluster.ingresses.clear();
     for (number, node) in (1..).zip(cluster.nodes.values_mut()) {
         node.provider_id = Some(format!("aws:///zone/i-{number}").into());
         node.ready = !dice.once_in(12);
@@ -50,10 +49,112 @@ pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
         let addresses = (1..).zip(zones).map(address).collect();
         cluster.dns.balancers.insert(host, addresses);
     }
+    ask_for_ingresses(cluster, dice);
     if dice.once_in(3) {
         share_endpoints(cluster);
     }
 }
+
+/// Makes the Ingresses ask for products of any cloud. Now and then one is not judged, and it may
+/// share the address of a Service.
+fn ask_for_ingresses(cluster: &mut Cluster, dice: &mut Dice) {
+    let all: Vec<&str> =
+        ALL.iter().flat_map(|entry| entry.ingress_products).map(|product| product.name()).collect();
+    let of_services: Vec<LbIngress> =
+        cluster.services.values().flat_map(|service| service.load_balancer.clone()).collect();
+    let mut first: Option<&str> = None;
+    for (number, ingress) in (0u8..).zip(cluster.ingresses.values_mut()) {
+        if ingress.controller.is_some() {
+            continue;
+        }
+        // Load balancers of several products do not share an address.
+        let name = *first.get_or_insert_with(|| dice.one_of(&all));
+        ingress.product = Some(name.into());
+        ingress.unjudged.clear();
+        let notes: Vec<(&str, &str)> = INGRESS_NOTES
+            .iter()
+            .filter_map(|choices| Some(dice.one_of(choices)).filter(|(key, _)| !key.is_empty()))
+            .collect();
+        ingress.annotations = notes.into_iter().collect();
+        if dice.once_in(4) {
+            let hosts = vec!["h0.example.com".into()];
+            ingress.tls = vec![Tls { hosts, secret: None }];
+        }
+        if dice.once_in(4)
+            && let Some(path) = ingress.rules.iter_mut().flat_map(|rule| &mut rule.paths).next()
+        {
+            let name = Name::new("sent").expect("a name");
+            path.backend =
+                Backend::Service { name, port: BackendPort::Name("use-annotation".into()) };
+        }
+        if dice.once_in(4) {
+            ingress.unjudged.push(Unknown::LoadBalancers(name.into()));
+        }
+        match dice.below(6) {
+            0 if !of_services.is_empty() => {
+                let shared = of_services[dice.below(of_services.len())].clone();
+                ingress.load_balancer = vec![shared];
+            }
+            1..=3 => {
+                let host: Text = format!("i{number}.lb.example").into();
+                let is_v6 = matches!(ingress.load_balancer[0].ip, Some(std::net::IpAddr::V6(_)));
+                let text = if is_v6 { "fd00::250" } else { "10.0.0.250" };
+                let address = text.parse().expect("an address");
+                ingress.load_balancer = vec![LbIngress {
+                    ip: None,
+                    hostname: Some(host.clone()),
+                    ..ingress.load_balancer[0].clone()
+                }];
+                cluster.dns.balancers.insert(host, vec![NamedAddress { address, zone: None }]);
+            }
+            _ => {}
+        }
+    }
+    for service in cluster.services.values_mut() {
+        let (key, value) = dice.one_of(&SERVICE_NOTES);
+        if !key.is_empty() {
+            service.annotations = service.annotations.iter().chain([(key, value)]).collect();
+        }
+    }
+}
+
+/// Annotations of Ingresses: one of each list is drawn.
+const INGRESS_NOTES: [&[(&str, &str)]; 5] = [
+    &[
+        ("", ""),
+        ("alb.ingress.kubernetes.io/scheme", "internet-facing"),
+        ("appgw.ingress.kubernetes.io/use-private-ip", "true"),
+    ],
+    &[
+        ("", ""),
+        ("alb.ingress.kubernetes.io/listen-ports", r#"[{"HTTP": 80}, {"HTTPS": 443}]"#),
+        ("alb.ingress.kubernetes.io/listen-ports", r#"[{"HTTPS": 8443}]"#),
+    ],
+    &[
+        ("", ""),
+        ("alb.ingress.kubernetes.io/ssl-redirect", "443"),
+        ("appgw.ingress.kubernetes.io/ssl-redirect", "true"),
+    ],
+    &[("", ""), ("", ""), ("alb.ingress.kubernetes.io/target-type", "ip")],
+    &[
+        (
+            "alb.ingress.kubernetes.io/actions.sent",
+            r#"{"type": "redirect", "redirectConfig": {"protocol": "HTTPS", "port": "443"}}"#,
+        ),
+        (
+            "alb.ingress.kubernetes.io/actions.sent",
+            r#"{"type": "fixed-response", "fixedResponseConfig": {"statusCode": "200"}}"#,
+        ),
+    ],
+];
+
+const SERVICE_NOTES: [(&str, &str); 5] = [
+    ("", ""),
+    ("", ""),
+    ("alb.ingress.kubernetes.io/target-type", "ip"),
+    ("cloud.google.com/neg", r#"{"ingress": true}"#),
+    ("cloud.google.com/neg", r#"{"ingress": false}"#),
+];
 
 fn address(service: &Service, is_private: bool, host: u8) -> std::net::IpAddr {
     let is_v6 = service.cluster_ips.first().is_some_and(|ip| Family::of(*ip) == Family::V6);

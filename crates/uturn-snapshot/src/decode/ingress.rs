@@ -42,6 +42,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
             rules,
             load_balancer,
             controller: None,
+            product: None,
             unjudged: Vec::new(),
             annotations: meta.annotations,
             origin: meta.origin,

@@ -1,6 +1,7 @@
 //! The addresses of load balancers whose status has only a name: those that Facts state of the
 //! name, else addresses that stand for them.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
@@ -27,7 +28,7 @@ pub(super) fn derive(
     ranges: &mut Ranges,
     suppositions: &mut Suppositions,
 ) -> BTreeMap<Text, Vec<NamedAddress>> {
-    let mut all = BTreeMap::new();
+    let mut all: BTreeMap<Text, Vec<NamedAddress>> = BTreeMap::new();
     let mut stood_for: Vec<Text> = Vec::new();
     for service in objects.services.0.values() {
         if service.kind != ServiceKind::LoadBalancer {
@@ -35,22 +36,35 @@ pub(super) fn derive(
         }
         let Maker::Product(product, _) = cloud::maker_of(service, provider) else { continue };
         for host in service.load_balancer.iter().filter_map(only_name) {
-            if all.contains_key(&host) {
-                continue;
+            let entry = all.entry(host);
+            let Entry::Vacant(entry) = entry else { continue };
+            let mut addresses = stated(objects, entry.key());
+            if addresses.is_empty() {
+                let written = product.address_of_name(service, entry.key());
+                addresses.extend(written.map(|address| NamedAddress { address, zone: None }));
             }
-            let mut stated = stated(objects, &host);
-            if stated.is_empty() {
-                let written = product.address_of_name(service, &host);
-                stated.extend(written.map(|address| NamedAddress { address, zone: None }));
+            if addresses.is_empty() {
+                stood_for.push(entry.key().clone());
+                addresses = stand_ins(objects, endpoints, service, product, ranges);
             }
-            let addresses = match stated.is_empty() {
-                false => stated,
-                true => {
-                    stood_for.push(host.clone());
-                    stand_ins(objects, endpoints, service, product, ranges)
-                }
-            };
-            all.insert(host, addresses);
+            entry.insert(addresses);
+        }
+    }
+    for ingress in objects.ingresses.0.values() {
+        let Some(product) = controller::product_of(ingress) else { continue };
+        for host in ingress.load_balancer.iter().filter_map(only_name) {
+            let Entry::Vacant(entry) = all.entry(host) else { continue };
+            let mut addresses = stated(objects, entry.key());
+            if addresses.is_empty() {
+                stood_for.push(entry.key().clone());
+                let net = network(objects, product.is_private(ingress), ranges);
+                let address = ranges.address(net, 200);
+                addresses = address
+                    .map(|address| NamedAddress { address, zone: None })
+                    .into_iter()
+                    .collect();
+            }
+            entry.insert(addresses);
         }
     }
     if let Some(first) = stood_for.first() {
@@ -96,14 +110,19 @@ fn stand_ins(
         true if !zones.is_empty() => zones.into_iter().map(Some).collect(),
         _ => vec![None],
     };
-    let net = match product.is_private(service) {
-        Some(true) => ranges.vpc(objects),
-        Some(false) | None => PUBLIC.parse::<IpNet>().expect("a constant range"),
-    };
+    let net = network(objects, product.is_private(service).unwrap_or(false), ranges);
     let address = |zone: Option<&str>| {
         Some(NamedAddress { address: ranges.address(net, 200)?, zone: zone.map(Text::from) })
     };
     zones.into_iter().filter_map(address).collect()
+}
+
+/// The range that such an address is taken from.
+fn network(objects: &Objects, is_private: bool, ranges: &mut Ranges) -> IpNet {
+    match is_private {
+        true => ranges.vpc(objects),
+        false => PUBLIC.parse().expect("a constant range"),
+    }
 }
 
 /// The zones of the nodes that are targets of a Service: under policy Local those with a ready

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 
 use uturn_lb::cloud::{self, CloudModel, Owner};
+use uturn_lb::controller;
 use uturn_model::cluster::Provider;
 use uturn_model::lb::LoadBalancerFact;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
@@ -38,6 +39,14 @@ pub(super) fn find_unjudged(
         }
     }
     for ingress in objects.ingresses.0.values().filter(|ingress| ingress.controller.is_none()) {
+        if let Some(product) = controller::product_of(ingress) {
+            if let Some(key) = product.unread(ingress) {
+                let because = format!("what {key} asks for is not modelled").into();
+                let unknown = Unknown::LoadBalancers(product.name().into());
+                gaps.add(ingress.object(), unknown, because, Text::default());
+            }
+            continue;
+        }
         let maker = clouds::of_ingress(ingress, objects, provider);
         match (&maker, in_cluster.get(&ingress.name)) {
             (Maker::Controller { name, trace }, Some(why)) => gaps.add(

@@ -160,6 +160,13 @@ pub(super) fn of_ingress(
     };
     if let Some(class) = class {
         let trace = format!("controller {} of IngressClass {}", class.controller, class.name);
+        // A cloud may serve classes of several names alike.
+        if let (Some(_), Some(product)) = (
+            cloud::by_ingress_controller(&class.controller),
+            cloud::by_ingress_class(class.name.as_str()),
+        ) {
+            return Maker::other(product, trace);
+        }
         return of_controller(&class.controller, &trace)
             .unwrap_or(Maker::Controller { name: class.controller.to_string(), trace });
     }
@@ -188,13 +195,14 @@ pub(super) fn of_ingress(
         return Maker::other(product, format!("host name {host}, of {object}"));
     }
     let entry = provider.value.cloud().and_then(cloud::entry);
-    match entry.is_some_and(|entry| entry.serves_services_only) {
-        true => Maker::Unknown,
-        false => of_cluster(provider),
+    match entry {
+        Some(entry) if entry.serves_services_only => Maker::Unknown,
+        Some(entry) => of_cluster(entry.traces.ingress_default, provider),
+        None => of_cluster(None, provider),
     }
 }
 
-fn of_cluster(provider: &Known<Provider>) -> Maker {
+fn of_cluster(product: Option<&str>, provider: &Known<Provider>) -> Maker {
     let Some(cloud) = provider.value.cloud() else { return Maker::Unknown };
     if cloud::model_of(cloud).is_some() {
         return Maker::Modelled;
@@ -203,7 +211,7 @@ fn of_cluster(provider: &Known<Provider>) -> Maker {
         Basis::Derived(from) => from.to_string(),
         basis => format!("{} at {basis}", cloud.word()),
     };
-    Maker::other(cloud.name(), trace)
+    Maker::other(product.unwrap_or(cloud.name()), trace)
 }
 
 /// The cloud's product, or the controller in the cluster, that an IngressClass names.

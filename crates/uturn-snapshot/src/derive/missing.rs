@@ -3,6 +3,7 @@
 
 use std::cell::LazyCell;
 
+use uturn_lb::controller;
 use uturn_model::ingress::Backend;
 use uturn_model::pod::Phase;
 use uturn_model::service::ServiceKind;
@@ -47,9 +48,7 @@ pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mu
         };
         gaps.add(service.object(), Unknown::Endpoints, because.into(), settle.into());
     }
-    for ingress in
-        objects.ingresses.0.values().filter(|ingress| all_backends(ingress).any(Backend::is_action))
-    {
+    for ingress in objects.ingresses.0.values().filter(|ingress| has_unread_action(ingress)) {
         let because = "an annotation says what a path leads to, and is not read";
         let (because, settle) = (because.into(), TRACE_SERVICES.into());
         gaps.add(ingress.object(), Unknown::Backends, because, settle);
@@ -136,6 +135,18 @@ fn why_without_pods(
 fn all_backends(ingress: &Ingress) -> impl Iterator<Item = &Backend> {
     let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
     paths.chain(&ingress.default_backend)
+}
+
+/// Whether an Ingress leads to an action that an annotation describes and is not read.
+fn has_unread_action(ingress: &Ingress) -> bool {
+    let product = controller::product_of(ingress);
+    let is_read = |backend: &Backend| match (product, backend) {
+        (Some(product), Backend::Service { name, .. }) => {
+            product.reads_action(ingress, name.as_str())
+        }
+        _ => false,
+    };
+    all_backends(ingress).any(|backend| backend.is_action() && !is_read(backend))
 }
 
 /// The Services that an Ingress leads to.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use uturn_model::lb::{
     Delivery, HealthCheck, HealthQuestion, Layer, ListenerProtocol, PassiveCheck, ProbeSource,
-    Profile, Scheduler, Source,
+    Profile, Scheduler, Source, Statuses,
 };
 
 use crate::document::Node;
@@ -48,6 +48,7 @@ pub(super) fn read<'d>(
         health_check: Some(health_check()),
         passive_check: is_layer_7.then(passive_check),
         hairpin_source: None,
+        statuses: Statuses::USUAL,
         doubt: None,
     };
     let mut probes = Probes::of(protocol);

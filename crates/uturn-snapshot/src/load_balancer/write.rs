@@ -203,6 +203,7 @@ fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
         delivery: _,
         proxy_header: _,
         hairpin_source: _,
+        statuses: _,
         doubt: _,
         source,
         avoids_client,

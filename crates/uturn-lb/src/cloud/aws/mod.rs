@@ -2,11 +2,13 @@
 //!
 //! | file | what it says |
 //! | --- | --- |
+//! | `alb` | Application Load Balancers of Ingresses |
 //! | `annotations` | the keys that the two controllers read, and lists within their values |
 //! | `traces` | by what the cloud is recognised, and which product a Service gets |
 //! | `nlb` | Network Load Balancers, of either controller |
 //! | `classic` | Classic Load Balancers |
 
+mod alb;
 mod annotations;
 mod classic;
 mod nlb;
@@ -19,5 +21,6 @@ pub static ENTRY: CloudEntry = CloudEntry {
     writes_names_only: true,
     words: Words::with_firewall("security group"),
     products: &[&nlb::Nlb, &classic::Classic],
+    ingress_products: &[&alb::Alb],
     ..CloudEntry::recognised("aws", "AWS", traces::TRACES)
 };

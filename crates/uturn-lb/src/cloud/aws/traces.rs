@@ -3,7 +3,7 @@
 use uturn_model::Service;
 
 use super::annotations::{TYPE, get};
-use super::{classic, nlb};
+use super::{alb, classic, nlb};
 use crate::cloud::Traces;
 
 /// What it leaves behind.
@@ -18,11 +18,11 @@ pub(super) const TRACES: Traces = Traces {
     ],
     host_names: &[(".amazonaws.com", "AWS"), (".amazonaws.com.cn", "AWS")],
     ingress_controllers: &[
-        ("ingress.k8s.aws/alb", "AWS ALB"),
-        ("eks.amazonaws.com/alb", "AWS ALB"),
+        ("ingress.k8s.aws/alb", alb::NAME),
+        ("eks.amazonaws.com/alb", alb::NAME),
     ],
-    ingress_classes: &[("alb", "AWS ALB")],
-    ingress_keys: &[("alb.ingress.kubernetes.io/", "AWS ALB")],
+    ingress_classes: &[("alb", alb::NAME)],
+    ingress_keys: &[(alb::PREFIX, alb::NAME)],
     ..Traces::NONE
 };
 

@@ -2,8 +2,10 @@
 //!
 //! | file | what it says |
 //! | --- | --- |
+//! | `gateway` | the Application Gateways of Ingresses |
 //! | `standard` | the Standard Load Balancer of a Service |
 
+mod gateway;
 mod standard;
 
 use super::{CloudEntry, Traces, Words};
@@ -11,6 +13,7 @@ use super::{CloudEntry, Traces, Words};
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&standard::Standard],
+    ingress_products: &[&gateway::ApplicationGateway, &gateway::ForContainers],
     words: Words::with_firewall("network security group"),
     ..CloudEntry::recognised(
         "azure",
@@ -21,15 +24,15 @@ pub static ENTRY: CloudEntry = CloudEntry {
             service_product: |_| Some(standard::NAME),
             service_keys: &["service.beta.kubernetes.io/azure-"],
             ingress_controllers: &[
-                ("azure/application-gateway", "Azure Application Gateway"),
-                ("alb.networking.azure.io/", "Azure Application Gateway for Containers"),
+                ("azure/application-gateway", gateway::NAME),
+                ("alb.networking.azure.io/", gateway::CONTAINERS),
             ],
             ingress_classes: &[
-                ("azure/application-gateway", "Azure Application Gateway"),
-                ("azure-application-gateway", "Azure Application Gateway"),
-                ("azure-alb-external", "Azure Application Gateway for Containers"),
+                ("azure/application-gateway", gateway::NAME),
+                ("azure-application-gateway", gateway::NAME),
+                ("azure-alb-external", gateway::CONTAINERS),
             ],
-            ingress_keys: &[("appgw.ingress.kubernetes.io/", "Azure Application Gateway")],
+            ingress_keys: &[(gateway::PREFIX, gateway::NAME)],
             ..Traces::NONE
         },
     )

@@ -2,8 +2,10 @@
 //!
 //! | file | what it says |
 //! | --- | --- |
+//! | `application` | application load balancers of Ingresses |
 //! | `passthrough` | external and internal passthrough load balancers of Services |
 
+mod application;
 mod passthrough;
 
 use super::{CloudEntry, Traces, Words};
@@ -11,6 +13,10 @@ use super::{CloudEntry, Traces, Words};
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&passthrough::Passthrough],
+    ingress_products: &[
+        &application::Application { name: application::EXTERNAL },
+        &application::Application { name: application::INTERNAL },
+    ],
     words: Words::with_firewall("VPC firewall"),
     ..CloudEntry::recognised(
         "gcp",
@@ -21,8 +27,12 @@ pub static ENTRY: CloudEntry = CloudEntry {
             service_product: |_| Some(passthrough::NAME),
             service_keys: &["networking.gke.io/", "cloud.google.com/"],
             load_balancer_classes: &[("networking.gke.io/", passthrough::NAME)],
-            ingress_controllers: &[("k8s.io/gce", "Google Cloud")],
-            ingress_classes: &[("gce", "Google Cloud"), ("gce-internal", "Google Cloud")],
+            ingress_controllers: &[("k8s.io/gce", application::EXTERNAL)],
+            ingress_classes: &[
+                ("gce", application::EXTERNAL),
+                ("gce-internal", application::INTERNAL),
+            ],
+            ingress_default: Some(application::EXTERNAL),
             ..Traces::NONE
         },
     )

@@ -256,6 +256,7 @@ mod tests {
             rules: vec![IngressRule { host: None, paths: paths.iter().map(path).collect() }],
             load_balancer: Vec::new(),
             controller: None,
+            product: None,
             unjudged: Vec::new(),
             origin: Origin::file("ingress.yaml"),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use uturn_model::ingress::{Backend, BackendPort, PathKind};
+use uturn_model::ingress::{Backend, PathKind};
 use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Target};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
@@ -214,13 +214,7 @@ fn backend_targets(
     let Backend::Service { name, port } = backend else { return Vec::new() };
     let name = NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
     let service = cluster.services.get(&name);
-    let found = service.and_then(|service| {
-        let port = service.ports.iter().find(|own| match port {
-            BackendPort::Number(number) => own.port == *number,
-            BackendPort::Name(name) => own.name.as_ref() == Some(name),
-        })?;
-        Some((service, port, family))
-    });
+    let found = service.and_then(|service| Some((service, service.port_named(port)?, family)));
     found.map_or_else(Vec::new, |found| targets_of(cluster, Owner::Ingress(ingress), found, of))
 }
 

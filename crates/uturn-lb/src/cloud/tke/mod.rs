@@ -52,6 +52,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     overrides: Some(overrides::OBJECT),
     switches_config_map: Some(traces::SWITCHES),
     products: &[],
+    ingress_products: &[],
     model: Some(&Tke),
 };
 

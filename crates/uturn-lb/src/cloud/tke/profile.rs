@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use uturn_model::lb::{
     Delivery, HealthCheck, HealthQuestion, Layer, PassiveCheck, ProbeRanges, ProbeSource, Profile,
-    Scheduler, Source,
+    Scheduler, Source, Statuses,
 };
 use uturn_model::{IpNet, Ipv4Net, Ipv6Net};
 
@@ -51,6 +51,7 @@ pub fn clb(layer: Layer) -> Profile {
         passive_check: (layer == Layer::L7)
             .then_some(PassiveCheck { failures: 3, rest: Duration::from_secs(10) }),
         hairpin_source: None,
+        statuses: Statuses::USUAL,
         doubt: None,
     }
 }

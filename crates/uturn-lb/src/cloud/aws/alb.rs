@@ -1,0 +1,210 @@
+//! Application Load Balancers, which AWS's own controller makes for Ingresses.
+
+use serde_json::Value;
+use uturn_model::ingress::{Backend, IngressPath, PathKind};
+use uturn_model::lb::{ListenerProtocol, Profile, Redirect};
+use uturn_model::{Family, Ingress, Port, Service, Text};
+
+use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
+use crate::cloud::product::Targets;
+use crate::cloud::{HTTP, HTTPS, RuleAction, WantedListener, WantedRule, rules};
+
+pub(super) const NAME: &str = "AWS ALB";
+
+/// How its annotations begin.
+pub(super) const PREFIX: &str = "alb.ingress.kubernetes.io/";
+
+/// Annotations with which something else than the rules and the targets decides.
+const DECIDES: [&str; 9] = [
+    "auth-type",
+    "inbound-cidrs",
+    "security-group-prefix-lists",
+    "mutual-authentication",
+    "jwt-validation",
+    "enable-frontend-nlb",
+    "target-node-labels",
+    "use-regex-path-match",
+    "conditions.",
+];
+
+/// Application Load Balancers.
+pub(super) struct Alb;
+
+impl IngressProduct for Alb {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn wanted<'i>(&self, ingress: &'i Ingress) -> Vec<WantedListener<'i>> {
+        let redirect = get(ingress, "ssl-redirect").and_then(|port| port.parse().ok());
+        let listener = |(protocol, port)| {
+            let to_tls = redirect.filter(|_| protocol == ListenerProtocol::Http);
+            let rules = match to_tls {
+                // All else is left out where HTTP is redirected.
+                Some(to) => vec![WantedRule {
+                    host: None,
+                    path: None,
+                    action: RuleAction::Redirect(Redirect {
+                        code: 301,
+                        tls: true,
+                        host: None,
+                        port: to,
+                        path: None,
+                    }),
+                }],
+                None => rules(ingress)
+                    .into_iter()
+                    .filter_map(|rule| acting(ingress, rule, (protocol, port)))
+                    .collect(),
+            };
+            WantedListener { port, protocol, rules }
+        };
+        listens(ingress).into_iter().map(listener).collect()
+    }
+
+    fn path(&self, path: &IngressPath) -> (Text, PathKind) {
+        match path.kind {
+            PathKind::ImplementationSpecific => with_stars(&path.path, true),
+            kind => (path.path.clone(), kind),
+        }
+    }
+
+    fn profile(&self, _: &Ingress, family: Family) -> Profile {
+        let mut profile = asking(NAME, family, (15, 5));
+        // Without a healthy target all of them are asked.
+        profile.panic_threshold = Some(0);
+        profile
+    }
+
+    fn targets(&self, ingress: &Ingress, service: &Service) -> Targets {
+        let key = format!("{PREFIX}target-type");
+        let stated = service.annotations.get(&key).or_else(|| ingress.annotations.get(&key));
+        let has_node_ports = service.ports.iter().any(|port| port.node_port.is_some());
+        match stated.map(str::trim) {
+            Some("ip") => Targets::Pods,
+            Some(_) => Targets::Nodes,
+            // The usual type is nodes. A setting of the controller or of the class can make it pods:
+            // nothing else serves a Service without node ports.
+            None if has_node_ports => Targets::Nodes,
+            None => Targets::Pods,
+        }
+    }
+
+    fn is_private(&self, ingress: &Ingress) -> bool {
+        get(ingress, "scheme") != Some("internet-facing")
+    }
+
+    fn reads_action(&self, ingress: &Ingress, name: &str) -> bool {
+        action(ingress, name).is_some()
+    }
+
+    fn unread<'i>(&self, ingress: &'i Ingress) -> Option<&'i str> {
+        let mut keys = ingress.annotations.iter();
+        let decides = |key: &str| {
+            let own = key.strip_prefix(PREFIX);
+            own.is_some_and(|own| DECIDES.iter().any(|name| own.starts_with(name)))
+        };
+        let off = |key: &str, value: &str| match key.strip_prefix(PREFIX) {
+            Some("auth-type") => value == "none",
+            Some("enable-frontend-nlb" | "use-regex-path-match") => value == "false",
+            Some("inbound-cidrs") => value.split(',').any(|range| range.trim() == "0.0.0.0/0"),
+            _ => false,
+        };
+        keys.find(|(key, value)| decides(key) && !off(key, value.trim())).map(|(key, _)| key)
+    }
+}
+
+fn get<'i>(ingress: &'i Ingress, key: &str) -> Option<&'i str> {
+    ingress.annotations.get(&format!("{PREFIX}{key}")).map(str::trim)
+}
+
+/// The protocols and ports that it listens on: those that are listed, else one by whether a
+/// certificate is named. A Secret of `spec.tls` is not used.
+fn listens(ingress: &Ingress) -> Vec<(ListenerProtocol, Port)> {
+    let usual = match get(ingress, "certificate-arn").is_some_and(|names| !names.is_empty()) {
+        true => (ListenerProtocol::Https, HTTPS),
+        false => (ListenerProtocol::Http, HTTP),
+    };
+    let listed = get(ingress, "listen-ports").and_then(|text| serde_json::from_str(text).ok());
+    let listed: Vec<Value> = listed.unwrap_or_default();
+    let entries = listed.iter().filter_map(Value::as_object).flatten();
+    let mut all: Vec<(ListenerProtocol, Port)> = entries
+        .filter_map(|(protocol, port)| {
+            let protocol = match protocol.as_str() {
+                "HTTP" => ListenerProtocol::Http,
+                "HTTPS" => ListenerProtocol::Https,
+                _ => return None,
+            };
+            Some((protocol, Port::new(port.as_u64()?.try_into().ok()?)?))
+        })
+        .collect();
+    all.sort();
+    all.dedup();
+    if all.is_empty() { vec![usual] } else { all }
+}
+
+/// A rule with what its action says where its backend is one. Returns `None` for a redirect to the
+/// listener itself, which is left out.
+fn acting<'i>(
+    ingress: &Ingress,
+    rule: WantedRule<'i>,
+    (protocol, port): (ListenerProtocol, Port),
+) -> Option<WantedRule<'i>> {
+    let RuleAction::Serve(backend @ Backend::Service { name, .. }) = &rule.action else {
+        return Some(rule);
+    };
+    let found = backend.is_action().then(|| action(ingress, name.as_str())).flatten();
+    let Some(sent) = found else { return Some(rule) };
+    let tls = sent.tls.unwrap_or(protocol.ends_tls());
+    let to = sent.port.unwrap_or(port);
+    let is_same = tls == protocol.ends_tls() && to == port;
+    if is_same && sent.host.is_none() && sent.path.is_none() {
+        return None;
+    }
+    let redirect = Redirect { code: sent.code, tls, host: sent.host, port: to, path: sent.path };
+    Some(WantedRule { action: RuleAction::Redirect(redirect), ..rule })
+}
+
+/// A redirect as an action writes it: what is left out is that of the request.
+struct Sent {
+    code: u16,
+    tls: Option<bool>,
+    host: Option<Text>,
+    port: Option<Port>,
+    path: Option<Text>,
+}
+
+/// The redirect that an action asks for. Returns `None` for actions of other kinds.
+fn action(ingress: &Ingress, name: &str) -> Option<Sent> {
+    let action: Value = serde_json::from_str(get(ingress, &format!("actions.{name}"))?).ok()?;
+    if field(&action, "type")? != "redirect" {
+        return None;
+    }
+    let config = action.as_object()?.iter().find(|(key, _)| is_key(key, "redirectConfig"))?.1;
+    // What stands for a part of the request changes it only where more is written.
+    let own = |key: &str, same: &str| field(config, key).filter(|value| *value != same);
+    let (host, path) = (own("host", "#{host}"), own("path", "/#{path}"));
+    if host.into_iter().chain(path).any(|text| text.contains("#{")) {
+        return None;
+    }
+    let port = match own("port", "#{port}") {
+        Some(text) => Some(text.parse().ok()?),
+        None => None,
+    };
+    Some(Sent {
+        code: if field(config, "statusCode") == Some("HTTP_302") { 302 } else { 301 },
+        tls: own("protocol", "#{protocol}").map(|protocol| protocol == "HTTPS"),
+        host: host.map(Text::from),
+        port,
+        path: path.map(Text::from),
+    })
+}
+
+/// A field, in whichever case its name is written: the controller takes each.
+fn field<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value.as_object()?.iter().find(|(own, _)| is_key(own, key))?.1.as_str()
+}
+
+fn is_key(own: &str, key: &str) -> bool {
+    own.eq_ignore_ascii_case(key)
+}

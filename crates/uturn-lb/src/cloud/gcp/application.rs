@@ -1,0 +1,91 @@
+//! Application load balancers, external and internal, which Google's controller makes for Ingresses.
+
+use uturn_model::ingress::{IngressPath, PathKind};
+use uturn_model::lb::{ListenerProtocol, Profile, Statuses};
+use uturn_model::{Family, Ingress, Service, Text};
+
+use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
+use crate::cloud::product::Targets;
+use crate::cloud::{HTTP, HTTPS, WantedListener, rules};
+
+pub(super) const EXTERNAL: &str = "Google Cloud application load balancer";
+pub(super) const INTERNAL: &str = "Google Cloud internal application load balancer";
+
+/// Which of a Service's pods are a group of targets of their own.
+const NEG: &str = "cloud.google.com/neg";
+const ALLOW_HTTP: &str = "kubernetes.io/ingress.allow-http";
+/// An object that may redirect HTTP.
+const FRONTEND: &str = "networking.gke.io/v1beta1.FrontendConfig";
+/// Certificates beside the Secrets of `spec.tls`.
+const CERTIFICATES: [&str; 2] =
+    ["networking.gke.io/managed-certificates", "ingress.gcp.kubernetes.io/pre-shared-cert"];
+
+/// Application load balancers.
+pub(super) struct Application {
+    pub(super) name: &'static str,
+}
+
+impl Application {
+    fn is_internal(&self) -> bool {
+        self.name == INTERNAL
+    }
+}
+
+impl IngressProduct for Application {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn wanted<'i>(&self, ingress: &'i Ingress) -> Vec<WantedListener<'i>> {
+        let mut certificates = CERTIFICATES.iter().filter_map(|key| ingress.annotations.get(key));
+        let has_tls = !ingress.tls.is_empty() || certificates.any(|names| !names.trim().is_empty());
+        let has_http = !ingress.annotations.is(ALLOW_HTTP, "false");
+        let listener = |port, protocol| WantedListener { port, protocol, rules: rules(ingress) };
+        let http = has_http.then(|| listener(HTTP, ListenerProtocol::Http));
+        let https = has_tls.then(|| listener(HTTPS, ListenerProtocol::Https));
+        http.into_iter().chain(https).collect()
+    }
+
+    fn path(&self, path: &IngressPath) -> (Text, PathKind) {
+        match path.kind {
+            PathKind::ImplementationSpecific if path.path.is_empty() => ("/".into(), path.kind),
+            PathKind::ImplementationSpecific => with_stars(&path.path, false),
+            kind => (path.path.clone(), kind),
+        }
+    }
+
+    fn profile(&self, ingress: &Ingress, family: Family) -> Profile {
+        let mut profile = asking(self.name, family, (15, 15));
+        profile.statuses =
+            Statuses { no_rule: 404, no_target: if self.is_internal() { 503 } else { 502 } };
+        if ingress.annotations.get(FRONTEND).is_some() {
+            profile.doubt =
+                Some("it serves by HTTP what it serves by HTTPS: its FrontendConfig, which may redirect, is not read".into());
+        }
+        profile
+    }
+
+    /// Pods where a group of them is asked for, which clusters whose pods have addresses of the
+    /// network do by themselves; else all nodes.
+    fn targets(&self, _: &Ingress, service: &Service) -> Targets {
+        let asked = service.annotations.get(NEG).map(has_group_for_ingress);
+        let has_node_ports = service.ports.iter().any(|port| port.node_port.is_some());
+        match asked {
+            _ if self.is_internal() => Targets::Pods,
+            Some(true) => Targets::Pods,
+            Some(false) => Targets::Nodes,
+            None if has_node_ports => Targets::Nodes,
+            None => Targets::Pods,
+        }
+    }
+
+    fn is_private(&self, _: &Ingress) -> bool {
+        self.is_internal()
+    }
+}
+
+/// Whether the annotation asks for a group of pods for Ingresses: `{"ingress": true}`.
+fn has_group_for_ingress(text: &str) -> bool {
+    let asked: Option<serde_json::Value> = serde_json::from_str(text).ok();
+    asked.and_then(|asked| asked.get("ingress")?.as_bool()).unwrap_or(false)
+}
