@@ -23,6 +23,7 @@ use crate::cloud::{
 };
 use crate::in_cluster;
 pub use crate::ingress_call::IngressCall;
+use crate::stated;
 
 /// Every load balancer of the cluster, by address.
 pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
@@ -81,6 +82,9 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
         }
     }
     for fact in &cluster.load_balancers {
+        for listener in stated::listeners(cluster, fact) {
+            put(stated_entry(cluster, &mut made, fact), listener);
+        }
         if let Some(balancer) = made.get_mut(&fact.vip) {
             apply(balancer, model, fact);
         }
@@ -314,6 +318,31 @@ fn add(balancer: &mut LoadBalancer, listener: Listener) {
     }
 }
 
+/// The load balancer that Facts state of an address.
+fn stated_entry<'m>(
+    cluster: &Cluster,
+    made: &'m mut BTreeMap<IpAddr, LoadBalancer>,
+    fact: &LoadBalancerFact,
+) -> &'m mut LoadBalancer {
+    made.entry(fact.vip).or_insert_with(|| LoadBalancer {
+        name: fact.called(),
+        vip: fact.vip,
+        scope: scope(cluster, fact.vip, false),
+        zone: fact.zone.clone(),
+        security_groups: Vec::new(),
+        listeners: Vec::new(),
+    })
+}
+
+/// Adds a listener in place of one that was worked out for the same port.
+fn put(balancer: &mut LoadBalancer, listener: Listener) {
+    let is_other = |own: &Listener| {
+        own.port != listener.port || own.protocol.transport() != listener.protocol.transport()
+    };
+    balancer.listeners.retain(is_other);
+    balancer.listeners.push(listener);
+}
+
 /// What Facts state of a load balancer.
 fn apply(balancer: &mut LoadBalancer, model: Option<&dyn CloudModel>, fact: &LoadBalancerFact) {
     let family = Family::of(balancer.vip);
@@ -338,21 +367,18 @@ fn apply(balancer: &mut LoadBalancer, model: Option<&dyn CloudModel>, fact: &Loa
                 (StatedProbeSource::Reserved, None) => check.source,
             };
         }
-        for stated in fact.listeners.iter().filter(|stated| stated.port == listener.port) {
-            if let Some(protocol) = stated.protocol {
+        for own in fact.listeners.iter().filter(|own| own.port == listener.port) {
+            if let Some(protocol) = own.protocol {
                 listener.protocol = protocol;
             }
-            match stated.snat {
-                Some(true) => {
-                    listener.profile.source = match model {
-                        Some(model) => Source::Replaced(model.replaced_source()),
-                        None => cloud::replaced(family),
-                    };
-                }
-                Some(false) => listener.profile.source = Source::Kept,
-                None => {}
+            stated::state(&mut listener.profile, own);
+            if own.snat == Some(true) {
+                listener.profile.source = match model {
+                    Some(model) => Source::Replaced(model.replaced_source()),
+                    None => cloud::replaced(family),
+                };
             }
-            if let Some(scheduler) = stated.scheduler {
+            if let Some(scheduler) = own.scheduler {
                 listener.profile.scheduler = scheduler;
             }
         }

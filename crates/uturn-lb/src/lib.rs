@@ -2,7 +2,8 @@
 //!
 //! **Owns** three things. [`cloud`]: how each cloud is recognised and what its controllers and
 //! load balancers do, a folder each. [`controller`]: which load balancers, listeners and targets
-//! the cluster's cloud makes of Services and Ingresses. [`decide`]: which target a load balancer
+//! the cluster's cloud makes of Services and Ingresses, and ([`stated`]) which there are that none
+//! owns; [`held`] says which of their addresses nodes have. [`decide`]: which target a load balancer
 //! picks, avoids, and tries next (with [`rules`]: which rule serves a request; [`health`]: when a
 //! target counts as alive; [`schedule`]: the same decisions, prepared for many connections). It is
 //! pure, and the prediction and the data plane (`uturn-proxy`) both call it, so their answers
@@ -23,6 +24,7 @@ pub mod decide;
 pub mod event;
 pub mod hash;
 pub mod health;
+pub mod held;
 pub mod in_cluster;
 mod ingress_call;
 pub mod nft;
@@ -32,5 +34,6 @@ pub mod proxy_header;
 pub mod rules;
 pub mod schedule;
 pub mod source;
+pub mod stated;
 pub mod steer;
 pub mod targets;

@@ -1,10 +1,14 @@
 //! The configuration of load balancers. Their decisions are in `uturn-lb`.
 
+mod stated;
+
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+pub use stated::{ListenerFact, LoadBalancerFact, StatedTargets, TargetNodes};
 
 use crate::{Family, Name, NamespacedName, ObjectRef, Port, Text};
 
@@ -362,7 +366,8 @@ pub struct Rule {
     pub host: Option<Text>,
     /// The path; `None` for all paths.
     pub path: Option<(Text, crate::ingress::PathKind)>,
-    /// The Service that it forwards to.
+    /// The Service that it forwards to; of a load balancer that no Service owns, a name that none
+    /// has ([`LoadBalancerFact::no_service`]).
     pub service: NamespacedName,
     /// The Service or Ingress that it was derived from.
     pub owner: ObjectRef,
@@ -447,40 +452,6 @@ impl TargetKind {
             Self::Pod { node, .. } => node.as_ref(),
         }
     }
-}
-
-/// A load balancer in Facts: stated fields override derived ones.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadBalancerFact {
-    /// Its address, which identifies it.
-    pub vip: IpAddr,
-    /// Its name.
-    pub name: Option<Text>,
-    /// Its scope.
-    pub scope: Option<Scope>,
-    /// The source address of its health checks.
-    pub probe_source: Option<StatedProbeSource>,
-    /// Its security groups.
-    pub security_groups: Option<Vec<Text>>,
-    /// Its listeners.
-    pub listeners: Vec<ListenerFact>,
-    /// Where it was written.
-    pub origin: crate::Origin,
-}
-
-/// A listener in Facts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListenerFact {
-    /// Its port, which identifies it.
-    pub port: Port,
-    /// Its protocol.
-    pub protocol: Option<ListenerProtocol>,
-    /// Whether it translates the source address (SNAT).
-    pub snat: Option<bool>,
-    /// How it selects a target.
-    pub scheduler: Option<Scheduler>,
-    /// Where it was written.
-    pub origin: crate::Origin,
 }
 
 /// An object of a cloud in which users set properties of the listeners that the cloud's

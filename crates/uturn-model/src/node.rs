@@ -45,6 +45,9 @@ pub struct Node {
     pub bridge_rules: Option<bool>,
     /// Whether the VPC has routes to the node's pod ranges, if stated in Facts.
     pub routed: Option<bool>,
+    /// Further addresses that it holds itself, if stated in Facts: packets to them that are on the
+    /// node stay there. Another node may hold the same ones.
+    pub local_addresses: Vec<IpAddr>,
     /// Rules besides kube-proxy's, if stated in Facts.
     pub firewall: Option<Firewall>,
     /// Services that kube-proxy has not programmed on this node, if stated in Facts.
@@ -83,6 +86,7 @@ impl Node {
             forwards: None,
             bridge_rules: None,
             routed: None,
+            local_addresses: Vec::new(),
             firewall: None,
             unprogrammed: Vec::new(),
             supposed: false,

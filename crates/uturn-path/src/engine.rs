@@ -261,6 +261,11 @@ impl<'a> Engine<'a> {
         self.index.node_at(address)
     }
 
+    /// The only node that is stated to hold this address beside its own.
+    pub(crate) fn holder_of(&self, address: IpAddr) -> Option<&'a Node> {
+        self.index.holder_of(address)
+    }
+
     /// Endpoints of Services at addresses of nodes.
     pub(crate) fn node_endpoints(&self) -> &FastSet<(IpAddr, u16)> {
         self.index.node_endpoints()
@@ -279,6 +284,12 @@ impl<'a> Engine<'a> {
     /// Where an object was written.
     pub fn origin_of(&self, object: &ObjectRef) -> Origin {
         let cluster = self.cluster;
+        let mut stated = cluster.load_balancers.iter();
+        if object.kind == uturn_model::ObjectKind::LoadBalancer
+            && let Some(fact) = stated.find(|fact| fact.object() == *object)
+        {
+            return fact.origin.clone();
+        }
         let found = object.namespaced_name().and_then(|name| match object.kind {
             uturn_model::ObjectKind::Service => {
                 cluster.services.get(&name).map(|service| &service.origin)

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use ipnet::IpNet;
 use uturn_kubeproxy::{Program, pod_network};
+use uturn_lb::held;
 use uturn_model::capture::CaptureFile;
 use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::node::RpFilter;
@@ -66,12 +67,13 @@ impl NodeRuntime {
         cluster.services == other.services && cluster.endpoints == other.endpoints
     }
 
-    /// Whether a node has the same links to its pods in two clusters that have the same settings:
-    /// with the same rules, its kernel is the same in both.
+    /// Whether a node has the same addresses and the same links to its pods in two clusters that
+    /// have the same settings: with the same rules, its kernel is the same in both.
     pub fn has_same_links(name: &Name, cluster: &Cluster, other: &Cluster) -> bool {
         let is_one_bridge = cluster.network.mode.value == NetworkMode::GlobalRouter;
-
-        is_one_bridge || own_addresses(cluster, name) == own_addresses(other, name)
+        let held = |cluster: &Cluster| cluster.nodes.get(name).map(|node| held::on(cluster, node));
+        held(cluster) == held(other)
+            && (is_one_bridge || own_addresses(cluster, name) == own_addresses(other, name))
     }
 
     fn of(cluster: &Cluster, node: &Node, capture: Option<&Capture>) -> Result<Self, WalkError> {

@@ -11,8 +11,8 @@ use uturn_model::{
 };
 use uturn_netfilter::{Connection, Entry, Packet};
 
-pub use exchange::{Exchange, Redirected, Request, Waiting};
 pub(crate) use exchange::ended;
+pub use exchange::{Exchange, Redirected, Request, Waiting};
 pub(crate) use pace::{Pace, Tries};
 
 /// A sender or receiver of packets.

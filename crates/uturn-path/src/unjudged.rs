@@ -110,7 +110,8 @@ impl Engine<'_> {
 
     /// What keeps calls that a load balancer's rule serves from being judged.
     pub(crate) fn gap_behind(&self, rule: &Rule) -> Option<Gap> {
-        if rule.redirect.is_some() {
+        // What Facts state of a load balancer that no Service owns is all of it.
+        if rule.redirect.is_some() || rule.owner.kind == ObjectKind::LoadBalancer {
             return None;
         }
         let by = || Evidence::object(rule.owner.clone(), self.origin_of(&rule.owner));

@@ -149,6 +149,17 @@ impl<'a> Inventory<'a> {
                 odd.extend(places);
             }
         }
+        // Where only one node holds a further address, packets to it are delivered there.
+        let mut holders: FastMap<IpAddr, Option<u32>> = FastMap::default();
+        for (place, node) in (0..).zip(&nodes) {
+            for ip in &node.local_addresses {
+                holders.entry(*ip).and_modify(|one| *one = None).or_insert(Some(place));
+            }
+        }
+        for (ip, holder) in holders.into_iter().filter_map(|(ip, one)| Some((ip, one?))) {
+            odd.insert(holder);
+            nodes_at.entry(ip).or_insert_with(|| vec![holder]);
+        }
         let mut there: Vec<u32> = Vec::new();
         let mut not_plain: FastSet<IpAddr> = FastSet::default();
         for (ip, pods) in residents.iter() {

@@ -76,6 +76,7 @@ impl<'a> PreparedScan<'a> {
         let are_distinguished = discriminators.are_blind
             || scope.is_tangled
             || scope.meets_controller
+            || scope.tries_nodes_again()
             || discriminators.are_uneven
             || !is_even
             || self.takes_any_source(scope.asked.to.ip());

@@ -2,7 +2,7 @@
 
 use uturn_lb::cloud::Owner;
 use uturn_lb::controller;
-use uturn_model::lb::NamedAddress;
+use uturn_model::lb::{ListenerProtocol, NamedAddress};
 use uturn_model::service::ServiceKind;
 use uturn_model::{Cluster, Destination, ObjectRef, Port, Protocol, Text};
 
@@ -81,6 +81,20 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
         }
         if ingress.rules.is_empty() && ingress.default_backend.is_some() {
             push(None, Some("/".into()));
+        }
+    }
+    for fact in &cluster.load_balancers {
+        for (listener, _) in fact.own_listeners() {
+            let at = NamedAddress { address: fact.vip, zone: fact.zone.clone() };
+            targets.push(ScanTarget {
+                object: fact.object(),
+                to: Destination::Address((fact.vip, listener.port.number()).into()),
+                protocol: listener.protocol.map_or(Protocol::Tcp, ListenerProtocol::transport),
+                label: match &fact.hostname {
+                    Some(host) => name_label(Some(host), &at, listener.port),
+                    None => format!("{}:{}", fact.vip, listener.port),
+                },
+            });
         }
     }
     targets

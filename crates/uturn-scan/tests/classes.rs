@@ -14,6 +14,8 @@ mod clouds;
 mod dice;
 #[path = "classes/products.rs"]
 mod products;
+#[path = "classes/stated.rs"]
+mod stated;
 #[path = "classes/targets.rs"]
 mod targets;
 
@@ -224,6 +226,23 @@ fn check_clouds(dice: &mut Dice) -> Result<(), TestCaseError> {
     check(&cluster, &format!("{:#?}\n{:#?}\n{text}", cluster.services, cluster.dns.balancers))
 }
 
+fn check_stated(dice: &mut Dice) -> Result<(), TestCaseError> {
+    let is_product = dice.once_in(3);
+    let mut text = dice::cluster(dice);
+    if is_product {
+        text = text.replacen("provider: tke", "provider: gcp", 1);
+    }
+    let mut cluster = written(&text);
+    if is_product {
+        // No product serves Ingresses.
+        cluster.ingresses.clear();
+    }
+    stated::add(&mut cluster, dice);
+    let held: Vec<_> = cluster.nodes.values().map(|node| &node.local_addresses).collect();
+    let added = format!("{:#?}\n{held:?}\n{:#?}", cluster.load_balancers, cluster.services);
+    check(&cluster, &format!("{added}\n{text}"))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
@@ -267,6 +286,11 @@ proptest! {
     #[test]
     fn classes_of_clouds_say_what_brute_force_says(seed in any::<u64>()) {
         check_clouds(&mut Dice::new(seed))?;
+    }
+
+    #[test]
+    fn classes_of_stated_balancers_say_what_brute_force_says(seed in any::<u64>()) {
+        check_stated(&mut Dice::new(seed))?;
     }
 
     #[test]

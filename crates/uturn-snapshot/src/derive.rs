@@ -70,6 +70,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     files::complete(&mut objects);
     services::complete(&mut objects, &mut ranges, &mut suppositions);
     ingress_products::derive(&mut objects, &provider);
+    balancers::complete_stated(&mut objects, &mut ranges, &mut suppositions);
     balancers::complete(&mut objects, &provider, &mut ranges, &mut suppositions);
     balancers::leave_to_balancers(&mut objects, &provider);
     let network =

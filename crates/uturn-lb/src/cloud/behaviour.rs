@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use uturn_model::lb::{
-    Listener, ListenerOverride, ListenerOverrides, ListenerProtocol, ProbeRanges,
+    Layer, Listener, ListenerOverride, ListenerOverrides, ListenerProtocol, ProbeRanges, Profile,
 };
 use uturn_model::service::LbIngress;
 use uturn_model::{
@@ -70,6 +70,9 @@ pub trait CloudModel: Sync {
 
     /// The nodes whose NodePorts are targets of a Service's load balancer.
     fn target_nodes<'c>(&self, cluster: &'c Cluster, service: &Service) -> Vec<&'c Node>;
+
+    /// How a load balancer of this cloud behaves of which nothing is configured.
+    fn plain_profile(&self, layer: Layer) -> Profile;
 
     /// The range that a listener sends from when it replaces the client's address.
     fn replaced_source(&self) -> IpNet;

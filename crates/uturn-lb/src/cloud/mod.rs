@@ -53,8 +53,8 @@ pub use behaviour::{
 pub use entry::{CloudEntry, KubeProxyBuilds, Network, OverridesField, OverridesObject};
 pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of};
-pub(crate) use product::replaced;
 pub use product::{PortPlan, Product, Targets, stands_for_balancer};
+pub(crate) use product::{replaced, unnamed};
 pub use traces::{
     Traces, by_distribution_id, by_host_name, by_ingress_class, by_ingress_controller,
     by_ingress_key, by_load_balancer_class, by_node_key, by_object_kind, by_own_node_key,

@@ -10,7 +10,7 @@ use uturn_model::lb::{
 };
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
-    Cluster, Family, IpNet, Ipv4Net, Ipv6Net, NamespacedName, Pod, Protocol, Service,
+    Cluster, Family, IpNet, Ipv4Net, Ipv6Net, NamespacedName, Node, Pod, Protocol, Service,
 };
 
 /// A kind of load balancer that a controller makes for Services.
@@ -70,6 +70,13 @@ pub trait Product: Sync {
     /// Whether each of its addresses serves only the targets of its own zone.
     fn serves_by_zone(&self, service: &Service) -> bool {
         let _ = service;
+        false
+    }
+
+    /// Whether a node has the address of a Service's load balancer among its own, so that what it
+    /// sends there stays on it where no rule translates it before.
+    fn is_held_by(&self, service: &Service, node: &Node) -> bool {
+        let _ = (service, node);
         false
     }
 }
@@ -170,6 +177,12 @@ pub(crate) fn check(question: HealthQuestion, (interval, timeout): (u64, u64)) -
         fall: 2,
         question,
     }
+}
+
+/// A load balancer of which nothing but the source of what it sends is stated.
+pub(crate) fn unnamed(name: &str, is_source_kept: bool, family: Family) -> Profile {
+    let source = if is_source_kept { Source::Kept } else { replaced(family) };
+    Profile { health_check: Some(check(HealthQuestion::Target, (10, 5))), ..passing(name, source) }
 }
 
 /// What most controllers ask of a node: under policy Local whether it has an endpoint, else

@@ -11,6 +11,8 @@ pub(crate) struct ClusterIndex<'a> {
     cluster: &'a Cluster,
     pods: FastMap<IpAddr, &'a NamespacedName>,
     nodes: FastMap<IpAddr, &'a Node>,
+    /// Further addresses that Facts state of one node only.
+    held: FastMap<IpAddr, &'a Node>,
     /// The first pod in each node's network that listens on a port.
     host_pods: FastMap<(&'a Name, u16), &'a Pod>,
     /// Addresses of nodes with ports that are endpoints of Services.
@@ -28,6 +30,13 @@ impl<'a> ClusterIndex<'a> {
                 nodes.entry(*ip).or_insert(node);
             }
         }
+        let mut held: FastMap<IpAddr, Option<&'a Node>> = FastMap::default();
+        for node in cluster.nodes.values() {
+            for ip in &node.local_addresses {
+                held.entry(*ip).and_modify(|one| *one = None).or_insert(Some(node));
+            }
+        }
+        let held = held.into_iter().filter_map(|(ip, node)| Some((ip, node?))).collect();
         let mut host_pods = FastMap::default();
         for pod in alive().filter(|pod| pod.spec.host_network) {
             let Some(node) = &pod.node else { continue };
@@ -35,7 +44,7 @@ impl<'a> ClusterIndex<'a> {
                 host_pods.entry((node, port.port.number())).or_insert(pod);
             }
         }
-        Self { cluster, pods, nodes, host_pods, node_endpoints: OnceLock::new() }
+        Self { cluster, pods, nodes, held, host_pods, node_endpoints: OnceLock::new() }
     }
 
     /// The pod outside its node's network that has this address.
@@ -51,6 +60,11 @@ impl<'a> ClusterIndex<'a> {
     /// The node that has this address.
     pub(crate) fn node_at(&self, address: IpAddr) -> Option<&'a Node> {
         self.nodes.get(&address).copied()
+    }
+
+    /// The only node that is stated to hold this address beside its own.
+    pub(crate) fn holder_of(&self, address: IpAddr) -> Option<&'a Node> {
+        self.held.get(&address).copied()
     }
 
     /// Endpoints of Services at addresses of nodes.

@@ -7,6 +7,7 @@
 
 use std::net::SocketAddr;
 
+use uturn_lb::{held, stated};
 use uturn_model::pod::ContainerPort;
 use uturn_model::{Node, Pod, Port, Protocol};
 use uturn_netfilter::IpProtocol;
@@ -81,6 +82,9 @@ impl<'a> Engine<'a> {
                     ),
                 }
             }
+            Peer::Host(node, None) if self.is_stated_target(node, to.port()) => {
+                self.listening_target(node, to.port())
+            }
             Peer::Host(..) if is_stated => Listening::No,
             Peer::Host(..) if self.node_endpoints().contains(&(to.ip(), to.port())) => {
                 Listening::Yes("is an endpoint of a Service: a process listens on this port")
@@ -91,16 +95,41 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Whether Facts state that a load balancer calls a node at a port which is no Service's.
+    fn is_stated_target(&self, node: &Node, port: u16) -> bool {
+        !self.is_given_out(port) && stated::is_called(self.cluster, node, port)
+    }
+
+    /// What listens where a load balancer is stated to send: the same program on all of its targets.
+    /// Where it is a pod's on others, a node without such a pod lacks it.
+    fn listening_target(&self, node: &Node, port: u16) -> Listening {
+        let mut others = self.cluster.nodes.values().filter(|other| other.name != node.name);
+        let is_pods = |other: &'a Node| {
+            self.is_stated_target(other, port) && self.host_pod_on(other, port).is_some()
+        };
+        match others.any(is_pods) {
+            false => Listening::Yes("a load balancer is stated to send here"),
+            true if self.cluster.extent.pods => Listening::No,
+            true => Listening::Unknown,
+        }
+    }
+
+    /// Whether a port of nodes is one that Services have.
+    fn is_given_out(&self, port: u16) -> bool {
+        let services = self.cluster.services.values();
+        let mut ports =
+            services.flat_map(|service| &service.ports).filter_map(|port| port.node_port);
+        NODE_PORTS.contains(&port) || ports.any(|node_port| node_port.number() == port)
+    }
+
     /// Whether a port of a node's own address is one where a program of the node's may listen:
     /// the kubelet, sshd.
     fn may_be_a_program(&self, node: &Node, to: SocketAddr) -> bool {
-        let is_given_out = |port: u16| {
-            let services = self.cluster.services.values();
-            let mut ports =
-                services.flat_map(|service| &service.ports).filter_map(|port| port.node_port);
-            NODE_PORTS.contains(&port) || ports.any(|node_port| node_port.number() == port)
+        // At a load balancer's address that a node holds, a Service's port is no program's.
+        let is_held = || {
+            held::on(self.cluster, node).contains(&to.ip()) && !self.has_port(to, IpProtocol::TCP)
         };
-        node.has_address(to.ip()) && !is_given_out(to.port())
+        !self.is_given_out(to.port()) && (node.has_address(to.ip()) || is_held())
     }
 
     /// Whether what listens there speaks TLS.

@@ -250,6 +250,9 @@ impl<'a> Engine<'a> {
         if let Some(pod) = self.pod_at(address) {
             return pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name));
         }
+        if let Some(node) = self.holder_of(address) {
+            return Some(node);
+        }
         // Only behind a bridge all of a node's range is on that node.
         let mut nodes = self.cluster.nodes.values();
         let is_ranged = self.cluster.network.mode.value != NetworkMode::Routed;
@@ -261,6 +264,7 @@ impl<'a> Engine<'a> {
         self.cluster.network.transport.value == Transport::Tunnel
             && !node.has_address(address)
             && !node.tunnel_ips.contains(&address)
+            && !node.local_addresses.contains(&address)
     }
 
     /// Whether packets to a node's address reach it by a route to its pods: those to its own
@@ -268,7 +272,8 @@ impl<'a> Engine<'a> {
     fn needs_route(&self, node: &Node, address: IpAddr) -> bool {
         let network = &self.cluster.network;
         let is_of_vpc = || network.vpc_cidrs.value.iter().any(|net| net.contains(&address));
-        let is_pod = || network.mode.value == NetworkMode::Routed && !node.has_address(address);
+        let is_own = || node.has_address(address) || node.local_addresses.contains(&address);
+        let is_pod = || network.mode.value == NetworkMode::Routed && !is_own();
         node.pod_cidrs.iter().any(|net| net.contains(&address)) || is_pod() && !is_of_vpc()
     }
 

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
 use uturn_kubeproxy::pod_network;
+use uturn_lb::held;
 use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::{Cluster, Family, Name, Node, Origin};
 use uturn_netfilter::{Interface, NodeState, PolicyRule, RouteEntry, RouteKind};
@@ -63,6 +64,10 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
             default.src = Some(ip);
             state.routes.push(default);
         }
+    }
+    for ip in held::on(cluster, node) {
+        loopback.push((ip, Family::of(ip).bits()));
+        local(state, ip, "lo", origin);
     }
     let link = pod_network::link(cluster);
     let mut links = vec![("lo", loopback), (UPLINK, uplink)];

@@ -21,11 +21,14 @@ pub(super) struct NodeKey {
     forwards: Option<bool>,
     bridge_rules: Option<bool>,
     routed: Option<bool>,
+    local_addresses: Vec<IpAddr>,
     firewall: Option<Text>,
     /// Whether it is never a target of a load balancer of the cluster's cloud.
     is_excluded: bool,
     /// Whether it is a target of other controllers' load balancers.
     is_usual_target: bool,
+    /// Of each listener that no Service owns, whether it is a target.
+    targeted: Vec<bool>,
     /// Which sets of labels it has that Services ask of their nodes.
     labels: Vec<bool>,
     /// Its name, if it is like no other.
@@ -56,6 +59,7 @@ impl NodeKey {
             forwards,
             bridge_rules,
             routed,
+            local_addresses,
             firewall,
             // The cloud's controller reads these: it says which nodes are excluded.
             ready: _,
@@ -85,9 +89,11 @@ impl NodeKey {
             forwards: *forwards,
             bridge_rules: *bridge_rules,
             routed: *routed,
+            local_addresses: local_addresses.clone(),
             firewall: firewall.as_ref().map(|own| own.text.clone()),
             is_excluded: uturn_lb::controller::excludes_node(cluster, node),
             is_usual_target: uturn_lb::controller::is_usual_target(node),
+            targeted: uturn_lb::stated::targeted(cluster, node),
             labels: discriminators
                 .node_labels
                 .iter()

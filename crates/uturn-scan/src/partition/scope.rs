@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use uturn_lb::cloud::{self, Maker, Owner};
 use uturn_lb::in_cluster::{ControllerRules, Served};
+use uturn_lb::stated::called_port;
 use uturn_lb::{controller, rules};
-use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scheduler};
+use uturn_model::lb::{Layer, Listener, LoadBalancer, LoadBalancerFact, Rule, Scheduler};
 use uturn_model::{
     Cluster, Family, Ingress, NamespacedName, Node, Pod, ProxyMode, Service, Unknown,
 };
@@ -70,6 +71,9 @@ pub(crate) struct Scope<'a> {
     pub(crate) ports: BTreeSet<u16>,
     /// The load balancer at the address asked.
     pub(crate) balancer: Option<Arc<LoadBalancer>>,
+    /// Where the load balancer stands among those that Facts state, if no Service owns the listener
+    /// that is asked.
+    pub(crate) stated: Option<usize>,
     /// The listener that is asked, and the rule for the request, by their places.
     listener: Option<(usize, Option<usize>)>,
     /// The Ingresses whose listener that is, with no rule but the one for the request.
@@ -208,11 +212,17 @@ impl<'a> Scope<'a> {
             })?;
             Some((place, rule_for(&balancer.listeners[place], &asked)))
         });
+        let is_stated = |fact: &LoadBalancerFact| {
+            fact.vip == asked.to.ip()
+                && fact.own_listeners().any(|(own, _)| own.port.number() == asked.to.port())
+        };
+        let stated = inventory.cluster.load_balancers.iter().position(is_stated);
         let mut scope = Self {
             asked,
             services: Vec::new(),
             ports: BTreeSet::new(),
             balancer,
+            stated,
             listener,
             ingresses: Vec::new(),
             controller_rules: Vec::new(),
@@ -228,6 +238,12 @@ impl<'a> Scope<'a> {
     pub(crate) fn picks_by_client(&self) -> bool {
         let listener = self.listener().map(|(listener, _)| listener.profile.scheduler);
         listener == Some(Scheduler::SourceHash)
+    }
+
+    /// Whether a load balancer that no Service owns asks one target after the other.
+    pub(crate) fn tries_nodes_again(&self) -> bool {
+        let asked = self.listener().filter(|_| self.stated.is_some());
+        asked.is_some_and(|(listener, _)| listener.protocol.layer() == Layer::L7)
     }
 
     /// The Service behind a load balancer that asks one target after the other.
@@ -267,6 +283,11 @@ impl<'a> Scope<'a> {
         let mut ports: BTreeSet<u16> = OWN_PORTS.into();
         if cluster.proxy.mode.value == ProxyMode::Ipvs || inventory.is_node(to.ip()) {
             ports.insert(to.port());
+        }
+        // What listens there on nodes is decided by these for whoever calls.
+        for fact in &cluster.load_balancers {
+            let own = fact.own_listeners();
+            ports.extend(own.map(|(own, targets)| called_port(fact, own, targets).number()));
         }
         let mut host_ports = BTreeSet::new();
         loop {

@@ -90,6 +90,8 @@ impl<'a> SignatureNumbers<'a> {
         }
         writer.shape.push(PART);
         writer.balancers(scope);
+        // One that Facts state is like no other.
+        writer.shape.extend(scope.stated.map(|place| place as u64));
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::lb::ListenerOverrides;
+use uturn_model::lb::{ListenerOverrides, LoadBalancerFact};
 use uturn_model::{Cluster, EndpointSlice, Labels, NamespacedName, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_path::outline;
@@ -90,7 +90,9 @@ pub(crate) fn reduced_cluster(
         cluster.listener_overrides.extend(configs);
     }
     let asked = scope.asked.to.ip();
-    let facts = inventory.cluster.load_balancers.iter().filter(|fact| fact.vip == asked);
+    let is_met =
+        |fact: &&LoadBalancerFact| fact.vip == asked || fact.own_listeners().next().is_some();
+    let facts = inventory.cluster.load_balancers.iter().filter(is_met);
     cluster.load_balancers.extend(facts.cloned());
     // Every pod that shares an address with a pod in this cluster must be there too.
     let shared: Vec<&Pod> = cluster

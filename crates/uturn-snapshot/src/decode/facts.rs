@@ -25,6 +25,7 @@
 //!       forwarding: true                   # net.ipv4.ip_forward
 //!       bridgeRules: true                  # net.bridge.bridge-nf-call-iptables
 //!       podRoutes: true                    # the VPC has routes to its pod ranges
+//!       localAddresses: [10.0.0.50]        # that it holds beside its own
 //!       unprogrammed: [shop/web]           # Services that its kube-proxy has not programmed
 //!       iptables: |                        # rules of its own, beside kube-proxy's
 //!         *filter
@@ -38,6 +39,10 @@
 //!     securityGroups: []
 //!     listeners:
 //!     - {port: 80, protocol: HTTP, snat: false, scheduler: WRR}
+//!   - hostname: api.example.com            # one that no Service owns; with or without vip
+//!     product: AWS NLB                     # or snat and delivery of each listener
+//!     listeners:
+//!     - {port: 6443, targets: {nodeLabels: {node-role.kubernetes.io/control-plane: ""}}}
 //!   securityGroups:
 //!     sg-nodes:
 //!       inbound:                           # in order; what nothing matches is dropped
@@ -64,7 +69,7 @@ use uturn_model::network::{NetworkMode, Plugin, SecurityGroup, Transport};
 use uturn_model::node::RpFilter;
 use uturn_model::{Name, NamespacedName, Origin, ProxyMode, ServiceProxy, Text, Variant, Version};
 
-use self::load_balancer::load_balancer;
+use self::load_balancer::{Stated, load_balancer};
 pub(crate) use self::security_group::security_group;
 use super::{Doc, FromNode};
 use crate::document::{Node, Value};
@@ -89,6 +94,8 @@ pub(crate) struct Facts {
     /// What is stated for every node.
     pub(crate) every_node: NodeFacts,
     pub(crate) load_balancers: Vec<LoadBalancerFact>,
+    /// Those of which only the host name is stated.
+    pub(crate) named_balancers: Vec<LoadBalancerFact>,
     /// Their places by address.
     vips: HashMap<IpAddr, usize>,
     pub(crate) security_groups: BTreeMap<Text, SecurityGroup>,
@@ -109,6 +116,7 @@ pub(crate) struct NodeFacts {
     pub(crate) forwards: Fact<bool>,
     pub(crate) bridge_rules: Fact<bool>,
     pub(crate) routed: Fact<bool>,
+    pub(crate) local_addresses: Fact<Vec<IpAddr>>,
     pub(crate) firewall: Fact<Text>,
     pub(crate) unprogrammed: Fact<Vec<NamespacedName>>,
 }
@@ -185,7 +193,14 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
         }
     }
     for item in doc.maps(spec, "loadBalancers") {
-        let Some(fact) = load_balancer(doc, item) else { continue };
+        let fact = match load_balancer(doc, item) {
+            Some(Stated::At(fact)) => fact,
+            Some(Stated::Named(fact)) => {
+                facts.named_balancers.push(fact);
+                continue;
+            }
+            None => continue,
+        };
         let at = *facts.vips.entry(fact.vip).or_insert(facts.load_balancers.len());
         match facts.load_balancers.get(at) {
             Some(first) => {
@@ -232,6 +247,7 @@ fn node<'d>(doc: &Doc<'d>, node: &'d Node<'d>, known: &mut NodeFacts) {
             "forwarding",
             "bridgeRules",
             "podRoutes",
+            "localAddresses",
             "unprogrammed",
             "iptables",
         ],
@@ -242,6 +258,7 @@ fn node<'d>(doc: &Doc<'d>, node: &'d Node<'d>, known: &mut NodeFacts) {
     state(doc, node, "forwarding", &mut known.forwards);
     state(doc, node, "bridgeRules", &mut known.bridge_rules);
     state(doc, node, "podRoutes", &mut known.routed);
+    state(doc, node, "localAddresses", &mut known.local_addresses);
     state(doc, node, "unprogrammed", &mut known.unprogrammed);
     state(doc, node, "iptables", &mut known.firewall);
 }

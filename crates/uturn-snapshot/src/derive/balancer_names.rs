@@ -29,6 +29,11 @@ pub(super) fn derive(
     suppositions: &mut Suppositions,
 ) -> BTreeMap<Text, Vec<NamedAddress>> {
     let mut all: BTreeMap<Text, Vec<NamedAddress>> = BTreeMap::new();
+    for fact in &objects.facts.load_balancers {
+        let Some(host) = &fact.hostname else { continue };
+        let at = NamedAddress { address: fact.vip, zone: fact.zone.clone() };
+        all.entry(host.clone()).or_default().push(at);
+    }
     let mut stood_for: Vec<Text> = Vec::new();
     for service in objects.services.0.values() {
         if service.kind != ServiceKind::LoadBalancer {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use uturn_lb::cloud::{self, CloudModel, Owner};
 use uturn_lb::controller;
 use uturn_model::cluster::Provider;
-use uturn_model::lb::LoadBalancerFact;
+use uturn_model::lb::{LoadBalancerFact, Scope, TargetNodes};
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::unjudged::UNKNOWN_CLOUD;
 use uturn_model::{Ingress, IpNet, Known, NamespacedName, ObjectRef, Port, Text, Unknown};
@@ -169,7 +169,7 @@ pub(super) fn complete(
         .facts
         .load_balancers
         .iter()
-        .filter(|fact| !known.contains(&fact.vip))
+        .filter(|fact| !known.contains(&fact.vip) && fact.own_listeners().next().is_none())
         .cloned()
         .collect();
     let mut shared: BTreeMap<Text, IpAddr> = BTreeMap::new();
@@ -224,6 +224,55 @@ pub(super) fn leave_to_balancers(objects: &mut Objects, provider: &Known<Provide
             entry.mode = IpMode::LeftToBalancer;
         }
     }
+}
+
+/// Gives an address to every load balancer of which Facts state only the host name, and says of those
+/// that no Service owns which targets are missing.
+pub(super) fn complete_stated(
+    objects: &mut Objects,
+    ranges: &mut Ranges,
+    suppositions: &mut Suppositions,
+) {
+    for mut fact in std::mem::take(&mut objects.facts.named_balancers) {
+        let host = fact.hostname.clone().unwrap_or_default();
+        let stated = objects.facts.outside.iter().find(|(name, _)| is_same_host(name, &host));
+        let taken = stated.map(|(_, address)| *address);
+        let net = match fact.scope {
+            Some(Scope::Public) => PUBLIC.parse().expect("a constant range"),
+            Some(Scope::Private) | None => ranges.vpc(objects),
+        };
+        let Some(vip) = taken.or_else(|| ranges.address(net, 200)) else { continue };
+        if taken.is_none() {
+            suppositions.suppose(
+                format!("the address of {host}"),
+                format!("{vip} stands for it"),
+                format!("{} has a host name and no address", fact.origin),
+                "state its vip in Facts",
+            );
+        }
+        fact.vip = vip;
+        objects.facts.load_balancers.push(fact);
+    }
+    for fact in &objects.facts.load_balancers {
+        for (listener, targets) in fact.own_listeners() {
+            let about = format!("targets of {} at port {}", fact.object(), listener.port);
+            if let TargetNodes::Named(names) = &targets.nodes {
+                for name in names.iter().filter(|name| !objects.nodes.0.contains_key(*name)) {
+                    let because = format!("{} names it, and there is no such node", fact.origin);
+                    let taken = format!("without node {name}");
+                    suppositions.suppose(&*about, taken, because, "give its Node object");
+                }
+            }
+            if !objects.nodes.0.values().any(|node| fact.has_target(targets, node)) {
+                let because = format!("no node is what {} asks for", fact.origin);
+                suppositions.suppose(&*about, "none", because, "look at names, labels and zone");
+            }
+        }
+    }
+}
+
+fn is_same_host(name: &str, host: &str) -> bool {
+    name.trim_end_matches('.').eq_ignore_ascii_case(host)
 }
 
 /// Supposes an address: of the VPC for a private load balancer, else a public one.

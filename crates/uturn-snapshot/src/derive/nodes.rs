@@ -107,6 +107,8 @@ fn add_facts(objects: &mut Objects) {
         node.forwards = value(&own.forwards, &every.forwards);
         node.bridge_rules = value(&own.bridge_rules, &every.bridge_rules);
         node.routed = value(&own.routed, &every.routed);
+        node.local_addresses =
+            value(&own.local_addresses, &every.local_addresses).unwrap_or_default();
         let firewall = own.firewall.as_ref().or(every.firewall.as_ref());
         node.firewall =
             firewall.map(|(text, origin)| Firewall { text: text.clone(), origin: origin.clone() });

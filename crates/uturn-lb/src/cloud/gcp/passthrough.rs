@@ -3,8 +3,9 @@
 
 use uturn_model::lb::{Delivery, HealthQuestion, Source};
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Family, Service};
+use uturn_model::{Family, Node, Service};
 
+use crate::cloud::made::is_target;
 use crate::cloud::product::{PortPlan, Product, Targets, check, passing, plain_protocol};
 
 pub(super) const NAME: &str = "Google Cloud passthrough load balancer";
@@ -29,6 +30,11 @@ impl Product for Passthrough {
             .filter_map(|key| service.annotations.get(key))
             .any(|value| value.eq_ignore_ascii_case("internal"));
         Some(is_asked || class.is_some_and(|class| class.starts_with(INTERNAL_CLASSES)))
+    }
+
+    /// The guest agent adds a local route for each forwarded address on each backend.
+    fn is_held_by(&self, _: &Service, node: &Node) -> bool {
+        is_target(node)
     }
 
     fn port(&self, service: &Service, port: &ServicePort, _: Family) -> Option<PortPlan> {

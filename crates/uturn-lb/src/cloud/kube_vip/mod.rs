@@ -1,13 +1,36 @@
 //! kube-vip: a leader announces the addresses of Services, and has them on an interface.
 
+use uturn_model::service::ServicePort;
+use uturn_model::{Family, Node, Service};
+
 use super::{CloudEntry, Traces};
-use crate::cloud::product::Announced;
+use crate::cloud::product::{Announced, PortPlan, Product};
 
 const NAME: &str = "kube-vip";
 
+/// The node that has the addresses of a Service, which kube-vip itself writes.
+const HOST: &str = "kube-vip.io/vipHost";
+
+/// The load balancer: the leader has the address on an interface.
+struct OnLeader;
+
+impl Product for OnLeader {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
+        Announced(NAME).port(service, port, family)
+    }
+
+    fn is_held_by(&self, service: &Service, node: &Node) -> bool {
+        service.annotations.is(HOST, node.name.as_str())
+    }
+}
+
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
-    products: &[&Announced(NAME)],
+    products: &[&OnLeader],
     serves_services_only: true,
     ..CloudEntry::recognised(
         "kube-vip",

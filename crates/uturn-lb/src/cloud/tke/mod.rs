@@ -24,7 +24,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use uturn_model::lb::{Listener, ListenerOverride, ListenerProtocol, ProbeRanges};
+use uturn_model::lb::{Layer, Listener, ListenerOverride, ListenerProtocol, ProbeRanges, Profile};
 use uturn_model::{
     Cloud, Cluster, Family, Ingress, IngressClass, IpNet, Name, Node, Port, Service, Text,
 };
@@ -132,6 +132,10 @@ impl CloudModel for Tke {
 
     fn target_nodes<'c>(&self, cluster: &'c Cluster, service: &Service) -> Vec<&'c Node> {
         listeners::target_nodes(cluster, service)
+    }
+
+    fn plain_profile(&self, layer: Layer) -> Profile {
+        profile::clb(layer)
     }
 
     fn replaced_source(&self) -> IpNet {

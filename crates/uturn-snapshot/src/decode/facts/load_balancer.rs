@@ -1,36 +1,161 @@
 //! What Facts state of a load balancer.
 
-use uturn_model::Port;
-use uturn_model::lb::{ListenerFact, LoadBalancerFact};
+use std::net::{IpAddr, Ipv4Addr};
 
-use crate::decode::Doc;
+use uturn_lb::stated::Kind;
+use uturn_model::lb::{Delivery, ListenerFact, LoadBalancerFact, StatedTargets, TargetNodes};
+use uturn_model::{Family, Port, Text};
+
+use crate::decode::{Doc, FromNode, meta};
 use crate::document::Node;
 
-pub(super) fn load_balancer<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<LoadBalancerFact> {
-    doc.only(node, &["vip", "name", "scope", "probeSource", "securityGroups", "listeners"]);
-    let vip = doc.need(node, "vip");
-    let security_groups = node.get("securityGroups").map(|_| doc.list(node, "securityGroups"));
-    let listeners = doc.maps(node, "listeners").filter_map(|item| listener(doc, item));
-    let listeners = listeners.collect();
-    Some(LoadBalancerFact {
-        name: doc.read(node, "name"),
-        scope: doc.read(node, "scope"),
-        probe_source: doc.read(node, "probeSource"),
-        vip: vip?,
-        security_groups,
-        listeners,
-        origin: doc.origin(node),
-    })
+/// A load balancer in Facts.
+pub(super) enum Stated {
+    /// One with an address.
+    At(LoadBalancerFact),
+    /// One of which only the host name is stated. Its address is still to be found.
+    Named(LoadBalancerFact),
 }
 
-fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<ListenerFact> {
-    doc.only(node, &["port", "protocol", "snat", "scheduler"]);
+pub(super) fn load_balancer<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Stated> {
+    doc.only(
+        node,
+        &[
+            "vip",
+            "name",
+            "hostname",
+            "zone",
+            "product",
+            "scope",
+            "probeSource",
+            "securityGroups",
+            "listeners",
+        ],
+    );
+    let hostname = doc.read::<Text>(node, "hostname");
+    let hostname = hostname.map(|name| name.trim_end_matches('.').to_ascii_lowercase().into());
+    let is_named = node.get("hostname").is_some() && node.get("vip").is_none();
+    let vip = match is_named {
+        true => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        false => doc.need(node, "vip"),
+    };
+    let security_groups = node.get("securityGroups").map(|_| doc.list(node, "securityGroups"));
+    let product = doc.read::<Product>(node, "product").map(|product| product.0);
+    let listeners: Vec<_> =
+        doc.maps(node, "listeners").filter_map(|item| listener(doc, item)).collect();
+    let mut fact = LoadBalancerFact {
+        name: doc.read(node, "name"),
+        hostname,
+        zone: doc.read(node, "zone"),
+        product,
+        scope: doc.read(node, "scope"),
+        probe_source: doc.read(node, "probeSource"),
+        security_groups,
+        ..LoadBalancerFact::new(vip?, doc.origin(node))
+    };
+    let mut read = Vec::new();
+    for (item, listener) in listeners {
+        check(doc, item, &fact, &listener);
+        read.push(listener);
+    }
+    fact.listeners = read;
+    Some(if is_named { Stated::Named(fact) } else { Stated::At(fact) })
+}
+
+fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<(&'d Node<'d>, ListenerFact)> {
+    doc.only(
+        node,
+        &[
+            "port",
+            "protocol",
+            "snat",
+            "delivery",
+            "healthCheck",
+            "proxyHeader",
+            "scheduler",
+            "targets",
+        ],
+    );
     let port = doc.need::<Port>(node, "port");
-    Some(ListenerFact {
+    let targets = doc.map(node, "targets").and_then(|map| targets(doc, map, port));
+    let fact = ListenerFact {
         protocol: doc.read(node, "protocol"),
         snat: doc.read(node, "snat"),
+        delivery: doc.read(node, "delivery"),
+        health_check: doc.read(node, "healthCheck"),
+        proxy_header: doc.read(node, "proxyHeader"),
         scheduler: doc.read(node, "scheduler"),
-        port: port?,
-        origin: doc.origin(node),
-    })
+        targets,
+        ..ListenerFact::new(port?, doc.origin(node))
+    };
+    Some((node, fact))
+}
+
+fn targets<'d>(doc: &Doc<'d>, node: &'d Node<'d>, listener: Option<Port>) -> Option<StatedTargets> {
+    doc.only(node, &["nodes", "nodeLabels", "port"]);
+    let is_all = node.get("nodes").and_then(Node::as_str) == Some("all");
+    let nodes = match (node.get("nodes"), node.get("nodeLabels")) {
+        (Some(_), Some(both)) => {
+            doc.fault(both, "nodes are chosen by name already");
+            return None;
+        }
+        (None, None) => {
+            doc.missing(node, "nodes", "all or a list of names, or nodeLabels beside it");
+            return None;
+        }
+        (Some(_), None) if is_all => TargetNodes::All,
+        (Some(_), None) => TargetNodes::Named(doc.list(node, "nodes")),
+        (None, Some(_)) => TargetNodes::Labelled(meta::labels(doc, node, "nodeLabels")),
+    };
+    let port = match node.get("port") {
+        Some(_) => doc.read(node, "port"),
+        None => listener,
+    };
+    Some(StatedTargets { nodes, port: port? })
+}
+
+/// Reports what is missing or contradicts itself in a listener that no Service owns.
+fn check<'d>(doc: &Doc<'d>, node: &'d Node<'d>, fact: &LoadBalancerFact, listener: &ListenerFact) {
+    let Some(targets) = &listener.targets else { return };
+    let delivery = match fact.product.as_deref().and_then(Kind::named) {
+        None if listener.snat.is_none() => {
+            doc.missing(
+                node,
+                "snat",
+                "true or false, or a product: nothing else says which source targets see",
+            );
+            return;
+        }
+        None => listener.delivery.unwrap_or_default(),
+        Some(kind) => match kind.profile(listener, Family::of(fact.vip)) {
+            Some(profile) => listener.delivery.unwrap_or(profile.delivery),
+            None => {
+                let product = fact.product.as_deref().unwrap_or_default();
+                doc.fault(node, format!("{product} has no listeners of this protocol"));
+                return;
+            }
+        },
+    };
+    if delivery == Delivery::KeepsAddress && targets.port != listener.port {
+        let at = node.get("targets").and_then(|targets| targets.get("port")).unwrap_or(node);
+        let message = "packets keep the address and port that were called, so targets cannot \
+                       have another port: state delivery: to-target, or the listener's port";
+        doc.fault(at, message);
+    }
+}
+
+/// The name of a product that is described.
+struct Product(Text);
+
+impl FromNode for Product {
+    const EXPECTED: &'static str = "a product";
+    const IS_TEXT: bool = true;
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        let text = Text::from_node(node)?;
+        match Kind::named(&text) {
+            Some(_) => Ok(Self(text)),
+            None => Err(format!("one of {}", Kind::names().join(", "))),
+        }
+    }
 }

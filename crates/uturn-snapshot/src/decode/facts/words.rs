@@ -2,7 +2,7 @@
 
 use uturn_lb::cloud::{self, CloudEntry};
 use uturn_model::cluster::Provider;
-use uturn_model::lb::{ListenerProtocol, Scheduler, Scope, StatedProbeSource};
+use uturn_model::lb::{Delivery, ListenerProtocol, Scheduler, Scope, StatedProbeSource};
 use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::node::RpFilter;
 use uturn_model::{ProxyMode, ServiceProxy, Variant, Version};
@@ -46,6 +46,10 @@ words!(
         "TCP_SSL" => Self::TcpSsl,
         "HTTP" => Self::Http,
         "HTTPS" => Self::Https,
+    ],
+    Delivery: "to-target or keeps-address" [
+        "to-target" => Self::ToTarget,
+        "keeps-address" => Self::KeepsAddress,
     ],
     Scheduler: "WRR, LEAST_CONN or IP_HASH" [
         "WRR" => Self::WeightedRoundRobin,

@@ -140,26 +140,16 @@ fn state_source(
     let origin = Origin::Derived(uturn_model::DerivedFrom::Cloud);
     let stated = cluster.load_balancers.iter().position(|fact| fact.vip == vip);
     let place = stated.unwrap_or_else(|| {
-        cluster.load_balancers.push(LoadBalancerFact {
-            vip,
-            name: None,
-            scope: None,
-            probe_source: None,
-            security_groups: None,
-            listeners: Vec::new(),
-            origin: origin.clone(),
-        });
+        cluster.load_balancers.push(LoadBalancerFact::new(vip, origin.clone()));
         cluster.load_balancers.len() - 1
     });
     let listeners = &mut cluster.load_balancers[place].listeners;
     match listeners.iter_mut().find(|fact| fact.port == listener.port) {
         Some(fact) => fact.snat = Some(snat),
         None => listeners.push(ListenerFact {
-            port: listener.port,
             protocol: Some(listener.protocol),
             snat: Some(snat),
-            scheduler: None,
-            origin,
+            ..ListenerFact::new(listener.port, origin)
         }),
     }
 }

@@ -1,0 +1,31 @@
+//! Addresses of load balancers that nodes have among their own: what a node, or a pod on it, sends
+//! there stays on the node, unless a rule translates it before.
+
+use std::net::IpAddr;
+
+use uturn_model::{Cluster, Family, Node};
+
+use crate::addresses::addresses;
+use crate::cloud::{Maker, Owner, maker_of};
+use crate::controller::is_judged;
+use crate::stated;
+
+/// The addresses that a node holds: those that Facts state, and those that what makes the load
+/// balancers puts there.
+pub fn on(cluster: &Cluster, node: &Node) -> Vec<IpAddr> {
+    let mut held = node.local_addresses.clone();
+    for service in cluster.services.values().filter(|service| is_judged(service)) {
+        let Maker::Product(product, _) = maker_of(service, &cluster.provider) else { continue };
+        if product.is_held_by(service, node) {
+            let all = addresses(cluster, Owner::Service(service));
+            held.extend(all.into_iter().map(|at| at.address));
+        }
+    }
+    let stated = cluster.load_balancers.iter().filter(|fact| stated::is_held_by(fact, node));
+    held.extend(stated.map(|fact| fact.vip));
+    held.sort_unstable();
+    held.dedup();
+    // A node that does not speak a family has none of its addresses.
+    held.retain(|ip| !node.has_address(*ip) && node.address(Family::of(*ip)).is_some());
+    held
+}

@@ -1,0 +1,210 @@
+//! Load balancers that no Service and no Ingress owns, as Facts state them: an API server's, or one
+//! that was made by hand in front of node ports.
+//!
+//! How one behaves is stated as a product that some cloud's folder describes, as values of its own,
+//! or as both: then the values win.
+
+use std::net::SocketAddr;
+
+use uturn_model::lb::{
+    Delivery, HealthQuestion, Listener, ListenerFact, ListenerProtocol, LoadBalancerFact, Profile,
+    Rule, Source, StatedTargets, Target, TargetKind,
+};
+use uturn_model::service::{ServiceKind, ServicePort, TargetPort};
+use uturn_model::{Cluster, Family, NamespacedName, Node, Port, Service};
+
+use crate::cloud::{self, CloudModel, Product};
+
+/// The weight that all targets have.
+const WEIGHT: u32 = 1;
+
+/// What a load balancer may be stated to be.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// A product that is described for Services.
+    Product(&'static dyn Product),
+    /// What a cloud makes of which there is a model.
+    Model(&'static dyn CloudModel),
+}
+
+impl Kind {
+    /// The kind that a product's name means, or the word of a cloud that has only one.
+    pub fn named(name: &str) -> Option<Self> {
+        let has_name = |product: &&&dyn Product| product.name().eq_ignore_ascii_case(name);
+        let mut products = cloud::ALL.into_iter().flat_map(|entry| entry.products);
+        if let Some(product) = products.find(has_name) {
+            return Some(Self::Product(*product));
+        }
+        let entry = cloud::ALL.into_iter().find(|entry| entry.cloud.word() == name)?;
+        match (entry.model, entry.products) {
+            (Some(model), _) => Some(Self::Model(model)),
+            (None, [only]) => Some(Self::Product(*only)),
+            (None, _) => None,
+        }
+    }
+
+    /// Every name, as a reader of messages wants to see them.
+    pub fn names() -> Vec<&'static str> {
+        let modelled = cloud::modelled().map(|(entry, _)| entry.cloud.word());
+        let products = cloud::ALL.into_iter().flat_map(|entry| entry.products);
+        modelled.chain(products.map(|product| product.name())).collect()
+    }
+
+    /// How one behaves at a listener. Returns `None` if it has no listeners of this protocol.
+    pub fn profile(self, listener: &ListenerFact, family: Family) -> Option<Profile> {
+        match self {
+            Self::Model(model) => Some(model.plain_profile(protocol(listener).layer())),
+            Self::Product(product) => {
+                let (service, port) = as_service(listener);
+                let plan = product.port(&service, &port, family)?;
+                let same = plan.protocol.layer() == protocol(listener).layer();
+                same.then_some(plan.profile)
+            }
+        }
+    }
+}
+
+/// The listeners of a load balancer that no Service owns, with their targets.
+pub(crate) fn listeners(cluster: &Cluster, fact: &LoadBalancerFact) -> Vec<Listener> {
+    let listener = |(listener, targets): (&ListenerFact, &StatedTargets)| {
+        let profile = profile(fact, listener);
+        let port = target_port(&profile, listener.port, targets);
+        Listener {
+            port: listener.port,
+            protocol: protocol(listener),
+            rules: vec![Rule {
+                host: None,
+                path: None,
+                service: LoadBalancerFact::no_service(),
+                owner: fact.object(),
+                targets: nodes(cluster, fact, targets, port),
+                redirect: None,
+            }],
+            profile,
+        }
+    };
+    fact.own_listeners().map(listener).collect()
+}
+
+/// Whether Facts state that a load balancer which no Service owns calls a node at a port.
+pub fn is_called(cluster: &Cluster, node: &Node, port: u16) -> bool {
+    let mut own = own_listeners(cluster);
+    own.any(|(fact, listener, targets)| {
+        fact.has_target(targets, node) && called_port(fact, listener, targets).number() == port
+    })
+}
+
+/// Of each listener that no Service owns, whether a node is its target.
+pub fn targeted(cluster: &Cluster, node: &Node) -> Vec<bool> {
+    own_listeners(cluster).map(|(fact, _, targets)| fact.has_target(targets, node)).collect()
+}
+
+/// The port that a listener calls on its targets.
+pub fn called_port(
+    fact: &LoadBalancerFact,
+    listener: &ListenerFact,
+    targets: &StatedTargets,
+) -> Port {
+    target_port(&profile(fact, listener), listener.port, targets)
+}
+
+/// Whether a node has the address of a load balancer among its own, as its targets of some kinds
+/// do.
+pub(crate) fn is_held_by(fact: &LoadBalancerFact, node: &Node) -> bool {
+    let Some(Kind::Product(product)) = kind(fact) else { return false };
+    fact.own_listeners().any(|(listener, targets)| {
+        fact.has_target(targets, node)
+            && profile(fact, listener).delivery == Delivery::KeepsAddress
+            && product.is_held_by(&as_service(listener).0, node)
+    })
+}
+
+/// The product that a load balancer is stated to be.
+fn kind(fact: &LoadBalancerFact) -> Option<Kind> {
+    Kind::named(fact.product.as_deref()?)
+}
+
+fn own_listeners(
+    cluster: &Cluster,
+) -> impl Iterator<Item = (&LoadBalancerFact, &ListenerFact, &StatedTargets)> {
+    let facts = cluster.load_balancers.iter();
+    facts.flat_map(|fact| {
+        fact.own_listeners().map(move |(listener, targets)| (fact, listener, targets))
+    })
+}
+
+/// The port that targets are called at. One that keeps its address keeps the port.
+fn target_port(profile: &Profile, called: Port, targets: &StatedTargets) -> Port {
+    match profile.delivery {
+        Delivery::ToTarget => targets.port,
+        Delivery::KeepsAddress => called,
+    }
+}
+
+fn profile(fact: &LoadBalancerFact, listener: &ListenerFact) -> Profile {
+    let family = Family::of(fact.vip);
+    let of_kind = kind(fact).and_then(|kind| kind.profile(listener, family));
+    let mut profile = of_kind
+        .unwrap_or_else(|| cloud::unnamed(&fact.called(), listener.snat != Some(true), family));
+    state(&mut profile, listener);
+    // There is no Service whose endpoints a node's kube-proxy could be asked for.
+    if let Some(check) = &mut profile.health_check {
+        check.question = HealthQuestion::Target;
+    }
+    profile
+}
+
+/// What is stated of a listener beyond its source.
+pub(crate) fn state(profile: &mut Profile, listener: &ListenerFact) {
+    if let Some(delivery) = listener.delivery {
+        profile.delivery = delivery;
+    }
+    if listener.proxy_header.is_some() {
+        profile.proxy_header = listener.proxy_header;
+    }
+    if listener.health_check == Some(false) {
+        profile.health_check = None;
+    }
+    if listener.snat == Some(false) {
+        profile.source = Source::Kept;
+    }
+}
+
+fn protocol(listener: &ListenerFact) -> ListenerProtocol {
+    listener.protocol.unwrap_or(ListenerProtocol::Tcp)
+}
+
+/// A Service that asks for nothing beside this listener.
+fn as_service(listener: &ListenerFact) -> (Service, ServicePort) {
+    let name: NamespacedName = LoadBalancerFact::no_service();
+    let mut service = Service::new(name, listener.origin.clone());
+    service.kind = ServiceKind::LoadBalancer;
+    let port = ServicePort {
+        name: None,
+        protocol: protocol(listener).transport(),
+        port: listener.port,
+        target: TargetPort::Number(listener.port),
+        node_port: None,
+        app_protocol: None,
+    };
+    service.ports = vec![port.clone()];
+    (service, port)
+}
+
+fn nodes(
+    cluster: &Cluster,
+    fact: &LoadBalancerFact,
+    targets: &StatedTargets,
+    port: Port,
+) -> Vec<Target> {
+    let family = Family::of(fact.vip);
+    let all = cluster.nodes.values().filter(|node| fact.has_target(targets, node));
+    let target = |node: &Node| {
+        Some(Target {
+            address: SocketAddr::new(node.address(family)?, port.number()),
+            weight: WEIGHT,
+            kind: TargetKind::NodePort(node.name.clone()),
+        })
+    };
+    all.filter_map(target).collect()
+}
