@@ -14,12 +14,13 @@ struct Needed {
 
 /// What the lab, the small machine and the tests that load rules call. Without them those
 /// tests leave themselves out and say so.
-const NEEDED: [Needed; 17] = [
+const NEEDED: [Needed; 18] = [
     Needed { program: "ip", package: "iproute2" },
     Needed { program: "iptables-restore", package: "iptables" },
     Needed { program: "ipset", package: "ipset" },
     Needed { program: "nft", package: "nftables" },
     Needed { program: "nginx", package: "nginx-light" },
+    Needed { program: "haproxy", package: "haproxy" },
     Needed { program: "linux.uml", package: "user-mode-linux" },
     Needed { program: "modprobe", package: "kmod" },
     Needed { program: "ipvsadm", package: "ipvsadm" },

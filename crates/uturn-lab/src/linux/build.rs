@@ -25,7 +25,7 @@ use super::namespace::Namespace;
 use super::netlink::{Netlink, Via};
 use super::state::Run;
 use super::system::During;
-use super::{pods, public, tunnel};
+use super::{handover, pods, public, tunnel};
 use crate::{LabError, Plan};
 
 /// A cluster made of namespaces, which are removed when it is dropped.
@@ -63,6 +63,7 @@ impl Twin {
         if public::is_needed(plan) {
             twin.edge = Some(Edge::build(run, plan, &twin.fabric)?);
         }
+        handover::build(plan, &twin.fabric, twin.edge.as_ref())?;
         twin.fabric
             .run(|| discard_unknown_addresses(&cluster.network))
             .during("set up the fabric")?;

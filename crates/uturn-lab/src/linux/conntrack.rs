@@ -15,6 +15,7 @@ const HEADERS: usize = 16 + 4;
 
 const TUPLE_ORIGINAL: u16 = 1;
 const TUPLE_REPLY: u16 = 2;
+const MARK: u16 = 8;
 const TUPLE_IP: u16 = 1;
 const TUPLE_PROTOCOL: u16 = 2;
 const SOURCE: [u16; 2] = [1, 3];
@@ -33,6 +34,8 @@ pub(crate) struct Connection {
     pub(crate) called: SocketAddr,
     /// Where answers come from: the target that the address was translated to.
     pub(crate) answers_from: SocketAddr,
+    /// Its mark.
+    pub(crate) mark: u32,
 }
 
 /// The TCP and UDP connections in a sequence of messages. Stops at the first that is malformed.
@@ -57,7 +60,8 @@ fn connection(message: &[u8]) -> Option<Connection> {
     };
     let called = end(original, DESTINATION, DESTINATION_PORT)?;
     let answers_from = end(find(message, TUPLE_REPLY)?, SOURCE, SOURCE_PORT)?;
-    Some(Connection { protocol, called, answers_from })
+    let mark = find(message, MARK).and_then(|bytes| bytes.first_chunk().copied());
+    Some(Connection { protocol, called, answers_from, mark: mark.map_or(0, u32::from_be_bytes) })
 }
 
 fn end(tuple: &[u8], [v4, v6]: [u16; 2], port: u16) -> Option<SocketAddr> {
@@ -122,6 +126,7 @@ mod tests {
             protocol,
             called: called.parse().unwrap(),
             answers_from: target.parse().unwrap(),
+            mark: 0,
         };
         let expected = [
             connection(Protocol::Tcp, called, target),

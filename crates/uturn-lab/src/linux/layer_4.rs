@@ -1,7 +1,7 @@
 //! Layer 4: which listeners the kernel forwards, which program sets it up, and which targets it
 //! picks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,6 +14,7 @@ use uturn_model::lb::{Listener, ListenerProtocol};
 use uturn_model::{LoadBalancer, Protocol};
 
 use super::conntrack;
+use super::handover;
 use super::namespace::Namespace;
 use super::system::{During, find, run};
 use crate::LabError;
@@ -24,7 +25,7 @@ pub(crate) enum Layer4 {
     /// The load balancer process, as everywhere.
     Process,
     /// Rules for iptables that the lab makes ([`super::rules`]): this kernel has no nf_tables, as
-    /// the small machine's, or `nft` is not installed.
+    /// the small machine's, `nft` is not installed, or packets keep the address that was called.
     Rules,
 }
 
@@ -36,6 +37,10 @@ const TABLE: &str = "table inet uturn-lab {\n\
 impl Layer4 {
     /// What programs the kernel of these load balancers.
     pub(crate) fn of(space: &Namespace, balancers: &[LoadBalancer]) -> Result<Self, LabError> {
+        // The process translates addresses, and does not hand packets on as they are.
+        if handover::is_needed(balancers, None) {
+            return Ok(Self::Rules);
+        }
         match balancers.iter().flat_map(|lb| &lb.listeners).any(is_in_kernel) {
             true => Self::here(space),
             false => Ok(Self::Process),
@@ -57,9 +62,13 @@ impl Layer4 {
     }
 }
 
-/// Whether the kernel forwards a listener's packets.
+/// Whether the kernel forwards a listener's packets. It adds no PROXY header.
 pub(crate) fn is_in_kernel(listener: &Listener) -> bool {
-    matches!(listener.protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp)
+    match listener.protocol {
+        ListenerProtocol::Tcp => listener.profile.proxy_header.is_none(),
+        ListenerProtocol::Udp => true,
+        ListenerProtocol::TcpSsl | ListenerProtocol::Http | ListenerProtocol::Https => false,
+    }
 }
 
 /// The smallest number of connections after which every target has been picked exactly as often
@@ -76,21 +85,26 @@ pub(crate) type ListenerKey = (SocketAddr, Protocol);
 
 /// The listeners of load balancers that the kernel forwards.
 pub(crate) fn listeners(balancers: &[LoadBalancer]) -> BTreeSet<ListenerKey> {
-    let of = |lb: &LoadBalancer| -> Vec<ListenerKey> {
-        let here = lb.listeners.iter().filter(|listener| is_in_kernel(listener));
-        here.map(|listener| {
-            let address = SocketAddr::new(lb.vip, listener.port.number());
-            (address, listener.protocol.transport())
-        })
-        .collect()
+    in_kernel(balancers).map(|(key, _)| key).collect()
+}
+
+fn in_kernel(balancers: &[LoadBalancer]) -> impl Iterator<Item = (ListenerKey, &Listener)> {
+    let of = |lb: &LoadBalancer, listener: &Listener| {
+        let address = SocketAddr::new(lb.vip, listener.port.number());
+        (address, listener.protocol.transport())
     };
-    balancers.iter().flat_map(of).collect()
+    balancers.iter().flat_map(move |lb| {
+        let here = lb.listeners.iter().filter(|listener| is_in_kernel(listener));
+        here.map(move |listener| (of(lb, listener), listener))
+    })
 }
 
 /// The kernel's reports of new connections to listeners that it forwards.
 pub(crate) struct Picks {
     socket: Socket,
     listeners: BTreeSet<ListenerKey>,
+    /// Targets of listeners that hand packets to them as they are, by the marks of their nodes.
+    handed: BTreeMap<(ListenerKey, u32), SocketAddr>,
 }
 
 impl std::fmt::Debug for Picks {
@@ -108,11 +122,22 @@ impl Picks {
     pub(crate) fn start(
         space: &Namespace,
         balancers: &[LoadBalancer],
+        nodes: &handover::Nodes,
     ) -> Result<Option<Self>, LabError> {
         let listeners = listeners(balancers);
         if listeners.is_empty() {
             return Ok(None);
         }
+        let handing = in_kernel(balancers).filter(|(_, listener)| handover::is_handed(listener));
+        let targets = handing.flat_map(|(key, listener)| {
+            let targets = listener.rules.first().into_iter().flat_map(|rule| &rule.targets);
+            targets.map(move |target| (key, target))
+        });
+        let handed = targets.filter_map(|(key, target)| {
+            let mark = handover::mark_of(nodes.number(target)?);
+            Some(((key, mark), target.address))
+        });
+        let handed = handed.collect();
         let open = || {
             let mut socket = Socket::new(NETLINK_NETFILTER)?;
             socket.bind_auto()?;
@@ -121,7 +146,7 @@ impl Picks {
             Ok(socket)
         };
         let socket = space.run(open).during("watch the kernel's connections")?;
-        Ok(Some(Self { socket, listeners }))
+        Ok(Some(Self { socket, listeners, handed }))
     }
 
     /// The targets of new connections since the last call.
@@ -133,7 +158,9 @@ impl Picks {
                     for connection in conntrack::connections(&bytes) {
                         let listener = (connection.called, connection.protocol);
                         if self.listeners.contains(&listener) {
-                            picked.push(connection.answers_from);
+                            let node = (listener, connection.mark & handover::MASK);
+                            let handed = self.handed.get(&node).copied();
+                            picked.push(handed.unwrap_or(connection.answers_from));
                         }
                     }
                 }

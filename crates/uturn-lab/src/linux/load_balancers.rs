@@ -13,6 +13,7 @@ use uturn_model::lb::{Listener, Scope};
 use super::balancer_process::{BalancerProcess, ConnectionOwners, FlowEvent};
 use super::build::Twin;
 use super::call_counters::{self, Call};
+use super::handover::Nodes;
 use super::health::{self, TargetHealths};
 use super::interrupt::Watch;
 use super::layer_4::{self, Layer4, ListenerKey, Picks, is_in_kernel};
@@ -69,10 +70,11 @@ impl LoadBalancers {
             let Some(space) = twin.of_balancers(scope) else { continue };
             let of_scope = targets.iter().filter(|target| target.scope == Some(scope));
             let calls: BTreeSet<Call> = of_scope.flat_map(Target::calls).collect();
-            let site = Site::new(scope, all, calls, space)?;
+            let nodes = Nodes::of(plan.cluster);
+            let site = Site::new(scope, all, calls, nodes, space)?;
             let beyond_vpc = twin.edge.as_ref().map(|_| &*public);
             site.program(space, plan.cluster, beyond_vpc)?;
-            balancers.picks.extend(Picks::start(space, &site.balancers)?);
+            balancers.picks.extend(Picks::start(space, &site.balancers, &site.nodes)?);
             if needs_process(&site) {
                 let accelerated = health::accelerated(&site.balancers);
                 let layer_4 = site.layer_4;

@@ -12,11 +12,13 @@ use uturn_model::{Client, Destination, NamespacedName, Outcome, Pod, Text};
 use super::balancer_process::FlowEvent;
 use super::build::Twin;
 use super::client::Attempt;
+use super::haproxy;
 use super::interrupt::Watch;
 use super::kernel_parts;
 use super::load_balancers::LoadBalancers;
 use super::names::{self, Found, Names};
 use super::nginx;
+use super::node_answers;
 use super::observe::{Recorder, lab_namespaces};
 use super::program::Program;
 use super::rules::program_node;
@@ -43,7 +45,8 @@ pub(crate) fn watch(
 ) -> Result<Watched, LabError> {
     let watch = Watch::new()?;
     let split = Split::of(plan)?;
-    let parts = Plan { flows: &split.flows, ..plan.clone() };
+    let load_balancers = node_answers::answered(plan.cluster, plan.load_balancers);
+    let parts = Plan { flows: &split.flows, load_balancers: &load_balancers, ..plan.clone() };
     let measured = Lab::build(&parts, &watch, watching, progress).and_then(|mut lab| {
         let measured = lab.run(progress)?;
         let explanations =
@@ -138,9 +141,10 @@ impl<'a> Lab<'a> {
             watch.check()?;
         }
         let has_own =
-            |pod: &Pod| nginx::is_one(pod) || coredns.is_some() && names::serves(cluster, pod);
+            |pod: &Pod| is_program(pod) || coredns.is_some() && names::serves(cluster, pod);
         let servers = Servers::start(cluster, &twin, has_own)?;
-        let programs = nginx::start(&run, cluster, &twin)?;
+        let mut programs = nginx::start(&run, cluster, &twin)?;
+        programs.extend(haproxy::start(&run, cluster, &twin)?);
         let names = coredns.map(|program| Names::start(&run, plan, &twin, &program)).transpose()?;
         let found = names.as_ref().map(|names| names.resolve(plan, &twin)).transpose()?;
         let targets = targets(&found.unwrap_or_default())?;
@@ -362,6 +366,11 @@ impl Tally {
     }
 }
 
+/// Whether a pod runs a program of its own.
+fn is_program(pod: &Pod) -> bool {
+    nginx::is_one(pod) || haproxy::is_one(pod)
+}
+
 /// Names and addresses of the pods that take part in flows; other pods are not built.
 struct Needed<'a> {
     names: BTreeSet<&'a NamespacedName>,
@@ -393,7 +402,7 @@ impl<'a> Needed<'a> {
     }
 
     fn has(&self, pod: &Pod) -> bool {
-        nginx::is_one(pod)
+        is_program(pod)
             || self.names.contains(&pod.name)
             || pod.ips.iter().any(|ip| self.addresses.contains(ip))
     }

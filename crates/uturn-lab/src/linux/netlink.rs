@@ -1,6 +1,8 @@
 //! Configures links, addresses, routes and neighbours through netlink, one request and its
 //! acknowledgement at a time.
 
+mod policy;
+
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -24,10 +26,11 @@ use netlink_packet_route::neighbour::{
 use netlink_packet_route::route::{
     RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
-use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleHeader, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
+
+pub(crate) use policy::{Masked, Selector};
 
 /// The fabric's link that discards packets.
 pub(crate) const HOLE: &str = "hole";
@@ -72,13 +75,6 @@ pub(crate) enum Via {
     Link(Index),
     /// To an on-link router behind an interface.
     Router(IpAddr, Index),
-}
-
-/// The packets that a routing policy rule selects.
-#[derive(Clone, Copy)]
-pub(crate) enum Selector {
-    To(IpAddr),
-    From(IpAddr),
 }
 
 /// A connection to the kernel, in the namespace of the thread that opened it.
@@ -224,6 +220,14 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message))
     }
 
+    /// Gives a link that is down another name.
+    pub(crate) fn rename(&mut self, link: Index, name: &str) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = link.0;
+        message.attributes.push(LinkAttribute::IfName(name.into()));
+        self.change(RouteNetlinkMessage::SetLink(message))
+    }
+
     pub(crate) fn index(&mut self, name: &str) -> io::Result<Index> {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(name.into()));
@@ -293,59 +297,6 @@ impl Netlink {
         }
         message.header = header;
         self.create(RouteNetlinkMessage::NewRoute(message))
-    }
-
-    /// Adds a route to `table` that delivers all packets of a family locally.
-    pub(crate) fn add_local_table(&mut self, all: IpNet, table: u8) -> io::Result<()> {
-        let mut message = RouteMessage::default();
-        message.header = route_header(all);
-        message.header.table = table;
-        message.header.kind = RouteType::Local;
-        message.header.scope = RouteScope::Host;
-        message.attributes.push(RouteAttribute::Oif(Index::LOOPBACK.0));
-        self.create(RouteNetlinkMessage::NewRoute(message))
-    }
-
-    /// Adds a policy rule: packets with this mark are routed by `table`.
-    pub(crate) fn add_mark_rule(&mut self, all: IpNet, mark: u32, table: u8) -> io::Result<()> {
-        let mut message = RuleMessage::default();
-        message.header = RuleHeader {
-            family: family(all.addr()),
-            action: RuleAction::ToTable,
-            table,
-            ..RuleHeader::default()
-        };
-        message.attributes.push(RuleAttribute::FwMark(mark));
-        message.attributes.push(RuleAttribute::FwMask(mark));
-        // Anywhere between the local table's rule (0) and the main table's (32766).
-        message.attributes.push(RuleAttribute::Priority(100));
-        self.create(RouteNetlinkMessage::NewRule(message))
-    }
-
-    /// Adds a policy rule: packets to or from an address are routed by `table`.
-    pub(crate) fn add_rule(&mut self, of: Selector, table: u32, priority: u32) -> io::Result<()> {
-        let (Selector::To(ip) | Selector::From(ip)) = of;
-        let mut message = RuleMessage::default();
-        message.header = RuleHeader {
-            family: family(ip),
-            action: RuleAction::ToTable,
-            table: short(table),
-            ..RuleHeader::default()
-        };
-        let bits = if ip.is_ipv4() { 32 } else { 128 };
-        match of {
-            Selector::To(ip) => {
-                message.header.dst_len = bits;
-                message.attributes.push(RuleAttribute::Destination(ip));
-            }
-            Selector::From(ip) => {
-                message.header.src_len = bits;
-                message.attributes.push(RuleAttribute::Source(ip));
-            }
-        }
-        message.attributes.push(RuleAttribute::Table(table));
-        message.attributes.push(RuleAttribute::Priority(priority));
-        self.create(RouteNetlinkMessage::NewRule(message))
     }
 
     /// Adds a permanent neighbour entry.

@@ -15,7 +15,7 @@ use super::system::During;
 use crate::LabError;
 
 /// How long a program may take until it serves: in a small machine on a busy host, too.
-const START: Duration = Duration::from_secs(300);
+pub(crate) const START: Duration = Duration::from_secs(300);
 
 /// How many lines of the log of a program that ended are shown.
 const LAST_LINES: usize = 10;

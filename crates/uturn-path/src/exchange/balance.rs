@@ -98,7 +98,7 @@ impl<'a> Walk<'_, 'a> {
         // A listener that ends TLS has answered the client before it picks a target. If there is
         // none, all it can do is close the connection.
         let ends_tls = listener.protocol.ends_tls();
-        let turned_away = if ends_tls { Outcome::Reset } else { Outcome::Hangs };
+        let turned_away = if ends_tls { Outcome::EmptyReply } else { Outcome::Hangs };
         let home = |ways: Vec<Exchange>| match ends_tls {
             true => self.answer_itself(balancer, client, asked, state, ways, turned_away),
             false => Ok(ways),

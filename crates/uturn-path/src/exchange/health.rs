@@ -182,7 +182,8 @@ impl<'a> Walk<'_, 'a> {
         // What cannot be judged is not held against the target.
         // A connection that is closed later was made.
         let is_answered = |way: &Exchange| {
-            let is_made = matches!(way.outcome, Outcome::EmptyReply | Outcome::TlsError);
+            let is_made = matches!(way.outcome, Outcome::EmptyReply | Outcome::TlsError)
+                || way.mechanisms.contains(&Mechanism::ProxyHeader);
             way.outcome.is_answered() || way.outcome.is_unknown() || is_made
         };
         let (answered, ways) = match protocol {

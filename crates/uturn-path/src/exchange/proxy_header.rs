@@ -12,6 +12,10 @@ use crate::packet::{Peer, Request};
 /// How the supposition begins that servers expect a header; their Service comes next.
 pub const EXPECTS_HEADER: &str = "whether the pods of svc/";
 
+/// Controllers that look for a header without reading what is there: the kernel resets a connection
+/// that is closed while something is unread.
+const UNREAD: [&str; 2] = ["HAProxy", "HAProxy Ingress"];
+
 /// What a server makes of a connection that does not begin as it expects.
 pub(crate) struct Misread {
     /// What it does, for a reader.
@@ -37,7 +41,11 @@ impl<'a> Engine<'a> {
         };
         match (stated, request.has_proxy_header) {
             (Some(ProxyExpectation::Required(ranges)), false) if is_from(ranges) => {
-                Some(header_missing(request, None))
+                let controller = pod.and_then(|pod| self.cluster.controller_of(pod));
+                let is_unread = controller.is_some_and(|own| UNREAD.contains(&&*own.product));
+                let missing = header_missing(request, None);
+                let outcome = if is_unread { Outcome::Reset } else { missing.outcome };
+                Some(Misread { outcome, ..missing })
             }
             (Some(ProxyExpectation::NotExpected), true) => Some(header_unexpected(request)),
             (None | Some(ProxyExpectation::Unknown(_)), false) => {

@@ -75,7 +75,7 @@ fn has_switches(name: &str) -> bool {
     cloud::ALL.iter().any(|entry| entry.switches_config_map == Some(name))
 }
 
-/// One that may be the configuration of an nginx: kept until it is known whether it is.
+/// One that may be the configuration of a server: kept until it is known whether it is.
 fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
     let data = doc.root.get("data").map(|data| &data.value);
     let entries = match data {
@@ -87,9 +87,9 @@ fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
     };
     let texts: Vec<(Text, Text)> = entries.iter().filter_map(text).collect();
     let is_setting = |(key, _): &(Text, Text)| CONTROLLER_SETTINGS.contains(&&**key);
-    let is_file = |(key, _): &(Text, Text)| key.ends_with(".conf");
-    let (is_controllers, is_nginxs) = (texts.iter().any(is_setting), texts.iter().any(is_file));
-    if !is_controllers && !is_nginxs {
+    let is_file = |(key, _): &(Text, Text)| key.ends_with(".conf") || &**key == "haproxy.cfg";
+    let (is_controllers, is_servers) = (texts.iter().any(is_setting), texts.iter().any(is_file));
+    if !is_controllers && !is_servers {
         objects.other_config_maps.extend(plain_name(doc));
         return objects.skip("v1/ConfigMap");
     }
@@ -101,7 +101,7 @@ fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
         }
         false => drop(objects.other_config_maps.insert(meta.name.clone())),
     }
-    if is_nginxs {
+    if is_servers {
         objects.configurations.insert(meta.name, texts);
     }
 }

@@ -178,16 +178,19 @@ pub(crate) fn spec<'d>(
     read
 }
 
-/// What ConfigMaps bring to containers of nginx.
+/// Servers whose configurations are kept.
+const SERVERS: [&str; 2] = ["nginx", "haproxy"];
+
+/// What ConfigMaps bring to containers of servers.
 fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
     let mut files = Vec::new();
     // The faults of the container are reported where it is read.
     let unheard = RefCell::new(Faults::default());
     let trial = Doc::new(doc.file, doc.root, &unheard);
-    let is_nginx = |item: &&Node<'_>| container(&trial, item).program() == "nginx";
+    let is_server = |item: &&Node<'_>| SERVERS.contains(&container(&trial, item).program());
     for mount in doc
         .maps(spec, "containers")
-        .filter(is_nginx)
+        .filter(is_server)
         .flat_map(|item| doc.maps(item, "volumeMounts"))
     {
         let is_it = |volume: &&Node<'_>| {

@@ -116,8 +116,11 @@ pub(super) fn read_answer(
     accepts_tls_hint: bool,
 ) -> io::Result<Ending> {
     let text = String::from_utf8_lossy(received);
+    if received.is_empty() {
+        return Ok((Outcome::EmptyReply, None));
+    }
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
-        // Closed before a complete header.
+        // Cut within the header.
         return Ok((Outcome::Reset, None));
     };
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
@@ -145,7 +148,8 @@ mod tests {
         assert_eq!(answer.unwrap().by, "pod a/b");
         let bad = b"HTTP/1.1 504 Gateway Timeout\r\n\r\n";
         assert_eq!(read(bad).unwrap().0, Outcome::Status { code: 504, after });
-        assert_eq!(read(b"").unwrap().0, Outcome::Reset);
+        assert_eq!(read(b"").unwrap().0, Outcome::EmptyReply);
+        assert_eq!(read(b"HTTP/1.1 200 OK\r\n").unwrap().0, Outcome::Reset);
         assert!(read(b"SSH-2.0\r\n\r\n").is_err());
     }
 

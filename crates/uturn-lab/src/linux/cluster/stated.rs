@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(
             rules(&cluster),
             "*mangle\n:SG-TO-NODES - [0:0]\n:SG-FROM-NODES - [0:0]\n:SG-IN-1 - [0:0]\n\
-             -A SG-TO-NODES -o n1 -m conntrack --ctstate NEW -j SG-IN-1\n\
+             -A SG-TO-NODES -o n1 -m conntrack --ctstate NEW,UNTRACKED -j SG-IN-1\n\
              -A SG-IN-1 -s 100.64.0.1 -j RETURN\n-A SG-IN-1 -s 100.64.0.2 -j RETURN\n\
              -A SG-IN-1 -s 10.0.0.0/8 -j RETURN\n-A SG-IN-1 -j DROP\nCOMMIT\n"
         );

@@ -9,9 +9,10 @@ use uturn_lb::steer;
 use uturn_model::lb::Scope;
 use uturn_model::{Cluster, Family, LoadBalancer};
 
-use super::{edge, groups, layer_4, restore_more};
+use super::{edge, groups, handed, layer_4, restore_more};
 use crate::LabError;
 use crate::linux::call_counters::{self, Call};
+use crate::linux::handover::{self, Nodes};
 use crate::linux::health::TargetHealths;
 use crate::linux::layer_4::{Layer4, is_in_kernel};
 use crate::linux::links::everything;
@@ -30,6 +31,8 @@ pub(crate) struct Site {
     pub(crate) layer_4: Layer4,
     /// Calls that are counted there.
     pub(crate) calls: BTreeSet<Call>,
+    /// The nodes that packets are handed to.
+    pub(crate) nodes: Nodes,
 }
 
 impl Site {
@@ -37,12 +40,13 @@ impl Site {
         scope: Scope,
         all: &[LoadBalancer],
         calls: BTreeSet<Call>,
+        nodes: Nodes,
         space: &Namespace,
     ) -> Result<Self, LabError> {
         let here = all.iter().filter(|lb| lb.scope == scope);
         let balancers: Vec<LoadBalancer> = here.map(public::with_own_sources).collect();
         let layer_4 = Layer4::of(space, &balancers)?;
-        Ok(Self { scope, balancers, layer_4, calls })
+        Ok(Self { scope, balancers, layer_4, calls, nodes })
     }
 
     pub(crate) fn scope(&self) -> Scope {
@@ -114,12 +118,18 @@ impl Site {
         }
         text += &groups::of_balancers(cluster, &self.balancers, family);
         text += "COMMIT\n";
+        if self.scope == Scope::Private {
+            text += &handed::in_fabric(cluster, &self.balancers, public, family);
+        }
         text += &match self.scope {
             Scope::Private if public.is_some() => edge::translation(cluster, family),
             Scope::Private | Scope::Public => String::new(),
         };
         if self.layer_4 == Layer4::Rules {
             text += layer_4::ENTRY;
+            if handover::is_needed(&self.balancers, None) {
+                text += &handed::entry();
+            }
             text += &self.layer_4(family, &TargetHealths::default());
         }
         text
@@ -127,7 +137,7 @@ impl Site {
 
     fn layer_4(&self, family: Family, healths: &TargetHealths) -> String {
         let callers = self.calls.iter().map(|(source, _)| *source).collect();
-        layer_4::text(&self.balancers, family, healths, &callers)
+        layer_4::text(&self.balancers, family, healths, &callers, &self.nodes)
     }
 
     fn bind(&self) -> io::Result<()> {

@@ -38,8 +38,10 @@ pub(crate) fn of_nodes(cluster: &Cluster, family: Family, hooks: Hooks) -> Strin
         let links = links_of(&cluster.network, number);
         text += &format!(":SG-IN-{number} - [0:0]\n");
         for link in &links {
-            text +=
-                &format!("-A {inbound} -o {link} -m conntrack --ctstate NEW -j SG-IN-{number}\n");
+            // What a public load balancer hands to a node is not tracked in the fabric.
+            text += &format!(
+                "-A {inbound} -o {link} -m conntrack --ctstate NEW,UNTRACKED -j SG-IN-{number}\n"
+            );
         }
         for prober in probers(cluster, family) {
             text += &format!("-A SG-IN-{number} -s {prober} -j RETURN\n");

@@ -7,13 +7,15 @@
 //! leaves everything else unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 
 use uturn_lb::decide::Choice;
 use uturn_lb::source::replaced_source;
-use uturn_model::lb::{Listener, Rule, Scheduler, Source};
+use uturn_model::lb::{Delivery, Listener, Rule, Scheduler, Source, Target};
 use uturn_model::{Family, LoadBalancer};
 
+use super::handed;
+use crate::linux::handover::{self, MASK, Nodes, is_handed, mark_of};
 use crate::linux::health::TargetHealths;
 use crate::linux::layer_4::{is_in_kernel, turns};
 
@@ -36,9 +38,13 @@ pub(crate) fn text(
     family: Family,
     healths: &TargetHealths,
     callers: &BTreeSet<IpAddr>,
+    nodes: &Nodes,
 ) -> String {
     let mut nat = Chains::with(&["LB-L4", "LB-SOURCE"]);
     let mut mangle = Chains::with(&["LB-NO-TARGET"]);
+    if handover::is_needed(load_balancers, None) {
+        mangle.declare(handed::PICK);
+    }
     let of_family = load_balancers.iter().filter(|lb| Family::of(lb.vip) == family);
     let listeners =
         of_family.flat_map(|lb| lb.listeners.iter().map(move |listener| (lb, listener)));
@@ -49,8 +55,20 @@ pub(crate) fn text(
         let matched =
             format!("-d {} -p {protocol} -m {protocol} --dport {}", lb.vip, listener.port);
         let chain = format!("LB-{number}-{}", listener.port);
-        nat.declare(&chain);
-        nat.rule("LB-L4", &format!("{matched} -j {chain}"));
+        // What marks a connection does not end the walk through its chains: they are left by
+        // going to another, and not by a jump that comes back.
+        let (own, entry, go) = match listener.profile.delivery {
+            Delivery::ToTarget => (&mut nat, "LB-L4", "-j"),
+            Delivery::KeepsAddress => (&mut mangle, handed::PICK, "-g"),
+        };
+        own.declare(&chain);
+        own.rule(entry, &format!("{matched} -j {chain}"));
+        for target in listener.rules.iter().take(1).flat_map(|rule| &rule.targets) {
+            if let Some(node) = nodes.number(target).filter(|_| is_handed(listener)) {
+                let (to, mark) = (handed::to_node(node), mark_of(node));
+                own.only_rule(&to, &format!("-j CONNMARK --set-xmark {mark:#x}/{MASK:#x}"));
+            }
+        }
         if let Source::Replaced(range) = &listener.profile.source {
             nat.rule(
                 "LB-SOURCE",
@@ -71,12 +89,13 @@ pub(crate) fn text(
                 mangle.rule("LB-NO-TARGET", &format!("{from}{matched} -j DROP"));
                 continue;
             }
+            let own = if is_handed(listener) { &mut mangle } else { &mut nat };
             let chain = match client {
                 None => chain.clone(),
                 Some(_) => {
-                    let own = format!("{chain}-{class}");
-                    nat.rule(&chain, &format!("{from}-j {own}"));
-                    own
+                    let of_class = format!("{chain}-{class}");
+                    own.rule(&chain, &format!("{from}{go} {of_class}"));
+                    of_class
                 }
             };
             for (at, target) in picks.iter().enumerate() {
@@ -85,8 +104,11 @@ pub(crate) fn text(
                     1 => String::new(),
                     _ => format!("-m statistic --mode nth --every {left} --packet 0 "),
                 };
-                let jump = format!("{turn}-p {protocol} -j DNAT --to-destination {target}");
-                nat.rule(&chain, &jump);
+                let to = match nodes.number(target).filter(|_| is_handed(listener)) {
+                    Some(node) => format!("{go} {}", handed::to_node(node)),
+                    None => format!("-p {protocol} -j DNAT --to-destination {}", target.address),
+                };
+                own.rule(&chain, &format!("{turn}{to}"));
             }
         }
     }
@@ -95,19 +117,16 @@ pub(crate) fn text(
 
 /// The targets that each class of client gets, turn by turn. Classes of one client come first,
 /// then all other clients, because the first matching rule decides.
-fn picks(
-    listener: &Listener,
+fn picks<'a>(
+    listener: &'a Listener,
     alive: &[bool],
     callers: &BTreeSet<IpAddr>,
-) -> Vec<(Option<IpAddr>, Vec<SocketAddr>)> {
+) -> Vec<(Option<IpAddr>, Vec<&'a Target>)> {
     let Some(rule) = listener.rules.first() else { return vec![(None, Vec::new())] };
     let any_client = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let of = |client: IpAddr| {
         let choice = Choice::new(&listener.profile, &rule.targets, alive, client);
-        (0..turns(&choice))
-            .filter_map(|turn| choice.pick(turn))
-            .map(|i| rule.targets[i].address)
-            .collect()
+        (0..turns(&choice)).filter_map(|turn| choice.pick(turn)).map(|i| &rule.targets[i]).collect()
     };
     let separate_clients = separate_clients(listener, rule, callers);
     separate_clients
@@ -146,6 +165,11 @@ impl Chains {
         self.0.entry(chain.into()).or_default();
     }
 
+    /// Makes a rule the only one of a chain.
+    fn only_rule(&mut self, chain: &str, rule: &str) {
+        self.0.insert(chain.into(), vec![format!("-A {chain} {rule}\n")]);
+    }
+
     fn rule(&mut self, chain: &str, rule: &str) {
         self.0.entry(chain.into()).or_default().push(format!("-A {chain} {rule}\n"));
     }
@@ -161,11 +185,12 @@ impl Chains {
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
+    use std::net::SocketAddr;
 
     use proptest::prelude::*;
     use uturn_lb::cloud::tke::profile::{clb, snat};
     use uturn_lb::event::{Event, ProbeResult};
-    use uturn_model::lb::{Layer, ListenerProtocol, Scope, Target, TargetKind};
+    use uturn_model::lb::{Layer, ListenerProtocol, Scope, TargetKind};
     use uturn_model::{NamespacedName, ObjectKind, ObjectRef, Port};
 
     use super::*;
@@ -206,7 +231,13 @@ mod tests {
     }
 
     fn with_callers(lb: &LoadBalancer, callers: &BTreeSet<IpAddr>) -> String {
-        text(std::slice::from_ref(lb), Family::V4, &TargetHealths::default(), callers)
+        text(
+            std::slice::from_ref(lb),
+            Family::V4,
+            &TargetHealths::default(),
+            callers,
+            &Nodes::default(),
+        )
     }
 
     #[test]
@@ -254,7 +285,7 @@ mod tests {
         };
         report("10.0.0.11:30090", false);
         report("10.0.0.12:30090", true);
-        let text = text(&[lb], Family::V4, &healths, &BTreeSet::new());
+        let text = text(&[lb], Family::V4, &healths, &BTreeSet::new(), &Nodes::default());
         assert!(!text.contains("--to-destination 10.0.0.11"), "{text}");
         assert!(text.contains("-A LB-0-80 -p tcp -j DNAT --to-destination 10.0.0.13:30090"));
     }

@@ -5,6 +5,7 @@ mod balancers;
 mod captured;
 mod edge;
 mod groups;
+mod handed;
 pub(crate) mod layer_4;
 mod node;
 

@@ -17,6 +17,7 @@ use uturn_model::{Family, LoadBalancer};
 use uturn_snapshot::{Source, read_load_balancers};
 
 use crate::LabError;
+use crate::linux::handover::Nodes;
 use crate::linux::health::TargetHealths;
 use crate::linux::namespace::Namespace;
 use crate::linux::rules::layer_4;
@@ -106,7 +107,13 @@ impl Follower {
     fn load(&mut self) -> io::Result<()> {
         let balancers = self.served()?;
         self.hear()?;
-        let text = layer_4::text(&balancers, Family::V4, &self.healths, &BTreeSet::new());
+        let text = layer_4::text(
+            &balancers,
+            Family::V4,
+            &self.healths,
+            &BTreeSet::new(),
+            &Nodes::default(),
+        );
         if text != self.loaded {
             restore_more_here(Family::V4, &text)?.map_err(io::Error::other)?;
             self.loaded = text;

@@ -1,0 +1,78 @@
+//! Rules for packets that load balancers hand to nodes with the address that clients called
+//! ([`handover`](crate::linux::handover)).
+
+use uturn_model::lb::Scope;
+use uturn_model::{Cluster, Family, LoadBalancer};
+
+use crate::linux::edge::{FROM_EDGE, TO_EDGE};
+use crate::linux::handover::{self, MASK, is_handed, link, mark_of};
+use crate::linux::links::uplink;
+
+/// The chain that picks a node for each new connection: its mark goes into the connection's.
+pub(super) const PICK: &str = "LB-HAND";
+
+/// A packet that has crossed two nodes and the fabric between them has fewer hops left.
+const FIRST_TIME: u8 = 62;
+
+/// What precedes the picks: later packets of a connection get the node of the first.
+pub(super) fn entry() -> String {
+    format!(
+        "*mangle\n\
+         :{PICK} - [0:0]\n\
+         -A PREROUTING -m conntrack --ctstate NEW -m connmark --mark 0/{MASK:#x} -j {PICK}\n\
+         -A PREROUTING -m conntrack --ctdir ORIGINAL -m connmark ! --mark 0/{MASK:#x} \
+         -j CONNMARK --restore-mark --nfmask {MASK:#x} --ctmask {MASK:#x}\n\
+         COMMIT\n"
+    )
+}
+
+/// The name of the chain that hands packets to a node.
+pub(super) fn to_node(number: usize) -> String {
+    format!("{PICK}-{number}")
+}
+
+/// Rules for the fabric. It does not take back what it has handed to a node, it takes what comes
+/// from the edge for a node to that node, and answers to that back to the edge. The edge tracks
+/// these connections, and the fabric does not: it may have one with the same addresses and ports,
+/// of the client inside.
+pub(super) fn in_fabric(
+    cluster: &Cluster,
+    private: &[LoadBalancer],
+    public: Option<&[LoadBalancer]>,
+    family: Family,
+) -> String {
+    let public = public.unwrap_or_default();
+    let all = private.iter().chain(public).filter(|lb| Family::of(lb.vip) == family);
+    let all: Vec<&LoadBalancer> = all.filter(|lb| lb.listeners.iter().any(is_handed)).collect();
+    let (mut raw, mut mangle) = (String::new(), String::new());
+    for lb in &all {
+        for number in 0..cluster.nodes.len() {
+            let (hops, name) = match family {
+                Family::V4 => ("ttl", "ttl"),
+                Family::V6 => ("hl", "hl"),
+            };
+            raw += &format!(
+                "-A PREROUTING -i {} -d {} -m {hops} --{name}-lt {FIRST_TIME} -j DROP\n",
+                uplink(number),
+                lb.vip
+            );
+        }
+        for listener in lb.listeners.iter().filter(|_| lb.scope == Scope::Public) {
+            let protocol = listener.protocol.transport().lower();
+            let answers = format!(
+                "-A PREROUTING ! -i {TO_EDGE} -s {} -p {protocol} -m {protocol} --sport {}",
+                lb.vip, listener.port
+            );
+            raw += &format!("{answers} -j CT --notrack\n");
+            mangle += &format!("{answers} -j MARK --set-xmark {FROM_EDGE:#x}/{FROM_EDGE:#x}\n");
+        }
+    }
+    if handover::is_needed(public, Some(Scope::Public)) {
+        for number in 0..cluster.nodes.len() {
+            let (link, mark) = (link(number), mark_of(number));
+            raw += &format!("-A PREROUTING -i {link} -j CT --notrack\n");
+            mangle += &format!("-A PREROUTING -i {link} -j MARK --set-xmark {mark:#x}/{MASK:#x}\n");
+        }
+    }
+    format!("*raw\n{raw}COMMIT\n*mangle\n{mangle}COMMIT\n")
+}
