@@ -71,6 +71,10 @@ codes! {
     TwoOwners = 205, "two owners of one listener", Warning;
     /// A load balancer ejects a healthy target because calls of one client fail.
     HealthyTargetEjected = 206, "healthy target set aside", Warning;
+    /// Health checks ask for what no healthy target answers.
+    CheckCannotPass = 207, "health check that cannot pass", Warning;
+    /// A load balancer has an address in a zone without a target.
+    ZoneWithoutTarget = 208, "zone without a target", Warning;
     /// A Service has no endpoints.
     NoEndpoints = 311, "Service without endpoints", Warning, for NoEndpoint;
     /// No process listens on the port.
@@ -145,6 +149,15 @@ impl Code {
         }
         let entry = TABLE.iter().find(|entry| entry.mechanisms.contains(&mechanism));
         entry.expect("a test finds a code for each mechanism").code
+    }
+
+    /// The code for health checks that die of these mechanisms, whatever stops them: those that ask
+    /// wrongly are told apart from those that get lost.
+    pub(crate) fn of_checks(mechanisms: &[Mechanism]) -> Self {
+        match mechanisms {
+            [Mechanism::ProxyHeader] => Self::CheckCannotPass,
+            _ => Self::ProbeBlackhole,
+        }
     }
 
     /// The codes for what goes wrong in a verdict that has its steps.

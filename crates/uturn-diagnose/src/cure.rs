@@ -5,6 +5,7 @@
 //! cluster anew and walks the case, and all other flows before and after the edits. A cure that
 //! does not help, or makes another flow worse, is refused with the reason.
 
+mod annotation;
 mod balancer;
 mod case;
 mod comparison;
@@ -18,7 +19,7 @@ mod name;
 mod node;
 mod service;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Share, Text};
 use uturn_snapshot::Manifests;
@@ -144,6 +145,8 @@ pub(crate) struct Proposal {
     objects: Vec<(String, ObjectRef, Tree)>,
     /// What the cloud or Kubernetes will then do by itself.
     follows: Vec<Edit>,
+    /// Names that then lead to these addresses.
+    resolves: Vec<(String, IpAddr)>,
     /// The flow to walk after the edit, if it is not the flow of the case.
     then: Option<Flow>,
     /// The Service whose own pods and their nodes may lose the way to it through its load
@@ -204,10 +207,11 @@ pub(crate) use way;
 
 /// Every cure that a family knows for a case: those that work first, by rank.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 7] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 8] = [
         name::propose,
         loopback::propose,
         balancer::propose,
+        annotation::propose,
         group::propose,
         service::propose,
         ingress::propose,

@@ -7,12 +7,14 @@
 mod bypass;
 mod captured;
 mod cause;
+mod checked_page;
 mod ejection;
 mod hints;
 mod not_scanned;
 mod object_faults;
 mod scanned;
 mod typos;
+mod zones;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -51,6 +53,12 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
         found.add(new, None);
     }
     for new in ejection::find(engine, met) {
+        found.add(new, None);
+    }
+    for new in checked_page::find(engine)? {
+        found.add(new, None);
+    }
+    for new in zones::find(engine) {
         found.add(new, None);
     }
     for new in captured::find(engine) {

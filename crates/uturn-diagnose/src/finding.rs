@@ -73,7 +73,9 @@ impl Finding {
             new.written.into_iter().filter(|finding| !known.contains(finding)).collect();
         self.written.extend(more);
         self.cures.retain(|cure| new.cures.contains(cure));
-        self.severity = self.severity.max(new.severity);
+        if new.severity > self.severity {
+            (self.severity, self.example) = (new.severity, new.example);
+        }
         if new.share_failing > self.share_failing {
             self.share_failing = new.share_failing;
             self.outcome = new.outcome;

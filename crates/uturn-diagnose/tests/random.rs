@@ -46,7 +46,14 @@ const OFFERED_AT_LEAST: [(&str, usize); 19] = [
 
 /// Cures of faults that these clusters do not have: scenarios try them (`rows.rs`,
 /// `repairs.rs`).
-const NOT_HERE: [&str; 8] = [
+const NOT_HERE: [&str; 14] = [
+    // TKE has none of these, and random clusters are on it.
+    "replace-source",
+    "source-in-header",
+    "pods-as-targets",
+    "calls-through-balancer",
+    "node-ports",
+    "answerable-checks",
     "undo-prevent-loopback",
     "ip-mode-proxy",
     "probe-source",

@@ -283,6 +283,9 @@ pub enum HealthQuestion {
     /// Whether the node has a ready endpoint of the Service: its kube-proxy answers that at the
     /// Service's `healthCheckNodePort`.
     LocalEndpoint,
+    /// The same, with a PROXY header before the question. kube-proxy does not read it and answers
+    /// with an error, so no node passes.
+    LocalEndpointWithHeader,
     /// Whether the node's kube-proxy works, at its own health port.
     ServiceProxy,
 }

@@ -95,7 +95,7 @@ impl<'a> Case<'a> {
         match self.before {
             // Health checks that die are one finding, whatever stops them.
             CaseState::Probes { .. } if !self.before.is_fine() => {
-                BTreeSet::from([Code::ProbeBlackhole])
+                BTreeSet::from([Code::of_checks(&self.mechanisms)])
             }
             _ => self.mechanisms.iter().map(of).collect(),
         }

@@ -53,6 +53,8 @@ pub(super) fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) ->
             let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
             let (host, path, port) = (call.host, call.path, call.port);
             let vip = ingress.load_balancer.iter().find_map(|address| address.ip);
+            // A status with only a name: where that leads.
+            let vip = vip.or_else(|| sent.map(|to| to.ip()));
             match vip {
                 Some(ip) => at(engine, SocketAddr::new(ip, port.number()), host, path, flow),
                 None => Aim { owner: Some(ingress.object()), host, path, ..Aim::default() },

@@ -1,6 +1,7 @@
 //! Tries a proposal on a copy of the cluster.
 
 use std::cell::{OnceCell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,12 +9,13 @@ use uturn_model::{Cluster, ObjectRef};
 use uturn_path::{Engine, WalkError};
 use uturn_scan::KnownWalks;
 use uturn_snapshot::Manifests;
-use uturn_snapshot::edit::Tree;
+use uturn_snapshot::edit::{Change, Tree};
 use uturn_snapshot::manifests::{Changed, Edit};
 
 use super::case::case_state;
 use super::comparison::{AllFlows, GivenUp};
-use super::{Answer, Case, CaseState, Cure, Proposal, Subject};
+use super::loopback::facts;
+use super::{Answer, Case, CaseState, Cure, Proposal, Subject, way};
 
 /// The cluster without edits. Cures are tried on edited copies of it and compared with it.
 pub struct TrialBase<'a> {
@@ -34,6 +36,7 @@ struct Edited {
     edits: Vec<Edit>,
     added: Vec<(String, ObjectRef, Tree)>,
     follows: Vec<Edit>,
+    resolves: Vec<(String, IpAddr)>,
     changed: Vec<Changed>,
     objects: Vec<(ObjectRef, Tree)>,
     manifests: Manifests,
@@ -59,7 +62,10 @@ impl Edited {
                 objects.push((edit.object.clone(), tree));
             }
         }
-        let all = written.edited(&proposal.follows).map_err(|why| why.to_string())?;
+        let mut all = written.edited(&proposal.follows).map_err(|why| why.to_string())?;
+        for (name, address) in &proposal.resolves {
+            all = leads_to(&all, name, *address)?;
+        }
         let cluster = all.cluster().map_err(|faults| {
             let first = faults.first().map_or_else(String::new, ToString::to_string);
             format!("the edited manifests cannot be read: {first}")
@@ -68,6 +74,7 @@ impl Edited {
             edits: proposal.edits.clone(),
             added: proposal.objects.clone(),
             follows: proposal.follows.clone(),
+            resolves: proposal.resolves.clone(),
             changed: written.changed_since(manifests),
             objects,
             manifests: all,
@@ -80,8 +87,29 @@ impl Edited {
         self.edits == proposal.edits
             && self.added == proposal.objects
             && self.follows == proposal.follows
+            && self.resolves == proposal.resolves
     }
 }
+
+/// The same texts, with Facts that a name leads to an address.
+fn leads_to(all: &Manifests, name: &str, address: IpAddr) -> Result<Manifests, String> {
+    let address = Tree::text(address.to_string());
+    if all.has(&facts()) {
+        let path = way!["dns", "outside", name];
+        let edit = Edit { object: facts(), path, change: Change::Set(address) };
+        return all.edited(&[edit]).map_err(|why| why.to_string());
+    }
+    let outside = Tree::Map(vec![(name.to_owned(), address)]);
+    let stated = Tree::map([
+        ("apiVersion", Tree::text(FACTS_VERSION)),
+        ("kind", Tree::text("Facts")),
+        ("spec", Tree::map([("dns", Tree::map([("outside", outside)]))])),
+    ]);
+    Ok(all.with_object("names.yaml", &stated))
+}
+
+/// The `apiVersion` of Facts.
+const FACTS_VERSION: &str = "uturn.dev/v1alpha1";
 
 impl<'a> TrialBase<'a> {
     /// Takes a cluster and the texts that it was read from.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud::{KubeProxyBuilds, Setting, SettingOf};
+use uturn_lb::cloud::{KubeProxyBuilds, Maker, Setting, SettingOf};
 use uturn_model::lb::{StatedProbeSource, TargetKind};
 use uturn_model::service::{IpMode, Policy, ServiceKind};
 use uturn_model::{
@@ -34,6 +34,9 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         }
         all.extend(policy_local(case));
         all.extend(policy_cluster(case));
+    }
+    if case.has(Mechanism::VipUnknown) && !is_loop {
+        all.extend(ip_mode(case));
     }
     if case.has(Mechanism::TlsBypassed) || case.has(Mechanism::WrongPort) {
         all.extend(undo_bypass(case));
@@ -136,6 +139,11 @@ pub(super) fn facts() -> ObjectRef {
 
 fn prevent_loopback(case: &Case<'_>) -> Option<Proposal> {
     let builds = cloud::builds(case.cluster())?;
+    // The load balancer of a product has no such annotation.
+    let maker = uturn_lb::cloud::maker_of(case.service()?, &case.cluster().provider);
+    if matches!(maker, Maker::Product(..)) {
+        return None;
+    }
     let name = case.aim.service.as_ref().map(ToString::to_string).unwrap_or_default();
     let title = format!("annotate svc/{name} with prevent-loopback");
     let mut made = bound(case, builds, Proposal::new("prevent-loopback", 20, title));

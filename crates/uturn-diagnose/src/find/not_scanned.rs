@@ -214,9 +214,14 @@ fn dead_probes(
         }
         _ => None,
     };
+    let code = Code::of_checks(&[mechanism]);
+    let written = match code {
+        Code::CheckCannotPass => vec![header_before_question(engine, &owner)],
+        _ => Vec::new(),
+    };
     let finding = Finding {
-        code: Code::ProbeBlackhole,
-        severity: Code::ProbeBlackhole.severity(),
+        code,
+        severity: code.severity(),
         subject: owner,
         targets: vec![format!("health checks of {at}")],
         clients: Clients::other(Clients::PROBES),
@@ -224,9 +229,20 @@ fn dead_probes(
         outcome: Outcome::Hangs,
         mechanism: Some(mechanism),
         example: Example::Probes(at, protocol),
-        written: Vec::new(),
+        written,
         cures: Vec::new(),
         conditions: Vec::new(),
     };
     Some((finding, cause))
+}
+
+/// Why no node passes checks that begin with a PROXY header.
+fn header_before_question(engine: &Engine<'_>, owner: &ObjectRef) -> Observation {
+    Observation {
+        place: None,
+        what: "health checks begin with the PROXY header that it asks for, and under policy Local they \
+               ask kube-proxy at the healthCheckNodePort, which does not read it"
+            .into(),
+        by: Evidence::object(owner.clone(), engine.origin_of(owner)),
+    }
 }

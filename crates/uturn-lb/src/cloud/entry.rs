@@ -4,7 +4,7 @@ use uturn_model::network::CloudNetwork;
 use uturn_model::service::LbIngress;
 use uturn_model::{AddressBinding, Cloud, Vendor, Version};
 
-use super::{CloudModel, IngressProduct, Product, Traces, Words};
+use super::{CloudModel, IngressProduct, Product, Remedies, Traces, Words};
 
 /// A cloud, or a program that makes load balancers in place of one.
 pub struct CloudEntry {
@@ -32,6 +32,8 @@ pub struct CloudEntry {
     pub products: &'static [&'static dyn Product],
     /// The load balancers on layer 7 that it makes for Ingresses.
     pub ingress_products: &'static [&'static dyn IngressProduct],
+    /// What annotations of Services make these load balancers do otherwise.
+    pub remedies: Remedies,
     /// How its controllers and load balancers behave, where products do not say all of it.
     pub model: Option<&'static dyn CloudModel>,
 }
@@ -51,6 +53,7 @@ impl CloudEntry {
             switches_config_map: None,
             products: &[],
             ingress_products: &[],
+            remedies: |_, _, _| Vec::new(),
             model: None,
         }
     }

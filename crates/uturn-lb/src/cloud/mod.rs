@@ -31,6 +31,7 @@ pub mod metallb;
 pub mod openstack;
 pub mod oracle;
 mod product;
+mod remedy;
 pub mod scaleway;
 pub mod tke;
 mod traces;
@@ -53,8 +54,9 @@ pub use behaviour::{
 pub use entry::{CloudEntry, KubeProxyBuilds, Network, OverridesField, OverridesObject};
 pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of};
-pub use product::{PortPlan, Product, Targets, stands_for_balancer};
+pub use product::{PageCheck, PortPlan, Product, Targets, stands_for_balancer};
 pub(crate) use product::{replaced, unnamed};
+pub use remedy::{Need, NewStatus, Remedies, Remedy, Want};
 pub use traces::{
     Traces, by_distribution_id, by_host_name, by_ingress_class, by_ingress_controller,
     by_ingress_key, by_load_balancer_class, by_node_key, by_object_kind, by_own_node_key,
@@ -88,6 +90,14 @@ pub static ALL: [&CloudEntry; 21] = [
     &cilium::ENTRY,
     &f5::ENTRY,
 ];
+
+/// What annotations make a product's load balancers do otherwise.
+pub fn remedies_of(product: &dyn Product) -> Option<Remedies> {
+    let mut entries = ALL.into_iter();
+    let makes =
+        |entry: &CloudEntry| entry.products.iter().any(|known| known.name() == product.name());
+    Some(entries.find(|entry| makes(entry))?.remedies)
+}
 
 /// What readers of Facts say that they expected.
 pub const EXPECTED: Expected = tke::EXPECTED;

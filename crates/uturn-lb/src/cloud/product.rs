@@ -79,6 +79,19 @@ pub trait Product: Sync {
         let _ = (service, node);
         false
     }
+
+    /// How many addresses a Service asks for, one for each zone. Returns `None` if it leaves that
+    /// to the controller.
+    fn address_count(&self, service: &Service) -> Option<usize> {
+        let _ = service;
+        None
+    }
+
+    /// The page that its health checks ask targets for, if they ask for one.
+    fn page_check(&self, service: &Service, port: &ServicePort) -> Option<PageCheck> {
+        let _ = (service, port);
+        None
+    }
 }
 
 /// What a load balancer does with connections to a port of a Service.
@@ -90,6 +103,19 @@ pub struct PortPlan {
     pub targets: Targets,
     /// How it behaves.
     pub profile: Profile,
+}
+
+/// Health checks that ask a target for a page, which has to be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageCheck {
+    /// The path.
+    pub path: &'static str,
+    /// Why it is asked for: what the Service says.
+    pub because: &'static str,
+    /// What has to hold for it, where the Service does not say it.
+    pub condition: &'static str,
+    /// The annotation that sets another path, with one that is there.
+    pub cure: (&'static str, &'static str),
 }
 
 /// What a load balancer's targets are.

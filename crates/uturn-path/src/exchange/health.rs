@@ -123,9 +123,10 @@ impl<'a> Walk<'_, 'a> {
                 return Ok(healthy(target));
             }
             if let Some(is_good) = self.answers_for_node(check.question, rule, target) {
-                let mechanisms = match is_good {
-                    true => Vec::new(),
-                    false => vec![Mechanism::NoEndpoint],
+                let mechanisms = match (is_good, check.question) {
+                    (true, _) => Vec::new(),
+                    (_, HealthQuestion::LocalEndpointWithHeader) => vec![Mechanism::ProxyHeader],
+                    _ => vec![Mechanism::NoEndpoint],
                 };
                 let answered = if is_good { Share::ALL } else { Share::NONE };
                 return Ok(Health { alive: is_good, answered, mechanisms, ..healthy(target) });
@@ -154,6 +155,7 @@ impl<'a> Walk<'_, 'a> {
                 let service = self.cluster.services.get(&rule.service)?;
                 Some(uturn_lb::targets::has_ready_pod(self.cluster, service, node))
             }
+            HealthQuestion::LocalEndpointWithHeader => Some(false),
             HealthQuestion::ServiceProxy => Some(true),
         }
     }

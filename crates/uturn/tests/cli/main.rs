@@ -38,6 +38,7 @@ mod pending;
 mod ports;
 mod probe;
 mod redact;
+mod remedies;
 mod schema;
 mod shop;
 mod unjudged;

@@ -27,9 +27,25 @@ pub(super) const TLS_PORTS: &str = "ssl-ports";
 /// What targets speak: `http`, `https`, `tcp`, `ssl`.
 pub(super) const BACKEND_PROTOCOL: &str = "backend-protocol";
 
+/// What health checks speak: `http`, `https`, `tcp`.
+pub(super) const CHECK_PROTOCOL: &str = "healthcheck-protocol";
+/// The port that health checks ask: a number, or `traffic-port`.
+pub(super) const CHECK_PORT: &str = "healthcheck-port";
+/// The subnets that the load balancer has an address in, one for each zone.
+pub(super) const SUBNETS: &str = "subnets";
+/// Elastic addresses, one for each subnet.
+pub(super) const ADDRESSES: &str = "eip-allocations";
+/// Addresses of its own choice, one for each subnet.
+pub(super) const PRIVATE_ADDRESSES: &str = "private-ipv4-addresses";
+
+/// A key as it is written.
+pub(super) fn key(name: &str) -> String {
+    format!("{PREFIX}{name}")
+}
+
 /// The value of one of the keys.
-pub(super) fn get<'s>(service: &'s Service, key: &str) -> Option<&'s str> {
-    service.annotations.get(&format!("{PREFIX}{key}")).map(str::trim)
+pub(super) fn get<'s>(service: &'s Service, name: &str) -> Option<&'s str> {
+    service.annotations.get(&key(name)).map(str::trim)
 }
 
 /// Whether a list of `key=value` pairs says that an attribute is on or off. Returns `None` if it

@@ -7,11 +7,13 @@
 //! | `traces` | by what the cloud is recognised, and which product a Service gets |
 //! | `nlb` | Network Load Balancers, of either controller |
 //! | `classic` | Classic Load Balancers |
+//! | `remedies` | what annotations make them do otherwise |
 
 mod alb;
 mod annotations;
 mod classic;
 mod nlb;
+mod remedies;
 mod traces;
 
 use super::{CloudEntry, Words};
@@ -22,5 +24,6 @@ pub static ENTRY: CloudEntry = CloudEntry {
     words: Words::with_firewall("security group"),
     products: &[&nlb::Nlb, &classic::Classic],
     ingress_products: &[&alb::Alb],
+    remedies: remedies::remedies,
     ..CloudEntry::recognised("aws", "AWS", traces::TRACES)
 };

@@ -1,18 +1,17 @@
 //! Network Load Balancers. Two controllers make them: the one that is in the tree of Kubernetes'
 //! cloud provider, with nodes as targets, and AWS's own, with nodes or pods.
 
-use uturn_model::lb::{ListenerProtocol, ProxyVersion, Source};
-use uturn_model::service::ServicePort;
+use uturn_model::lb::{HealthQuestion, ListenerProtocol, ProxyVersion, Source};
+use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Protocol, Service};
 
 use super::annotations::{
-    ATTRIBUTES, CROSS_ZONE, PROXY_PROTOCOL, SCHEME, TARGET_GROUP_ATTRIBUTES, TARGET_TYPE, TYPE,
-    ends_tls, get, switch,
+    ADDRESSES, ATTRIBUTES, CHECK_PORT, CHECK_PROTOCOL, CROSS_ZONE, PRIVATE_ADDRESSES,
+    PROXY_PROTOCOL, SCHEME, SUBNETS, TARGET_GROUP_ATTRIBUTES, TARGET_TYPE, TYPE, ends_tls, get,
+    switch,
 };
 use super::classic::is_internal;
-use crate::cloud::product::{
-    PortPlan, Product, Targets, check, passing, plain_protocol, question_by_policy, replaced,
-};
+use crate::cloud::product::{PortPlan, Product, Targets, check, passing, plain_protocol, replaced};
 
 pub(super) const NAME: &str = "AWS NLB";
 
@@ -40,6 +39,14 @@ impl Product for Nlb {
         !attribute.or(annotated).unwrap_or(false)
     }
 
+    fn address_count(&self, service: &Service) -> Option<usize> {
+        let lists = [SUBNETS, ADDRESSES, PRIVATE_ADDRESSES].into_iter();
+        let counts = lists
+            .filter_map(|list| get(service, list))
+            .map(|list| list.split(',').filter(|item| !item.trim().is_empty()).count());
+        counts.max()
+    }
+
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
         let targets = match has_pod_targets(service) {
             true => Targets::Pods,
@@ -58,7 +65,8 @@ impl Product for Nlb {
         if group("proxy_protocol_v2.enabled").unwrap_or(annotated) {
             profile.proxy_header = Some(ProxyVersion::V2);
         }
-        profile.health_check = Some(check(question_by_policy(service), (10, 6)));
+        let has_header = profile.proxy_header.is_some();
+        profile.health_check = Some(check(question(service, targets, has_header), (10, 6)));
         let tls = ends_tls(service, port.port.number(), port.name.as_deref());
         Some(PortPlan {
             protocol: match plain_protocol(port) {
@@ -71,9 +79,36 @@ impl Product for Nlb {
     }
 }
 
+/// What health checks ask. Under policy Local both controllers have nodes asked by HTTP for endpoints
+/// of their own. A target group that sends PROXY headers sends them before these questions too.
+fn question(service: &Service, targets: Targets, has_header: bool) -> HealthQuestion {
+    if service.external_policy == Policy::Cluster || targets == Targets::Pods {
+        return HealthQuestion::Target;
+    }
+    let is_tcp = get(service, CHECK_PROTOCOL).is_some_and(|own| own.eq_ignore_ascii_case("tcp"));
+    match (get(service, CHECK_PORT), is_tcp, has_header) {
+        (Some("traffic-port"), ..) => HealthQuestion::Target,
+        // kube-proxy takes connections there whatever the node has.
+        (_, true, _) => HealthQuestion::ServiceProxy,
+        (_, false, true) => HealthQuestion::LocalEndpointWithHeader,
+        (_, false, false) => HealthQuestion::LocalEndpoint,
+    }
+}
+
+/// Whether a Service gets a Network Load Balancer.
+pub(super) fn is_nlb(service: &Service) -> bool {
+    match &service.load_balancer_class {
+        Some(class) => super::traces::TRACES
+            .load_balancer_classes
+            .iter()
+            .any(|(known, product)| *known == &**class && *product == NAME),
+        None => super::traces::product(service) == Some(NAME),
+    }
+}
+
 /// The controllers that make Network Load Balancers.
 #[derive(PartialEq, Eq)]
-enum Controller {
+pub(super) enum Controller {
     /// The one of Kubernetes' cloud provider.
     InTree,
     /// AWS's own.
@@ -83,7 +118,7 @@ enum Controller {
 impl Controller {
     /// The one that makes the load balancer of a Service: AWS's own with a class, with a type
     /// of its own, or where only it reads what is asked.
-    fn of(service: &Service) -> Self {
+    pub(super) fn of(service: &Service) -> Self {
         let is_own = service.load_balancer_class.is_some()
             || matches!(get(service, TYPE), Some("external" | "nlb-ip"))
             || (get(service, TYPE).is_none() && get(service, TARGET_TYPE).is_some());

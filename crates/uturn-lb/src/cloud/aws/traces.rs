@@ -28,7 +28,7 @@ pub(super) const TRACES: Traces = Traces {
 
 /// The product of a Service without a class: `aws-load-balancer-type` names it, else the form of
 /// the name in its status. Any other type, and none, is a Classic Load Balancer.
-fn product(service: &Service) -> Option<&'static str> {
+pub(super) fn product(service: &Service) -> Option<&'static str> {
     match get(service, TYPE) {
         Some("nlb" | "nlb-ip" | "external") => return Some(nlb::NAME),
         Some(_) => return Some(classic::NAME),

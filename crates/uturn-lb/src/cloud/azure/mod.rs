@@ -4,8 +4,10 @@
 //! | --- | --- |
 //! | `gateway` | the Application Gateways of Ingresses |
 //! | `standard` | the Standard Load Balancer of a Service |
+//! | `remedies` | what annotations make it do otherwise |
 
 mod gateway;
+mod remedies;
 mod standard;
 
 use super::{CloudEntry, Traces, Words};
@@ -14,6 +16,7 @@ use super::{CloudEntry, Traces, Words};
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&standard::Standard],
     ingress_products: &[&gateway::ApplicationGateway, &gateway::ForContainers],
+    remedies: remedies::remedies,
     words: Words::with_firewall("network security group"),
     ..CloudEntry::recognised(
         "azure",

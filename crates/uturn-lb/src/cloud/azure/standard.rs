@@ -2,17 +2,23 @@
 //! unless a Service switches floating IP off.
 
 use uturn_model::lb::{Delivery, Source};
-use uturn_model::service::ServicePort;
+use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Protocol, Service};
 
 use crate::cloud::product::{
-    PortPlan, Product, Targets, check, passing, plain_protocol, question_by_policy,
+    PageCheck, PortPlan, Product, Targets, check, passing, plain_protocol, question_by_policy,
 };
 
 pub(super) const NAME: &str = "Azure Load Balancer";
 
 const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
-const NO_FLOATING_IP: &str = "service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip";
+pub(super) const NO_FLOATING_IP: &str =
+    "service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip";
+
+/// The path that health checks ask for.
+const CHECK_PATH: &str = "service.beta.kubernetes.io/azure-load-balancer-health-probe-request-path";
+/// What health checks speak.
+const CHECK_PROTOCOL: &str = "service.beta.kubernetes.io/azure-load-balancer-health-probe-protocol";
 
 /// The Standard Load Balancer.
 pub(super) struct Standard;
@@ -24,6 +30,23 @@ impl Product for Standard {
 
     fn is_private(&self, service: &Service) -> Option<bool> {
         Some(is_internal(service))
+    }
+
+    fn page_check(&self, service: &Service, port: &ServicePort) -> Option<PageCheck> {
+        let of_port = |what: &str| {
+            let key = format!("service.beta.kubernetes.io/port_{}_health-probe_{what}", port.port);
+            service.annotations.get(&key).is_some()
+        };
+        let is_set =
+            [CHECK_PATH, CHECK_PROTOCOL].iter().any(|key| service.annotations.get(key).is_some())
+                || ["request-path", "protocol"].into_iter().any(of_port);
+        let is_http = matches!(port.app_protocol.as_deref(), Some("http" | "https"));
+        (is_http && !is_set && service.external_policy == Policy::Cluster).then_some(PageCheck {
+            path: "/",
+            because: "the port's appProtocol makes health checks ask for a page, and no annotation names its path",
+            condition: "clusterServiceLoadBalancerHealthProbeMode of the cloud's controller is not shared",
+            cure: (CHECK_PATH, "/healthz"),
+        })
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {

@@ -1,5 +1,7 @@
 //! DigitalOcean: a proxy in front of node ports, or a network load balancer that keeps its address.
 
+mod remedies;
+
 use uturn_model::lb::{Delivery, Doubt, ListenerProtocol, ProxyVersion, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
@@ -13,6 +15,7 @@ const NAME: &str = "DigitalOcean Load Balancer";
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Balancer],
+    remedies: remedies::remedies,
     ..CloudEntry::recognised(
         "digitalocean",
         "DigitalOcean",

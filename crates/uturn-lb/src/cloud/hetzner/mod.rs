@@ -1,5 +1,7 @@
 //! Hetzner Cloud: a proxy in front of node ports.
 
+mod remedies;
+
 use uturn_model::lb::ProxyVersion;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
@@ -13,6 +15,7 @@ const NAME: &str = "Hetzner Load Balancer";
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Balancer],
+    remedies: remedies::remedies,
     ..CloudEntry::recognised(
         "hetzner",
         "Hetzner",

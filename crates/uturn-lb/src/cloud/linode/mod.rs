@@ -1,5 +1,7 @@
 //! Linode: NodeBalancers, proxies in front of node ports.
 
+mod remedies;
+
 use uturn_model::lb::Doubt;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
@@ -14,6 +16,7 @@ const NAME: &str = "Linode NodeBalancer";
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Balancer],
+    remedies: remedies::remedies,
     ..CloudEntry::recognised(
         "linode",
         CLOUD,

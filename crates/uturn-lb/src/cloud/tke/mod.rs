@@ -53,6 +53,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     switches_config_map: Some(traces::SWITCHES),
     products: &[],
     ingress_products: &[],
+    remedies: |_, _, _| Vec::new(),
     model: Some(&Tke),
 };
 

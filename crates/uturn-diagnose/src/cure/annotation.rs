@@ -1,0 +1,263 @@
+//! Cures by an annotation that the controller of a load balancer reads. The cloud's folder states
+//! them; here is decided which of them a case wants, and what has to hold in this cluster.
+
+use std::net::IpAddr;
+
+use uturn_lb::cloud::{self, Maker, NewStatus, Product, Remedy, Want};
+use uturn_model::controller::ProxyExpectation;
+use uturn_model::lb::{Delivery, Listener, Source};
+use uturn_model::service::Policy;
+use uturn_model::{Destination, IpNet, Mechanism, ObjectRef, Service};
+use uturn_snapshot::edit::{Change, Tree};
+
+use super::{Case, Proposal, way};
+
+pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
+    let Some(place) = Place::of(case) else { return Vec::new() };
+    let mut all = Vec::new();
+    if case.walked().is_none() {
+        if case.has(Mechanism::ProxyHeader) {
+            all.extend(place.proposals(Want::AnswerableChecks, "answerable-checks", 20));
+        }
+        return all;
+    }
+    let loops = [
+        Mechanism::AsymmetricReturn,
+        Mechanism::NoCandidate,
+        Mechanism::ReversePathFilter,
+        Mechanism::LocalSourceDrop,
+    ];
+    let keeps_source = place.listener.profile.source == Source::Kept;
+    if loops.into_iter().any(|mechanism| case.has(mechanism)) && keeps_source {
+        all.extend(place.replace_source());
+        all.extend(place.source_in_header());
+        all.extend(place.pod_targets());
+    }
+    let bypasses = [Mechanism::TlsBypassed, Mechanism::ProxyHeader, Mechanism::NoEndpoint];
+    let is_bypassed = bypasses.into_iter().any(|mechanism| case.has(mechanism));
+    // The cluster address has nothing to do with the load balancer.
+    let is_to_balancer =
+        !matches!(case.walked().map(|flow| &flow.to), Some(Destination::Service(..)));
+    if is_bypassed && is_to_balancer && case.is_from_inside() {
+        all.extend(place.calls_from_inside());
+    }
+    if case.has(Mechanism::VipUnknown) {
+        all.extend(place.proposals(Want::NodePorts, "node-ports", 35));
+    }
+    all
+}
+
+/// The Service that has the load balancer on the way, and the product that this is.
+struct Place<'c, 'a> {
+    case: &'c Case<'a>,
+    service: &'a Service,
+    listener: Listener,
+    product: &'static dyn Product,
+    remedies: cloud::Remedies,
+    /// A name that stands for one of the user's own.
+    name: String,
+}
+
+impl<'c, 'a> Place<'c, 'a> {
+    fn of(case: &'c Case<'a>) -> Option<Self> {
+        let (_, listener) = case.listener()?;
+        let owner = listener.rules.first()?.owner.namespaced_name()?;
+        let service = case.cluster().services.get(&owner)?;
+        let Maker::Product(product, _) = cloud::maker_of(service, &case.cluster().provider) else {
+            return None;
+        };
+        let remedies = cloud::remedies_of(product)?;
+        let name = format!("{}.{}.example.com", service.name.name, service.name.namespace);
+        Some(Self { case, service, listener: listener.clone(), product, remedies, name })
+    }
+
+    /// What the cloud has for something that is wanted.
+    fn proposals(&self, want: Want, name: &'static str, rank: u8) -> Vec<Proposal> {
+        let all = (self.remedies)(self.service, want, &self.name);
+        all.iter().map(|remedy| self.proposal(remedy, name, rank)).collect()
+    }
+
+    fn proposal(&self, remedy: &Remedy, name: &'static str, rank: u8) -> Proposal {
+        let written: Vec<String> =
+            remedy.annotations.iter().map(|(key, value)| format!("{key}: {value:?}")).collect();
+        let title = format!("annotate svc/{} with {}", self.service.name, written.join(" and "));
+        let mut made = Proposal::new(name, rank, title);
+        for need in &remedy.needs {
+            made = match need.holds {
+                Some(holds) => made.when(need.what, holds, need.because.clone()),
+                None => made.ask(need.what, need.because.clone()),
+            };
+        }
+        for cost in &remedy.costs {
+            made = made.costs(*cost);
+        }
+        for (key, value) in &remedy.annotations {
+            let set = Change::Set(Tree::text(value.as_str()));
+            made = made.edit(
+                self.service.object(),
+                way!["metadata", "annotations", key.as_str()],
+                set,
+            );
+        }
+        self.with_status(made, remedy.status)
+    }
+
+    /// What the controller then writes into the status, and controllers of Ingresses copy.
+    fn with_status(&self, mut made: Proposal, status: NewStatus) -> Proposal {
+        let addresses: Vec<IpAddr> =
+            self.service.load_balancer.iter().filter_map(|entry| entry.ip).collect();
+        let own_name = self.service.load_balancer.iter().find_map(|entry| entry.hostname.clone());
+        let name = own_name.map_or_else(|| self.name.clone(), |name| name.to_string());
+        let ingresses = self.case.cluster().ingresses.values().filter(|ingress| {
+            ingress
+                .load_balancer
+                .iter()
+                .any(|entry| entry.ip.is_some_and(|ip| addresses.contains(&ip)))
+        });
+        let path = way!["status", "loadBalancer", "ingress"];
+        match status {
+            NewStatus::Same => {}
+            NewStatus::ModeProxy => {
+                for (at, _) in self
+                    .service
+                    .load_balancer
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, entry)| entry.ip.is_some())
+                {
+                    let mut path = path.clone();
+                    path.extend(way![at, "ipMode"]);
+                    made =
+                        made.follow(self.service.object(), path, Change::Set(Tree::text("Proxy")));
+                }
+            }
+            NewStatus::OnlyName => {
+                let entry = Tree::List(vec![Tree::map([("hostname", Tree::text(name.as_str()))])]);
+                let owners: Vec<ObjectRef> = [self.service.object()]
+                    .into_iter()
+                    .chain(ingresses.map(uturn_model::Ingress::object))
+                    .collect();
+                for owner in owners {
+                    made = made.follow(owner, path.clone(), Change::Set(entry.clone()));
+                }
+                made.resolves = addresses.into_iter().map(|ip| (name.clone(), ip)).collect();
+            }
+        }
+        made
+    }
+
+    fn replace_source(&self) -> Vec<Proposal> {
+        let all = self.proposals(Want::ReplacedSource, "replace-source", 25);
+        let price = "servers see an address of the load balancer instead of the client's";
+        all.into_iter().map(|made| self.needs_no_source(made).costs(price)).collect()
+    }
+
+    fn source_in_header(&self) -> Vec<Proposal> {
+        let all = self.proposals(Want::SourceInHeader, "source-in-header", 30);
+        let with = |made: Proposal| {
+            self.reads_header(self.without_ranges(made)).costs(
+                "each connection begins with a PROXY header: clients that reach the servers past the \
+                 load balancer, as by the cluster address, have to send one too",
+            )
+        };
+        all.into_iter().map(with).collect()
+    }
+
+    /// Nothing relies on the client's address.
+    fn needs_no_source(&self, made: Proposal) -> Proposal {
+        let made = self.without_ranges(made);
+        match self.service.external_policy {
+            Policy::Cluster => made,
+            Policy::Local => made.ask(
+                "the servers do not need the client's address",
+                "externalTrafficPolicy Local is what keeps it on the nodes: look for logs, limits and \
+                 rules by address",
+            ),
+        }
+    }
+
+    /// Ranges of sources would be compared with the load balancer's own address.
+    fn without_ranges(&self, made: Proposal) -> Proposal {
+        let ranges: Vec<String> = self.service.source_ranges.iter().map(IpNet::to_string).collect();
+        made.when(
+            "no loadBalancerSourceRanges rely on the client's address",
+            ranges.is_empty(),
+            match ranges.as_slice() {
+                [] => "none are set".to_owned(),
+                some => format!(
+                    "{}: without the client's address nodes cannot tell who may call",
+                    some.join(", ")
+                ),
+            },
+        )
+    }
+
+    /// The servers behind the listener read a header.
+    fn reads_header(&self, made: Proposal) -> Proposal {
+        let cluster = self.case.cluster();
+        let what = "the servers accept a PROXY header";
+        let slices = cluster.slices(&self.service.name);
+        let expected = slices.iter().find_map(|slice| {
+            let pods = slice.endpoints.iter().filter_map(|endpoint| endpoint.pod.as_ref());
+            let mut pods = pods.filter_map(|name| cluster.pods.get(name));
+            let ports = || slice.ports.iter().map(|port| port.port.number());
+            pods.find_map(|pod| ports().find_map(|port| cluster.proxy_expectation(pod, port)))
+        });
+        match expected {
+            Some(ProxyExpectation::Required(_) | ProxyExpectation::Accepted(_)) => {
+                made.when(what, true, "their settings say so")
+            }
+            Some(ProxyExpectation::NotExpected) => made.when(
+                what,
+                false,
+                "their settings switch it off: they take it for a broken request",
+            ),
+            Some(ProxyExpectation::Unknown(tells)) => made.ask(what, tells.to_string()),
+            None => made.ask(what, "look at the servers' own settings"),
+        }
+    }
+
+    fn pod_targets(&self) -> Vec<Proposal> {
+        let cluster = self.case.cluster();
+        let ranges = &cluster.network.vpc_cidrs;
+        let slices = cluster.slices(&self.service.name);
+        let mut pods =
+            slices.iter().flat_map(|slice| &slice.endpoints).map(|endpoint| endpoint.address);
+        let is_inside = |ip: &IpAddr| ranges.value.iter().any(|net| net.contains(ip));
+        let outside = pods.find(|ip| !is_inside(ip));
+        let because = match outside {
+            Some(ip) => format!("{ip} is none: the load balancer has no way to it"),
+            None => format!("all endpoints are in {}", words_of(&ranges.value)),
+        };
+        let all = self.proposals(Want::PodTargets, "pods-as-targets", 40);
+        let what = "pods have addresses of the load balancer's network";
+        all.into_iter()
+            .map(|made| self.without_ranges(made.when(what, outside.is_none(), because.clone())))
+            .collect()
+    }
+
+    fn calls_from_inside(&self) -> Vec<Proposal> {
+        let keeps = self.listener.profile.delivery == Delivery::KeepsAddress;
+        let because = match keeps {
+            true => format!(
+                "{} does: without a rule for the address nobody is answered, neither inside nor outside",
+                self.product.name()
+            ),
+            false => format!("{} sends to ports of nodes or to pods", self.product.name()),
+        };
+        let with = |made: Proposal| {
+            made.when(
+                "packets do not come with the load balancer's own address",
+                !keeps,
+                because.clone(),
+            )
+            .costs("calls from inside leave the cluster and come back: the load balancer's limits and price count them")
+        };
+        let all = self.proposals(Want::CallsFromInside, "calls-through-balancer", 30);
+        all.into_iter().map(with).collect()
+    }
+}
+
+fn words_of(ranges: &[IpNet]) -> String {
+    ranges.iter().map(IpNet::to_string).collect::<Vec<_>>().join(", ")
+}

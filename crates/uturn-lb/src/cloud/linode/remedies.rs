@@ -1,0 +1,20 @@
+//! What annotations make a NodeBalancer do otherwise.
+
+use uturn_model::Service;
+
+use crate::cloud::remedy::NAME_COSTS;
+use crate::cloud::{NewStatus, Remedy, Want};
+
+/// What brings about something that is wanted. It replaces the client's address anyway.
+pub(super) fn remedies(_: &Service, want: Want, _: &str) -> Vec<Remedy> {
+    match want {
+        Want::CallsFromInside => vec![
+            Remedy::annotation(ONLY_NAME, "true")
+                .with_status(NewStatus::OnlyName)
+                .costs(NAME_COSTS),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+const ONLY_NAME: &str = "service.beta.kubernetes.io/linode-loadbalancer-hostname-only-ingress";

@@ -1,0 +1,20 @@
+//! What annotations make the load balancer do otherwise.
+
+use uturn_model::Service;
+
+use crate::cloud::remedy::NAME_COSTS;
+use crate::cloud::{NewStatus, Remedy, Want};
+
+/// What brings about something that is wanted. It replaces the client's address anyway.
+pub(super) fn remedies(_: &Service, want: Want, _: &str) -> Vec<Remedy> {
+    match want {
+        Want::CallsFromInside => vec![
+            Remedy::annotation(IP_MODE, "Proxy").with_status(NewStatus::ModeProxy),
+            Remedy::annotation(USE_NAME, "true").with_status(NewStatus::OnlyName).costs(NAME_COSTS),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+const IP_MODE: &str = "service.beta.kubernetes.io/scw-loadbalancer-ip-mode";
+const USE_NAME: &str = "service.beta.kubernetes.io/scw-loadbalancer-use-hostname";
