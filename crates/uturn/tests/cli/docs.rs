@@ -1,6 +1,6 @@
 //! What the pages for users show is what the program gives.
 //!
-//! In README.md and docs/*.md, every block of the language `console` is run from the root of
+//! In README.md, docs/*.md and docs/clouds/*.md, every block of the language `console` is run from the root of
 //! the tree: lines after `$ uturn …` are its stdout and stderr, `$ echo $?` asks for its exit
 //! status, a line `…` stands for any number of lines that are left out, and `> FILE` after a
 //! command names a file of the tree that its stdout is. With `UTURN_DOCS=update` in the
@@ -18,7 +18,8 @@ const LEFT_OUT: &str = "…";
 /// Every page with its text.
 fn pages() -> Vec<(PathBuf, String)> {
     let mut pages = vec![root().join("README.md")];
-    let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let folders = ["docs", "docs/clouds"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let docs = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
     pages.extend(docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")));
     pages.sort();
     pages.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
