@@ -115,7 +115,7 @@ pub(crate) fn is_held_by(fact: &LoadBalancerFact, node: &Node) -> bool {
     fact.own_listeners().any(|(listener, targets)| {
         fact.has_target(targets, node)
             && profile(fact, listener).delivery == Delivery::KeepsAddress
-            && product.is_held_by(&as_service(listener).0, node)
+            && (product.is_held_by_targets() || product.is_held_by(&as_service(listener).0, node))
     })
 }
 

@@ -25,6 +25,10 @@ const OWN: Option<&str> = Some("service.k8s.aws/nlb");
 
 impl Case {
     fn cluster(&self) -> Cluster {
+        self.cluster_of("v1.34.4")
+    }
+
+    fn cluster_of(&self, version: &str) -> Cluster {
         let mut text = String::from(
             "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec:\n  network: {mode: vpc-cni, \
              podCIDRs: [10.0.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.20.0.0/16]}\n  \
@@ -58,6 +62,7 @@ impl Case {
             self.policy,
             self.host
         );
+        let text = text.replace("v1.34.4", version);
         let source = Source { name: "cluster.yaml".into(), text };
         uturn_snapshot::read(vec![source]).unwrap().cluster
     }
@@ -182,4 +187,38 @@ fn class_type_and_name_tell_the_product() {
         let found = &engine.balancers()[0].listeners[0].profile.name;
         assert_eq!(&**found, product, "{:?} {:?} {}", case.notes, case.class, case.host);
     }
+}
+
+/// Both controllers take only nodes with the labels that are asked for.
+#[test]
+fn nodes_without_the_labels_that_are_asked_for_are_no_targets() {
+    let notes = &[("target-node-labels", "topology.kubernetes.io/zone=b")];
+    let case = Case { notes, class: OWN, ..USUAL };
+    assert_eq!(case.answered("client-1"), [1.0]);
+    assert_eq!(case.answered("client-3"), [0.5]);
+    let none = Case { notes: &[("target-node-labels", "pool=edge,spare")], ..case };
+    assert_eq!(none.answered("client-1"), [0.0]);
+}
+
+/// The in-tree controller reads attributes of target groups in late releases only, and the
+/// annotation for a PROXY header never.
+#[test]
+fn annotations_that_the_in_tree_controller_does_not_read_change_nothing() {
+    let notes = &[
+        ("type", "nlb"),
+        ("internal", "true"),
+        ("target-group-attributes", "preserve_client_ip.enabled=false"),
+        ("proxy-protocol", "*"),
+    ];
+    let case = Case { notes, ..USUAL };
+    let profiles = |version: &str| {
+        let cluster = case.cluster_of(version);
+        let engine = Engine::new(&cluster).unwrap();
+        let listener = &engine.balancers()[0].listeners[0];
+        let profile = &listener.profile;
+        let is_kept = profile.source == uturn_model::lb::Source::Kept;
+        (is_kept, profile.proxy_header, profile.doubt.is_some())
+    };
+    assert_eq!(profiles("v1.31.0"), (true, None, false));
+    assert_eq!(profiles("v1.32.0"), (false, None, true));
 }

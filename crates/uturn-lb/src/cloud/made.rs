@@ -1,6 +1,6 @@
 //! The listeners and targets that the controller of a [`Product`] makes.
 
-use uturn_model::lb::{Delivery, Listener, Rule, Target};
+use uturn_model::lb::{Delivery, Listener, Rule, Target, TargetKind};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, Name, Node, Service};
 
@@ -29,6 +29,13 @@ pub(crate) fn listeners(
         };
         let called = ServicePort { node_port: called, ..port.clone() };
         let mut targets = targets_of(cluster, service, &called, family, targets);
+        targets.retain(|target| match &target.kind {
+            TargetKind::NodePort(name) => {
+                let node = cluster.nodes.get(name);
+                node.is_none_or(|node| product.takes_node(service, node))
+            }
+            _ => true,
+        });
         if let Some(zone) = zone {
             targets.retain(|target| {
                 let node = target.kind.node().and_then(|name| cluster.nodes.get(name));

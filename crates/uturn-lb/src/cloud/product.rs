@@ -34,6 +34,12 @@ pub trait Product: Sync {
         self.port(service, port, family)
     }
 
+    /// Whether a node may be a target of a Service: its controller may take only some.
+    fn takes_node(&self, service: &Service, node: &Node) -> bool {
+        let _ = (service, node);
+        true
+    }
+
     /// Whether nodes have no rule for the addresses in the status of a Service although it says
     /// nothing of that: the cloud's own kube-proxy leaves them to the load balancer.
     fn is_left_to_balancer(&self, service: &Service) -> bool {
@@ -73,8 +79,13 @@ pub trait Product: Sync {
         false
     }
 
-    /// Whether a node has the address of a Service's load balancer among its own, so that what it
-    /// sends there stays on it where no rule translates it before.
+    /// Whether each of its targets has its address among its own, so that what a target sends there
+    /// stays on it where no rule translates it before.
+    fn is_held_by_targets(&self) -> bool {
+        false
+    }
+
+    /// Whether a node, target or not, has the address of a Service's load balancer among its own.
     fn is_held_by(&self, service: &Service, node: &Node) -> bool {
         let _ = (service, node);
         false

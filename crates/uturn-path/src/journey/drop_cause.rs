@@ -81,14 +81,12 @@ fn port_behind<'s>(
     to: SocketAddr,
     protocol: IpProtocol,
 ) -> Option<&'s ServicePort> {
-    let on_node = node.has_address(to.ip());
-    if !on_node && !service.has_address(to.ip()) {
-        return None;
-    }
+    // A status may have addresses of nodes.
+    let (on_node, is_own) = (node.has_address(to.ip()), service.has_address(to.ip()));
     service.ports.iter().find(|port| {
-        let number = if on_node { port.node_port } else { Some(port.port) };
-        IpProtocol::from(port.protocol) == protocol
-            && number.is_some_and(|number| number.number() == to.port())
+        let at_node = on_node && port.node_port.is_some_and(|at| at.number() == to.port());
+        let at_own = is_own && port.port.number() == to.port();
+        IpProtocol::from(port.protocol) == protocol && (at_node || at_own)
     })
 }
 

@@ -110,7 +110,7 @@ fn stand_ins(
     product: &dyn Product,
     ranges: &mut Ranges,
 ) -> Vec<NamedAddress> {
-    let zones = zones(objects, endpoints, service);
+    let zones = zones(objects, endpoints, service, product);
     let zones: Vec<Option<&str>> = match product.serves_by_zone(service) {
         true if !zones.is_empty() => zones.into_iter().map(Some).collect(),
         _ => vec![None],
@@ -136,11 +136,14 @@ fn zones<'o>(
     objects: &'o Objects,
     endpoints: &BTreeMap<NamespacedName, Vec<EndpointSlice>>,
     service: &Service,
+    product: &dyn Product,
 ) -> BTreeSet<&'o str> {
     let slices = endpoints.get(&service.name).into_iter().flatten();
     let ready = slices.flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.ready);
     let homes: BTreeSet<&Name> = ready.filter_map(|endpoint| endpoint.node.as_ref()).collect();
-    let nodes = || objects.nodes.0.values().filter(|node| controller::is_usual_target(node));
+    let is_target =
+        |node: &&Node| controller::is_usual_target(node) && product.takes_node(service, node);
+    let nodes = || objects.nodes.0.values().filter(is_target);
     let answers = |node: &&Node| homes.contains(&node.name);
     let with_pods: BTreeSet<&str> = nodes().filter(answers).filter_map(Node::zone).collect();
     match service.external_policy == Policy::Local && !with_pods.is_empty() {

@@ -1,6 +1,6 @@
 //! The keys that the controllers read, and lists within their values.
 
-use uturn_model::Service;
+use uturn_model::{Node, Service};
 
 const PREFIX: &str = "service.beta.kubernetes.io/aws-load-balancer-";
 
@@ -37,6 +37,19 @@ pub(super) const SUBNETS: &str = "subnets";
 pub(super) const ADDRESSES: &str = "eip-allocations";
 /// Addresses of its own choice, one for each subnet.
 pub(super) const PRIVATE_ADDRESSES: &str = "private-ipv4-addresses";
+
+/// Labels of the nodes that are targets: `key=value`, or `key=` and `key` for no value.
+pub(super) const NODE_LABELS: &str = "target-node-labels";
+
+/// Whether a node has the labels that targets have to have.
+pub(super) fn has_target_labels(service: &Service, node: &Node) -> bool {
+    let wanted = get(service, NODE_LABELS).unwrap_or_default();
+    let mut wanted = wanted.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+    wanted.all(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        node.labels.is(key.trim(), value.trim())
+    })
+}
 
 /// A key as it is written.
 pub(super) fn key(name: &str) -> String {

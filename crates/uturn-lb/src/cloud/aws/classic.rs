@@ -2,9 +2,11 @@
 
 use uturn_model::lb::{ListenerProtocol, ProxyVersion};
 use uturn_model::service::ServicePort;
-use uturn_model::{Family, Protocol, Service};
+use uturn_model::{Family, Node, Protocol, Service};
 
-use super::annotations::{BACKEND_PROTOCOL, INTERNAL, PROXY_PROTOCOL, ends_tls, get};
+use super::annotations::{
+    BACKEND_PROTOCOL, INTERNAL, PROXY_PROTOCOL, ends_tls, get, has_target_labels,
+};
 use crate::cloud::product::{PortPlan, Product, proxying};
 
 pub(super) const NAME: &str = "AWS Classic Load Balancer";
@@ -19,6 +21,10 @@ impl Product for Classic {
 
     fn is_private(&self, service: &Service) -> Option<bool> {
         Some(is_internal(service))
+    }
+
+    fn takes_node(&self, service: &Service, node: &Node) -> bool {
+        has_target_labels(service, node)
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {

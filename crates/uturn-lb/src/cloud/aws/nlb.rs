@@ -1,14 +1,14 @@
 //! Network Load Balancers. Two controllers make them: the one that is in the tree of Kubernetes'
 //! cloud provider, with nodes as targets, and AWS's own, with nodes or pods.
 
-use uturn_model::lb::{HealthQuestion, ListenerProtocol, ProxyVersion, Source};
+use uturn_model::lb::{Doubt, HealthQuestion, ListenerProtocol, ProxyVersion, Source};
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Family, Protocol, Service};
+use uturn_model::{Cluster, Family, Node, Protocol, Service, Version};
 
 use super::annotations::{
     ADDRESSES, ATTRIBUTES, CHECK_PORT, CHECK_PROTOCOL, CROSS_ZONE, PRIVATE_ADDRESSES,
     PROXY_PROTOCOL, SCHEME, SUBNETS, TARGET_GROUP_ATTRIBUTES, TARGET_TYPE, TYPE, ends_tls, get,
-    switch,
+    has_target_labels, switch,
 };
 use super::classic::is_internal;
 use crate::cloud::product::{PortPlan, Product, Targets, check, passing, plain_protocol, replaced};
@@ -39,6 +39,10 @@ impl Product for Nlb {
         !attribute.or(annotated).unwrap_or(false)
     }
 
+    fn takes_node(&self, service: &Service, node: &Node) -> bool {
+        has_target_labels(service, node)
+    }
+
     fn address_count(&self, service: &Service) -> Option<usize> {
         let lists = [SUBNETS, ADDRESSES, PRIVATE_ADDRESSES].into_iter();
         let counts = lists
@@ -47,12 +51,52 @@ impl Product for Nlb {
         counts.max()
     }
 
+    fn port_in(
+        &self,
+        cluster: &Cluster,
+        service: &Service,
+        port: &ServicePort,
+        family: Family,
+    ) -> Option<PortPlan> {
+        let is_asked = get(service, TARGET_GROUP_ATTRIBUTES).is_some();
+        if !is_asked || Controller::of(service) == Controller::Own {
+            return self.port(service, port, family);
+        }
+        // Releases of 1.32 and later read the attributes from some patch on, earlier ones never.
+        let reads = cluster.proxy.version.value >= Version::new(1, 32, 0);
+        let mut plan = self.plan(service, port, family, reads);
+        if reads {
+            plan.profile.doubt = Some(Doubt::new(
+                "the in-tree controller sets what target-group-attributes asks for",
+                "its releases since late 2025 do, and none before",
+            ));
+        }
+        Some(plan)
+    }
+
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
+        Some(self.plan(service, port, family, true))
+    }
+}
+
+impl Nlb {
+    /// What it does with connections to a port. `reads_attributes` says whether its controller reads
+    /// those of target groups.
+    fn plan(
+        &self,
+        service: &Service,
+        port: &ServicePort,
+        family: Family,
+        reads_attributes: bool,
+    ) -> PortPlan {
         let targets = match has_pod_targets(service) {
             true => Targets::Pods,
             false => Targets::Nodes,
         };
-        let group = |attribute| switch(service, TARGET_GROUP_ATTRIBUTES, attribute);
+        let group = |attribute| {
+            let set = switch(service, TARGET_GROUP_ATTRIBUTES, attribute);
+            set.filter(|_| reads_attributes)
+        };
         // Only TCP and TLS may change what is kept.
         let keeps = match (port.protocol, targets) {
             (Protocol::Udp, _) => true,
@@ -61,21 +105,23 @@ impl Product for Nlb {
         };
         let source = if keeps { Source::Kept } else { replaced(family) };
         let mut profile = passing(NAME, source);
-        let annotated = get(service, PROXY_PROTOCOL) == Some("*");
+        // The in-tree controller reads this for Classic Load Balancers only.
+        let annotated =
+            get(service, PROXY_PROTOCOL) == Some("*") && Controller::of(service) == Controller::Own;
         if group("proxy_protocol_v2.enabled").unwrap_or(annotated) {
             profile.proxy_header = Some(ProxyVersion::V2);
         }
         let has_header = profile.proxy_header.is_some();
         profile.health_check = Some(check(question(service, targets, has_header), (10, 6)));
         let tls = ends_tls(service, port.port.number(), port.name.as_deref());
-        Some(PortPlan {
+        PortPlan {
             protocol: match plain_protocol(port) {
                 ListenerProtocol::Tcp if tls => ListenerProtocol::TcpSsl,
                 plain => plain,
             },
             targets,
             profile,
-        })
+        }
     }
 }
 

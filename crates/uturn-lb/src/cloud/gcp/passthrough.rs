@@ -3,9 +3,8 @@
 
 use uturn_model::lb::{Delivery, HealthQuestion, Source};
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Family, Node, Service};
+use uturn_model::{Family, Service};
 
-use crate::cloud::made::is_target;
 use crate::cloud::product::{PortPlan, Product, Targets, check, passing, plain_protocol};
 
 pub(super) const NAME: &str = "Google Cloud passthrough load balancer";
@@ -33,8 +32,8 @@ impl Product for Passthrough {
     }
 
     /// The guest agent adds a local route for each forwarded address on each backend.
-    fn is_held_by(&self, _: &Service, node: &Node) -> bool {
-        is_target(node)
+    fn is_held_by_targets(&self) -> bool {
+        true
     }
 
     fn port(&self, service: &Service, port: &ServicePort, _: Family) -> Option<PortPlan> {
