@@ -111,6 +111,8 @@ codes! {
     ConntrackFull = 611, "connection tracking is nearly full", Warning;
     /// A node's agent masquerades other traffic than Facts state.
     MasqueradeDiffers = 612, "masqueraded otherwise than stated", Warning;
+    /// A bridge does not send a pod's frames back to it.
+    HairpinOff = 613, "hairpin mode off", Error, for HairpinOff;
     /// No route leads to the destination.
     NoRoute = 701, "no route", Error, for NoRoute;
     /// A security group stops packets.

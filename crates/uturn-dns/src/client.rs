@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use uturn_model::Text;
 use uturn_model::pod::{DnsPolicy, PodSpec};
 
 use crate::message::{Answer, Data, Question, Rcode, Record, RecordType, Reply, Unknown};
@@ -28,25 +29,36 @@ pub struct ResolvConf {
 }
 
 impl ResolvConf {
-    /// That of a node about which nothing is known: no search domains.
-    pub fn of_node() -> Self {
-        Self { servers: Vec::new(), of_node: true, search: Vec::new(), ndots: 1 }
+    /// That of a node with these search domains.
+    pub fn of_node(searches: &[Text]) -> Self {
+        let search = searches.iter().map(|domain| domain.trim_end_matches('.').to_owned());
+        Self { servers: Vec::new(), of_node: true, search: search.collect(), ndots: 1 }
     }
 
-    /// The `resolv.conf` that the kubelet writes for a pod.
-    pub fn of_pod(spec: &PodSpec, namespace: &str, domain: &str, cluster: &[IpAddr]) -> Self {
+    /// The `resolv.conf` that the kubelet writes for a pod on a node with these search domains.
+    pub fn of_pod(
+        spec: &PodSpec,
+        namespace: &str,
+        domain: &str,
+        cluster: &[IpAddr],
+        searches: &[Text],
+    ) -> Self {
+        let of_node = || Self::of_node(searches);
         let mut conf = match spec.dns_policy {
-            DnsPolicy::None => Self { of_node: false, ..Self::of_node() },
-            DnsPolicy::ClusterFirst if spec.host_network => Self::of_node(),
-            DnsPolicy::Default => Self::of_node(),
+            DnsPolicy::None => Self { of_node: false, ..Self::of_node(&[]) },
+            DnsPolicy::ClusterFirst if spec.host_network => of_node(),
+            DnsPolicy::Default => of_node(),
             DnsPolicy::ClusterFirst | DnsPolicy::ClusterFirstWithHostNet => Self {
                 servers: cluster.to_vec(),
                 of_node: false,
-                search: vec![
+                search: [
                     format!("{namespace}.svc.{domain}"),
                     format!("svc.{domain}"),
                     domain.to_owned(),
-                ],
+                ]
+                .into_iter()
+                .chain(of_node().search)
+                .collect(),
                 ndots: 5,
             },
         };
@@ -339,7 +351,12 @@ mod tests {
     fn a_pod_asks_where_its_policy_says() {
         let cluster: Vec<IpAddr> = vec!["172.16.0.10".parse().unwrap()];
         let mut spec = PodSpec::default();
-        let conf = |spec: &PodSpec| ResolvConf::of_pod(spec, "shop", "cluster.local", &cluster);
+        let of = |spec: &PodSpec, searches: &[Text]| {
+            ResolvConf::of_pod(spec, "shop", "cluster.local", &cluster, searches)
+        };
+        let conf = |spec: &PodSpec| of(spec, &[]);
+        let behind = of(&spec, &["corp.example.".into()]).search;
+        assert_eq!((behind.len(), behind[3].as_str()), (4, "corp.example"));
         let usual = ["shop.svc.cluster.local", "svc.cluster.local", "cluster.local"];
         assert_eq!((conf(&spec).search, conf(&spec).ndots), (usual.map(String::from).to_vec(), 5));
         spec.dns_searches = vec!["corp.example.".into(), "svc.cluster.local".into()];

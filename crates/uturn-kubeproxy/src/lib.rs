@@ -16,6 +16,7 @@
 
 pub mod chain_names;
 mod features;
+pub mod host_ports;
 mod iptables;
 mod ipvs;
 mod kubelet;
@@ -168,6 +169,7 @@ pub fn compile_with(
     }
     check(settings)?;
     let features = Features::of(settings.version.value, settings.ip_mode_gate);
+    let node = &*node.as_known_to_proxy(&cluster.nodes);
     let plan = Plan::new(cluster, node, settings, family, features.plan);
     if settings.mode.value == ProxyMode::Nftables {
         let version = settings.version.value;

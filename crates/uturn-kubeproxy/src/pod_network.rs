@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use uturn_model::network::{Network, NetworkMode, Plugin};
 use uturn_model::proxy::LocalDetector;
-use uturn_model::{Cluster, Family, IpNet, Text};
+use uturn_model::{Cluster, Family, IpNet, Node, Text};
+
+use crate::host_ports;
 
 /// The chain that decides whether a pod's packet is masqueraded.
 const CHAIN: &str = "POD-MASQUERADE";
@@ -42,11 +44,19 @@ pub fn link(cluster: &Cluster) -> Text {
     by_plugin.filter(|_| is_usual).or(stated).unwrap_or(usual).into()
 }
 
-/// The rules that masquerade packets of pods to destinations that cannot route to pods, for
-/// `iptables-restore --noflush`. `None` if nothing is masqueraded.
+/// All rules of a node that are the pod network's, for `iptables-restore --noflush`: what it
+/// masquerades, and ports of the node that lead to pods. `None` if there are none.
+pub fn rules(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
+    let parts = [masquerade(&cluster.network, family), host_ports::rules(cluster, node, family)];
+    let text: String = parts.into_iter().flatten().collect();
+    (!text.is_empty()).then_some(text)
+}
+
+/// The rules that masquerade packets of pods to destinations that cannot route to pods. `None` if
+/// nothing is masqueraded.
 ///
 /// Plugins masquerade IPv6 only if configured to, which is not modelled.
-pub fn masquerade(network: &Network, family: Family) -> Option<String> {
+fn masquerade(network: &Network, family: Family) -> Option<String> {
     let of = |nets: &[IpNet]| -> Vec<IpNet> {
         nets.iter().copied().filter(|net| Family::of(net.addr()) == family).collect()
     };

@@ -20,14 +20,37 @@ pub struct Dns {
     pub corefile: Option<Corefile>,
     /// The configuration of node-local-dns, if it is deployed.
     pub node_local: Option<Corefile>,
-    /// Names outside the cluster with the addresses stated in Facts.
+    /// Names outside the cluster with the addresses stated in Facts. One that begins with `*.`
+    /// stands for every name below it that has no address of its own.
     pub outside: Vec<(Text, IpAddr)>,
+    /// The search domains of nodes, which pods have behind the cluster's, if stated in Facts.
+    pub node_searches: Vec<Text>,
     /// The names of load balancers whose status has no address, in lower case, each with its
     /// addresses.
     pub balancers: BTreeMap<Text, Vec<NamedAddress>>,
 }
 
 impl Dns {
+    /// What Facts state that the world outside answers to a name, with the name that they state it of:
+    /// the name itself, else the longest wildcard above it.
+    pub fn stated_outside<'s>(&'s self, name: &'s str) -> Option<(&'s str, Vec<IpAddr>)> {
+        let name = name.trim_end_matches('.');
+        let of = |wanted: &str| -> Vec<IpAddr> {
+            let is_it = |known: &str| known.trim_end_matches('.').eq_ignore_ascii_case(wanted);
+            let all = self.outside.iter().filter(|(known, _)| is_it(known));
+            all.map(|(_, ip)| *ip).collect()
+        };
+        let own = of(name);
+        if !own.is_empty() {
+            return Some((name, own));
+        }
+        let mut above = name.match_indices('.').map(|(at, _)| &name[at + 1..]);
+        above.find_map(|domain| {
+            let ips = of(&format!("*.{domain}"));
+            (!ips.is_empty()).then_some((domain, ips))
+        })
+    }
+
     /// The addresses of the load balancer with this name.
     pub fn of_balancer(&self, host: &str) -> &[NamedAddress] {
         let host = host.trim_end_matches('.').to_ascii_lowercase();

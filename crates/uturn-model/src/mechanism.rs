@@ -39,6 +39,8 @@ pub enum Mechanism {
     VipUnknown,
     /// A node's firewall drops or rejects the packet.
     Firewall,
+    /// A bridge does not send a frame back by the link that it came by.
+    HairpinOff,
     /// There is no route to the destination.
     NoRoute,
     /// Nodes cannot reach each other's pods.
@@ -51,7 +53,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::AsymmetricReturn,
         Self::LocalSourceDrop,
         Self::ReversePathFilter,
@@ -68,6 +70,7 @@ impl Mechanism {
         Self::ProxyHeader,
         Self::VipUnknown,
         Self::Firewall,
+        Self::HairpinOff,
         Self::NoRoute,
         Self::CrossNode,
         Self::NotModelled,
@@ -93,6 +96,7 @@ impl Mechanism {
             Self::ProxyHeader => "proxy-header",
             Self::VipUnknown => "vip-unknown",
             Self::Firewall => "firewall",
+            Self::HairpinOff => "hairpin-off",
             Self::NoRoute => "no-route",
             Self::CrossNode => "cross-node",
             Self::NotModelled => "not-modelled",

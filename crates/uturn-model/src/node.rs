@@ -1,5 +1,7 @@
 //! Nodes.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -48,6 +50,11 @@ pub struct Node {
     /// Further addresses that it holds itself, if stated in Facts: packets to them that are on the
     /// node stay there. Another node may hold the same ones.
     pub local_addresses: Vec<IpAddr>,
+    /// The name that its kube-proxy takes for the node's, where that is another.
+    pub proxy_name: Option<Name>,
+    /// Whether its bridge sends frames back by the link of a pod that they came by (hairpin mode),
+    /// if stated in Facts.
+    pub hairpin: Option<bool>,
     /// Rules besides kube-proxy's, if stated in Facts.
     pub firewall: Option<Firewall>,
     /// Services that kube-proxy has not programmed on this node, if stated in Facts.
@@ -87,11 +94,28 @@ impl Node {
             bridge_rules: None,
             routed: None,
             local_addresses: Vec::new(),
+            proxy_name: None,
+            hairpin: None,
             firewall: None,
             unprogrammed: Vec::new(),
             supposed: false,
             origin,
         }
+    }
+
+    /// The name that its kube-proxy takes for the node's: endpoints on the node with that name are
+    /// local for it.
+    pub fn name_for_proxy(&self) -> &Name {
+        self.proxy_name.as_ref().unwrap_or(&self.name)
+    }
+
+    /// The node as its kube-proxy knows it. Under another name, it has the labels of the node that
+    /// has that name, and none if there is no such node.
+    pub fn as_known_to_proxy(&self, all: &BTreeMap<Name, Self>) -> Cow<'_, Self> {
+        let Some(name) = &self.proxy_name else { return Cow::Borrowed(self) };
+        let other = all.get(name);
+        let labels = other.map(|other| other.labels.clone()).unwrap_or_default();
+        Cow::Owned(Self { name: name.clone(), labels, ..self.clone() })
     }
 
     /// Its first InternalIP of a family, which NodePorts and probes use.

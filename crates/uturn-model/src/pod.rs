@@ -170,6 +170,8 @@ pub struct ContainerPort {
     pub protocol: Protocol,
     /// The node's port that is forwarded to it.
     pub host_port: Option<Port>,
+    /// The node's address at which that port is forwarded; every one of its addresses if `None`.
+    pub host_ip: Option<IpAddr>,
 }
 
 /// `dnsPolicy`.

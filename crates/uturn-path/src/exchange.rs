@@ -128,9 +128,12 @@ impl<'a> Walk<'_, 'a> {
             }
             Listening::No => {
                 let why = format!("no process listens on port {}", leg.dst.port());
-                let mechanism = match self.engine.lacks_rules(at, leg.dst, protocol) {
-                    true => Mechanism::RuleMissing,
-                    false => Mechanism::WrongPort,
+                let mechanism = match at {
+                    _ if self.engine.lacks_rules(at, leg.dst, protocol) => Mechanism::RuleMissing,
+                    Peer::Host(node, _) if self.engine.is_held_unknown(node, leg.dst, protocol) => {
+                        Mechanism::VipUnknown
+                    }
+                    _ => Mechanism::WrongPort,
                 };
                 (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
             }

@@ -16,7 +16,7 @@ use crate::assumed::add_new;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::journey::bridge::reset_in_vain;
+use crate::journey::bridge::{lost_at_bridge, reset_in_vain};
 use crate::journey::drop_cause::mechanism_of;
 use crate::node::refusal;
 use crate::packet::{Arrival, PacketState, Peer, Stay, Stop, arrive, lost};
@@ -182,6 +182,16 @@ impl<'a> Walk<'_, 'a> {
         let skipped = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
         for step in end.steps.into_iter().skip(skipped) {
             state.note(Place::Node(node.name.clone()), step);
+        }
+        let is_back = end.kind == EndKind::Forward
+            && self.engine.is_lost_at_bridge(
+                stay,
+                &end.out,
+                &end.connection,
+                state.packet.leg(),
+            )?;
+        if is_back {
+            return Ok(vec![lost_at_bridge(stay, state)]);
         }
         if let Some(connection) = end.connection {
             state.remember(&node.name, connection);

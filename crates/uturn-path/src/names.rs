@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use uturn_dns::client::{Library, LookupResult, ResolvConf, resolve};
-use uturn_dns::{Answer, Question, Rcode, RecordType};
+use uturn_dns::{Answer, Question, Rcode, RecordType, Reply};
 use uturn_model::route::StepKind;
 use uturn_model::{Cluster, Evidence, Family, Pod, Step, Supposition};
 
@@ -87,12 +87,13 @@ impl<'a> Names<'a> {
             return found.usable_by(asker);
         }
         let conf = match asker {
-            Asker::Elsewhere => ResolvConf::of_node(),
+            Asker::Elsewhere => ResolvConf::of_node(&self.cluster.dns.node_searches),
             Asker::Pod(pod) => ResolvConf::of_pod(
                 &pod.spec,
                 pod.name.namespace.as_str(),
                 self.cluster.dns.domain(),
                 self.servers.of_pods(),
+                &self.cluster.dns.node_searches,
             ),
         };
         let supposed = RefCell::new(Vec::new());
@@ -102,7 +103,8 @@ impl<'a> Names<'a> {
             if let Some(known) = asked.get(&question) {
                 return known.answer.clone();
             }
-            let result = self.ask(&conf, asker, &question, &supposed);
+            let mut result = self.ask(&conf, asker, &question, &supposed);
+            self.suppose_no_wildcard(host, &question, &mut result, &supposed);
             let answer = result.answer.clone();
             order.push(question.clone());
             asked.insert(question, result);
@@ -186,6 +188,37 @@ impl<'a> Names<'a> {
             self.resolve(Asker::Pod(pod), host).addresses.first().copied()
         };
         outside.first().copied().or_else(pod)
+    }
+
+    /// A whole name that is tried below a search domain of the nodes is supposed not to be there, unless
+    /// Facts state a wildcard of that domain. A name of one label may well be meant there.
+    fn suppose_no_wildcard(
+        &self,
+        host: &str,
+        question: &Question,
+        result: &mut QuestionResult,
+        supposed: &RefCell<Vec<Supposition>>,
+    ) {
+        let Answer::Unknown(unknown) = &result.answer else { return };
+        let asked = question.name.trim_end_matches('.');
+        let below = asked.strip_prefix(host.trim_end_matches('.'));
+        let below = below.and_then(|rest| rest.strip_prefix('.'));
+        let searches = &self.cluster.dns.node_searches;
+        let is_below = |domain: &&str| {
+            searches.iter().any(|own| own.trim_end_matches('.').eq_ignore_ascii_case(domain))
+        };
+        let Some(domain) = below.filter(is_below) else { return };
+        if unknown.settle != outside::SETTLE || !host.trim_end_matches('.').contains('.') {
+            return;
+        }
+        let supposition = Supposition {
+            about: format!("what {domain}, a search domain of nodes, answers to any name").into(),
+            taken: "that there is none".into(),
+            because: "nothing states a wildcard of it".into(),
+            settle: format!("state *.{domain} in Facts: spec.dns.outside").into(),
+        };
+        add_new(&mut supposed.borrow_mut(), vec![supposition]);
+        result.answer = Answer::Reply(Reply::nothing(Rcode::NxDomain));
     }
 
     /// Asks the servers one after the other, as libraries do when one fails.

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use ipnet::IpNet;
-use uturn_kubeproxy::{Program, pod_network};
+use uturn_kubeproxy::{Program, host_ports, pod_network};
 use uturn_lb::held;
 use uturn_model::capture::CaptureFile;
 use uturn_model::network::{NetworkMode, Transport};
@@ -67,12 +67,16 @@ impl NodeRuntime {
         cluster.services == other.services && cluster.endpoints == other.endpoints
     }
 
-    /// Whether a node has the same addresses and the same links to its pods in two clusters that
+    /// Whether a node has the same addresses, forwarded ports and links to its pods in two clusters that
     /// have the same settings: with the same rules, its kernel is the same in both.
     pub fn has_same_links(name: &Name, cluster: &Cluster, other: &Cluster) -> bool {
         let is_one_bridge = cluster.network.mode.value == NetworkMode::GlobalRouter;
-        let held = |cluster: &Cluster| cluster.nodes.get(name).map(|node| held::on(cluster, node));
-        held(cluster) == held(other)
+        let own = |cluster: &Cluster| {
+            let node = cluster.nodes.get(name)?;
+            let forwarded = Family::BOTH.map(|family| host_ports::rules(cluster, node, family));
+            Some((held::on(cluster, node), forwarded))
+        };
+        own(cluster) == own(other)
             && (is_one_bridge || own_addresses(cluster, name) == own_addresses(other, name))
     }
 
@@ -114,11 +118,15 @@ impl NodeRuntime {
             }
             bound.extend(program.bound);
         }
-        let pods = pod_network::masquerade(&cluster.network, Family::V4);
-        if let (Some(text), false) = (pods, has_rules(Family::V4)) {
+        for family in Family::BOTH {
+            let pods = pod_network::rules(cluster, node, family);
+            let Some(text) = pods.filter(|_| !has_rules(family)) else { continue };
             let source = SourceName::Generated(node.name.clone(), RulesPart::PodNetwork);
-            let base = std::mem::take(&mut state.iptables);
-            state.iptables = iptables::parse_fragment(base, source, &text, Family::V4)
+            let rules = match family {
+                Family::V4 => &mut state.iptables,
+                Family::V6 => &mut state.ip6tables,
+            };
+            *rules = iptables::parse_fragment(std::mem::take(rules), source, &text, family)
                 .map_err(|faults| unreadable(&faults))?;
         }
         if let (Some(own), false) = (&node.firewall, has_rules(Family::V4)) {

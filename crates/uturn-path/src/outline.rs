@@ -27,6 +27,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
             corefile: None,
             node_local: None,
             outside: Vec::new(),
+            node_searches: Vec::new(),
             balancers: cluster.dns.balancers.clone(),
         },
         proxy: cluster.proxy.clone(),

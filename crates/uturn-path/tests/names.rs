@@ -257,3 +257,29 @@ fn an_answer_in_another_name_is_found_by_musl_only() {
     let verdict = Case { rule, ..USUAL }.trace("http://web.example.com/");
     assert_eq!(outcome(&verdict), Outcome::AT_ONCE);
 }
+
+/// A whole name has fewer dots than a pod's `ndots`, so it is tried below each search domain first.
+#[test]
+fn a_wildcard_of_the_nodes_search_domain_takes_whole_names() {
+    const WILD: &str = "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {dns: {searches: \
+                        [corp.example], outside: {shop.example.com: 192.0.2.1, '*.corp.example': \
+                        192.0.2.80, db.corp.example: 192.0.2.81}}}\n";
+    const NONE: &str = "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {dns: {searches: \
+                        [corp.example], outside: {shop.example.com: 192.0.2.1}}}\n";
+    let found = |case: &Case, name: &str| resolution(&case.trace(name)).join("\n");
+    let wild = Case { more: WILD, ..USUAL };
+    for name in ["http://shop.example.com/", "http://web.shop.svc.cluster.local/"] {
+        let steps = found(&wild, name);
+        assert!(steps.contains("→ 192.0.2.80: Facts state it of every name"), "{name}: {steps}");
+    }
+    // A name that is stated itself, a short one, and one that needs no search.
+    assert!(found(&wild, "http://db/").contains("→ 192.0.2.81"));
+    assert!(found(&wild, "http://web/").contains("→ 172.16.0.80"));
+    let whole = r#", dnsConfig: {options: [{name: ndots, value: "2"}]}"#;
+    let whole = Case { pod: whole, ..wild };
+    assert!(found(&whole, "http://shop.example.com/").contains("→ 192.0.2.1:"));
+    // Without one that is stated, none is supposed.
+    let verdict = Case { more: NONE, ..USUAL }.trace("http://shop.example.com/");
+    assert!(resolution(&verdict).join("\n").contains("→ 192.0.2.1:"), "{verdict:?}");
+    assert!(verdict.supposed.iter().any(|one| one.about.contains("corp.example")), "{verdict:?}");
+}

@@ -16,6 +16,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
+use uturn_kubeproxy::host_ports;
 use uturn_lb::cloud::Owner;
 use uturn_lb::controller;
 use uturn_model::network::NetworkMode;
@@ -62,6 +63,10 @@ pub(crate) struct Inventory<'a> {
     pub(crate) services_at: FastMap<IpAddr, Vec<&'a Service>>,
     pub(crate) services_on: FastMap<u16, Vec<&'a Service>>,
     pub(crate) ingresses_at: FastMap<IpAddr, Vec<&'a Ingress>>,
+    /// By ports of nodes that lead to pods, those pods.
+    pub(crate) forwarded: FastMap<u16, Vec<&'a Pod>>,
+    /// The addresses that nodes are stated to hold beside their own.
+    pub(crate) held: FastSet<IpAddr>,
     /// Services whose address is a node's or a pod's too.
     pub(crate) everywhere: Vec<&'a Service>,
     /// Nodes that lack Services.
@@ -149,6 +154,11 @@ impl<'a> Inventory<'a> {
                 odd.extend(places);
             }
         }
+        // A kube-proxy that takes itself for another node's has that one's endpoints for local.
+        for (place, node) in (0..).zip(&nodes) {
+            let other = node.proxy_name.as_ref().and_then(|name| node_places.get(name));
+            odd.extend(other.into_iter().flat_map(|other| [place, *other]));
+        }
         // Where only one node holds a further address, packets to it are delivered there.
         let mut holders: FastMap<IpAddr, Option<u32>> = FastMap::default();
         for (place, node) in (0..).zip(&nodes) {
@@ -156,6 +166,7 @@ impl<'a> Inventory<'a> {
                 holders.entry(*ip).and_modify(|one| *one = None).or_insert(Some(place));
             }
         }
+        let nodes_held = holders.keys().copied().collect();
         for (ip, holder) in holders.into_iter().filter_map(|(ip, one)| Some((ip, one?))) {
             odd.insert(holder);
             nodes_at.entry(ip).or_insert_with(|| vec![holder]);
@@ -210,6 +221,8 @@ impl<'a> Inventory<'a> {
             nodes_at,
             ranges,
             host_ports: FastMap::default(),
+            forwarded: FastMap::default(),
+            held: nodes_held,
             services_at,
             services_on,
             ingresses_at,
@@ -217,6 +230,9 @@ impl<'a> Inventory<'a> {
             behind: Vec::new(),
             captured,
         };
+        for (port, pod) in host_ports::all(cluster) {
+            inventory.forwarded.entry(port.number()).or_default().push(pod);
+        }
         inventory.count_pods(&pods, &not_plain, discriminators);
         inventory.fill_classes();
         inventory

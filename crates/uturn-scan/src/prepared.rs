@@ -80,7 +80,13 @@ impl<'a> PreparedScan<'a> {
             || discriminators.are_uneven
             || !is_even
             || self.takes_any_source(scope.asked.to.ip());
-        if scope.picks_by_client() || (are_distinguished && inventory.has_captures()) {
+        // A pod that a port of its node leads to is like no other on the node.
+        let forwarded = &inventory.forwarded;
+        let is_forwarded = scope.ports.iter().any(|port| forwarded.contains_key(port));
+        if scope.picks_by_client()
+            || is_forwarded
+            || (are_distinguished && inventory.has_captures())
+        {
             // Captured rules may lead to endpoints of any Service: which pods are endpoints is
             // not known.
             Care::EveryPod

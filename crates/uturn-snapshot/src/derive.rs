@@ -144,6 +144,7 @@ fn dns(
         corefile,
         node_local: objects.node_local.take(),
         outside: std::mem::take(&mut objects.facts.outside),
+        node_searches: objects.facts.node_searches.take().map(|(all, _)| all).unwrap_or_default(),
         balancers,
     }
 }

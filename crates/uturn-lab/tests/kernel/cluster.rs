@@ -111,6 +111,7 @@ fn add_pod(cluster: &mut Cluster, pod: &str, node: u8, address: &str, port: u16,
         port: Port::new(port).unwrap(),
         protocol: Protocol::Tcp,
         host_port: None,
+        host_ip: None,
     };
     let container = Container {
         name: "main".into(),

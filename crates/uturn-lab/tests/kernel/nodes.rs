@@ -443,6 +443,7 @@ pub(crate) fn serve(cluster: &mut Cluster, number: u16, protocol: Protocol, port
         port: Port::new(number).unwrap(),
         protocol,
         host_port: None,
+        host_ip: None,
     };
     let name = format!("serves-{number}").into();
     let container = Container {

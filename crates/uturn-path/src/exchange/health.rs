@@ -7,7 +7,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{HealthQuestion, Listener, Rule, Target, TargetKind};
-use uturn_model::{Family, Mechanism, Name, Outcome, Protocol, Share};
+use uturn_model::{Family, Mechanism, Name, Node, Outcome, Protocol, Share};
 use uturn_netfilter::{IpProtocol, Packet, Transport};
 
 use crate::engine::walk::Walk;
@@ -153,7 +153,8 @@ impl<'a> Walk<'_, 'a> {
             HealthQuestion::Target => None,
             HealthQuestion::LocalEndpoint => {
                 let service = self.cluster.services.get(&rule.service)?;
-                Some(uturn_lb::targets::has_ready_pod(self.cluster, service, node))
+                let known = self.cluster.nodes.get(node).map_or(node, Node::name_for_proxy);
+                Some(uturn_lb::targets::has_ready_pod(self.cluster, service, known))
             }
             HealthQuestion::LocalEndpointWithHeader => Some(false),
             HealthQuestion::ServiceProxy => Some(true),

@@ -122,6 +122,19 @@ impl<'a> Engine<'a> {
         NODE_PORTS.contains(&port) || ports.any(|node_port| node_port.number() == port)
     }
 
+    /// Whether a node holds a load balancer's address of which it has no rule for this Service's
+    /// port.
+    pub(crate) fn is_held_unknown(
+        &self,
+        node: &Node,
+        to: SocketAddr,
+        protocol: IpProtocol,
+    ) -> bool {
+        self.has_port(to, protocol)
+            && !node.has_address(to.ip())
+            && held::on(self.cluster, node).contains(&to.ip())
+    }
+
     /// Whether a port of a node's own address is one where a program of the node's may listen:
     /// the kubelet, sshd.
     fn may_be_a_program(&self, node: &Node, to: SocketAddr) -> bool {

@@ -5,8 +5,8 @@
 
 use uturn_model::network::NetworkMode;
 use uturn_model::route::{Leg, Place, Step, StepKind};
-use uturn_model::{Evidence, Family, IpNet, Mechanism, Node, Pod};
-use uturn_netfilter::{Entry, Packet};
+use uturn_model::{Evidence, FabricPart, Family, IpNet, Mechanism, Node, Pod, Text};
+use uturn_netfilter::{Connection, Entry, Packet};
 
 use crate::engine::Engine;
 use crate::error::WalkError;
@@ -81,6 +81,45 @@ impl<'a> Engine<'a> {
             && runtime.is_bridge(link, sent.src.ip())
             && runtime.bridge_shows_rules(Family::of(sent.src.ip())))
     }
+}
+
+impl<'a> Engine<'a> {
+    /// Whether a pod's packet that rules translated to the pod's own address is lost: where rules
+    /// see a bridge's frames, such a frame stays on the bridge, and without hairpin mode no
+    /// link sends back what came by it. What IPVS sends is no frame of the bridge's any more.
+    pub(crate) fn is_lost_at_bridge(
+        &self,
+        stay: &Stay<'a>,
+        out: &Option<Text>,
+        connection: &Option<Connection>,
+        leaves: Leg,
+    ) -> Result<bool, WalkError> {
+        let (entry, sent) = &stay.came;
+        let (Entry::Interface(link), Some(out)) = (entry, out) else { return Ok(false) };
+        let is_scheduled = connection.as_ref().is_some_and(|known| known.scheduled.is_some());
+        if stay.node.hairpin != Some(false)
+            || link != out
+            || is_scheduled
+            || sent.dst == leaves.dst
+            || sent.src.ip() != leaves.dst.ip()
+        {
+            return Ok(false);
+        }
+        let runtime = self.runtime(&stay.node.name)?;
+        let pod = leaves.dst.ip();
+        Ok(runtime.is_bridge(link, pod) && runtime.bridge_shows_rules(Family::of(pod)))
+    }
+}
+
+/// A frame that would have to go back by the link that it came by.
+pub(crate) fn lost_at_bridge<'a>(stay: &Stay<'a>, mut state: PacketState) -> Arrival<'a> {
+    let leg = state.packet.leg();
+    let by =
+        Evidence::Fabric { part: FabricPart::PodNetwork, origin: Some(stay.node.origin.clone()) };
+    let why = "the bridge does not send it back to the pod that it came from: hairpin mode is off";
+    let step = Step::new(StepKind::Drop, why, by).seeing(leg);
+    state.note(Place::Node(stay.node.name.clone()), step);
+    lost(state, Mechanism::HairpinOff)
 }
 
 /// The switch that keeps a bridge's frames from rules, switched off.

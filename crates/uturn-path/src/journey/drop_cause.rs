@@ -68,7 +68,7 @@ impl<'a> Engine<'a> {
                 .flat_map(|slice| &slice.endpoints)
                 .filter(|endpoint| endpoint.ready);
             !serving.any(|endpoint| {
-                policy == Policy::Cluster || endpoint.node.as_ref() == Some(&node.name)
+                policy == Policy::Cluster || endpoint.node.as_ref() == Some(node.name_for_proxy())
             })
         })
     }

@@ -27,15 +27,14 @@ pub(super) fn answer(
     let step = |why: String, by: Evidence| Some(Step::new(StepKind::Resolve, why, by));
     let reply = |ips: Vec<IpAddr>| Answer::Reply(Reply::addresses(question, ips));
     let is = |known: &str| known.trim_end_matches('.').eq_ignore_ascii_case(name);
-    let stated: Vec<IpAddr> =
-        cluster.dns.outside.iter().filter(|(known, _)| is(known)).map(|(_, ip)| *ip).collect();
-    if let Some(ip) = stated.first() {
-        let by = Evidence::StatedName { name: name.to_string().into() };
-        return (
-            reply(stated.clone()),
-            step(format!("{name} → {ip}: as stated in Facts"), by),
-            None,
-        );
+    if let Some((stated, ips)) = cluster.dns.stated_outside(name) {
+        let by = Evidence::StatedName { name: stated.to_string().into() };
+        let first = ips.first().map(ToString::to_string).unwrap_or_default();
+        let why = match stated == name {
+            true => format!("{name} → {first}: as stated in Facts"),
+            false => format!("{name} → {first}: Facts state it of every name below {stated}"),
+        };
+        return (reply(ips), step(why, by), None);
     }
     let named = cluster.dns.of_balancer(name);
     if let Some(first) = named.first() {

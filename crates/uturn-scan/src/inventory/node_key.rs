@@ -22,6 +22,10 @@ pub(super) struct NodeKey {
     bridge_rules: Option<bool>,
     routed: Option<bool>,
     local_addresses: Vec<IpAddr>,
+    /// Whether no endpoint is local for its kube-proxy, which takes a name that no node has for
+    /// its own.
+    is_nobodys: bool,
+    hairpin: Option<bool>,
     firewall: Option<Text>,
     /// Whether it is never a target of a load balancer of the cluster's cloud.
     is_excluded: bool,
@@ -60,6 +64,8 @@ impl NodeKey {
             bridge_rules,
             routed,
             local_addresses,
+            proxy_name,
+            hairpin,
             firewall,
             // The cloud's controller reads these: it says which nodes are excluded.
             ready: _,
@@ -90,6 +96,8 @@ impl NodeKey {
             bridge_rules: *bridge_rules,
             routed: *routed,
             local_addresses: local_addresses.clone(),
+            is_nobodys: proxy_name.is_some(),
+            hairpin: *hairpin,
             firewall: firewall.as_ref().map(|own| own.text.clone()),
             is_excluded: uturn_lb::controller::excludes_node(cluster, node),
             is_usual_target: uturn_lb::controller::is_usual_target(node),

@@ -12,7 +12,7 @@ use uturn_lb::cloud::{self, Maker, Owner};
 use uturn_lb::in_cluster::{ControllerRules, Served};
 use uturn_lb::stated::called_port;
 use uturn_lb::{controller, rules};
-use uturn_model::lb::{Layer, Listener, LoadBalancer, LoadBalancerFact, Rule, Scheduler};
+use uturn_model::lb::{Delivery, Layer, Listener, LoadBalancer, LoadBalancerFact, Rule, Scheduler};
 use uturn_model::{
     Cluster, Family, Ingress, NamespacedName, Node, Pod, ProxyMode, Service, Unknown,
 };
@@ -134,17 +134,23 @@ impl HeaderSenders {
     /// Those that send a header to endpoints of Services, or to nodes on one of these ports.
     fn of<'s, 'a: 's>(
         &'s self,
-        cluster: &'a Cluster,
+        inventory: &'s Inventory<'a>,
         found: &'s BTreeMap<&NamespacedName, &'a Service>,
         ports: &'s BTreeSet<u16>,
     ) -> impl Iterator<Item = &'a Service> + 's {
+        let cluster = inventory.cluster;
         let slices = found.keys().flat_map(|name| cluster.slices(name));
         let slices = slices.filter(|_| self.at.iter().next().is_some());
         let endpoints = slices.flat_map(|slice| {
             let addresses = slice.endpoints.iter().map(|endpoint| endpoint.address);
             addresses.flat_map(|ip| slice.ports.iter().map(move |port| (ip, port.port.number())))
         });
-        let senders = endpoints.filter_map(|at| self.at.service_of(at.into()));
+        let forwarded = ports.iter().filter_map(|port| inventory.forwarded.get(port)).flatten();
+        let forwarded = forwarded.flat_map(|pod| {
+            let ports = pod.spec.ports().map(|port| port.port.number());
+            ports.flat_map(|port| pod.ips.iter().map(move |ip| (*ip, port)))
+        });
+        let senders = endpoints.chain(forwarded).filter_map(|at| self.at.service_of(at.into()));
         let on_nodes = ports.iter().filter_map(|port| self.on_nodes.get(port)).flatten();
         senders.chain(on_nodes).filter_map(|name| cluster.services.get(name))
     }
@@ -240,6 +246,15 @@ impl<'a> Scope<'a> {
         listener == Some(Scheduler::SourceHash)
     }
 
+    /// Whether some node may have the address asked among its own.
+    fn may_be_held(&self, inventory: &Inventory<'_>) -> bool {
+        let to = self.asked.to.ip();
+        let is_kept = self
+            .listener()
+            .is_some_and(|(listener, _)| listener.profile.delivery == Delivery::KeepsAddress);
+        is_kept || inventory.held.contains(&to)
+    }
+
     /// Whether a load balancer that no Service owns asks one target after the other.
     pub(crate) fn tries_nodes_again(&self) -> bool {
         let asked = self.listener().filter(|_| self.stated.is_some());
@@ -281,7 +296,10 @@ impl<'a> Scope<'a> {
         let named = listeners.named.get(&to.ip()).into_iter().flatten();
         new.extend(named.filter_map(|name| cluster.services.get(name)));
         let mut ports: BTreeSet<u16> = OWN_PORTS.into();
-        if cluster.proxy.mode.value == ProxyMode::Ipvs || inventory.is_node(to.ip()) {
+        if cluster.proxy.mode.value == ProxyMode::Ipvs
+            || inventory.is_node(to.ip())
+            || self.may_be_held(inventory)
+        {
             ports.insert(to.port());
         }
         // What listens there on nodes is decided by these for whoever calls.
@@ -313,7 +331,7 @@ impl<'a> Scope<'a> {
             if new.is_empty() {
                 let reached = ports.iter().chain(&host_ports).copied().collect();
                 self.find_backends(inventory, &listeners.controller_rules, &found, &reached);
-                let senders = listeners.headers.of(cluster, &found, &reached);
+                let senders = listeners.headers.of(inventory, &found, &reached);
                 new.extend(senders.filter(|service| !found.contains_key(&service.name)));
                 let backends = self.controller_rules.iter().filter_map(|(_, backend, _)| *backend);
                 new.extend(backends.filter(|service| !found.contains_key(&service.name)));
@@ -353,7 +371,9 @@ impl<'a> Scope<'a> {
         let names = slices.flat_map(|slice| &slice.endpoints).filter_map(|at| at.pod.as_ref());
         let endpoints = names.filter_map(|name| cluster.pods.get(name));
         let on_nodes = ports.iter().filter_map(|port| inventory.host_ports.get(port)).flatten();
-        let pods: Vec<&Pod> = endpoints.chain(on_nodes.map(|(_, pod)| *pod)).collect();
+        let forwarded = ports.iter().filter_map(|port| inventory.forwarded.get(port)).flatten();
+        let on_nodes = on_nodes.map(|(_, pod)| *pod).chain(forwarded.copied());
+        let pods: Vec<&Pod> = endpoints.chain(on_nodes).collect();
         for (controller, rules) in cluster.controllers.iter().zip(rules) {
             if !pods.iter().any(|pod| controller.has_pod(pod)) {
                 continue;

@@ -51,6 +51,37 @@ pub(crate) fn add(cluster: &mut Cluster, dice: &mut Dice) {
         }
     }
     hold(cluster, dice);
+    // What nodes themselves are like.
+    let names: Vec<Name> = cluster.nodes.keys().cloned().collect();
+    for node in cluster.nodes.values_mut() {
+        node.hairpin = dice.one_of(&[None, None, Some(false)]);
+        if dice.once_in(6) {
+            let other = names[dice.below(names.len())].clone();
+            let name = if dice.once_in(2) { other } else { name("nobody") };
+            node.proxy_name = Some(name).filter(|name| *name != node.name);
+        }
+    }
+    if dice.once_in(3) {
+        forward(cluster, dice, &node_ports);
+    }
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).expect("a name")
+}
+
+/// Has nodes forward ports to pods.
+fn forward(cluster: &mut Cluster, dice: &mut Dice, node_ports: &[Port]) {
+    let mut usual: Vec<Port> = [80, 6443, 8080].into_iter().filter_map(Port::new).collect();
+    usual.extend(node_ports);
+    for pod in cluster.pods.values_mut().filter(|pod| !pod.spec.host_network) {
+        let ports = pod.spec.containers.iter_mut().flat_map(|container| &mut container.ports);
+        for port in ports {
+            if dice.once_in(4) {
+                port.host_port = Some(dice.one_of(&usual));
+            }
+        }
+    }
 }
 
 fn listener(cluster: &Cluster, dice: &mut Dice, node_ports: &[Port]) -> ListenerFact {

@@ -26,6 +26,8 @@
 //!       bridgeRules: true                  # net.bridge.bridge-nf-call-iptables
 //!       podRoutes: true                    # the VPC has routes to its pod ranges
 //!       localAddresses: [10.0.0.50]        # that it holds beside its own
+//!       kubeProxyName: ip-10-0-0-1         # what kube-proxy takes for its name
+//!       hairpin: false                     # the bridge's links send nothing back
 //!       unprogrammed: [shop/web]           # Services that its kube-proxy has not programmed
 //!       iptables: |                        # rules of its own, beside kube-proxy's
 //!         *filter
@@ -51,7 +53,8 @@
 //!       outbound: []
 //!   dns:
 //!     domain: cluster.local
-//!     outside: {shop.example.com: 10.0.0.100}
+//!     outside: {shop.example.com: 10.0.0.100, "*.corp.example": 192.0.2.1}
+//!     searches: [corp.example]               # of nodes; pods have them too
 //!   declaredPortsOnly: true                # containers listen on no other ports
 //! ```
 
@@ -101,6 +104,7 @@ pub(crate) struct Facts {
     pub(crate) security_groups: BTreeMap<Text, SecurityGroup>,
     pub(crate) outside: Vec<(Text, IpAddr)>,
     pub(crate) domain: Fact<Text>,
+    pub(crate) node_searches: Fact<Vec<Text>>,
     pub(crate) declared_ports_only: Fact<bool>,
 }
 
@@ -117,6 +121,8 @@ pub(crate) struct NodeFacts {
     pub(crate) bridge_rules: Fact<bool>,
     pub(crate) routed: Fact<bool>,
     pub(crate) local_addresses: Fact<Vec<IpAddr>>,
+    pub(crate) proxy_name: Fact<Name>,
+    pub(crate) hairpin: Fact<bool>,
     pub(crate) firewall: Fact<Text>,
     pub(crate) unprogrammed: Fact<Vec<NamespacedName>>,
 }
@@ -228,8 +234,9 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
         }
     }
     if let Some(dns) = doc.map(spec, "dns") {
-        doc.only(dns, &["domain", "outside"]);
+        doc.only(dns, &["domain", "outside", "searches"]);
         state(doc, dns, "domain", &mut facts.domain);
+        state(doc, dns, "searches", &mut facts.node_searches);
         for entry in doc.entries(dns, "outside") {
             let host: Text = (&*entry.key).into();
             facts.outside.extend(doc.value(&entry.value).map(|ip| (host, ip)));
@@ -248,6 +255,8 @@ fn node<'d>(doc: &Doc<'d>, node: &'d Node<'d>, known: &mut NodeFacts) {
             "bridgeRules",
             "podRoutes",
             "localAddresses",
+            "kubeProxyName",
+            "hairpin",
             "unprogrammed",
             "iptables",
         ],
@@ -259,6 +268,8 @@ fn node<'d>(doc: &Doc<'d>, node: &'d Node<'d>, known: &mut NodeFacts) {
     state(doc, node, "bridgeRules", &mut known.bridge_rules);
     state(doc, node, "podRoutes", &mut known.routed);
     state(doc, node, "localAddresses", &mut known.local_addresses);
+    state(doc, node, "kubeProxyName", &mut known.proxy_name);
+    state(doc, node, "hairpin", &mut known.hairpin);
     state(doc, node, "unprogrammed", &mut known.unprogrammed);
     state(doc, node, "iptables", &mut known.firewall);
 }

@@ -247,6 +247,7 @@ fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
                     .get("hostPort")
                     .filter(|port| u16::from_node(port) != Ok(0))
                     .and_then(|port| doc.value(port)),
+                host_ip: port.get("hostIP").and_then(Node::as_str).and_then(|ip| ip.parse().ok()),
             })
         })
         .collect();

@@ -6,8 +6,9 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::Firewall;
+use uturn_model::pod::Container;
 use uturn_model::wording::{count, some_of};
-use uturn_model::{Family, Name, Node};
+use uturn_model::{Family, Name, Node, Pod};
 
 use super::ranges::{self, Ranges};
 use super::{Suppositions, nowhere};
@@ -109,11 +110,33 @@ fn add_facts(objects: &mut Objects) {
         node.routed = value(&own.routed, &every.routed);
         node.local_addresses =
             value(&own.local_addresses, &every.local_addresses).unwrap_or_default();
+        let name = value(&own.proxy_name, &every.proxy_name).or_else(|| {
+            let pods = objects.pods.0.values();
+            pods.filter(|pod| pod.node.as_ref() == Some(&node.name)).find_map(proxy_name)
+        });
+        node.proxy_name = name.filter(|name| *name != node.name);
+        node.hairpin = value(&own.hairpin, &every.hairpin);
         let firewall = own.firewall.as_ref().or(every.firewall.as_ref());
         node.firewall =
             firewall.map(|(text, origin)| Firewall { text: text.clone(), origin: origin.clone() });
         node.unprogrammed = value(&own.unprogrammed, &every.unprogrammed).unwrap_or_default();
     }
+}
+
+/// The name that the arguments of a pod of kube-proxy give its node, if they have it in full.
+fn proxy_name(pod: &Pod) -> Option<Name> {
+    let is_proxy = |container: &&Container| &*container.name == "kube-proxy";
+    let container = pod.spec.containers.iter().find(is_proxy)?;
+    let words: Vec<&str> =
+        container.arguments.iter().flat_map(|text| text.split_whitespace()).collect();
+    let written = words.iter().enumerate().find_map(|(at, word)| {
+        match word.strip_prefix("--hostname-override")? {
+            "" => words.get(at + 1).copied(),
+            rest => rest.strip_prefix('='),
+        }
+    });
+    // kube-proxy compares names in lower case.
+    Name::new(written?.trim().to_ascii_lowercase()).ok()
 }
 
 /// What Facts state of this node, else of every node.

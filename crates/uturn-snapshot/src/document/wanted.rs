@@ -74,6 +74,7 @@ const NAMES: &[&str] = &[
     "hints",
     "host",
     "hostAliases",
+    "hostIP",
     "hostNetwork",
     "hostPort",
     "hostname",

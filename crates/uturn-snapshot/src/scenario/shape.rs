@@ -106,6 +106,7 @@ impl Shape {
             port: Port::new(8080).expect("a constant port"),
             protocol: Protocol::Tcp,
             host_port: None,
+            host_ip: None,
         };
         let container = Container {
             name: app.into(),

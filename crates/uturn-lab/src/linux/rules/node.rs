@@ -50,13 +50,15 @@ fn program(
         space.run(add_ipvs_device).during(&doing)?;
     }
     let load_own = || {
+        for family in &missing {
+            let rules = uturn_kubeproxy::pod_network::rules(cluster, node, *family);
+            if let Some(text) = rules {
+                let doing = format!("{doing}: the pod network's rules");
+                restore_more(space, *family, &text, &doing)?;
+            }
+        }
         if is_captured(Family::V4) {
             return Ok(());
-        }
-        let masquerade = uturn_kubeproxy::pod_network::masquerade(&cluster.network, Family::V4);
-        if let Some(text) = masquerade {
-            let doing = format!("{doing}: what masquerades its pods");
-            restore_more(space, Family::V4, &text, &doing)?;
         }
         node.firewall.as_ref().map_or(Ok(()), |own| {
             let doing = format!("{doing}: its own rules ({})", own.origin);
@@ -70,7 +72,7 @@ fn program(
     if !shares_tables {
         load_own()?;
     }
-    for family in missing {
+    for family in missing.iter().copied() {
         let program = uturn_kubeproxy::compile(&programmed, name, &cluster.proxy, family)
             .map_err(|error| LabError::Plan(error.to_string()))?;
         load(space, family, &program, &doing)?;

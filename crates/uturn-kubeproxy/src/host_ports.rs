@@ -1,0 +1,93 @@
+//! The rules of a node by which ports of its own lead to pods (`hostPort`), as the CNI plugin portmap
+//! writes them: translation for calls of the node's own addresses, and masquerading of what a pod
+//! sends to itself that way.
+//!
+//! Where a plugin of another kind forwards these ports, or none does, the rules differ; what a
+//! capture shows wins. Calls of 127.0.0.1 are not among them.
+
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_model::network::NetworkMode;
+use uturn_model::{Cluster, Family, IpNet, Node, Pod, Port, Protocol};
+
+const DNAT: &str = "CNI-HOSTPORT-DNAT";
+const MASQUERADE: &str = "CNI-HOSTPORT-MASQ";
+const SET_MARK: &str = "CNI-HOSTPORT-SETMARK";
+/// The mark of what is masqueraded.
+const MARK: &str = "0x2000/0x2000";
+
+/// A port of a node that leads to a pod.
+struct Forwarded {
+    protocol: Protocol,
+    port: Port,
+    host_ip: Option<IpAddr>,
+    to: SocketAddr,
+}
+
+/// The ports that nodes of a cluster forward, each with its pod.
+pub fn all(cluster: &Cluster) -> impl Iterator<Item = (Port, &Pod)> {
+    let pods = cluster.pods.values().filter(|pod| pod.is_alive() && !pod.spec.host_network);
+    pods.flat_map(|pod| pod.spec.ports().filter_map(move |port| Some((port.host_port?, pod))))
+}
+
+/// The rules for `iptables-restore --noflush`. Returns `None` if no port of the node leads to a pod.
+pub fn rules(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
+    // What serves Services in place of kube-proxy mostly forwards these ports by itself.
+    if cluster.proxy.replaced_by().is_some() {
+        return None;
+    }
+    let pods = cluster.pods_on(&node.name).filter(|pod| pod.is_alive() && !pod.spec.host_network);
+    let all: Vec<Forwarded> = pods.flat_map(|pod| forwarded(pod, family)).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let mut text = format!("*nat\n:{DNAT} - [0:0]\n:{MASQUERADE} - [0:0]\n:{SET_MARK} - [0:0]\n");
+    for number in 0..all.len() {
+        let _ = writeln!(text, ":CNI-DN-{number} - [0:0]");
+    }
+    for hook in ["PREROUTING", "OUTPUT"] {
+        let _ = writeln!(text, "-A {hook} -m addrtype --dst-type LOCAL -j {DNAT}");
+    }
+    let _ = writeln!(text, "-A POSTROUTING -j {MASQUERADE}");
+    let _ = writeln!(text, "-A {MASQUERADE} -m mark --mark {MARK} -j MASQUERADE");
+    let _ = writeln!(text, "-A {SET_MARK} -j MARK --set-xmark {MARK}");
+    for (number, Forwarded { protocol, port, host_ip, to }) in all.iter().enumerate() {
+        let chain = format!("CNI-DN-{number}");
+        let at = host_ip.map_or_else(String::new, |ip| format!("-d {} ", IpNet::from(ip)));
+        let protocol = protocol.lower();
+        let calls = format!("{at}-p {protocol} -m {protocol} --dport {port}");
+        let near = subnet(cluster, node, to.ip());
+        let _ = writeln!(text, "-A {DNAT} {calls} -j {chain}");
+        let _ = writeln!(text, "-A {chain} -s {near} {calls} -j {SET_MARK}");
+        let _ = writeln!(text, "-A {chain} {calls} -j DNAT --to-destination {to}");
+    }
+    text.push_str("COMMIT\n");
+    Some(text)
+}
+
+/// The ports of a pod that its node forwards.
+fn forwarded(pod: &Pod, family: Family) -> Vec<Forwarded> {
+    let Some(address) = pod.address(family) else { return Vec::new() };
+    let ports =
+        pod.spec.ports().filter(|port| port.host_ip.is_none_or(|ip| Family::of(ip) == family));
+    ports
+        .filter_map(|port| {
+            Some(Forwarded {
+                protocol: port.protocol,
+                port: port.host_port?,
+                // The unspecified address is every one.
+                host_ip: port.host_ip.filter(|ip| !ip.is_unspecified()),
+                to: SocketAddr::new(address, port.port.number()),
+            })
+        })
+        .collect()
+}
+
+/// The range that a pod's own address has at its interface: behind a bridge its node's, else
+/// itself.
+fn subnet(cluster: &Cluster, node: &Node, address: IpAddr) -> IpNet {
+    let is_bridge = cluster.network.mode.value == NetworkMode::GlobalRouter;
+    let mut ranges = node.pod_cidrs.iter().filter(|_| is_bridge);
+    ranges.find(|net| net.contains(&address)).copied().unwrap_or_else(|| address.into())
+}

@@ -1,0 +1,235 @@
+//! What is special about a node: ports that lead to pods, a bridge without hairpin mode, a kube-proxy
+//! that takes another name for its node's, and who is asked for source ranges.
+
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+
+use std::fmt::Write as _;
+
+use uturn_model::{Cluster, Flow, Mechanism, Outcome, Protocol, Verdict};
+use uturn_path::Engine;
+use uturn_snapshot::Source;
+
+/// Three nodes, with a client on each and a server on the first two.
+#[derive(Clone, Copy)]
+struct Case {
+    mode: &'static str,
+    network: &'static str,
+    /// What Facts state of nodes.
+    nodes: &'static str,
+    /// What the servers' port has besides its number.
+    port: &'static str,
+    /// What the Service has in its `spec`.
+    spec: &'static str,
+    /// More objects.
+    more: &'static str,
+}
+
+const USUAL: Case = Case {
+    mode: "iptables",
+    network: "global-router",
+    nodes: "{}",
+    port: "",
+    spec: "type: ClusterIP",
+    more: "",
+};
+const SERVICE: &str = "172.20.0.10:80";
+
+impl Case {
+    fn cluster(&self) -> Cluster {
+        let Self { mode, network, nodes, port, spec, more } = self;
+        let mut text = format!(
+            "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec:\n  provider: none\n  declaredPortsOnly: \
+             true\n  network: {{mode: {network}, masquerade: true, nonMasqueradeCIDRs: [10.1.0.0/16], podCIDRs: \
+             [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.20.0.0/16]}}\n  kubeProxy: {{mode: \
+             {mode}, version: v1.30.0}}\n  nodes: {nodes}\n"
+        );
+        let mut endpoints = String::new();
+        for node in 1..=3 {
+            let _ = write!(
+                text,
+                "---\n{{apiVersion: v1, kind: Node, metadata: {{name: n{node}}}, spec: {{podCIDRs: \
+                 [10.1.{node}.0/24]}}, status: {{conditions: [{{type: Ready, status: 'True'}}], addresses: \
+                 [{{type: InternalIP, address: 10.0.0.{node}}}]}}}}\n"
+            );
+            text += &pod(&format!("client-{node}"), node, &format!("10.1.{node}.9"), "");
+            if node < 3 {
+                text += &pod(&format!("web-{node}"), node, &format!("10.1.{node}.50"), port);
+                let _ = write!(
+                    endpoints,
+                    "{{addresses: [10.1.{node}.50], nodeName: n{node}, conditions: {{ready: true}}, \
+                     targetRef: {{kind: Pod, name: web-{node}, namespace: shop}}}}, "
+                );
+            }
+        }
+        let status = match spec.contains("LoadBalancer") {
+            true => ", status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}",
+            false => "",
+        };
+        let _ = write!(
+            text,
+            "---\n{{apiVersion: v1, kind: Service, metadata: {{name: web, namespace: shop}}, spec: {{{spec}, \
+             clusterIP: 172.20.0.10, ports: [{{port: 80, targetPort: 8080, nodePort: 30080}}]}}{status}}}\n\
+             ---\n{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{name: web-1, namespace: \
+             shop, labels: {{kubernetes.io/service-name: web}}}}, addressType: IPv4, ports: [{{port: 8080, \
+             protocol: TCP}}], endpoints: [{endpoints}]}}\n{more}"
+        );
+        if spec.contains("ClusterIP") {
+            text = text.replace(", nodePort: 30080", "");
+        }
+        let source = Source { name: "cluster.yaml".into(), text };
+        uturn_snapshot::read(vec![source]).unwrap().cluster
+    }
+
+    fn call(&self, from: &str, to: &str) -> Verdict {
+        let cluster = self.cluster();
+        let engine = Engine::new(&cluster).unwrap();
+        let flow =
+            Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Protocol::Tcp };
+        engine.verdicts(&flow).unwrap().remove(0)
+    }
+
+    fn answered(&self, from: &str, to: &str) -> u32 {
+        percent(&self.call(from, to), |end| end.is_answered())
+    }
+}
+
+fn percent(verdict: &Verdict, is_it: impl Fn(Outcome) -> bool) -> u32 {
+    let ends = verdict.outcomes.iter().filter(|end| is_it(end.0));
+    ends.map(|end| (end.1.get() * 100.0).round() as u32).sum()
+}
+
+fn pod(name: &str, node: u32, ip: &str, port: &str) -> String {
+    format!(
+        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: shop}}, spec: {{nodeName: \
+         n{node}, containers: [{{name: c, image: c, ports: [{{containerPort: 8080{port}}}]}}]}}, status: \
+         {{phase: Running, podIP: {ip}, podIPs: [{{ip: {ip}}}], conditions: [{{type: Ready, status: \
+         'True'}}]}}}}\n"
+    )
+}
+
+#[test]
+fn a_port_of_a_node_leads_to_its_pod() {
+    for network in ["global-router", "routed"] {
+        for mode in ["iptables", "ipvs", "nftables"] {
+            let case = Case { port: ", hostPort: 8000", mode, network, ..USUAL };
+            for from in ["outside", "node/n1", "node/n3", "pod/shop/client-1", "pod/shop/client-3"]
+            {
+                assert_eq!(case.answered(from, "10.0.0.1:8000"), 100, "{mode} {network} {from}");
+            }
+            // Its own call comes back to it masqueraded.
+            assert_eq!(case.answered("pod/shop/web-1", "10.0.0.1:8000"), 100, "{mode} {network}");
+            let refused = case.call("pod/shop/client-1", "10.0.0.3:8000");
+            assert_eq!(percent(&refused, |end| end == Outcome::Refused), 100, "no such pod there");
+        }
+    }
+}
+
+#[test]
+fn a_port_of_one_address_is_forwarded_there_only() {
+    let case = Case { port: ", hostPort: 8000, hostIP: 10.0.0.1", ..USUAL };
+    assert_eq!(case.answered("pod/shop/client-2", "10.0.0.1:8000"), 100);
+    assert_eq!(case.answered("pod/shop/client-1", "10.0.0.2:8000"), 0);
+}
+
+/// Also where a load balancer's address is one of the node's own: kube-proxy's rules come first.
+#[test]
+fn a_forwarded_port_does_not_take_what_is_sent_to_a_service() {
+    let spec = "type: LoadBalancer, externalTrafficPolicy: Cluster";
+    let more = "---\n{apiVersion: v1, kind: Pod, metadata: {name: other, namespace: shop}, spec: {nodeName: n3, \
+                containers: [{name: c, image: c, ports: [{containerPort: 9, hostPort: 80}]}]}, status: {phase: \
+                Running, podIP: 10.1.3.60, podIPs: [{ip: 10.1.3.60}], conditions: [{type: Ready, status: \
+                'True'}]}}\n";
+    let ends_at_other = |case: Case, to| {
+        let verdict = case.call("pod/shop/client-3", to);
+        format!("{:?}", verdict.routes).contains("10.1.3.60:9")
+    };
+    for mode in ["iptables", "ipvs", "nftables"] {
+        let case = Case { mode, spec, more, ..USUAL };
+        assert!(!ends_at_other(case, "10.0.0.100:80"), "{mode}");
+        assert!(ends_at_other(case, "10.0.0.3:80"), "{mode}");
+    }
+    // Without a rule for it, an address that the node holds is like its own.
+    let nodes = "{n3: {localAddresses: [10.0.0.77]}}";
+    assert!(ends_at_other(Case { nodes, more, ..USUAL }, "10.0.0.77:80"));
+}
+
+#[test]
+fn without_hairpin_mode_a_pod_does_not_reach_itself() {
+    let off = Case { nodes: "{'*': {hairpin: false}}", ..USUAL };
+    assert_eq!(off.answered("pod/shop/web-1", SERVICE), 50);
+    assert_eq!(off.call("pod/shop/web-1", SERVICE).mechanisms, [Mechanism::HairpinOff]);
+    assert_eq!(off.answered("pod/shop/client-1", SERVICE), 100);
+    // Unknown accuses nobody.
+    assert_eq!(USUAL.answered("pod/shop/web-1", SERVICE), 100);
+    // IPVS sends the packet from the node; links of single pods are no bridge; and frames that
+    // no rule sees are routed.
+    assert_eq!(Case { mode: "ipvs", ..off }.answered("pod/shop/web-1", SERVICE), 100);
+    assert_eq!(Case { network: "routed", ..off }.answered("pod/shop/web-1", SERVICE), 100);
+    let unseen = Case { nodes: "{'*': {hairpin: false, bridgeRules: false}}", ..USUAL };
+    let verdict = unseen.call("pod/shop/web-1", SERVICE);
+    assert!(!verdict.mechanisms.contains(&Mechanism::HairpinOff), "{verdict:?}");
+    let forwarded = Case { port: ", hostPort: 8000", ..off };
+    assert_eq!(forwarded.answered("pod/shop/web-1", "10.0.0.1:8000"), 0);
+}
+
+/// Under policy Local a kube-proxy that does not know its node by name has no endpoint anywhere.
+#[test]
+fn a_kube_proxy_of_another_name_has_no_local_endpoint() {
+    let spec = "type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 32000";
+    for mode in ["iptables", "ipvs", "nftables"] {
+        let right = Case { mode, spec, ..USUAL };
+        let wrong = Case { nodes: "{'*': {kubeProxyName: ip-10-0-0-1.example}}", ..right };
+        let to = "10.0.0.1:30080";
+        assert_eq!(right.answered("outside", to), 100, "{mode}");
+        let verdict = wrong.call("outside", to);
+        if mode == "ipvs" {
+            // It then sends to all, and those of other nodes answer past this one.
+            assert_eq!(percent(&verdict, |end| end.is_answered()), 50, "{verdict:?}");
+            continue;
+        }
+        assert_eq!(percent(&verdict, |end| end.is_answered()), 0, "{mode}");
+        assert_eq!(verdict.mechanisms, [Mechanism::NoEndpoint], "{mode}");
+        // Policy Cluster does not ask where an endpoint is.
+        assert_eq!(wrong.answered("pod/shop/client-3", SERVICE), 100, "{mode}");
+    }
+}
+
+/// Its own arguments say the name where they have it in full.
+#[test]
+fn the_arguments_of_kube_proxy_say_its_name() {
+    let proxy = |argument: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: kube-proxy-n1, namespace: kube-system, labels: \
+             {{k8s-app: kube-proxy}}}}, spec: {{nodeName: n1, hostNetwork: true, containers: [{{name: \
+             kube-proxy, image: 'kube-proxy:v1.30.0', command: [kube-proxy, '{argument}']}}]}}, status: \
+             {{phase: Running, podIP: 10.0.0.1, podIPs: [{{ip: 10.0.0.1}}]}}}}\n"
+        )
+    };
+    let name = |argument: &str| {
+        let more: &'static str = Box::leak(proxy(argument).into_boxed_str());
+        let cluster = Case { more, ..USUAL }.cluster();
+        let name = cluster.nodes.values().next().unwrap().proxy_name.clone();
+        name.map(|name| name.to_string())
+    };
+    assert_eq!(name("--hostname-override=Other-1").as_deref(), Some("other-1"));
+    assert_eq!(name("--hostname-override=n1"), None);
+    assert_eq!(name("--hostname-override=$(NODE_NAME)"), None);
+}
+
+/// Who calls past the load balancer is asked for its own address, and not for the load balancer's.
+#[test]
+fn source_ranges_hold_for_the_caller_itself() {
+    for mode in ["iptables", "ipvs", "nftables"] {
+        let ranges = |range| Case { mode, spec: range, ..USUAL };
+        let nodes_only = ranges("type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.0/24]");
+        let pods_too =
+            ranges("type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.0/24, 10.1.0.0/16]");
+        let to = "10.0.0.100:80";
+        let verdict = nodes_only.call("pod/shop/client-1", to);
+        assert_eq!(percent(&verdict, |end| end == Outcome::Hangs), 100, "{mode}: {verdict:?}");
+        assert_eq!(pods_too.answered("pod/shop/client-1", to), 100, "{mode}");
+        assert_eq!(nodes_only.answered("node/n1", to), 100, "{mode}");
+        // The cluster IP has no ranges.
+        assert_eq!(nodes_only.answered("pod/shop/client-1", SERVICE), 100, "{mode}");
+    }
+}
