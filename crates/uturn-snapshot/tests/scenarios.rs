@@ -40,7 +40,10 @@ fn every_scenario_is_complete() {
     for scenario in &scenarios {
         assert!(!scenario.shows.is_empty() && !scenario.cases.is_empty(), "{}", scenario.name);
         for Case { label, cluster, flows, .. } in &scenario.cases {
-            assert_eq!(cluster.supposed, [], "{} {label}", scenario.name);
+            // Where a name has an address for each zone, which one that is cannot be stated.
+            let is_open = |about: &str| !about.starts_with("addresses of ");
+            let supposed = cluster.supposed.iter().filter(|item| is_open(&item.about));
+            assert_eq!(supposed.collect::<Vec<_>>(), [] as [&_; 0], "{} {label}", scenario.name);
             assert!(!flows.is_empty(), "{} {label}", scenario.name);
             for flow in flows {
                 let shares = flow.outcomes.iter().map(|(_, share)| *share);

@@ -95,6 +95,8 @@ built_in![
     "vpc-cni-needs-no-pod-routes",
     "vpc-cni-strict-filter",
     "wrong-port",
+    "zones",
+    "zones-crossed",
 ];
 
 /// The names of those that are built in.

@@ -142,7 +142,7 @@ impl<'a> Lab<'a> {
         }
         let has_own =
             |pod: &Pod| is_program(pod) || coredns.is_some() && names::serves(cluster, pod);
-        let servers = Servers::start(cluster, &twin, has_own)?;
+        let servers = Servers::start(plan, &twin, has_own)?;
         let mut programs = nginx::start(&run, cluster, &twin)?;
         programs.extend(haproxy::start(&run, cluster, &twin)?);
         let names = coredns.map(|program| Names::start(&run, plan, &twin, &program)).transpose()?;

@@ -73,6 +73,18 @@ pub(crate) fn probers(cluster: &Cluster, family: Family) -> Vec<IpAddr> {
     [Scope::Private, Scope::Public].map(|scope| source_address(scope, prober)).into()
 }
 
+/// The addresses that every node's security groups let in: those that health checks come from, and
+/// without a model of the cloud, those that stand for its load balancers' own, of which nobody knows
+/// what lets them in.
+pub(crate) fn let_in(cluster: &Cluster, family: Family) -> Vec<IpAddr> {
+    match cloud::model(cluster) {
+        Some(_) => probers(cluster, family),
+        None => [Scope::Private, Scope::Public]
+            .map(|scope| source_address(scope, cloud::stand_in(family)))
+            .into(),
+    }
+}
+
 /// All source addresses of health checks, including the VIPs.
 pub(crate) fn probers_of(plan: &Plan<'_>) -> Vec<IpAddr> {
     let vips = plan.load_balancers.iter().map(|lb| lb.vip);

@@ -11,7 +11,7 @@ use uturn_lb::rules;
 use uturn_model::lb::{Layer, Listener, Scope};
 use uturn_model::{Cluster, Family, Flow, LoadBalancer, Protocol};
 
-use self::addresses::{client_address, resolved_addresses, sources, to_family};
+use self::addresses::{balancer_addresses, client_address, resolved_addresses, sources, to_family};
 use self::request::request_spec;
 use super::call_counters::Call;
 use super::client::{ClientProtocol, RequestSpec};
@@ -68,7 +68,9 @@ impl Target {
             let protocol = flow.protocol;
             return Err(LabError::Plan(format!("flows over {protocol} cannot be measured")));
         }
-        let resolved = resolved_addresses(flow, found);
+        let named = balancer_addresses(cluster, flow);
+        let resolved =
+            resolved_addresses(flow, found).or((!named.is_empty()).then_some(&named[..]));
         let family = match resolved {
             Some([]) => return Ok(Self::nameless()),
             Some([first, ..]) => Some(Family::of(*first)),

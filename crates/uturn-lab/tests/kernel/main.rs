@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test says how it went")]
 
 #[cfg(target_os = "linux")]
+mod announced;
+#[cfg(target_os = "linux")]
 mod balancers;
 #[cfg(target_os = "linux")]
 mod cluster;

@@ -96,7 +96,8 @@ fn all(only: &str) {
         .iter()
         .chain(crate::balancers::ROWS)
         .chain(&crate::networks::ROWS)
-        .chain(&crate::nodes::ROWS);
+        .chain(&crate::nodes::ROWS)
+        .chain(&crate::announced::ROWS);
     let asked = |(name, _): &&Row| name.starts_with(only);
     for row in rows.iter().chain(&crate::watched::ROWS).filter(asked) {
         run(row);

@@ -34,6 +34,9 @@ pub struct CloudEntry {
     pub ingress_products: &'static [&'static dyn IngressProduct],
     /// What annotations of Services make these load balancers do otherwise.
     pub remedies: Remedies,
+    /// Annotations of Services for clusters made at random: each set asks for a load balancer that
+    /// behaves in another way.
+    pub samples: &'static [Annotations],
     /// How its controllers and load balancers behave, where products do not say all of it.
     pub model: Option<&'static dyn CloudModel>,
 }
@@ -54,6 +57,7 @@ impl CloudEntry {
             products: &[],
             ingress_products: &[],
             remedies: |_, _, _| Vec::new(),
+            samples: &[],
             model: None,
         }
     }
@@ -73,6 +77,9 @@ impl CloudEntry {
         self.traces.host_names.iter().any(|(ends, _)| host.ends_with(ends))
     }
 }
+
+/// Annotations of an object, with their values.
+pub type Annotations = &'static [(&'static str, &'static str)];
 
 /// A cloud's own builds of kube-proxy.
 pub struct KubeProxyBuilds {

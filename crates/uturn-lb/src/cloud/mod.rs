@@ -51,10 +51,12 @@ use uturn_model::{
 pub use behaviour::{
     BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
 };
-pub use entry::{CloudEntry, KubeProxyBuilds, Network, OverridesField, OverridesObject};
+pub use entry::{
+    Annotations, CloudEntry, KubeProxyBuilds, Network, OverridesField, OverridesObject,
+};
 pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of};
-pub use product::{PageCheck, PortPlan, Product, Targets, stands_for_balancer};
+pub use product::{PageCheck, PortPlan, Product, Targets, stand_in, stands_for_balancer};
 pub(crate) use product::{replaced, unnamed};
 pub use remedy::{Need, NewStatus, Remedies, Remedy, Want};
 pub use traces::{

@@ -254,7 +254,12 @@ const ANY_PROBER: ProbeRanges = ProbeRanges {
 
 /// Whether an address stands for one of a load balancer's own: which one that is, is not given.
 pub fn stands_for_balancer(address: IpAddr) -> bool {
-    ANY_PROBER.prober(Family::of(address)) == address
+    stand_in(Family::of(address)) == address
+}
+
+/// The address that stands for a load balancer's own where which one that is, is not given.
+pub fn stand_in(family: Family) -> IpAddr {
+    ANY_PROBER.prober(family)
 }
 
 /// A load balancer without a machine of its own, by what its vendor calls it: a node announces its

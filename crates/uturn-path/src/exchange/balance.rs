@@ -95,11 +95,12 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = state.packet.leg();
         let place = self.engine.place(Peer::Balancer(balancer));
-        // A listener that ends TLS has answered the client before it picks a target. If there is
-        // none, all it can do is close the connection.
+        // Who ends TLS or begins connections to targets with a header has answered the client before
+        // it picks a target. If there is none, all it can do is close the connection.
         let ends_tls = listener.protocol.ends_tls();
-        let turned_away = if ends_tls { Outcome::EmptyReply } else { Outcome::Hangs };
-        let home = |ways: Vec<Exchange>| match ends_tls {
+        let is_taken = makes_connections(listener);
+        let turned_away = if is_taken { Outcome::EmptyReply } else { Outcome::Hangs };
+        let home = |ways: Vec<Exchange>| match is_taken {
             true => self.answer_itself(balancer, client, asked, state, ways, turned_away),
             false => Ok(ways),
         };
@@ -115,7 +116,7 @@ impl<'a> Walk<'_, 'a> {
         };
         // What is passed on as it came still speaks what the client spoke.
         let tls = if ends_tls { None } else { request.tls };
-        let has_proxy_header = listener.profile.proxy_header.is_some();
+        let has_proxy_header = adds_header(listener);
         let passed = Request { tls, has_proxy_header, ..request.clone() };
         let alive = self.alive(balancer, listener, rule)?;
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
@@ -142,7 +143,7 @@ impl<'a> Walk<'_, 'a> {
             let to = &rule.targets[target];
             for inner in self.ask_target(balancer, listener, to, seen.src, &passed, state)? {
                 // Of what is passed on as it came, all that was sent again is in there.
-                let mut state = if ends_tls { there.clone() } else { there.clone().on_time() };
+                let mut state = if is_taken { there.clone() } else { there.clone().on_time() };
                 state.share *= share * inner.share;
                 state.chance |= inner.chance;
                 state.supposed = inner.supposed;
@@ -152,6 +153,9 @@ impl<'a> Walk<'_, 'a> {
                     // What was said on the connection to the target is said to the client.
                     Outcome::Status { .. } | Outcome::EmptyReply => inner.outcome,
                     _ if ends_tls => turned_away,
+                    Outcome::Refused | Outcome::Unreachable | Outcome::Reset if is_taken => {
+                        turned_away
+                    }
                     other => other,
                 };
                 // A refusal comes back through the load balancer like any other answer.
@@ -360,8 +364,7 @@ impl<'a> Walk<'_, 'a> {
         if let Some(doubt) = &listener.profile.doubt {
             add_new(&mut inner.supposed, vec![doubted(&listener.profile.name, doubt)]);
         }
-        // On layer 7, and where it ends TLS, the load balancer opens a separate connection.
-        if listener.protocol.layer() == Layer::L7 || listener.protocol.ends_tls() {
+        if makes_connections(listener) {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
         }
         Ok(self.merged(self.exchange(Peer::Balancer(balancer), request, inner)?))
@@ -444,6 +447,19 @@ impl NotPicked {
             false => Self::NoneAlive,
         }
     }
+}
+
+/// Whether a load balancer takes a client's connection and opens a separate one to a target, which it
+/// does on layer 7, to end TLS, and to put a header before what the client sends.
+fn makes_connections(listener: &Listener) -> bool {
+    let protocol = listener.protocol;
+    protocol.layer() == Layer::L7 || protocol.ends_tls() || adds_header(listener)
+}
+
+/// Whether connections to targets begin with a PROXY header. Datagrams do not.
+fn adds_header(listener: &Listener) -> bool {
+    listener.profile.proxy_header.is_some()
+        && listener.protocol.transport() == uturn_model::Protocol::Tcp
 }
 
 /// The host and path that a request asks for.

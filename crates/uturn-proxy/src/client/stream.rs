@@ -10,6 +10,7 @@ use uturn_lb::event::Event;
 use uturn_lb::proxy_header;
 
 use super::counted::Counted;
+use super::linger::linger;
 use super::tunnel;
 use crate::access_log::Entry;
 use crate::exchange::Client;
@@ -45,6 +46,11 @@ where
             total: began.elapsed(),
             why: passed.as_ref().err().map(ToString::to_string),
         }));
+    }
+    // What the client has sent meanwhile is not read by anybody. A socket that is closed then resets
+    // the connection, or not, by which comes first.
+    if passed.is_err() && received == 0 {
+        linger(&mut stream).await;
     }
     passed
 }

@@ -87,6 +87,9 @@ impl Tls {
                 break;
             }
         }
+        if is_over && self.connection.is_handshaking() {
+            return Ok(Some((Outcome::TlsError, None)));
+        }
         match is_over {
             true => read_answer(&self.received, waited, false).map(Some),
             false => Ok(None),

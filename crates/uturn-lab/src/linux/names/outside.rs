@@ -42,7 +42,7 @@ impl Outside {
     /// Starts it in the fabric.
     pub(crate) fn start(fabric: &Namespace, cluster: &Cluster) -> io::Result<Self> {
         let at = SocketAddr::new(address(cluster), 53);
-        let names = Arc::new(Names::new(cluster.dns.outside.clone()));
+        let names = Arc::new(Names::new(known(cluster)));
         let socket = fabric.run(|| {
             Netlink::open()?.add_address(Index::LOOPBACK, at.ip().into())?;
             let socket = Socket::new(Domain::for_address(at), Type::DGRAM, None)?;
@@ -64,6 +64,18 @@ impl Outside {
     pub(crate) fn set(&self, names: Vec<(Text, IpAddr)>) {
         *self.names.write().unwrap_or_else(PoisonError::into_inner) = names;
     }
+}
+
+/// The names that are stated, and those of load balancers that are not.
+fn known(cluster: &Cluster) -> Vec<(Text, IpAddr)> {
+    let mut all = cluster.dns.outside.clone();
+    let is_stated = |host: &Text| all.iter().any(|(name, _)| name.eq_ignore_ascii_case(host));
+    let balancers = cluster.dns.balancers.iter().filter(|(host, _)| !is_stated(host));
+    let balancers: Vec<(Text, IpAddr)> = balancers
+        .flat_map(|(host, named)| named.iter().map(|named| (host.clone(), named.address)))
+        .collect();
+    all.extend(balancers);
+    all
 }
 
 impl Drop for Outside {

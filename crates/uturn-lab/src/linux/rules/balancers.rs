@@ -110,7 +110,9 @@ impl Site {
         let mut text = steer::rules() + &call_counters::rules(&self.calls, family);
         text += "*mangle\n";
         if self.scope == Scope::Private {
-            text += &groups::of_nodes(cluster, family, groups::Hooks::BUILT_IN);
+            let of_nodes = groups::of_nodes(cluster, family, groups::Hooks::BUILT_IN);
+            text += &of_nodes;
+            text += &groups::let_in_replaced(cluster, &self.balancers, family, &of_nodes);
             if let Some(public) = public {
                 text += &edge::way_back();
                 text += &edge::bandwidth(cluster, &self.balancers, public, family);

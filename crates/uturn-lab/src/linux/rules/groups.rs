@@ -6,11 +6,14 @@
 //!
 //! A group without outbound rules admits all outbound packets.
 
+use uturn_lb::cloud;
+use uturn_model::lb::{Listener, Source};
 use uturn_model::network::SecurityRule;
 use uturn_model::{Cluster, Family, LoadBalancer, Protocol, Text};
 
+use crate::linux::layer_4::is_in_kernel;
 use crate::linux::links::links_of;
-use crate::linux::public::probers;
+use crate::linux::public::let_in;
 
 /// The chains of the mangle table from which the chains of groups are called.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +46,7 @@ pub(crate) fn of_nodes(cluster: &Cluster, family: Family, hooks: Hooks) -> Strin
                 "-A {inbound} -o {link} -m conntrack --ctstate NEW,UNTRACKED -j SG-IN-{number}\n"
             );
         }
-        for prober in probers(cluster, family) {
+        for prober in let_in(cluster, family) {
             text += &format!("-A SG-IN-{number} -s {prober} -j RETURN\n");
         }
         text += &chain(&format!("SG-IN-{number}"), &groups.inbound, Way::In, family);
@@ -55,6 +58,39 @@ pub(crate) fn of_nodes(cluster: &Cluster, family: Family, hooks: Hooks) -> Strin
                 );
             }
             text += &chain(&format!("SG-OUT-{number}"), &groups.outbound, Way::Out, family);
+        }
+    }
+    text
+}
+
+/// Rules before those of nodes' groups, for connections that the kernel forwards with an address that
+/// stands for a load balancer's own: these tables are walked before the address is replaced.
+pub(super) fn let_in_replaced(
+    cluster: &Cluster,
+    all: &[LoadBalancer],
+    family: Family,
+    of_nodes: &str,
+) -> String {
+    let mut text = String::new();
+    if cloud::model(cluster).is_some() {
+        return text;
+    }
+    for lb in all.iter().filter(|lb| Family::of(lb.vip) == family) {
+        let replaces = |listener: &&Listener| {
+            is_in_kernel(listener) && listener.profile.source != Source::Kept
+        };
+        for listener in lb.listeners.iter().filter(replaces) {
+            let protocol = listener.protocol.transport().lower();
+            for number in 0..cluster.nodes.len() {
+                let chain = format!("SG-IN-{number}");
+                if of_nodes.contains(&format!(":{chain} ")) {
+                    text += &format!(
+                        "-I {chain} -p {protocol} -m conntrack --ctstate DNAT --ctorigdst {} \
+                         --ctorigdstport {} -j RETURN\n",
+                        lb.vip, listener.port
+                    );
+                }
+            }
         }
     }
     text

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags};
 use rustls::{ServerConfig, ServerConnection};
 
+use uturn_lb::proxy_header;
+
 use super::WANTS_TLS;
 use super::serve::answer;
 
@@ -24,6 +26,15 @@ pub(super) struct Connection<'a> {
     mode: Mode,
     received: Vec<u8>,
     answered: bool,
+    /// Whether a PROXY header has to come before anything else.
+    expects_header: bool,
+}
+
+/// What stands at the beginning of a connection.
+enum Header {
+    Read,
+    Incomplete,
+    Missing,
 }
 
 enum Mode {
@@ -39,9 +50,10 @@ impl<'a> Connection<'a> {
         peer: SocketAddr,
         name: &'a str,
         tls: Option<&'a Arc<ServerConfig>>,
+        expects_header: bool,
     ) -> Self {
         let (mode, received) = (Mode::Unknown, Vec::new());
-        Self { stream, peer, name, tls, mode, received, answered: false }
+        Self { stream, peer, name, tls, mode, received, answered: false, expects_header }
     }
 
     pub(super) fn waits_for(&self) -> PollFd<'_> {
@@ -58,6 +70,13 @@ impl<'a> Connection<'a> {
     }
 
     fn read_stream(&mut self) -> io::Result<bool> {
+        if self.expects_header {
+            match self.read_header()? {
+                Header::Read => self.expects_header = false,
+                Header::Incomplete => return Ok(true),
+                Header::Missing => return Ok(false),
+            }
+        }
         if let Mode::Unknown = self.mode {
             let mut first = [0];
             match self.stream.peek(&mut first) {
@@ -82,6 +101,24 @@ impl<'a> Connection<'a> {
             self.answer()?;
         }
         Ok(stays)
+    }
+
+    /// Takes the PROXY header off the connection. What comes in its place is read too: a server
+    /// that closes before it has read everything resets the connection.
+    fn read_header(&mut self) -> io::Result<Header> {
+        let mut bytes = [0; 4096];
+        let seen = match self.stream.peek(&mut bytes) {
+            Ok(0) => return Ok(Header::Missing),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Header::Incomplete),
+            peeked => peeked?,
+        };
+        let (length, found) = match proxy_header::read(&bytes[..seen]) {
+            Ok(None) => return Ok(Header::Incomplete),
+            Ok(Some(header)) => (header.length, Header::Read),
+            Err(_) => (seen, Header::Missing),
+        };
+        self.stream.read_exact(&mut bytes[..length])?;
+        Ok(found)
     }
 
     /// Whether the head of a request has been received, or something that cannot be one.

@@ -7,6 +7,7 @@
 mod connection;
 mod serve;
 
+use std::collections::BTreeSet;
 use std::io::{self, PipeWriter};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
@@ -15,13 +16,15 @@ use std::thread::{self, JoinHandle};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use socket2::{Domain, Socket, Type};
+use uturn_lb::targets;
+use uturn_model::lb::Listener;
 use uturn_model::pod::ContainerPort;
 use uturn_model::{Cluster, Endpoint, Family, Pod, Port, Protocol};
 
 use super::build::Twin;
 use super::namespace::Namespace;
 use super::system::During;
-use crate::LabError;
+use crate::{LabError, Plan};
 
 /// The header field of a plain-text answer on a TLS port.
 pub(crate) const WANTS_TLS: &str = "X-Speaks: TLS";
@@ -66,8 +69,9 @@ struct Server {
 }
 
 enum ServedSocket {
-    /// A TCP port, with the TLS configuration if it is a TLS port.
-    Tcp(TcpListener, Option<Arc<ServerConfig>>),
+    /// A TCP port, with the TLS configuration if it is a TLS port, and whether connections have to
+    /// begin with a PROXY header.
+    Tcp(TcpListener, Option<Arc<ServerConfig>>, bool),
     Udp(UdpSocket),
 }
 
@@ -75,15 +79,17 @@ impl Servers {
     /// Starts a server on every port of every pod that was built, except for pods that run
     /// programs of their own (`has_own`).
     pub(crate) fn start(
-        cluster: &Cluster,
+        plan: &Plan<'_>,
         twin: &Twin,
         has_own: impl Fn(&Pod) -> bool,
     ) -> Result<Self, LabError> {
+        let cluster = plan.cluster;
+        let headers = behind_headers(plan);
         let mut servers = Vec::new();
         let mut certificate = None;
         for pod in cluster.pods.values().filter(|pod| pod.is_alive() && !has_own(pod)) {
             let Some(space) = twin.of_pod(pod) else { continue };
-            servers.extend(open_all(cluster, pod, space, &mut certificate)?);
+            servers.extend(open_all(cluster, pod, space, &headers, &mut certificate)?);
         }
         Self::serve(servers)
     }
@@ -94,7 +100,7 @@ impl Servers {
         pod: &Pod,
         space: &Namespace,
     ) -> Result<Self, LabError> {
-        Self::serve(open_all(cluster, pod, space, &mut None)?)
+        Self::serve(open_all(cluster, pod, space, &BTreeSet::new(), &mut None)?)
     }
 
     fn serve(servers: Vec<Server>) -> Result<Self, LabError> {
@@ -106,11 +112,36 @@ impl Servers {
     }
 }
 
+/// The endpoints behind load balancers that send a PROXY header: their servers are set up for it, or
+/// no client outside would ever be answered.
+fn behind_headers(plan: &Plan<'_>) -> BTreeSet<SocketAddr> {
+    let mut all = BTreeSet::new();
+    for lb in plan.load_balancers {
+        let sends = |listener: &&Listener| {
+            listener.profile.proxy_header.is_some()
+                && listener.protocol.transport() == Protocol::Tcp
+        };
+        for listener in lb.listeners.iter().filter(sends) {
+            for rule in &listener.rules {
+                let Some(service) = plan.cluster.services.get(&rule.service) else { continue };
+                let ports = service.ports.iter().filter(|port| port.port == listener.port);
+                for port in ports.filter(|port| port.protocol == Protocol::Tcp) {
+                    let family = Family::of(lb.vip);
+                    let ends = targets::pods(plan.cluster, service, port, family, |_| Some(1));
+                    all.extend(ends.into_iter().map(|end| end.address));
+                }
+            }
+        }
+    }
+    all
+}
+
 /// Opens the ports of a pod's servers. Makes the certificate if it is needed and not there yet.
 fn open_all(
     cluster: &Cluster,
     pod: &Pod,
     space: &Namespace,
+    headers: &BTreeSet<SocketAddr>,
     certificate: &mut Option<Arc<ServerConfig>>,
 ) -> Result<Vec<Server>, LabError> {
     let doing = format!("start the servers of pod {}", pod.name);
@@ -128,7 +159,7 @@ fn open_all(
             refuse_without_limit()?;
             places
                 .iter()
-                .map(|(ip, port)| open(*ip, *port, certificate.as_ref()))
+                .map(|(ip, port)| open(*ip, *port, certificate.as_ref(), headers))
                 .collect::<io::Result<Vec<_>>>()
         })
         .during(&doing)?;
@@ -191,6 +222,7 @@ fn open(
     ip: IpAddr,
     at: Served,
     certificate: Option<&Arc<ServerConfig>>,
+    headers: &BTreeSet<SocketAddr>,
 ) -> io::Result<ServedSocket> {
     let address = SocketAddr::new(ip, at.port.number());
     let kind = if at.protocol == Protocol::Udp { Type::DGRAM } else { Type::STREAM };
@@ -203,7 +235,8 @@ fn open(
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(1024)?;
-    Ok(ServedSocket::Tcp(socket.into(), certificate.filter(|_| at.speaks_tls).cloned()))
+    let tls = certificate.filter(|_| at.speaks_tls).cloned();
+    Ok(ServedSocket::Tcp(socket.into(), tls, headers.contains(&address)))
 }
 
 /// One client stands for many: with the default rate limits only its first datagrams would get an

@@ -14,7 +14,7 @@ pub(super) fn serve(servers: &[Server], end: &PipeReader) {
     loop {
         let mut waiting = vec![PollFd::new(end, PollFlags::IN)];
         waiting.extend(servers.iter().map(|server| match &server.socket {
-            ServedSocket::Tcp(listener, _) => PollFd::new(listener, PollFlags::IN),
+            ServedSocket::Tcp(listener, ..) => PollFd::new(listener, PollFlags::IN),
             ServedSocket::Udp(socket) => PollFd::new(socket, PollFlags::IN),
         }));
         waiting.extend(connections.iter().map(Connection::waits_for));
@@ -35,7 +35,7 @@ pub(super) fn serve(servers: &[Server], end: &PipeReader) {
         for (server, _) in servers.iter().zip(of_sockets).filter(|(_, ready)| **ready) {
             match &server.socket {
                 ServedSocket::Udp(socket) => answer_datagrams(socket, &server.name),
-                ServedSocket::Tcp(listener, tls) => {
+                ServedSocket::Tcp(listener, tls, expects_header) => {
                     while let Ok((stream, peer)) = listener.accept() {
                         if stream.set_nonblocking(true).is_ok() {
                             connections.push(Connection::new(
@@ -43,6 +43,7 @@ pub(super) fn serve(servers: &[Server], end: &PipeReader) {
                                 peer,
                                 &server.name,
                                 tls.as_ref(),
+                                *expects_header,
                             ));
                         }
                     }

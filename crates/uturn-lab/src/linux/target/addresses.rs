@@ -19,6 +19,17 @@ pub(super) fn resolved_addresses<'a>(flow: &Flow, found: &'a Found) -> Option<&'
     found.get(&(flow.from.clone(), host.clone())).map(Vec::as_slice)
 }
 
+/// The addresses of the load balancer that a flow names, where nothing else says what its name leads
+/// to.
+pub(super) fn balancer_addresses(cluster: &Cluster, flow: &Flow) -> Vec<IpAddr> {
+    match &flow.to {
+        Destination::Url { host, .. } | Destination::Host(host, _) => {
+            cluster.dns.of_balancer(host).iter().map(|named| named.address).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The address family of a destination, if the destination alone decides it.
 pub(super) fn to_family(
     cluster: &Cluster,

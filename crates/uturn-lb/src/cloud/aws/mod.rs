@@ -25,5 +25,47 @@ pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&nlb::Nlb, &classic::Classic],
     ingress_products: &[&alb::Alb],
     remedies: remedies::remedies,
+    samples: &[
+        &[("service.beta.kubernetes.io/aws-load-balancer-type", "nlb")],
+        &[
+            ("service.beta.kubernetes.io/aws-load-balancer-type", "nlb"),
+            (
+                "service.beta.kubernetes.io/aws-load-balancer-cross-zone-load-balancing-enabled",
+                "true",
+            ),
+        ],
+        &[
+            ("service.beta.kubernetes.io/aws-load-balancer-type", "nlb"),
+            ("service.beta.kubernetes.io/aws-load-balancer-internal", "true"),
+        ],
+        &[
+            ("service.beta.kubernetes.io/aws-load-balancer-type", "external"),
+            ("service.beta.kubernetes.io/aws-load-balancer-nlb-target-type", "ip"),
+            ("service.beta.kubernetes.io/aws-load-balancer-scheme", "internal"),
+        ],
+        &[
+            ("service.beta.kubernetes.io/aws-load-balancer-type", "external"),
+            ("service.beta.kubernetes.io/aws-load-balancer-nlb-target-type", "instance"),
+            (
+                "service.beta.kubernetes.io/aws-load-balancer-target-group-attributes",
+                "preserve_client_ip.enabled=false",
+            ),
+        ],
+        &[
+            ("service.beta.kubernetes.io/aws-load-balancer-type", "external"),
+            ("service.beta.kubernetes.io/aws-load-balancer-nlb-target-type", "ip"),
+            (
+                "service.beta.kubernetes.io/aws-load-balancer-target-group-attributes",
+                "preserve_client_ip.enabled=true",
+            ),
+        ],
+        &[
+            ("service.beta.kubernetes.io/aws-load-balancer-type", "external"),
+            ("service.beta.kubernetes.io/aws-load-balancer-nlb-target-type", "instance"),
+            ("service.beta.kubernetes.io/aws-load-balancer-proxy-protocol", "*"),
+        ],
+        &[("service.beta.kubernetes.io/aws-load-balancer-proxy-protocol", "*")],
+        &[("service.beta.kubernetes.io/aws-load-balancer-internal", "true")],
+    ],
     ..CloudEntry::recognised("aws", "AWS", traces::TRACES)
 };

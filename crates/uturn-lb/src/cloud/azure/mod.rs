@@ -17,6 +17,10 @@ pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&standard::Standard],
     ingress_products: &[&gateway::ApplicationGateway, &gateway::ForContainers],
     remedies: remedies::remedies,
+    samples: &[
+        &[("service.beta.kubernetes.io/azure-load-balancer-internal", "true")],
+        &[("service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip", "true")],
+    ],
     words: Words::with_firewall("network security group"),
     ..CloudEntry::recognised(
         "azure",

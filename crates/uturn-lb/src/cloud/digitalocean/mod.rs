@@ -16,6 +16,11 @@ const NAME: &str = "DigitalOcean Load Balancer";
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Balancer],
     remedies: remedies::remedies,
+    samples: &[
+        &[("service.beta.kubernetes.io/do-loadbalancer-enable-proxy-protocol", "true")],
+        &[("service.beta.kubernetes.io/do-loadbalancer-type", "REGIONAL_NETWORK")],
+        &[("service.beta.kubernetes.io/do-loadbalancer-protocol", "http")],
+    ],
     ..CloudEntry::recognised(
         "digitalocean",
         "DigitalOcean",

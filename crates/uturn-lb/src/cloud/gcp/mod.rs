@@ -17,6 +17,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
         &application::Application { name: application::EXTERNAL },
         &application::Application { name: application::INTERNAL },
     ],
+    samples: &[&[("networking.gke.io/load-balancer-type", "Internal")]],
     words: Words::with_firewall("VPC firewall"),
     ..CloudEntry::recognised(
         "gcp",

@@ -16,6 +16,7 @@ const NAME: &str = "Hetzner Load Balancer";
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Balancer],
     remedies: remedies::remedies,
+    samples: &[&[("load-balancer.hetzner.cloud/uses-proxyprotocol", "true")]],
     ..CloudEntry::recognised(
         "hetzner",
         "Hetzner",

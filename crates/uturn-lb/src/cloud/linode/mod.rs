@@ -17,6 +17,11 @@ const NAME: &str = "Linode NodeBalancer";
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Balancer],
     remedies: remedies::remedies,
+    samples: &[
+        &[("service.beta.kubernetes.io/linode-loadbalancer-default-proxy-protocol", "v1")],
+        &[("service.beta.kubernetes.io/linode-loadbalancer-default-proxy-protocol", "v2")],
+        &[("service.beta.kubernetes.io/linode-loadbalancer-default-protocol", "http")],
+    ],
     ..CloudEntry::recognised(
         "linode",
         CLOUD,

@@ -16,6 +16,7 @@ const NAME: &str = "Scaleway Load Balancer";
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Balancer],
     remedies: remedies::remedies,
+    samples: &[&[("service.beta.kubernetes.io/scw-loadbalancer-proxy-protocol-v2", "*")]],
     ..CloudEntry::recognised(
         "scaleway",
         "Scaleway",

@@ -54,6 +54,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     products: &[],
     ingress_products: &[],
     remedies: |_, _, _| Vec::new(),
+    samples: &[],
     model: Some(&Tke),
 };
 

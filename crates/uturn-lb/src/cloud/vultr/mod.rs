@@ -16,6 +16,7 @@ const NAME: &str = "Vultr Load Balancer";
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Balancer],
     remedies: remedies::remedies,
+    samples: &[&[("service.beta.kubernetes.io/vultr-loadbalancer-proxy-protocol", "true")]],
     ..CloudEntry::recognised(
         "vultr",
         "Vultr",

@@ -11,6 +11,7 @@ mod services;
 
 use serde_json::{Value, json};
 use uturn_dice::Dice;
+use uturn_lb::cloud::CloudEntry;
 use uturn_model::ProxyMode;
 
 use network::Network;
@@ -53,6 +54,7 @@ pub(super) fn scenario(seed: u64, number: u64, modes: &[ProxyMode]) -> Drawn {
 
 /// A cluster under construction.
 struct Cluster {
+    cloud: &'static CloudEntry,
     mode: ProxyMode,
     network: Network,
     nodes: Vec<Node>,
@@ -85,6 +87,7 @@ struct Vip {
 impl Cluster {
     fn random(dice: &mut Dice, modes: &[ProxyMode]) -> Self {
         let mut cluster = Self {
+            cloud: cloud::random(dice),
             mode: modes[dice.below(modes.len())],
             network: Network::random(dice),
             nodes: Vec::new(),
@@ -110,11 +113,14 @@ impl Cluster {
     /// The shape makes the nodes; those with labels are written as manifests.
     fn node(&mut self, dice: &mut Dice, number: usize) {
         let (name, address) = (format!("n{number}"), format!("10.0.0.{}", 10 + number));
-        let labels = match dice.below(8) {
+        let mut labels = match dice.below(8) {
             0 => json!({ "node.kubernetes.io/exclude-from-external-load-balancers": "true" }),
             1 => json!({ "pool": "edge" }),
             _ => Value::Null,
         };
+        if self.cloud.model.is_none() && !dice.once_in(3) {
+            labels["topology.kubernetes.io/zone"] = dice.choose(&["zone-a", "zone-b"]).into();
+        }
         if labels.is_object() {
             let mut node = json!({
                 "apiVersion": "v1",
@@ -267,8 +273,14 @@ mod tests {
             "Exact",
             "tls:",
             "reserved",
+            "topology.kubernetes.io/zone:",
+            "hostname:",
         ] {
             assert!(words.contains(word), "no scenario has {word}");
+        }
+        let described = |entry: &&CloudEntry| entry.model.is_some() || !entry.products.is_empty();
+        for entry in uturn_lb::cloud::ALL.into_iter().filter(described) {
+            assert!(words.contains(entry.cloud.word()), "no scenario is in {}", entry.cloud.name());
         }
     }
 }

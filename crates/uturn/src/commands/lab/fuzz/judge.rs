@@ -123,6 +123,11 @@ fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
     match &flow.to {
         Destination::Address(address) => rule(address.ip(), address.port()),
         Destination::Url { host, port, .. } | Destination::Host(host, port) => {
+            let named = engine.cluster().dns.of_balancer(host);
+            if !named.is_empty() {
+                let all = named.iter().filter_map(|named| rule(named.address, port.number()));
+                return Some(all.flatten().collect());
+            }
             let outside = &engine.cluster().dns.outside;
             let stated = || outside.iter().find(|(name, _)| **name == **host).map(|(_, ip)| *ip);
             rule(host.parse().ok().or_else(stated)?, port.number())

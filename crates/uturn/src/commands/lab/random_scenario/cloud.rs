@@ -1,32 +1,59 @@
-//! The cloud that drawn clusters are in: the first that is modelled.
+//! The clouds that drawn clusters are in, and what their controllers are asked for.
 
 use serde_json::{Value, json};
-use uturn_lb::cloud::{self, CloudEntry, CloudModel, Setting, SettingOf};
+use uturn_dice::Dice;
+use uturn_lb::cloud::{self, CloudEntry, Setting, SettingOf};
 
-/// The cloud's entry and its model.
-pub(super) fn drawn() -> (&'static CloudEntry, &'static dyn CloudModel) {
-    cloud::modelled().next().expect("a cloud is modelled")
+/// Every second time one with a model, else any whose load balancers are described by products.
+pub(super) fn random(dice: &mut Dice) -> &'static CloudEntry {
+    let modelled = dice.once_in(2);
+    let is_wanted = |entry: &&CloudEntry| match modelled {
+        true => entry.model.is_some(),
+        false => entry.model.is_none() && !entry.products.is_empty(),
+    };
+    let all: Vec<&'static CloudEntry> = cloud::ALL.into_iter().filter(is_wanted).collect();
+    all[dice.below(all.len())]
 }
 
 /// Sets the annotation by which a Service or an Ingress asks for something, if the cloud has
 /// one.
 pub(super) fn annotate(
+    cloud: &CloudEntry,
     annotations: &mut Value,
     of: SettingOf,
     setting: Setting,
     value: impl Into<Value>,
 ) {
-    let (_, model) = drawn();
-    if let Some(key) = model.annotation(setting, of) {
+    if let Some(key) = cloud.model.and_then(|model| model.annotation(setting, of)) {
         annotations[key] = value.into();
     }
 }
 
+/// The annotations of a Service that gets a load balancer of a product, and its class.
+pub(super) fn ask_for_product(dice: &mut Dice, cloud: &CloudEntry) -> (Value, Option<String>) {
+    let mut annotations = json!({});
+    let samples = cloud.samples;
+    if let Some(sample) = samples.get(dice.below(samples.len() + 2)) {
+        for (key, value) in *sample {
+            annotations[*key] = (*value).into();
+        }
+    }
+    // A class that ends so is the beginning of one. Of one whose product is not described,
+    // nothing can be predicted.
+    let is_described = |name: &str| cloud.products.iter().any(|product| product.name() == name);
+    let classes = cloud.traces.load_balancer_classes.iter();
+    let classes: Vec<&str> = classes
+        .filter(|(class, product)| !class.ends_with('/') && is_described(product))
+        .map(|(class, _)| *class)
+        .collect();
+    let class = (!classes.is_empty() && dice.once_in(4)).then(|| dice.choose(&classes).to_owned());
+    (annotations, class)
+}
+
 /// The object in which properties of an owner's listeners are set. Returns `None` if the cloud
 /// has no such objects.
-pub(super) fn overrides(owner: &str, balancer: &Value) -> Option<Value> {
-    let (entry, _) = drawn();
-    let object = entry.overrides.as_ref()?;
+pub(super) fn overrides(cloud: &CloudEntry, owner: &str, balancer: &Value) -> Option<Value> {
+    let object = cloud.overrides.as_ref()?;
     Some(json!({
         "apiVersion": object.versions[0],
         "kind": object.kind,

@@ -6,17 +6,15 @@ use uturn_dice::Dice;
 use uturn_model::{ProxyMode, Variant, Version};
 
 use super::Cluster;
-use super::cloud;
 
 /// Facts of a cluster.
 pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
-    let (entry, _) = cloud::drawn();
     let variants: Vec<&str> = uturn_lb::cloud::variants().map(Variant::word).collect();
     let mut facts = json!({
-        "provider": entry.cloud.word(),
+        "provider": cluster.cloud.cloud.word(),
         "kubeProxy": {
             "mode": cluster.mode.to_string(),
-            "version": version(dice, cluster.mode),
+            "version": version(dice, cluster),
             "variant": dice.choose(&variants),
         },
     });
@@ -38,7 +36,7 @@ pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
     let mut balancers = Vec::new();
     for vip in &cluster.vips {
         let mut stated = json!({ "vip": vip.address });
-        if dice.once_in(2) {
+        if cluster.cloud.model.is_some() && dice.once_in(2) {
             stated["probeSource"] = dice.choose(&["vip", "reserved"]).into();
         }
         if dice.once_in(6) {
@@ -64,12 +62,11 @@ pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
     facts
 }
 
-fn version(dice: &mut Dice, mode: ProxyMode) -> &'static str {
-    match mode {
+fn version(dice: &mut Dice, cluster: &Cluster) -> &'static str {
+    match cluster.mode {
         ProxyMode::Nftables => dice.choose(&["v1.31.4", "v1.33.1", "v1.34.4", "v1.36.0"]),
         ProxyMode::Iptables | ProxyMode::Ipvs => {
-            let (entry, _) = cloud::drawn();
-            let builds = entry.kube_proxy.map_or(&[][..], |builds| builds.samples);
+            let builds = cluster.cloud.kube_proxy.map_or(&[][..], |builds| builds.samples);
             let upstream = ["v1.24.4", "v1.28.3", "v1.34.4", "v1.36.0"];
             let mut all = [builds, &upstream[..]].concat();
             all.sort_by_key(|text| text.parse::<Version>().ok());

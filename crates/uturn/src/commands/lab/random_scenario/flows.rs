@@ -92,6 +92,9 @@ fn of_service(dice: &mut Dice, cluster: &Cluster, service: &Service) -> Aim {
     if let Some(vip) = &service.vip {
         addresses.extend(std::iter::repeat_n(format!("{vip}:{}", port.number), 3));
     }
+    if let Some(host) = &service.host {
+        addresses.extend(std::iter::repeat_n(format!("{host}:{}", port.number), 3));
+    }
     if let Some(node_port) = port.node_port {
         let node = &cluster.nodes[dice.below(cluster.nodes.len())];
         addresses.push(format!("{}:{node_port}", node.address));

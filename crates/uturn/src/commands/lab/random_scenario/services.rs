@@ -3,7 +3,7 @@
 use uturn_dice::Dice;
 
 use serde_json::{Value, json};
-use uturn_lb::cloud::{Setting, SettingOf};
+use uturn_lb::cloud::{CloudEntry, Setting, SettingOf};
 
 use super::cloud;
 use super::{Cluster, Vip};
@@ -21,6 +21,8 @@ pub(super) struct Service {
     pub(super) external_ip: Option<String>,
     /// Its load balancer's address.
     pub(super) vip: Option<String>,
+    /// Its load balancer's name.
+    pub(super) host: Option<String>,
 }
 
 pub(super) struct Port {
@@ -51,7 +53,9 @@ pub(super) fn random(dice: &mut Dice, cluster: &mut Cluster) -> Called {
     for number in 1..=dice.between(1, 3) {
         called.services.push(service(dice, cluster, number));
     }
-    for number in 1..=dice.below(3) {
+    // What products describe are load balancers of Services.
+    let ingresses = if cluster.cloud.model.is_some() { dice.below(3) } else { 0 };
+    for number in 1..=ingresses {
         called.ingresses.push(ingress(dice, cluster, &called.services, number));
     }
     called
@@ -79,22 +83,43 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
     });
     let mut annotations = json!({});
     let mut status = Value::Null;
-    let mut vip = None;
+    let (mut vip, mut host) = (None, None);
     if kind == "LoadBalancer" {
+        let has_name = cluster.cloud.model.is_none() && dice.once_in(3);
+        host = has_name.then(|| format!("{name}.lb.example.com"));
+        let is_alone = host.is_some() && !dice.once_in(3);
+        // Of a name alone nothing may be stated: addresses stand for it then, one for each zone.
+        let is_stated = !(is_alone && dice.once_in(2));
         let numbers: Vec<u16> = ports.iter().map(|port| port.number).collect();
-        let at = vip_for(dice, cluster, &numbers);
-        let address = cluster.vips[at].address.clone();
-        let mut entry = json!({ "ip": address });
-        if dice.once_in(6) {
-            entry["ipMode"] = "Proxy".into();
+        if is_stated {
+            let at = vip_for(dice, cluster, &numbers);
+            vip = Some(cluster.vips[at].address.clone());
+        }
+        let mut entry = json!({});
+        if let Some(address) = vip.as_ref().filter(|_| !is_alone) {
+            entry["ip"] = address.clone().into();
+            if dice.once_in(6) {
+                entry["ipMode"] = "Proxy".into();
+            }
+        }
+        if let Some(host) = &host {
+            entry["hostname"] = host.clone().into();
+            cluster.hosts.extend(vip.iter().map(|address| (host.clone(), address.clone())));
         }
         status = json!({ "loadBalancer": { "ingress": [entry] } });
-        annotate(dice, &mut annotations, &name, cluster, &ports);
+        if cluster.cloud.model.is_some() {
+            annotate(dice, &mut annotations, &name, cluster, &ports);
+        } else {
+            let class;
+            (annotations, class) = cloud::ask_for_product(dice, cluster.cloud);
+            if let Some(class) = class {
+                spec["loadBalancerClass"] = class.into();
+            }
+        }
         if dice.once_in(6) {
             let ranges = ["10.0.0.0/16", "10.1.0.0/16", "198.51.100.0/24", "10.0.0.11/32"];
             spec["loadBalancerSourceRanges"] = json!([dice.choose(&ranges)]);
         }
-        vip = Some(address);
     }
     if has_node_ports && dice.once_in(3) {
         spec["externalTrafficPolicy"] = "Local".into();
@@ -125,7 +150,7 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
         manifest["status"] = status;
     }
     cluster.objects.push(manifest);
-    Service { name, cluster_ip, ports, external_ip, vip }
+    Service { name, cluster_ip, ports, external_ip, vip, host }
 }
 
 fn port_of(dice: &mut Dice, port: &Port) -> Value {
@@ -156,26 +181,26 @@ fn annotate(
     cluster: &mut Cluster,
     ports: &[Port],
 ) {
-    let of = SettingOf::Service;
+    let (cloud, of) = (cluster.cloud, SettingOf::Service);
     if dice.once_in(4) {
-        cloud::annotate(annotations, of, Setting::AddressBinding, "true");
+        cloud::annotate(cloud, annotations, of, Setting::AddressBinding, "true");
     }
     if dice.once_in(5) {
-        cloud::annotate(annotations, of, Setting::PodTargets, "true");
+        cloud::annotate(cloud, annotations, of, Setting::PodTargets, "true");
     }
     if dice.once_in(6) {
-        cloud::annotate(annotations, of, Setting::NodesWithPods, "true");
+        cloud::annotate(cloud, annotations, of, Setting::NodesWithPods, "true");
     }
     if dice.once_in(8) {
-        cloud::annotate(annotations, of, Setting::NodeLabels, "pool=edge");
+        cloud::annotate(cloud, annotations, of, Setting::NodeLabels, "pool=edge");
     }
     let first = ports[0].number;
     if !ports[0].is_udp() && dice.once_in(6) {
         let protocol = dice.choose(&["TCP_SSL", "HTTP", "HTTPS"]);
         let protocols = json!({ first.to_string(): { "protocol": [protocol], "tls": "shop-tls" } });
-        cloud::annotate(annotations, of, Setting::Protocols, protocols.to_string());
+        cloud::annotate(cloud, annotations, of, Setting::Protocols, protocols.to_string());
     } else if dice.once_in(6) {
-        cloud::annotate(annotations, of, Setting::Overrides, format!("{name}-lb"));
+        cloud::annotate(cloud, annotations, of, Setting::Overrides, format!("{name}-lb"));
         let listeners: Vec<Value> = ports
             .iter()
             .map(|port| {
@@ -187,7 +212,7 @@ fn annotate(
                 entry
             })
             .collect();
-        cluster.objects.extend(cloud::overrides(name, &json!({ "l4Listeners": listeners })));
+        cluster.objects.extend(cloud::overrides(cloud, name, &json!({ "l4Listeners": listeners })));
     }
 }
 
@@ -224,19 +249,30 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
         spec_rules.push(rule);
     }
     let of = SettingOf::Ingress;
-    let mut annotations = if is_both { beside(dice, &spec_rules) } else { json!({}) };
+    let mut annotations =
+        if is_both { beside(dice, cluster.cloud, &spec_rules) } else { json!({}) };
     if dice.once_in(5) {
-        cloud::annotate(&mut annotations, of, Setting::PodTargets, "true");
+        cloud::annotate(cluster.cloud, &mut annotations, of, Setting::PodTargets, "true");
     }
     if dice.once_in(3) {
-        cloud::annotate(&mut annotations, of, Setting::Overrides, format!("{name}-lb"));
+        cloud::annotate(
+            cluster.cloud,
+            &mut annotations,
+            of,
+            Setting::Overrides,
+            format!("{name}-lb"),
+        );
         let mut listener = json!({
             "protocol": if is_tls { "HTTPS" } else { "HTTP" },
             "port": port,
             "keepaliveEnable": u8::from(!dice.once_in(4)),
         });
         set_check(dice, &mut listener);
-        cluster.objects.extend(cloud::overrides(&name, &json!({ "l7Listeners": [listener] })));
+        cluster.objects.extend(cloud::overrides(
+            cluster.cloud,
+            &name,
+            &json!({ "l7Listeners": [listener] }),
+        ));
     }
     let mut spec = json!({ "rules": spec_rules });
     if is_tls {
@@ -253,10 +289,10 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
 }
 
 /// Gives an Ingress with TLS a plain listener too: redirects, or some of its rules.
-fn beside(dice: &mut Dice, rules: &[Value]) -> Value {
+fn beside(dice: &mut Dice, cloud: &CloudEntry, rules: &[Value]) -> Value {
     let mut annotations = json!({});
     let mut set = |setting, value: String| {
-        cloud::annotate(&mut annotations, SettingOf::Ingress, setting, value);
+        cloud::annotate(cloud, &mut annotations, SettingOf::Ingress, setting, value);
     };
     match dice.below(4) {
         0 | 1 => {
