@@ -9,6 +9,7 @@ mod annotation;
 mod balancer;
 mod case;
 mod comparison;
+mod controller;
 mod destination;
 mod diff;
 mod group;
@@ -149,6 +150,8 @@ pub(crate) struct Proposal {
     resolves: Vec<(String, IpAddr)>,
     /// The flow to walk after the edit, if it is not the flow of the case.
     then: Option<Flow>,
+    /// The listener whose health checks are walked after the edit, if the one of the case is gone.
+    then_checks: Option<SocketAddr>,
     /// The Service whose own pods and their nodes may lose the way to it through its load
     /// balancer: the cure says so among its effects.
     gives_up: Option<NamespacedName>,

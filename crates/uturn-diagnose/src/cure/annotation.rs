@@ -1,7 +1,7 @@
 //! Cures by an annotation that the controller of a load balancer reads. The cloud's folder states
 //! them; here is decided which of them a case wants, and what has to hold in this cluster.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use uturn_lb::cloud::{self, Maker, NewStatus, Product, Remedy, Want};
 use uturn_model::controller::ProxyExpectation;
@@ -19,7 +19,14 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         if case.has(Mechanism::ProxyHeader) {
             all.extend(place.proposals(Want::AnswerableChecks, "answerable-checks", 20));
         }
+        if case.has(Mechanism::LocalSourceDrop) {
+            all.extend(place.proposals(Want::ForeignAddress, "foreign-address", 20));
+        }
         return all;
+    }
+    // A load balancer without a healthy target has no candidate.
+    if case.has(Mechanism::LocalSourceDrop) || case.has(Mechanism::NoCandidate) {
+        all.extend(place.proposals(Want::ForeignAddress, "foreign-address", 20));
     }
     let loops = [
         Mechanism::AsymmetricReturn,
@@ -130,6 +137,15 @@ impl<'c, 'a> Place<'c, 'a> {
                     made =
                         made.follow(self.service.object(), path, Change::Set(Tree::text("Proxy")));
                 }
+            }
+            NewStatus::OnlyPublic => {
+                let is_private = |ip: &IpAddr| matches!(ip, IpAddr::V4(ip) if ip.is_private());
+                let kept = addresses.iter().filter(|ip| !is_private(ip));
+                let entry = |ip: &IpAddr| Tree::map([("ip", Tree::text(ip.to_string()))]);
+                let entries = Tree::List(kept.clone().map(entry).collect());
+                let port = self.listener.port.number();
+                made.then_checks = kept.copied().next().map(|ip| SocketAddr::new(ip, port));
+                made = made.follow(self.service.object(), path, Change::Set(entries));
             }
             NewStatus::OnlyName => {
                 let entry = Tree::List(vec![Tree::map([("hostname", Tree::text(name.as_str()))])]);

@@ -90,7 +90,12 @@ impl<'a> Case<'a> {
 
     /// The codes of what is wrong.
     pub fn codes(&self) -> BTreeSet<Code> {
-        let kind = self.owner_kind().unwrap_or(ObjectKind::Service);
+        // Behind a controller in the cluster, the load balancer is a Service's.
+        let called = match self.walked().map(|flow| &flow.to) {
+            Some(Destination::Ingress { .. }) => Some(ObjectKind::Ingress),
+            _ => self.owner_kind(),
+        };
+        let kind = called.unwrap_or(ObjectKind::Service);
         let of = |mechanism: &Mechanism| Code::of_reply(*mechanism, kind, self.is_reply_unseen);
         match self.before {
             // Health checks that die are one finding, whatever stops them.

@@ -187,9 +187,12 @@ fn attempt(
     proposal: &Proposal,
     cure: &mut Cure,
 ) -> Result<(), String> {
-    let wanted = match (&proposal.then, &case.subject) {
-        (Some(flow), _) => Subject::Flow(flow.clone()),
-        (None, subject) => subject.clone(),
+    let wanted = match (&proposal.then, proposal.then_checks, &case.subject) {
+        (Some(flow), ..) => Subject::Flow(flow.clone()),
+        (None, Some(listener), Subject::Probes(_, protocol)) => {
+            Subject::Probes(listener, *protocol)
+        }
+        (None, _, subject) => subject.clone(),
     };
     let changes =
         !(proposal.edits.is_empty() && proposal.objects.is_empty() && proposal.follows.is_empty());

@@ -2,11 +2,11 @@
 
 use uturn_model::ingress::Backend;
 use uturn_model::{
-    Destination, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port,
+    Destination, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port, Service,
 };
 use uturn_snapshot::edit::{Change, Tree};
 
-use super::{Case, Proposal, way};
+use super::{Case, Proposal, controller, way};
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let mut all = Vec::new();
@@ -21,6 +21,8 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     {
         all.extend(rewrite(case));
         all.extend(own_ingress(case));
+    } else if case.is_from_inside() {
+        all.extend(controller::rewrite(case));
     }
     all
 }
@@ -28,23 +30,24 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
 /// The Service by its own name, past the load balancer.
 fn call_service(case: &Case<'_>) -> Option<Proposal> {
     let flow = case.walked().filter(|_| case.is_from_inside())?;
-    let (service, port) = (case.service()?, case.aim.port.as_ref()?);
+    let backend = controller::backend(case);
+    let (service, port) = match backend {
+        Some(behind) => behind,
+        None => (case.service()?, case.aim.port.as_ref()?),
+    };
     let to = Destination::Service(service.name.clone(), Some(port.port.to_string().into()));
     let is_there = matches!(flow.to, Destination::Service(..));
     if is_there || service.cluster_ips.is_empty() || case.aim.vip.is_none() {
         return None;
     }
-    let name = format!(
-        "{}.{}.svc.{}",
-        service.name.name,
-        service.name.namespace,
-        case.cluster().dns.domain()
-    );
+    let name = name_of(case, service);
     let how = if case.is_tls() { " by http" } else { "" };
     let mut made = Proposal::new("call-service", 10, format!("call {to}{how}"))
         .types(format!("in the caller's configuration: {} becomes {name}:{}", flow.to, port.port))
         .costs("only this caller changes; each other one has to change too");
-    if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress) {
+    if backend.is_some()
+        || case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress)
+    {
         made = made
             .costs("routing by host and path, and headers that the load balancer adds, fall away");
     }
@@ -92,12 +95,7 @@ fn with_port(to: &Destination, port: Port) -> Option<Destination> {
 /// A rewrite of the host to the one Service behind it.
 fn rewrite(case: &Case<'_>) -> Option<Proposal> {
     let (service, called) = (case.service()?, case.aim.called?);
-    let name = format!(
-        "{}.{}.svc.{}",
-        service.name.name,
-        service.name.namespace,
-        case.cluster().dns.domain()
-    );
+    let name = name_of(case, service);
     let host = host_of(case);
     let title = format!(
         "let CoreDNS answer {} with svc/{}",
@@ -127,7 +125,13 @@ fn rewrite(case: &Case<'_>) -> Option<Proposal> {
             some => format!("{} too: take an Ingress controller of your own", some.join(", ")),
         },
     );
-    Some(to_host(case, made, host.as_deref(), &name))
+    Some(to_host(case, made, host.as_deref(), &name, false))
+}
+
+/// A Service's own name.
+pub(super) fn name_of(case: &Case<'_>, service: &Service) -> String {
+    let NamespacedName { namespace, name } = &service.name;
+    format!("{name}.{namespace}.svc.{}", case.cluster().dns.domain())
 }
 
 /// What a rewrite needs and costs, whatever it leads to.
@@ -147,6 +151,11 @@ fn common(case: &Case<'_>, made: Proposal, host: Option<&str>) -> Proposal {
         !tls,
         if tls { "they call https, and only the load balancer ends TLS" } else { "they call http" },
     );
+    needs_corefile(case, made)
+}
+
+/// What every rewrite needs and costs.
+pub(super) fn needs_corefile(case: &Case<'_>, made: Proposal) -> Proposal {
     let corefile = case.cluster().dns.corefile.as_ref();
     let made = made.when(
         "CoreDNS's Corefile is known",
@@ -161,7 +170,13 @@ fn common(case: &Case<'_>, made: Proposal, host: Option<&str>) -> Proposal {
 }
 
 /// The line in the Corefile, and the flow by name.
-fn to_host(case: &Case<'_>, mut made: Proposal, host: Option<&str>, name: &str) -> Proposal {
+pub(super) fn to_host(
+    case: &Case<'_>,
+    mut made: Proposal,
+    host: Option<&str>,
+    name: &str,
+    tls: bool,
+) -> Proposal {
     let (Some(host), Some(flow), Some(called)) = (host, case.walked(), case.aim.called) else {
         return made;
     };
@@ -172,7 +187,7 @@ fn to_host(case: &Case<'_>, mut made: Proposal, host: Option<&str>, name: &str) 
         made = made.edit(corefile_object(), way!["data", "Corefile"], Change::Line(line, rule));
     }
     let path = case.aim.path.clone().unwrap_or_else(|| "/".into());
-    let to = Destination::Url { tls: false, host: host.into(), port: called, path };
+    let to = Destination::Url { tls, host: host.into(), port: called, path };
     made.then = Some(Flow { to, ..flow.clone() });
     made
 }
@@ -193,7 +208,7 @@ fn first_block(corefile: &str) -> Option<(usize, &str)> {
 }
 
 /// The host that callers use: as the flow says it, else as the only rule does.
-fn host_of(case: &Case<'_>) -> Option<String> {
+pub(super) fn host_of(case: &Case<'_>) -> Option<String> {
     let host = case.aim.host.as_deref()?;
     let is_name = host.parse::<std::net::IpAddr>().is_err() && !host.starts_with('*');
     is_name.then(|| host.to_owned())
@@ -338,7 +353,7 @@ fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
         let file = format!("{name}-{}.yaml", kind.as_str().to_lowercase());
         made.objects.push((file, object(kind)?, tree));
     }
-    Some(to_host(case, made, Some(&host), &dns))
+    Some(to_host(case, made, Some(&host), &dns, false))
 }
 
 /// The cluster's own domain, where CoreDNS does not serve it.

@@ -247,7 +247,7 @@ pub(crate) fn own_address(family: Family) -> IpNet {
 }
 
 /// The addresses that stand for a load balancer's own in the nodes' network.
-const ANY_PROBER: ProbeRanges = ProbeRanges {
+pub(crate) const ANY_PROBER: ProbeRanges = ProbeRanges {
     v4: Ipv4Net::new_assert(Ipv4Addr::new(192, 0, 2, 250), 32),
     v6: Ipv6Net::new_assert(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0xfa), 128),
 };

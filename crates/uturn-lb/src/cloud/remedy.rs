@@ -18,6 +18,8 @@ pub enum Want {
     NodePorts,
     /// Health checks ask what a target answers.
     AnswerableChecks,
+    /// What it sends to nodes comes from an address that they do not take for their own.
+    ForeignAddress,
 }
 
 /// Annotations of a Service that bring about what is wanted.
@@ -68,6 +70,8 @@ pub enum NewStatus {
     ModeProxy,
     /// A name in place of the addresses.
     OnlyName,
+    /// Its public addresses.
+    OnlyPublic,
 }
 
 /// Something that has to hold for a remedy.

@@ -232,3 +232,33 @@ fn a_page_that_a_controller_lacks_fails_the_check() {
     // A server that is no controller may well have the page.
     assert!(!asked.scan().contains("UT207"), "{}", asked.scan());
 }
+
+#[test]
+fn checks_from_an_address_that_nodes_have_bound() {
+    let private = Example::new("hetzner-private");
+    assert_has(&private.scan(), &["UT201", "local-source-drop"]);
+    let cure = private.cure("UT201", "foreign-address");
+    assert_has(&cure, &["disable-private-ingress: \"true\"", "then 2 of 2 targets answer"]);
+    assert_clean(&private.cured("UT201", "foreign-address", Some("{ip: 203.0.113.10}")));
+    let iptables = Example::new("hetzner-private").with("mode: ipvs", "mode: iptables");
+    assert_clean(&iptables);
+}
+
+/// A name in the status would take the rule away that all traffic needs.
+#[test]
+fn a_name_is_refused_where_packets_keep_the_address() {
+    let network = Example::new("digitalocean")
+        .with("do-loadbalancer-type: REGIONAL", "do-loadbalancer-type: REGIONAL_NETWORK")
+        .with(
+            "    service.beta.kubernetes.io/do-loadbalancer-enable-proxy-protocol: \"true\"\n",
+            "",
+        )
+        .with(
+            "  selector: {app: web}\n",
+            "  selector: {app: web}\n  externalTrafficPolicy: Local\n",
+        )
+        .with("mode: iptables, version: v1.34.0", "mode: ipvs, version: v1.21.14");
+    assert_has(&network.scan(), &["UT311", "no-endpoint"]);
+    let refused = network.cure("UT311", "calls-through-balancer");
+    assert_has(&refused, &["not here:", "without a rule for the address nobody is answered"]);
+}

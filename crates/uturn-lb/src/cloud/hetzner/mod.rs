@@ -2,12 +2,14 @@
 
 mod remedies;
 
-use uturn_model::lb::ProxyVersion;
+use std::net::{IpAddr, Ipv4Addr};
+
+use uturn_model::lb::{ProbeRanges, ProbeSource, ProxyVersion, Source};
 use uturn_model::service::ServicePort;
-use uturn_model::{Family, Service};
+use uturn_model::{Family, Ipv4Net, Service};
 
 use super::{CloudEntry, PortPlan, Product, Traces};
-use crate::cloud::product::proxying;
+use crate::cloud::product::{ANY_PROBER, proxying};
 use crate::cloud::values::{is_on, protocol_of};
 
 const NAME: &str = "Hetzner Load Balancer";
@@ -41,9 +43,30 @@ impl Product for Balancer {
         let protocol = protocol_of(service.annotations.get(PROTOCOL), port);
         let mut plan = proxying(NAME, service, protocol, family);
         plan.profile.proxy_header = is_on(service, PROXY_PROTOCOL).then_some(ProxyVersion::V2);
+        if let Some(own) = own_address(service, family) {
+            plan.profile.source = Source::Replaced(own.into());
+            if let (Some(check), IpAddr::V4(own)) = (&mut plan.profile.health_check, own) {
+                check.source = ProbeSource::Reserved(from(own));
+            }
+        }
         Some(plan)
     }
 }
 
+/// The address in the nodes' private network that it sends from, where it sends to their private
+/// addresses and its own is in the status.
+fn own_address(service: &Service, family: Family) -> Option<IpAddr> {
+    let mut listed = service.load_balancer.iter().filter_map(|entry| entry.ip);
+    let is_private = |ip: &IpAddr| matches!(ip, IpAddr::V4(ip) if ip.is_private());
+    let own = listed.find(is_private)?;
+    (is_on(service, USES_PRIVATE_ADDRESSES) && family == Family::V4).then_some(own)
+}
+
+/// Health checks from one address.
+fn from(own: Ipv4Addr) -> ProbeRanges {
+    ProbeRanges { v4: Ipv4Net::from(own), ..ANY_PROBER }
+}
+
+const USES_PRIVATE_ADDRESSES: &str = "load-balancer.hetzner.cloud/use-private-ip";
 const PROTOCOL: &str = "load-balancer.hetzner.cloud/protocol";
 const PROXY_PROTOCOL: &str = "load-balancer.hetzner.cloud/uses-proxyprotocol";

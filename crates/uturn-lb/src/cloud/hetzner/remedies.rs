@@ -14,8 +14,15 @@ pub(super) fn remedies(_: &Service, want: Want, name: &str) -> Vec<Remedy> {
                 .needs(OWN_NAME.0, None, OWN_NAME.1)
                 .costs(NAME_COSTS),
         ],
+        Want::ForeignAddress => vec![
+            Remedy::annotation(NO_PRIVATE_ADDRESS, "true")
+                .with_status(NewStatus::OnlyPublic)
+                .costs("calls of the private address go to the load balancer from everywhere in the network"),
+        ],
         _ => Vec::new(),
     }
 }
 
+/// Keeps its address in a private network out of the status.
+const NO_PRIVATE_ADDRESS: &str = "load-balancer.hetzner.cloud/disable-private-ingress";
 const HOST_NAME: &str = "load-balancer.hetzner.cloud/hostname";

@@ -1,0 +1,75 @@
+//! Cures of calls to what a controller in the cluster serves: the load balancer before it can be left
+//! out, with the controller or without.
+
+use uturn_lb::in_cluster::{ControllerRules, Served};
+use uturn_model::controller::IngressController;
+use uturn_model::ingress::BackendPort;
+use uturn_model::service::ServicePort;
+use uturn_model::{Destination, NamespacedName, Service};
+
+use super::{Case, Proposal, name};
+
+/// The controller whose pods are behind the load balancer of a case.
+fn behind<'a>(case: &Case<'a>) -> Option<&'a IngressController> {
+    let cluster = case.cluster();
+    let slices = cluster.slices(case.aim.service.as_ref()?);
+    let mut pods = slices
+        .iter()
+        .flat_map(|slice| &slice.endpoints)
+        .filter_map(|endpoint| cluster.pods.get(endpoint.pod.as_ref()?));
+    cluster.controller_of(pods.next()?)
+}
+
+/// The Service that a controller passes the call of a case to, and its port. Returns `None` if the
+/// call passes no controller, or no rule of it is for the call.
+pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePort)> {
+    let (cluster, controller) = (case.cluster(), behind(case)?);
+    let rules = ControllerRules::new(cluster, controller);
+    let path = case.aim.path.as_deref().unwrap_or("/");
+    let tls = speaks_tls(case, controller);
+    let rule = match rules.serve(controller, case.aim.host.as_deref()?, path, tls) {
+        Served::By(rule) | Served::Redirected(rule, _) => rule,
+        Served::ByNone | Served::Unknown(..) => return None,
+    };
+    let (name, port): &(NamespacedName, BackendPort) = rule.backend.as_ref()?;
+    let service = cluster.services.get(name)?;
+    let is_it = |own: &&ServicePort| match port {
+        BackendPort::Number(number) => own.port == *number,
+        BackendPort::Name(name) => own.name.as_ref() == Some(name),
+    };
+    Some((service, service.ports.iter().find(is_it)?))
+}
+
+/// Whether the call reaches the controller by TLS: it goes to a port of the Service that leads to
+/// such a port of the pods.
+fn speaks_tls(case: &Case<'_>, controller: &IngressController) -> bool {
+    let called = (case.aim.service.as_ref(), case.aim.called);
+    let mut listeners = controller.listeners.iter().filter(|listener| listener.tls);
+    listeners.any(|listener| {
+        let mut services = listener.services.iter();
+        services.any(|(name, port)| (Some(name), Some(*port)) == called)
+    })
+}
+
+/// A rewrite of the host to the controller's own Service: routing by host and path, TLS and headers
+/// stay as they are.
+pub(super) fn rewrite(case: &Case<'_>) -> Option<Proposal> {
+    let controller = behind(case)?;
+    let service = case.service()?;
+    if matches!(case.walked()?.to, Destination::Service(..)) {
+        return None;
+    }
+    let host = name::host_of(case)?;
+    let title = format!(
+        "let CoreDNS answer {host} with svc/{}, which is {}'s",
+        service.name, controller.product
+    );
+    let ends_tls = case.listener().is_some_and(|(_, listener)| listener.protocol.ends_tls());
+    let made = name::needs_corefile(case, Proposal::new("dns-rewrite", 40, title)).when(
+        "the load balancer does not end TLS",
+        !ends_tls,
+        if ends_tls { "it does, and the controller would get plain calls" } else { "it does not" },
+    );
+    let to = name::name_of(case, service);
+    Some(name::to_host(case, made, Some(&host), &to, speaks_tls(case, controller)))
+}
