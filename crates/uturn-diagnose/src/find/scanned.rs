@@ -38,7 +38,7 @@ pub(super) fn judge(
         example: Example::Scanned(Box::new(met.clone())),
         written: Vec::new(),
         cures: cures(known, met)?,
-        conditions: conditions(code, verdict),
+        conditions: conditions(code, mechanism, verdict),
     }))
 }
 
@@ -86,16 +86,23 @@ fn are_replies_unseen(
     Ok(scanner.explain_worst(met)?.iter().any(Code::is_reply_unseen))
 }
 
-/// What has to be so for a finding that rests on what servers are supposed to expect, or on what
-/// is not certain of a load balancer.
-fn conditions(code: Code, verdict: &Verdict) -> Vec<Text> {
-    let rests = |supposed: &&Supposition| {
-        code == Code::ProxyHeaderLost && supposed.about.starts_with(EXPECTS_HEADER)
+/// What has to be so for a finding that rests on what servers are supposed to expect, or on what a
+/// load balancer is supposed to do with packets.
+fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) -> Vec<Text> {
+    let expected = |supposed: &Supposition| {
+        let rests = code == Code::ProxyHeaderLost && supposed.about.starts_with(EXPECTS_HEADER);
+        supposed.about.strip_prefix("whether ").filter(|_| rests).map(Text::from)
     };
-    let mut supposed = verdict.supposed.iter().filter(rests);
-    let found = supposed.next().and_then(|supposed| supposed.about.strip_prefix("whether "));
-    let of_balancers = verdict.supposed.iter().filter_map(supposed_of_balancer);
-    found.map(Text::from).into_iter().chain(of_balancers).collect()
+    let is_of_packets = matches!(
+        mechanism,
+        Mechanism::AsymmetricReturn | Mechanism::LocalSourceDrop | Mechanism::VipUnknown
+    );
+    let of_balancer = |supposed: &Supposition| {
+        supposed_of_balancer(supposed).filter(|_| is_of_packets).map(Text::from)
+    };
+    let first =
+        |what: &dyn Fn(&Supposition) -> Option<Text>| verdict.supposed.iter().find_map(what);
+    first(&expected).or_else(|| first(&of_balancer)).into_iter().collect()
 }
 
 /// A pod that only fails to call itself is no error. Nobody need call the cluster address of

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use uturn_model::lb::{
-    Delivery, HealthCheck, HealthQuestion, ListenerProtocol, ProbeRanges, ProbeSource, Profile,
-    Scheduler, Source, Statuses,
+    Delivery, Doubt, HealthCheck, HealthQuestion, ListenerProtocol, ProbeRanges, ProbeSource,
+    Profile, Scheduler, Source, Statuses,
 };
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
@@ -155,11 +155,15 @@ pub(crate) fn pods_have_network_addresses(cluster: &Cluster) -> bool {
 pub(crate) fn to_pods(mut plan: PortPlan) -> PortPlan {
     plan.targets = Targets::Pods;
     if plan.profile.source == Source::Kept && plan.profile.doubt.is_none() {
-        let doubt = "answers between two pods of one node do not pass the load balancer";
-        plan.profile.doubt = Some(doubt.into());
+        let taken = "it does not see answers between two pods of one node";
+        let because = "a node's pods reach each other on it, unless each has a card of its own";
+        plan.profile.doubt = Some(Doubt::new(taken, because));
     }
     plan
 }
+
+/// Why something is taken of a load balancer of which its vendor does not say it.
+pub(crate) const LIKE_OTHERS: &str = "inferred from other load balancers of its kind";
 
 /// What is sent to the targets of a port by default.
 pub(crate) fn plain_protocol(port: &ServicePort) -> ListenerProtocol {

@@ -499,7 +499,10 @@ fn doubted(profile: &str, doubt: &Doubt) -> Supposition {
 /// What has to be so of a load balancer, where a supposition is about one.
 pub fn supposed_of_balancer(supposed: &Supposition) -> Option<Text> {
     let profile = supposed.about.strip_prefix(BEHAVES)?;
-    Some(format!("of {profile}: {}", supposed.taken).into())
+    Some(match supposed.taken.strip_prefix("it ") {
+        Some(does) => format!("{profile} {does}").into(),
+        None => format!("{profile}: {}", supposed.taken).into(),
+    })
 }
 
 fn answers(outcome: Outcome, asked: Leg, by: Evidence) -> Step {

@@ -52,7 +52,7 @@ fn under_policy_local_calls_come_back_to_the_node_of_the_server() {
     }
     let shared = Case { policy: "Local", ..SHARED }.met(HOST, "http");
     assert_eq!(shared.mechanisms, [Mechanism::LocalSourceDrop]);
-    assert!(shared.doubts.iter().any(|doubt| doubt.starts_with("under policy Local")));
+    assert!(shared.doubts.iter().any(|doubt| doubt.ends_with("under policy Local")));
 }
 
 /// The vendor's kube-proxy left addresses out before there was a field for it.

@@ -71,5 +71,5 @@ fn direct_returns_need_the_rule_that_a_status_without_an_address_takes_away() {
         }
     }
     let doubts = NLB.met(OUTSIDE, "http").doubts;
-    assert!(doubts.iter().any(|doubt| doubt.contains("answer it directly")), "{doubts:?}");
+    assert!(doubts.iter().any(|doubt| doubt.contains("as clients sent them")), "{doubts:?}");
 }

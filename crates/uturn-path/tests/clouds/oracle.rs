@@ -71,7 +71,7 @@ fn a_network_load_balancer_loops_under_policy_local_where_calls_reach_it() {
     local.hangs(&[HOST, BESIDE, SERVER]);
     local.is_answered(&[ELSEWHERE, OTHER_HOST, OUTSIDE]);
     let met = local.met(HOST, "http");
-    assert!(met.doubts.iter().any(|doubt| doubt.contains("gets no answer")), "{:?}", met.doubts);
+    assert!(met.doubts.iter().any(|doubt| doubt.contains("back to the node")), "{:?}", met.doubts);
     let replaced = ("oci-network-load-balancer.oraclecloud.com/is-preserve-source", "false");
     let notes = &[TYPE, INTERNAL, replaced];
     Case { notes, ..local }.is_answered(&ALL);

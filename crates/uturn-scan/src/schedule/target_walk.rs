@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uturn_model::route::Route;
 use uturn_model::{Client, Flow, Outcome, Share, Verdict};
 use uturn_netfilter::hash::FastMap;
-use uturn_path::{Options, Walk, WalkError};
+use uturn_path::{Options, Walk, WalkError, supposed_of_balancer};
 
 use crate::failover::outcome_reuse::ReusableOutcome;
 use crate::failover::split_by_targets::split_by_targets;
@@ -191,7 +191,7 @@ impl<'a> Walker<'a> {
                     Err(WalkError::NoAddress(..)) => return Ok(Some([].into())),
                     verdict => verdict?,
                 };
-                verdict.supposed = Vec::new();
+                verdict.supposed.retain(|supposed| supposed_of_balancer(supposed).is_some());
                 verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
                 Ok(Some([verdict].into()))
             };

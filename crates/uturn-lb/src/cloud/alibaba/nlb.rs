@@ -1,13 +1,13 @@
 //! Network Load Balancers: they pass packets on, and keep the client's address unless they end TLS or
 //! are asked not to.
 
-use uturn_model::lb::{HealthQuestion, ListenerProtocol, Source};
+use uturn_model::lb::{Doubt, HealthQuestion, ListenerProtocol, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, Service};
 
 use super::annotations::{CROSS_ZONE, KEEPS_SOURCE, get, is_private, protocol, proxy_header};
 use super::{in_cluster, targets};
-use crate::cloud::product::{PortPlan, Product, check, passing, replaced};
+use crate::cloud::product::{LIKE_OTHERS, PortPlan, Product, check, passing, replaced};
 
 pub(super) const NAME: &str = "Alibaba Cloud NLB";
 
@@ -34,11 +34,8 @@ impl Product for Nlb {
         let mut profile = passing(NAME, if keeps { Source::Kept } else { replaced(family) });
         profile.proxy_header = proxy_header(service, protocol);
         profile.health_check = Some(check(HealthQuestion::Target, (10, 5)));
-        profile.doubt = keeps.then(|| {
-            "it keeps the client's address unless it is asked not to, and a connection that comes \
-             back to where it came from gets no answer"
-                .into()
-        });
+        let taken = "it keeps the client's address unless it is asked not to";
+        profile.doubt = keeps.then(|| Doubt::new(taken, LIKE_OTHERS));
         Some(PortPlan { protocol, targets: targets(service), profile })
     }
 

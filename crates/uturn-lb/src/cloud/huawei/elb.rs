@@ -83,16 +83,19 @@ impl Elb {
     /// Whether targets see the client's address, and what of that no document says.
     fn keeps_source(&self, service: &Service, layer: Layer) -> (bool, Option<Doubt>) {
         if layer == Layer::L7 {
-            let doubt = "requests come from its own address and name the client's in a header";
-            return (false, Some(doubt.into()));
+            let because = "its requests name the client's address in a header";
+            return (
+                false,
+                Some(Doubt::new("it replaces the client's address on layer 7", because)),
+            );
         }
         if self.is_dedicated || is_on(service, KEEPS_SOURCE) {
             return (true, None);
         }
         let is_local = service.external_policy == Policy::Local;
-        let doubt = "under policy Local a shared one keeps the client's address, since calls that \
-                     come back to their node are known to fail";
-        (is_local, is_local.then(|| doubt.into()))
+        let because = "the vendor measured that calls which come back to their node fail";
+        let doubt = || Doubt::new("it keeps the client's address under policy Local", because);
+        (is_local, is_local.then(doubt))
     }
 }
 

@@ -1,11 +1,13 @@
 //! The Network Load Balancer: it passes packets on to node ports. It keeps the client's address
 //! under policy Local only.
 
-use uturn_model::lb::{ProxyVersion, Source};
+use uturn_model::lb::{Doubt, ProxyVersion, Source};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Protocol, Service};
 
-use crate::cloud::product::{PortPlan, Product, Targets, passing, plain_protocol, replaced};
+use crate::cloud::product::{
+    LIKE_OTHERS, PortPlan, Product, Targets, passing, plain_protocol, replaced,
+};
 use crate::cloud::values::is_on;
 
 pub(super) const NAME: &str = "Oracle Cloud Network Load Balancer";
@@ -33,11 +35,8 @@ impl Product for Nlb {
         profile.health_check = Some(super::health_check(service));
         let has_header = port.protocol == Protocol::Tcp && is_on(service, PROXY_PROTOCOL);
         profile.proxy_header = has_header.then_some(ProxyVersion::V2);
-        profile.doubt = keeps.then(|| {
-            "a connection that comes back to the node that opened it gets no answer, as with other \
-             load balancers that keep the client's address"
-                .into()
-        });
+        let taken = "it sends connections back to the node that opened them";
+        profile.doubt = keeps.then(|| Doubt::new(taken, LIKE_OTHERS));
         Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
     }
 }
