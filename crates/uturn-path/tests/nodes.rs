@@ -233,3 +233,41 @@ fn source_ranges_hold_for_the_caller_itself() {
         assert_eq!(nodes_only.answered("pod/shop/client-1", SERVICE), 100, "{mode}");
     }
 }
+
+/// A Service behind a load balancer that hands on packets as they are, and for whose address
+/// kube-proxy has no rule.
+fn without_rule(annotations: &str) -> &'static str {
+    let text = format!(
+        "---\n{{apiVersion: v1, kind: Service, metadata: {{name: edge, namespace: shop, annotations: \
+         {{{annotations}}}}}, spec: {{type: LoadBalancer, clusterIP: 172.20.0.20, ports: [{{port: 80, \
+         targetPort: 8080, nodePort: 30081}}]}}, status: {{loadBalancer: {{ingress: [{{ip: 10.0.0.120, \
+         ipMode: Proxy}}]}}}}}}\n---\n{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: \
+         {{name: edge-1, namespace: shop, labels: {{kubernetes.io/service-name: edge}}}}, addressType: \
+         IPv4, ports: [{{port: 8080, protocol: TCP}}], endpoints: [{{addresses: [10.1.1.50], nodeName: n1, \
+         conditions: {{ready: true}}}}]}}\n"
+    );
+    Box::leak(text.into_boxed_str())
+}
+
+/// Where each target has the address among its own, packets that no rule knows end there.
+#[test]
+fn an_address_that_each_target_holds_is_refused_without_a_rule() {
+    let more = without_rule("networking.gke.io/load-balancer-type: Internal");
+    let case = Case { more, ..USUAL };
+    for from in ["node/n1", "pod/shop/client-3", "outside"] {
+        let verdict = case.call(from, "10.0.0.120:80");
+        assert_eq!(percent(&verdict, |end| end == Outcome::Refused), 100, "{from}: {verdict:?}");
+        assert_eq!(verdict.mechanisms, [Mechanism::VipUnknown], "{from}");
+    }
+}
+
+/// Only the leader has it: what it sends there itself never leaves it.
+#[test]
+fn an_address_that_the_leader_holds_stays_on_the_leader() {
+    let host = "kube-vip.io/loadbalancerIPs: 10.0.0.120, kube-vip.io/vipHost: n2";
+    let case = Case { more: without_rule(host), ..USUAL };
+    let verdict = case.call("pod/shop/client-2", "10.0.0.120:80");
+    assert_eq!(percent(&verdict, |end| end == Outcome::Refused), 100, "{verdict:?}");
+    let other = case.call("pod/shop/client-1", "10.0.0.120:80");
+    assert_eq!(percent(&other, |end| end.is_answered()), 0, "{other:?}");
+}
