@@ -99,7 +99,12 @@ impl<'a> Walk<'_, 'a> {
         // it picks a target. If there is none, all it can do is close the connection.
         let ends_tls = listener.protocol.ends_tls();
         let is_taken = makes_connections(listener);
-        let turned_away = if is_taken { Outcome::EmptyReply } else { Outcome::Hangs };
+        let turned_away = match (is_taken, request.tls) {
+            (false, _) => Outcome::Hangs,
+            // The handshake of who speaks TLS through it has not begun.
+            (true, Some(true)) if !ends_tls => Outcome::TlsError,
+            (true, _) => Outcome::EmptyReply,
+        };
         let home = |ways: Vec<Exchange>| match is_taken {
             true => self.answer_itself(balancer, client, asked, state, ways, turned_away),
             false => Ok(ways),

@@ -6,7 +6,7 @@ use uturn_model::{Cluster, Family, LoadBalancer};
 
 use crate::linux::edge::{FROM_EDGE, TO_EDGE};
 use crate::linux::handover::{self, MASK, is_handed, link, mark_of};
-use crate::linux::links::uplink;
+use crate::linux::links::links_of;
 
 /// The chain that picks a node for each new connection: its mark goes into the connection's.
 pub(super) const PICK: &str = "LB-HAND";
@@ -46,14 +46,14 @@ pub(super) fn in_fabric(
     let all: Vec<&LoadBalancer> = all.filter(|lb| lb.listeners.iter().any(is_handed)).collect();
     let (mut raw, mut mangle) = (String::new(), String::new());
     for lb in &all {
-        for number in 0..cluster.nodes.len() {
-            let (hops, name) = match family {
-                Family::V4 => ("ttl", "ttl"),
-                Family::V6 => ("hl", "hl"),
-            };
+        let (hops, name) = match family {
+            Family::V4 => ("ttl", "ttl"),
+            Family::V6 => ("hl", "hl"),
+        };
+        let nodes = 0..cluster.nodes.len();
+        for link in nodes.flat_map(|number| links_of(&cluster.network, number)) {
             raw += &format!(
-                "-A PREROUTING -i {} -d {} -m {hops} --{name}-lt {FIRST_TIME} -j DROP\n",
-                uplink(number),
+                "-A PREROUTING -i {link} -d {} -m {hops} --{name}-lt {FIRST_TIME} -j DROP\n",
                 lb.vip
             );
         }

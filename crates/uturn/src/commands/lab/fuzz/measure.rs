@@ -116,7 +116,10 @@ impl Lab {
     ) -> Result<(), Failure> {
         let Some(machine) = self.kernels.found() else { return Ok(()) };
         let cases: Vec<Named<'_>> = batch.iter().map(|at| trials[*at].named()).collect();
-        let sources: Vec<Source> = batch.iter().map(|at| trials[*at].source()).collect();
+        // What is measured again is there several times.
+        let mut sources: Vec<Source> = batch.iter().map(|at| trials[*at].source()).collect();
+        sources.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        sources.dedup_by(|a, b| a.name == b.name);
         self.printer.progress(&format!("{} in a small machine …", batch.len()));
         machine::measure(
             machine,

@@ -80,7 +80,8 @@ fn node_facts(dice: &mut Dice, cluster: &Cluster) -> Map<String, Value> {
     if dice.once_in(8) {
         facts.insert("rpFilter".into(), dice.below(3).into());
     }
-    if dice.once_in(12) {
+    // What products describe reaches nodes over a way of its own.
+    if dice.once_in(12) && cluster.cloud.model.is_some() {
         facts.insert("publicBandwidth".into(), false.into());
     }
     if dice.once_in(16) {
