@@ -241,14 +241,24 @@ impl<'c, 'a> Place<'c, 'a> {
             slices.iter().flat_map(|slice| &slice.endpoints).map(|endpoint| endpoint.address);
         let is_inside = |ip: &IpAddr| ranges.value.iter().any(|net| net.contains(ip));
         let outside = pods.find(|ip| !is_inside(ip));
-        let because = match outside {
+        let found = match outside {
             Some(ip) => format!("{ip} is none: the load balancer has no way to it"),
             None => format!("all endpoints are in {}", words_of(&ranges.value)),
         };
+        // Addresses out of a node's own range are routed in the cluster alone.
+        let is_of_node = |ip: &IpAddr| {
+            let mut ranges = cluster.nodes.values().flat_map(|node| &node.pod_cidrs);
+            ranges.any(|net| net.contains(ip))
+        };
+        let is_certain = !ranges.is_supposed() || outside.as_ref().is_some_and(is_of_node);
         let all = self.proposals(Want::PodTargets, "pods-as-targets", 40);
         let what = "pods have addresses of the load balancer's network";
         all.into_iter()
-            .map(|made| self.without_ranges(made.when(what, outside.is_none(), because.clone())))
+            .map(|made| match is_certain {
+                true => made.when(what, outside.is_none(), found.clone()),
+                false => made.ask(what, format!("{found}, where the VPC's ranges are supposed")),
+            })
+            .map(|made| self.without_ranges(made))
             .collect()
     }
 

@@ -45,8 +45,9 @@ fn of_service(cluster: &Cluster, service: &Service) -> Option<Finding> {
         names.join(", ")
     );
     let mut finding = about(Code::ZoneWithoutTarget, service.object(), &service.origin, what);
-    if cluster.nodes.values().any(|node| node.supposed) {
-        finding.conditions.push("no other node is a target".into());
+    // Manifests are mostly a part of a cluster.
+    if !cluster.extent.pods || cluster.nodes.values().any(|node| node.supposed) {
+        finding.conditions.push("no target is in another zone".into());
     }
     Some(finding)
 }

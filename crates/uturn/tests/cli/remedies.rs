@@ -98,6 +98,9 @@ fn an_nlb_can_have_pods_as_targets() {
     let pods = eks.cure("UT102", "pods-as-targets");
     assert_has(&pods, &["aws-load-balancer-nlb-target-type: \"ip\"", "then answered at once"]);
     assert_clean(&eks.cured("UT102", "pods-as-targets", None));
+    let unsaid = Example::new("aws").with(" vpcCIDRs: [10.0.0.0/16],", "");
+    let asked = unsaid.cure("UT102", "pods-as-targets");
+    assert_has(&asked, &["make sure pods have addresses", "ranges are supposed"]);
     let overlay = Example::new("aws").with("vpcCIDRs: [10.0.0.0/16]", "vpcCIDRs: [10.0.0.0/24]");
     let refused = overlay.cure("UT102", "pods-as-targets");
     assert_has(&refused, &["not here:", "the load balancer has no way to it"]);
