@@ -13,6 +13,8 @@ pub struct ProxySettings {
     /// The program that implements Services. The other settings are kube-proxy's, and do not
     /// apply to other programs.
     pub served_by: Known<ServiceProxy>,
+    /// The version of the program that replaces kube-proxy, if it is known.
+    pub replacement_version: Option<Version>,
     /// iptables, ipvs or nftables.
     pub mode: Known<ProxyMode>,
     /// Its version.
@@ -46,6 +48,7 @@ impl ProxySettings {
     pub fn new(mode: Known<ProxyMode>, version: Known<Version>) -> Self {
         Self {
             served_by: Known::derived(ServiceProxy::KubeProxy, "nothing replaces it"),
+            replacement_version: None,
             mode,
             version,
             variant: Known::supposed(Variant::Upstream, "nothing says otherwise"),
@@ -65,6 +68,18 @@ impl ProxySettings {
     /// The program that replaces kube-proxy, if any.
     pub fn replaced_by(&self) -> Option<ServiceProxy> {
         Some(self.served_by.value).filter(|proxy| *proxy != ServiceProxy::KubeProxy)
+    }
+
+    /// Whether the program that replaces kube-proxy leaves addresses of load balancers alone that
+    /// have `ipMode: Proxy`. Returns `None` if that is not known.
+    pub fn replacement_reads_ip_mode(&self) -> Option<bool> {
+        match self.served_by.value {
+            // Since v1.17; v1.18.0 forgot it, and v1.18.1 reads it again.
+            ServiceProxy::Cilium => self.replacement_version.map(|version| {
+                version >= Version::new(1, 17, 0) && version != Version::new(1, 18, 0)
+            }),
+            _ => None,
+        }
     }
 
     /// The mark that requests masquerading: `0x4000` for bit 14.

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 
 use proptest::prelude::*;
-use uturn_model::{Cluster, Mechanism, NamespacedName, Outcome, Share, Verdict};
+use uturn_model::{Cluster, Mechanism, NamespacedName, Outcome, Share, Verdict, Version};
 use uturn_path::Engine;
 use uturn_scan::{ScanResult, Scanner};
 use uturn_snapshot::{Source, read};
@@ -157,7 +157,11 @@ fn check_without_kube_proxy(dice: &mut Dice) -> Result<(), TestCaseError> {
     let proxy = dice.one_of(&["cilium", "cilium", "ovn-kubernetes", "kube-router"]);
     let text = dice::cluster(dice);
     let text = text.replacen("kubeProxy: {", &format!("kubeProxy: {{replacedBy: {proxy}, "), 1);
-    check(&written(&text), &text)
+    let mut cluster = written(&text);
+    // One reads ipMode, one does not, and of one it is not known.
+    let versions = [None, Some(Version::new(1, 16, 9)), Some(Version::new(1, 18, 1))];
+    cluster.proxy.replacement_version = dice.one_of(&versions);
+    check(&cluster, &format!("{:?}\n{text}", cluster.proxy.replacement_version))
 }
 
 /// An address is an endpoint twice. The first gets no calls, and gives the second its place among
@@ -297,6 +301,29 @@ proptest! {
     fn classes_beside_captures_say_what_brute_force_says(seed in any::<u64>()) {
         check_beside_captures(&mut Dice::new(seed))?;
     }
+}
+
+/// The dice ask for load balancers of every kind.
+#[test]
+fn every_kind_of_product_occurs() {
+    let mut met = BTreeSet::new();
+    let mut on_nodes = 0;
+    for seed in 0..60 {
+        let dice = &mut Dice::new(seed);
+        let text = dice::cluster(dice).replacen("provider: tke", products::PROVIDER, 1);
+        let mut cluster = written(&text);
+        products::ask(&mut cluster, dice);
+        let balancers = uturn_lb::controller::load_balancers(&cluster);
+        let listeners = balancers.iter().flat_map(|balancer| &balancer.listeners);
+        met.extend(listeners.map(|listener| listener.profile.name.to_string()));
+        on_nodes += uturn_lb::on_nodes::all(&cluster).len();
+    }
+    for name in
+        ["AWS NLB", "OpenStack Octavia", "OpenStack Octavia (OVN)", "Exoscale NLB", "F5 BIG-IP"]
+    {
+        assert!(met.contains(name), "{name} is not among {met:?}");
+    }
+    assert!(on_nodes > 0, "none has its addresses from nodes");
 }
 
 /// The dice throw clusters in which a controller's pods serve Ingresses, and requests through them

@@ -28,6 +28,8 @@ enum Frontend {
     ClusterIp,
     ExternalIp,
     Balancer,
+    /// The address of a load balancer whose `ipMode` says that calls have to go there.
+    Proxied,
     NodePort,
 }
 
@@ -122,8 +124,15 @@ impl<'a> Walk<'_, 'a> {
             (Frontend::ClusterIp, _) => true,
             // Only an address of a node is replaced; others are met further on.
             (Frontend::ExternalIp, _) | (_, Translates::ClusterIps) => false,
-            (Frontend::Balancer, Translates::AtConnect) => service.source_ranges.is_empty(),
-            (Frontend::NodePort, Translates::AtConnect) => true,
+            // Source ranges hold for calls from outside only, and policies Local too.
+            (Frontend::Balancer | Frontend::NodePort, Translates::AtConnect) => true,
+            (Frontend::Proxied, Translates::AtConnect) => {
+                match self.cluster.proxy.replacement_reads_ip_mode() {
+                    Some(true) => return Connected::AsIs,
+                    Some(false) => true,
+                    None => return Connected::Unknown(version_gap(service, proxy)),
+                }
+            }
         };
         if !is_modelled {
             return Connected::Unknown(proxy_gap(service, proxy));
@@ -196,6 +205,8 @@ impl<'a> Engine<'a> {
                 Some(Frontend::ClusterIp)
             } else if service.vips(family).any(|vip| vip == to.ip()) {
                 Some(Frontend::Balancer)
+            } else if service.load_balancer.iter().any(|entry| entry.ip == Some(to.ip())) {
+                Some(Frontend::Proxied)
             } else if service.external_ips.contains(&to.ip()) {
                 Some(Frontend::ExternalIp)
             } else {
@@ -223,6 +234,11 @@ fn by(service: &Service, proxy: ServiceProxy) -> Evidence {
         service: Arc::new(service.object()),
         origin: service.origin.clone(),
     }
+}
+
+fn version_gap(service: &Service, proxy: ServiceProxy) -> Gap {
+    let why = format!("{proxy} reads ipMode by its version, which is not given");
+    Gap::not_given(why, by(service, proxy))
 }
 
 fn proxy_gap(service: &Service, proxy: ServiceProxy) -> Gap {

@@ -1,10 +1,12 @@
 //! Load balancers that products describe: names instead of addresses, zones, nodes or pods as
 //! targets, PROXY headers; and those of Ingresses, with redirects and what is not judged.
 
+use std::net::IpAddr;
+
 use uturn_lb::cloud::{ALL, Maker, maker_of};
 use uturn_model::ingress::{Backend, BackendPort, Tls};
 use uturn_model::lb::NamedAddress;
-use uturn_model::service::{LbIngress, ServiceKind};
+use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::{Cluster, Family, Labels, Name, Service, Text, Unknown};
 
 use crate::dice::Dice;
@@ -20,14 +22,24 @@ pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
         node.provider_id = Some(format!("aws:///zone/i-{number}").into());
         node.ready = !dice.once_in(12);
     }
+    let nodes: Vec<IpAddr> =
+        cluster.nodes.values().flat_map(|node| node.internal_ips.iter().copied()).collect();
     for (number, service) in (0u8..).zip(cluster.services.values_mut()) {
         if service.kind != ServiceKind::LoadBalancer {
+            continue;
+        }
+        // Load balancers of several clouds share no address.
+        let own = address(service, number.is_multiple_of(2), 10 * number + 3);
+        if dice.once_in(3) {
+            service.load_balancer[0].ip = Some(own);
+            ask_another(service, &nodes, dice);
             continue;
         }
         service.annotations = annotations(dice);
         service.load_balancer_class = dice.once_in(3).then(|| Text::from("service.k8s.aws/nlb"));
         // Now and then kube-proxy has a rule for the address.
         if dice.once_in(6) {
+            service.load_balancer[0].ip = Some(own);
             continue;
         }
         let form = dice.one_of(&["lb.elb.one", "lb.elb.one", "lb.one.elb"]);
@@ -97,7 +109,7 @@ fn ask_for_ingresses(cluster: &mut Cluster, dice: &mut Dice) {
             }
             1..=3 => {
                 let host: Text = format!("i{number}.lb.example").into();
-                let is_v6 = matches!(ingress.load_balancer[0].ip, Some(std::net::IpAddr::V6(_)));
+                let is_v6 = matches!(ingress.load_balancer[0].ip, Some(IpAddr::V6(_)));
                 let text = if is_v6 { "fd00::250" } else { "10.0.0.250" };
                 let address = text.parse().expect("an address");
                 ingress.load_balancer = vec![LbIngress {
@@ -156,7 +168,56 @@ const SERVICE_NOTES: [(&str, &str); 5] = [
     ("cloud.google.com/neg", r#"{"ingress": false}"#),
 ];
 
-fn address(service: &Service, is_private: bool, host: u8) -> std::net::IpAddr {
+/// Annotations by which Services ask for what other clouds make: proxies, what keeps the source and
+/// what keeps the address, with probes and without.
+const OTHERS: &[&[(&str, &str)]] = &[
+    &[("loadbalancer.openstack.org/enable-health-monitor", "true")],
+    &[("loadbalancer.openstack.org/enable-health-monitor", "false")],
+    &[("loadbalancer.openstack.org/proxy-protocol", "true")],
+    &[("loadbalancer.openstack.org/x-forwarded-for", "true")],
+    &[("loadbalancer.openstack.org/lb-method", "SOURCE_IP_PORT")],
+    &[
+        ("loadbalancer.openstack.org/lb-method", "SOURCE_IP_PORT"),
+        ("loadbalancer.openstack.org/enable-health-monitor", "true"),
+    ],
+    &[("loadbalancer.ovhcloud.com/class", "octavia")],
+    &[("service.beta.kubernetes.io/ovh-loadbalancer-proxy-protocol", "v2")],
+    &[("service.beta.kubernetes.io/exoscale-loadbalancer-name", "web")],
+    &[("cis.f5.com/ip", "192.0.2.1")],
+    &[("cis.f5.com/ip", "192.0.2.1"), ("cis.f5.com/health", "{}")],
+    &[("service.beta.kubernetes.io/do-loadbalancer-type", "REGIONAL_NETWORK")],
+    &[("service.beta.kubernetes.io/linode-loadbalancer-default-protocol", "http")],
+    &[("load-balancer.hetzner.cloud/uses-proxyprotocol", "true")],
+    &[("metallb.io/address-pool", "a")],
+];
+/// Asks for pods on nodes, whose addresses are the status.
+const ON_NODES: &[(&str, &str)] = &[("svccontroller.k3s.cattle.io/lbpool", "a")];
+
+/// Makes a Service ask for a product of another cloud, at an address with or without a rule.
+fn ask_another(service: &mut Service, nodes: &[IpAddr], dice: &mut Dice) {
+    if dice.once_in(6) {
+        service.annotations = ON_NODES.iter().copied().collect();
+        let usual = service.load_balancer[0].clone();
+        let family = usual.ip.map(Family::of);
+        let of_family = nodes.iter().filter(|ip| Some(Family::of(**ip)) == family);
+        let listed = of_family.filter(|_| !dice.once_in(3)).map(|ip| LbIngress {
+            ip: Some(*ip),
+            mode: IpMode::Vip,
+            ..usual.clone()
+        });
+        let listed: Vec<LbIngress> = listed.collect();
+        if !listed.is_empty() {
+            service.load_balancer = listed;
+        }
+        return;
+    }
+    service.annotations = dice.one_of(OTHERS).iter().copied().collect();
+    if dice.once_in(2) {
+        service.load_balancer[0].mode = IpMode::Proxy;
+    }
+}
+
+fn address(service: &Service, is_private: bool, host: u8) -> IpAddr {
     let is_v6 = service.cluster_ips.first().is_some_and(|ip| Family::of(*ip) == Family::V6);
     let text = match (is_v6, is_private) {
         (false, true) => format!("10.0.0.{}", 210 + host),

@@ -32,6 +32,7 @@ pub(super) fn derive(
         if needs_proxy(objects) {
             service_proxy::suppose(&served_by, suppositions);
         }
+        proxy.replacement_version = service_proxy::image(objects, served_by.value).and_then(tag);
         proxy.served_by = served_by;
         return proxy;
     }

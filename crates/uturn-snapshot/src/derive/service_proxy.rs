@@ -25,6 +25,26 @@ pub(super) fn derive(objects: &Objects) -> Known<ServiceProxy> {
         .unwrap_or_else(|| Known::derived(ServiceProxy::KubeProxy, "nothing replaces it"))
 }
 
+/// The DaemonSets that run Cilium.
+const CILIUM_AGENTS: [&str; 2] = ["cilium", "anetd"];
+
+/// The image of the program that replaces kube-proxy, where its DaemonSet is known, or one of its
+/// pods. What it does depends on its version with Cilium only.
+pub(super) fn image(objects: &Objects, proxy: ServiceProxy) -> Option<&str> {
+    if proxy != ServiceProxy::Cilium {
+        return None;
+    }
+    let sets = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
+    let mut sets = sets.filter(|set| CILIUM_AGENTS.contains(&set.name.name.as_str()));
+    let by_pod = || {
+        let mut pods = objects.pods.0.values();
+        Some(&pods.find(|pod| pod.spec.labels.is("k8s-app", "cilium"))?.spec)
+    };
+    let spec = sets.next().map(|set| &set.template).or_else(by_pod)?;
+    let agent = spec.containers.iter().find(|container| &*container.name == "cilium-agent");
+    Some(&agent.or(spec.containers.first())?.image)
+}
+
 fn cilium(objects: &Objects, has_kube_proxy: bool) -> Option<Known<ServiceProxy>> {
     const SWITCH: &str = "kube-proxy-replacement";
     if let Some((config, origin)) = &objects.cilium_config {
@@ -39,7 +59,7 @@ fn cilium(objects: &Objects, has_kube_proxy: bool) -> Option<Known<ServiceProxy>
     if has_kube_proxy {
         return None;
     }
-    let agent = agent(objects, &["cilium", "anetd"])?;
+    let agent = agent(objects, &CILIUM_AGENTS)?;
     Some(Known::derived(ServiceProxy::Cilium, format!("{agent}, and there is no kube-proxy")))
 }
 

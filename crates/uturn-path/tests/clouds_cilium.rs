@@ -1,0 +1,75 @@
+//! What clients meet where Cilium serves Services in place of kube-proxy: it connects to endpoints
+//! at once, wherever the load balancer would have sent them.
+
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+
+mod small;
+
+use small::{LOCAL, SMALL, Small, URL};
+use uturn_model::Mechanism;
+
+/// Cilium's configuration, and its agent in a version.
+macro_rules! cilium {
+    ($version:literal) => {
+        concat!(
+            "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config, namespace: kube-system}, ",
+            "data: {kube-proxy-replacement: 'true', enable-l2-announcements: 'true'}}\n",
+            "---\n{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: cilium, namespace: kube-system}, ",
+            "spec: {selector: {matchLabels: {k8s-app: cilium}}, template: {metadata: {labels: ",
+            "{k8s-app: cilium}}, spec: {hostNetwork: true, containers: [{name: cilium-agent, ",
+            "image: 'example.com/cilium/cilium:",
+            $version,
+            "'}]}}}}\n"
+        )
+    };
+}
+
+const CILIUM: Small = Small { proxy: "", more: cilium!("v1.17.6"), ..SMALL };
+const PROXIED: Small = Small {
+    provider_id: "hcloud://",
+    notes: "load-balancer.hetzner.cloud/uses-proxyprotocol: 'true'",
+    status: "{ip: 192.0.2.80, ipMode: Proxy}",
+    ..CILIUM
+};
+
+const CLIENTS: [&str; 3] = ["pod/shop/client-2", "pod/shop/web-1", "node/n2"];
+const FINE: (f64, Vec<Mechanism>) = (1.0, Vec::new());
+
+#[test]
+fn addresses_and_node_ports_lead_to_endpoints() {
+    assert_eq!(CILIUM.products(), ["Cilium"]);
+    let ranges = "loadBalancerSourceRanges: [198.51.100.0/24], ";
+    for spec in ["", LOCAL, ranges] {
+        for from in CLIENTS {
+            for to in [URL, "10.0.0.13:30080", "10.96.0.10:80"] {
+                assert_eq!(Small { spec, ..CILIUM }.met(from, to), FINE, "{spec} {from} {to}");
+            }
+        }
+    }
+}
+
+/// v1.16 does not read it, and v1.18.0 forgot it.
+#[test]
+fn versions_that_ignore_ip_mode_lose_the_header() {
+    for more in [cilium!("v1.16.9@sha256:0a1b"), cilium!("v1.18.0")] {
+        for from in CLIENTS {
+            let met = Small { more, ..PROXIED }.met(from, URL);
+            assert_eq!(met, (0.0, vec![Mechanism::ProxyHeader]), "{from} {more}");
+        }
+    }
+}
+
+#[test]
+fn versions_that_read_ip_mode_let_the_call_out() {
+    for more in [cilium!("v1.17.0"), cilium!("v1.18.1")] {
+        let verdict = Small { more, ..PROXIED }.verdict("pod/shop/client-2", URL);
+        let route = format!("{:?}", verdict.routes);
+        assert!(route.contains("LoadBalancer") && !route.contains("connects to 10.244"), "{route}");
+    }
+}
+
+#[test]
+fn without_a_version_it_is_not_known() {
+    let met = Small { more: cilium!("latest"), ..PROXIED }.met("pod/shop/client-2", URL);
+    assert_eq!(met, (0.0, vec![Mechanism::NotGiven]));
+}
