@@ -62,6 +62,9 @@ impl<'a> Walk<'_, 'a> {
             // What a load balancer does is noted where it decides.
             Peer::Balancer(_) => self.at_fabric(None, state),
             Peer::Outside => {
+                if way == Way::Out {
+                    state.outside = Some(leg.src.ip());
+                }
                 state.note_unless_brief(|| Place::Outside, step);
                 self.at_fabric(None, state)
             }

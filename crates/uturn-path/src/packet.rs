@@ -3,7 +3,7 @@
 mod exchange;
 mod pace;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
 use uturn_model::{
@@ -66,6 +66,8 @@ pub(crate) struct PacketState {
     pub(crate) legs: Vec<(usize, Leg)>,
     /// The node that a load balancer hands it to, whatever its destination.
     pub(crate) handed_to: Option<Name>,
+    /// The address of the client outside the cluster that asked, wherever that lies.
+    pub(crate) outside: Option<IpAddr>,
 }
 
 impl PacketState {
@@ -84,6 +86,7 @@ impl PacketState {
             fabric: Vec::new(),
             legs: Vec::new(),
             handed_to: None,
+            outside: None,
         }
     }
 

@@ -106,3 +106,12 @@ fn class_and_older_keys_tell_the_product() {
     assert_eq!(own.met(CLIENT, URL), (0.0, vec![Mechanism::ProxyHeader]));
     assert_eq!(own.met("outside", URL), FINE);
 }
+
+/// Its address lies in the network around the nodes, and no node has it.
+#[test]
+fn a_host_beside_the_nodes_has_its_answer() {
+    for case in [OPENSTACK, Small { notes: OVN, ..OPENSTACK }] {
+        assert_eq!(case.met("outside/10.0.0.200", URL), FINE);
+        assert_eq!(case.met("outside/10.0.0.200", "10.0.0.12:30080"), FINE);
+    }
+}

@@ -128,6 +128,16 @@ impl<'a> Walk<'_, 'a> {
                 state.note(Place::Fabric, step);
                 vec![lost(state, mechanism)]
             }
+            // Its client may be in the network around the nodes.
+            None if state.way == Way::Back
+                && state.outside == Some(dst)
+                && self.engine.is_inside(dst) =>
+            {
+                let why = "goes to the host that asked, in the same network";
+                let step = Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::Routes));
+                state.note(Place::Fabric, step.seeing(state.packet.leg()));
+                vec![Arrival { state, stop: Stop::At(Peer::Outside) }]
+            }
             None if self.engine.is_inside(dst) && !self.engine.is_endpoint(dst) => {
                 let (why, by) = self.engine.nothing_at(dst);
                 if !self.engine.is_known_unused(dst) {
