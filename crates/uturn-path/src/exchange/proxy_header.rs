@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use uturn_lb::cloud;
 use uturn_model::controller::ProxyExpectation;
 use uturn_model::route::Leg;
 use uturn_model::{IpNet, NamespacedName, Outcome, Supposition};
@@ -48,6 +49,13 @@ impl<'a> Engine<'a> {
                 Some(Misread { outcome, ..missing })
             }
             (Some(ProxyExpectation::NotExpected), true) => Some(header_unexpected(request)),
+            // From elsewhere it is read as the request. A server that merely accepts headers reads
+            // and ignores those of others.
+            (Some(ProxyExpectation::Required(ranges)), true)
+                if !is_from(ranges) && !cloud::stands_for_balancer(leg.src.ip()) =>
+            {
+                Some(header_unexpected(request))
+            }
             (None | Some(ProxyExpectation::Unknown(_)), false) => {
                 let service = self.header_servers().service_of(leg.dst)?;
                 Some(header_missing(request, Some(expects_header(service))))
