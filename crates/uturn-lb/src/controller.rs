@@ -191,6 +191,9 @@ pub fn is_target_before_ready(cluster: &Cluster, pod: &Pod) -> bool {
 
 /// The listeners that an Ingress asks the cloud's controller for.
 fn wanted<'i>(cluster: &Cluster, ingress: &'i Ingress) -> Vec<WantedListener<'i>> {
+    if let Some(route) = &ingress.route {
+        return cloud::of_route(ingress, route);
+    }
     match (product_of(ingress), cloud::model(cluster)) {
         (Some(product), _) => product.wanted(ingress),
         (None, Some(model)) => model.wanted_listeners(ingress),
@@ -219,6 +222,12 @@ pub fn ingress_call(
     host: Option<&Text>,
     path: Option<&Text>,
 ) -> IngressCall {
+    if let Some(route) = ingress.route.as_ref().filter(|_| ingress.controller.is_none()) {
+        let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host.as_ref() == host);
+        let host = host.or_else(|| rule?.host.as_ref());
+        let path = path.or_else(|| Some(&rule?.paths.first()?.path));
+        return in_cluster::routes::call(route, host, path);
+    }
     if let Some(controller) = cluster.controller_for(ingress) {
         return in_cluster::call(cluster, controller, ingress, host, path);
     }

@@ -8,7 +8,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use uturn_model::controller::{ControllerBehaviour, TlsRedirect};
+use uturn_model::controller::{ControllerBehaviour, ControllerListener, TlsRedirect};
+use uturn_model::gateway::RouteRedirect;
 use uturn_model::ingress::{Backend, BackendPort, PathKind};
 use uturn_model::lb::{ListenerProtocol, Redirect, Target, TargetKind};
 use uturn_model::service::ServiceKind;
@@ -20,11 +21,13 @@ use crate::addresses::addresses;
 use crate::cloud::Owner;
 use crate::cloud::{HTTP, HTTPS};
 use crate::ingress_call::IngressCall;
+use crate::pattern::is_pattern;
 use crate::rules::{self, Conditions};
 use crate::targets;
 use annotations::PATTERN;
 
 mod annotations;
+pub(crate) mod routes;
 
 /// A rule of a controller: one path of an Ingress.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +39,12 @@ pub struct ControllerRule {
     /// Where it stands in its Ingress: which rule, and which path of it. `None` for the default
     /// backend.
     pub place: Option<(usize, usize)>,
-    /// The Service that it leads to, and its port. `None` if it leads to another object.
-    pub backend: Option<(NamespacedName, BackendPort)>,
+    /// What it leads to, by weight.
+    pub backends: Vec<RuleBackend>,
+    /// The ports of its Gateway's listeners that it is for; `None` where all ports are alike.
+    pub ports: Option<Vec<Port>>,
+    /// Where it sends clients instead.
+    pub redirect: Option<RouteRedirect>,
     /// Whether its host has TLS.
     pub tls: bool,
     /// What the controller does with a request that it serves.
@@ -48,6 +55,58 @@ pub struct ControllerRule {
     pub unknown: Option<Text>,
     /// The Ingress.
     pub owner: ObjectRef,
+}
+
+/// What a rule of a controller leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuleBackend {
+    /// The Service and its port.
+    pub to: Leads,
+    /// Its part of the requests.
+    pub weight: u32,
+}
+
+/// Where a part of a rule's requests goes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Leads {
+    /// To a port of a Service.
+    Service(NamespacedName, BackendPort),
+    /// To a Service that the rule may not lead to: an error of the controller's own.
+    Nowhere(NamespacedName),
+    /// To a Service of which it is not known whether the rule may lead there.
+    Doubtful(NamespacedName),
+    /// To another object.
+    Elsewhere,
+}
+
+impl Leads {
+    /// The Service, where it is known that requests go there.
+    pub fn service(&self) -> Option<&NamespacedName> {
+        match self {
+            Self::Service(name, _) => Some(name),
+            Self::Nowhere(_) | Self::Doubtful(_) | Self::Elsewhere => None,
+        }
+    }
+}
+
+/// The status for requests that a rule of a route leads nowhere: the Gateway API says so.
+const LEADS_NOWHERE: u16 = 500;
+
+impl ControllerRule {
+    /// The status where a Service or its port does not exist.
+    pub fn missing_backend(&self) -> u16 {
+        match self.ports {
+            Some(_) => LEADS_NOWHERE,
+            None => self.behaviour.no_endpoint,
+        }
+    }
+
+    /// Whether it is for requests at a port of a controller's pods.
+    fn is_at(&self, listener: &ControllerListener) -> bool {
+        let Some(ports) = &self.ports else { return true };
+        let mut called = listener.services.iter().map(|(_, port)| port);
+        ports.contains(&listener.port) || called.any(|port| ports.contains(port))
+    }
 }
 
 impl Conditions for ControllerRule {
@@ -79,6 +138,8 @@ pub struct ControllerRules {
     all: Vec<ControllerRule>,
     /// By host, in lower case, and those of wildcards by what follows the star.
     by_host: HashMap<String, Vec<usize>>,
+    /// For hosts by an expression, the longest first.
+    by_expression: Vec<usize>,
     /// For all hosts.
     of_any: Vec<usize>,
 }
@@ -94,6 +155,7 @@ impl ControllerRules {
         for rule in served.flat_map(|ingress| of_ingress(controller, ingress)) {
             let place = rules.all.len();
             match rule.host.as_deref().map(str::to_ascii_lowercase) {
+                Some(host) if is_pattern(&host) => rules.by_expression.push(place),
                 Some(host) => {
                     let host =
                         host.strip_prefix("*.").map_or(host.clone(), |rest| format!(".{rest}"));
@@ -103,22 +165,26 @@ impl ControllerRules {
             }
             rules.all.push(rule);
         }
+        let length = |place: &usize| rules.all[*place].host.as_ref().map_or(0, |host| host.len());
+        rules.by_expression.sort_by_key(|place| std::cmp::Reverse(length(place)));
         rules
     }
 
-    /// What becomes of a request. `tls` says whether it comes by TLS.
+    /// What becomes of a request at a port of the controller's pods.
     pub fn serve(
         &self,
         controller: &IngressController,
+        listener: &ControllerListener,
         host: &str,
         path: &str,
-        tls: bool,
     ) -> Served<'_> {
+        let tls = listener.tls;
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
         let wild = name.find('.').map(|dot| &name[dot..]).unwrap_or_default();
         let named = [name.as_str(), wild].into_iter().filter_map(|name| self.by_host.get(name));
+        let places = named.flatten().chain(&self.by_expression).chain(&self.of_any);
         let all: Vec<&ControllerRule> =
-            named.flatten().chain(&self.of_any).map(|place| &self.all[*place]).collect();
+            places.map(|place| &self.all[*place]).filter(|rule| rule.is_at(listener)).collect();
         // Who asks for an expression as it is written means the rule that has it.
         let is_written = |rule: &&ControllerRule| {
             let pattern = rule.path.as_ref().and_then(|(own, _)| own.strip_prefix(PATTERN));
@@ -142,6 +208,12 @@ impl ControllerRules {
         };
         if let Some(why) = &rule.unknown {
             return Served::Unknown(why.clone(), Some(rule));
+        }
+        if let Some(redirect) = &rule.redirect {
+            return Served::Redirected(rule, routes::redirected(redirect, listener, rule));
+        }
+        if rule.ports.is_some() {
+            return Served::By(rule);
         }
         if tls && !rule.tls && !controller.behaviour.has_default_certificate {
             let why =
@@ -168,6 +240,9 @@ impl ControllerRules {
 
 /// The rules of an Ingress as a controller reads it.
 fn of_ingress(controller: &IngressController, ingress: &Ingress) -> Vec<ControllerRule> {
+    if let Some(route) = &ingress.route {
+        return routes::of_route(controller, ingress, route);
+    }
     let read = annotations::read(controller, ingress);
     if read.is_canary {
         return Vec::new();
@@ -182,13 +257,20 @@ fn of_ingress(controller: &IngressController, ingress: &Ingress) -> Vec<Controll
         host: host.cloned(),
         path,
         place,
-        backend: match backend {
-            Backend::Service { name, port } => {
-                let namespace = ingress.name.namespace.clone();
-                Some((NamespacedName { namespace, name: name.clone() }, port.clone()))
-            }
-            Backend::Resource(_) => None,
-        },
+        backends: vec![RuleBackend {
+            to: match backend {
+                Backend::Service { name, port } => {
+                    let namespace = ingress.name.namespace.clone();
+                    Leads::Service(NamespacedName { namespace, name: name.clone() }, port.clone())
+                }
+                Backend::Resource(_) | Backend::Services(_) | Backend::Redirect(_) => {
+                    Leads::Elsewhere
+                }
+            },
+            weight: 1,
+        }],
+        ports: None,
+        redirect: None,
         tls: has_tls(host),
         behaviour: read.behaviour.clone(),
         speaks_tls: read.speaks_tls,
@@ -214,24 +296,35 @@ fn of_ingress(controller: &IngressController, ingress: &Ingress) -> Vec<Controll
     all
 }
 
-/// Where a rule's requests go.
+/// Where a part of a rule's requests goes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dialled<'c> {
     /// To one of these endpoints, or to the Service's own address.
     Targets(&'c Service, Vec<Target>),
     /// The Service, or its port, does not exist.
     Missing(NamespacedName),
+    /// The rule may not lead to that Service.
+    NotGranted(NamespacedName),
+    /// Whether the rule may lead to that Service is not known.
+    Doubtful(NamespacedName),
     /// It leads out of the cluster, or to an object that is no Service.
     Unknown,
 }
 
-/// What a controller's pods may dial for a rule, from addresses of one of these families.
+/// What a controller's pods may dial for a part of a rule's requests, from addresses of one of these
+/// families.
 pub fn dialled<'c>(
     cluster: &'c Cluster,
     rule: &ControllerRule,
+    backend: &RuleBackend,
     families: &[Family],
 ) -> Dialled<'c> {
-    let Some((name, port)) = &rule.backend else { return Dialled::Unknown };
+    let (name, port) = match &backend.to {
+        Leads::Service(name, port) => (name, port),
+        Leads::Nowhere(name) => return Dialled::NotGranted(name.clone()),
+        Leads::Doubtful(name) => return Dialled::Doubtful(name.clone()),
+        Leads::Elsewhere => return Dialled::Unknown,
+    };
     let Some(service) = cluster.services.get(name) else { return Dialled::Missing(name.clone()) };
     if matches!(service.kind, ServiceKind::ExternalName(_)) {
         return Dialled::Unknown;
@@ -294,6 +387,9 @@ pub fn call(
     let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host.as_ref() == host);
     let host = host.or_else(|| rule?.host.as_ref());
     let path = path.or_else(|| Some(&rule?.paths.first()?.path));
+    if let Some(route) = &ingress.route {
+        return routes::call(route, host, path);
+    }
     let mut hosts = ingress.tls.iter().flat_map(|tls| &tls.hosts);
     let has_tls = host.is_some_and(|host| hosts.any(|known| rules::is_for_host(known, host)));
     let own = addresses(cluster, Owner::Ingress(ingress));

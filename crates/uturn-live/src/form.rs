@@ -11,12 +11,17 @@ const WRITTEN: [&str; 3] = ["Service", "Ingress", "ConfigMap"];
 /// Kinds that people write too, with values of environments in them.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
 /// Kinds that cures do not edit.
-const COMPACT: [&str; 11] = [
+const COMPACT: [&str; 16] = [
     "Node",
     "Pod",
     "Endpoints",
     "EndpointSlice",
     "IngressClass",
+    "GatewayClass",
+    "Gateway",
+    "HTTPRoute",
+    "TCPRoute",
+    "ReferenceGrant",
     "NetworkPolicy",
     "FelixConfiguration",
     "ReplicaSet",

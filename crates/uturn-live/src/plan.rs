@@ -6,7 +6,7 @@ use serde::Deserialize;
 use uturn_snapshot::ReadKind;
 
 /// Kinds without namespaces.
-const GLOBAL: [&str; 3] = ["Node", "IngressClass", "FelixConfiguration"];
+const GLOBAL: [&str; 4] = ["Node", "IngressClass", "GatewayClass", "FelixConfiguration"];
 
 /// The group in which clusters had kinds before they got groups of their own.
 pub(crate) const OLD_GROUP: &str = "extensions";
@@ -53,7 +53,8 @@ impl ListedKind {
 fn plural(kind: &str) -> String {
     match kind.strip_suffix('y') {
         _ if kind == "Endpoints" => kind.to_owned(),
-        Some(stem) => format!("{stem}ies"),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        Some(_) => format!("{kind}s"),
         None if kind.ends_with('s') => format!("{kind}es"),
         None => format!("{kind}s"),
     }
@@ -121,6 +122,11 @@ mod tests {
                 "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices",
                 "/apis/networking.k8s.io/v1/namespaces/shop/ingresses",
                 "/apis/networking.k8s.io/v1/ingressclasses",
+                "/apis/gateway.networking.k8s.io/v1/gatewayclasses",
+                "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways",
+                "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes",
+                "/apis/gateway.networking.k8s.io/v1/namespaces/shop/tcproutes",
+                "/apis/gateway.networking.k8s.io/v1/namespaces/shop/referencegrants",
                 "/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies",
                 "/apis/crd.projectcalico.org/v1/felixconfigurations",
                 "/apis/apps/v1/namespaces/shop/deployments",

@@ -9,8 +9,8 @@ use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
 use crate::{
     Capture, EndpointSlice, Extent, Ingress, IngressClass, IngressController, Known, Labels, Name,
-    NamespacedName, Node, Origin, Pod, ProxyExpectation, ProxySettings, Selector, Service,
-    Supposition, Text, Unjudged, Workload, WorkloadKind,
+    NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, ProxyExpectation, ProxySettings,
+    Selector, Service, Supposition, Text, Unjudged, Workload, WorkloadKind,
 };
 
 /// Everything that is known about a cluster.
@@ -81,6 +81,20 @@ impl Cluster {
     /// The controller that a pod belongs to, if it takes requests for one.
     pub fn controller_of(&self, pod: &Pod) -> Option<&IngressController> {
         self.controllers.iter().find(|controller| controller.has_pod(pod))
+    }
+
+    /// The Ingress that a rule is of, by its owner: for a route, the first that stands for it.
+    pub fn ingress_of(&self, owner: &ObjectRef) -> Option<&Ingress> {
+        match owner.kind {
+            ObjectKind::Ingress => self.ingresses.get(&owner.namespaced_name()?),
+            ObjectKind::HttpRoute | ObjectKind::TcpRoute => {
+                let is_it = |ingress: &&Ingress| {
+                    ingress.route.as_ref().is_some_and(|route| route.object == *owner)
+                };
+                self.ingresses.values().find(is_it)
+            }
+            _ => None,
+        }
     }
 
     /// What an Ingress's controller in the cluster is, if its pods serve the Ingress.

@@ -1,5 +1,6 @@
 //! Ingresses.
 
+use crate::gateway::{AttachedRoute, RouteBackend, RouteRedirect};
 use crate::service::LbIngress;
 use crate::{Labels, Name, NamespacedName, ObjectKind, ObjectRef, Origin, Port, Text, Unknown};
 
@@ -25,6 +26,8 @@ pub struct Ingress {
     /// The kind of load balancer that a cloud's controller makes for it, by the name of the product,
     /// where that is described.
     pub product: Option<Text>,
+    /// The route of the Gateway API that it stands for.
+    pub route: Option<AttachedRoute>,
     /// Why its flows cannot be judged.
     pub unjudged: Vec<Unknown>,
     /// Where it was written.
@@ -34,7 +37,10 @@ pub struct Ingress {
 impl Ingress {
     /// A reference to it.
     pub fn object(&self) -> ObjectRef {
-        ObjectRef::namespaced(ObjectKind::Ingress, &self.name)
+        match &self.route {
+            Some(route) => route.object.clone(),
+            None => ObjectRef::namespaced(ObjectKind::Ingress, &self.name),
+        }
     }
 }
 
@@ -90,6 +96,10 @@ pub enum Backend {
     },
     /// Another object, which only its controller understands.
     Resource(Text),
+    /// Services of any namespace, by their weights.
+    Services(Vec<RouteBackend>),
+    /// An answer that sends the client elsewhere.
+    Redirect(RouteRedirect),
 }
 
 /// Which port of the Service.

@@ -33,6 +33,7 @@ pub mod endpoints;
 pub mod evidence;
 pub mod extent;
 pub mod flow;
+pub mod gateway;
 pub mod ingress;
 pub mod known;
 pub mod labels;

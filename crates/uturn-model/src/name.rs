@@ -135,6 +135,9 @@ pub enum ObjectKind {
     Endpoints,
     Ingress,
     IngressClass,
+    Gateway,
+    HttpRoute,
+    TcpRoute,
     ConfigMap,
     /// An object of a cloud's own, as the cloud spells its kind.
     CloudObject(&'static str),
@@ -166,6 +169,9 @@ impl ObjectKind {
             Self::Endpoints => "Endpoints",
             Self::Ingress => "Ingress",
             Self::IngressClass => "IngressClass",
+            Self::Gateway => "Gateway",
+            Self::HttpRoute => "HTTPRoute",
+            Self::TcpRoute => "TCPRoute",
             Self::ConfigMap => "ConfigMap",
             Self::CloudObject(kind) => kind,
             Self::NetworkPolicy => "NetworkPolicy",
@@ -215,6 +221,8 @@ impl ObjectRef {
         let word = match self.kind {
             ObjectKind::Service => "svc",
             ObjectKind::Ingress => "ingress",
+            ObjectKind::HttpRoute => "httproute",
+            ObjectKind::TcpRoute => "tcproute",
             other => other.as_str(),
         };
         match &self.namespace {

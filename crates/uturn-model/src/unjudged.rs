@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Mechanism, ObjectRef, Text};
+use crate::{Mechanism, ObjectKind, ObjectRef, Text};
 
 /// Objects whose flows have no verdict for a common reason.
 ///
@@ -70,7 +70,15 @@ impl fmt::Display for Unjudged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.objects.len();
         let plural = if count == 1 { "" } else { "s" };
-        let ingresses = if count == 1 { "Ingress" } else { "Ingresses" };
+        let is_route = |object: &ObjectRef| {
+            matches!(object.kind, ObjectKind::HttpRoute | ObjectKind::TcpRoute)
+        };
+        let ingresses = match (count, self.objects.iter().all(is_route)) {
+            (1, true) => "route",
+            (_, true) => "routes",
+            (1, false) => "Ingress",
+            (_, false) => "Ingresses",
+        };
         match &self.subject {
             Unknown::LoadBalancers(kind) => write!(f, "{count} load balancer{plural} of {kind}"),
             Unknown::Controller(name) => write!(f, "{count} {ingresses} that {name} serves"),

@@ -294,8 +294,10 @@ impl<'a> Engine<'a> {
             uturn_model::ObjectKind::Service => {
                 cluster.services.get(&name).map(|service| &service.origin)
             }
-            uturn_model::ObjectKind::Ingress => {
-                cluster.ingresses.get(&name).map(|ingress| &ingress.origin)
+            uturn_model::ObjectKind::Ingress
+            | uturn_model::ObjectKind::HttpRoute
+            | uturn_model::ObjectKind::TcpRoute => {
+                cluster.ingress_of(object).map(|ingress| &ingress.origin)
             }
             uturn_model::ObjectKind::Pod => cluster.pods.get(&name).map(|pod| &pod.origin),
             _ => None,

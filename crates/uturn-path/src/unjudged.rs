@@ -30,7 +30,10 @@ impl Gap {
                 format!("how a load balancer of {kind} treats this call is not modelled")
             }
             Unknown::Controller(name) => {
-                format!("{name} serves this Ingress, and what it does with a call is not modelled")
+                format!(
+                    "{name} serves this {}, and what it does with a call is not modelled",
+                    object.kind
+                )
             }
             Unknown::ServiceProxy(name) => {
                 format!(
@@ -142,9 +145,7 @@ impl Engine<'_> {
 
     /// The Ingress that asked for a load balancer's rule.
     fn ingress_of(&self, rule: &Rule) -> Option<&Ingress> {
-        let name =
-            rule.owner.namespaced_name().filter(|_| rule.owner.kind == ObjectKind::Ingress)?;
-        self.cluster.ingresses.get(&name)
+        self.cluster.ingress_of(&rule.owner)
     }
 
     /// What keeps a call from being judged whose name has no address: it is that of a Service

@@ -21,7 +21,7 @@ use uturn_lb::cloud::Owner;
 use uturn_lb::controller;
 use uturn_model::network::NetworkMode;
 use uturn_model::service::Service;
-use uturn_model::{Cluster, Family, Ingress, Name, Node, Pod};
+use uturn_model::{Cluster, Family, Ingress, Name, Node, ObjectRef, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_path::NodeRuntime;
 
@@ -67,6 +67,8 @@ pub(crate) struct Inventory<'a> {
     pub(crate) forwarded: FastMap<u16, Vec<&'a Pod>>,
     /// The addresses that nodes are stated to hold beside their own.
     pub(crate) held: FastSet<IpAddr>,
+    /// What stands for each route of the Gateway API.
+    pub(crate) routes: FastMap<&'a ObjectRef, Vec<&'a Ingress>>,
     /// Services whose address is a node's or a pod's too.
     pub(crate) everywhere: Vec<&'a Service>,
     /// Nodes that lack Services.
@@ -137,9 +139,13 @@ impl<'a> Inventory<'a> {
         }
         let (services_at, services_on) = services(cluster);
         let mut ingresses_at: FastMap<IpAddr, Vec<&'a Ingress>> = FastMap::default();
+        let mut routes: FastMap<&'a ObjectRef, Vec<&'a Ingress>> = FastMap::default();
         for ingress in cluster.ingresses.values() {
             for at in controller::addresses(cluster, Owner::Ingress(ingress)) {
                 ingresses_at.entry(at.address).or_default().push(ingress);
+            }
+            if let Some(route) = &ingress.route {
+                routes.entry(&route.object).or_default().push(ingress);
             }
         }
         // Only behind a bridge all of a node's range is on that node.
@@ -226,6 +232,7 @@ impl<'a> Inventory<'a> {
             services_at,
             services_on,
             ingresses_at,
+            routes,
             everywhere,
             behind: Vec::new(),
             captured,

@@ -411,3 +411,27 @@ fn ingresses_of_products_occur() {
         assert!(ends.contains(end), "{end} is not among {ends:?}");
     }
 }
+
+/// The dice throw Gateways with routes, and requests through them end in several ways.
+#[test]
+fn routes_occur() {
+    let mut ends = BTreeSet::new();
+    for seed in 0..200 {
+        let text = dice::cluster(&mut Dice::new(seed));
+        let cluster = written(&text);
+        if !cluster.ingresses.values().any(|ingress| ingress.route.is_some()) {
+            continue;
+        }
+        let engine = Engine::new(&cluster).expect("rules that can be walked");
+        let scanner = Scanner::new(&engine);
+        let mut targets = scanner.targets();
+        targets.retain(|target| target.object.kind == uturn_model::ObjectKind::HttpRoute);
+        for result in scanner.scan(&targets).expect("verdicts") {
+            let outcomes = result.verdicts.iter().flat_map(|verdict| &verdict.outcomes);
+            ends.extend(outcomes.map(|(outcome, _)| outcome.to_string()));
+        }
+    }
+    for end in ["answered at once", "500 at once", "503 at once", "404 at once"] {
+        assert!(ends.contains(end), "{end} is not among {ends:?}");
+    }
+}

@@ -7,6 +7,7 @@ pub(crate) mod calico;
 pub(crate) mod config_map;
 pub(crate) mod endpoints;
 pub(crate) mod facts;
+pub(crate) mod gateway;
 pub(crate) mod ingress;
 pub(crate) mod listener_overrides;
 pub(crate) mod meta;

@@ -13,6 +13,7 @@ mod endpoints;
 mod extent;
 mod families;
 mod files;
+mod gateways;
 mod ingress_products;
 mod labels;
 mod missing;
@@ -69,6 +70,8 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     families::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
     files::complete(&mut objects);
     services::complete(&mut objects, &mut ranges, &mut suppositions);
+    let mut gaps = unjudged::Gaps::default();
+    gateways::complete(&mut objects, &mut gaps, &mut suppositions);
     ingress_products::derive(&mut objects, &provider);
     balancers::complete_stated(&mut objects, &mut ranges, &mut suppositions);
     balancers::complete(&mut objects, &provider, &mut ranges, &mut suppositions);
@@ -84,7 +87,6 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         balancer_names::derive(&objects, &endpoints, &provider, &mut ranges, &mut suppositions);
     let dns = dns(&mut objects, balancer_names, &mut suppositions);
     let served = controllers::derive(&mut objects, &provider, &mut suppositions);
-    let mut gaps = unjudged::Gaps::default();
     missing::find(&objects, &endpoints, extent, &mut gaps);
     balancers::find_unjudged(&objects, &provider, &served.open, &mut gaps);
     service_proxy::find_unjudged(&objects, &proxy.served_by, &mut gaps);

@@ -27,6 +27,12 @@ const APPS: &[&str] = &["apps", "extensions"];
 const OLD_APPS: &[&str] = &["apps/v1", "apps/v1beta2", "apps/v1beta1", "extensions/v1beta1"];
 const INGRESS: &[&str] =
     &["networking.k8s.io/v1", "networking.k8s.io/v1beta1", "extensions/v1beta1"];
+const GATEWAY: &str = "gateway.networking.k8s.io";
+const GATEWAY_V1: &[&str] = &[
+    "gateway.networking.k8s.io/v1",
+    "gateway.networking.k8s.io/v1beta1",
+    "gateway.networking.k8s.io/v1alpha2",
+];
 const NETWORKING: &[&str] = &["networking.k8s.io", "extensions"];
 
 const KNOWN: &[Known] = &[
@@ -52,6 +58,40 @@ const KNOWN: &[Known] = &[
         groups: NETWORKING,
         supported: INGRESS,
         decode: decode::ingress::read_class,
+    },
+    Known {
+        kind: "GatewayClass",
+        groups: &[GATEWAY],
+        supported: GATEWAY_V1,
+        decode: decode::gateway::read_class,
+    },
+    Known {
+        kind: "Gateway",
+        groups: &[GATEWAY],
+        supported: GATEWAY_V1,
+        decode: decode::gateway::read_gateway,
+    },
+    Known {
+        kind: "HTTPRoute",
+        groups: &[GATEWAY],
+        supported: GATEWAY_V1,
+        decode: decode::gateway::read_http,
+    },
+    Known {
+        kind: "TCPRoute",
+        groups: &[GATEWAY],
+        supported: &["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1alpha2"],
+        decode: decode::gateway::read_tcp,
+    },
+    Known {
+        kind: "ReferenceGrant",
+        groups: &[GATEWAY],
+        supported: &[
+            "gateway.networking.k8s.io/v1",
+            "gateway.networking.k8s.io/v1beta1",
+            "gateway.networking.k8s.io/v1alpha2",
+        ],
+        decode: decode::gateway::read_grant,
     },
     Known {
         kind: "NetworkPolicy",

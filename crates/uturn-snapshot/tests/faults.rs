@@ -93,6 +93,45 @@ fn an_unknown_version_of_a_known_kind() {
 }
 
 #[test]
+fn objects_of_the_gateway_api() {
+    let of = |kind: &str, version: &str, spec: &str| {
+        messages(&format!(
+            "apiVersion: gateway.networking.k8s.io/{version}\nkind: {kind}\nmetadata: {{name: a}}\nspec:\n  {spec}\n"
+        ))
+    };
+    assert_eq!(
+        of("GatewayClass", "v1", "description: b"),
+        "a.yaml:5:3: spec.controllerName: missing: expected a text\n"
+    );
+    assert_eq!(
+        of(
+            "Gateway",
+            "v1",
+            "{gatewayClassName: b, listeners: [{name: c, port: 0, protocol: HTTP}]}"
+        ),
+        "a.yaml:5:53: spec.listeners[0].port: expected a port from 1 to 65535, found the number 0\n"
+    );
+    assert_eq!(
+        of("Gateway", "v1beta1", "gatewayClassName: b"),
+        "a.yaml:5:3: spec.listeners: missing: expected at least one listener\n"
+    );
+    assert_eq!(
+        of("HTTPRoute", "v1", "rules: [{matches: [{path: {type: Prefix, value: /}}]}]"),
+        "a.yaml:5:36: spec.rules[0].matches[0].path.type: expected Exact, PathPrefix or \
+         RegularExpression, found \"Prefix\"\n"
+    );
+    assert_eq!(
+        of("HTTPRoute", "v1", "rules: [{backendRefs: [{name: b}]}]"),
+        "a.yaml:5:26: spec.rules[0].backendRefs[0].port: missing: expected a port from 1 to 65535\n"
+    );
+    assert_eq!(
+        of("TCPRoute", "v1alpha1", "rules: []"),
+        "a.yaml:1:13: apiVersion: gateway.networking.k8s.io/v1alpha1 TCPRoute is not supported\n  \
+         supported: gateway.networking.k8s.io/v1, gateway.networking.k8s.io/v1alpha2\n"
+    );
+}
+
+#[test]
 fn a_service_without_ports() {
     assert_eq!(
         messages("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: NodePort}\n"),

@@ -1,11 +1,11 @@
 //! Cures of calls to what a controller in the cluster serves: the load balancer before it can be left
 //! out, with the controller or without.
 
-use uturn_lb::in_cluster::{ControllerRules, Served};
-use uturn_model::controller::IngressController;
+use uturn_lb::in_cluster::{ControllerRules, Leads, RuleBackend, Served};
+use uturn_model::controller::{ControllerListener, IngressController};
 use uturn_model::ingress::BackendPort;
 use uturn_model::service::ServicePort;
-use uturn_model::{Destination, NamespacedName, Service};
+use uturn_model::{Destination, Service};
 
 use super::{Case, Proposal, name};
 
@@ -26,12 +26,15 @@ pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePo
     let (cluster, controller) = (case.cluster(), behind(case)?);
     let rules = ControllerRules::new(cluster, controller);
     let path = case.aim.path.as_deref().unwrap_or("/");
-    let tls = speaks_tls(case, controller);
-    let rule = match rules.serve(controller, case.aim.host.as_deref()?, path, tls) {
+    let listener = called_listener(case, controller)?;
+    let rule = match rules.serve(controller, listener, case.aim.host.as_deref()?, path) {
         Served::By(rule) | Served::Redirected(rule, _) => rule,
         Served::ByNone | Served::Unknown(..) => return None,
     };
-    let (name, port): &(NamespacedName, BackendPort) = rule.backend.as_ref()?;
+    // Calls that are spread over several Services have no name in place of all of them.
+    let [RuleBackend { to: Leads::Service(name, port), .. }] = rule.backends.as_slice() else {
+        return None;
+    };
     let service = cluster.services.get(name)?;
     let is_it = |own: &&ServicePort| match port {
         BackendPort::Number(number) => own.port == *number,
@@ -40,15 +43,20 @@ pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePo
     Some((service, service.ports.iter().find(is_it)?))
 }
 
-/// Whether the call reaches the controller by TLS: it goes to a port of the Service that leads to
-/// such a port of the pods.
-fn speaks_tls(case: &Case<'_>, controller: &IngressController) -> bool {
+/// The port of the controller's pods that the call reaches: the one that the port of the Service
+/// leads to, else one without TLS.
+fn called_listener<'c>(
+    case: &Case<'_>,
+    controller: &'c IngressController,
+) -> Option<&'c ControllerListener> {
     let called = (case.aim.service.as_ref(), case.aim.called);
-    let mut listeners = controller.listeners.iter().filter(|listener| listener.tls);
-    listeners.any(|listener| {
+    let mut listeners = controller.listeners.iter();
+    let is_called = |listener: &&ControllerListener| {
         let mut services = listener.services.iter();
         services.any(|(name, port)| (Some(name), Some(*port)) == called)
-    })
+    };
+    let plain = || controller.listeners.iter().find(|listener| !listener.tls);
+    listeners.find(is_called).or_else(plain)
 }
 
 /// A rewrite of the host to the controller's own Service: routing by host and path, TLS and headers
@@ -71,5 +79,6 @@ pub(super) fn rewrite(case: &Case<'_>) -> Option<Proposal> {
         if ends_tls { "it does, and the controller would get plain calls" } else { "it does not" },
     );
     let to = name::name_of(case, service);
-    Some(name::to_host(case, made, Some(&host), &to, speaks_tls(case, controller)))
+    let is_tls = called_listener(case, controller).is_some_and(|listener| listener.tls);
+    Some(name::to_host(case, made, Some(&host), &to, is_tls))
 }

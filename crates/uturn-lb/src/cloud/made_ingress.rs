@@ -1,12 +1,13 @@
 //! The listeners, rules and targets that the controller of an [`IngressProduct`] makes.
 
+use uturn_model::gateway::RouteBackend;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::{Listener, Rule, Target};
 use uturn_model::{Cluster, Family, Ingress, NamespacedName};
 
 use super::ingress_product::IngressProduct;
 use super::made::targets_of;
-use super::{RuleAction, WantedListener, WantedRule};
+use super::{RuleAction, WantedListener, WantedRule, of_route};
 
 /// The listeners of an Ingress, with their targets of a family.
 pub(crate) fn listeners(
@@ -24,7 +25,11 @@ pub(crate) fn listeners(
             rules: wanted.rules.into_iter().filter_map(rule).collect(),
         }
     };
-    product.wanted(ingress).into_iter().map(listener).collect()
+    let wanted = match &ingress.route {
+        Some(route) => of_route(ingress, route),
+        None => product.wanted(ingress),
+    };
+    wanted.into_iter().map(listener).collect()
 }
 
 /// A rule with its targets. Returns `None` where it leads to another object than a Service.
@@ -38,7 +43,14 @@ fn made(
     let WantedRule { host, path, action } = rule;
     let (service, targets, redirect) = match action {
         RuleAction::Redirect(redirect) => (ingress.name.clone(), Vec::new(), Some(redirect)),
-        RuleAction::Serve(Backend::Resource(_)) => return None,
+        RuleAction::Serve(Backend::Resource(_) | Backend::Redirect(_)) => return None,
+        // Routes with several Services are not judged.
+        RuleAction::Serve(Backend::Services(all)) => {
+            let RouteBackend { service, port, .. } = all.first()?;
+            let port = BackendPort::Number(*port);
+            let targets = targets_behind(product, cluster, ingress, (service, &port), family);
+            (service.clone(), targets, None)
+        }
         RuleAction::Serve(Backend::Service { name, port }) => {
             let namespace = ingress.name.namespace.clone();
             let service = NamespacedName { namespace, name: name.clone() };

@@ -33,6 +33,8 @@ pub struct Traces {
     pub ingress_classes: &'static [(&'static str, &'static str)],
     /// Annotations of Ingresses that only this cloud reads, with the product.
     pub ingress_keys: &'static [(&'static str, &'static str)],
+    /// How controllers of GatewayClasses, or names of such classes, begin, with the product.
+    pub gateway_classes: &'static [(&'static str, &'static str)],
     /// The product of an Ingress that names no class, where the cluster has no default class.
     pub ingress_default: Option<&'static str>,
     /// Whole namespaces of a program that announces addresses.
@@ -61,6 +63,7 @@ impl Traces {
         ingress_controllers: &[],
         ingress_classes: &[],
         ingress_keys: &[],
+        gateway_classes: &[],
         ingress_default: None,
         namespaces: &[],
         program_names: &[],
@@ -154,6 +157,13 @@ pub fn by_ingress_controller(controller: &str) -> Option<&'static str> {
 /// The product of a cloud that usually serves an Ingress class of this name.
 pub fn by_ingress_class(class: &str) -> Option<&'static str> {
     product(|traces| traces.ingress_classes, |name| name == class)
+}
+
+/// The product of a cloud that serves Gateways of a class, by its name before its controller.
+pub fn by_gateway_class(class: &str, controller: Option<&str>) -> Option<&'static str> {
+    let of =
+        |text: &str| product(|traces| traces.gateway_classes, |begins| text.starts_with(begins));
+    of(class).or_else(|| of(controller?))
 }
 
 /// The product of a cloud that reads an annotation of an Ingress.

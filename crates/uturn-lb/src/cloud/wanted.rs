@@ -1,6 +1,7 @@
 //! What an Ingress asks a cloud's controller for.
 
-use uturn_model::ingress::{Backend, PathKind};
+use uturn_model::gateway::{AttachedRoute, RouteListener, RouteRedirect};
+use uturn_model::ingress::{Backend, IngressPath, IngressRule, PathKind};
 use uturn_model::lb::{ListenerProtocol, Redirect};
 use uturn_model::{Ingress, Port, Text};
 
@@ -58,6 +59,45 @@ pub(crate) fn rules(ingress: &Ingress) -> Vec<WantedRule<'_>> {
         all.push(WantedRule { host: None, path: None, action: RuleAction::Serve(backend) });
     }
     all
+}
+
+/// The listeners that a route is attached to, with its rules for each.
+pub(crate) fn of_route<'i>(ingress: &'i Ingress, route: &AttachedRoute) -> Vec<WantedListener<'i>> {
+    let rules = |at: &RouteListener| -> Vec<WantedRule<'i>> {
+        let of_host = ingress.rules.iter().filter(|rule| at.hosts.contains(&rule.host));
+        let paths = of_host.flat_map(|rule| rule.paths.iter().map(move |path| (rule, path)));
+        let rule = |(rule, path): (&'i IngressRule, &'i IngressPath)| WantedRule {
+            host: rule.host.clone(),
+            path: Some((path.path.clone(), path.kind)),
+            action: match &path.backend {
+                Backend::Redirect(redirect) => RuleAction::Redirect(aimed(redirect, at)),
+                backend => RuleAction::Serve(backend),
+            },
+        };
+        paths.map(rule).collect()
+    };
+    let listener = |at: &RouteListener| WantedListener {
+        port: at.port,
+        protocol: if at.tls { ListenerProtocol::Https } else { ListenerProtocol::Http },
+        rules: rules(at),
+    };
+    route.listeners.iter().map(listener).collect()
+}
+
+/// A redirect with what it leaves to the request at a listener.
+pub(crate) fn aimed(redirect: &RouteRedirect, at: &RouteListener) -> Redirect {
+    let usual = match redirect.tls {
+        Some(true) => HTTPS,
+        Some(false) => HTTP,
+        None => at.port,
+    };
+    Redirect {
+        code: redirect.code,
+        tls: redirect.tls.unwrap_or(at.tls),
+        host: redirect.host.clone(),
+        port: redirect.port.unwrap_or(usual),
+        path: None,
+    }
 }
 
 /// The listener of an Ingress without a modelled controller: HTTPS at 443 if it has TLS, else

@@ -40,6 +40,9 @@ pub enum Destination {
     Pod(NamespacedName, Port),
 }
 
+/// How the names end that stand for HTTPRoutes among those of Ingresses.
+const HTTP_ROUTE: &str = ".httproute";
+
 impl Destination {
     /// The object that it refers to, if any.
     pub fn object(&self) -> Option<ObjectRef> {
@@ -71,7 +74,10 @@ impl fmt::Display for Destination {
             Self::Service(name, None) => write!(f, "svc/{name}"),
             Self::Service(name, Some(port)) => write!(f, "svc/{name}:{port}"),
             Self::Ingress { name, host, path } => {
-                write!(f, "ingress/{name}")?;
+                match name.name.as_str().strip_suffix(HTTP_ROUTE) {
+                    Some(route) => write!(f, "httproute/{}/{route}", name.namespace)?,
+                    None => write!(f, "ingress/{name}")?,
+                }
                 let path = path.as_deref().unwrap_or_default();
                 match host {
                     Some(host) => write!(f, "/{host}{path}"),
@@ -125,6 +131,19 @@ impl FromStr for Destination {
                 path: parts.next().map(|path| format!("/{path}").into()),
             });
         }
+        if let Some(rest) = text.strip_prefix("httproute/") {
+            let form = "expected httproute/NAMESPACE/NAME[/HOST/PATH]";
+            let mut parts = rest.splitn(4, '/');
+            let (Some(namespace), Some(name)) = (parts.next(), parts.next()) else {
+                return Err(fault(form));
+            };
+            let name = format!("{name}{HTTP_ROUTE}");
+            return Ok(Self::Ingress {
+                name: NamespacedName::new(namespace, &name).map_err(|_| fault(form))?,
+                host: parts.next().filter(|host| !host.is_empty()).map(Text::from),
+                path: parts.next().map(|path| format!("/{path}").into()),
+            });
+        }
         if let Some(rest) = text.strip_prefix("pod/") {
             let form = "expected pod/NAMESPACE/NAME:PORT";
             let (name, port) = rest.split_once(':').ok_or_else(|| fault(form))?;
@@ -149,7 +168,8 @@ impl FromStr for Destination {
             }
             _ => Err(fault(
                 "expected a URL, HOST:PORT, IP:PORT, svc/NAMESPACE/NAME[:PORT], \
-                 ingress/NAMESPACE/NAME[/HOST/PATH] or pod/NAMESPACE/NAME:PORT",
+                 ingress/NAMESPACE/NAME[/HOST/PATH], httproute/NAMESPACE/NAME[/HOST/PATH] or \
+                 pod/NAMESPACE/NAME:PORT",
             )),
         }
     }

@@ -8,8 +8,8 @@ mod attempts;
 
 use std::time::Duration;
 
-use uturn_lb::in_cluster::{self, ControllerRule, Dialled, Served};
-use uturn_model::controller::IngressController;
+use uturn_lb::in_cluster::{self, ControllerRule, Dialled, RuleBackend, Served};
+use uturn_model::controller::{ControllerListener, IngressController};
 use uturn_model::lb::Target;
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
 use uturn_model::{Evidence, Family, Hop, Mechanism, Outcome, Share};
@@ -34,8 +34,8 @@ pub(crate) struct AtController<'a> {
     pub(crate) controller: &'a IngressController,
     /// Its place among the cluster's controllers.
     place: usize,
-    /// Whether TLS is spoken on the port that was called.
-    tls: bool,
+    /// The port that was called.
+    listener: &'a ControllerListener,
 }
 
 impl<'a> Engine<'a> {
@@ -45,7 +45,7 @@ impl<'a> Engine<'a> {
         let all = self.cluster.controllers.iter().enumerate();
         let (place, controller) = all.into_iter().find(|(_, known)| known.has_pod(pod))?;
         let listener = controller.listener(port)?;
-        Some(AtController { controller, place, tls: listener.tls })
+        Some(AtController { controller, place, listener })
     }
 }
 
@@ -64,7 +64,7 @@ impl<'a> Walk<'_, 'a> {
         let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
         let Some((host, path)) = request.http.clone() else { return Ok(Vec::new()) };
         if let Some(outcome) = misspoken(here, request) {
-            let speaks = if here.tls { "TLS" } else { "plain HTTP" };
+            let speaks = if here.listener.tls { "TLS" } else { "plain HTTP" };
             let why = format!("{} speaks {speaks} on this port", here.controller.product);
             state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
             let why = Some(Mechanism::WrongPort);
@@ -75,7 +75,7 @@ impl<'a> Walk<'_, 'a> {
             return Ok(vec![unknown(place, state, why, by)]);
         }
         let rules = self.engine.controller_rules(here.place);
-        let rule = match rules.serve(here.controller, &host, &path, here.tls) {
+        let rule = match rules.serve(here.controller, here.listener, &host, &path) {
             Served::By(rule) => rule,
             Served::ByNone => {
                 let why =
@@ -95,13 +95,70 @@ impl<'a> Walk<'_, 'a> {
                 return Ok(vec![unknown(place, state, why.to_string(), by)]);
             }
         };
+        let all: usize = rule.backends.iter().map(|backend| backend.weight as usize).sum();
+        if all == 0 {
+            let why = "its rule leads to no Service".to_owned();
+            let by = self.by_rule(rule);
+            return self.without_endpoint(
+                (at, from, asked),
+                rule.missing_backend(),
+                state,
+                why,
+                by,
+            );
+        }
+        let mut ways = Vec::new();
+        for backend in rule.backends.iter().filter(|backend| backend.weight > 0) {
+            let mut part = state.clone();
+            if (backend.weight as usize) < all {
+                part.share *= Share::of(backend.weight as usize, all);
+                part.chance = true;
+            }
+            let parties = (at, from, asked);
+            let asked_for = (&*host, &*path);
+            ways.extend(self.to_backend(
+                parties,
+                request,
+                place.clone(),
+                rule,
+                backend,
+                asked_for,
+                part,
+            )?);
+        }
+        Ok(self.merged(ways))
+    }
+
+    /// A part of a rule's requests goes to its Service.
+    #[expect(clippy::too_many_arguments, reason = "all of a request at a controller")]
+    fn to_backend(
+        &self,
+        (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
+        request: &Request,
+        place: Place,
+        rule: &ControllerRule,
+        backend: &RuleBackend,
+        (host, path): (&str, &str),
+        mut state: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let leg = state.packet.leg();
         let by = self.by_rule(rule);
         let families = families_of(at);
-        let (service, targets) = match in_cluster::dialled(self.cluster, rule, &families) {
+        let (service, targets) = match in_cluster::dialled(self.cluster, rule, backend, &families) {
             Dialled::Targets(service, targets) => (service, targets),
             Dialled::Unknown => {
                 let why = "its backend is not in the cluster, or no Service".to_owned();
                 return Ok(vec![unknown(place, state, why, by)]);
+            }
+            Dialled::Doubtful(name) => {
+                let why = format!("whether a ReferenceGrant allows Service {name} is not given");
+                state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
+            }
+            Dialled::NotGranted(name) => {
+                let why = format!("no ReferenceGrant allows it to lead to Service {name}");
+                let code = rule.missing_backend();
+                return self.without_endpoint((at, from, asked), code, state, why, by);
             }
             Dialled::Missing(name)
                 if !self.cluster.services.contains_key(&name) && !self.cluster.extent.services =>
@@ -112,7 +169,8 @@ impl<'a> Walk<'_, 'a> {
             }
             Dialled::Missing(name) => {
                 let why = format!("Service {name} does not exist, or has no such port");
-                return self.without_endpoint((at, from, asked), rule, state, why, by);
+                let code = rule.missing_backend();
+                return self.without_endpoint((at, from, asked), code, state, why, by);
             }
         };
         if let Some(gap) = self.engine.gap_of_service(&service.name) {
@@ -124,7 +182,8 @@ impl<'a> Walk<'_, 'a> {
             .collect();
         if targets.is_empty() {
             let why = format!("Service {} has no endpoint that is ready", service.name);
-            return self.without_endpoint((at, from, asked), rule, state, why, by);
+            let code = rule.behaviour.no_endpoint;
+            return self.without_endpoint((at, from, asked), code, state, why, by);
         }
         let shown = if rule.behaviour.dials_services { "its address" } else { "an endpoint" };
         let chosen = format!("{host}{path} → {shown} of Service {}", service.name);
@@ -133,7 +192,7 @@ impl<'a> Walk<'_, 'a> {
             if weight <= 0.0 {
                 continue;
             }
-            let results = self.dial(at, rule, target, (&host, &path), request, &state)?;
+            let results = self.dial(at, rule, target, (host, path), request, &state)?;
             if let Some(open) = results.iter().find(|way| way.outcome.is_unknown()) {
                 let mechanism = open.mechanisms.first().copied();
                 let mut state = state.clone();
@@ -211,14 +270,14 @@ impl<'a> Walk<'_, 'a> {
     fn without_endpoint(
         &self,
         (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
-        rule: &ControllerRule,
+        code: u16,
         mut state: PacketState,
         why: String,
         by: Evidence,
     ) -> Result<Vec<Exchange>, WalkError> {
         let leg = state.packet.leg();
         state.note(self.engine.place(at), Step::new(StepKind::Reject, why, by).seeing(leg));
-        let outcome = Outcome::Status { code: rule.behaviour.no_endpoint, after: Duration::ZERO };
+        let outcome = Outcome::Status { code, after: Duration::ZERO };
         let why = Some(Mechanism::NoEndpoint);
         self.bring_home(at, from, asked, state.answer(), outcome, why)
     }
@@ -268,7 +327,7 @@ fn unknown(place: Place, mut state: PacketState, why: String, by: Evidence) -> E
 
 /// What comes of speaking to a controller's port what it does not speak.
 fn misspoken(here: AtController<'_>, request: &Request) -> Option<Outcome> {
-    match (here.tls, request.tls?) {
+    match (here.listener.tls, request.tls?) {
         (false, true) => Some(Outcome::TlsError),
         (true, false) => Some(Outcome::Status { code: 400, after: Duration::ZERO }),
         _ => None,

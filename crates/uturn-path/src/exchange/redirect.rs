@@ -29,7 +29,7 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Exchange>, WalkError> {
         let url = redirected.redirect.location(&redirected.host, &redirected.path);
         let code = redirected.redirect.code;
-        let is_followed = request.followed < MOST;
+        let is_followed = request.followed < MOST && !request.sent_to.contains(&url);
         let why = match is_followed {
             true => format!("answers {code}: ask {url}"),
             false => format!("answers {code}: ask {url}; clients follow no further"),
@@ -78,10 +78,12 @@ impl<'a> Walk<'_, 'a> {
         first_call: &Exchange,
     ) -> Result<Vec<Exchange>, WalkError> {
         let (host, path) = redirection.redirect.aim(&redirection.host, &redirection.path);
+        let url = redirection.redirect.location(&redirection.host, &redirection.path);
         let next = Request {
             http: Some((host.to_owned(), path.to_owned())),
             tls: Some(redirection.redirect.tls),
             followed: request.followed + 1,
+            sent_to: [request.sent_to.as_slice(), &[url]].concat(),
             passed: request.passed,
             ..Request::default()
         };

@@ -63,6 +63,8 @@ pub struct Request {
     pub tls: Option<bool>,
     /// How often the client was sent elsewhere before.
     pub followed: u8,
+    /// Where redirects have sent the client: who is sent to one of these again goes round.
+    pub sent_to: Vec<String>,
     /// How many controllers in the cluster it has passed.
     pub passed: u8,
     /// Whether the connection begins with a PROXY header.

@@ -12,9 +12,11 @@ use uturn_lb::cloud::{self, Maker, Owner};
 use uturn_lb::in_cluster::{ControllerRules, Served};
 use uturn_lb::stated::called_port;
 use uturn_lb::{controller, rules};
+use uturn_model::ingress::Backend;
 use uturn_model::lb::{Delivery, Layer, Listener, LoadBalancer, LoadBalancerFact, Rule, Scheduler};
 use uturn_model::{
-    Cluster, Family, Ingress, NamespacedName, Node, Pod, ProxyMode, Service, Unknown,
+    Cluster, Family, Ingress, NamespacedName, Node, ObjectKind, ObjectRef, Pod, ProxyMode, Service,
+    Unknown,
 };
 use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::{FastMap, FastSet};
@@ -43,9 +45,9 @@ impl Asked {
     }
 }
 
-/// A rule of a controller in the cluster: its Ingress and where it stands there, the Service behind
+/// A rule of a controller in the cluster: its Ingress and where it stands there, the Services behind
 /// it, and whether clients are sent to TLS.
-type MetRule<'a> = ((NamespacedName, Option<(usize, usize)>), Option<&'a Service>, bool);
+type MetRule<'a> = ((ObjectRef, Option<(usize, usize)>), Vec<&'a Service>, bool);
 
 /// Whether a Service asks for a load balancer that sends a PROXY header.
 fn asks_for_header(cluster: &Cluster, service: &Service) -> bool {
@@ -333,8 +335,8 @@ impl<'a> Scope<'a> {
                 self.find_backends(inventory, &listeners.controller_rules, &found, &reached);
                 let senders = listeners.headers.of(inventory, &found, &reached);
                 new.extend(senders.filter(|service| !found.contains_key(&service.name)));
-                let backends = self.controller_rules.iter().filter_map(|(_, backend, _)| *backend);
-                new.extend(backends.filter(|service| !found.contains_key(&service.name)));
+                let backends = self.controller_rules.iter().flat_map(|(_, behind, _)| behind);
+                new.extend(backends.copied().filter(|service| !found.contains_key(&service.name)));
                 if self.controller_rules.iter().any(|(.., is_redirected)| *is_redirected) {
                     ports.insert(HTTPS);
                 }
@@ -379,17 +381,17 @@ impl<'a> Scope<'a> {
                 continue;
             }
             self.meets_controller = true;
-            for tls in [false, true] {
-                let (rule, is_redirected) = match rules.serve(controller, host, path, tls) {
+            for at in &controller.listeners {
+                let (rule, is_redirected) = match rules.serve(controller, at, host, path) {
                     Served::By(rule) => (rule, false),
                     Served::Redirected(rule, _) => (rule, true),
                     Served::Unknown(_, Some(rule)) => (rule, false),
                     Served::ByNone | Served::Unknown(_, None) => continue,
                 };
-                let Some(owner) = rule.owner.namespaced_name() else { continue };
-                let backend = rule.backend.as_ref();
-                let backend = backend.and_then(|(name, _)| cluster.services.get(name));
-                self.controller_rules.push(((owner, rule.place), backend, is_redirected));
+                let behind = rule.backends.iter().filter_map(|backend| backend.to.service());
+                let behind = behind.filter_map(|name| cluster.services.get(name)).collect();
+                let owner = (rule.owner.clone(), rule.place);
+                self.controller_rules.push((owner, behind, is_redirected));
             }
         }
     }
@@ -426,13 +428,20 @@ impl<'a> Scope<'a> {
             rule => with_only(ingress, rule.filter(|_| owns(ingress))),
         });
         self.ingresses = stripped.collect();
-        let mut met: BTreeMap<&NamespacedName, BTreeSet<Option<(usize, usize)>>> = BTreeMap::new();
+        let mut met: BTreeMap<&ObjectRef, BTreeSet<Option<(usize, usize)>>> = BTreeMap::new();
         for ((owner, place), ..) in &self.controller_rules {
             met.entry(owner).or_default().insert(*place);
         }
         for (owner, places) in met {
-            let Some(ingress) = inventory.cluster.ingresses.get(owner) else { continue };
-            self.ingresses.push(with_places(ingress, &places));
+            let name = owner.namespaced_name().filter(|_| owner.kind == ObjectKind::Ingress);
+            if let Some(name) = name {
+                let ingress = inventory.cluster.ingresses.get(&name);
+                self.ingresses.extend(ingress.map(|ingress| with_places(ingress, &places)));
+                continue;
+            }
+            // A route stands for as many Ingresses as it has Gateways, with the same rules.
+            let own = inventory.routes.get(owner).into_iter().flatten();
+            self.ingresses.extend(own.map(|ingress| with_places(ingress, &places)));
         }
     }
 }
@@ -477,14 +486,16 @@ fn with_only(ingress: &Ingress, rule: Option<&Rule>) -> Ingress {
     for host_rule in &mut ingress.rules {
         let host = host_rule.host.clone();
         host_rule.paths.retain(|path| {
-            let uturn_model::ingress::Backend::Service { name, .. } = &path.backend else {
-                return false;
+            let is_to = |service: &NamespacedName| match &path.backend {
+                Backend::Service { name, .. } => service.name == *name,
+                Backend::Services(all) => all.iter().any(|behind| behind.service == *service),
+                Backend::Resource(_) | Backend::Redirect(_) => false,
             };
             let same = wanted.is_some_and(|(wanted, wanted_path, service)| {
                 *wanted == host
                     && wanted_path
                         .is_some_and(|(text, kind)| *text == path.path && *kind == path.kind)
-                    && service.name == *name
+                    && is_to(service)
             });
             // The first of equals wins.
             same && !std::mem::replace(&mut met, true)

@@ -10,8 +10,9 @@ mod service_key;
 
 use std::net::IpAddr;
 
+use uturn_model::gateway::{RouteBackend, RouteRedirect};
 use uturn_model::ingress::{Backend, BackendPort};
-use uturn_model::{Cluster, Family, Ingress, Labels, NamespacedName, Service, Unknown};
+use uturn_model::{Cluster, Family, Ingress, Labels, Name, NamespacedName, Port, Service, Unknown};
 use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::FastMap;
 
@@ -36,12 +37,17 @@ struct RequestKey {
 #[derive(PartialEq, Eq, Hash)]
 struct IngressKey {
     /// The Services that its rules lead to, by their places in scope, and their ports.
-    backends: Vec<BackendKey>,
+    backends: Vec<Vec<BackendKey>>,
+    /// Where routes send clients instead.
+    redirects: Vec<RouteRedirect>,
+    /// The listeners of a Gateway that a route is attached to.
+    listeners: Vec<(Port, bool)>,
     unjudged: Vec<Unknown>,
 }
 
-/// The place of a Service in scope and its port; `None` if it is not in scope or no Service.
-type BackendKey = Option<(Option<usize>, BackendPort)>;
+/// The place of a Service in scope, `None` if it is not in scope; its port, its weight, and whether a
+/// route may lead there.
+type BackendKey = (Option<usize>, BackendPort, u32, Option<bool>);
 
 /// Numbers the requests, Services, Ingresses and load balancers of signatures.
 pub(crate) struct SignatureNumbers<'a> {
@@ -169,6 +175,7 @@ impl<'a> SignatureWriter<'_, 'a> {
             controller: _,
             // Read by the cloud's controller only: see `balancers`.
             product: _,
+            route,
             annotations: _,
             class: _,
             tls: _,
@@ -176,13 +183,41 @@ impl<'a> SignatureWriter<'_, 'a> {
         } = ingress;
         let paths = rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
         let backends = paths.chain(default_backend).map(|backend| {
-            let Backend::Service { name: service, port } = backend else { return None };
-            let is_it = |known: &&Service| {
-                known.name.name == *service && known.name.namespace == name.namespace
+            let place = |namespace: &Name, service: &Name| {
+                let is_it = |known: &&Service| {
+                    known.name.name == *service && known.name.namespace == *namespace
+                };
+                services.iter().position(is_it)
             };
-            Some((services.iter().position(is_it), port.clone()))
+            match backend {
+                Backend::Service { name: service, port } => {
+                    vec![(place(&name.namespace, service), port.clone(), 1, Some(true))]
+                }
+                Backend::Services(all) => {
+                    let one = |behind: &RouteBackend| {
+                        let RouteBackend { service, port, weight, is_granted } = behind;
+                        let port = BackendPort::Number(*port);
+                        (place(&service.namespace, &service.name), port, *weight, *is_granted)
+                    };
+                    all.iter().map(one).collect()
+                }
+                Backend::Resource(_) | Backend::Redirect(_) => Vec::new(),
+            }
         });
-        let key = IngressKey { backends: backends.collect(), unjudged: unjudged.clone() };
+        let backends = backends.collect();
+        let paths = rules.iter().flat_map(|rule| &rule.paths);
+        let redirects = paths.filter_map(|path| match &path.backend {
+            Backend::Redirect(redirect) => Some(redirect.clone()),
+            _ => None,
+        });
+        let listeners = route.iter().flat_map(|route| &route.listeners);
+        let listeners = listeners.map(|listener| (listener.port, listener.tls));
+        let key = IngressKey {
+            backends,
+            redirects: redirects.collect(),
+            listeners: listeners.collect(),
+            unjudged: unjudged.clone(),
+        };
         self.shape.push(u64::from(self.numbers.ingress_keys.of(key)));
         for ip in load_balancer.iter().filter_map(|entry| entry.ip) {
             self.address(ip);

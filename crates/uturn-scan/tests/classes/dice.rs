@@ -245,12 +245,14 @@ status: {{phase: Running, podIP: {}, podIPs: [{}], conditions: [{{type: Ready, s
         _ => String::new(),
     };
     let address = service_ip(is_v6, 50);
+    let has_gateway = dice.once_in(2);
+    let label = if has_gateway { "gateway.networking.k8s.io/gateway-name: edge" } else { "" };
     let _ = writeln!(
         text,
         "---
 apiVersion: v1
 kind: Service
-metadata: {{name: edge, namespace: shop}}
+metadata: {{name: edge, namespace: shop, labels: {{{label}}}}}
 spec:
   type: {kind}
   clusterIP: {address}
@@ -264,6 +266,13 @@ spec:
 {status}",
         if is_v6 { "IPv6" } else { "IPv4" },
     );
+    if has_gateway {
+        let entry = match kind {
+            "LoadBalancer" => vip(is_v6, 120),
+            _ => address,
+        };
+        return gateway(dice, text, &entry, services);
+    }
     for number in 0..1 + dice.below(2) {
         let service = &services[dice.below(services.len())];
         let port = if dice.once_in(6) { 9999 } else { service.ports };
@@ -283,6 +292,54 @@ metadata: {{name: inner-{number}, namespace: shop, annotations: {{{upstream}}}}}
 spec: {{ingressClassName: edge, {tls}rules: [{{host: a.example.com, http: {{paths: [{{path: /{number}, pathType: Prefix, backend: {{service: {{name: {}, port: {{number: {port}}}}}}}}}]}}}}]}}
 status: {{loadBalancer: {{ingress: [{{ip: {entry}}}]}}}}",
             service.name
+        );
+    }
+}
+
+/// A Gateway at an address, and the routes that are attached to it.
+fn gateway(dice: &mut Dice, text: &mut String, address: &str, services: &[Service]) {
+    let _ = writeln!(
+        text,
+        "---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {{name: edge}}
+spec: {{controllerName: gateway.envoyproxy.io/gatewayclass-controller}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: edge, namespace: shop}}
+spec:
+  gatewayClassName: edge
+  listeners:
+  - {{name: http, protocol: HTTP, port: 80}}
+  - {{name: https, protocol: HTTPS, port: 443, hostname: \"*.example.com\"}}
+status: {{addresses: [{{value: {address}}}]}}"
+    );
+    for number in 0..1 + dice.below(2) {
+        let section = dice.one_of(&["", ", sectionName: http", ", sectionName: https"]);
+        let hosts =
+            dice.one_of(&["", "hostnames: [a.example.com], ", "hostnames: [\"*.example.com\"], "]);
+        let mut backends = Vec::new();
+        for _ in 0..dice.below(4) {
+            let service = &services[dice.below(services.len())];
+            let port = if dice.once_in(6) { 9999 } else { service.ports };
+            let weight = dice.one_of(&[1, 1, 3, 0]);
+            backends.push(format!("{{name: {}, port: {port}, weight: {weight}}}", service.name));
+        }
+        let filters = match dice.below(5) {
+            0 => "filters: [{type: RequestRedirect, requestRedirect: {scheme: https}}], ",
+            _ => "",
+        };
+        let kind = dice.one_of(&["PathPrefix", "PathPrefix", "Exact"]);
+        let _ = writeln!(
+            text,
+            "---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: inner-{number}, namespace: shop}}
+spec: {{parentRefs: [{{name: edge{section}}}], {hosts}rules: [{{matches: [{{path: {{type: {kind}, value: /{number}}}}}], {filters}backendRefs: [{}]}}]}}",
+            backends.join(", ")
         );
     }
 }

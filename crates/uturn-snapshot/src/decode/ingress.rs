@@ -43,6 +43,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
             load_balancer,
             controller: None,
             product: None,
+            route: None,
             unjudged: Vec::new(),
             annotations: meta.annotations,
             origin: meta.origin,

@@ -6,12 +6,13 @@ use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
 use uturn_model::lb::ListenerOverrides;
 use uturn_model::{
-    EndpointSlice, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, Origin, Pod,
-    Service, Skipped, Text, Workload, WorkloadKind,
+    EndpointSlice, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, ObjectKind,
+    Origin, Pod, Service, Skipped, Text, Workload, WorkloadKind,
 };
 
 use super::Doc;
 use super::facts::Facts;
+use super::gateway::{Gateway, GatewayClass, ReferenceGrant, Route};
 use super::proxy_config::ProxyConfig;
 use super::workload::Reference;
 use crate::fault::Note;
@@ -40,6 +41,11 @@ pub(crate) struct Objects {
     pub(crate) endpoints: Table<NamespacedName, OldEndpoints>,
     pub(crate) ingresses: Table<NamespacedName, Ingress>,
     pub(crate) ingress_classes: Table<Name, IngressClass>,
+    pub(crate) gateway_classes: Table<Name, GatewayClass>,
+    pub(crate) gateways: Table<NamespacedName, Gateway>,
+    /// HTTPRoutes and TCPRoutes.
+    pub(crate) routes: Table<(ObjectKind, NamespacedName), Route>,
+    pub(crate) reference_grants: Table<NamespacedName, ReferenceGrant>,
     pub(crate) listener_overrides: Table<NamespacedName, ListenerOverrides>,
     pub(crate) network_policies: Table<NamespacedName, NetworkPolicy>,
     /// Every ConfigMap that was read, so that none is read twice.
@@ -184,6 +190,10 @@ objects!(
     OldEndpoints: "Endpoints",
     Ingress: "Ingress",
     IngressClass: "IngressClass",
+    GatewayClass: "GatewayClass",
+    Gateway: "Gateway",
+    Route: "Route",
+    ReferenceGrant: "ReferenceGrant",
     ListenerOverrides: "an object with listeners",
     NetworkPolicy: "NetworkPolicy",
     ConfigMap: "ConfigMap",

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use uturn_lb::cloud::{self, CloudModel, Owner};
 use uturn_lb::controller;
 use uturn_model::cluster::Provider;
+use uturn_model::ingress::Backend;
 use uturn_model::lb::{LoadBalancerFact, Scope, TargetNodes};
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::unjudged::UNKNOWN_CLOUD;
@@ -40,6 +41,16 @@ pub(super) fn find_unjudged(
     }
     for ingress in objects.ingresses.0.values().filter(|ingress| ingress.controller.is_none()) {
         if let Some(product) = controller::product_of(ingress) {
+            let several = |backend: &&Backend| {
+                matches!(backend, Backend::Services(all)
+                    if all.len() > 1 || all.iter().any(|one| one.is_granted != Some(true)))
+            };
+            let mut paths = ingress.rules.iter().flat_map(|rule| &rule.paths);
+            if paths.any(|path| several(&&path.backend)) {
+                let because = "it leads to several Services, or to one that it may not lead to";
+                let unknown = Unknown::LoadBalancers(product.name().into());
+                gaps.add(ingress.object(), unknown, because.into(), Text::default());
+            }
             if let Some(key) = product.unread(ingress) {
                 let because = format!("what {key} asks for is not modelled").into();
                 let unknown = Unknown::LoadBalancers(product.name().into());

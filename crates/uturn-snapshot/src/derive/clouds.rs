@@ -1,6 +1,7 @@
 //! Which cloud or program makes a load balancer, by what clouds and controllers leave on nodes,
 //! Services and Ingresses.
 
+mod gateway;
 mod traces;
 
 use uturn_lb::cloud::{self, cilium};
@@ -148,6 +149,9 @@ pub(super) fn of_ingress(
     objects: &Objects,
     provider: &Known<Provider>,
 ) -> Maker {
+    if ingress.route.is_some() {
+        return gateway::maker_of(ingress, objects);
+    }
     let object = ingress.object();
     let classes = &objects.ingress_classes.0;
     let model = provider.value.cloud().and_then(cloud::model_of);

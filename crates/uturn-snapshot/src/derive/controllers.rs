@@ -8,24 +8,29 @@
 mod address;
 mod arguments;
 mod candidate;
+mod gateway;
 mod ports;
 mod products;
 mod settings;
 
 use std::collections::BTreeMap;
 
+use uturn_model::gateway::AttachedRoute;
+use uturn_model::service::ServiceKind;
 use uturn_model::wording::some_of;
 use uturn_model::{
-    IngressController, Known, Labels, NamespacedName, ObjectKind, ObjectRef, Selector,
+    IngressController, Known, Labels, NamespacedName, ObjectKind, ObjectRef, Selector, Service,
     cluster::Provider,
 };
 
 use super::Suppositions;
 use super::clouds::{self, Maker};
+use crate::decode::gateway::Gateway;
 use crate::decode::objects::Objects;
 use arguments::Arguments;
 use candidate::Candidate;
 pub(super) use candidate::Open;
+use gateway::Pods;
 use products::Ask;
 use settings::Settings;
 
@@ -56,10 +61,21 @@ pub(super) fn derive(
     let all = candidates(objects);
     let mut controllers: Vec<(IngressController, Option<NamespacedName>)> = Vec::new();
     let mut servers: BTreeMap<_, Result<usize, Open>> = BTreeMap::new();
+    let mut gateways: BTreeMap<ObjectRef, Result<usize, Open>> = BTreeMap::new();
     for ingress in objects.ingresses.0.values() {
         let Maker::Controller { name, .. } = clouds::of_ingress(ingress, objects, provider) else {
             continue;
         };
+        if let Some(route) = &ingress.route {
+            let found = gateways.entry(route.gateway.clone()).or_insert_with(|| {
+                server_of_gateway(&all, objects, route, &name, &mut controllers, suppositions)
+            });
+            match found {
+                Ok(place) => drop(served.insert(ingress.name.clone(), *place)),
+                Err(why) => drop(open.insert(ingress.name.clone(), why.clone())),
+            }
+            continue;
+        }
         let namespace = &ingress.name.namespace;
         let key = (name, ingress.class.as_deref(), namespace);
         let found = servers.entry(key).or_insert_with_key(|(name, class_name, _)| {
@@ -102,6 +118,93 @@ pub(super) fn derive(
         }
     }
     Found { controllers: controllers.into_iter().map(|(controller, _)| controller).collect(), open }
+}
+
+/// The controller whose pods take the requests of a Gateway, by its place.
+fn server_of_gateway(
+    all: &[Candidate<'_>],
+    objects: &Objects,
+    route: &AttachedRoute,
+    product: &str,
+    controllers: &mut Vec<(IngressController, Option<NamespacedName>)>,
+    suppositions: &mut Suppositions,
+) -> Result<usize, Open> {
+    let Some(behaviour) = products::of_gateways(product) else {
+        return Err(Open::new(
+            "what its proxies do with a request is not modelled",
+            "trace to the Services behind its routes",
+        ));
+    };
+    let name = route.gateway.namespaced_name();
+    let given = name.and_then(|name| objects.gateways.0.get(&name));
+    let Some(given) = given else {
+        return Err(Open::new("its Gateway is not given", "give the Gateway"));
+    };
+    let services = match gateway::services(objects, given) {
+        Ok(services) => services,
+        // Controllers without Services of each Gateway have one for all.
+        Err(why) => match shared(all, objects, product, given) {
+            Some(service) => vec![service],
+            None => return Err(why),
+        },
+    };
+    let found = services
+        .iter()
+        .find_map(|service| Some((Pods::of(objects, service)?, &service.name.namespace)));
+    let Some((pods, namespace)) = found else {
+        return Err(Open::new(
+            format!("no pods are given that Service {} selects", services[0].name),
+            "give what runs the Gateway's pods",
+        ));
+    };
+    let known = controllers.iter().position(|(known, _)| known.workload == pods.object);
+    let place = match known {
+        Some(place) => place,
+        None => {
+            let candidate = all.iter().find(|candidate| candidate.workload == pods.object);
+            let made = match candidate.filter(|candidate| candidate.product.name == product) {
+                Some(candidate) => (controller(candidate, objects, suppositions).0, None),
+                None => {
+                    let made = IngressController {
+                        product: product.into(),
+                        workload: pods.object.clone(),
+                        namespace: namespace.clone(),
+                        pods: pods.selector.clone(),
+                        listeners: Vec::new(),
+                        behaviour,
+                        other_rules: None,
+                        origin: pods.origin.clone(),
+                    };
+                    (made, None)
+                }
+            };
+            controllers.push(made);
+            controllers.len() - 1
+        }
+    };
+    for service in &services {
+        gateway::add_listeners(&mut controllers[place].0, service, pods.template, given);
+    }
+    Ok(place)
+}
+
+/// The only LoadBalancer Service of the pods of a product, where its Gateways have none of their own.
+fn shared<'o>(
+    all: &[Candidate<'_>],
+    objects: &'o Objects,
+    product: &str,
+    gateway: &Gateway,
+) -> Option<&'o Service> {
+    if !gateway.addresses.is_empty() {
+        return None;
+    }
+    let of_product = all.iter().filter(|candidate| candidate.product.name == product);
+    let mut services = of_product.flat_map(|candidate| {
+        ports::services(candidate, objects)
+            .filter(|service| service.kind == ServiceKind::LoadBalancer)
+    });
+    let only = services.next()?;
+    services.next().is_none().then_some(only)
 }
 
 /// Every workload that runs pods of a controller which is known.

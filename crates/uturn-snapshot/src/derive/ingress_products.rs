@@ -20,6 +20,9 @@ pub(super) fn derive(objects: &mut Objects, provider: &Known<Provider>) {
     for (name, product) in found {
         let Some(ingress) = objects.ingresses.0.get_mut(&name) else { continue };
         ingress.product = Some(Text::from(product.name()));
+        if ingress.route.is_some() {
+            continue;
+        }
         for path in ingress.rules.iter_mut().flat_map(|rule| &mut rule.paths) {
             (path.path, path.kind) = product.path(path);
         }

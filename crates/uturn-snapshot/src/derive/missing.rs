@@ -151,11 +151,13 @@ fn has_unread_action(ingress: &Ingress) -> bool {
 
 /// The Services that an Ingress leads to.
 fn backends(ingress: &Ingress) -> impl Iterator<Item = NamespacedName> {
-    all_backends(ingress).filter(|backend| !backend.is_action()).filter_map(|backend| match backend
-    {
+    let own = &ingress.name.namespace;
+    let named = all_backends(ingress).filter(|backend| !backend.is_action());
+    named.flat_map(move |backend| match backend {
         Backend::Service { name, .. } => {
-            Some(NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() })
+            vec![NamespacedName { namespace: own.clone(), name: name.clone() }]
         }
-        _ => None,
+        Backend::Services(all) => all.iter().map(|behind| behind.service.clone()).collect(),
+        Backend::Resource(_) | Backend::Redirect(_) => Vec::new(),
     })
 }

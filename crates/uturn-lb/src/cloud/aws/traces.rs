@@ -23,6 +23,7 @@ pub(super) const TRACES: Traces = Traces {
     ],
     ingress_classes: &[("alb", alb::NAME)],
     ingress_keys: &[(alb::PREFIX, alb::NAME)],
+    gateway_classes: &[("gateway.k8s.aws/alb", alb::NAME)],
     ..Traces::NONE
 };
 

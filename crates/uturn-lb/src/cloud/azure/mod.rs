@@ -40,6 +40,10 @@ pub static ENTRY: CloudEntry = CloudEntry {
                 ("azure-alb-external", gateway::CONTAINERS),
             ],
             ingress_keys: &[(gateway::PREFIX, gateway::NAME)],
+            gateway_classes: &[
+                ("azure-alb-external", gateway::CONTAINERS),
+                ("alb.networking.azure.io/", gateway::CONTAINERS),
+            ],
             ..Traces::NONE
         },
     )

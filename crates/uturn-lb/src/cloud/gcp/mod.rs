@@ -33,6 +33,12 @@ pub static ENTRY: CloudEntry = CloudEntry {
                 ("gce", application::EXTERNAL),
                 ("gce-internal", application::INTERNAL),
             ],
+            gateway_classes: &[
+                ("gke-l7-rilb", application::INTERNAL),
+                ("gke-l7-cross-regional-internal", application::INTERNAL),
+                ("gke-l7-", application::EXTERNAL),
+                ("networking.gke.io/gateway", application::EXTERNAL),
+            ],
             ingress_default: Some(application::EXTERNAL),
             ..Traces::NONE
         },

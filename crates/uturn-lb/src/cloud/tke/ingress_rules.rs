@@ -257,6 +257,7 @@ mod tests {
             load_balancer: Vec::new(),
             controller: None,
             product: None,
+            route: None,
             unjudged: Vec::new(),
             origin: Origin::file("ingress.yaml"),
         }

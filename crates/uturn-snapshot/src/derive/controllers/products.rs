@@ -65,6 +65,24 @@ pub(super) fn is_known(name: &str) -> bool {
     ALL.iter().any(|product| product.name == name)
 }
 
+/// What the proxies of a product do with a request at a Gateway, where that is known.
+pub(super) fn of_gateways(name: &str) -> Option<ControllerBehaviour> {
+    Some(match name {
+        "Envoy Gateway" => envoy(Some(Duration::from_secs(10)), Some(1)),
+        "Istio" => envoy(Some(Duration::from_secs(10)), Some(3)),
+        "Contour" => envoy(Some(Duration::from_secs(2)), Some(1)),
+        "NGINX Gateway Fabric" => nginx(Duration::from_secs(60), u32::MAX),
+        "Kong" => nginx(Duration::from_secs(60), 6),
+        "HAProxy Ingress" => haproxy(),
+        "Traefik" => ControllerBehaviour {
+            no_endpoint: 503,
+            has_default_certificate: true,
+            ..nginx(Duration::from_secs(30), 1)
+        },
+        _ => return None,
+    })
+}
+
 /// What a ConfigMap of the product changes.
 pub(super) fn set(behaviour: &mut ControllerBehaviour, product: &Product, settings: &Labels) {
     match product.name {

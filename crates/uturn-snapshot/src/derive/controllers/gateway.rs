@@ -1,0 +1,151 @@
+//! The pods that take the requests of a Gateway: those behind the Service that is labelled as the
+//! Gateway's own, or that has its address.
+
+use uturn_model::controller::{ControllerListener, ProxyExpectation};
+use uturn_model::pod::PodSpec;
+use uturn_model::service::{LbIngress, ServiceKind, TargetPort};
+use uturn_model::{
+    IngressController, NamespacedName, ObjectRef, Origin, Port, Protocol, Selector, Service,
+};
+
+use super::candidate::Open;
+use crate::decode::gateway::Gateway;
+use crate::decode::objects::Objects;
+
+/// The label of the objects that a controller makes for a Gateway of their namespace.
+const OWN: [&str; 2] =
+    ["gateway.networking.k8s.io/gateway-name", "projectcontour.io/owning-gateway-name"];
+/// The labels of those that one makes in a namespace of its own.
+const ELSEWHERE: [&str; 2] =
+    ["gateway.envoyproxy.io/owning-gateway-name", "gateway.envoyproxy.io/owning-gateway-namespace"];
+
+/// The Services of a Gateway that select pods.
+pub(super) fn services<'o>(
+    objects: &'o Objects,
+    gateway: &Gateway,
+) -> Result<Vec<&'o Service>, Open> {
+    let all = || {
+        let all = objects.services.0.values();
+        all.filter(|service| !matches!(service.kind, ServiceKind::ExternalName(_)))
+    };
+    let is_own = |service: &&Service| {
+        let named = |key: &str| service.labels.is(key, gateway.name.name.as_str());
+        let own = OWN.iter().any(|key| named(key));
+        let [name, namespace] = ELSEWHERE;
+        (own && service.name.namespace == gateway.name.namespace)
+            || (named(name) && service.labels.is(namespace, gateway.name.namespace.as_str()))
+    };
+    let mut found: Vec<&Service> = all().filter(is_own).collect();
+    if found.is_empty() {
+        found = all().filter(|service| has_its_address(service, gateway)).collect();
+    }
+    let Some(first) = found.first() else {
+        return Err(Open::new(
+            format!(
+                "no Service is labelled as that of Gateway {}, or has its address",
+                gateway.name
+            ),
+            "give the Service that its controller made for it, with its status",
+        ));
+    };
+    let name = first.name.clone();
+    found.retain(|service| service.selector.is_some());
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(Open::new(
+            format!("Service {name} selects no pods: what takes its requests is not known"),
+            format!("trace to the Services behind the routes, not to svc/{name}"),
+        )),
+    }
+}
+
+/// Whether a Service has an address or a name of a Gateway.
+fn has_its_address(service: &Service, gateway: &Gateway) -> bool {
+    let is_its = |entry: &LbIngress| match (entry.ip, &entry.hostname) {
+        (Some(ip), _) => service.has_address(ip),
+        (None, Some(host)) => {
+            service.load_balancer.iter().any(|own| own.hostname.as_ref() == Some(host))
+        }
+        (None, None) => false,
+    };
+    gateway.addresses.iter().any(is_its)
+}
+
+/// The pods that a Service selects: what runs them, and one of them.
+pub(super) struct Pods<'o> {
+    pub(super) object: ObjectRef,
+    pub(super) selector: Selector,
+    pub(super) template: Option<&'o PodSpec>,
+    pub(super) origin: Origin,
+}
+
+impl<'o> Pods<'o> {
+    /// Of a Service that has a selector.
+    pub(super) fn of(objects: &'o Objects, service: &Service) -> Option<Self> {
+        let selector = service.selector.clone()?;
+        let namespace = &service.name.namespace;
+        let mut workloads = objects.workloads.0.values();
+        let workload = workloads.find(|workload| {
+            workload.name.namespace == *namespace && selector.matches(&workload.template.labels)
+        });
+        if let Some(workload) = workload {
+            let template = Some(&workload.template);
+            let (object, origin) = (workload.object(), workload.origin.clone());
+            return Some(Self { object, selector, template, origin });
+        }
+        let mut pods = objects.pods.0.values().filter(|pod| pod.is_alive());
+        let pod = pods
+            .find(|pod| pod.name.namespace == *namespace && selector.matches(&pod.spec.labels))?;
+        let object = pod.owner.clone().unwrap_or_else(|| pod.object());
+        Some(Self { object, selector, template: Some(&pod.spec), origin: pod.origin.clone() })
+    }
+}
+
+/// Adds the ports of a Gateway's pods on which its listeners take requests.
+pub(super) fn add_listeners(
+    controller: &mut IngressController,
+    service: &Service,
+    template: Option<&PodSpec>,
+    gateway: &Gateway,
+) {
+    for port in service.ports.iter().filter(|port| port.protocol == Protocol::Tcp) {
+        let number = match &port.target {
+            TargetPort::Number(number) => Some(*number),
+            TargetPort::Name(name) => {
+                template.and_then(|template| template.named_port(name, Protocol::Tcp))
+            }
+        };
+        let Some(number) = number else { continue };
+        let mut listeners = gateway.listeners.iter();
+        let Some(listener) =
+            listeners.find(|listener| listener.port == port.port || listener.port == number)
+        else {
+            continue;
+        };
+        let tls = match &*listener.protocol {
+            "HTTP" => false,
+            "HTTPS" if !listener.passes_tls => true,
+            _ => continue,
+        };
+        let own = (service.name.clone(), port.port);
+        add(controller, number, tls, own);
+    }
+}
+
+fn add(controller: &mut IngressController, port: Port, tls: bool, own: (NamespacedName, Port)) {
+    let known = controller.listeners.iter_mut().find(|known| known.port == port);
+    match known {
+        Some(known) => {
+            known.tls = tls;
+            if !known.services.contains(&own) {
+                known.services.push(own);
+            }
+        }
+        None => controller.listeners.push(ControllerListener {
+            port,
+            tls,
+            proxy_header: ProxyExpectation::Unknown("its settings for that are not read".into()),
+            services: vec![own],
+        }),
+    }
+}

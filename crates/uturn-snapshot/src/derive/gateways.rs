@@ -1,0 +1,204 @@
+//! The Gateway API: routes that are attached to Gateways become Ingresses, one for each Gateway of a
+//! route, so that all that is known of Ingresses holds for them.
+
+mod attach;
+
+use uturn_model::gateway::{AttachedRoute, RouteBackend, RouteListener, RouteRedirect};
+use uturn_model::ingress::{Backend, IngressPath, IngressRule, PathKind};
+use uturn_model::{Ingress, Name, NamespacedName, ObjectKind, ObjectRef, Text, Unknown};
+
+use super::Suppositions;
+use super::unjudged::Gaps;
+use crate::decode::gateway::{
+    Gateway, PathMatch, Route, RouteBackend as Written, RouteMatch, RouteRule,
+};
+use crate::decode::objects::Objects;
+
+/// Makes an Ingress of each route and each Gateway that it is attached to. Notes the routes that are
+/// not judged.
+pub(super) fn complete(objects: &mut Objects, gaps: &mut Gaps, suppositions: &mut Suppositions) {
+    let routes: Vec<Route> = objects.routes.0.values().cloned().collect();
+    for route in routes {
+        let object = ObjectRef::namespaced(route.kind, &route.name);
+        let mut gateways: Vec<&NamespacedName> =
+            route.parents.iter().map(|parent| &parent.gateway).collect();
+        gateways.sort();
+        gateways.dedup();
+        for (number, name) in gateways.into_iter().enumerate() {
+            let Some(gateway) = objects.gateways.0.get(name).cloned() else {
+                let because = format!("Gateway {name} is not among what is given");
+                let unknown = Unknown::Controller(format!("Gateway {name}").into());
+                gaps.add(object.clone(), unknown, because.into(), "give the Gateway".into());
+                continue;
+            };
+            let listeners = attach::listeners(&route, &gateway, suppositions);
+            if listeners.is_empty() {
+                continue;
+            }
+            if route.kind == ObjectKind::TcpRoute {
+                let unknown = Unknown::Controller(format!("Gateway {name}").into());
+                let because = "what it does with connections of TCPRoutes is not modelled";
+                let settle = "trace to the Services behind it";
+                gaps.add(object.clone(), unknown, because.into(), settle.into());
+                continue;
+            }
+            let made = ingress(objects, &route, &gateway, listeners, number, suppositions);
+            let Some(made) = made.filter(|made| !objects.ingresses.0.contains_key(&made.name))
+            else {
+                let unknown = Unknown::Controller(format!("Gateway {name}").into());
+                let because = "an Ingress has the name by which it would be called here";
+                let settle = "name the Ingress differently";
+                gaps.add(object.clone(), unknown, because.into(), settle.into());
+                continue;
+            };
+            objects.ingresses.0.insert(made.name.clone(), made);
+        }
+    }
+}
+
+/// The name by which what stands for a route is called: that of the first Gateway has the route's and
+/// its kind's.
+fn called(route: &Route, gateway: &Gateway, number: usize) -> Option<NamespacedName> {
+    let kind = route.kind.as_str().to_ascii_lowercase();
+    let own = &route.name.name;
+    let name = match number {
+        0 => format!("{own}.{kind}"),
+        _ => format!("{own}.{kind}.{}.{}", gateway.name.namespace, gateway.name.name),
+    };
+    Some(NamespacedName { namespace: route.name.namespace.clone(), name: Name::new(name).ok()? })
+}
+
+fn ingress(
+    objects: &Objects,
+    route: &Route,
+    gateway: &Gateway,
+    listeners: Vec<RouteListener>,
+    number: usize,
+    suppositions: &mut Suppositions,
+) -> Option<Ingress> {
+    let mut hosts: Vec<Option<Text>> = Vec::new();
+    for host in listeners.iter().flat_map(|listener| &listener.hosts) {
+        if !hosts.contains(host) {
+            hosts.push(host.clone());
+        }
+    }
+    let object = ObjectRef::namespaced(route.kind, &route.name);
+    let paths = paths(objects, route, &object, suppositions);
+    let rule = |host| IngressRule { host, paths: paths.clone() };
+    Some(Ingress {
+        name: called(route, gateway, number)?,
+        annotations: route.annotations.clone(),
+        class: Some(gateway.class.clone()),
+        default_backend: None,
+        tls: Vec::new(),
+        rules: hosts.into_iter().map(rule).collect(),
+        load_balancer: gateway.addresses.clone(),
+        controller: None,
+        product: None,
+        route: Some(AttachedRoute {
+            object,
+            gateway: ObjectRef::namespaced(ObjectKind::Gateway, &gateway.name),
+            listeners,
+        }),
+        unjudged: Vec::new(),
+        origin: route.origin.clone(),
+    })
+}
+
+/// The paths of a route for a plain request.
+fn paths(
+    objects: &Objects,
+    route: &Route,
+    object: &ObjectRef,
+    suppositions: &mut Suppositions,
+) -> Vec<IngressPath> {
+    let mut all = Vec::new();
+    let mut left_out = 0;
+    for rule in &route.rules {
+        let backend = backend(objects, route, rule);
+        if rule.matches.is_empty() {
+            all.push(IngressPath { path: "/".into(), kind: PathKind::Prefix, backend });
+            continue;
+        }
+        for RouteMatch { path, asks_more } in &rule.matches {
+            if *asks_more {
+                left_out += 1;
+                continue;
+            }
+            let (path, kind) = match path {
+                None => ("/".into(), PathKind::Prefix),
+                Some((path, PathMatch::Is(kind))) => (path.clone(), *kind),
+                Some((path, PathMatch::RegularExpression)) => {
+                    (format!("~^({path})$").into(), PathKind::ImplementationSpecific)
+                }
+            };
+            all.push(IngressPath { path, kind, backend: backend.clone() });
+        }
+    }
+    if left_out > 0 {
+        suppositions.suppose(
+            format!("requests of {object}"),
+            "they have no header, parameter or method that a rule asks for",
+            format!("{left_out} of its matches ask for one"),
+            "trace to the Services behind those rules",
+        );
+    }
+    all
+}
+
+fn backend(objects: &Objects, route: &Route, rule: &RouteRule) -> Backend {
+    if let Some(filter) = &rule.unread {
+        return Backend::Resource(format!("a filter {filter}").into());
+    }
+    if let Some(redirect) = &rule.redirect {
+        return match redirect.changes_path {
+            true => Backend::Resource("a redirect to another path".into()),
+            false => Backend::Redirect(RouteRedirect {
+                code: redirect.code,
+                tls: redirect.tls,
+                host: redirect.host.clone(),
+                port: redirect.port,
+            }),
+        };
+    }
+    let is_other = |written: &Written| written.service.is_none() && written.weight > 0;
+    if rule.backends.iter().any(is_other) {
+        return Backend::Resource("an object that is no Service".into());
+    }
+    let services = rule.backends.iter().filter_map(|written| {
+        let service = written.service.clone()?;
+        let is_granted = is_granted(objects, route, &service);
+        Some(RouteBackend { service, port: written.port?, weight: written.weight, is_granted })
+    });
+    Backend::Services(services.collect())
+}
+
+/// Whether a route may lead to a Service.
+fn is_granted(objects: &Objects, route: &Route, service: &NamespacedName) -> Option<bool> {
+    let own = &route.name.namespace;
+    if service.namespace == *own {
+        return Some(true);
+    }
+    let grants = objects.reference_grants.0.values();
+    let mut grants = grants.filter(|grant| grant.name.namespace == service.namespace);
+    let is_granted = grants.any(|grant| {
+        let is_from =
+            grant.from.iter().any(|(kind, from)| **kind == *route.kind.as_str() && from == own);
+        let mut to = grant.to.iter();
+        is_from && to.any(|to| to.as_ref().is_none_or(|to| *to == service.name))
+    });
+    if is_granted {
+        return Some(true);
+    }
+    let mut unread = objects.listing.unread.iter();
+    let is_listed = objects.listing.extent.is_some()
+        && !unread.any(|unread| unread.what.contains("ReferenceGrants"));
+    let resolved = || {
+        let all = route.statuses.iter().filter_map(|status| status.resolved);
+        all.reduce(|all, one| all && one)
+    };
+    match objects.complete || is_listed || !objects.reference_grants.0.is_empty() {
+        true => Some(false),
+        false => resolved(),
+    }
+}

@@ -1,0 +1,131 @@
+//! Which listeners of a Gateway a route is attached to, and which of its hosts each serves.
+
+use uturn_model::gateway::RouteListener;
+use uturn_model::{ObjectKind, Text};
+
+use super::super::Suppositions;
+use crate::decode::gateway::{AllowedFrom, Gateway, GatewayListener, Parent, Route};
+
+/// The listeners that a route is attached to. Those that its controller has not accepted are left
+/// out.
+pub(super) fn listeners(
+    route: &Route,
+    gateway: &Gateway,
+    suppositions: &mut Suppositions,
+) -> Vec<RouteListener> {
+    let mut all: Vec<RouteListener> = Vec::new();
+    for parent in route.parents.iter().filter(|parent| parent.gateway == gateway.name) {
+        let mut said = route.statuses.iter().filter(|status| status.parent == *parent);
+        let accepted = said.find_map(|status| status.accepted);
+        if accepted == Some(false) {
+            continue;
+        }
+        for listener in gateway.listeners.iter().filter(|listener| is_meant(parent, listener)) {
+            if !speaks(route.kind, listener) {
+                continue;
+            }
+            let is_allowed = match listener.from {
+                AllowedFrom::All => true,
+                AllowedFrom::Same => route.name.namespace == gateway.name.namespace,
+                AllowedFrom::None => false,
+                AllowedFrom::Selector => {
+                    if accepted.is_none() {
+                        suppositions.suppose(
+                            format!(
+                                "whether Gateway {} takes {} {}",
+                                gateway.name, route.kind, route.name
+                            ),
+                            "it does",
+                            format!("listener {} selects namespaces by labels", listener.name),
+                            "give the route's status",
+                        );
+                    }
+                    true
+                }
+            };
+            let hosts = hosts(&route.hostnames, listener.hostname.as_deref());
+            if is_allowed && !hosts.is_empty() {
+                let tls = listener.protocol.eq_ignore_ascii_case("HTTPS");
+                all.push(RouteListener { port: listener.port, tls, hosts });
+            }
+        }
+    }
+    merged(all)
+}
+
+/// A port may have several listeners, for different hosts.
+fn merged(all: Vec<RouteListener>) -> Vec<RouteListener> {
+    let mut merged: Vec<RouteListener> = Vec::new();
+    for listener in all {
+        match merged.iter_mut().find(|known| known.port == listener.port) {
+            Some(known) => {
+                let new = listener.hosts.into_iter().filter(|host| !known.hosts.contains(host));
+                let new: Vec<_> = new.collect();
+                known.hosts.extend(new);
+            }
+            None => merged.push(listener),
+        }
+    }
+    merged
+}
+
+/// Whether a reference means a listener: all without a section or a port.
+fn is_meant(parent: &Parent, listener: &GatewayListener) -> bool {
+    parent.section.as_ref().is_none_or(|section| *section == listener.name)
+        && parent.port.is_none_or(|port| port == listener.port)
+}
+
+/// Whether a listener speaks what routes of a kind are for.
+fn speaks(kind: ObjectKind, listener: &GatewayListener) -> bool {
+    let is = |word: &str| listener.protocol.eq_ignore_ascii_case(word);
+    match kind {
+        ObjectKind::HttpRoute => is("HTTP") || (is("HTTPS") && !listener.passes_tls),
+        _ => is("TCP"),
+    }
+}
+
+/// The hosts of a route that a listener serves: `None` is every host.
+fn hosts(own: &[Text], listener: Option<&str>) -> Vec<Option<Text>> {
+    match (own, listener) {
+        ([], None) => vec![None],
+        ([], Some(host)) => vec![Some(host.into())],
+        (own, None) => own.iter().cloned().map(Some).collect(),
+        (own, Some(host)) => own.iter().filter_map(|own| both(own, host)).map(Some).collect(),
+    }
+}
+
+/// The host that both mean: the narrower of two, of which one may begin with a star.
+fn both(one: &str, other: &str) -> Option<Text> {
+    if one.eq_ignore_ascii_case(other) {
+        return Some(one.into());
+    }
+    let is_below = |host: &str, wild: &str| {
+        let (host, wild) = (host.to_ascii_lowercase(), wild.to_ascii_lowercase());
+        let bare = host.strip_prefix('*').unwrap_or(&host).to_owned();
+        wild.strip_prefix('*').is_some_and(|end| bare.ends_with(end) && bare.len() >= end.len())
+    };
+    if is_below(one, other) {
+        return Some(one.into());
+    }
+    is_below(other, one).then(|| other.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_narrower_host_is_served() {
+        for (one, other, meant) in [
+            ("a.example.com", "a.example.com", Some("a.example.com")),
+            ("a.example.com", "*.example.com", Some("a.example.com")),
+            ("*.example.com", "a.b.example.com", Some("a.b.example.com")),
+            ("*.b.example.com", "*.example.com", Some("*.b.example.com")),
+            ("*.example.com", "example.com", None),
+            ("a.example.com", "b.example.com", None),
+            ("a.example.com", "*.example.org", None),
+        ] {
+            assert_eq!(both(one, other).as_deref(), meant, "{one} {other}");
+        }
+    }
+}
