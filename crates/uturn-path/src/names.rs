@@ -104,7 +104,7 @@ impl<'a> Names<'a> {
                 return known.answer.clone();
             }
             let mut result = self.ask(&conf, asker, &question, &supposed);
-            self.suppose_no_wildcard(host, &question, &mut result, &supposed);
+            suppose_no_wildcard(host, &conf.search, &question, &mut result, &supposed);
             let answer = result.answer.clone();
             order.push(question.clone());
             asked.insert(question, result);
@@ -190,37 +190,6 @@ impl<'a> Names<'a> {
         outside.first().copied().or_else(pod)
     }
 
-    /// A whole name that is tried below a search domain of the nodes is supposed not to be there, unless
-    /// Facts state a wildcard of that domain. A name of one label may well be meant there.
-    fn suppose_no_wildcard(
-        &self,
-        host: &str,
-        question: &Question,
-        result: &mut QuestionResult,
-        supposed: &RefCell<Vec<Supposition>>,
-    ) {
-        let Answer::Unknown(unknown) = &result.answer else { return };
-        let asked = question.name.trim_end_matches('.');
-        let below = asked.strip_prefix(host.trim_end_matches('.'));
-        let below = below.and_then(|rest| rest.strip_prefix('.'));
-        let searches = &self.cluster.dns.node_searches;
-        let is_below = |domain: &&str| {
-            searches.iter().any(|own| own.trim_end_matches('.').eq_ignore_ascii_case(domain))
-        };
-        let Some(domain) = below.filter(is_below) else { return };
-        if unknown.settle != outside::SETTLE || !host.trim_end_matches('.').contains('.') {
-            return;
-        }
-        let supposition = Supposition {
-            about: format!("what {domain}, a search domain of nodes, answers to any name").into(),
-            taken: "that there is none".into(),
-            because: "nothing states a wildcard of it".into(),
-            settle: format!("state *.{domain} in Facts: spec.dns.outside").into(),
-        };
-        add_new(&mut supposed.borrow_mut(), vec![supposition]);
-        result.answer = Answer::Reply(Reply::nothing(Rcode::NxDomain));
-    }
-
     /// Asks the servers one after the other, as libraries do when one fails.
     fn ask(
         &self,
@@ -276,6 +245,36 @@ impl Resolution {
         }
         self
     }
+}
+
+/// A whole name that is tried below a search domain outside the cluster is supposed not to be there,
+/// unless Facts state a wildcard of that domain. A name of one label may well be meant there.
+fn suppose_no_wildcard(
+    host: &str,
+    searches: &[String],
+    question: &Question,
+    result: &mut QuestionResult,
+    supposed: &RefCell<Vec<Supposition>>,
+) {
+    let Answer::Unknown(unknown) = &result.answer else { return };
+    let asked = question.name.trim_end_matches('.');
+    let below = asked.strip_prefix(host.trim_end_matches('.'));
+    let below = below.and_then(|rest| rest.strip_prefix('.'));
+    let is_below = |domain: &&str| {
+        searches.iter().any(|own| own.trim_end_matches('.').eq_ignore_ascii_case(domain))
+    };
+    let Some(domain) = below.filter(is_below) else { return };
+    if unknown.settle != outside::SETTLE || !host.trim_end_matches('.').contains('.') {
+        return;
+    }
+    let supposition = Supposition {
+        about: format!("what {domain}, a search domain, answers to any name").into(),
+        taken: "that there is none".into(),
+        because: "nothing states a wildcard of it".into(),
+        settle: format!("state *.{domain} in Facts: spec.dns.outside").into(),
+    };
+    add_new(&mut supposed.borrow_mut(), vec![supposition]);
+    result.answer = Answer::Reply(Reply::nothing(Rcode::NxDomain));
 }
 
 fn nothing(host: &str, why: &str) -> Step {

@@ -334,7 +334,9 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     };
     let is_lost =
         |verdict: &uturn_model::Verdict| verdict.mechanisms.contains(&Mechanism::NameUnresolved);
-    if !verdicts.iter().any(is_lost) {
+    // What is taken without being known is nobody's fault.
+    let is_open = |verdict: &uturn_model::Verdict| !verdict.conditions.is_empty();
+    if !verdicts.iter().all(is_lost) || verdicts.iter().any(is_open) {
         return Ok(None);
     }
     let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
