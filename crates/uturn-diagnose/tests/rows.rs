@@ -42,19 +42,12 @@ const WITHOUT: &[(&str, &str)] = &[
     ("refused-hairpin: pod/shop/client-2 → http://10.0.0.100/", NO_POD),
     ("overlay-local: outside → 10.0.0.11:30080", LOCAL),
     ("routed-veth-local: outside → 10.0.0.11:30080", LOCAL),
-    ("proxy-header-haproxy: pod/shop/client-1 → http://shop.example.com/", NAMED),
-    ("proxy-header-haproxy: pod/shop/client-2 → http://shop.example.com/", NAMED),
-    ("proxy-header-lost: node/n1 → http://203.0.113.101/", NAMED),
-    ("proxy-header-lost: pod/shop/client-1 → http://203.0.113.101/", NAMED),
-    ("proxy-header-lost: pod/shop/client-2 → http://203.0.113.101/", NAMED),
     (
         "proxy-header-unexpected: outside → http://shop.example.com/",
         "whether the header is sent, or expected, is a switch of the controllers at either end",
     ),
-    ("vip-kept-direct: node/n1 → http://10.0.0.101/", UNKNOWN),
-    ("vip-kept-direct: pod/shop/client-1 → http://10.0.0.101/", UNKNOWN),
-    ("vip-kept-named: outside → http://203.0.113.101/", UNKNOWN),
-    ("vip-kept-no-rule: outside → http://203.0.113.101/", UNKNOWN),
+    ("vip-kept-direct: node/n1 → http://10.0.0.101/", NO_RULE),
+    ("vip-kept-direct: pod/shop/client-1 → http://10.0.0.101/", NO_RULE),
     ("overlay-security-group: outside → 10.0.0.11:30080", WRAPPED),
     ("overlay-security-group: pod/shop/client-1 → svc/shop/web", WRAPPED),
 ];
@@ -62,9 +55,7 @@ const WITHOUT: &[(&str, &str)] = &[
 const MIXED: &str = "the Ingress says in so many words on which of its ports the path stands";
 const LOCAL: &str = "policy Local is meant to drop what comes to a node without a pod";
 const WRAPPED: &str = "what has to be let in is what wraps the packets, which no cure adds";
-const NAMED: &str =
-    "a host name in the status keeps the header, and the cloud's controller writes the status";
-const UNKNOWN: &str = "nodes need the address in the status, which the cloud's controller writes";
+const NO_RULE: &str = "kube-proxy of the node has to make the rule that is missing";
 const NO_POD: &str = "no pod is there that the Service could select";
 
 /// What fails in a row.

@@ -37,7 +37,8 @@ fn every_failing_flow_has_its_cures() {
                     continue;
                 }
                 let case = Case::flow(&manifests, &engine, expected.flow.clone()).unwrap();
-                let code = case.codes().into_iter().next().unwrap();
+                let code = case.codes().into_iter().next();
+                let code = code.unwrap_or_else(|| panic!("{}: {:?}", scenario.name, expected.flow));
                 let line = format!(
                     "  {} → {}: {code} {}\n{}",
                     expected.flow.from,

@@ -97,9 +97,8 @@ fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) -> Vec<Text> 
         mechanism,
         Mechanism::AsymmetricReturn | Mechanism::LocalSourceDrop | Mechanism::VipUnknown
     );
-    let of_balancer = |supposed: &Supposition| {
-        supposed_of_balancer(supposed).filter(|_| is_of_packets).map(Text::from)
-    };
+    let of_balancer =
+        |supposed: &Supposition| supposed_of_balancer(supposed).filter(|_| is_of_packets);
     let first =
         |what: &dyn Fn(&Supposition) -> Option<Text>| verdict.supposed.iter().find_map(what);
     first(&expected).or_else(|| first(&of_balancer)).into_iter().collect()

@@ -385,5 +385,5 @@ status: {addresses: [{type: InternalIP, address: 10.0.0.1}]}
     let first = ends(&folder, &trace, 2);
     assert_eq!(first, "exit 0\nnot known   UT902 not-given");
     // Where this is all, it does.
-    assert_eq!(codes(&folder, &["--complete"]), ["UT601 error", "UT311 warning"]);
+    assert_eq!(codes(&folder, &["--complete"]), ["UT311 warning"]);
 }
