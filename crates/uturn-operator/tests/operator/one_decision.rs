@@ -187,6 +187,10 @@ fn scenarios_are_served_as_predicted() {
         let has_any =
             cluster.services.values().any(|service| service.kind == ServiceKind::LoadBalancer)
                 || !cluster.ingresses.is_empty();
+        // Some play in other clouds.
+        if wanted::wanted(&cluster, &ground).is_err() {
+            continue;
+        }
         let events = stage.settle(&cluster, &ground);
         if has_any && events.is_empty() {
             compared += check(&stage, &cluster, &ground, &file.display().to_string());

@@ -281,7 +281,7 @@ fn a_varied_cluster_settles_and_leaves_what_is_the_users() {
         empty.ingresses.clear();
         settle(&stage, &empty, &ground, &what);
     }
-    assert!(compared > 30, "only {compared} listeners were compared");
+    assert!(compared > 20, "only {compared} listeners were compared");
     assert!(with_events > 30, "only {with_events} clusters had events");
     assert!(shared > 30, "only {shared} clusters used what is the user's");
 }

@@ -8,6 +8,7 @@ use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::{Cluster, Family, IpNet, Known, Service, Text};
 
 use crate::dice::Dice;
+use crate::products::judge_all;
 
 /// A cloud's load balancers.
 struct Row {
@@ -87,6 +88,7 @@ const ROWS: &[Row] = &[
 
 /// Makes the Services of type LoadBalancer ask for load balancers of clouds.
 pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
+    judge_all(cluster);
     // No product serves Ingresses.
     cluster.ingresses.clear();
     for node in cluster.nodes.values_mut() {

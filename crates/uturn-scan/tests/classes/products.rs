@@ -4,10 +4,11 @@
 use std::net::IpAddr;
 
 use uturn_lb::cloud::{ALL, Maker, maker_of};
+use uturn_model::cluster::Provider;
 use uturn_model::ingress::{Backend, BackendPort, Tls};
 use uturn_model::lb::NamedAddress;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
-use uturn_model::{Cluster, Family, Labels, Name, Service, Text, Unknown};
+use uturn_model::{Cluster, Family, Known, Labels, Name, Service, Text, Unknown};
 
 use crate::dice::Dice;
 
@@ -18,6 +19,7 @@ const PREFIX: &str = "service.beta.kubernetes.io/aws-load-balancer-";
 
 /// Makes the Services of type LoadBalancer ask for products.
 pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
+    judge_all(cluster);
     for (number, node) in (1..).zip(cluster.nodes.values_mut()) {
         node.provider_id = Some(format!("aws:///zone/i-{number}").into());
         node.ready = !dice.once_in(12);
@@ -64,6 +66,15 @@ pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
     ask_for_ingresses(cluster, dice);
     if dice.once_in(3) {
         share_endpoints(cluster);
+    }
+}
+
+/// Leaves it to each Service whose load balancer it has: in one cloud's cluster annotations of
+/// others say nothing.
+pub(crate) fn judge_all(cluster: &mut Cluster) {
+    cluster.provider = Known::derived(Provider::Unknown, "load balancers of several clouds");
+    for service in cluster.services.values_mut() {
+        service.unjudged.retain(|unknown| !matches!(unknown, Unknown::LoadBalancers(_)));
     }
 }
 

@@ -280,7 +280,7 @@ mod tests {
     ];
 
     /// Words that stand between quotes there and are no fields.
-    const NO_FIELDS: [&str; 14] = [
+    const NO_FIELDS: [&str; 15] = [
         "apps",
         "autoscaling",
         "batch",
@@ -289,6 +289,7 @@ mod tests {
         "default",
         "deploymentconfig",
         "extensions",
+        "haproxy",
         "https",
         "ndots",
         "nginx",
