@@ -88,9 +88,11 @@ pub(crate) fn of_a_probe(plane: &ControlPlane) {
     assert!(!why.contains("forbidden"), "{why}");
 }
 
-/// Every resource, and every name of a ConfigMap, with its rule.
+/// Every resource, and every name of a ConfigMap, with its rule. The API server of the test does not
+/// serve the Gateway API, so that its kinds are not there rather than unread.
 fn names(role: &Value) -> Vec<(&Value, String)> {
     let rules = role["rules"].as_array().unwrap().iter();
+    let rules = rules.filter(|rule| rule["apiGroups"][0] != "gateway.networking.k8s.io");
     let names = rules.flat_map(|rule| {
         let list = if rule["verbs"][0] == "get" { "resourceNames" } else { "resources" };
         let names = rule[list].as_array().unwrap().iter();
