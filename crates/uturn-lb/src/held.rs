@@ -1,8 +1,10 @@
 //! Addresses of load balancers that nodes have among their own: what a node, or a pod on it, sends
 //! there stays on the node, unless a rule translates it before.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use uturn_model::lb::LoadBalancerFact;
 use uturn_model::{Cluster, Family, Node};
 
 use crate::addresses::addresses;
@@ -28,5 +30,23 @@ pub fn on(cluster: &Cluster, node: &Node) -> Vec<IpAddr> {
     held.dedup();
     // A node that does not speak a family has none of its addresses.
     held.retain(|ip| !node.has_address(*ip) && node.address(Family::of(*ip)).is_some());
+    held
+}
+
+/// The addresses that some node holds because of what makes the load balancers.
+pub fn by_any(cluster: &Cluster) -> BTreeSet<IpAddr> {
+    let mut held = BTreeSet::new();
+    for service in cluster.services.values().filter(|service| is_judged(service)) {
+        let Maker::Product(product, _) = maker_of(service, &cluster.provider) else { continue };
+        let is_holder = |node: &Node| product.is_held_by(service, node);
+        if product.is_held_by_targets() || cluster.nodes.values().any(is_holder) {
+            let all = addresses(cluster, Owner::Service(service));
+            held.extend(all.into_iter().map(|at| at.address));
+        }
+    }
+    let is_held = |fact: &&LoadBalancerFact| {
+        cluster.nodes.values().any(|node| stated::is_held_by(fact, node))
+    };
+    held.extend(cluster.load_balancers.iter().filter(is_held).map(|fact| fact.vip));
     held
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use uturn_kubeproxy::host_ports;
 use uturn_lb::cloud::Owner;
-use uturn_lb::controller;
+use uturn_lb::{controller, held};
 use uturn_model::network::NetworkMode;
 use uturn_model::service::Service;
 use uturn_model::{Cluster, Family, Ingress, Name, Node, ObjectRef, Pod};
@@ -65,11 +65,12 @@ pub(crate) struct Inventory<'a> {
     pub(crate) ingresses_at: FastMap<IpAddr, Vec<&'a Ingress>>,
     /// By ports of nodes that lead to pods, those pods.
     pub(crate) forwarded: FastMap<u16, Vec<&'a Pod>>,
-    /// The addresses that nodes are stated to hold beside their own.
+    /// The addresses that nodes are stated to hold beside their own, and those held for load balancers
+    /// that packets may have for their source.
     pub(crate) held: FastSet<IpAddr>,
     /// What stands for each route of the Gateway API.
     pub(crate) routes: FastMap<&'a ObjectRef, Vec<&'a Ingress>>,
-    /// Services whose address is a node's or a pod's too.
+    /// Services whose address is a node's or a pod's too, or one that nodes hold.
     pub(crate) everywhere: Vec<&'a Service>,
     /// Nodes that lack Services.
     pub(crate) behind: Vec<u32>,
@@ -172,7 +173,12 @@ impl<'a> Inventory<'a> {
                 holders.entry(*ip).and_modify(|one| *one = None).or_insert(Some(place));
             }
         }
-        let nodes_held = holders.keys().copied().collect();
+        let mut nodes_held: FastSet<IpAddr> = holders.keys().copied().collect();
+        if cluster.network.mode.value == NetworkMode::VpcCni {
+            // Pods leave by an interface without addresses, so what is masqueraded there gets the
+            // first address of any other: one that the node holds on `lo`.
+            nodes_held.extend(held::by_any(cluster));
+        }
         for (ip, holder) in holders.into_iter().filter_map(|(ip, one)| Some((ip, one?))) {
             odd.insert(holder);
             nodes_at.entry(ip).or_insert_with(|| vec![holder]);
@@ -195,7 +201,9 @@ impl<'a> Inventory<'a> {
                 not_plain.insert(ip);
             }
         }
-        let is_taken = |ip: &IpAddr| residents.has(*ip) || nodes_at.contains_key(ip);
+        let is_taken = |ip: &IpAddr| {
+            residents.has(*ip) || nodes_at.contains_key(ip) || nodes_held.contains(ip)
+        };
         let everywhere = cluster
             .services
             .values()

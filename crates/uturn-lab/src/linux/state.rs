@@ -120,7 +120,8 @@ impl Drop for Run {
 pub(super) fn record_process(folder: &Path, process: u32) -> io::Result<()> {
     let start_time = start_time(process).unwrap_or_default();
     let mut file = File::options().create(true).append(true).open(folder.join("processes"))?;
-    writeln!(file, "{process} {start_time}")
+    // One write: others append and read meanwhile, and `writeln!` would write each part by itself.
+    file.write_all(format!("{process} {start_time}\n").as_bytes())
 }
 
 /// Processes on record that are still the ones that were started.

@@ -90,8 +90,11 @@ pub(crate) fn reduced_cluster(
         cluster.listener_overrides.extend(configs);
     }
     let asked = scope.asked.to.ip();
-    let is_met =
-        |fact: &&LoadBalancerFact| fact.vip == asked || fact.own_listeners().next().is_some();
+    let is_met = |fact: &&LoadBalancerFact| {
+        fact.vip == asked
+            || inventory.held.contains(&fact.vip)
+            || fact.own_listeners().next().is_some()
+    };
     let facts = inventory.cluster.load_balancers.iter().filter(is_met);
     cluster.load_balancers.extend(facts.cloned());
     // Every pod that shares an address with a pod in this cluster must be there too.
