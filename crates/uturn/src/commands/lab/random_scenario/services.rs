@@ -85,9 +85,11 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
     let mut status = Value::Null;
     let (mut vip, mut host) = (None, None);
     if kind == "LoadBalancer" {
-        let has_name = cluster.cloud.model.is_none() && dice.once_in(3);
+        // Where a cloud writes names only, an address is another controller's.
+        let names_only = cluster.cloud.writes_names_only;
+        let has_name = cluster.cloud.model.is_none() && (names_only || dice.once_in(3));
         host = has_name.then(|| format!("{name}.lb.example.com"));
-        let is_alone = host.is_some() && !dice.once_in(3);
+        let is_alone = host.is_some() && (names_only || !dice.once_in(3));
         // Of a name alone nothing may be stated: addresses stand for it then, one for each zone.
         let is_stated = !(is_alone && dice.once_in(2));
         let numbers: Vec<u16> = ports.iter().map(|port| port.number).collect();
