@@ -94,12 +94,13 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
 
 /// Whether the cloud's own Ingress controller serves it, and its load balancer is judged.
 pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
-    let is_open = ingress.unjudged.iter().any(Unknown::is_of_balancer);
     let of_model = || {
         cloud::model(cluster)
             .is_some_and(|model| model.serves_ingress(ingress, &cluster.ingress_classes))
     };
-    ingress.controller.is_none() && !is_open && (product_of(ingress).is_some() || of_model())
+    ingress.controller.is_none()
+        && !ingress.is_open()
+        && (product_of(ingress).is_some() || of_model())
 }
 
 /// The kind of load balancer that a cloud's controller makes for an Ingress, where its product is
@@ -108,9 +109,11 @@ pub fn product_of(ingress: &Ingress) -> Option<&'static dyn IngressProduct> {
     cloud::ingress_product(ingress.product.as_deref()?)
 }
 
-/// Whether it is known what serves an Ingress: the cloud's controller, or one in the cluster.
+/// Whether it is known what serves an Ingress, the cloud's controller or one in the cluster, and that
+/// its address leads there.
 pub fn is_served(cluster: &Cluster, ingress: &Ingress) -> bool {
-    cluster.controller_for(ingress).is_some() || is_served_by_cloud(cluster, ingress)
+    let in_cluster = || cluster.controller_for(ingress).is_some() && !ingress.is_open();
+    in_cluster() || is_served_by_cloud(cluster, ingress)
 }
 
 /// Whether a Service has a load balancer, and it is judged.

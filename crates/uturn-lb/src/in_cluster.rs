@@ -145,14 +145,19 @@ pub struct ControllerRules {
 }
 
 impl ControllerRules {
-    /// Of all Ingresses that a controller serves.
+    /// Of all Ingresses that a controller serves or may serve, whatever their addresses are.
     pub fn new(cluster: &Cluster, controller: &IngressController) -> Self {
         let mut rules = Self::default();
-        let served = cluster
-            .ingresses
-            .values()
-            .filter(|ingress| ingress.controller.as_ref() == Some(&controller.workload));
-        for rule in served.flat_map(|ingress| of_ingress(controller, ingress)) {
+        let all = cluster.ingresses.values().flat_map(|ingress| {
+            if ingress.controller.as_ref() == Some(&controller.workload) {
+                return of_ingress(controller, ingress);
+            }
+            match ingress.possible_controllers.contains(&controller.workload) {
+                true => doubtful(of_ingress(controller, ingress)),
+                false => Vec::new(),
+            }
+        });
+        for rule in all {
             let place = rules.all.len();
             match rule.host.as_deref().map(str::to_ascii_lowercase) {
                 Some(host) if is_pattern(&host) => rules.by_expression.push(place),
@@ -236,6 +241,15 @@ impl ControllerRules {
         }
         Served::By(rule)
     }
+}
+
+/// Rules of an Ingress that a controller may serve.
+fn doubtful(mut rules: Vec<ControllerRule>) -> Vec<ControllerRule> {
+    for rule in &mut rules {
+        let why = || format!("whether this controller serves {} is not known", rule.owner);
+        rule.unknown = rule.unknown.take().or_else(|| Some(why().into()));
+    }
+    rules
 }
 
 /// The rules of an Ingress as a controller reads it.

@@ -23,6 +23,8 @@ pub struct Ingress {
     pub load_balancer: Vec<LbIngress>,
     /// The workload of the controller in the cluster whose pods serve it, if it is known.
     pub controller: Option<ObjectRef>,
+    /// Workloads of controllers in the cluster of which it is not known whether their pods serve it.
+    pub possible_controllers: Vec<ObjectRef>,
     /// The kind of load balancer that a cloud's controller makes for it, by the name of the product,
     /// where that is described.
     pub product: Option<Text>,
@@ -41,6 +43,12 @@ impl Ingress {
             Some(route) => route.object.clone(),
             None => ObjectRef::namespaced(ObjectKind::Ingress, &self.name),
         }
+    }
+
+    /// Whether calls through its load balancer are not judged, or its address is not known to lead
+    /// to its controller.
+    pub fn is_open(&self) -> bool {
+        self.unjudged.iter().any(Unknown::is_of_balancer)
     }
 }
 

@@ -285,3 +285,88 @@ fn what_begins_a_connection_is_in_the_model() {
     );
     assert_eq!(expected(""), Some(ProxyExpectation::NotExpected));
 }
+
+/// The controller takes requests at a port of the nodes, of which no Ingress tells.
+fn at_node_ports() -> String {
+    objects("")
+        .replace("type: LoadBalancer", "type: NodePort")
+        .replace("status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}\n", "")
+}
+
+const NAMED: &str = "dns: {outside: {a.example.com: 10.0.0.11, b.example.com: 10.0.0.11}}";
+
+/// Which controller serves an Ingress is a matter of its class. Its status tells where clients are
+/// to ask.
+#[test]
+fn a_controller_serves_an_ingress_whatever_its_status_is() {
+    let shown = |status: &str| {
+        at_node_ports()
+            + &ingress("", "a.example.com", "/", "web")
+            + "status: {loadBalancer: {ingress: ["
+            + status
+            + "]}}\n"
+    };
+    for status in ["", "{ip: 198.51.100.7}", "{hostname: proxy.example.com}", "{ip: 10.0.0.12}"] {
+        let asked = |to: &str| outcomes(&shown(status), &[NAMED], to);
+        let known = "1 answered at once";
+        assert_eq!(asked("http://a.example.com:30080/"), [known], "{status}");
+        assert_eq!(asked("https://a.example.com:30443/"), [known], "{status}");
+        assert_eq!(asked("http://b.example.com:30080/"), ["1 404 at once"], "{status}");
+    }
+    // What is in front of the nodes is not known.
+    assert_eq!(outcomes(&shown(""), &[NAMED], "ingress/shop/front"), ["1 not known"]);
+}
+
+#[test]
+fn a_class_that_its_controller_is_told_of_is_served_by_it() {
+    let of_class = |arguments: &str, class: &str| {
+        at_node_ports().replace(
+            "--configmap=$(POD_NAMESPACE)/nginx]",
+            &format!("--configmap=$(POD_NAMESPACE)/nginx{arguments}]"),
+        ) + class
+            + &ingress("", "a.example.com", "/", "web")
+                .replace("ingressClassName: nginx", "ingressClassName: inner")
+    };
+    let asked = |text: &str| outcomes(text, &[NAMED], "http://a.example.com:30080/").join(", ");
+    let class = "---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: inner}
+spec: {controller: example.com/inner-nginx}
+";
+    let told = ", --controller-class=example.com/inner-nginx";
+    let served = "1 answered at once";
+    assert_eq!(asked(&of_class(told, class)), served);
+    assert_eq!(asked(&of_class(", --ingress-class=inner", "")), served);
+    // The pods that are there serve the class of their own.
+    let other = ingress("", "b.example.com", "/", "web").replace("name: front", "name: other");
+    assert_eq!(asked(&(of_class("", class) + &other)), "1 404 at once");
+}
+
+/// Each of two controllers may serve it: neither is known to have no rule.
+#[test]
+fn what_two_controllers_may_serve_is_no_404() {
+    let second = pod("second", 2, 21, NGINX);
+    let text = at_node_ports() + &second + &ingress("", "a.example.com", "/", "web");
+    let asked = |to: &str| outcomes(&text, &[NAMED], to).join(", ");
+    assert_eq!(asked("http://a.example.com:30080/"), "1 not known");
+    assert_eq!(asked("http://b.example.com:30080/"), "1 404 at once");
+}
+
+/// A controller that takes Ingresses without a class takes them beside a cloud's.
+#[test]
+fn an_ingress_without_a_class_may_be_served_twice() {
+    let text = |arguments: &str| {
+        let both = ingress("", "b.example.com", "/", "web").replace("name: front", "name: other")
+            + &ingress("", "a.example.com", "/", "web").replace("ingressClassName: nginx, ", "");
+        at_node_ports().replace(
+            "--configmap=$(POD_NAMESPACE)/nginx]",
+            &format!("--configmap=$(POD_NAMESPACE)/nginx{arguments}]"),
+        ) + &both
+    };
+    let asked = |text: &str| {
+        outcomes(text, &["provider: tke", NAMED], "http://a.example.com:30080/").join(", ")
+    };
+    assert_eq!(asked(&text("")), "1 404 at once");
+    assert_eq!(asked(&text(", --watch-ingress-without-class=true")), "1 not known");
+}

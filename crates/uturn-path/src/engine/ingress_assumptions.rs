@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use uturn_lb::{cloud, controller};
 use uturn_model::ingress::PathKind;
-use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text, Unknown};
+use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text};
 
 /// What is taken for true about Ingresses.
 pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
@@ -15,10 +15,9 @@ pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
         by_class.entry(ingress.class.as_ref()).or_default().push(ingress);
     }
     // The controllers of these are listed with what is not judged.
-    let is_listed = |ingress: &&Ingress| ingress.unjudged.iter().any(Unknown::is_of_balancer);
     let unlisted = by_class.iter().filter_map(|(class, all)| {
         let rest: Vec<&Ingress> =
-            all.iter().copied().filter(|ingress| !is_listed(ingress)).collect();
+            all.iter().copied().filter(|ingress| !ingress.is_open()).collect();
         (!rest.is_empty()).then(|| unserved(cluster, *class, &rest))
     });
     let mut unserved: Vec<Supposition> = unlisted.collect();
@@ -75,9 +74,10 @@ fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Suppositi
         Some(known) => &*known.controller == "k8s.io/ingress-nginx",
         None => &**class == "nginx",
     };
+    // What one is known to serve is judged with its redirects.
     let redirects = |ingress: &&&Ingress| {
         let usual = !ingress.tls.is_empty() && !ingress.annotations.is(REDIRECTS, "false");
-        usual || ingress.annotations.is(ALWAYS, "true")
+        ingress.controller.is_none() && (usual || ingress.annotations.is(ALWAYS, "true"))
     };
     let mut redirected = all.iter().filter(redirects);
     let first = redirected.next().filter(|_| is_nginx)?.object();

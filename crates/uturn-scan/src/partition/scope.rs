@@ -16,7 +16,6 @@ use uturn_model::ingress::Backend;
 use uturn_model::lb::{Delivery, Layer, Listener, LoadBalancer, LoadBalancerFact, Rule, Scheduler};
 use uturn_model::{
     Cluster, Family, Ingress, NamespacedName, Node, ObjectKind, ObjectRef, Pod, ProxyMode, Service,
-    Unknown,
 };
 use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::{FastMap, FastSet};
@@ -408,8 +407,7 @@ impl<'a> Scope<'a> {
         };
         let all = || at.into_iter().flatten().filter(served);
         // A load balancer that is not judged keeps all calls of the address from being judged.
-        let is_open = |ingress: &&&Ingress| ingress.unjudged.iter().any(Unknown::is_of_balancer);
-        let open = at.into_iter().flatten().find(is_open);
+        let open = at.into_iter().flatten().find(|ingress| ingress.is_open());
         let rule = self.listener().and_then(|(_, rule)| rule);
         let owns = |ingress: &Ingress| rule.is_some_and(|rule| rule.owner == ingress.object());
         let owner = all().find(|ingress| owns(ingress));

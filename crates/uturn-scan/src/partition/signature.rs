@@ -173,6 +173,7 @@ impl<'a> SignatureWriter<'_, 'a> {
             unjudged,
             // A controller in the cluster is looked at node by node.
             controller: _,
+            possible_controllers: _,
             // Read by the cloud's controller only: see `balancers`.
             product: _,
             route,

@@ -42,6 +42,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
             rules,
             load_balancer,
             controller: None,
+            possible_controllers: Vec::new(),
             product: None,
             route: None,
             unjudged: Vec::new(),

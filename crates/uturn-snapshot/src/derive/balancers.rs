@@ -39,7 +39,10 @@ pub(super) fn find_unjudged(
             open.add(service.object(), clouds::of_service(service, provider));
         }
     }
-    for ingress in objects.ingresses.0.values().filter(|ingress| ingress.controller.is_none()) {
+    let is_settled = |ingress: &&Ingress| {
+        ingress.controller.is_some() && !in_cluster.contains_key(&ingress.name)
+    };
+    for ingress in objects.ingresses.0.values().filter(|ingress| !is_settled(ingress)) {
         if let Some(product) = controller::product_of(ingress) {
             let several = |backend: &&Backend| {
                 matches!(backend, Backend::Services(all)

@@ -1,7 +1,8 @@
 //! Controllers in the cluster whose pods serve Ingresses: which workloads they are, which Ingresses
 //! each of them serves, and at which address.
 //!
-//! An Ingress is judged where it is known which pods serve it, and where its address leads to them.
+//! Which controller serves an Ingress is decided by its class, and by what the controller is told to
+//! watch. Calls of the Ingress itself are judged where its address leads to the controller's pods.
 //! Where two controllers could serve it, or the address belongs to neither a Service of the
 //! controller nor a node, it stays open, and what would settle it is said.
 
@@ -11,13 +12,13 @@ mod candidate;
 mod gateway;
 mod ports;
 mod products;
+mod server;
 mod settings;
 
 use std::collections::BTreeMap;
 
 use uturn_model::gateway::AttachedRoute;
 use uturn_model::service::ServiceKind;
-use uturn_model::wording::some_of;
 use uturn_model::{
     IngressController, Known, Labels, NamespacedName, ObjectKind, ObjectRef, Selector, Service,
     cluster::Provider,
@@ -32,6 +33,7 @@ use candidate::Candidate;
 pub(super) use candidate::Open;
 use gateway::Pods;
 use products::Ask;
+use server::{NotServed, server};
 use settings::Settings;
 
 /// Labels that differ between pods of one workload.
@@ -58,17 +60,21 @@ pub(super) fn derive(
 ) -> Found {
     let mut served: BTreeMap<NamespacedName, usize> = BTreeMap::new();
     let mut open: BTreeMap<NamespacedName, Open> = BTreeMap::new();
+    let mut possible: BTreeMap<NamespacedName, Vec<ObjectRef>> = BTreeMap::new();
     let all = candidates(objects);
     let mut controllers: Vec<(IngressController, Option<NamespacedName>)> = Vec::new();
-    let mut servers: BTreeMap<_, Result<usize, Open>> = BTreeMap::new();
+    let mut servers: BTreeMap<_, Server> = BTreeMap::new();
     let mut gateways: BTreeMap<ObjectRef, Result<usize, Open>> = BTreeMap::new();
     for ingress in objects.ingresses.0.values() {
-        let Maker::Controller { name, .. } = clouds::of_ingress(ingress, objects, provider) else {
-            continue;
+        let maker = clouds::of_ingress(ingress, objects, provider);
+        let product = match &maker {
+            Maker::Controller { name, .. } => Some(name.clone()),
+            _ => None,
         };
         if let Some(route) = &ingress.route {
+            let Some(product) = product else { continue };
             let found = gateways.entry(route.gateway.clone()).or_insert_with(|| {
-                server_of_gateway(&all, objects, route, &name, &mut controllers, suppositions)
+                server_of_gateway(&all, objects, route, &product, &mut controllers, suppositions)
             });
             match found {
                 Ok(place) => drop(served.insert(ingress.name.clone(), *place)),
@@ -76,48 +82,81 @@ pub(super) fn derive(
             }
             continue;
         }
+        // Who names a class means its controller, and no other.
+        if product.is_none() && ingress.class.is_some() {
+            continue;
+        }
         let namespace = &ingress.name.namespace;
-        let key = (name, ingress.class.as_deref(), namespace);
-        let found = servers.entry(key).or_insert_with_key(|(name, class_name, _)| {
+        let key = (product, ingress.class.as_deref(), namespace);
+        let found = servers.entry(key).or_insert_with_key(|(product, class_name, _)| {
             let classes = &objects.ingress_classes.0;
             let class = match class_name {
                 Some(class) => classes.get(*class),
                 None => classes.values().find(|class| class.is_default),
             };
             let ask = Ask { class, name: *class_name, namespace };
-            let candidate = server(&all, name, &ask, objects)?;
-            let mut known = controllers.iter();
-            let known = known.position(|(known, _)| known.workload == candidate.workload);
-            Ok(known.unwrap_or_else(|| {
-                controllers.push(controller(candidate, objects, suppositions));
-                controllers.len() - 1
-            }))
+            let mut place = |candidate: &Candidate<'_>| {
+                let mut known = controllers.iter();
+                let known = known.position(|(known, _)| known.workload == candidate.workload);
+                known.unwrap_or_else(|| {
+                    controllers.push(controller(candidate, objects, suppositions));
+                    controllers.len() - 1
+                })
+            };
+            let found = match product {
+                Some(product) => server(&all, product, &ask, objects),
+                None => NotServed::beside_the_cloud(&all, &ask, objects),
+            };
+            match found {
+                Ok(candidate) => Server::Known(place(candidate)),
+                Err(NotServed { why, possible }) => {
+                    let named = possible.iter().map(|candidate| {
+                        place(candidate);
+                        candidate.workload.clone()
+                    });
+                    Server::Open(named.collect(), why)
+                }
+            }
         });
         match found {
-            Ok(place) => drop(served.insert(ingress.name.clone(), *place)),
-            Err(why) => drop(open.insert(ingress.name.clone(), why.clone())),
+            Server::Known(place) => drop(served.insert(ingress.name.clone(), *place)),
+            Server::Open(workloads, why) => {
+                possible.insert(ingress.name.clone(), workloads.clone());
+                if let Some(why) = why {
+                    open.insert(ingress.name.clone(), why.clone());
+                }
+            }
         }
     }
     drop(servers);
+    for (name, workloads) in possible {
+        if let Some(ingress) = objects.ingresses.0.get_mut(&name) {
+            ingress.possible_controllers = workloads;
+        }
+    }
     for (name, place) in served {
         let (controller, published) = &controllers[place];
-        match address::settle(
-            objects,
-            provider,
-            controller,
-            published.as_ref(),
-            &name,
-            suppositions,
-        ) {
-            Ok(()) => {
-                if let Some(ingress) = objects.ingresses.0.get_mut(&name) {
-                    ingress.controller = Some(controller.workload.clone());
-                }
-            }
-            Err(why) => drop(open.insert(name, why)),
+        // Its pods serve it wherever they are asked, also where its own address is not known to lead
+        // to them.
+        if let Some(ingress) = objects.ingresses.0.get_mut(&name) {
+            ingress.controller = Some(controller.workload.clone());
+        }
+        let settled =
+            address::settle(objects, provider, controller, published.as_ref(), &name, suppositions);
+        if let Err(why) = settled {
+            open.insert(name, why);
         }
     }
     Found { controllers: controllers.into_iter().map(|(controller, _)| controller).collect(), open }
+}
+
+/// What serves the Ingresses of a class.
+enum Server {
+    /// The controller at this place.
+    Known(usize),
+    /// It is not known. Pods of these workloads may; why it is open, where a controller in the
+    /// cluster does.
+    Open(Vec<ObjectRef>, Option<Open>),
 }
 
 /// The controller whose pods take the requests of a Gateway, by its place.
@@ -248,54 +287,6 @@ fn candidates(objects: &Objects) -> Vec<Candidate<'_>> {
         });
     }
     all
-}
-
-/// The workload whose pods serve an Ingress of a product.
-fn server<'c, 'o>(
-    all: &'c [Candidate<'o>],
-    product: &str,
-    ask: &Ask<'_>,
-    objects: &Objects,
-) -> Result<&'c Candidate<'o>, Open> {
-    if !products::is_known(product) {
-        return Err(Open::new(
-            "what its pods do with a request is not modelled",
-            "trace to the Service of that controller",
-        ));
-    }
-    let of_product: Vec<&Candidate<'_>> =
-        all.iter().filter(|candidate| candidate.product.name == product).collect();
-    let serves = |candidate: &&&Candidate<'_>| {
-        (candidate.product.serves)(&Arguments::of(candidate, objects), ask)
-    };
-    let serving: Vec<&Candidate<'_>> = of_product.iter().filter(serves).copied().collect();
-    match serving.as_slice() {
-        [only] => Ok(only),
-        [] if of_product.is_empty() => Err(Open::new(
-            format!("no pods of {product} are given"),
-            "give the Deployment or DaemonSet of the controller, and its Service",
-        )),
-        [] => {
-            let names: Vec<&ObjectRef> =
-                of_product.iter().map(|candidate| &candidate.workload).collect();
-            Err(Open::new(
-                format!("{} {} set to serve other classes", some_of(&names), is_or_are(&names)),
-                "give the controller of this class, or compare its arguments with the class",
-            ))
-        }
-        several => {
-            let names: Vec<&ObjectRef> =
-                several.iter().map(|candidate| &candidate.workload).collect();
-            Err(Open::new(
-                format!("each of {} may serve it", some_of(&names)),
-                "set another class on each of the controllers",
-            ))
-        }
-    }
-}
-
-fn is_or_are<T>(all: &[T]) -> &'static str {
-    if all.len() == 1 { "is" } else { "are" }
 }
 
 /// What is known of a controller, and the Service whose address it is told to write.

@@ -94,6 +94,7 @@ fn ingress(
         rules: hosts.into_iter().map(rule).collect(),
         load_balancer: gateway.addresses.clone(),
         controller: None,
+        possible_controllers: Vec::new(),
         product: None,
         route: Some(AttachedRoute {
             object,

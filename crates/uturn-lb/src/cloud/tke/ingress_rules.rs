@@ -256,6 +256,7 @@ mod tests {
             rules: vec![IngressRule { host: None, paths: paths.iter().map(path).collect() }],
             load_balancer: Vec::new(),
             controller: None,
+            possible_controllers: Vec::new(),
             product: None,
             route: None,
             unjudged: Vec::new(),

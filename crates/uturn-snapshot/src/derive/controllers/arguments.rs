@@ -4,6 +4,7 @@ use uturn_model::pod::PodSpec;
 use uturn_model::{Name, NamespacedName, Text};
 
 use super::candidate::Candidate;
+use super::products::Ask;
 use crate::decode::objects::Objects;
 
 /// The arguments of a controller: of its pods, and of what steers them where that is another
@@ -61,6 +62,23 @@ impl<'a> Arguments<'a> {
             let bare = argument.trim_start_matches('-');
             bare.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
         })
+    }
+
+    /// Whether they name the class of an Ingress, or its controller.
+    pub(super) fn name_class(&self, ask: &Ask<'_>) -> bool {
+        const BY_NAME: [&str; 4] = [
+            "ingress-class",
+            "ingress.class",
+            "ingress-class-name",
+            "providers.kubernetesingress.ingressclass",
+        ];
+        let has = |name: &str, wanted: &str| {
+            let own = self.get(name).unwrap_or_default();
+            own.split(',').any(|own| own == wanted)
+        };
+        let controller = ask.class.map(|class| &*class.controller);
+        controller.is_some_and(|controller| has("controller-class", controller))
+            || ask.class_name().is_some_and(|name| BY_NAME.iter().any(|key| has(key, name)))
     }
 
     /// The object that an argument names as `namespace/name`. The namespace may be that of the

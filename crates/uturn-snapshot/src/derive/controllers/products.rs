@@ -23,9 +23,14 @@ pub(super) struct Ask<'a> {
 }
 
 impl Ask<'_> {
+    /// What the class is called.
+    pub(super) fn class_name(&self) -> Option<&str> {
+        self.class.map_or(self.name, |class| Some(class.name.as_str()))
+    }
+
     /// Whether the class is called so.
     fn is_called(&self, name: &str) -> bool {
-        self.class.map_or(self.name, |class| Some(class.name.as_str())) == Some(name)
+        self.class_name() == Some(name)
     }
 
     /// Whether one of these namespaces is that of the Ingress; without any, all are.
