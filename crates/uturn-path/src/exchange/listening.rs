@@ -3,7 +3,9 @@
 //! Containers need not declare the ports on which they listen. A pod is therefore supposed to
 //! listen on any port at which it is called, unless the input states that containers listen only
 //! on what they declare ([`uturn_model::Extent::listeners`]). On a node, the endpoints of Services
-//! and hostNetwork pods tell what listens.
+//! and hostNetwork pods tell what listens. Programs that no object tells of may listen at all other
+//! ports of a node, but not at those of Services: rules of the node decide there, before a socket
+//! is asked.
 
 use std::net::SocketAddr;
 
@@ -82,11 +84,13 @@ impl<'a> Engine<'a> {
                     ),
                 }
             }
-            Peer::Host(node, None) if self.is_stated_target(node, to.port()) => {
+            Peer::Host(node, None)
+                if !to.ip().is_loopback() && self.is_stated_target(node, to.port()) =>
+            {
                 self.listening_target(node, to.port())
             }
             Peer::Host(..) if is_stated => Listening::No,
-            Peer::Host(..) if self.node_endpoints().contains(&(to.ip(), to.port())) => {
+            Peer::Host(node, None) if self.is_endpoint_on(node, to) => {
                 Listening::Yes("is an endpoint of a Service: a process listens on this port")
             }
             Peer::Host(node, None) if self.may_be_a_program(node, to) => Listening::Unknown,
@@ -114,12 +118,33 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether a port of nodes is one that Services have.
+    /// Whether a port of nodes is one that Services have, or may get.
     fn is_given_out(&self, port: u16) -> bool {
+        NODE_PORTS.contains(&port) || self.is_node_port(port)
+    }
+
+    /// Whether a Service has this port on nodes.
+    fn is_node_port(&self, port: u16) -> bool {
         let services = self.cluster.services.values();
         let mut ports =
             services.flat_map(|service| &service.ports).filter_map(|port| port.node_port);
-        NODE_PORTS.contains(&port) || ports.any(|node_port| node_port.number() == port)
+        ports.any(|node_port| node_port.number() == port)
+    }
+
+    /// Whether the endpoint of a Service tells of a process of the node itself. An endpoint at the
+    /// node port of a Service does not: rules answer there.
+    fn is_endpoint_on(&self, node: &Node, to: SocketAddr) -> bool {
+        node.has_address(to.ip())
+            && self.node_endpoints().contains(&(to.ip(), to.port()))
+            && !self.is_node_port(to.port())
+    }
+
+    /// Whether kube-proxy answers health checks of a Service at a port of nodes.
+    fn is_for_health_checks(&self, port: u16) -> bool {
+        let mut services = self.cluster.services.values();
+        services.any(|service| {
+            service.health_check_node_port.is_some_and(|number| number.number() == port)
+        })
     }
 
     /// Whether a node holds a load balancer's address of which it has no rule for this Service's
@@ -136,13 +161,17 @@ impl<'a> Engine<'a> {
     }
 
     /// Whether a port of a node's own address is one where a program of the node's may listen:
-    /// the kubelet, sshd.
+    /// the kubelet, sshd. Programs may listen on the loopback address only.
     fn may_be_a_program(&self, node: &Node, to: SocketAddr) -> bool {
+        let ip = to.ip();
+        let is_own = node.has_address(ip) || ip.is_loopback() || node.tunnel_ips.contains(&ip);
         // At a load balancer's address that a node holds, a Service's port is no program's.
-        let is_held = || {
-            held::on(self.cluster, node).contains(&to.ip()) && !self.has_port(to, IpProtocol::TCP)
-        };
-        !self.is_given_out(to.port()) && (node.has_address(to.ip()) || is_held())
+        let is_held =
+            || held::on(self.cluster, node).contains(&ip) && !self.has_port(to, IpProtocol::TCP);
+        match self.is_given_out(to.port()) {
+            true => is_own && self.is_for_health_checks(to.port()),
+            false => is_own || is_held(),
+        }
     }
 
     /// Whether what listens there speaks TLS.
