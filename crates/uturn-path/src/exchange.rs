@@ -57,6 +57,11 @@ impl<'a> Walk<'_, 'a> {
                 Stop::At(Peer::Balancer(balancer)) => {
                     ways.extend(self.balance(balancer, from, asked, request, state)?);
                 }
+                Stop::At(Peer::Outside)
+                    if let Some(gap) = self.engine.gap_outside(request, state.packet.dst) =>
+                {
+                    ways.push(gap.exchange(Place::Outside, state));
+                }
                 Stop::At(Peer::Outside) => {
                     let step = Step::new(
                         StepKind::Answer,

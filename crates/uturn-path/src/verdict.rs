@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::route::Place;
-use uturn_model::{Client, Family, Flow, Protocol, Route, Share, Verdict};
+use uturn_model::{Client, Destination, Family, Flow, Protocol, Route, Share, Verdict};
 use uturn_netfilter::Packet;
 
 use crate::assumed::add_new;
@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::names::Resolution;
-use crate::packet::{Exchange, PacketState, Peer};
+use crate::packet::{Exchange, PacketState, Peer, Request};
 use crate::resolve::{CLIENT_PORT, ResolvedTarget};
 use crate::unjudged::Gap;
 
@@ -152,7 +152,12 @@ impl<'a> Walk<'_, 'a> {
             }
             let asked = match engine.gap_at(client, *address, flow.protocol) {
                 Some(gap) => vec![gap.exchange(engine.place(client), state)],
-                None => self.call(client, &target.request, state)?,
+                None => {
+                    let named = target.resolved.as_ref().and_then(|_| named(&flow.to));
+                    let named = named.map(|host| (host.to_owned(), address.ip()));
+                    let request = Request { named, ..target.request.clone() };
+                    self.call(client, &request, state)?
+                }
             };
             for mut way in asked {
                 way.share = way.share.split(target.addresses.len());
@@ -160,5 +165,13 @@ impl<'a> Walk<'_, 'a> {
             }
         }
         Ok(ways)
+    }
+}
+
+/// The host name of a destination.
+fn named(to: &Destination) -> Option<&str> {
+    match to {
+        Destination::Url { host, .. } | Destination::Host(host, _) => Some(host),
+        _ => None,
     }
 }

@@ -370,3 +370,17 @@ fn an_ingress_without_a_class_may_be_served_twice() {
     assert_eq!(asked(&text("")), "1 404 at once");
     assert_eq!(asked(&text(", --watch-ingress-without-class=true")), "1 not known");
 }
+
+/// The name of an Ingress leads to an address that is none of the cluster's: that of a proxy in
+/// front, or of a router. What is there may lead back or not.
+#[test]
+fn the_name_of_an_ingress_at_an_address_outside_is_not_known() {
+    let text = objects("") + &ingress("", "a.example.com", "/", "web");
+    let stated = "dns: {outside: {a.example.com: 198.51.100.7, b.example.com: 198.51.100.7}}";
+    let asked = |to: &str| outcomes(&text, &[stated], to).join(", ");
+    assert_eq!(asked("http://a.example.com/"), "1 not known");
+    assert_eq!(asked("a.example.com:443"), "1 not known");
+    assert_eq!(asked("http://b.example.com/"), "1 answered at once", "no Ingress serves it");
+    assert_eq!(asked("http://198.51.100.7/"), "1 answered at once");
+    assert_eq!(asked("ingress/shop/front"), "1 answered at once");
+}

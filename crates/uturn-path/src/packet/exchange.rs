@@ -1,5 +1,6 @@
 //! How a request and its reply end.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,6 +70,8 @@ pub struct Request {
     pub passed: u8,
     /// Whether the connection begins with a PROXY header.
     pub has_proxy_header: bool,
+    /// The host name that the client asked for, and the address that it was told.
+    pub named: Option<(String, IpAddr)>,
 }
 
 /// The end of one way.

@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::Destination;
+use uturn_lb::rules::is_for_host;
+use uturn_model::{Destination, Evidence, Ingress};
 
 use super::Gap;
 use crate::engine::Engine;
+use crate::packet::Request;
 use crate::unmodelled::{Unmodelled, unmodelled};
 
 impl<'a> Engine<'a> {
@@ -52,6 +54,22 @@ impl<'a> Engine<'a> {
     /// known: it is the balancer's own name, or that of something that it serves.
     pub(crate) fn gap_of_host(&self, host: &str) -> Option<Gap> {
         self.find_balancer(|balancer| balancer.is_called(host) || balancer.serves_by_name(host))
+    }
+
+    /// What keeps a call from being judged that leaves the cluster for the address of a name which
+    /// an Ingress of the cluster serves: what is there may well lead back.
+    pub(crate) fn gap_outside(&self, request: &Request, to: IpAddr) -> Option<Gap> {
+        let (host, _) = request.named.as_ref().filter(|(_, address)| *address == to)?;
+        let serves = |ingress: &&Ingress| {
+            let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
+            hosts.any(|own| is_for_host(own, host))
+        };
+        let ingress = self.cluster.ingresses.values().find(serves)?;
+        let why = format!(
+            "{} serves {host}, and what has the address {to} is not given",
+            ingress.object()
+        );
+        Some(Gap::not_given(why, Evidence::object(ingress.object(), ingress.origin.clone())))
     }
 
     /// The first load balancer that is not modelled and of which something holds.
