@@ -53,8 +53,10 @@ pub struct Node {
     /// The name that its kube-proxy takes for the node's, where that is another.
     pub proxy_name: Option<Name>,
     /// Whether its bridge sends frames back by the link of a pod that they came by (hairpin mode),
-    /// if stated in Facts.
+    /// if Facts or the configuration of its network plugin state it.
     pub hairpin: Option<bool>,
+    /// Where that is stated.
+    pub hairpin_origin: Option<Origin>,
     /// Rules besides kube-proxy's, if stated in Facts.
     pub firewall: Option<Firewall>,
     /// Services that kube-proxy has not programmed on this node, if stated in Facts.
@@ -96,6 +98,7 @@ impl Node {
             local_addresses: Vec::new(),
             proxy_name: None,
             hairpin: None,
+            hairpin_origin: None,
             firewall: None,
             unprogrammed: Vec::new(),
             supposed: false,

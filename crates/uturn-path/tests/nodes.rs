@@ -35,7 +35,7 @@ const USUAL: Case = Case {
 const SERVICE: &str = "172.20.0.10:80";
 
 impl Case {
-    fn cluster(&self) -> Cluster {
+    fn text(&self) -> String {
         let Self { mode, network, nodes, port, spec, more } = self;
         let mut text = format!(
             "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec:\n  provider: none\n  declaredPortsOnly: \
@@ -76,7 +76,11 @@ impl Case {
         if spec.contains("ClusterIP") {
             text = text.replace(", nodePort: 30080", "");
         }
-        let source = Source { name: "cluster.yaml".into(), text };
+        text
+    }
+
+    fn cluster(&self) -> Cluster {
+        let source = Source { name: "cluster.yaml".into(), text: self.text() };
         uturn_snapshot::read(vec![source]).unwrap().cluster
     }
 
@@ -170,6 +174,63 @@ fn without_hairpin_mode_a_pod_does_not_reach_itself() {
     assert!(!verdict.mechanisms.contains(&Mechanism::HairpinOff), "{verdict:?}");
     let forwarded = Case { port: ", hostPort: 8000", ..off };
     assert_eq!(forwarded.answered("pod/shop/web-1", "10.0.0.1:8000"), 0);
+}
+
+/// The configuration of flannel's plugin in its ConfigMap.
+fn flannel(delegate: &str) -> &'static str {
+    let text = format!(
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: kube-flannel-cfg, namespace: kube-flannel}}\n\
+         data:\n  net-conf.json: '{{\"Network\": \"10.1.0.0/16\"}}'\n  cni-conf.json: |\n    {{\n      \
+         \"name\": \"cbr0\",\n      \"plugins\": [\n        {{\"type\": \"flannel\"{delegate}}},\n        \
+         {{\"type\": \"portmap\", \"capabilities\": {{\"portMappings\": true}}}}\n      ]\n    }}\n"
+    );
+    Box::leak(text.into_boxed_str())
+}
+
+/// Both plugins leave hairpin mode off where their configuration does not ask for it.
+#[test]
+fn the_configuration_of_the_plugin_says_whether_hairpin_mode_is_on() {
+    let network = "global-router, plugin: flannel";
+    let answered =
+        |more, nodes| Case { network, more, nodes, ..USUAL }.answered("pod/shop/web-1", SERVICE);
+    assert_eq!(answered("", "{}"), 100, "no configuration accuses nobody");
+    let off = r#", "delegate": {"isDefaultGateway": true}"#;
+    for delegate in ["", off, r#", "delegate": {"hairpinMode": false}"#] {
+        assert_eq!(answered(flannel(delegate), "{}"), 50, "{delegate}");
+    }
+    let on = r#", "delegate": {"hairpinMode": true, "isDefaultGateway": true}"#;
+    for delegate in
+        [on, r#", "delegate": {"promiscMode": true}"#, r#", "delegate": {"type": "ptp"}"#]
+    {
+        assert_eq!(answered(flannel(delegate), "{}"), 100, "{delegate}");
+    }
+    // Facts know better, and another network does not read it.
+    assert_eq!(answered(flannel(off), "{'*': {hairpin: true}}"), 100);
+    let other = Case { network: "global-router, plugin: kubenet", more: flannel(off), ..USUAL };
+    assert_eq!(other.answered("pod/shop/web-1", SERVICE), 100);
+    // The route rests on the line that says it.
+    let verdict = Case { network, more: flannel(off), ..USUAL }.call("pod/shop/web-1", SERVICE);
+    assert_eq!(verdict.mechanisms, [Mechanism::HairpinOff]);
+    let text = Case { network, more: flannel(off), ..USUAL }.text();
+    let line = 1 + text.lines().position(|line| line.contains("isDefaultGateway")).unwrap();
+    let lost = format!("{:?}", verdict.routes);
+    assert!(lost.contains(&format!("line: {line}")), "{line} not in {lost}");
+}
+
+/// A bridge that the plugin itself makes, of whichever network.
+#[test]
+fn a_bridge_of_its_own_configuration_has_no_hairpin_mode_unless_it_says_so() {
+    let bridge = |more: &str| {
+        let text = format!(
+            "---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: kube-router-cfg, namespace: \
+             kube-system}}, data: {{cni-conf.json: '{{\"plugins\": [{{\"type\": \"bridge\"{more}}}]}}'}}}}\n"
+        );
+        let more: &'static str = Box::leak(text.into_boxed_str());
+        let case = Case { network: "global-router, plugin: kube-router", more, ..USUAL };
+        case.answered("pod/shop/web-1", SERVICE)
+    };
+    assert_eq!(bridge(", \"isDefaultGateway\": true"), 50);
+    assert_eq!(bridge(", \"hairpinMode\": true"), 100);
 }
 
 /// Under policy Local a kube-proxy that does not know its node by name has no endpoint anywhere.

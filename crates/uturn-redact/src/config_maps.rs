@@ -36,7 +36,7 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
     let is_known = config_maps().any(|(of, own)| own == name && of == namespace);
     let data = match name {
         "cilium-config" => cilium(data, names),
-        _ if !is_known => match antrea(&data) {
+        _ if !is_known => match cni(&data).or_else(|| antrea(&data)) {
             Some(data) => data,
             None => {
                 let is_configuration = data.keys().any(|key| key.ends_with(".conf"));
@@ -54,7 +54,10 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
         "ip-masq-agent" | "ip-masq-agent-config" => {
             each(data, names, |text, names| document(text, names).unwrap_or_default())
         }
-        _ => each(data, names, |text, names| redact(text, names, values())),
+        _ => match cni(&data) {
+            Some(data) => data,
+            None => each(data, names, |text, names| redact(text, names, values())),
+        },
     };
     let mut redacted = named(namespace, name, names);
     redacted["apiVersion"] = text_of(object, "apiVersion").into();
@@ -130,6 +133,41 @@ fn antrea(data: &Map<String, Value>) -> Option<Map<String, Value>> {
         lines.filter_map(|line| line.split(['#', ':']).nth(1)).any(|own| own.trim() == "true");
     let line = format!("antreaProxy:\n  proxyAll: {serves_all}\n");
     Some(Map::from_iter([("antrea-agent.conf".to_owned(), line.into())]))
+}
+
+/// What is read of a configuration of CNI plugins: what they say of the pods' bridge.
+fn cni(data: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let read = |(key, text): (&String, &Value)| {
+        let text =
+            text.as_str().filter(|text| uturn_snapshot::is_bridge_configuration(key, text))?;
+        let configuration = json_value(text)?;
+        let plugins = match &configuration["plugins"] {
+            Value::Array(plugins) => plugins.clone(),
+            _ => vec![configuration],
+        };
+        let kept = plugins.iter().map(|plugin| {
+            let mut kept = bridge(plugin);
+            if plugin["delegate"].is_object() {
+                kept.insert("delegate".to_owned(), bridge(&plugin["delegate"]).into());
+            }
+            Value::Object(kept)
+        });
+        Some(json!({ "plugins": kept.collect::<Vec<_>>() }).to_string())
+    };
+    let text = data.iter().find_map(read)?;
+    Some(Map::from_iter([("cni-conf.json".to_owned(), text.into())]))
+}
+
+fn bridge(plugin: &Value) -> Map<String, Value> {
+    let is_kept = |key: &str, value: &Value| match value {
+        Value::Bool(_) => matches!(key, "hairpinMode" | "promiscMode"),
+        Value::String(kind) => key == "type" && matches!(&**kind, "flannel" | "bridge" | "ptp"),
+        _ => false,
+    };
+    let all = plugin.as_object().into_iter().flatten();
+    all.filter(|(key, value)| is_kept(key, value))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// CoreDNS's configuration: remarks go. A word is one of the language only where it stands alone;

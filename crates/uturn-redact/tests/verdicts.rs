@@ -100,3 +100,20 @@ fn of_scenarios() {
     }
     assert!(compared > 60, "{compared}");
 }
+
+/// What ConfigMaps say of nodes: of their bridge, of their caches of names.
+#[test]
+fn of_what_nodes_are_set_to() {
+    let service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {selector: {app: web}, \
+                   clusterIP: 172.20.0.10, ports: [{port: 80, targetPort: 8080}]}\n";
+    let flannel = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: kube-flannel-ds, namespace: kube-flannel}\nspec: \
+                   {selector: {matchLabels: {app: flannel}}, template: {metadata: {labels: {app: flannel}}, spec: {hostNetwork: true, \
+                   containers: [{name: kube-flannel, image: flannel:v1}]}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: \
+                   {name: kube-flannel-cfg, namespace: kube-flannel}\ndata: {cni-conf.json: '{\"plugins\": [{\"type\": \
+                   \"flannel\", \"delegate\": {\"isDefaultGateway\": true}}, {\"type\": \"portmap\"}]}'}\n";
+    let text = format!("{}{service}{flannel}", nodes_and_pods());
+    let manifests = Manifests::of(vec![Source { name: "cluster.yaml".into(), text }]);
+    let redacted = assert_same(&manifests, 7, "flannel's configuration");
+    let files = format!("{:?}", redacted.files);
+    assert!(files.contains("delegate") && !files.contains("isDefaultGateway"), "{files}");
+}

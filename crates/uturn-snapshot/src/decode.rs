@@ -4,6 +4,7 @@
 //! all faults of a document. The path of a value is only computed for a fault.
 
 pub(crate) mod calico;
+pub(crate) mod cni;
 pub(crate) mod config_map;
 pub(crate) mod endpoints;
 pub(crate) mod facts;

@@ -66,6 +66,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let mode = plugin::mode(&objects, &plugin);
     let mut ranges = ranges::Ranges::new(&objects);
     nodes::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
+    plugin::add_hairpin(&mut objects, plugin.value, mode.value);
     pods::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
     families::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
     files::complete(&mut objects);

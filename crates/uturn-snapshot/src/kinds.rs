@@ -188,6 +188,12 @@ pub fn config_maps() -> impl Iterator<Item = (&'static str, &'static str)> {
     decode::config_map::names()
 }
 
+/// Whether an entry of a ConfigMap is a configuration of CNI plugins that make a bridge, which is
+/// read wherever it stands.
+pub fn is_bridge_configuration(key: &str, text: &str) -> bool {
+    decode::cni::is_of_bridge(key, text)
+}
+
 /// The keys that are read of ConfigMaps with the settings of an Ingress controller.
 pub fn controller_settings() -> &'static [&'static str] {
     &decode::config_map::CONTROLLER_SETTINGS

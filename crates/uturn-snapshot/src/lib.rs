@@ -54,7 +54,7 @@ pub use as_json::{json_documents, json_objects, json_value};
 pub use capture::read_capture;
 pub use fault::Fault;
 pub use identities::{Identities, base64_text};
-pub use kinds::{ReadKind, config_maps, controller_settings, kinds};
+pub use kinds::{ReadKind, config_maps, controller_settings, is_bridge_configuration, kinds};
 pub use listing::Listing;
 pub use load_balancer::{
     LbFile, read_lb_change, read_lb_config, read_load_balancers, write_lb_config,

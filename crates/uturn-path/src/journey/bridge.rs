@@ -114,8 +114,8 @@ impl<'a> Engine<'a> {
 /// A frame that would have to go back by the link that it came by.
 pub(crate) fn lost_at_bridge<'a>(stay: &Stay<'a>, mut state: PacketState) -> Arrival<'a> {
     let leg = state.packet.leg();
-    let by =
-        Evidence::Fabric { part: FabricPart::PodNetwork, origin: Some(stay.node.origin.clone()) };
+    let origin = stay.node.hairpin_origin.as_ref().unwrap_or(&stay.node.origin).clone();
+    let by = Evidence::Fabric { part: FabricPart::PodNetwork, origin: Some(origin) };
     let why = "the bridge does not send it back to the pod that it came from: hairpin mode is off";
     let step = Step::new(StepKind::Drop, why, by).seeing(leg);
     state.note(Place::Node(stay.node.name.clone()), step);

@@ -8,7 +8,7 @@ use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
 use uturn_model::{NamespacedName, Origin, Text};
 
 use super::objects::{ConfigMap, Objects};
-use super::{Doc, meta, proxy_config};
+use super::{Doc, cni, meta, proxy_config};
 use crate::document::{self, Keep, Node};
 
 /// The namespace of the ConfigMaps that matter.
@@ -30,6 +30,13 @@ pub(crate) const CONTROLLER_SETTINGS: [&str; 12] = [
     "default-backend",
 ];
 
+/// The ConfigMaps with the configuration of CNI plugins that make a bridge, where they usually are.
+const CNI: [(&str, &str); 3] = [
+    (NAMESPACE, "kube-flannel-cfg"),
+    ("kube-flannel", "kube-flannel-cfg"),
+    (NAMESPACE, "kube-router-cfg"),
+];
+
 /// The names of the ConfigMaps that matter, which are in [`NAMESPACE`] unless they were installed
 /// elsewhere.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -44,7 +51,7 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         "cilium-config",
     ];
     let switches = cloud::ALL.into_iter().filter_map(|entry| entry.switches_config_map);
-    own.into_iter().chain(switches).map(|name| (NAMESPACE, name))
+    own.into_iter().chain(switches).map(|name| (NAMESPACE, name)).chain(CNI)
 }
 
 /// Reads a ConfigMap, if it is one that matters.
@@ -82,6 +89,7 @@ fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
         Some(document::Value::Map(entries)) => &entries[..],
         _ => &[],
     };
+    bridges(doc, entries, objects);
     let text = |entry: &document::Entry<'_>| {
         Some((entry.key.to_string().into(), entry.value.as_str()?.into()))
     };
@@ -103,6 +111,15 @@ fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
     }
     if is_servers {
         objects.configurations.insert(meta.name, texts);
+    }
+}
+
+/// The configurations of CNI plugins that make a bridge.
+fn bridges(doc: &Doc<'_>, entries: &[document::Entry<'_>], objects: &mut Objects) {
+    for entry in entries {
+        if entry.value.as_str().is_some_and(|text| cni::is_of_bridge(&entry.key, text)) {
+            within(doc, &entry.value, |inner| objects.bridges.extend(cni::read(inner)));
+        }
     }
 }
 

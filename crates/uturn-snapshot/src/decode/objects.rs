@@ -11,6 +11,7 @@ use uturn_model::{
 };
 
 use super::Doc;
+use super::cni::BridgeConfig;
 use super::facts::Facts;
 use super::gateway::{Gateway, GatewayClass, ReferenceGrant, Route};
 use super::proxy_config::ProxyConfig;
@@ -59,6 +60,8 @@ pub(crate) struct Objects {
     pub(crate) corefile_custom: Vec<CorefileFile>,
     pub(crate) node_local: Option<Corefile>,
     pub(crate) proxy_config: Option<ProxyConfig>,
+    /// What configurations of CNI plugins say of the pods' bridge.
+    pub(crate) bridges: Vec<BridgeConfig>,
     /// Cilium's ConfigMap, and where it is.
     pub(crate) cilium_config: Option<(Labels, Origin)>,
     /// Where Calico is configured to serve Services by eBPF.

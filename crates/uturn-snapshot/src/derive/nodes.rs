@@ -115,7 +115,8 @@ fn add_facts(objects: &mut Objects) {
             pods.filter(|pod| pod.node.as_ref() == Some(&node.name)).find_map(proxy_name)
         });
         node.proxy_name = name.filter(|name| *name != node.name);
-        node.hairpin = value(&own.hairpin, &every.hairpin);
+        (node.hairpin, node.hairpin_origin) =
+            own.hairpin.clone().or_else(|| every.hairpin.clone()).unzip();
         let firewall = own.firewall.as_ref().or(every.firewall.as_ref());
         node.firewall =
             firewall.map(|(text, origin)| Firewall { text: text.clone(), origin: origin.clone() });

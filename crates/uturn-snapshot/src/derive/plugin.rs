@@ -12,6 +12,7 @@ use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
 
 use super::{Suppositions, daemon_sets, nodes};
+use crate::decode::cni::BridgeConfig;
 use crate::decode::objects::Objects;
 
 /// The DaemonSets of plugins by name, after those of clouds' own networks. Where several run,
@@ -343,6 +344,24 @@ pub(super) fn masquerades(objects: &Objects, plugin: &Known<Plugin>) -> Known<bo
     match plugin.is_supposed() {
         true => Known::supposed(usual, "the network is supposed"),
         false => Known::derived(usual, format!("{} usually does it so", plugin.value)),
+    }
+}
+
+/// Notes on nodes what the plugin's configuration says of their bridge, where Facts do not. Where
+/// several configurations differ, it is not known which of them nodes have.
+pub(super) fn add_hairpin(objects: &mut Objects, plugin: Plugin, mode: NetworkMode) {
+    if mode != NetworkMode::GlobalRouter || matches!(plugin, Plugin::OfCloud(_)) {
+        return;
+    }
+    let of_plugin = |bridge: &&BridgeConfig| bridge.by_flannel == (plugin == Plugin::Flannel);
+    let mut all = objects.bridges.iter().filter(of_plugin);
+    let Some(first) = all.next() else { return };
+    if all.any(|other| other.hairpin != first.hairpin) {
+        return;
+    }
+    for node in objects.nodes.0.values_mut().filter(|node| node.hairpin.is_none()) {
+        node.hairpin = Some(first.hairpin);
+        node.hairpin_origin = Some(first.origin.clone());
     }
 }
 

@@ -1,0 +1,55 @@
+//! The configuration of CNI plugins that a ConfigMap has for its nodes: whether the bridge of the pods
+//! sends a frame back by the link that it came by (hairpin mode).
+
+use uturn_model::Origin;
+
+use super::Doc;
+use crate::document::Node;
+
+/// What a configuration says of the plugin that makes a bridge.
+#[derive(Clone, Debug)]
+pub(crate) struct BridgeConfig {
+    /// Whether flannel's plugin has it made. Else it is the bridge plugin's own configuration.
+    pub(crate) by_flannel: bool,
+    /// Whether a pod's frame comes back to the pod.
+    pub(crate) hairpin: bool,
+    pub(crate) origin: Origin,
+}
+
+/// Whether an entry of a ConfigMap is a configuration of plugins that make a bridge.
+pub(crate) fn is_of_bridge(key: &str, text: &str) -> bool {
+    let is_configuration =
+        key.contains("cni") || key.ends_with(".conflist") || key.ends_with(".conf");
+    let names = |what: &str| text.contains(what);
+    is_configuration
+        && text.trim_start().starts_with('{')
+        && names("\"type\"")
+        && (names("\"flannel\"") || names("\"bridge\""))
+}
+
+/// Reads a list of plugins, or a single one.
+pub(crate) fn read(doc: &Doc<'_>) -> Option<BridgeConfig> {
+    let plugins = doc.items(doc.root, "plugins");
+    let all = if plugins.is_empty() { std::slice::from_ref(doc.root) } else { plugins };
+    all.iter().find_map(|plugin| bridge(doc, plugin))
+}
+
+fn bridge<'d>(doc: &Doc<'d>, plugin: &'d Node<'d>) -> Option<BridgeConfig> {
+    let kind = |of: &Node<'_>| of.get("type").and_then(Node::as_str).map(str::to_owned);
+    let by_flannel = match kind(plugin)?.as_str() {
+        "flannel" => true,
+        "bridge" => false,
+        _ => return None,
+    };
+    let settings = if by_flannel { doc.map(plugin, "delegate") } else { Some(plugin) };
+    // flannel's plugin hands on to the bridge plugin unless told otherwise.
+    let other = settings.filter(|_| by_flannel).and_then(kind);
+    if other.is_some_and(|kind| kind != "bridge") {
+        return None;
+    }
+    // Both are off where they are not written.
+    let is_on = |key| settings.and_then(|settings| doc.read(settings, key)).unwrap_or(false);
+    let hairpin = is_on("hairpinMode") || is_on("promiscMode");
+    let origin = doc.origin(settings.and_then(|all| all.get("hairpinMode")).unwrap_or(plugin));
+    Some(BridgeConfig { by_flannel, hairpin, origin })
+}
