@@ -13,7 +13,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 
+use uturn_lb::held;
 use uturn_model::lb::Scope;
 use uturn_model::network::{Network, NetworkMode, Transport};
 use uturn_model::{Client, Cluster, Family, Name, NamespacedName, Node, Pod};
@@ -22,7 +24,7 @@ use super::edge::Edge;
 use super::kernel_settings::{fabric_kernel, node_kernel};
 use super::links::{ROUTER, Wire, everything, mac, namespace, uplink};
 use super::namespace::Namespace;
-use super::netlink::{Netlink, Via};
+use super::netlink::{Index, Netlink, Via};
 use super::state::Run;
 use super::system::During;
 use super::{handover, pods, public, tunnel};
@@ -50,7 +52,7 @@ impl Twin {
         fabric.run(fabric_kernel).during("set up the fabric")?;
         let mut twin = Self { fabric, nodes: BTreeMap::new(), pods: BTreeMap::new(), edge: None };
         for (number, node) in cluster.nodes.values().enumerate() {
-            twin.add_node(run, cluster, number, node)?;
+            twin.add_node(run, plan, number, node)?;
         }
         if cluster.network.transport.value == Transport::Tunnel {
             tunnel::add(cluster, &twin)?;
@@ -101,10 +103,11 @@ impl Twin {
     fn add_node(
         &mut self,
         run: &Run,
-        cluster: &Cluster,
+        plan: &Plan<'_>,
         number: usize,
         node: &Node,
     ) -> Result<(), LabError> {
+        let cluster = plan.cluster;
         let network = &cluster.network;
         if node.internal_ips.is_empty() {
             return Err(LabError::Plan(format!("node {} has no address", node.name)));
@@ -124,6 +127,10 @@ impl Twin {
                     netlink.add_neighbour(link, *ip, uplink.mac)?;
                     netlink.add_route((*ip).into(), Via::Link(link))?;
                 }
+                for ip in held_alone(plan, node) {
+                    netlink.add_neighbour(link, ip, uplink.mac)?;
+                    netlink.add_route(ip.into(), Via::Link(link))?;
+                }
                 for range in node.pod_cidrs.iter().filter(|_| is_ranged) {
                     if let Some(ip) = node.address(Family::of(range.addr())) {
                         netlink.add_route(*range, Via::Router(ip, link))?;
@@ -139,6 +146,9 @@ impl Twin {
                 netlink.up(uplink)?;
                 for ip in &node.internal_ips {
                     netlink.add_address(uplink, (*ip).into())?;
+                }
+                for ip in held::on(cluster, node) {
+                    netlink.add_address(Index::LOOPBACK, ip.into())?;
                 }
                 for router in ROUTER {
                     netlink.add_neighbour(uplink, router, mac(1, number))?;
@@ -158,6 +168,18 @@ impl Twin {
         self.nodes.insert(node.name.clone(), space);
         Ok(())
     }
+}
+
+/// The addresses that a node is stated to hold, and no other node or load balancer has: packets to
+/// them are delivered there.
+fn held_alone(plan: &Plan<'_>, node: &Node) -> Vec<IpAddr> {
+    let holders = |ip: IpAddr| {
+        let all = plan.cluster.nodes.values();
+        all.filter(|other| other.local_addresses.contains(&ip)).count()
+    };
+    let is_balanced = |ip: IpAddr| plan.load_balancers.iter().any(|balancer| balancer.vip == ip);
+    let held = node.local_addresses.iter().copied();
+    held.filter(|ip| holders(*ip) == 1 && !is_balanced(*ip)).collect()
 }
 
 /// Discards packets to unused addresses of the cluster's ranges and to Service addresses, as the
