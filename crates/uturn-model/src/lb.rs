@@ -107,6 +107,20 @@ impl ListenerProtocol {
     }
 }
 
+impl Listener {
+    /// Whether it takes connections of clients itself and makes its own to targets: on layer 7, to end
+    /// TLS, to put a header before what clients send, and where its profile says so.
+    pub fn makes_connections(&self) -> bool {
+        match self.protocol {
+            ListenerProtocol::Tcp => {
+                self.profile.ends_connections || self.profile.proxy_header.is_some()
+            }
+            ListenerProtocol::Udp => false,
+            ListenerProtocol::TcpSsl | ListenerProtocol::Http | ListenerProtocol::Https => true,
+        }
+    }
+}
+
 impl fmt::Display for ListenerProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -144,7 +158,10 @@ pub struct Profile {
     pub proxy_header: Option<ProxyVersion>,
     /// Whether it avoids a target with the client's own address while there is another.
     pub avoids_client: bool,
-    /// The connect timeout to a target; layer 7 only.
+    /// Whether it takes TCP connections of clients itself on layer 4, and makes its own to targets.
+    /// On layer 7, where it ends TLS and with a PROXY header it does so in any case.
+    pub ends_connections: bool,
+    /// The connect timeout to a target, where it makes connections itself.
     pub connect_timeout: Duration,
     /// Whether it tries another target if one does not answer; layer 7 only.
     pub next_target: bool,

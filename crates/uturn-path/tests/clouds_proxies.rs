@@ -77,6 +77,33 @@ fn without_a_header_everybody_is_answered() {
     }
 }
 
+/// A server that is not ready: no node takes what is sent to its node port.
+fn without_server(mut cluster: Cluster) -> Cluster {
+    for endpoint in cluster.endpoints.values_mut().flatten().flat_map(|slice| &mut slice.endpoints)
+    {
+        endpoint.ready = false;
+    }
+    cluster
+}
+
+#[test]
+fn proxies_take_connections_and_close_them_without_a_target() {
+    for (id, header) in CLOUDS {
+        for notes in ["", header] {
+            let cluster = without_server(cluster(id, notes, IP));
+            let dead = vec![Mechanism::NoCandidate];
+            let plain = met(&cluster, "outside", URL);
+            assert_eq!(plain, (vec![Outcome::EmptyReply], dead.clone()), "{id} {notes}");
+            let tls = met(&cluster, "outside", "https://192.0.2.80:80/");
+            assert_eq!(tls, (vec![Outcome::TlsError], dead), "{id} {notes}");
+        }
+    }
+    // One that hands packets on takes no connection.
+    let kind = "service.beta.kubernetes.io/do-loadbalancer-type: REGIONAL_NETWORK";
+    let passing = without_server(cluster("digitalocean://", kind, IP));
+    assert_eq!(met(&passing, "outside", URL).0, [Outcome::Hangs]);
+}
+
 #[test]
 fn a_status_with_an_address_loses_the_header_inside() {
     for (id, header) in CLOUDS {

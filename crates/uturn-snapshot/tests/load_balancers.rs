@@ -148,7 +148,7 @@ fn profile() -> impl Strategy<Value = Profile> {
         Just(Scheduler::LeastConnections),
         Just(Scheduler::SourceHash)
     ];
-    let flags = any::<(bool, bool, Option<u8>)>();
+    let flags = any::<(bool, bool, Option<u8>, bool)>();
     let passive_check = (any::<u32>(), time())
         .prop_map(|(failures, rest)| uturn_model::lb::PassiveCheck { failures, rest });
     let checks = (prop::option::of(health_check()), prop::option::of(passive_check));
@@ -160,6 +160,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 source,
                 proxy_header: None,
                 avoids_client: flags.0,
+                ends_connections: flags.3,
                 connect_timeout,
                 next_target: flags.1,
                 scheduler,

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_NETFILTER;
 use uturn_lb::decide::Choice;
-use uturn_model::lb::{Listener, ListenerProtocol};
+use uturn_model::lb::Listener;
 use uturn_model::{LoadBalancer, Protocol};
 
 use super::conntrack;
@@ -62,13 +62,9 @@ impl Layer4 {
     }
 }
 
-/// Whether the kernel forwards a listener's packets. It adds no PROXY header.
+/// Whether the kernel forwards a listener's packets: it takes no connection itself.
 pub(crate) fn is_in_kernel(listener: &Listener) -> bool {
-    match listener.protocol {
-        ListenerProtocol::Tcp => listener.profile.proxy_header.is_none(),
-        ListenerProtocol::Udp => true,
-        ListenerProtocol::TcpSsl | ListenerProtocol::Http | ListenerProtocol::Https => false,
-    }
+    !listener.makes_connections()
 }
 
 /// The smallest number of connections after which every target has been picked exactly as often

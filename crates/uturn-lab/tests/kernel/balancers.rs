@@ -25,6 +25,7 @@ pub(crate) const ROWS: &[(&str, fn())] = &[
     ("l4-snat", l4_snat),
     ("l4-weights", l4_weights),
     ("tcp-ssl", tcp_ssl),
+    ("ended-connections", ended_connections),
     ("udp-listener", udp_listener),
 ];
 
@@ -209,6 +210,32 @@ fn tcp_ssl() {
     assert_eq!(measured[0].counts, [(Outcome::AT_ONCE, 6), (Outcome::Hangs, 6)]);
     assert_eq!(measured[1].counts, [(Outcome::AT_ONCE, 12)]);
     assert_eq!(measured[0].evidence.picked.iter().map(|pick| pick.1).collect::<Vec<_>>(), [6, 6]);
+}
+
+/// A proxy of connections without a header replaces the source, so that nothing loops. Where no target
+/// is healthy it closes what it has taken; where the picked one refuses, too.
+fn ended_connections() {
+    let mut set = quick(2);
+    forget_vips(&mut set);
+    let listener = &mut set.1[1].listeners[0];
+    listener.profile.ends_connections = true;
+    listener.profile.source = Source::Replaced("100.127.0.0/16".parse().unwrap());
+    let close = |set: &mut Set| {
+        for target in &mut set.1[1].listeners[0].rules[0].targets {
+            target.address.set_port(30999);
+        }
+    };
+    let pod = &*pod("web-1");
+    let answered = [(pod, SERVICE, Outcome::AT_ONCE), (OUTSIDE, SERVICE, Outcome::AT_ONCE)];
+    for measured in hold(&set, &answered) {
+        let picked: Vec<u64> = measured.evidence.picked.iter().map(|pick| pick.1).collect();
+        assert_eq!(picked, [6, 6], "the load balancer has passed on each connection");
+    }
+    close(&mut set);
+    let closed = [(pod, SERVICE, Outcome::EmptyReply), (OUTSIDE, SERVICE, Outcome::EmptyReply)];
+    hold(&set, &closed);
+    set.1[1].listeners[0].profile.panic_threshold = None;
+    hold(&set, &closed);
 }
 
 /// Datagrams loop like connections. A machine that answers pings and refuses none is alive.

@@ -182,6 +182,7 @@ pub(crate) fn passing(name: &str, source: Source) -> Profile {
         source,
         proxy_header: None,
         avoids_client: false,
+        ends_connections: false,
         connect_timeout: Duration::from_secs(5),
         next_target: false,
         scheduler: Scheduler::WeightedRoundRobin,
@@ -203,6 +204,7 @@ pub(crate) fn proxying(
     family: Family,
 ) -> PortPlan {
     let mut profile = passing(name, replaced(family));
+    profile.ends_connections = true;
     profile.panic_threshold = None;
     profile.health_check = Some(check(question_by_policy(service), (10, 5)));
     PortPlan { protocol, targets: Targets::Nodes, profile }

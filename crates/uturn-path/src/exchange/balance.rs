@@ -95,10 +95,10 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = state.packet.leg();
         let place = self.engine.place(Peer::Balancer(balancer));
-        // Who ends TLS or begins connections to targets with a header has answered the client before
-        // it picks a target. If there is none, all it can do is close the connection.
+        // Who makes connections to targets has taken the client's before it picks a target. If there
+        // is none, all it can do is close it.
         let ends_tls = listener.protocol.ends_tls();
-        let is_taken = makes_connections(listener);
+        let is_taken = listener.makes_connections();
         let turned_away = match (is_taken, request.tls) {
             (false, _) => Outcome::Hangs,
             // The handshake of who speaks TLS through it has not begun.
@@ -369,7 +369,7 @@ impl<'a> Walk<'_, 'a> {
         if let Some(doubt) = &listener.profile.doubt {
             add_new(&mut inner.supposed, vec![doubted(&listener.profile.name, doubt)]);
         }
-        if makes_connections(listener) {
+        if listener.makes_connections() {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
         }
         Ok(self.merged(self.exchange(Peer::Balancer(balancer), request, inner)?))
@@ -452,13 +452,6 @@ impl NotPicked {
             false => Self::NoneAlive,
         }
     }
-}
-
-/// Whether a load balancer takes a client's connection and opens a separate one to a target, which it
-/// does on layer 7, to end TLS, and to put a header before what the client sends.
-fn makes_connections(listener: &Listener) -> bool {
-    let protocol = listener.protocol;
-    protocol.layer() == Layer::L7 || protocol.ends_tls() || adds_header(listener)
 }
 
 /// Whether connections to targets begin with a PROXY header. Datagrams do not.

@@ -49,9 +49,11 @@ pub(super) fn read<'d>(
     if let Some(((vip, port), protocol)) = around.vip.zip(port).zip(protocol) {
         let address = SocketAddr::new(vip, port.number());
         across.listener(form, node, address, protocol.transport());
-        refuse_what_others_have(form, node, protocol);
     }
     let (profile, probes) = profile::read(form, node, protocol);
+    if let Some(protocol) = protocol {
+        refuse_what_others_have(form, node, protocol, profile.ends_connections);
+    }
     let mut settings = settings::read(form, node, protocol);
     let of_listener = OfListener { around, port, protocol, profile: &profile, probes: &probes };
     let nodes = RuleNodes::of(form, node, &of_listener);
@@ -74,6 +76,7 @@ fn refuse_what_others_have<'d>(
     form: &Form<'_, 'd>,
     node: &'d Node<'d>,
     protocol: ListenerProtocol,
+    ends_connections: bool,
 ) {
     if protocol.layer() == Layer::L4 {
         let only = "only HTTP and HTTPS listeners have it";
@@ -87,8 +90,20 @@ fn refuse_what_others_have<'d>(
         let only = "only TCP_SSL and HTTPS listeners end TLS";
         form.not_here(node, &["certificates", "clientCertificates"], only, protocol);
     }
-    if matches!(protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp) {
-        let only = "only TCP_SSL, HTTP and HTTPS listeners connect to targets themselves";
+    if protocol != ListenerProtocol::Tcp {
+        let only =
+            "only TCP listeners have it: UDP has no connections, others end them in any case";
+        form.not_here(node, &[ENDS_CONNECTIONS], only, protocol);
+        in_map(form, node, "profile", &[ENDS_CONNECTIONS], only, protocol);
+    }
+    let is_forwarded = match protocol {
+        ListenerProtocol::Tcp => !ends_connections,
+        ListenerProtocol::Udp => true,
+        ListenerProtocol::TcpSsl | ListenerProtocol::Http | ListenerProtocol::Https => false,
+    };
+    if is_forwarded {
+        let only = "only TCP_SSL, HTTP and HTTPS listeners, and TCP with endsConnections, connect to \
+                    targets themselves";
         let keys = ["connectTimeout", "nextTarget", "passiveCheck"];
         form.not_here(node, &keys, only, protocol);
         in_map(form, node, "profile", &keys, only, protocol);
@@ -98,6 +113,8 @@ fn refuse_what_others_have<'d>(
         form.not_here(node, &["proxyFrom", "proxyTo"], only, protocol);
     }
 }
+
+const ENDS_CONNECTIONS: &str = "endsConnections";
 
 fn in_map<'d>(
     form: &Form<'_, 'd>,

@@ -14,9 +14,10 @@ use super::probe::Probes;
 use super::values::probe_source;
 
 /// The fields that a listener and its `profile` may have.
-pub(super) const FIELDS: [&str; 9] = [
+pub(super) const FIELDS: [&str; 10] = [
     "source",
     "avoidsClient",
+    "endsConnections",
     "connectTimeout",
     "nextTarget",
     "scheduler",
@@ -41,6 +42,7 @@ pub(super) fn read<'d>(
         source: Source::Kept,
         proxy_header: None,
         avoids_client: true,
+        ends_connections: false,
         connect_timeout: Duration::from_secs(4),
         next_target: is_layer_7,
         scheduler: Scheduler::WeightedRoundRobin,
@@ -86,6 +88,7 @@ fn passive_check() -> PassiveCheck {
 fn fields<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, profile: &mut Profile, probes: &mut Probes) {
     set(&mut profile.source, form.read(node, "source"));
     set(&mut profile.avoids_client, form.read(node, "avoidsClient"));
+    set(&mut profile.ends_connections, form.read(node, "endsConnections"));
     let expected = "a time from 1ms to 1m";
     let range = Duration::from_millis(1)..=MINUTE;
     form.set_within(&mut profile.connect_timeout, node, "connectTimeout", range, expected);

@@ -130,7 +130,8 @@ fn listener(
     let protocol = *protocol;
     // Only a program states what listeners of other protocols have.
     let is_layer_7 = is_derived || matches!(protocol, Http | Https);
-    let connects = is_derived || matches!(protocol, Http | Https | TcpSsl);
+    let connects =
+        is_derived || matches!(protocol, Http | Https | TcpSsl) || profile.ends_connections;
     let is_udp = protocol == Udp;
     // The probe of rules that say nothing of their own is one connection or echo request.
     let rules = rules.iter().zip(rule_settings).map(|(rule, settings)| {
@@ -207,6 +208,7 @@ fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
         doubt: _,
         source,
         avoids_client,
+        ends_connections,
         connect_timeout,
         next_target,
         scheduler,
@@ -227,6 +229,7 @@ fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
             lb::Source::Replaced(range) => range.to_string(),
         })),
         avoids_client: Some(*avoids_client),
+        ends_connections: ends_connections.then_some(true),
         connect_timeout: connects.then(|| time(*connect_timeout)),
         next_target: connects.then_some(*next_target),
         scheduler: Some(match scheduler {

@@ -46,6 +46,7 @@ impl Product for Balancer {
         if service.annotations.get(TYPE) == Some("REGIONAL_NETWORK") {
             let mut plan = proxying(NAME, service, plain_protocol(port), family);
             plan.profile.source = Source::Kept;
+            plan.profile.ends_connections = false;
             plan.profile.delivery = Delivery::KeepsAddress;
             plan.profile.doubt = Some(Doubt::new(
                 "it keeps the client's address and its own",

@@ -43,6 +43,7 @@ pub fn clb(layer: Layer) -> Profile {
         source: Source::Kept,
         proxy_header: None,
         avoids_client: true,
+        ends_connections: false,
         connect_timeout: Duration::from_secs(4),
         next_target: layer == Layer::L7,
         scheduler: Scheduler::WeightedRoundRobin,

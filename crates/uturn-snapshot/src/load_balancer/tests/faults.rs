@@ -61,10 +61,25 @@ fn faults_of_a_listener() {
             format!("{{port: 80, protocol: UDP, nextTarget: true, proxyTo: v1, {one}}}"),
             false,
             &[
-                "nextTarget: only TCP_SSL, HTTP and HTTPS listeners connect to targets \
-                 themselves, and this one is UDP",
+                "nextTarget: only TCP_SSL, HTTP and HTTPS listeners, and TCP with endsConnections, \
+                 connect to targets themselves, and this one is UDP",
                 "proxyTo: UDP has no connection that a PROXY header could begin, and this one is \
                  UDP",
+            ],
+        ),
+        (
+            format!(
+                "{{port: 80, protocol: TCP, endsConnections: true, connectTimeout: 1s, {one}}}"
+            ),
+            false,
+            &[],
+        ),
+        (
+            format!("{{{http}, {one}, endsConnections: true}}"),
+            false,
+            &[
+                "endsConnections: only TCP listeners have it: UDP has no connections, others end them \
+               in any case, and this one is HTTP",
             ],
         ),
         (

@@ -72,10 +72,14 @@ pub(in crate::load_balancer) struct Profile {
     /// Whether a client is never sent to a target with its own address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) avoids_client: Option<bool>,
-    /// How long a connection to a target may take to open. Not for TCP and UDP.
+    /// Whether connections of clients are taken here, each with one of its own to a target, and not
+    /// forwarded packet by packet. TCP only: other listeners but UDP do so in any case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::load_balancer) ends_connections: Option<bool>,
+    /// How long a connection to a target may take to open. Not for UDP, nor for TCP that is forwarded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) connect_timeout: Option<Time>,
-    /// Whether another target is tried where that is safe. Not for TCP and UDP.
+    /// Whether another target is tried where that is safe. Not for UDP, nor for TCP that is forwarded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) next_target: Option<bool>,
     /// How a target is selected: in turns by weight, the fewest connections, or by a hash of the
@@ -92,7 +96,7 @@ pub(in crate::load_balancer) struct Profile {
     /// The health check, or `none`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) health_check: Option<OrNone<HealthCheck>>,
-    /// What failing requests do to a target, or `none`. Not for TCP and UDP.
+    /// What failing requests do to a target, or `none`. Not for UDP, nor for TCP that is forwarded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) passive_check: Option<OrNone<PassiveCheck>>,
 }
