@@ -24,6 +24,19 @@ pub struct Corefile {
     pub(crate) origin: Origin,
 }
 
+impl Corefile {
+    /// The addresses that its servers are bound to by number, each once.
+    pub fn bound_addresses(&self) -> Vec<IpAddr> {
+        let mut all: Vec<IpAddr> = Vec::new();
+        for ip in self.servers.iter().flat_map(Server::bound_addresses) {
+            if !all.contains(&ip) {
+                all.push(ip);
+            }
+        }
+        all
+    }
+}
+
 /// A server block.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -160,6 +173,14 @@ impl Server {
             Bind::Other(_) => true,
         };
         self.binds.as_ref().is_none_or(|binds| binds.iter().any(fits))
+    }
+
+    /// The addresses that it is bound to by number.
+    fn bound_addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.binds.iter().flatten().filter_map(|bind| match bind {
+            Bind::Address(ip) => Some(*ip),
+            Bind::Other(_) => None,
+        })
     }
 
     /// Whether it is bound to certain addresses.

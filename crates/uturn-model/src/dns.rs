@@ -20,6 +20,8 @@ pub struct Dns {
     pub corefile: Option<Corefile>,
     /// The configuration of node-local-dns, if it is deployed.
     pub node_local: Option<Corefile>,
+    /// The name servers that the kubelets' configuration gives to pods, if it is found.
+    pub of_pods: Vec<IpAddr>,
     /// Names outside the cluster with the addresses stated in Facts. One that begins with `*.`
     /// stands for every name below it that has no address of its own.
     pub outside: Vec<(Text, IpAddr)>,

@@ -52,6 +52,9 @@ pub struct Node {
     pub local_addresses: Vec<IpAddr>,
     /// The name that its kube-proxy takes for the node's, where that is another.
     pub proxy_name: Option<Name>,
+    /// The name that its host seems to have, where that is another and nothing tells its kube-proxy
+    /// a name.
+    pub host_name: Option<Name>,
     /// Whether its bridge sends frames back by the link of a pod that they came by (hairpin mode),
     /// if Facts or the configuration of its network plugin state it.
     pub hairpin: Option<bool>,
@@ -97,6 +100,7 @@ impl Node {
             routed: None,
             local_addresses: Vec::new(),
             proxy_name: None,
+            host_name: None,
             hairpin: None,
             hairpin_origin: None,
             firewall: None,

@@ -26,6 +26,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
             domain: None,
             corefile: None,
             node_local: None,
+            of_pods: Vec::new(),
             outside: Vec::new(),
             node_searches: Vec::new(),
             balancers: cluster.dns.balancers.clone(),

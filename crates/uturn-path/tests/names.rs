@@ -243,6 +243,71 @@ data:
     assert_eq!(outcome(&cached.trace("http://shop.example.com/")), Outcome::NameNotFound);
 }
 
+/// A cache on nodes that is bound to an address, with what it forwards the cluster's names to.
+fn cache(name: &str, bind: &str, upstream: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: kube-system}}\ndata:\n  Corefile: |\n    \
+         cluster.local:53 {{\n        cache\n        bind {bind}\n        forward . {upstream} {{\n            \
+         force_tcp\n        }}\n    }}\n    .:53 {{\n        bind {bind}\n        forward . /etc/resolv.conf\n    }}\n"
+    )
+}
+
+/// The Service through which the cache reaches CoreDNS.
+const UPSTREAM: &str = "---\napiVersion: v1\nkind: Service\nmetadata: {name: kube-dns-upstream, namespace: kube-system, \
+                        labels: {k8s-app: kube-dns}}\nspec: {clusterIP: 172.16.0.53, selector: {k8s-app: kube-dns}, \
+                        ports: [{name: dns, port: 53, protocol: UDP, targetPort: 53}]}\n";
+
+fn leaked(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
+
+/// Manifests in clusters have addresses where those that are published have placeholders.
+#[test]
+fn the_cache_on_the_node_asks_its_upstream_by_address() {
+    let upstream =
+        |text: String| outcome(&Case { more: leaked(text), ..USUAL }.trace("http://web/"));
+    let both = "169.254.20.10 172.16.0.10";
+    let through_service = cache("node-local-dns", both, "172.16.0.53") + UPSTREAM;
+    assert_eq!(upstream(through_service), Outcome::AT_ONCE);
+    let of_pods = UPSTREAM.replace("selector: {k8s-app: kube-dns}, ", "");
+    let slice = "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: upstream-1, namespace: \
+                 kube-system, labels: {kubernetes.io/service-name: kube-dns-upstream}}\naddressType: IPv4\nports: \
+                 [{name: dns, port: 53, protocol: UDP}]\nendpoints: [{addresses: [10.1.2.2], conditions: {ready: true}}]\n";
+    let through_endpoints = cache("node-local-dns", both, "172.16.0.53") + &of_pods + slice;
+    assert_eq!(upstream(through_endpoints), Outcome::AT_ONCE);
+    // Kubespray's takes the place of no other address.
+    let own = cache("nodelocaldns", "169.254.25.10", "172.16.0.10");
+    assert_eq!(upstream(own), Outcome::AT_ONCE);
+    // Other servers of the cluster are not known, and those outside know none of its names.
+    let other = UPSTREAM.replace("k8s-app: kube-dns", "app: unbound");
+    let case =
+        Case { more: leaked(cache("node-local-dns", both, "172.16.0.53") + &other), ..USUAL };
+    let found = resolution(&case.trace("http://web/")).join("\n");
+    assert!(found.contains("Service kube-system/kube-dns-upstream at 172.16.0.53"), "{found}");
+    assert_eq!(upstream(cache("node-local-dns", both, "192.0.2.53")), Outcome::NameNotFound);
+}
+
+/// A rewrite of CoreDNS's shows which servers pods ask: the cache does not see it.
+#[test]
+fn kubelets_say_which_name_servers_pods_ask() {
+    let rule = "rewrite name shop.example.com web.shop.svc.cluster.local";
+    let found = |servers: &str, mode| {
+        let kubelets = format!(
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: kubelet-config, namespace: kube-system}}\ndata:\n  \
+             kubelet: |\n    kind: KubeletConfiguration\n    clusterDNS: [{servers}]\n"
+        );
+        let more = leaked(cache("nodelocaldns", "169.254.25.10", "172.16.0.10") + &kubelets);
+        Case { rule, more, mode, ..USUAL }.trace("http://shop.example.com/")
+    };
+    for mode in ["iptables", "ipvs"] {
+        assert_eq!(outcome(&found("172.16.0.10", mode)), Outcome::AT_ONCE, "{mode}");
+        assert_eq!(outcome(&found("169.254.25.10", mode)), Outcome::NameNotFound, "{mode}");
+    }
+    // Nothing has that address: the cache's own is taken, and said so.
+    let verdict = found("172.16.0.99", "iptables");
+    assert_eq!(outcome(&verdict), Outcome::NameNotFound);
+}
+
 #[test]
 fn an_answer_in_another_name_is_found_by_musl_only() {
     // CoreDNS changes the name in its answers back only for exact rules, and where it is told.

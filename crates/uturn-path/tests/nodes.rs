@@ -255,26 +255,109 @@ fn a_kube_proxy_of_another_name_has_no_local_endpoint() {
     }
 }
 
+/// kube-proxy's DaemonSet with an argument, and its ConfigMap with a setting.
+fn proxy(version: &str, argument: &str, setting: &str) -> &'static str {
+    let text = format!(
+        "---\n{{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: kube-proxy, namespace: kube-system}}, spec: \
+         {{selector: {{matchLabels: {{k8s-app: kube-proxy}}}}, template: {{metadata: {{labels: {{k8s-app: kube-proxy}}}}, \
+         spec: {{hostNetwork: true, containers: [{{name: kube-proxy, image: 'kube-proxy:{version}', command: [kube-proxy, \
+         --config=/var/lib/kube-proxy/config.conf{argument}]}}]}}}}}}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: \
+         {{name: kube-proxy, namespace: kube-system}}\ndata:\n  config.conf: |\n    kind: \
+         KubeProxyConfiguration\n    hostnameOverride: {setting}\n"
+    );
+    Box::leak(text.into_boxed_str())
+}
+
+/// The names that kube-proxies take for their nodes', where these are others.
+fn names(more: &'static str) -> Vec<Option<String>> {
+    let cluster = Case { more, ..USUAL }.cluster();
+    cluster.nodes.values().map(|node| Some(node.proxy_name.as_ref()?.to_string())).collect()
+}
+
 /// Its own arguments say the name where they have it in full.
 #[test]
 fn the_arguments_of_kube_proxy_say_its_name() {
-    let proxy = |argument: &str| {
-        format!(
-            "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: kube-proxy-n1, namespace: kube-system, labels: \
-             {{k8s-app: kube-proxy}}}}, spec: {{nodeName: n1, hostNetwork: true, containers: [{{name: \
-             kube-proxy, image: 'kube-proxy:v1.30.0', command: [kube-proxy, '{argument}']}}]}}, status: \
-             {{phase: Running, podIP: 10.0.0.1, podIPs: [{{ip: 10.0.0.1}}]}}}}\n"
-        )
+    let first = |argument: &str| names(proxy("v1.30.0", argument, "''"))[0].clone();
+    assert_eq!(first(", --hostname-override=Other-1").as_deref(), Some("other-1"));
+    assert_eq!(first(", --hostname-override, other-1").as_deref(), Some("other-1"));
+    assert_eq!(first(", --hostname-override=n1"), None);
+    assert_eq!(first(", --hostname-override=$(NODE_NAME)"), None);
+}
+
+/// One configuration with a name is one name for all nodes, unless each has an argument of its own.
+#[test]
+fn the_configuration_of_kube_proxy_names_every_node_alike() {
+    let first = || Some("n1".to_owned());
+    assert_eq!(names(proxy("v1.30.0", "", "n1")), [None, first(), first()]);
+    assert_eq!(
+        names(proxy("v1.30.0", ", --hostname-override=$(NODE_NAME)", "n1")),
+        [None, None, None]
+    );
+    // Releases before 1.13 do not look at arguments beside a configuration.
+    let old = proxy("v1.12.6", ", --hostname-override=$(NODE_NAME)", "n1");
+    let old_names = |version| {
+        let facts = Case { more: old, ..USUAL }.text().replace("version: v1.30.0", version);
+        let source = Source { name: "cluster.yaml".into(), text: facts };
+        let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
+        cluster.nodes.values().filter(|node| node.proxy_name.is_some()).count()
     };
-    let name = |argument: &str| {
-        let more: &'static str = Box::leak(proxy(argument).into_boxed_str());
-        let cluster = Case { more, ..USUAL }.cluster();
-        let name = cluster.nodes.values().next().unwrap().proxy_name.clone();
-        name.map(|name| name.to_string())
+    assert_eq!(old_names("version: v1.12.6"), 2);
+    assert_eq!(old_names("version: v1.13.0"), 0);
+    // What a script is to complete is no name, and a configuration alone says nothing: as it is
+    // usually installed, the arguments name the node.
+    assert_eq!(names(proxy("v1.30.0", "", "'${NODE_NAME}'")), [None, None, None]);
+    let alone = proxy("v1.30.0", "", "n1").split_once("---\napiVersion: v1\n").unwrap().1;
+    let alone = Box::leak(format!("---\napiVersion: v1\n{alone}").into_boxed_str());
+    assert_eq!(names(alone), [None, None, None]);
+    // The node of that name has its endpoint, the others take that one for their own.
+    let spec = "type: NodePort, externalTrafficPolicy: Local";
+    let case = Case { spec, more: proxy("v1.30.0", "", "n1"), ..USUAL };
+    assert_eq!(case.answered("outside", "10.0.0.1:30080"), 100);
+    assert_eq!(case.answered("outside", "10.0.0.2:30080"), 0);
+    let right = Case { more: proxy("v1.30.0", "", "''"), ..case };
+    assert_eq!(right.answered("outside", "10.0.0.2:30080"), 100);
+}
+
+/// Where nothing tells kube-proxy a name, and the kubelet noted another one of the host, both are
+/// possible: the kubelet may have been told its name.
+#[test]
+fn a_host_of_another_name_than_its_node_is_a_case_of_its_own() {
+    let cases = |policy, more: &str| {
+        let case = Case { spec: policy, ..USUAL };
+        let mut text = case.text() + more;
+        for node in 1..=3 {
+            let label = format!(
+                "name: n{node}, labels: {{kubernetes.io/hostname: n{node}.corp.example}}}}, spec"
+            );
+            text = text.replace(&format!("name: n{node}}}, spec"), &label);
+        }
+        let source = Source { name: "cluster.yaml".into(), text };
+        let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
+        let engine = Engine::new(&cluster).unwrap();
+        let (from, to) = ("outside".parse().unwrap(), "10.0.0.1:30080".parse().unwrap());
+        let verdicts = engine.cases(&Flow { from, to, protocol: Protocol::Tcp }).unwrap();
+        let said = verdicts.iter().map(|verdict| {
+            (
+                percent(verdict, |end| end.is_answered()),
+                verdict.conditions.iter().map(ToString::to_string).collect(),
+            )
+        });
+        said.collect::<Vec<(u32, Vec<String>)>>()
     };
-    assert_eq!(name("--hostname-override=Other-1").as_deref(), Some("other-1"));
-    assert_eq!(name("--hostname-override=n1"), None);
-    assert_eq!(name("--hostname-override=$(NODE_NAME)"), None);
+    let local = "type: NodePort, externalTrafficPolicy: Local";
+    let untold = proxy("v1.30.0", "", "''");
+    let both = [
+        (100, vec!["kube-proxy takes the node's own name".to_owned()]),
+        (0, vec!["kube-proxy takes its host's name for the node's".to_owned()]),
+    ];
+    assert_eq!(cases(local, untold), both);
+    for (policy, more) in [
+        ("type: NodePort, externalTrafficPolicy: Cluster", untold),
+        (local, proxy("v1.30.0", ", --hostname-override=$(NODE_NAME)", "''")),
+        (local, ""),
+    ] {
+        assert_eq!(cases(policy, more), [(100, Vec::new())], "{policy}");
+    }
 }
 
 /// Who calls past the load balancer is asked for its own address, and not for the load balancer's.

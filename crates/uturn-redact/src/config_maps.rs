@@ -49,7 +49,10 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
                 }
             }
         },
-        "coredns" | "coredns-custom" | "node-local-dns" => each(data, names, corefile),
+        "coredns" | "coredns-custom" | "node-local-dns" | "nodelocaldns" => {
+            each(data, names, corefile)
+        }
+        "kubelet-config" => kubelet(&data, names),
         "kube-proxy" | "kube-proxy-config" => proxy(&data, names),
         "ip-masq-agent" | "ip-masq-agent-config" => {
             each(data, names, |text, names| document(text, names).unwrap_or_default())
@@ -114,6 +117,16 @@ fn proxy(data: &Map<String, Value>, names: &mut Names) -> Map<String, Value> {
     }
     let text = settings::document(Value::Object(config), names).to_string();
     Map::from_iter([(key, text.into())])
+}
+
+/// The name servers that kubelets give to pods: nothing else of their configuration is read.
+fn kubelet(data: &Map<String, Value>, names: &mut Names) -> Map<String, Value> {
+    let configuration = data.get("kubelet").and_then(Value::as_str).and_then(json_value);
+    let servers = configuration.map(|configuration| configuration["clusterDNS"].clone());
+    let servers = servers.unwrap_or_default();
+    let servers = servers.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let servers: Vec<String> = servers.map(|ip| redact(ip, names, values())).collect();
+    Map::from_iter([("kubelet".to_owned(), json!({ "clusterDNS": servers }).to_string().into())])
 }
 
 fn cilium(data: Map<String, Value>, names: &mut Names) -> Map<String, Value> {

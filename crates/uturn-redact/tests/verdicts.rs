@@ -111,9 +111,16 @@ fn of_what_nodes_are_set_to() {
                    containers: [{name: kube-flannel, image: flannel:v1}]}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: \
                    {name: kube-flannel-cfg, namespace: kube-flannel}\ndata: {cni-conf.json: '{\"plugins\": [{\"type\": \
                    \"flannel\", \"delegate\": {\"isDefaultGateway\": true}}, {\"type\": \"portmap\"}]}'}\n";
-    let text = format!("{}{service}{flannel}", nodes_and_pods());
+    let names = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: nodelocaldns, namespace: kube-system}\ndata: \
+                 {Corefile: \".:53 {\\n bind 169.254.25.10\\n forward . 172.20.0.3\\n}\\n\"}\n---\napiVersion: v1\nkind: \
+                 ConfigMap\nmetadata: {name: kubelet-config, namespace: kube-system}\ndata: {kubelet: \"clusterDNS: \
+                 [169.254.25.10]\\nclusterDomain: cluster.local\\n\"}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: \
+                 coredns, namespace: kube-system}\nspec: {clusterIP: 172.20.0.3, ports: [{name: dns, port: 53, protocol: \
+                 UDP}]}\n";
+    let text = format!("{}{service}{flannel}{names}", nodes_and_pods());
     let manifests = Manifests::of(vec![Source { name: "cluster.yaml".into(), text }]);
     let redacted = assert_same(&manifests, 7, "flannel's configuration");
     let files = format!("{:?}", redacted.files);
+    assert!(files.contains("clusterDNS") && !files.contains("clusterDomain"), "{files}");
     assert!(files.contains("delegate") && !files.contains("isDefaultGateway"), "{files}");
 }

@@ -24,12 +24,14 @@ mod plugin;
 mod pods;
 mod provider;
 mod proxy;
+mod proxy_names;
 mod ranges;
 mod service_proxy;
 mod services;
 mod unjudged;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use uturn_model::cluster::Unread;
 use uturn_model::dns::{Corefile, Dns};
@@ -66,6 +68,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let mode = plugin::mode(&objects, &plugin);
     let mut ranges = ranges::Ranges::new(&objects);
     nodes::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
+    proxy_names::complete(&mut objects, proxy.version.value);
     plugin::add_hairpin(&mut objects, plugin.value, mode.value);
     pods::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
     families::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
@@ -127,29 +130,71 @@ fn dns(
     balancers: BTreeMap<Text, Vec<NamedAddress>>,
     suppositions: &mut Suppositions,
 ) -> Dns {
-    let is_dns = |service: &&Service| {
-        service.name.namespace.as_str() == "kube-system"
-            && (matches!(service.name.name.as_str(), "kube-dns" | "coredns")
-                || service.labels.is("k8s-app", "kube-dns"))
-    };
-    let service: Option<NamespacedName> =
-        objects.services.0.values().find(is_dns).map(|service| service.name.clone());
+    let service = dns_service(objects);
     let custom = std::mem::take(&mut objects.corefile_custom);
     let mut corefile = objects.corefile.take();
     if let Some(corefile) = &mut corefile {
         corefile.beside.extend(custom);
     }
     let stated = objects.facts.domain.take().map(|(domain, _)| domain);
+    let node_local = objects.node_local.take();
     let served = || domain(corefile.as_ref()?, suppositions);
     Dns {
         service,
         domain: stated.or_else(served),
         corefile,
-        node_local: objects.node_local.take(),
+        of_pods: servers_of_pods(objects, node_local.as_ref(), suppositions),
+        node_local,
         outside: std::mem::take(&mut objects.facts.outside),
         node_searches: objects.facts.node_searches.take().map(|(all, _)| all).unwrap_or_default(),
         balancers,
     }
+}
+
+/// The Service of the cluster's name servers: by its name, else the first that is labelled so. What
+/// the cache on nodes asks is labelled so too.
+fn dns_service(objects: &Objects) -> Option<NamespacedName> {
+    let in_system = |service: &&Service| service.name.namespace.as_str() == "kube-system";
+    let all = || objects.services.0.values().filter(in_system);
+    let is_named =
+        |service: &&Service| matches!(service.name.name.as_str(), "kube-dns" | "coredns");
+    let is_labelled = |service: &&Service| service.labels.is("k8s-app", "kube-dns");
+    let is_usual = |service: &&Service| {
+        !service.headless && !service.name.name.as_str().ends_with("-upstream")
+    };
+    let service = all()
+        .find(is_named)
+        .or_else(|| all().filter(is_labelled).find(is_usual))
+        .or_else(|| all().find(is_labelled));
+    service.map(|service| service.name.clone())
+}
+
+/// The name servers that the kubelets' configuration gives to pods. One that nothing in the cluster
+/// has is not taken: nodes may well be configured otherwise.
+fn servers_of_pods(
+    objects: &Objects,
+    cache: Option<&Corefile>,
+    suppositions: &mut Suppositions,
+) -> Vec<IpAddr> {
+    let mut all = objects.kubelet_dns.values().filter(|servers| !servers.is_empty());
+    let Some(first) = all.next().filter(|first| all.all(|other| other == *first)) else {
+        return Vec::new();
+    };
+    let services = || objects.services.0.values().flat_map(|service| &service.cluster_ips);
+    let is_cache = |ip: &IpAddr| cache.is_some_and(|cache| cache.text.contains(&ip.to_string()));
+    let is_link_local = |ip: &IpAddr| matches!(ip, IpAddr::V4(ip) if ip.is_link_local());
+    let is_there =
+        |ip: &IpAddr| is_link_local(ip) || is_cache(ip) || services().any(|known| known == ip);
+    if first.iter().all(is_there) {
+        return first.clone();
+    }
+    suppositions.suppose(
+        "the name servers of pods",
+        "those that the cluster has",
+        format!("kubelet-config names {}, which no Service has", joined(first)),
+        "look at /etc/resolv.conf in a pod",
+    );
+    Vec::new()
 }
 
 /// The cluster's domain as CoreDNS serves it, where it is not the usual one. Kubelets are

@@ -8,7 +8,8 @@ use uturn_dns::{
 };
 use uturn_model::route::StepKind;
 use uturn_model::{
-    Cluster, DerivedFrom, Evidence, Family, Origin, Protocol, ProxyMode, Step, Supposition, dns,
+    Cluster, DerivedFrom, Evidence, Family, Origin, Protocol, ProxyMode, Service, Step,
+    Supposition, dns,
 };
 
 use super::{Asker, outside};
@@ -42,6 +43,8 @@ pub(super) struct Servers<'a> {
     of_pods: Vec<IpAddr>,
     /// The addresses of the cluster's DNS Service.
     service: Vec<IpAddr>,
+    /// The addresses at which the cache on each node answers.
+    of_cache: Vec<IpAddr>,
     /// The port CoreDNS itself listens on.
     port: u16,
 }
@@ -58,16 +61,13 @@ impl<'a> Servers<'a> {
             Some(ends.port.number())
         });
         let node_local = cluster.dns.node_local.as_ref();
-        let mut of_pods = match service {
+        let node_local = node_local.map(|corefile| Corefile::read("node-local-dns", corefile));
+        let service = match service {
             Some(service) if !service.headless => service.cluster_ips.clone(),
             _ => Vec::new(),
         };
-        let service = of_pods.clone();
-        // In IPVS mode the cache cannot take over the Service's address: pods get the cache's own.
-        let replaced = node_local.is_some() && cluster.proxy.mode.value == ProxyMode::Ipvs;
-        if replaced || of_pods.is_empty() {
-            of_pods = vec![IpAddr::from(NODE_LOCAL)];
-        }
+        let of_cache = cache_addresses(cluster, node_local.as_ref(), &service);
+        let of_pods = servers_of_pods(cluster, &service, &of_cache);
         let usual = dns::Corefile {
             text: USUAL.replace("DOMAIN", cluster.dns.domain()).into(),
             origin: Origin::SUPPOSED,
@@ -78,9 +78,10 @@ impl<'a> Servers<'a> {
             cluster,
             coredns: Corefile::read("coredns", corefile.unwrap_or(&usual)),
             usual: corefile.is_none(),
-            node_local: node_local.map(|corefile| Corefile::read("node-local-dns", corefile)),
+            node_local,
             of_pods,
             service,
+            of_cache,
             port: port.unwrap_or(PORT),
         }
     }
@@ -97,7 +98,7 @@ impl<'a> Servers<'a> {
 
     /// Whether an address is the DNS Service's, and nothing on the node answers for it.
     pub(super) fn is_service(&self, server: IpAddr) -> bool {
-        self.service.contains(&server) && self.node_local.is_none()
+        self.service.contains(&server) && !self.of_cache.contains(&server)
     }
 
     /// Asks the server at an address, or those of a node if there is none.
@@ -117,11 +118,65 @@ impl<'a> Servers<'a> {
     }
 
     fn is_coredns(&self, server: IpAddr) -> bool {
-        let endpoint = || {
-            let slices = self.cluster.dns.service.iter().flat_map(|name| self.cluster.slices(name));
-            slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == server)
-        };
-        self.service.contains(&server) || self.of_pods.contains(&server) || endpoint()
+        self.service.contains(&server)
+            || self.of_pods.contains(&server)
+            || self.endpoints().any(|endpoint| endpoint == server)
+            || self.service_at(server).is_some_and(|service| self.leads_to_coredns(service))
+    }
+
+    /// The addresses of the cluster's name servers.
+    fn endpoints(&self) -> impl Iterator<Item = IpAddr> + 'a {
+        let slices = self.cluster.dns.service.iter().flat_map(|name| self.cluster.slices(name));
+        slices.flat_map(|slice| &slice.endpoints).map(|endpoint| endpoint.address)
+    }
+
+    fn service_at(&self, server: IpAddr) -> Option<&'a Service> {
+        self.cluster.services.values().find(|service| service.cluster_ips.contains(&server))
+    }
+
+    /// Whether a Service leads to the same servers as the cluster's own: the cache on nodes asks them
+    /// through one.
+    fn leads_to_coredns(&self, service: &Service) -> bool {
+        let slices = self.cluster.slices(&service.name);
+        let mut own = slices.iter().flat_map(|slice| &slice.endpoints).peekable();
+        let name = self.cluster.dns.service.as_ref();
+        let main = name.and_then(|name| self.cluster.services.get(name));
+        match own.peek() {
+            Some(_) => own.any(|own| self.endpoints().any(|endpoint| endpoint == own.address)),
+            None => main.is_some_and(|main| main.selector == service.selector),
+        }
+    }
+}
+
+/// The addresses at which the cache on each node answers: those that it is bound to, else the usual
+/// ones. In IPVS mode it cannot take over the Service's address: that is a virtual server's.
+fn cache_addresses(
+    cluster: &Cluster,
+    node_local: Option<&Result<Corefile, Vec<Fault>>>,
+    service: &[IpAddr],
+) -> Vec<IpAddr> {
+    let Some(cache) = node_local else { return Vec::new() };
+    let mut all = cache.as_ref().map_or_else(|_| Vec::new(), Corefile::bound_addresses);
+    if all.is_empty() {
+        all = [&[IpAddr::from(NODE_LOCAL)], service].concat();
+    }
+    if cluster.proxy.mode.value == ProxyMode::Ipvs {
+        all.retain(|ip| !service.contains(ip));
+    }
+    all
+}
+
+/// What stands in the `resolv.conf` of pods: what kubelets are told, else the Service's addresses
+/// where these lead anywhere a cache is, else the cache's own.
+fn servers_of_pods(cluster: &Cluster, service: &[IpAddr], of_cache: &[IpAddr]) -> Vec<IpAddr> {
+    if !cluster.dns.of_pods.is_empty() {
+        return cluster.dns.of_pods.clone();
+    }
+    let is_cached = of_cache.is_empty() || of_cache.iter().any(|ip| service.contains(ip));
+    match (is_cached && !service.is_empty(), of_cache) {
+        (true, _) => service.to_vec(),
+        (false, []) => vec![IpAddr::from(NODE_LOCAL)],
+        (false, cache) => cache.to_vec(),
     }
 }
 
@@ -141,11 +196,15 @@ impl Chain<'_> {
     ) -> (Answer, Vec<Step>) {
         let servers = self.servers;
         let Some(server) = server else { return self.outside(question) };
-        let local = servers.service.contains(&server) || server == IpAddr::from(NODE_LOCAL);
         match &servers.node_local {
-            Some(cache) if local => self.corefile(cache, Some(server), PORT, client, question),
+            Some(cache) if servers.of_cache.contains(&server) => {
+                self.corefile(cache, Some(server), PORT, client, question)
+            }
             _ if servers.is_coredns(server) => self.coredns(client, question),
-            _ => self.outside(question),
+            _ => match servers.service_at(server) {
+                Some(service) => (unknown_server(server, service), Vec::new()),
+                None => self.outside(question),
+            },
         }
     }
 
@@ -203,6 +262,14 @@ impl Chain<'_> {
             supposed.push(supposition);
         }
     }
+}
+
+/// A name server that runs in the cluster, and of whose configuration nothing is known.
+fn unknown_server(server: IpAddr, service: &Service) -> Answer {
+    Answer::Unknown(Unknown {
+        why: format!("what the name servers of {} at {server} answer", service.object()),
+        settle: "ask it from a pod: nslookup NAME SERVER".to_owned(),
+    })
 }
 
 impl UpstreamServers for Chain<'_> {

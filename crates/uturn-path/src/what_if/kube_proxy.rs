@@ -5,7 +5,9 @@ use uturn_lb::cloud;
 use uturn_model::network::covering_each;
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
 use uturn_model::service::Policy;
-use uturn_model::{Cluster, Family, Known, Name, ProxyMode, Supposition, Text, Version};
+use uturn_model::{
+    Cluster, Family, Known, Name, Node, ProxyMode, Service, Supposition, Text, Version,
+};
 
 use super::table::listed;
 use crate::outline::outline_with;
@@ -24,6 +26,8 @@ pub(super) struct Running {
     build: Option<Variant>,
     /// Whether it knows the ranges of pods, where that makes a difference and is not known.
     tells_pods: Option<bool>,
+    /// Whether it takes its host's name for the node's, where these seem to differ.
+    by_host: Option<bool>,
 }
 
 /// More pods are not there several times, once for each reading of what is not known.
@@ -52,7 +56,7 @@ pub(super) fn runnings(cluster: &Cluster) -> Vec<Running> {
     let is_captured = |name: &Name| cluster.captures.contains_key(name);
     let own = proxy.mode.value;
     if cluster.nodes.keys().all(is_captured) {
-        return vec![Running { mode: own, build: None, tells_pods: None }];
+        return vec![Running::of(own)];
     }
     let mut modes = vec![own];
     if proxy.mode.is_supposed() {
@@ -70,24 +74,42 @@ pub(super) fn runnings(cluster: &Cluster) -> Vec<Running> {
         if mode == ProxyMode::Ipvs && proxy.variant.is_supposed() {
             let own = proxy.variant.value;
             let others = cloud::variants().filter(|variant| *variant != own);
-            runnings.extend(std::iter::once(own).chain(others).map(|build| Running {
-                mode,
-                build: Some(build),
-                tells_pods: None,
-            }));
+            runnings.extend(
+                std::iter::once(own)
+                    .chain(others)
+                    .map(|build| Running { build: Some(build), ..Running::of(mode) }),
+            );
         } else if mode != ProxyMode::Ipvs && asks_for_pods {
-            runnings.extend([tells, !tells].map(|tells| Running {
-                mode,
-                build: None,
-                tells_pods: Some(tells),
-            }));
+            runnings.extend(
+                [tells, !tells]
+                    .map(|tells| Running { tells_pods: Some(tells), ..Running::of(mode) }),
+            );
         } else {
-            runnings.push(Running { mode, build: None, tells_pods: None });
+            runnings.push(Running::of(mode));
         }
+    }
+    // Beside other doubts, it is taken to know its node.
+    if runnings.len() == 1 && may_be_named_by_host(cluster) {
+        runnings =
+            [false, true].map(|by_host| Running { by_host: Some(by_host), ..runnings[0] }).into();
     }
     let first = runnings[0];
     runnings.retain(|running| *running == first || is_possible(cluster, *running));
     runnings
+}
+
+/// Whether it makes a difference which name kube-proxy takes for its node's.
+fn may_be_named_by_host(cluster: &Cluster) -> bool {
+    let is_local = |service: &Service| {
+        service.external_policy == Policy::Local || service.internal_policy == Policy::Local
+    };
+    cluster.services.values().any(is_local)
+        && cluster.nodes.values().any(|node| other_name(node).is_some())
+}
+
+/// The host's name, where kube-proxy may take it for the node's.
+fn other_name(node: &Node) -> Option<&Name> {
+    node.host_name.as_ref().filter(|_| node.proxy_name.is_none())
 }
 
 /// Whether kube-proxy could run like this at all with the settings that are known.
@@ -128,12 +150,21 @@ pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
         cluster.proxy.variant = Known::supposed(build, because);
         cloud::set_address_binding(&mut cluster.proxy);
     }
+    if running.by_host == Some(true) {
+        for node in cluster.nodes.values_mut() {
+            node.proxy_name = node.proxy_name.take().or_else(|| node.host_name.clone());
+        }
+    }
     cluster
 }
 
 /// `kube-proxy mode is iptables, nftables or ipvs (upstream's build)`, `kube-proxy mode is
 /// iptables or nftables, without a cluster CIDR`, `kube-proxy has no cluster CIDR`.
 pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
+    if let Some(by_host) = some.first().and_then(|running| running.by_host) {
+        let whose = if by_host { "its host's name for the node's" } else { "the node's own name" };
+        return format!("kube-proxy takes {whose}").into();
+    }
     let how = |running: &Running| {
         let ways =
             |list: &[Running]| list.iter().filter(|other| other.mode == running.mode).count();
@@ -161,6 +192,11 @@ pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
 }
 
 impl Running {
+    /// Of a mode, with nothing else in doubt.
+    fn of(mode: ProxyMode) -> Self {
+        Self { mode, build: None, tells_pods: None, by_host: None }
+    }
+
     /// What distinguishes it from the others of its mode.
     fn how(&self) -> Option<&'static str> {
         match (self.build, self.tells_pods) {

@@ -76,6 +76,7 @@ impl NodeKey {
             annotations: _,
             provider_id: _,
             kube_proxy_version: _,
+            host_name: _,
             hairpin_origin: _,
             supposed: _,
             origin: _,

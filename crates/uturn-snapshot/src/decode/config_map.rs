@@ -44,6 +44,8 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         "coredns",
         "coredns-custom",
         "node-local-dns",
+        "nodelocaldns",
+        "kubelet-config",
         "kube-proxy",
         "kube-proxy-config",
         "ip-masq-agent",
@@ -60,7 +62,8 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let read: fn(&Doc<'_>, &mut Objects, &NamespacedName) = match name {
         Some("coredns") => corefile,
         Some("coredns-custom") => corefile_custom,
-        Some("node-local-dns") => node_local,
+        Some("node-local-dns" | "nodelocaldns") => node_local,
+        Some(name) if is_of_kubelets(name) => kubelet,
         Some("kube-proxy" | "kube-proxy-config") => kube_proxy,
         Some("ip-masq-agent" | "ip-masq-agent-config") => masq_agent,
         // Its namespace is whatever it was installed in.
@@ -137,6 +140,22 @@ fn corefile(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
 /// The cache that runs on every node is a CoreDNS too.
 fn node_local(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
     objects.node_local = corefile_of(doc);
+}
+
+/// Older releases have one for each version of Kubernetes: `kubelet-config-1.22`.
+fn is_of_kubelets(name: &str) -> bool {
+    let rest = name.strip_prefix("kubelet-config");
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("-1."))
+}
+
+/// What kubeadm hands to the kubelets of all nodes.
+fn kubelet(doc: &Doc<'_>, objects: &mut Objects, name: &NamespacedName) {
+    let Some(data) = doc.map(doc.root, "data") else { return };
+    let Some(node) = data.get("kubelet") else { return };
+    within(doc, node, |inner| {
+        let servers = inner.list(inner.root, "clusterDNS");
+        objects.kubelet_dns.insert(name.clone(), servers);
+    });
 }
 
 fn corefile_of(doc: &Doc<'_>) -> Option<Corefile> {

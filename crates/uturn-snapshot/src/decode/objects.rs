@@ -1,6 +1,7 @@
 //! What was read, object by object, before anything is derived from it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
@@ -59,6 +60,8 @@ pub(crate) struct Objects {
     pub(crate) corefile: Option<Corefile>,
     pub(crate) corefile_custom: Vec<CorefileFile>,
     pub(crate) node_local: Option<Corefile>,
+    /// The name servers that configurations of kubelets give to pods, in the order of their names.
+    pub(crate) kubelet_dns: BTreeMap<NamespacedName, Vec<IpAddr>>,
     pub(crate) proxy_config: Option<ProxyConfig>,
     /// What configurations of CNI plugins say of the pods' bridge.
     pub(crate) bridges: Vec<BridgeConfig>,

@@ -23,6 +23,8 @@ pub(crate) struct ProxyConfig {
     pub(crate) strict_arp: Option<bool>,
     pub(crate) conntrack_tcp_be_liberal: Option<bool>,
     pub(crate) ip_mode_gate: Option<bool>,
+    /// The name that every kube-proxy with this configuration takes for its node's.
+    pub(crate) hostname_override: Option<Text>,
 }
 
 /// The feature gate that decides whether `ipMode` is read.
@@ -42,6 +44,8 @@ pub(crate) fn read(doc: &Doc<'_>) -> ProxyConfig {
         ..ProxyConfig::default()
     };
     config.detector = detector(doc, root);
+    config.hostname_override =
+        doc.read::<Text>(root, "hostnameOverride").filter(|name| !name.trim().is_empty());
     if let Some(iptables) = doc.map(root, "iptables") {
         config.masquerade_all = doc.read(iptables, "masqueradeAll");
         config.masquerade_bit = masquerade_bit(doc, iptables);

@@ -6,9 +6,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::Firewall;
-use uturn_model::pod::Container;
 use uturn_model::wording::{count, some_of};
-use uturn_model::{Family, Name, Node, Pod};
+use uturn_model::{Family, Name, Node};
 
 use super::ranges::{self, Ranges};
 use super::{Suppositions, nowhere};
@@ -110,11 +109,6 @@ fn add_facts(objects: &mut Objects) {
         node.routed = value(&own.routed, &every.routed);
         node.local_addresses =
             value(&own.local_addresses, &every.local_addresses).unwrap_or_default();
-        let name = value(&own.proxy_name, &every.proxy_name).or_else(|| {
-            let pods = objects.pods.0.values();
-            pods.filter(|pod| pod.node.as_ref() == Some(&node.name)).find_map(proxy_name)
-        });
-        node.proxy_name = name.filter(|name| *name != node.name);
         (node.hairpin, node.hairpin_origin) =
             own.hairpin.clone().or_else(|| every.hairpin.clone()).unzip();
         let firewall = own.firewall.as_ref().or(every.firewall.as_ref());
@@ -124,24 +118,8 @@ fn add_facts(objects: &mut Objects) {
     }
 }
 
-/// The name that the arguments of a pod of kube-proxy give its node, if they have it in full.
-fn proxy_name(pod: &Pod) -> Option<Name> {
-    let is_proxy = |container: &&Container| &*container.name == "kube-proxy";
-    let container = pod.spec.containers.iter().find(is_proxy)?;
-    let words: Vec<&str> =
-        container.arguments.iter().flat_map(|text| text.split_whitespace()).collect();
-    let written = words.iter().enumerate().find_map(|(at, word)| {
-        match word.strip_prefix("--hostname-override")? {
-            "" => words.get(at + 1).copied(),
-            rest => rest.strip_prefix('='),
-        }
-    });
-    // kube-proxy compares names in lower case.
-    Name::new(written?.trim().to_ascii_lowercase()).ok()
-}
-
 /// What Facts state of this node, else of every node.
-fn value<T: Clone>(own: &Fact<T>, every: &Fact<T>) -> Option<T> {
+pub(super) fn value<T: Clone>(own: &Fact<T>, every: &Fact<T>) -> Option<T> {
     own.as_ref().or(every.as_ref()).map(|(value, _)| value.clone())
 }
 

@@ -69,6 +69,7 @@ pub(super) fn derive(
             strict_arp,
             conntrack_tcp_be_liberal,
             ip_mode_gate,
+            hostname_override: _,
         } = config.clone();
         set(&mut proxy.node_port_addresses, node_port_addresses);
         set(&mut proxy.masquerade_all, masquerade_all);
@@ -283,7 +284,8 @@ pub(super) fn image(objects: &Objects) -> Option<&str> {
     container(objects).map(|(image, _, _)| image)
 }
 
-fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
+/// Of kube-proxy's container: its image, its arguments, and where they are.
+pub(super) fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
     let workloads = objects.workloads.0.values();
     let daemon = workloads
         .filter(|workload| workload.kind == WorkloadKind::DaemonSet)

@@ -1,0 +1,98 @@
+//! The name that each kube-proxy takes for its node's. Endpoints are local for it where their
+//! `nodeName` is this name.
+
+use uturn_model::{Name, Node, Pod, Text, Version};
+
+use super::nodes::value;
+use super::proxy;
+use crate::decode::facts::NodeFacts;
+use crate::decode::objects::Objects;
+
+/// From this version on, the command line goes before the configuration's file. Before, it counts for
+/// nothing beside one.
+const FLAG_WINS: Version = Version::new(1, 13, 0);
+
+/// Where a kubelet notes its host's name, or the name that it was told to take for it.
+const HOST_NAME: &str = "kubernetes.io/hostname";
+
+/// What tells a kube-proxy the name.
+enum Told {
+    /// This name, of whichever node.
+    Name(Name),
+    /// The node's own name, as far as can be told.
+    Own,
+    /// Nothing: it asks the host for its name.
+    Nothing,
+}
+
+/// Notes the names on nodes where they are not the nodes' own.
+pub(super) fn complete(objects: &mut Objects, version: Version) {
+    let every = &objects.facts.every_node;
+    let nothing = NodeFacts::default();
+    let of_all = proxy::container(objects).map(|(_, arguments, _)| arguments);
+    let names = objects.nodes.0.values().map(|node| {
+        let own = objects.facts.nodes.get(&node.name).unwrap_or(&nothing);
+        if let Some(name) = value(&own.proxy_name, &every.proxy_name) {
+            return (Some(name), None);
+        }
+        let mut pods = objects.pods.0.values().filter(|pod| pod.node.as_ref() == Some(&node.name));
+        // Without its arguments it is not known: as kubeadm installs it, they name the node.
+        let Some(arguments) = pods.find_map(arguments).or(of_all) else { return (None, None) };
+        match told(objects, arguments, version) {
+            Told::Name(name) => (Some(name), None),
+            Told::Own => (None, None),
+            Told::Nothing => (None, host_name(node)),
+        }
+    });
+    let names: Vec<(Option<Name>, Option<Name>)> = names.collect();
+    for (node, (told, host)) in objects.nodes.0.values_mut().zip(names) {
+        node.proxy_name = told.filter(|name| *name != node.name);
+        node.host_name = host.filter(|name| *name != node.name);
+    }
+}
+
+/// The arguments of a pod of kube-proxy.
+fn arguments(pod: &Pod) -> Option<&[Text]> {
+    let is_proxy = |name: &str| name == "kube-proxy";
+    let container = pod.spec.containers.iter().find(|container| is_proxy(&container.name))?;
+    Some(&container.arguments)
+}
+
+fn told(objects: &Objects, arguments: &[Text], version: Version) -> Told {
+    let words: Vec<&str> = arguments.iter().flat_map(|text| text.split_whitespace()).collect();
+    // Arguments that are not all there say nothing.
+    if words.is_empty() {
+        return Told::Own;
+    }
+    let written = words.iter().enumerate().find_map(|(at, word)| {
+        match word.strip_prefix("--hostname-override")? {
+            "" => Some(words.get(at + 1).copied().unwrap_or_default()),
+            rest => rest.strip_prefix('='),
+        }
+    });
+    let has_file = words.iter().any(|word| word.starts_with("--config"));
+    if let Some(written) = written.filter(|_| !has_file || version >= FLAG_WINS) {
+        // One that the environment completes names the node.
+        return name(written).map_or(Told::Own, Told::Name);
+    }
+    if !has_file {
+        return Told::Nothing;
+    }
+    match &objects.proxy_config {
+        Some(config) => match &config.hostname_override {
+            Some(written) => name(written).map_or(Told::Own, Told::Name),
+            None => Told::Nothing,
+        },
+        None => Told::Own,
+    }
+}
+
+/// kube-proxy compares names in lower case.
+fn name(written: &str) -> Option<Name> {
+    Name::new(written.trim().trim_matches(['"', '\'']).to_ascii_lowercase()).ok()
+}
+
+/// The host's name, as the node's kubelet noted it.
+fn host_name(node: &Node) -> Option<Name> {
+    name(node.labels.get(HOST_NAME)?)
+}
