@@ -196,9 +196,9 @@ impl Netlink {
         Ok(link)
     }
 
-    /// Makes a link a port of a bridge in hairpin mode, for pods that call a Service and are
-    /// picked themselves.
-    pub(crate) fn add_port(&mut self, bridge: Index, port: Index) -> io::Result<()> {
+    /// Makes a link a port of a bridge. In hairpin mode a frame may leave by the port that it came
+    /// by: pods that call a Service and are picked themselves need it.
+    pub(crate) fn add_port(&mut self, bridge: Index, port: Index, hairpin: bool) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = port.0;
         message.attributes.push(LinkAttribute::Controller(bridge.0));
@@ -207,7 +207,9 @@ impl Netlink {
         message.header.index = port.0;
         message.attributes.push(LinkAttribute::LinkInfo(vec![
             LinkInfo::PortKind(InfoPortKind::Bridge),
-            LinkInfo::PortData(InfoPortData::BridgePort(vec![InfoBridgePort::HairpinMode(true)])),
+            LinkInfo::PortData(InfoPortData::BridgePort(vec![InfoBridgePort::HairpinMode(
+                hairpin,
+            )])),
         ]));
         self.change(RouteNetlinkMessage::NewLink(message))
     }

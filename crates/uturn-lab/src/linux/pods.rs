@@ -102,7 +102,7 @@ pub(crate) fn build(
     let addresses = match cluster.network.mode.value {
         NetworkMode::GlobalRouter => {
             let addresses = addresses(pod, node)?;
-            plug_in(host, &space, &pod_network::link(cluster), number).during(&doing)?;
+            plug_in(host, &space, &pod_network::link(cluster), number, node).during(&doing)?;
             addresses
         }
         NetworkMode::Routed => {
@@ -144,13 +144,19 @@ pub(crate) fn build(
 }
 
 /// Makes a pod a port of its node's bridge.
-fn plug_in(host: &Namespace, space: &Namespace, bridge: &str, number: usize) -> io::Result<()> {
+fn plug_in(
+    host: &Namespace,
+    space: &Namespace,
+    bridge: &str,
+    number: usize,
+    node: &Node,
+) -> io::Result<()> {
     host.run(|| {
         let mut netlink = Netlink::open()?;
         let wire = Wire { here: format!("p{number}"), there: "eth0", mac: mac(5, number) };
         let port = wire.lay(&mut netlink, mac(4, number), space)?;
         let bridge = netlink.index(bridge)?;
-        netlink.add_port(bridge, port)
+        netlink.add_port(bridge, port, node.hairpin != Some(false))
     })
 }
 

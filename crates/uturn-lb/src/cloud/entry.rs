@@ -15,8 +15,8 @@ pub struct CloudEntry {
     /// Whether its controllers serve Services only: an Ingress never has one of its load
     /// balancers for itself.
     pub serves_services_only: bool,
-    /// Whether its controllers write names into statuses, never addresses.
-    pub writes_names_only: bool,
+    /// What its controllers write into statuses of Services.
+    pub writes: StatusShape,
     /// Its words in checklists and cures.
     pub words: Words,
     /// The builds of kube-proxy that it ships itself.
@@ -41,6 +41,17 @@ pub struct CloudEntry {
     pub model: Option<&'static dyn CloudModel>,
 }
 
+/// What a controller writes into the status of a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusShape {
+    /// Addresses, names, or both.
+    Any,
+    /// Names, never addresses.
+    Names,
+    /// Addresses, never a name alone.
+    Addresses,
+}
+
 impl CloudEntry {
     /// A cloud of which nothing is known but what it leaves behind.
     pub const fn recognised(word: &'static str, name: &'static str, traces: Traces) -> Self {
@@ -48,7 +59,7 @@ impl CloudEntry {
             cloud: Cloud::new(word, name),
             traces,
             serves_services_only: false,
-            writes_names_only: false,
+            writes: StatusShape::Any,
             words: Words::NEUTRAL,
             kube_proxy: None,
             networks: &[],
@@ -69,7 +80,11 @@ impl CloudEntry {
 
     /// Whether its controllers can have written a status.
     pub(crate) fn can_write(&self, status: &[LbIngress]) -> bool {
-        !self.writes_names_only || status.iter().all(|entry| entry.ip.is_none())
+        match self.writes {
+            StatusShape::Any => true,
+            StatusShape::Names => status.iter().all(|entry| entry.ip.is_none()),
+            StatusShape::Addresses => status.iter().all(|entry| entry.ip.is_some()),
+        }
     }
 
     /// Whether this is a host name of one of its load balancers.

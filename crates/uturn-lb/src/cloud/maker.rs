@@ -73,7 +73,9 @@ pub fn maker_of(service: &Service, provider: &Known<Provider>) -> Maker {
         Some(model) => Maker::Model(model),
         None if entry(cloud).is_some_and(|entry| !entry.can_write(&service.load_balancer)) => {
             let name = format!("a controller that is not {}'s", cloud.name());
-            Maker::Other(name, format!("the address in the status of {}", object()))
+            let is_named = service.load_balancer.iter().all(|entry| entry.ip.is_none());
+            let what = if is_named { "name" } else { "address" };
+            Maker::Other(name, format!("the {what} in the status of {}", object()))
         }
         None => of_cloud(cloud, service, || match &provider.basis {
             Basis::Derived(from) => from.to_string(),

@@ -52,7 +52,7 @@ pub use behaviour::{
     BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
 };
 pub use entry::{
-    Annotations, CloudEntry, KubeProxyBuilds, Network, OverridesField, OverridesObject,
+    Annotations, CloudEntry, KubeProxyBuilds, Network, OverridesField, OverridesObject, StatusShape,
 };
 pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of};

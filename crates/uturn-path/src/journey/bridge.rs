@@ -86,7 +86,8 @@ impl<'a> Engine<'a> {
 impl<'a> Engine<'a> {
     /// Whether a pod's packet that rules translated to the pod's own address is lost: where rules
     /// see a bridge's frames, such a frame stays on the bridge, and without hairpin mode no
-    /// link sends back what came by it. What IPVS sends is no frame of the bridge's any more.
+    /// link sends back what came by it. What IPVS sends is no frame of the bridge's any more; the
+    /// answer to it is, where it was masqueraded.
     pub(crate) fn is_lost_at_bridge(
         &self,
         stay: &Stay<'a>,
@@ -96,7 +97,9 @@ impl<'a> Engine<'a> {
     ) -> Result<bool, WalkError> {
         let (entry, sent) = &stay.came;
         let (Entry::Interface(link), Some(out)) = (entry, out) else { return Ok(false) };
-        let is_scheduled = connection.as_ref().is_some_and(|known| known.scheduled.is_some());
+        let is_request = |known: &Connection| known.original == *sent;
+        let is_scheduled =
+            connection.as_ref().is_some_and(|known| known.scheduled.is_some() && is_request(known));
         if stay.node.hairpin != Some(false)
             || link != out
             || is_scheduled

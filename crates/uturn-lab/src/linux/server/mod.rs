@@ -16,6 +16,7 @@ use std::thread::{self, JoinHandle};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use socket2::{Domain, Socket, Type};
+use uturn_lb::held;
 use uturn_lb::targets;
 use uturn_model::lb::Listener;
 use uturn_model::pod::ContainerPort;
@@ -149,7 +150,11 @@ fn open_all(
     if certificate.is_none() && ports.iter().any(|port| port.speaks_tls) {
         *certificate = Some(self_signed().during(&doing)?);
     }
-    let addresses = Family::BOTH.into_iter().filter_map(|family| pod.address(family));
+    // A program in a node's network listens at all addresses of the node.
+    let node = pod.node.as_ref().filter(|_| pod.spec.host_network);
+    let node = node.and_then(|name| cluster.nodes.get(name));
+    let held = node.map_or_else(Vec::new, |node| held::on(cluster, node));
+    let addresses = Family::BOTH.into_iter().filter_map(|family| pod.address(family)).chain(held);
     let places: Vec<(IpAddr, Served)> = addresses
         .flat_map(|ip| ports.iter().map(move |port| (ip, *port)))
         .filter(|(_, port)| port.protocol != Protocol::Sctp)

@@ -16,11 +16,11 @@ mod nlb;
 mod remedies;
 mod traces;
 
-use super::{CloudEntry, Words};
+use super::{CloudEntry, StatusShape, Words};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
-    writes_names_only: true,
+    writes: StatusShape::Names,
     words: Words::with_firewall("security group"),
     products: &[&nlb::Nlb, &classic::Classic],
     ingress_products: &[&alb::Alb],

@@ -5,7 +5,7 @@
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, NamespacedName, Pod, Service};
 
-use super::{CloudEntry, PortPlan, Product, Traces};
+use super::{CloudEntry, PortPlan, Product, StatusShape, Traces};
 
 const NAME: &str = "K3s ServiceLB";
 
@@ -13,6 +13,7 @@ const NAME: &str = "K3s ServiceLB";
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&OnNodes],
     serves_services_only: true,
+    writes: StatusShape::Addresses,
     ..CloudEntry::recognised(
         "k3s",
         NAME,

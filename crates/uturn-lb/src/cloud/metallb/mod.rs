@@ -1,6 +1,6 @@
 //! MetalLB: speakers on nodes announce the addresses of Services.
 
-use super::{CloudEntry, Traces};
+use super::{CloudEntry, StatusShape, Traces};
 use crate::cloud::product::Announced;
 
 const NAME: &str = "MetalLB";
@@ -9,6 +9,7 @@ const NAME: &str = "MetalLB";
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Announced(NAME)],
     serves_services_only: true,
+    writes: StatusShape::Addresses,
     ..CloudEntry::recognised(
         "metallb",
         NAME,

@@ -31,7 +31,7 @@ use uturn_model::{
 
 use super::{
     BalancerRequest, CloudEntry, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
-    WantedListener,
+    StatusShape, WantedListener,
 };
 
 pub use profile::PROBE_RANGES;
@@ -45,7 +45,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     cloud: TKE,
     traces: super::Traces::NONE,
     serves_services_only: false,
-    writes_names_only: false,
+    writes: StatusShape::Any,
     words: words::WORDS,
     kube_proxy: Some(&kube_proxy::BUILDS),
     networks: &words::NETWORKS,

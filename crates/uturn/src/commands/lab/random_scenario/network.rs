@@ -50,6 +50,9 @@ impl Network {
         let mut facts = json!({ "masquerade": true, "nonMasqueradeCIDRs": kept });
         if self.is_tunnel {
             facts["transport"] = "tunnel".into();
+            // Both wrap in one way only; of a plugin that is not known, any way that passes is enough.
+            let plugin = if self.mode == "routed" { "canal" } else { "flannel" };
+            facts["plugin"] = plugin.into();
         }
         Some(facts)
     }

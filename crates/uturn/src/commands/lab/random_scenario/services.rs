@@ -3,7 +3,7 @@
 use uturn_dice::Dice;
 
 use serde_json::{Value, json};
-use uturn_lb::cloud::{CloudEntry, Setting, SettingOf};
+use uturn_lb::cloud::{CloudEntry, Setting, SettingOf, StatusShape};
 
 use super::cloud;
 use super::{Cluster, Vip};
@@ -85,11 +85,13 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
     let mut status = Value::Null;
     let (mut vip, mut host) = (None, None);
     if kind == "LoadBalancer" {
-        // Where a cloud writes names only, an address is another controller's.
-        let names_only = cluster.cloud.writes_names_only;
+        // A status of another shape is another controller's.
+        let writes = cluster.cloud.writes;
+        let names_only = writes == StatusShape::Names;
         let has_name = cluster.cloud.model.is_none() && (names_only || dice.once_in(3));
         host = has_name.then(|| format!("{name}.lb.example.com"));
-        let is_alone = host.is_some() && (names_only || !dice.once_in(3));
+        let is_alone =
+            host.is_some() && (names_only || writes == StatusShape::Any && !dice.once_in(3));
         // Of a name alone nothing may be stated: addresses stand for it then, one for each zone.
         let is_stated = !(is_alone && dice.once_in(2));
         let numbers: Vec<u16> = ports.iter().map(|port| port.number).collect();
