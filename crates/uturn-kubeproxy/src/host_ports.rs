@@ -3,13 +3,15 @@
 //! sends to itself that way.
 //!
 //! Where a plugin of another kind forwards these ports, or none does, the rules differ; what a
-//! capture shows wins. Calls of 127.0.0.1 are not among them.
+//! capture shows wins.
 
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::network::NetworkMode;
 use uturn_model::{Cluster, Family, IpNet, Node, Pod, Port, Protocol};
+
+use crate::pod_network;
 
 const DNAT: &str = "CNI-HOSTPORT-DNAT";
 const MASQUERADE: &str = "CNI-HOSTPORT-MASQ";
@@ -60,10 +62,25 @@ pub fn rules(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
         let near = subnet(cluster, node, to.ip());
         let _ = writeln!(text, "-A {DNAT} {calls} -j {chain}");
         let _ = writeln!(text, "-A {chain} -s {near} {calls} -j {SET_MARK}");
+        if family == Family::V4 {
+            let _ = writeln!(text, "-A {chain} -s 127.0.0.1/32 {calls} -j {SET_MARK}");
+        }
         let _ = writeln!(text, "-A {chain} {calls} -j DNAT --to-destination {to}");
     }
     text.push_str("COMMIT\n");
     Some(text)
+}
+
+/// The kernel setting with which calls of 127.0.0.1 may leave for a pod. Returns `None` if no port of the
+/// node leads to one.
+pub fn sysctl(cluster: &Cluster, node: &Node) -> Option<(String, String)> {
+    rules(cluster, node, Family::V4)?;
+    // Behind a bridge there is one link to the pods, else one for each of them.
+    let device = match cluster.network.mode.value {
+        NetworkMode::GlobalRouter => pod_network::link(cluster),
+        NetworkMode::Routed | NetworkMode::VpcCni => "all".into(),
+    };
+    Some((format!("net.ipv4.conf.{device}.route_localnet"), "1".to_owned()))
 }
 
 /// The ports of a pod that its node forwards.

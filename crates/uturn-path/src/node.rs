@@ -118,6 +118,9 @@ impl NodeRuntime {
             }
             bound.extend(program.bound);
         }
+        if let Some((key, value)) = host_ports::sysctl(cluster, node) {
+            sysctls.push((key.into(), value.into()));
+        }
         for family in Family::BOTH {
             let pods = pod_network::rules(cluster, node, family);
             let Some(text) = pods.filter(|_| !has_rules(family)) else { continue };

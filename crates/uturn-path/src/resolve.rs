@@ -96,6 +96,10 @@ impl<'a> Engine<'a> {
     ) -> Result<Option<SocketAddr>, WalkError> {
         let family = Family::of(to.ip());
         let ip = match client {
+            _ if to.ip().is_loopback() => Some(match family {
+                Family::V4 => Ipv4Addr::LOCALHOST.into(),
+                Family::V6 => Ipv6Addr::LOCALHOST.into(),
+            }),
             Peer::Pod(pod) => pod.address(family),
             Peer::Host(node, _) => {
                 let anywhere = match family {

@@ -37,8 +37,8 @@ enum Frontend {
 enum Connected<'a> {
     /// It is called as it is.
     AsIs,
-    /// It is translated to one of these endpoints, each with its share.
-    Endpoints(&'a Service, Vec<(Share, SocketAddr)>),
+    /// It is translated to one of these endpoints of a Service's port, each with its share.
+    Endpoints(&'a Service, &'a ServicePort, Vec<(Share, SocketAddr)>),
     /// The Service has no endpoint.
     NoEndpoint(&'a Service),
     /// It is not known.
@@ -80,14 +80,15 @@ impl<'a> Walk<'_, 'a> {
                 state.note(self.engine.place(client), step.seeing(leg));
                 Ok(vec![ended(state, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
             }
-            Connected::Endpoints(service, endpoints) => {
+            Connected::Endpoints(service, port, endpoints) => {
                 let mut ways = Vec::new();
                 for (share, endpoint) in &endpoints {
                     let mut state = state.clone();
                     state.share *= *share;
                     state.chance |= endpoints.len() > 1;
                     let before = state.packet.leg();
-                    let after = Leg { src: before.src, dst: *endpoint };
+                    let src = self.source_towards(client, *endpoint, before, port.protocol)?;
+                    let after = Leg { src, dst: *endpoint };
                     let place = || self.engine.place(client);
                     state.note_unless_brief(place, || {
                         let why = format!("{proxy} connects to {endpoint}, not to {to}");
@@ -101,6 +102,21 @@ impl<'a> Walk<'_, 'a> {
                 Ok(self.merged(ways))
             }
         }
+    }
+
+    /// The source of a packet to an endpoint. The kernel looks for the route, and so for the source,
+    /// after the address was replaced: an address of the load balancer that the node holds is not
+    /// picked.
+    fn source_towards(
+        &self,
+        client: Peer<'a>,
+        endpoint: SocketAddr,
+        before: Leg,
+        protocol: Protocol,
+    ) -> Result<SocketAddr, WalkError> {
+        let Peer::Host(..) = client else { return Ok(before.src) };
+        let source = self.engine.source(client, endpoint, protocol)?;
+        Ok(source.map_or(before.src, |source| SocketAddr::new(source.ip(), before.src.port())))
     }
 
     fn connected(
@@ -142,7 +158,7 @@ impl<'a> Walk<'_, 'a> {
         let endpoints = self.endpoints_for(service, port, Family::of(to.ip()), home);
         match endpoints.is_empty() {
             true => Connected::NoEndpoint(service),
-            false => Connected::Endpoints(service, endpoints),
+            false => Connected::Endpoints(service, port, endpoints),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use uturn_kubeproxy::Program;
+use uturn_kubeproxy::{Program, host_ports};
 use uturn_model::{Family, Name, ProxyMode};
 use uturn_netfilter::ipvs::{self, VirtualServer};
 
@@ -77,6 +77,8 @@ fn program(
             .map_err(|error| LabError::Plan(error.to_string()))?;
         load(space, family, &program, &doing)?;
     }
+    let switch: Vec<(String, String)> = host_ports::sysctl(cluster, node).into_iter().collect();
+    space.run(|| set(&switch)).during(&doing)?;
     if shares_tables { load_own() } else { Ok(()) }
 }
 
