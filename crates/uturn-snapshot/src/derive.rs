@@ -91,6 +91,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         balancer_names::derive(&objects, &endpoints, &provider, &mut ranges, &mut suppositions);
     let dns = dns(&mut objects, balancer_names, &mut suppositions);
     let served = controllers::derive(&mut objects, &provider, &mut suppositions);
+    service_proxy::find_placeholders(&objects, &endpoints, &mut gaps);
     missing::find(&objects, &endpoints, extent, &mut gaps);
     balancers::find_unjudged(&objects, &provider, &served.open, &mut gaps);
     service_proxy::find_unjudged(&objects, &proxy.served_by, &mut gaps);

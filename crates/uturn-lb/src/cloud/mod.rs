@@ -62,7 +62,8 @@ pub use remedy::{Need, NewStatus, Remedies, Remedy, Want};
 pub use traces::{
     Traces, by_distribution_id, by_gateway_class, by_host_name, by_ingress_class,
     by_ingress_controller, by_ingress_key, by_load_balancer_class, by_node_key, by_object_kind,
-    by_own_node_key, by_provider_id, by_service_key, by_service_workload, cloud_of_program,
+    by_own_node_key, by_placeholder_endpoint, by_provider_id, by_service_key, by_service_workload,
+    cloud_of_program,
 };
 pub(crate) use wanted::{HTTP, HTTPS, aimed, of_route, plain as plain_listeners, rules};
 pub use wanted::{RuleAction, WantedListener, WantedRule};

@@ -1,5 +1,7 @@
 //! What clouds leave on objects, and lookups over all clouds.
 
+use std::net::IpAddr;
+
 use uturn_model::service::LbIngress;
 use uturn_model::{Cloud, Labels, Service};
 
@@ -47,6 +49,9 @@ pub struct Traces {
     pub distribution_ids: &'static [&'static str],
     /// Objects of such a program, as `apiVersion/kind`.
     pub object_kinds: &'static [&'static str],
+    /// An address that it writes for an endpoint of Services which it serves by a program of its own on
+    /// nodes: nothing has it.
+    pub placeholder_endpoint: Option<IpAddr>,
 }
 
 impl Traces {
@@ -70,6 +75,7 @@ impl Traces {
         service_workloads: &[],
         distribution_ids: &[],
         object_kinds: &[],
+        placeholder_endpoint: None,
     };
 }
 
@@ -80,6 +86,12 @@ pub fn by_provider_id(id: &str) -> Option<(&str, Cloud)> {
         let part = begins.copied().or_else(|| (entry.traces.provider_id_part)(id))?;
         Some((part, entry.cloud))
     })
+}
+
+/// What writes an address for an endpoint that nothing has.
+pub fn by_placeholder_endpoint(address: IpAddr) -> Option<Cloud> {
+    let mut all = ALL.iter();
+    all.find(|entry| entry.traces.placeholder_endpoint == Some(address)).map(|entry| entry.cloud)
 }
 
 /// The cloud that wrote one of a node's labels or annotations, with the key.

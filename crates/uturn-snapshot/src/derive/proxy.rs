@@ -6,7 +6,8 @@ use uturn_model::cluster::Provider;
 use uturn_model::network::{Network, covering_each};
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, NodePortAddresses};
 use uturn_model::{
-    Known, Origin, ProxyMode, ProxySettings, ServiceProxy, Text, Variant, Version, WorkloadKind,
+    Known, Origin, Pod, ProxyMode, ProxySettings, ServiceProxy, Text, Variant, Version,
+    WorkloadKind,
 };
 
 use super::{Suppositions, joined, service_proxy};
@@ -87,6 +88,9 @@ pub(super) fn derive(
 /// which kube-proxy is a part.
 const K3S_ARGUMENTS: &str = "k3s.io/node-args";
 
+/// The range of pods where k3s is told of no other.
+const K3S_RANGE: &str = "10.42.0.0/16";
+
 /// The arguments of k3s on its first server, else on any node: a list of words in JSON.
 fn k3s_arguments(objects: &Objects) -> Option<(Vec<String>, &Origin)> {
     let all = || {
@@ -112,9 +116,15 @@ fn k3s(objects: &Objects) -> Option<ProxyConfig> {
         }
         found
     };
-    let ranges = values("--cluster-cidr");
-    let ranges = ranges.first().map_or("10.42.0.0/16", |ranges| ranges);
-    let mut arguments: Vec<Text> = vec![format!("--cluster-cidr={ranges}").into()];
+    let written = values("--cluster-cidr").first().cloned();
+    // What nodes have outside the usual range was set where the arguments do not show it.
+    let is_usual = || {
+        let usual: IpNet = K3S_RANGE.parse().ok()?;
+        let mut own = objects.nodes.0.values().flat_map(|node| &node.pod_cidrs);
+        own.all(|net| usual.contains(net)).then(|| Text::from(K3S_RANGE))
+    };
+    let ranges = written.or_else(is_usual).map(|ranges| format!("--cluster-cidr={ranges}"));
+    let mut arguments: Vec<Text> = ranges.into_iter().map(Text::from).collect();
     let own = values("--kube-proxy-arg").into_iter();
     arguments
         .extend(own.map(|argument| Text::from(format!("--{}", argument.trim_start_matches('-')))));
@@ -296,10 +306,12 @@ pub(super) fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
         });
     let daemon = daemon.map(|workload| (&workload.template, &workload.origin));
     let pods = || {
-        let ours = |labels: &uturn_model::Labels| labels.is("k8s-app", "kube-proxy");
-        let mut pods = objects.pods.0.values();
-        let pod = pods
-            .find(|pod| pod.name.namespace.as_str() == "kube-system" && ours(&pod.spec.labels))?;
+        // Static pods, as GKE and RKE2 run it, have another label than those of a DaemonSet.
+        let ours = |pod: &&Pod| {
+            pod.name.namespace.as_str() == "kube-system"
+                && ["k8s-app", "component"].iter().any(|key| pod.spec.labels.is(key, "kube-proxy"))
+        };
+        let pod = objects.pods.0.values().find(ours)?;
         Some((&pod.spec, &pod.origin))
     };
     let (spec, origin) = daemon.or_else(pods)?;

@@ -2,11 +2,15 @@
 //!
 //! Also what takes calls over before either sees them: the sidecars of a mesh.
 
+use std::net::IpAddr;
+
+use uturn_lb::cloud;
 use uturn_model::pod::PodSpec;
 use uturn_model::proxy::Translates;
 use uturn_model::wording::count;
-use uturn_model::{Basis, Known, Labels, ServiceProxy, WorkloadKind};
+use uturn_model::{Basis, Known, Labels, ServiceProxy, Text, WorkloadKind};
 
+use super::endpoints::Slices;
 use super::unjudged::Gaps;
 use super::{Suppositions, daemon_sets, proxy};
 use crate::decode::objects::Objects;
@@ -88,8 +92,7 @@ fn ovn_kubernetes(objects: &Objects, has_kube_proxy: bool) -> Option<Known<Servi
 
 /// AntreaProxy serves node ports too where it is configured to; else kube-proxy does.
 fn antrea(objects: &Objects) -> Option<Known<ServiceProxy>> {
-    let is_config =
-        |(key, _): &&(uturn_model::Text, uturn_model::Text)| &**key == "antrea-agent.conf";
+    let is_config = |(key, _): &&(Text, Text)| &**key == "antrea-agent.conf";
     let serves_all = |text: &str| {
         text.lines().map(|line| line.split('#').next().unwrap_or_default()).any(|line| {
             let words = line.split_once(':');
@@ -149,6 +152,22 @@ pub(super) fn find_unjudged(objects: &Objects, proxy: &Known<ServiceProxy>, gaps
     let settle = "state spec.kubeProxy.replacedBy: none in Facts if kube-proxy serves them";
     for service in objects.services.0.values().filter(|service| !service.cluster_ips.is_empty()) {
         gaps.add(service.object(), unknown.clone(), trace(proxy).into(), settle.into());
+    }
+}
+
+/// Lists the Services whose endpoint is one that nothing has: a program on nodes serves them itself.
+pub(super) fn find_placeholders(objects: &Objects, slices: &Slices, gaps: &mut Gaps) {
+    for service in objects.services.0.values() {
+        let own = slices.get(&service.name).into_iter().flatten();
+        let addresses: Vec<IpAddr> =
+            own.flat_map(|slice| &slice.endpoints).map(|endpoint| endpoint.address).collect();
+        let Some(address) = addresses.first() else { continue };
+        let Some(program) = cloud::by_placeholder_endpoint(*address) else { continue };
+        if addresses.iter().all(|other| other == address) {
+            let unknown = uturn_model::Unknown::ServiceProxy(program.name().into());
+            let because = format!("its only endpoint is {address}, which stands for its own proxy");
+            gaps.add(service.object(), unknown, because.into(), Text::default());
+        }
     }
 }
 

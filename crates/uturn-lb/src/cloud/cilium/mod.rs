@@ -1,5 +1,7 @@
 //! Cilium, where it gives Services addresses and announces them.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use super::{CloudEntry, Traces};
 use crate::cloud::product::Announced;
 
@@ -19,6 +21,8 @@ pub static ENTRY: CloudEntry = CloudEntry {
                 "cilium.io/v2alpha1/CiliumLoadBalancerIPPool",
                 "cilium.io/v2/CiliumLoadBalancerIPPool",
             ],
+            // Of a Service for its own Ingresses and Gateways, which its Envoy on each node serves.
+            placeholder_endpoint: Some(IpAddr::V4(Ipv4Addr::new(192, 192, 192, 192))),
             ..Traces::NONE
         },
     )
