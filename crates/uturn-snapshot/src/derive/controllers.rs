@@ -140,6 +140,9 @@ pub(super) fn derive(
         // to them.
         if let Some(ingress) = objects.ingresses.0.get_mut(&name) {
             ingress.controller = Some(controller.workload.clone());
+            if let Some(route) = &mut ingress.route {
+                gateway::call_by_service(route, controller);
+            }
         }
         let settled =
             address::settle(objects, provider, controller, published.as_ref(), &name, suppositions);

@@ -2,6 +2,7 @@
 //! Gateway's own, or that has its address.
 
 use uturn_model::controller::{ControllerListener, ProxyExpectation};
+use uturn_model::gateway::AttachedRoute;
 use uturn_model::pod::PodSpec;
 use uturn_model::service::{LbIngress, ServiceKind, TargetPort};
 use uturn_model::{
@@ -129,6 +130,21 @@ pub(super) fn add_listeners(
         };
         let own = (service.name.clone(), port.port);
         add(controller, number, tls, own);
+    }
+}
+
+/// Gives a route's listeners the ports at which clients call them. Where a listener names a port of the
+/// proxy's pods, as an entry point of Traefik's chart, clients call a port of their Service.
+pub(super) fn call_by_service(route: &mut AttachedRoute, controller: &IngressController) {
+    let services = || controller.listeners.iter().flat_map(|known| &known.services);
+    for listener in &mut route.listeners {
+        if services().any(|(_, port)| *port == listener.port) {
+            continue;
+        }
+        let at_pods = controller.listeners.iter().find(|known| known.port == listener.port);
+        if let Some((_, port)) = at_pods.and_then(|known| known.services.first()) {
+            listener.port = *port;
+        }
     }
 }
 
