@@ -6,7 +6,8 @@
 mod small;
 
 use small::{LOCAL, SMALL, Small, URL};
-use uturn_model::Mechanism;
+use uturn_model::{Flow, Mechanism, Protocol};
+use uturn_path::Engine;
 
 /// Cilium's configuration, and its agent in a version.
 macro_rules! cilium {
@@ -72,4 +73,40 @@ fn versions_that_read_ip_mode_let_the_call_out() {
 fn without_a_version_it_is_not_known() {
     let met = Small { more: cilium!("latest"), ..PROXIED }.met("pod/shop/client-2", URL);
     assert_eq!(met, (0.0, vec![Mechanism::NotGiven]));
+}
+
+/// The guest agent of Google's machines gives each node the load balancer's address. The socket's
+/// address is replaced before the kernel looks for a route, so that address is no source.
+#[test]
+fn a_node_that_holds_the_address_calls_from_its_own() {
+    let google = Small { provider_id: "gce://p/europe-west1-b/vm", ..CILIUM };
+    for spec in ["", LOCAL] {
+        for from in ["node/n1", "node/n2"] {
+            assert_eq!(Small { spec, ..google }.met(from, URL), FINE, "{spec} {from}");
+        }
+    }
+    let route = format!("{:?}", google.verdict("node/n2", URL).routes);
+    let own = "Some(Leg { src: 10.244.2.0:40000, dst: 10.244.1.80:80 })";
+    assert!(route.contains(own), "the tunnel's own address: {route}");
+}
+
+/// Cilium's operator writes this endpoint for Services of its Ingresses and Gateways.
+#[test]
+fn what_cilium_serves_by_its_own_proxy_is_not_judged() {
+    const MORE: &str = concat!(
+        cilium!("v1.17.6"),
+        "---\n{apiVersion: v1, kind: Service, metadata: {name: cilium-gateway-g, namespace: shop}, ",
+        "spec: {type: LoadBalancer, clusterIP: 10.96.0.11, ports: [{name: p, port: 80, nodePort: 30081}]}, ",
+        "status: {loadBalancer: {ingress: [{ip: 192.0.2.81}]}}}\n",
+        "---\n{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: g, namespace: shop, ",
+        "labels: {kubernetes.io/service-name: cilium-gateway-g}}, addressType: IPv4, ",
+        "ports: [{name: p, port: 9999}], endpoints: [{addresses: [192.192.192.192]}]}\n"
+    );
+    let cluster = Small { more: MORE, ..CILIUM }.cluster();
+    let engine = Engine::new(&cluster).unwrap();
+    for to in ["http://192.0.2.81/", "svc/shop/cilium-gateway-g:80"] {
+        let (from, to) = ("pod/shop/client-2".parse().unwrap(), to.parse().unwrap());
+        let verdicts = engine.verdicts(&Flow { from, to, protocol: Protocol::Tcp }).unwrap();
+        assert_eq!(verdicts[0].mechanisms, [Mechanism::NotModelled]);
+    }
 }

@@ -163,6 +163,22 @@ fn sections_and_hosts_decide_which_listener_serves() {
     assert_eq!(asked(&wild, CLIENT, "https://a.example.com/"), ANSWERED);
 }
 
+/// Traefik's chart writes the ports of its entry points, which are the pods'.
+#[test]
+fn a_listener_at_a_port_of_the_pods_is_called_by_the_service_s() {
+    let at_pods = GATEWAY.replace("port: 80,", "port: 10080,");
+    let rules = "rules: [{backendRefs: [{name: web, port: 80}]}]";
+    let text = objects() + &at_pods + &route("shop", &format!("{EDGE}, {rules}"));
+    let cluster = cluster(&text);
+    let ports = |ingress: &uturn_model::Ingress| -> Vec<u16> {
+        let route = ingress.route.as_ref().unwrap();
+        route.listeners.iter().map(|listener| listener.port.number()).collect()
+    };
+    assert!(cluster.ingresses.values().all(|ingress| !ports(ingress).contains(&10080)));
+    assert_eq!(asked(&cluster, CLIENT, "httproute/shop/web"), ANSWERED);
+    assert_eq!(asked(&cluster, CLIENT, "http://shop.example.com/"), ANSWERED);
+}
+
 /// A rule that sends clients to where they are ends at once: they take it for a loop.
 #[test]
 fn a_redirect_that_goes_round_ends() {

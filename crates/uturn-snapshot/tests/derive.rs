@@ -453,6 +453,9 @@ spec: {{clusterIP: 10.43.0.7, ports: [{{port: 80}}]}}
     assert_eq!(set.proxy.detector.value, ranges("10.52.0.0/16"));
     // What is no list of words says nothing.
     assert!(cluster(&node("server")).proxy.mode.is_supposed());
+    // Nodes with another range were told of it where the arguments do not show it.
+    let moved = cluster(&node(r#"["server"]"#).replace("10.42.0.0/24", "10.244.0.0/24"));
+    assert!(moved.proxy.detector.is_supposed());
 }
 
 #[test]
@@ -483,4 +486,21 @@ spec: {{clusterIP: 10.43.0.7, ports: [{{port: 80}}]}}
     let prefix = read("--detect-local-mode=InterfaceNamePrefix, --pod-interface-name-prefix=azv");
     assert_eq!(prefix.detector.value, LocalDetector::InterfaceNamePrefix("azv".into()));
     assert!(read("--config=/etc/kube-proxy.conf").mode.is_supposed());
+    // A static pod has another label, and perhaps a shell around the program.
+    let fixed = |command: &str| {
+        let text = pod("--proxy-mode=ipvs, --cluster-cidr=10.44.0.0/16");
+        let text = text.replace("k8s-app: kube-proxy", "component: kube-proxy, tier: node");
+        let whole = "[kube-proxy, --proxy-mode=ipvs, --cluster-cidr=10.44.0.0/16]";
+        assert!(text.contains(whole));
+        cluster(&text.replace(whole, command)).proxy
+    };
+    let ranges = LocalDetector::ClusterCidr(vec!["10.44.0.0/16".parse().unwrap()]);
+    for command in [
+        "[kube-proxy, --proxy-mode=ipvs, --cluster-cidr=10.44.0.0/16]",
+        "[/bin/sh, -c, exec kube-proxy --cluster-cidr=10.44.0.0/16 --proxy-mode=ipvs 1>>/var/log/x 2>&1]",
+    ] {
+        let read = fixed(command);
+        assert!(!read.mode.is_supposed() && read.mode.value == ProxyMode::Ipvs, "{command}");
+        assert_eq!(read.detector.value, ranges, "{command}");
+    }
 }
