@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_lb::controller;
 use uturn_lb::rules::is_for_host;
 use uturn_model::{Destination, Evidence, Ingress};
 
@@ -65,6 +66,12 @@ impl<'a> Engine<'a> {
             hosts.any(|own| is_for_host(own, host))
         };
         let ingress = self.cluster.ingresses.values().find(serves)?;
+        // A cloud's load balancer that has only a name may have this address: it serves the host with
+        // connections of its own.
+        let is_named = ingress.load_balancer.iter().all(|entry| entry.ip.is_none());
+        if is_named && controller::is_served_by_cloud(self.cluster, ingress) {
+            return None;
+        }
         let why = format!(
             "{} serves {host}, and what has the address {to} is not given",
             ingress.object()
