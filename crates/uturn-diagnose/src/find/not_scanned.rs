@@ -115,6 +115,8 @@ fn outside(
     Ok(Some((finding, cause)))
 }
 
+/// What a client asks a rule for. Without a host or a path nothing says what: the bare address is asked,
+/// as it speaks, and not a program behind it for an address in place of a host.
 fn destination(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> Destination {
     let owner = rule.owner.namespaced_name();
     let path = rule.path.as_ref().map(|(path, _)| path.clone());
@@ -122,17 +124,11 @@ fn destination(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> Des
         (ObjectKind::Ingress, Some(name), _) => {
             Destination::Ingress { name, host: rule.host.clone(), path }
         }
-        (_, _, Layer::L7) => Destination::Url {
+        (_, _, Layer::L7) if rule.host.is_some() || path.is_some() => Destination::Url {
             tls: listener.protocol.ends_tls(),
             host: rule.host.clone().unwrap_or_else(|| balancer.vip.to_string().into()),
             port: listener.port,
             path: path.unwrap_or_else(|| "/".into()),
-        },
-        _ if listener.protocol.ends_tls() => Destination::Url {
-            tls: true,
-            host: balancer.vip.to_string().into(),
-            port: listener.port,
-            path: "/".into(),
         },
         _ => Destination::Address(address(balancer, listener.port)),
     }
