@@ -11,12 +11,13 @@ const WRITTEN: [&str; 3] = ["Service", "Ingress", "ConfigMap"];
 /// Kinds that people write too, with values of environments in them.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
 /// Kinds that cures do not edit.
-const COMPACT: [&str; 16] = [
+const COMPACT: [&str; 18] = [
     "Node",
     "Pod",
     "Endpoints",
     "EndpointSlice",
     "IngressClass",
+    "IngressClassParams",
     "GatewayClass",
     "Gateway",
     "HTTPRoute",
@@ -24,6 +25,7 @@ const COMPACT: [&str; 16] = [
     "ReferenceGrant",
     "NetworkPolicy",
     "FelixConfiguration",
+    "EnvoyFilter",
     "ReplicaSet",
     "Job",
     "ReplicationController",

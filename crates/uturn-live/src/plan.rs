@@ -6,7 +6,11 @@ use serde::Deserialize;
 use uturn_snapshot::ReadKind;
 
 /// Kinds without namespaces.
-const GLOBAL: [&str; 4] = ["Node", "IngressClass", "GatewayClass", "FelixConfiguration"];
+const GLOBAL: [&str; 5] =
+    ["Node", "IngressClass", "IngressClassParams", "GatewayClass", "FelixConfiguration"];
+
+/// Kinds whose names are those of several.
+const PLURAL: [&str; 2] = ["Endpoints", "IngressClassParams"];
 
 /// The group in which clusters had kinds before they got groups of their own.
 pub(crate) const OLD_GROUP: &str = "extensions";
@@ -52,7 +56,7 @@ impl ListedKind {
 
 fn plural(kind: &str) -> String {
     match kind.strip_suffix('y') {
-        _ if kind == "Endpoints" => kind.to_owned(),
+        _ if PLURAL.contains(&kind) => kind.to_owned(),
         Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
         Some(_) => format!("{kind}s"),
         None if kind.ends_with('s') => format!("{kind}es"),
@@ -129,6 +133,7 @@ mod tests {
                 "/apis/gateway.networking.k8s.io/v1/namespaces/shop/referencegrants",
                 "/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies",
                 "/apis/crd.projectcalico.org/v1/felixconfigurations",
+                "/apis/networking.istio.io/v1alpha3/namespaces/shop/envoyfilters",
                 "/apis/apps/v1/namespaces/shop/deployments",
                 "/apis/apps/v1/namespaces/shop/statefulsets",
                 "/apis/apps/v1/namespaces/shop/daemonsets",
@@ -138,6 +143,7 @@ mod tests {
                 "/api/v1/namespaces/shop/replicationcontrollers",
                 "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers",
                 "/apis/cloud.tencent.com/v1alpha1/namespaces/shop/tkeserviceconfigs",
+                "/apis/elbv2.k8s.aws/v1beta1/ingressclassparams",
             ]
         );
     }

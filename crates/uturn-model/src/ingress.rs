@@ -11,6 +11,9 @@ pub struct Ingress {
     pub name: NamespacedName,
     /// Its annotations, including the cloud's parameters.
     pub annotations: Labels,
+    /// What the parameters of its class set, by the annotation that each stands for: it wins over
+    /// annotations.
+    pub class_settings: Labels,
     /// `spec.ingressClassName`, else the deprecated annotation.
     pub class: Option<Text>,
     /// `spec.defaultBackend`.
@@ -146,6 +149,8 @@ pub struct IngressClass {
     pub controller: Text,
     /// Whether it is the default class.
     pub is_default: bool,
+    /// `spec.parameters`: the kind and the name of the object with more settings.
+    pub parameters: Option<(Text, Name)>,
     /// Where it was written.
     pub origin: Origin,
 }

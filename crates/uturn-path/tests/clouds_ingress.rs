@@ -24,6 +24,8 @@ struct Case {
     service_notes: &'static str,
     /// Whether the server is ready.
     ready: &'static str,
+    /// More objects.
+    more: &'static str,
 }
 
 const PATHS: &str =
@@ -40,6 +42,7 @@ const ALB: Case = Case {
     policy: "Cluster",
     service_notes: "",
     ready: "True",
+    more: "",
 };
 
 const AZURE: Case = Case {
@@ -93,6 +96,7 @@ impl Case {
             self.paths,
             self.status
         );
+        text += self.more;
         let source = Source { name: "cluster.yaml".into(), text };
         uturn_snapshot::read(vec![source]).unwrap().cluster
     }
@@ -181,6 +185,40 @@ fn targets_are_nodes_or_pods() {
     let internal = "kubernetes.io/ingress.class: gce-internal";
     let status = "ip: 10.0.9.9";
     assert_eq!(is_pods(&Case { notes: internal, status, ..GOOGLE }), pods);
+}
+
+/// What the parameters of a class say holds for its Ingresses, whatever annotations say.
+#[test]
+fn the_parameters_of_a_class_win_over_annotations() {
+    let more = "---
+{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: alb}, spec: {controller: \
+         ingress.k8s.aws/alb, parameters: {apiGroup: elbv2.k8s.aws, kind: IngressClassParams, name: shared}}}
+---
+{apiVersion: elbv2.k8s.aws/v1beta1, kind: IngressClassParams, metadata: {name: shared}, spec: {scheme: \
+         internet-facing, targetType: ip, certificateArn: ['arn:aws:acm:eu-west-1:1:c/1'], group: {name: a}}}
+";
+    let instance = "alb.ingress.kubernetes.io/target-type: instance";
+    let case = Case { notes: instance, service_notes: instance, more, ..ALB };
+    let shown = |case: &Case| {
+        let cluster = case.cluster();
+        let engine = Engine::new(&cluster).unwrap();
+        let balancer = &engine.balancers()[0];
+        let listener = &balancer.listeners[0];
+        let target = listener.rules[0].targets[0].address.port();
+        let supposed: Vec<String> = cluster.supposed.iter().map(ToString::to_string).collect();
+        (format!("{:?}", balancer.scope), listener.port.number(), target, supposed.join("\n"))
+    };
+    let (scope, port, target, supposed) = shown(&case);
+    assert_eq!((&*scope, port, target), ("Public", 443, 8080));
+    assert!(!supposed.contains("IngressClassParams"), "{supposed}");
+    let (class, _) = more.rsplit_once("---").unwrap();
+    let (scope, port, target, supposed) = shown(&Case { more: class, ..case });
+    assert_eq!((&*scope, port, target), ("Private", 80, 30080));
+    assert!(supposed.contains("names IngressClassParams shared, which is not given"), "{supposed}");
+    // Of the service of the vendor's own, with another group.
+    let own = more.replace("elbv2.k8s.aws", "eks.amazonaws.com").replace("/v1beta1", "/v1");
+    let (scope, ..) = shown(&Case { more: own.leak(), ..ALB });
+    assert_eq!(scope, "Public");
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
     let is_known = config_maps().any(|(of, own)| own == name && of == namespace);
     let data = match name {
         "cilium-config" => cilium(data, names),
+        "istio" if data.contains_key("mesh") => mesh(&data),
         _ if !is_known => match cni(&data).or_else(|| antrea(&data)) {
             Some(data) => data,
             None => {
@@ -181,6 +182,17 @@ fn bridge(plugin: &Value) -> Map<String, Value> {
     all.filter(|(key, value)| is_kept(key, value))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
+}
+
+/// The one setting of a mesh that is read.
+fn mesh(data: &Map<String, Value>) -> Map<String, Value> {
+    let own = data.get("mesh").and_then(Value::as_str).and_then(json_value).unwrap_or_default();
+    let topology = &own["defaultConfig"]["gatewayTopology"];
+    let text = match topology.get("proxyProtocol").is_some() {
+        true => "defaultConfig:\n  gatewayTopology:\n    proxyProtocol: {}\n",
+        false => "{}\n",
+    };
+    Map::from_iter([("mesh".to_owned(), text.into())])
 }
 
 /// CoreDNS's configuration: remarks go. A word is one of the language only where it stands alone;

@@ -4,12 +4,14 @@
 //! all faults of a document. The path of a value is only computed for a fault.
 
 pub(crate) mod calico;
+pub(crate) mod class_parameters;
 pub(crate) mod cni;
 pub(crate) mod config_map;
 pub(crate) mod endpoints;
 pub(crate) mod facts;
 pub(crate) mod gateway;
 pub(crate) mod ingress;
+pub(crate) mod istio;
 pub(crate) mod listener_overrides;
 pub(crate) mod meta;
 pub(crate) mod network_policy;

@@ -76,7 +76,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     services::complete(&mut objects, &mut ranges, &mut suppositions);
     let mut gaps = unjudged::Gaps::default();
     gateways::complete(&mut objects, &mut gaps, &mut suppositions);
-    ingress_products::derive(&mut objects, &provider);
+    ingress_products::derive(&mut objects, &provider, &mut suppositions);
     balancers::complete_stated(&mut objects, &mut ranges, &mut suppositions);
     balancers::complete(&mut objects, &provider, &mut ranges, &mut suppositions);
     balancers::leave_to_balancers(&mut objects, &provider);

@@ -106,6 +106,12 @@ const KNOWN: &[Known] = &[
         decode: decode::calico::read_felix,
     },
     Known {
+        kind: "EnvoyFilter",
+        groups: &["networking.istio.io"],
+        supported: &["networking.istio.io/v1alpha3"],
+        decode: decode::istio::read_filter,
+    },
+    Known {
         kind: "Facts",
         groups: &["uturn.dev"],
         supported: &["uturn.dev/v1alpha1"],
@@ -179,7 +185,10 @@ pub fn kinds() -> Vec<ReadKind> {
     let of_clouds = cloud::ALL.into_iter().filter_map(|entry| entry.overrides.as_ref());
     let of_clouds =
         of_clouds.map(|object| ReadKind { kind: object.kind, api_versions: object.versions });
-    own.chain(of_clouds).collect()
+    let parameters = cloud::ALL.into_iter().filter_map(|entry| entry.class_parameters.as_ref());
+    let parameters =
+        parameters.map(|object| ReadKind { kind: object.kind, api_versions: object.versions });
+    own.chain(of_clouds).chain(parameters).collect()
 }
 
 /// The ConfigMaps that are read, by namespace and name. Others are only read where an nginx has its
@@ -228,6 +237,11 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
 
 /// The versions of a kind that a cloud brings, and its decoder.
 fn of_clouds(group: &str, kind: &str) -> Option<(&'static [&'static str], Decoder)> {
+    if let Some(object) = cloud::class_parameters(kind) {
+        let mut groups = object.versions.iter().map(|version| version.split('/').next());
+        let is_its = groups.any(|known| known == Some(group));
+        return is_its.then_some((object.versions, decode::class_parameters::read));
+    }
     let mut overrides = cloud::ALL.into_iter().filter_map(|entry| entry.overrides.as_ref());
     let found = overrides.find(|object| object.kind == kind && object.group == group)?;
     Some((found.versions, decode::listener_overrides::read))

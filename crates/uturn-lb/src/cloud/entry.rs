@@ -25,6 +25,8 @@ pub struct CloudEntry {
     pub networks: &'static [Network],
     /// The objects in which users set properties of listeners.
     pub overrides: Option<OverridesObject>,
+    /// The objects in which users set what holds for all Ingresses of a class.
+    pub class_parameters: Option<ClassParameters>,
     /// The ConfigMap of `kube-system` with the switches of its controller.
     pub switches_config_map: Option<&'static str>,
     /// The load balancers that it makes for Services, where they are described by their products
@@ -64,6 +66,7 @@ impl CloudEntry {
             kube_proxy: None,
             networks: &[],
             overrides: None,
+            class_parameters: None,
             switches_config_map: None,
             products: &[],
             ingress_products: &[],
@@ -123,6 +126,17 @@ pub struct Network {
     pub agents: &'static [&'static str],
     /// Annotations of pods that ask for it, each with a part of its value.
     pub pod_annotations: &'static [(&'static str, &'static str)],
+}
+
+/// The kind of the objects that a class of Ingresses names as its parameters.
+pub struct ClassParameters {
+    /// `kind`.
+    pub kind: &'static str,
+    /// The `apiVersion`s that are read.
+    pub versions: &'static [&'static str],
+    /// Fields of its `spec`, each with the annotation of Ingresses that it wins over. Several values
+    /// have commas between them.
+    pub fields: &'static [(&'static str, &'static str)],
 }
 
 /// The kind of the objects in which users set properties of listeners. `uturn-snapshot` reads

@@ -52,7 +52,8 @@ pub use behaviour::{
     BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
 };
 pub use entry::{
-    Annotations, CloudEntry, KubeProxyBuilds, Network, OverridesField, OverridesObject, StatusShape,
+    Annotations, ClassParameters, CloudEntry, KubeProxyBuilds, Network, OverridesField,
+    OverridesObject, StatusShape,
 };
 pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of};
@@ -132,6 +133,12 @@ pub fn modelled() -> impl Iterator<Item = (&'static CloudEntry, &'static dyn Clo
 /// Whether the controller of any modelled cloud serves an Ingress, if the cluster is in it.
 pub fn any_serves(ingress: &Ingress, classes: &BTreeMap<Name, IngressClass>) -> bool {
     modelled().any(|(_, model)| model.serves_ingress(ingress, classes))
+}
+
+/// The objects of this kind, where a class of Ingresses may name them as its parameters.
+pub fn class_parameters(kind: &str) -> Option<&'static ClassParameters> {
+    let mut all = ALL.into_iter().filter_map(|entry| entry.class_parameters.as_ref());
+    all.find(|parameters| parameters.kind == kind)
 }
 
 /// The words of checklists and cures for a cluster's cloud.

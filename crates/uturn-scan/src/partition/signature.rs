@@ -178,6 +178,7 @@ impl<'a> SignatureWriter<'_, 'a> {
             product: _,
             route,
             annotations: _,
+            class_settings: _,
             class: _,
             tls: _,
             origin: _,

@@ -8,7 +8,7 @@ use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
 use uturn_model::{NamespacedName, Origin, Text};
 
 use super::objects::{ConfigMap, Objects};
-use super::{Doc, cni, meta, proxy_config};
+use super::{Doc, cni, istio, meta, proxy_config};
 use crate::document::{self, Keep, Node};
 
 /// The namespace of the ConfigMaps that matter.
@@ -38,7 +38,7 @@ const CNI: [(&str, &str); 3] = [
 ];
 
 /// The names of the ConfigMaps that matter, which are in [`NAMESPACE`] unless they were installed
-/// elsewhere.
+/// elsewhere. The settings of a mesh are read where they are given, and not asked for.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let own = [
         "coredns",
@@ -66,8 +66,9 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         Some(name) if is_of_kubelets(name) => kubelet,
         Some("kube-proxy" | "kube-proxy-config") => kube_proxy,
         Some("ip-masq-agent" | "ip-masq-agent-config") => masq_agent,
-        // Its namespace is whatever it was installed in.
+        // Their namespaces are whatever they were installed in.
         Some("cilium-config") => return cilium(doc, objects),
+        Some("istio") => return mesh(doc, objects),
         Some(name) if has_switches(name) => controller_switches,
         _ => return configuration(doc, objects),
     };
@@ -205,6 +206,14 @@ fn masq_agent(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
 fn cilium<'d>(doc: &Doc<'d>, objects: &mut Objects) {
     let Some(meta) = meta::read(doc) else { return };
     objects.cilium_config = Some((meta::labels(doc, doc.root, "data"), meta.origin));
+}
+
+/// How the gateways of a mesh are set.
+fn mesh(doc: &Doc<'_>, objects: &mut Objects) {
+    match doc.root.get("data").and_then(|data| data.get("mesh")) {
+        Some(node) => within(doc, node, |inner| istio::read_mesh(inner, objects)),
+        None => configuration(doc, objects),
+    }
 }
 
 fn controller_switches<'d>(doc: &Doc<'d>, objects: &mut Objects, _: &NamespacedName) {

@@ -1,7 +1,7 @@
 //! Ingresses and their classes.
 
 use uturn_model::ingress::{Backend, BackendPort, IngressPath, IngressRule, PathKind, Tls};
-use uturn_model::{Ingress, IngressClass, Name, Port, Text};
+use uturn_model::{Ingress, IngressClass, Labels, Name, Port, Text};
 
 use super::objects::Objects;
 use super::value::one_of;
@@ -43,6 +43,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
             load_balancer,
             controller: None,
             possible_controllers: Vec::new(),
+            class_settings: Labels::new(),
             product: None,
             route: None,
             unjudged: Vec::new(),
@@ -141,10 +142,16 @@ impl FromNode for PathKind {
 /// Reads an IngressClass.
 pub(crate) fn read_class(doc: &Doc<'_>, objects: &mut Objects) {
     let Some(meta) = meta::read(doc) else { return };
-    let controller = doc.map(doc.root, "spec").and_then(|spec| doc.read(spec, "controller"));
+    let spec = doc.map(doc.root, "spec");
+    let controller = spec.and_then(|spec| doc.read(spec, "controller"));
+    let parameters = spec.and_then(|spec| doc.map(spec, "parameters")).and_then(|parameters| {
+        let (kind, name) = (doc.need(parameters, "kind"), doc.need(parameters, "name"));
+        Some((kind?, name?))
+    });
     let class = IngressClass {
         name: meta.name.name,
         controller: controller.unwrap_or_else(|| "".into()),
+        parameters,
         is_default: meta.annotations.is("ingressclass.kubernetes.io/is-default-class", "true"),
         origin: meta.origin,
     };

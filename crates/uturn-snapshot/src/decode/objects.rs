@@ -15,6 +15,7 @@ use super::Doc;
 use super::cni::BridgeConfig;
 use super::facts::Facts;
 use super::gateway::{Gateway, GatewayClass, ReferenceGrant, Route};
+use super::istio::ProxyFilter;
 use super::proxy_config::ProxyConfig;
 use super::workload::Reference;
 use crate::fault::Note;
@@ -43,6 +44,8 @@ pub(crate) struct Objects {
     pub(crate) endpoints: Table<NamespacedName, OldEndpoints>,
     pub(crate) ingresses: Table<NamespacedName, Ingress>,
     pub(crate) ingress_classes: Table<Name, IngressClass>,
+    /// Settings of classes, by the annotations that they stand for.
+    pub(crate) class_parameters: BTreeMap<(&'static str, Name), Labels>,
     pub(crate) gateway_classes: Table<Name, GatewayClass>,
     pub(crate) gateways: Table<NamespacedName, Gateway>,
     /// HTTPRoutes and TCPRoutes.
@@ -69,6 +72,10 @@ pub(crate) struct Objects {
     pub(crate) cilium_config: Option<(Labels, Origin)>,
     /// Where Calico is configured to serve Services by eBPF.
     pub(crate) calico_ebpf: Option<Origin>,
+    /// EnvoyFilters that decide about PROXY headers.
+    pub(crate) proxy_filters: Vec<ProxyFilter>,
+    /// Whether the settings of a mesh have all of its gateways expect a PROXY header.
+    pub(crate) gateways_expect_header: bool,
     pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
     pub(crate) controller_switches: Labels,
     pub(crate) facts: Facts,

@@ -10,6 +10,7 @@ mod address;
 mod arguments;
 mod candidate;
 mod gateway;
+mod istio;
 mod ports;
 mod products;
 mod server;
@@ -225,7 +226,7 @@ fn server_of_gateway(
         }
     };
     for service in &services {
-        gateway::add_listeners(&mut controllers[place].0, service, pods.template, given);
+        gateway::add_listeners(objects, &mut controllers[place].0, service, pods.template, given);
     }
     Ok(place)
 }

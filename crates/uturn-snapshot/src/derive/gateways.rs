@@ -95,6 +95,7 @@ fn ingress(
         load_balancer: gateway.addresses.clone(),
         controller: None,
         possible_controllers: Vec::new(),
+        class_settings: uturn_model::Labels::new(),
         product: None,
         route: Some(AttachedRoute {
             object,

@@ -3,13 +3,18 @@
 
 use uturn_lb::cloud;
 use uturn_model::cluster::Provider;
-use uturn_model::{Known, Text};
+use uturn_model::{Known, Labels, NamespacedName, Text};
 
+use super::Suppositions;
 use super::clouds::{self, Maker};
 use crate::decode::objects::Objects;
 
 /// Notes at each Ingress the product that serves it, where that is described.
-pub(super) fn derive(objects: &mut Objects, provider: &Known<Provider>) {
+pub(super) fn derive(
+    objects: &mut Objects,
+    provider: &Known<Provider>,
+    suppositions: &mut Suppositions,
+) {
     let product = |ingress| match clouds::of_ingress(ingress, objects, provider) {
         Maker::Other { name, .. } => cloud::ingress_product(&name),
         _ => None,
@@ -18,7 +23,9 @@ pub(super) fn derive(objects: &mut Objects, provider: &Known<Provider>) {
     let found = found.filter_map(|(name, ingress)| Some((name.clone(), product(ingress)?)));
     let found: Vec<_> = found.collect();
     for (name, product) in found {
+        let settings = class_settings(objects, &name, suppositions);
         let Some(ingress) = objects.ingresses.0.get_mut(&name) else { continue };
+        ingress.class_settings = settings;
         ingress.product = Some(Text::from(product.name()));
         if ingress.route.is_some() {
             continue;
@@ -27,4 +34,34 @@ pub(super) fn derive(objects: &mut Objects, provider: &Known<Provider>) {
             (path.path, path.kind) = product.path(path);
         }
     }
+}
+
+/// What the parameters of an Ingress's class set.
+fn class_settings(
+    objects: &Objects,
+    name: &NamespacedName,
+    suppositions: &mut Suppositions,
+) -> Labels {
+    let Some(ingress) = objects.ingresses.0.get(name).filter(|ingress| ingress.route.is_none())
+    else {
+        return Labels::new();
+    };
+    let classes = &objects.ingress_classes.0;
+    let class = match ingress.class.as_deref() {
+        Some(class) => classes.get(class),
+        None => classes.values().find(|class| class.is_default),
+    };
+    let named = class.and_then(|class| Some((class, class.parameters.as_ref()?)));
+    let Some((class, (kind, parameters))) = named else { return Labels::new() };
+    let Some(known) = cloud::class_parameters(kind) else { return Labels::new() };
+    let found = objects.class_parameters.get(&(known.kind, parameters.clone()));
+    found.cloned().unwrap_or_else(|| {
+        suppositions.suppose(
+            format!("settings of IngressClass {}", class.name),
+            "what annotations say",
+            format!("it names {kind} {parameters}, which is not given"),
+            format!("give {kind} {parameters}"),
+        );
+        Labels::new()
+    })
 }

@@ -7,12 +7,29 @@ use uturn_model::{Family, Ingress, Port, Service, Text};
 
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
-use crate::cloud::{HTTP, HTTPS, RuleAction, WantedListener, WantedRule, rules};
+use crate::cloud::{ClassParameters, HTTP, HTTPS, RuleAction, WantedListener, WantedRule, rules};
 
 pub(super) const NAME: &str = "AWS ALB";
 
 /// How its annotations begin.
 pub(super) const PREFIX: &str = "alb.ingress.kubernetes.io/";
+
+/// Settings of a class: they hold for all of its Ingresses, whatever their annotations say. The version
+/// of the vendor's own service calls some of them otherwise.
+pub(super) const CLASS_PARAMETERS: ClassParameters = ClassParameters {
+    kind: "IngressClassParams",
+    versions: &["elbv2.k8s.aws/v1beta1", "eks.amazonaws.com/v1"],
+    fields: &[
+        ("scheme", "alb.ingress.kubernetes.io/scheme"),
+        ("targetType", "alb.ingress.kubernetes.io/target-type"),
+        ("certificateArn", "alb.ingress.kubernetes.io/certificate-arn"),
+        ("certificateARNs", "alb.ingress.kubernetes.io/certificate-arn"),
+        ("sslRedirectPort", "alb.ingress.kubernetes.io/ssl-redirect"),
+        ("inboundCIDRs", "alb.ingress.kubernetes.io/inbound-cidrs"),
+        ("prefixListsIDs", "alb.ingress.kubernetes.io/security-group-prefix-lists"),
+        ("PrefixListsIDs", "alb.ingress.kubernetes.io/security-group-prefix-lists"),
+    ],
+};
 
 /// Annotations with which something else than the rules and the targets decides.
 const DECIDES: [&str; 9] = [
@@ -78,7 +95,9 @@ impl IngressProduct for Alb {
 
     fn targets(&self, ingress: &Ingress, service: &Service) -> Targets {
         let key = format!("{PREFIX}target-type");
-        let stated = service.annotations.get(&key).or_else(|| ingress.annotations.get(&key));
+        let stated = ingress.class_settings.get(&key);
+        let stated = stated.or_else(|| service.annotations.get(&key));
+        let stated = stated.or_else(|| ingress.annotations.get(&key));
         let has_node_ports = service.ports.iter().any(|port| port.node_port.is_some());
         match stated.map(str::trim) {
             Some("ip") => Targets::Pods,
@@ -99,7 +118,7 @@ impl IngressProduct for Alb {
     }
 
     fn unread<'i>(&self, ingress: &'i Ingress) -> Option<&'i str> {
-        let mut keys = ingress.annotations.iter();
+        let mut keys = ingress.class_settings.iter().chain(ingress.annotations.iter());
         let decides = |key: &str| {
             let own = key.strip_prefix(PREFIX);
             own.is_some_and(|own| DECIDES.iter().any(|name| own.starts_with(name)))
@@ -115,7 +134,9 @@ impl IngressProduct for Alb {
 }
 
 fn get<'i>(ingress: &'i Ingress, key: &str) -> Option<&'i str> {
-    ingress.annotations.get(&format!("{PREFIX}{key}")).map(str::trim)
+    let key = format!("{PREFIX}{key}");
+    let stated = ingress.class_settings.get(&key).or_else(|| ingress.annotations.get(&key));
+    stated.map(str::trim)
 }
 
 /// The protocols and ports that it listens on: those that are listed, else one by whether a

@@ -67,5 +67,6 @@ pub static ENTRY: CloudEntry = CloudEntry {
         &[("service.beta.kubernetes.io/aws-load-balancer-proxy-protocol", "*")],
         &[("service.beta.kubernetes.io/aws-load-balancer-internal", "true")],
     ],
+    class_parameters: Some(alb::CLASS_PARAMETERS),
     ..CloudEntry::recognised("aws", "AWS", traces::TRACES)
 };

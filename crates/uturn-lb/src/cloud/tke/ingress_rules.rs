@@ -257,6 +257,7 @@ mod tests {
             load_balancer: Vec::new(),
             controller: None,
             possible_controllers: Vec::new(),
+            class_settings: Labels::new(),
             product: None,
             route: None,
             unjudged: Vec::new(),

@@ -50,6 +50,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     kube_proxy: Some(&kube_proxy::BUILDS),
     networks: &words::NETWORKS,
     overrides: Some(overrides::OBJECT),
+    class_parameters: None,
     switches_config_map: Some(traces::SWITCHES),
     products: &[],
     ingress_products: &[],

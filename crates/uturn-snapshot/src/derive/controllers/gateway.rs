@@ -5,11 +5,10 @@ use uturn_model::controller::{ControllerListener, ProxyExpectation};
 use uturn_model::gateway::AttachedRoute;
 use uturn_model::pod::PodSpec;
 use uturn_model::service::{LbIngress, ServiceKind, TargetPort};
-use uturn_model::{
-    IngressController, NamespacedName, ObjectRef, Origin, Port, Protocol, Selector, Service,
-};
+use uturn_model::{IngressController, ObjectRef, Origin, Protocol, Selector, Service};
 
 use super::candidate::Open;
+use super::istio;
 use crate::decode::gateway::Gateway;
 use crate::decode::objects::Objects;
 
@@ -104,6 +103,7 @@ impl<'o> Pods<'o> {
 
 /// Adds the ports of a Gateway's pods on which its listeners take requests.
 pub(super) fn add_listeners(
+    objects: &Objects,
     controller: &mut IngressController,
     service: &Service,
     template: Option<&PodSpec>,
@@ -129,7 +129,14 @@ pub(super) fn add_listeners(
             _ => continue,
         };
         let own = (service.name.clone(), port.port);
-        add(controller, number, tls, own);
+        let proxy_header = match template {
+            Some(template) if &*controller.product == "Istio" => {
+                istio::proxy_header(objects, &service.name.namespace, template, number)
+            }
+            _ => ProxyExpectation::Unknown("its settings for that are not read".into()),
+        };
+        let services = vec![own];
+        add(controller, ControllerListener { port: number, tls, proxy_header, services });
     }
 }
 
@@ -148,20 +155,18 @@ pub(super) fn call_by_service(route: &mut AttachedRoute, controller: &IngressCon
     }
 }
 
-fn add(controller: &mut IngressController, port: Port, tls: bool, own: (NamespacedName, Port)) {
-    let known = controller.listeners.iter_mut().find(|known| known.port == port);
+/// Adds a listener, or its Services to the one that is already on that port.
+fn add(controller: &mut IngressController, listener: ControllerListener) {
+    let known = controller.listeners.iter_mut().find(|known| known.port == listener.port);
     match known {
         Some(known) => {
-            known.tls = tls;
-            if !known.services.contains(&own) {
-                known.services.push(own);
+            known.tls = listener.tls;
+            for own in listener.services {
+                if !known.services.contains(&own) {
+                    known.services.push(own);
+                }
             }
         }
-        None => controller.listeners.push(ControllerListener {
-            port,
-            tls,
-            proxy_header: ProxyExpectation::Unknown("its settings for that are not read".into()),
-            services: vec![own],
-        }),
+        None => controller.listeners.push(listener),
     }
 }

@@ -7,6 +7,7 @@ use uturn_model::{IpNet, NamespacedName, Port, Protocol, Service};
 
 use super::arguments::Arguments;
 use super::candidate::Candidate;
+use super::istio;
 use super::settings::Settings;
 use crate::decode::objects::Objects;
 
@@ -76,7 +77,7 @@ pub(super) fn listeners(
     }
     let listener = |(port, tls, services)| {
         let name = declared(candidate, port).and_then(|port| port.name.as_deref());
-        let proxy_header = proxy_header(candidate, arguments, settings, port, name);
+        let proxy_header = proxy_header(candidate, objects, arguments, settings, port, name);
         ControllerListener { port, tls, proxy_header, services }
     };
     all.into_iter().map(listener).collect()
@@ -135,6 +136,7 @@ fn use_of(name: Option<&str>, port: Port) -> Use {
 /// What a controller's pods expect to begin a connection to one of their ports.
 fn proxy_header(
     candidate: &Candidate<'_>,
+    objects: &Objects,
     arguments: &Arguments<'_>,
     settings: &Settings<'_>,
     port: Port,
@@ -165,6 +167,7 @@ fn proxy_header(
         },
         "Contour" => required(arguments.is_on("use-proxy-protocol")),
         "Traefik" => entry_point(arguments, port, name),
+        "Istio" => istio::proxy_header(objects, &candidate.namespace, candidate.template, port),
         _ => ProxyExpectation::Unknown("its settings for that are not read".into()),
     }
 }

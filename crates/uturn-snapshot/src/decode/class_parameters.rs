@@ -1,0 +1,33 @@
+//! Objects of a cloud in which users set what holds for all Ingresses of a class. Which kinds these
+//! are, and which of their fields are read, the cloud's entry says.
+
+use uturn_lb::cloud;
+use uturn_model::Text;
+
+use super::objects::Objects;
+use super::{Doc, meta};
+use crate::document::{Node, Value};
+
+/// Reads one of these objects.
+pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
+    let kind = doc.root.get("kind").and_then(Node::as_str).unwrap_or_default();
+    let Some(known) = cloud::class_parameters(kind) else { return };
+    let Some(meta) = meta::read(doc) else { return };
+    let spec = doc.map(doc.root, "spec");
+    let value = |spec, field| -> Option<Text> {
+        let node: &Node<'_> = Node::get(spec, field)?;
+        match &node.value {
+            Value::Seq(_) => {
+                let all: Vec<Text> = doc.list(spec, field);
+                (!all.is_empty()).then(|| all.join(",").into())
+            }
+            _ => doc.value(node),
+        }
+    };
+    let settings = known
+        .fields
+        .iter()
+        .filter_map(|(field, annotation)| Some((Text::from(*annotation), value(spec?, field)?)));
+    let settings = settings.collect();
+    objects.class_parameters.insert((known.kind, meta.name.name), settings);
+}

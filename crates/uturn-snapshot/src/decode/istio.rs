@@ -1,0 +1,126 @@
+//! What decides whether Istio's gateways expect a PROXY header: EnvoyFilters, and the settings of the
+//! mesh.
+
+use uturn_model::{Labels, Name};
+
+use super::objects::Objects;
+use super::{Doc, meta};
+use crate::document::Node;
+
+/// The namespace whose EnvoyFilters are for pods of every namespace.
+const ROOT: &str = "istio-system";
+
+/// What an EnvoyFilter does about PROXY headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProxyFilter {
+    /// The pods that it is for.
+    namespace: Name,
+    selector: Labels,
+    /// The port of the listener; `None` for all.
+    port: Option<u16>,
+    pub(crate) effect: Effect,
+}
+
+/// What an EnvoyFilter makes of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Effect {
+    /// A header may be there.
+    Accepts,
+    /// What it does depends on something that is not read.
+    Unknown,
+    /// A header has to be there.
+    Requires,
+}
+
+impl ProxyFilter {
+    /// Whether it is for a port of pods with these labels.
+    pub(crate) fn is_for(&self, namespace: &Name, labels: &Labels, port: u16) -> bool {
+        (self.namespace == *namespace || self.namespace.as_str() == ROOT)
+            && self.selector.iter().all(|(key, value)| labels.is(key, value))
+            && self.port.is_none_or(|own| own == port)
+    }
+}
+
+/// Reads an EnvoyFilter.
+pub(crate) fn read_filter(doc: &Doc<'_>, objects: &mut Objects) {
+    let Some(meta) = meta::read(doc) else { return };
+    let Some(spec) = doc.map(doc.root, "spec") else { return };
+    let selector = match doc.map(spec, "workloadSelector") {
+        Some(selector) => meta::labels(doc, selector, "labels"),
+        None => Labels::new(),
+    };
+    for patch in doc.maps(spec, "configPatches") {
+        let Some(mut effect) = effect(doc, patch) else { continue };
+        let condition = doc.map(patch, "match");
+        let text = |node: Option<&Node<'_>>, key: &str| Some(node?.get(key)?.as_str()?.to_owned());
+        if text(condition, "context")
+            .is_some_and(|context| !matches!(context.as_str(), "GATEWAY" | "ANY"))
+        {
+            continue;
+        }
+        let listener = condition.and_then(|condition| doc.map(condition, "listener"));
+        let named = text(listener, "name");
+        let port = match (listener, &named) {
+            (Some(listener), _) if listener.get("portNumber").is_some() => {
+                doc.read::<u16>(listener, "portNumber")
+            }
+            // Listeners are called by their address: 0.0.0.0_8443.
+            (_, Some(name)) => name.rsplit_once('_').and_then(|(_, port)| port.parse().ok()),
+            _ => None,
+        };
+        let is_open = spec.get("targetRefs").is_some()
+            || condition.is_some_and(|condition| condition.get("proxy").is_some())
+            || (named.is_some() && port.is_none());
+        if is_open {
+            effect = Effect::Unknown;
+        }
+        let (namespace, selector) = (meta.name.namespace.clone(), selector.clone());
+        objects.proxy_filters.push(ProxyFilter { namespace, selector, port, effect });
+    }
+}
+
+/// What a patch does about PROXY headers, if it is one of that.
+fn effect<'d>(doc: &Doc<'d>, patch: &'d Node<'d>) -> Option<Effect> {
+    let change = doc.map(patch, "patch")?;
+    let value = doc.map(change, "value");
+    let filters: Vec<&Node<'_>> = match patch.get("applyTo")?.as_str()? {
+        "LISTENER_FILTER" => value.into_iter().collect(),
+        "LISTENER" => ["listener_filters", "listenerFilters"]
+            .iter()
+            .flat_map(|key| value.map_or(&[][..], |value| doc.items(value, key)))
+            .collect(),
+        _ => return None,
+    };
+    let filter = filters.into_iter().find(|filter| is_of_headers(filter))?;
+    if change.get("operation").and_then(Node::as_str) == Some("REMOVE") {
+        return Some(Effect::Unknown);
+    }
+    let settings = typed(filter);
+    let inner = settings.and_then(|settings| settings.get("value"));
+    let names = ["allow_requests_without_proxy_protocol", "allowRequestsWithoutProxyProtocol"];
+    let is_optional = [settings, inner].into_iter().flatten().any(|settings| {
+        let mut known = names.iter().filter_map(|name| settings.get(name));
+        known.any(|switch| doc.value::<bool>(switch) == Some(true))
+    });
+    Some(if is_optional { Effect::Accepts } else { Effect::Requires })
+}
+
+fn typed<'n, 'd>(filter: &'n Node<'d>) -> Option<&'n Node<'d>> {
+    filter.get("typed_config").or_else(|| filter.get("typedConfig"))
+}
+
+/// Whether a listener filter is the one that reads PROXY headers, by its name or its type.
+fn is_of_headers(filter: &Node<'_>) -> bool {
+    let name = filter.get("name").and_then(Node::as_str);
+    let kind = typed(filter).and_then(|typed| typed.get("@type")).and_then(Node::as_str);
+    [name, kind].into_iter().flatten().any(|word| word.contains("proxy_protocol"))
+}
+
+/// Reads the settings of a mesh: whether all of its gateways expect a PROXY header.
+pub(super) fn read_mesh(doc: &Doc<'_>, objects: &mut Objects) {
+    let expects = doc
+        .map(doc.root, "defaultConfig")
+        .and_then(|config| doc.map(config, "gatewayTopology"))
+        .is_some_and(|topology| topology.get("proxyProtocol").is_some());
+    objects.gateways_expect_header |= expects;
+}
