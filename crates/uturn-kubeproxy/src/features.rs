@@ -141,6 +141,8 @@ pub(crate) struct Ipvs {
     /// Ports of bound addresses that no Service lists are refused, and what comes from
     /// localhost is left alone.
     pub(crate) guards_bound: bool,
+    /// The guard lets probes of `healthCheckNodePort` pass at bound addresses.
+    pub(crate) guard_knows_health_checks: bool,
     /// The same rules know external addresses under policy Local.
     pub(crate) guard_knows_local: bool,
     /// The node cannot use addresses whose source ranges do not contain it.
@@ -256,6 +258,11 @@ impl Features {
             ipvs: Ipvs {
                 drops_in_filter: since(25),
                 guards_bound: since(26),
+                guard_knows_health_checks: match version.minor {
+                    26 => version.patch >= 5,
+                    27 => version.patch >= 2,
+                    _ => true,
+                },
                 guard_knows_local: since(28),
                 guards_output: since(29),
                 spares_own_addresses: since(27),

@@ -49,8 +49,8 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
                 for at in addresses(cluster, owner) {
                     let balancer = entry(cluster, &mut made, &at, owner, is_private);
                     let zone = at.zone.as_deref().filter(|_| product.serves_by_zone(service));
-                    let family = Family::of(at.address);
-                    for listener in made::listeners(product, cluster, service, family, zone) {
+                    let at = (at.address, zone);
+                    for listener in made::listeners(product, cluster, service, at) {
                         add(balancer, listener);
                     }
                 }

@@ -104,6 +104,7 @@ mod tests {
             timeout: second,
             rise,
             fall,
+            keeps_address: false,
             question: HealthQuestion::Target,
         }
     }

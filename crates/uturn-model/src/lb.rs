@@ -289,6 +289,9 @@ pub struct HealthCheck {
     pub fall: u32,
     /// What is asked.
     pub question: HealthQuestion,
+    /// Whether probes go to the load balancer's own address on the target, as requests do, and not to
+    /// the target's.
+    pub keeps_address: bool,
 }
 
 /// What a health check asks of a target.

@@ -37,6 +37,9 @@ pub struct ProxySettings {
     pub ipvs_scheduler: Text,
     /// `ipvs.strictARP`.
     pub strict_arp: bool,
+    /// The ranges around nodes in which they are known to answer ARP requests for every address that
+    /// IPVS mode binds: its configuration is given and does not ask for strictARP.
+    pub arp_ranges: Vec<IpNet>,
     /// `conntrack.tcpBeLiberal`.
     pub conntrack_tcp_be_liberal: bool,
     /// The feature gate `LoadBalancerIPMode`, if it is set.
@@ -60,6 +63,7 @@ impl ProxySettings {
             localhost_node_ports: true,
             ipvs_scheduler: "rr".into(),
             strict_arp: false,
+            arp_ranges: Vec::new(),
             conntrack_tcp_be_liberal: false,
             ip_mode_gate: None,
         }

@@ -117,3 +117,45 @@ fn source_ranges_hold_for_those_pods() {
     let (answered, why) = case.met("pod/shop/client-3", "http://10.0.0.12/");
     assert_eq!((answered, why), (0.0, vec![Mechanism::Firewall]));
 }
+
+/// kube-proxy's configuration in IPVS mode, with a setting of `ipvs`.
+fn ipvs(setting: &str) -> &'static str {
+    let text = format!(
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: kube-proxy, namespace: kube-system}}\ndata:\n  \
+         config.conf: |\n    kind: KubeProxyConfiguration\n    mode: ipvs\n    clusterCIDR: 10.244.0.0/16\n    \
+         ipvs: {{{setting}}}\n"
+    );
+    Box::leak(text.into_boxed_str())
+}
+
+/// Whichever node an announcer elects: with strictARP off, each that has the address answers for it, also
+/// one without an endpoint.
+#[test]
+fn nodes_that_bound_an_announced_address_answer_for_it() {
+    let near = Small {
+        notes: "metallb.io/address-pool: pool",
+        spec: LOCAL,
+        status: "{ip: 10.0.0.80}",
+        proxy: "version: v1.23.17",
+        more: ipvs("strictARP: false"),
+        ..SMALL
+    };
+    let url = "http://10.0.0.80/";
+    for notes in [near.notes, "kube-vip.io/loadbalancerIPs: 10.0.0.80"] {
+        let case = Small { notes, ..near };
+        assert_eq!(case.met("outside", url), (0.33, vec![Mechanism::NoEndpoint]), "{notes}");
+        let verdict = case.verdict("outside", url);
+        let mut doubts = verdict.supposed.iter().filter_map(uturn_path::supposed_of_balancer);
+        assert!(doubts.any(|doubt| doubt.contains("ARP requests for 10.0.0.80")), "{verdict:?}");
+    }
+    let fine = |case: Small, url| assert_eq!(case.met("outside", url), FINE, "{}", case.more);
+    // kube-proxy's own default is off; policy Cluster does not care who gets it.
+    assert_eq!(Small { more: ipvs(""), ..near }.met("outside", url).0, 0.33);
+    fine(Small { spec: "", ..near }, url);
+    fine(Small { more: ipvs("strictARP: true"), ..near }, url);
+    // Where no configuration is given, it may well be on; other modes bind nothing; and an address of
+    // another network is routed to one node.
+    fine(Small { more: "", proxy: "mode: ipvs, version: v1.23.17", ..near }, url);
+    fine(Small { proxy: "mode: iptables, version: v1.23.17", ..near }, url);
+    fine(Small { status: "{ip: 192.0.2.80}", ..near }, URL);
+}

@@ -197,3 +197,38 @@ data:
     });
     words.collect::<Vec<_>>().join("; ")
 }
+
+/// Probes that come with the load balancer's own address ask a port that no Service lists. From 1.26.0
+/// on IPVS mode refuses these at bound addresses; fixed releases spare the port.
+#[test]
+fn probes_at_bound_addresses_die_in_some_releases() {
+    let alive = |mode: &str, version: &str| {
+        let mut text = CLUSTER.replace(
+            "externalTrafficPolicy: Local\n",
+            "externalTrafficPolicy: Local\n  healthCheckNodePort: 32000\n",
+        );
+        for node in 1..=2 {
+            let id = format!("0/24, providerID: gce://project/zone-a/n{node}}}");
+            let spec = format!("spec: {{podCIDR: 10.1.{node}.");
+            text = text.replace(&format!("{spec}0/24}}"), &(spec + &id));
+        }
+        let facts = format!(
+            "---\napiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {{kubeProxy: {{mode: {mode}, version: {version}}}}}\n"
+        );
+        let source = Source { name: "cluster.yaml".into(), text: text + &facts };
+        let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
+        let engine = Engine::new(&cluster).unwrap();
+        let listener = "203.0.113.10:80".parse().unwrap();
+        let health = engine.health(listener, Protocol::Tcp).unwrap().unwrap();
+        health.iter().map(|target| (target.alive, target.mechanisms.clone())).collect::<Vec<_>>()
+    };
+    let right = vec![(false, vec![Mechanism::NoEndpoint]), (true, vec![])];
+    let dead = vec![(false, vec![Mechanism::Firewall]); 2];
+    for version in ["v1.26.0", "v1.26.4", "v1.27.0", "v1.27.1"] {
+        assert_eq!(alive("ipvs", version), dead, "{version}");
+        assert_eq!(alive("iptables", version), right, "{version}");
+    }
+    for version in ["v1.25.9", "v1.26.5", "v1.27.2", "v1.28.0", "v1.34.0"] {
+        assert_eq!(alive("ipvs", version), right, "{version}");
+    }
+}

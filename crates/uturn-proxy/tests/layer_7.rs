@@ -279,6 +279,7 @@ fn a_target_that_does_not_answer_probes_is_not_picked() {
         timeout: Duration::from_secs(5),
         rise: 2,
         fall: 2,
+        keeps_address: false,
         question: uturn_model::lb::HealthQuestion::Target,
     };
     let balancer = Balancer::with(&[closed_address(), good], ListenerProtocol::Http, Some(check));

@@ -68,6 +68,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let mode = plugin::mode(&objects, &plugin);
     let mut ranges = ranges::Ranges::new(&objects);
     nodes::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
+    proxy::add_arp_ranges(&mut proxy, &objects);
     proxy_names::complete(&mut objects, proxy.version.value);
     plugin::add_hairpin(&mut objects, plugin.value, mode.value);
     pods::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);

@@ -136,6 +136,7 @@ fn health_check() -> impl Strategy<Value = HealthCheck> {
             timeout,
             rise,
             fall,
+            keeps_address: false,
             question: HealthQuestion::Target,
         },
     )

@@ -19,6 +19,7 @@ pub(super) fn check(check: &HealthCheck) -> Option<lb::HealthCheck> {
         timeout: Duration::from_secs(check.timeout.into()),
         rise: check.rise.into(),
         fall: check.fall.into(),
+        keeps_address: false,
         question: lb::HealthQuestion::Target,
     })
 }

@@ -218,7 +218,9 @@ impl Writer<'_> {
         if self.features.guard_knows_local {
             known.push(Set::ExternalIpLocal);
         }
-        known.push(Set::HealthCheckNodePort);
+        if self.features.guard_knows_health_checks {
+            known.push(Set::HealthCheckNodePort);
+        }
         for set in known {
             found(self.sets, set, set.directions(), self.filter.add(IPVS_FILTER)).end("RETURN");
         }

@@ -1,6 +1,8 @@
 //! The listeners and targets that the controller of a [`Product`] makes.
 
-use uturn_model::lb::{Delivery, Listener, Rule, Target, TargetKind};
+use std::net::IpAddr;
+
+use uturn_model::lb::{Delivery, Doubt, Listener, Rule, Target, TargetKind};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, Name, Node, Service};
 
@@ -10,18 +12,22 @@ use crate::targets;
 /// The weight that all targets have.
 const WEIGHT: u32 = 1;
 
-/// The listeners of a Service, with their targets of a family. At an address of a zone only
-/// targets of that zone are served.
+/// The listeners of a Service at an address, with their targets of its family. At an address of a zone
+/// only targets of that zone are served.
 pub(crate) fn listeners(
     product: &dyn Product,
     cluster: &Cluster,
     service: &Service,
-    family: Family,
-    zone: Option<&str>,
+    (address, zone): (IpAddr, Option<&str>),
 ) -> Vec<Listener> {
+    let family = Family::of(address);
     let listener = |port: &ServicePort| {
-        let PortPlan { protocol, targets, profile } =
-            product.port_in(cluster, service, port, family)?;
+        let mut plan = product.port_in(cluster, service, port, family)?;
+        if product.is_announced() {
+            let is_bound = service.vips(family).any(|vip| vip == address);
+            announce_everywhere(&mut plan, cluster, address, is_bound);
+        }
+        let PortPlan { protocol, targets, profile } = plan;
         let called = match profile.delivery {
             Delivery::ToTarget => port.node_port,
             // Nothing is sent to node ports.
@@ -57,6 +63,19 @@ pub(crate) fn listeners(
         })
     };
     service.ports.iter().filter_map(listener).collect()
+}
+
+/// Where every node answers ARP requests for an address, each may get what only some should announce.
+fn announce_everywhere(plan: &mut PortPlan, cluster: &Cluster, address: IpAddr, is_bound: bool) {
+    let is_answered = cluster.proxy.arp_ranges.iter().any(|range| range.contains(&address));
+    if is_bound && is_answered && plan.targets == Targets::NodesWithPods {
+        plan.targets = Targets::Nodes;
+        plan.profile.doubt = Some(Doubt {
+            taken: format!("every node answers ARP requests for {address}").into(),
+            because: "IPVS mode binds it on every node, and strictARP is off".into(),
+            settle: "arping the address from its segment, and count who answers".into(),
+        });
+    }
 }
 
 /// The targets of a Service's port.

@@ -79,6 +79,11 @@ pub trait Product: Sync {
         false
     }
 
+    /// Whether a node announces its address, so that others can take it away.
+    fn is_announced(&self) -> bool {
+        false
+    }
+
     /// Whether each of its targets has its address among its own, so that what a target sends there
     /// stays on it where no rule translates it before.
     fn is_held_by_targets(&self) -> bool {
@@ -219,6 +224,7 @@ pub(crate) fn check(question: HealthQuestion, (interval, timeout): (u64, u64)) -
         rise: 2,
         fall: 2,
         question,
+        keeps_address: false,
     }
 }
 
@@ -276,6 +282,10 @@ pub(crate) struct Announced(pub(crate) &'static str);
 impl Product for Announced {
     fn name(&self) -> &'static str {
         self.0
+    }
+
+    fn is_announced(&self) -> bool {
+        true
     }
 
     fn port(&self, service: &Service, port: &ServicePort, _: Family) -> Option<PortPlan> {

@@ -6,9 +6,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::lb::{HealthQuestion, Listener, Rule, Target, TargetKind};
+use uturn_model::lb::{HealthCheck, HealthQuestion, Listener, Rule, Target, TargetKind};
 use uturn_model::{Family, Mechanism, Name, Node, Outcome, Protocol, Share};
-use uturn_netfilter::{IpProtocol, Packet, Transport};
+use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet, Transport};
 
 use crate::engine::walk::Walk;
 use crate::engine::{Engine, find_listener};
@@ -122,6 +122,11 @@ impl<'a> Walk<'_, 'a> {
             if is_unknown(target) {
                 return Ok(healthy(target));
             }
+            if self.stops_probes(check, rule, target, (prober, vip))? {
+                let mechanisms = vec![Mechanism::Firewall];
+                let answered = Share::NONE;
+                return Ok(Health { alive: false, answered, mechanisms, ..healthy(target) });
+            }
             if let Some(is_good) = self.answers_for_node(check.question, rule, target) {
                 let mechanisms = match (is_good, check.question) {
                     (true, _) => Vec::new(),
@@ -159,6 +164,32 @@ impl<'a> Walk<'_, 'a> {
             HealthQuestion::LocalEndpointWithHeader => Some(false),
             HealthQuestion::ServiceProxy => Some(true),
         }
+    }
+
+    /// Whether a node's rules stop what asks for local endpoints, where that comes with the load
+    /// balancer's own address. No rule that was not meant for it can be said to.
+    fn stops_probes(
+        &self,
+        check: &HealthCheck,
+        rule: &Rule,
+        target: &Target,
+        (prober, vip): (IpAddr, IpAddr),
+    ) -> Result<bool, WalkError> {
+        let asks = check.keeps_address && check.question == HealthQuestion::LocalEndpoint;
+        let service = self.cluster.services.get(&rule.service).filter(|_| asks);
+        let port = service.and_then(|service| service.health_check_node_port);
+        let (Some(node), Some(port)) = (target.kind.node(), port) else { return Ok(false) };
+        let (from, to) = (SocketAddr::new(prober, PROBE_PORT), SocketAddr::new(vip, port.number()));
+        let runtime = self.engine.runtime(node)?;
+        let entry = Entry::Interface(runtime.card_for(vip));
+        let packet = Packet::new(Protocol::Tcp, from, to);
+        let ends = runtime.kernel.walk_assuming(&packet, &entry, &[], &self.assumed);
+        let is_stopped = |end: &End| match &end.kind {
+            EndKind::Reject(_) => true,
+            EndKind::Drop(reason) => matches!(reason, DropReason::Rule(_)),
+            _ => false,
+        };
+        Ok(!ends.is_empty() && ends.iter().all(is_stopped))
     }
 
     /// How often a target answers, and if it counts as dead, why.

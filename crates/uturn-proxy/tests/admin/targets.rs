@@ -16,6 +16,7 @@ fn targets_are_shown_with_their_health() {
         timeout: Duration::from_secs(5),
         rise: 2,
         fall: 2,
+        keeps_address: false,
         question: uturn_model::lb::HealthQuestion::Target,
     };
     let balancer = Balancer::with(
@@ -48,6 +49,7 @@ fn a_target_that_is_not_probed_any_more_is_alive() {
         timeout: Duration::from_secs(5),
         rise: 1,
         fall: 1,
+        keeps_address: false,
         question: uturn_model::lb::HealthQuestion::Target,
     };
     let mut balancer =

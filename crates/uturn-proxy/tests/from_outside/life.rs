@@ -70,6 +70,7 @@ fn reloads_under_load_are_seen_by_no_client() {
         timeout: Duration::from_secs(5),
         rise: 1,
         fall: 1,
+        keeps_address: false,
         question: uturn_model::lb::HealthQuestion::Target,
     };
     let mut balancer = Balancer::start(&targets);
@@ -172,6 +173,7 @@ fn a_target_that_was_dead_is_picked_when_its_health_is_not_checked_any_more() {
         timeout: Duration::from_secs(5),
         rise: 1,
         fall: 1,
+        keeps_address: false,
         question: uturn_model::lb::HealthQuestion::Target,
     };
     dead.kill();

@@ -179,6 +179,7 @@ fn a_dead_target_is_left_out() {
         timeout: Duration::from_secs(1),
         rise: 1,
         fall: 1,
+        keeps_address: false,
         question: uturn_model::lb::HealthQuestion::Target,
     };
     for served in &mut config.load_balancers {

@@ -105,6 +105,7 @@ fn a_dead_target_among_hundreds_is_left_out() {
         timeout: Duration::from_secs(2),
         rise: 1,
         fall: 1,
+        keeps_address: false,
         question: uturn_model::lb::HealthQuestion::Target,
     });
     let balancer = Balancer::start(&network, &config);

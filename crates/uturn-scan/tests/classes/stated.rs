@@ -51,6 +51,10 @@ pub(crate) fn add(cluster: &mut Cluster, dice: &mut Dice) {
         }
     }
     hold(cluster, dice);
+    // Whether every node answers for addresses that some of them announce.
+    if dice.once_in(3) {
+        cluster.proxy.arp_ranges = vec!["0.0.0.0/0".parse().unwrap()];
+    }
     // What nodes themselves are like.
     let names: Vec<Name> = cluster.nodes.keys().cloned().collect();
     for node in cluster.nodes.values_mut() {

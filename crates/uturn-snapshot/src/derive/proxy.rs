@@ -10,7 +10,7 @@ use uturn_model::{
     WorkloadKind,
 };
 
-use super::{Suppositions, joined, service_proxy};
+use super::{Suppositions, joined, ranges, service_proxy};
 use crate::decode::objects::Objects;
 use crate::decode::proxy_config::{self, ProxyConfig};
 
@@ -83,6 +83,32 @@ pub(super) fn derive(
     }
     proxy
 }
+
+/// Notes where nodes answer ARP requests for bound addresses too: around themselves, if what sets IPVS
+/// mode is given and leaves that on.
+pub(super) fn add_arp_ranges(proxy: &mut ProxySettings, objects: &Objects) {
+    let container = container(objects);
+    let arguments =
+        container.map(|(_, arguments, origin)| proxy_config::from_arguments(arguments, origin));
+    let k3s = k3s(objects);
+    let mut configs = objects.proxy_config.iter().chain(arguments.as_ref()).chain(k3s.as_ref());
+    let sets_it = |config: &ProxyConfig| {
+        matches!(config.mode, Some((ProxyMode::Ipvs, _))) || config.strict_arp == Some(false)
+    };
+    let is_ipvs = proxy.mode.value == ProxyMode::Ipvs && proxy.replaced_by().is_none();
+    if !is_ipvs || proxy.strict_arp || !configs.any(sets_it) {
+        return;
+    }
+    let addresses = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
+    // What IPv6 has in place of ARP does not heed these switches.
+    let around = addresses.filter(|ip| ip.is_ipv4()).filter_map(|ip| ranges::around(*ip, SEGMENT));
+    proxy.arp_ranges = around.collect();
+    proxy.arp_ranges.sort_unstable();
+    proxy.arp_ranges.dedup();
+}
+
+/// How long the prefix of a network segment is taken to be.
+const SEGMENT: u8 = 24;
 
 /// The annotation in which k3s and RKE2 note the arguments of a node's own agent or server, of
 /// which kube-proxy is a part.

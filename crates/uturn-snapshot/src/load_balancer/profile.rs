@@ -77,6 +77,7 @@ fn health_check() -> HealthCheck {
         rise: 3,
         fall: 3,
         question: HealthQuestion::Target,
+        keeps_address: false,
     }
 }
 

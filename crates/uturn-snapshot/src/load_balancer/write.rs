@@ -249,7 +249,8 @@ fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
 
 fn health_check(check: &lb::HealthCheck) -> wire::HealthCheck {
     // A file's probes ask at the target itself.
-    let lb::HealthCheck { source, interval, timeout, rise, fall, question: _ } = check;
+    let lb::HealthCheck { source, interval, timeout, rise, fall, question: _, keeps_address: _ } =
+        check;
     wire::HealthCheck {
         source: Some(probe_source(*source)),
         interval: Some(time(*interval)),

@@ -1,7 +1,7 @@
 //! Passthrough load balancers, external and internal: packets come to a node as the client sent
 //! them.
 
-use uturn_model::lb::{Delivery, HealthQuestion, Source};
+use uturn_model::lb::{Delivery, HealthCheck, HealthQuestion, Source};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Service};
 
@@ -43,7 +43,7 @@ impl Product for Passthrough {
             Policy::Local => HealthQuestion::LocalEndpoint,
             Policy::Cluster => HealthQuestion::ServiceProxy,
         };
-        profile.health_check = Some(check(question, (8, 1)));
+        profile.health_check = Some(HealthCheck { keeps_address: true, ..check(question, (8, 1)) });
         Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
     }
 }

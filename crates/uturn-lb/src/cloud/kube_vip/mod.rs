@@ -19,6 +19,10 @@ impl Product for OnLeader {
         NAME
     }
 
+    fn is_announced(&self) -> bool {
+        true
+    }
+
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
         Announced(NAME).port(service, port, family)
     }

@@ -33,6 +33,7 @@ pub fn clb(layer: Layer) -> Profile {
         rise: 3,
         fall: 3,
         question: HealthQuestion::Target,
+        keeps_address: false,
     };
     Profile {
         name: match layer {
