@@ -59,6 +59,14 @@ impl Dns {
         self.balancers.get(host.as_str()).map_or(&[], Vec::as_slice)
     }
 
+    /// The load balancer's name that leads to an address, with the zone that the address is of.
+    pub fn balancer_at(&self, address: IpAddr) -> Option<(&Text, &NamedAddress)> {
+        self.balancers.iter().find_map(|(host, addresses)| {
+            let own = addresses.iter().find(|named| named.address == address)?;
+            Some((host, own))
+        })
+    }
+
     /// The cluster's domain, without a trailing dot.
     pub fn domain(&self) -> &str {
         self.domain.as_deref().unwrap_or("cluster.local").trim_end_matches('.')

@@ -3,6 +3,7 @@
 pub(crate) mod at_connect;
 pub(crate) mod balance;
 pub(crate) mod controller;
+pub(crate) mod doubts;
 pub(crate) mod failover;
 pub(crate) mod health;
 pub(crate) mod listening;

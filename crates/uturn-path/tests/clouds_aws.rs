@@ -137,6 +137,47 @@ fn an_internet_facing_one_is_answered() {
     assert_eq!(Case { notes, ..USUAL }.answered("host-2"), [1.0]);
 }
 
+/// Documents and a report contradict each other about a target that is given itself.
+#[test]
+fn a_target_that_calls_with_a_public_address_of_its_own_is_a_doubt() {
+    let notes = &[("type", "nlb"), CROSS_ZONE];
+    let doubts = |from: &str, has_address: bool| -> Vec<String> {
+        let mut cluster = Case { notes, ..USUAL }.cluster();
+        if has_address {
+            let node = cluster.nodes.values_mut().nth(1).unwrap();
+            node.external_ips.push("198.51.100.7".parse().unwrap());
+        }
+        let engine = Engine::new(&cluster).unwrap();
+        let to = format!("{}:80", cluster.dns.of_balancer(NLB)[0].address);
+        let verdict = call(&engine, from, &to);
+        assert_eq!(share(&verdict, |end| end.is_answered()), 1.0);
+        let of_itself = |own: &&uturn_model::Supposition| own.about.starts_with("a target that ");
+        verdict.supposed.iter().filter(of_itself).map(|own| own.about.to_string()).collect()
+    };
+    let said = "a target that AWS NLB gives itself, called from 198.51.100.7";
+    assert_eq!(doubts("host-2", true), [said]);
+    assert_eq!(doubts("host-3", true), [""; 0]);
+    assert_eq!(doubts("host-2", false), [""; 0]);
+}
+
+/// Who ends TLS has taken the client's connection: what comes back to the client's own node ends it.
+#[test]
+fn a_connection_to_a_target_that_does_not_answer_is_closed_where_tls_ends() {
+    let notes = &[
+        ("type", "nlb"),
+        ("internal", "true"),
+        ("ssl-cert", "arn:aws:acm:eu-west-1:1:certificate/a"),
+        CROSS_ZONE,
+    ];
+    let cluster = Case { notes, ..USUAL }.cluster();
+    let engine = Engine::new(&cluster).unwrap();
+    let to = format!("https://{}:80/", cluster.dns.of_balancer(NLB)[0].address);
+    let verdict = call(&engine, "host-2", &to);
+    assert_eq!(share(&verdict, |end| end == Outcome::EmptyReply), 0.25, "{:?}", verdict.outcomes);
+    assert_eq!(share(&verdict, |end| end.is_answered()), 0.75);
+    assert_eq!(verdict.mechanisms, [Mechanism::LocalSourceDrop]);
+}
+
 #[test]
 fn pods_as_targets_do_not_see_the_client() {
     let notes = &[("nlb-target-type", "ip"), CROSS_ZONE];

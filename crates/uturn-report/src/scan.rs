@@ -185,11 +185,15 @@ fn rows(report: &ScanReport, style: Style) -> String {
 
 /// How often calls fail, and how those that fail end: `1 in 3 after 4 s`.
 fn failing(finding: &Finding) -> String {
-    match finding.share_failing {
-        share if !share.is_none() => {
-            format!("{} {}", words::share(share), words::ending(finding.outcome))
-        }
-        _ => "not yet".to_owned(),
+    let share = finding.share_failing;
+    if share.is_none() {
+        return "not yet".to_owned();
+    }
+    let often = format!("{} {}", words::share(share), words::ending(finding.outcome));
+    match finding.severity {
+        // Such calls fail, and nobody has to make them.
+        Severity::Info => format!("info: {often}"),
+        Severity::Warning | Severity::Error => often,
     }
 }
 

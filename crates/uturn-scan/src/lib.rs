@@ -60,4 +60,4 @@ pub use clients::{ClientClass, Pods, ScanResult};
 pub use explain::{ClassExplanation, ClassTrait, Closeness, TargetExplanation};
 pub use known::{KnownWalks, WalkCounts};
 pub use scan::Scanner;
-pub use targets::ScanTarget;
+pub use targets::{ScanTarget, address_label};

@@ -1,5 +1,7 @@
 //! What clients of a cluster call.
 
+use std::net::SocketAddr;
+
 use uturn_lb::cloud::Owner;
 use uturn_lb::controller;
 use uturn_model::lb::{ListenerProtocol, NamedAddress};
@@ -98,6 +100,14 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
         }
     }
     targets
+}
+
+/// An address and port for a reader: by the load balancer's name where clients call it by that.
+pub fn address_label(cluster: &Cluster, at: SocketAddr) -> String {
+    match (cluster.dns.balancer_at(at.ip()), Port::new(at.port())) {
+        (Some((host, named)), Some(port)) => name_label(Some(host), named, port),
+        _ => at.to_string(),
+    }
 }
 
 /// A load balancer's name and a port, with the zone where it has an address for each.

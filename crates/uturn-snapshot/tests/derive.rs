@@ -375,8 +375,8 @@ spec: {{controller: {controller}}}
     ];
     let read = cluster(&text.concat());
     let expected = [
-        "1 load balancer of Azure",
         "1 Ingress that Traefik serves",
+        "1 Ingress that an unnamed controller serves",
         "1 Ingress that example.com/edge serves",
         "1 Ingress that ingress-nginx serves",
     ];

@@ -48,6 +48,10 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     if is_bypassed && is_to_balancer && case.is_from_inside() {
         all.extend(place.calls_from_inside());
     }
+    // Without probes it sends to nodes without an endpoint too.
+    if case.has(Mechanism::NoEndpoint) && place.listener.profile.health_check.is_none() {
+        all.extend(place.proposals(Want::HealthChecks, "health-checks", 20));
+    }
     if case.has(Mechanism::VipUnknown) {
         all.extend(place.proposals(Want::NodePorts, "node-ports", 35));
     }

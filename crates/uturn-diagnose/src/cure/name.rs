@@ -42,8 +42,12 @@ fn call_service(case: &Case<'_>) -> Option<Proposal> {
     }
     let name = name_of(case, service);
     let how = if case.is_tls() { " by http" } else { "" };
+    let called = match &flow.to {
+        Destination::Address(at) => uturn_scan::address_label(case.cluster(), *at),
+        other => other.to_string(),
+    };
     let mut made = Proposal::new("call-service", 10, format!("call {to}{how}"))
-        .types(format!("in the caller's configuration: {} becomes {name}:{}", flow.to, port.port))
+        .types(format!("in the caller's configuration: {called} becomes {name}:{}", port.port))
         .costs("only this caller changes; each other one has to change too");
     if backend.is_some()
         || case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress)

@@ -9,7 +9,9 @@ use uturn_model::{
     Share,
 };
 use uturn_path::{Engine, Health, WalkError};
+use uturn_scan::address_label;
 
+use super::scanned::conditions;
 use super::{MOST_PAIRS, cause};
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
@@ -102,7 +104,7 @@ fn outside(
         code,
         severity: code.severity(),
         subject: rule.owner.clone(),
-        targets: vec![label(balancer, listener, rule)],
+        targets: vec![label(engine, balancer, listener, rule)],
         clients: Clients::other(Clients::OUTSIDE),
         share_failing: verdict.share_failing(),
         outcome: way.outcome,
@@ -110,7 +112,7 @@ fn outside(
         example: Example::Flow(flow),
         written: Vec::new(),
         cures: Vec::new(),
-        conditions: Vec::new(),
+        conditions: conditions(code, mechanism, verdict),
     };
     Ok(Some((finding, cause)))
 }
@@ -138,9 +140,9 @@ fn address(balancer: &LoadBalancer, port: Port) -> SocketAddr {
     SocketAddr::new(balancer.vip, port.number())
 }
 
-fn label(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> String {
+fn label(engine: &Engine<'_>, balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> String {
     match listener.protocol.layer() {
-        Layer::L4 => address(balancer, listener.port).to_string(),
+        Layer::L4 => address_label(engine.cluster(), address(balancer, listener.port)),
         Layer::L7 => {
             let path = rule.path.as_ref().map_or("/", |(path, _)| path);
             format!(":{} {}{path}", listener.port, rule.host.as_deref().unwrap_or("*"))
@@ -219,7 +221,7 @@ fn dead_probes(
         code,
         severity: code.severity(),
         subject: owner,
-        targets: vec![format!("health checks of {at}")],
+        targets: vec![format!("health checks of {}", address_label(cluster, at))],
         clients: Clients::other(Clients::PROBES),
         share_failing: Share::of(dead.len(), health.len()),
         outcome: Outcome::Hangs,

@@ -7,7 +7,7 @@ use uturn_model::service::ServicePort;
 use uturn_model::{
     Destination, Flow, Mechanism, NamespacedName, ObjectKind, Protocol, Supposition, Text, Verdict,
 };
-use uturn_path::{EXPECTS_HEADER, Engine, WalkError, supposed_of_balancer};
+use uturn_path::{Engine, WalkError, supposed_of_balancer, supposed_of_servers};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use crate::clients::{Clients, Example};
@@ -88,14 +88,17 @@ fn are_replies_unseen(
 
 /// What has to be so for a finding that rests on what servers are supposed to expect, or on what a
 /// load balancer is supposed to do with packets.
-fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) -> Vec<Text> {
+pub(super) fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) -> Vec<Text> {
     let expected = |supposed: &Supposition| {
-        let rests = code == Code::ProxyHeaderLost && supposed.about.starts_with(EXPECTS_HEADER);
-        supposed.about.strip_prefix("whether ").filter(|_| rests).map(Text::from)
+        supposed_of_servers(supposed).filter(|_| code == Code::ProxyHeaderLost)
     };
+    // Which targets it has, and which it leaves out, is a part of that.
     let is_of_packets = matches!(
         mechanism,
-        Mechanism::AsymmetricReturn | Mechanism::LocalSourceDrop | Mechanism::VipUnknown
+        Mechanism::AsymmetricReturn
+            | Mechanism::LocalSourceDrop
+            | Mechanism::VipUnknown
+            | Mechanism::NoEndpoint
     );
     let of_balancer =
         |supposed: &Supposition| supposed_of_balancer(supposed).filter(|_| is_of_packets);

@@ -188,7 +188,13 @@ impl Target {
             .collect();
         let addresses = self.spec.others.len() as u64 + 1;
         self.turns = choices.iter().map(turns).fold(addresses, least_common_multiple);
-        if listener.protocol.layer() == Layer::L7 {
+        // Who passes packets on and adds a header to them does not give targets up.
+        let protocol = listener.protocol;
+        let gives_up = match protocol.layer() {
+            Layer::L7 => true,
+            Layer::L4 => protocol.ends_tls() || listener.profile.ends_connections,
+        };
+        if gives_up {
             let most = choices.iter().map(|choice| choice.candidates().len() as u32).max();
             let tries = if listener.profile.next_target { most.unwrap_or(1) } else { 1 };
             self.limit = listener.profile.connect_timeout * tries.max(1) + SLACK;

@@ -76,6 +76,12 @@ impl CloudEntry {
         }
     }
 
+    /// Whether its controllers serve an Ingress too that names no class, where no class is the
+    /// default one.
+    pub fn serves_every_ingress(&self) -> bool {
+        self.model.is_some() || self.traces.ingress_default.is_some()
+    }
+
     /// Whether it has machines of its own. Its controllers serve nodes that are such machines.
     pub(crate) fn has_machines(&self) -> bool {
         !self.traces.provider_ids.is_empty()

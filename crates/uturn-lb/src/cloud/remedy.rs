@@ -18,6 +18,8 @@ pub enum Want {
     NodePorts,
     /// Health checks ask what a target answers.
     AnswerableChecks,
+    /// Targets are probed at all.
+    HealthChecks,
     /// What it sends to nodes comes from an address that they do not take for their own.
     ForeignAddress,
 }
@@ -89,11 +91,14 @@ pub struct Need {
 /// `name` is a name of the user's own that leads to the load balancer.
 pub type Remedies = fn(service: &Service, want: Want, name: &str) -> Vec<Remedy>;
 
-/// What users have to do for a name of their own in the status.
-pub(crate) const OWN_NAME: (&str, &str) = (
-    "the name is one of yours, and leads to the load balancer's address",
-    "put a name there that DNS has: clients inside the cluster then resolve it and reach the load balancer",
-);
+/// A remedy with a name of the user's own: what has to be filled in for the one that is shown.
+pub(crate) fn own_name(remedy: Remedy, shown: &str) -> Remedy {
+    let because = format!(
+        "{shown} is made up; write a name there that your DNS leads to the load balancer's address, \
+         so that clients inside the cluster resolve it and reach the load balancer"
+    );
+    remedy.needs("a name of yours stands in place of the one shown", None, &because)
+}
 
 /// What a name of the user's own in place of the address costs, wherever one is asked for.
 pub(crate) const NAME_COSTS: &str =

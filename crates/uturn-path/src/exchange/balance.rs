@@ -11,10 +11,10 @@ use std::time::Duration;
 use uturn_lb::decide::Choice;
 use uturn_lb::rules;
 use uturn_model::lb::{
-    Delivery, Doubt, Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target,
+    Delivery, Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target,
 };
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Hop, Mechanism, Outcome, Share, Supposition, Text};
+use uturn_model::{Evidence, Hop, Mechanism, Outcome, Share};
 
 use crate::assumed::add_new;
 use crate::engine::walk::Walk;
@@ -153,7 +153,12 @@ impl<'a> Walk<'_, 'a> {
                 state.chance |= inner.chance;
                 state.supposed = inner.supposed;
                 state.hops.extend(inner.hops);
+                // Who passes packets on and only adds a header waits as long as the client does.
+                let ends_connections = ends_tls || is_taken && listener.profile.ends_connections;
+                let gives_up = ends_connections && inner.outcome == Outcome::Hangs;
                 let outcome = match inner.outcome {
+                    // A target that does not answer is given up.
+                    Outcome::Hangs if gives_up => turned_away,
                     Outcome::Answered { .. } | Outcome::Hangs | Outcome::Unknown => inner.outcome,
                     // What was said on the connection to the target is said to the client.
                     Outcome::Status { .. } | Outcome::EmptyReply => inner.outcome,
@@ -175,10 +180,20 @@ impl<'a> Walk<'_, 'a> {
                 state.tries.why.extend(inner.lost);
                 let party = Peer::Balancer(balancer);
                 let mut answer = state.answer();
-                answer.note(place.clone(), passes_back(seen, by.clone()));
+                answer.note(
+                    place.clone(),
+                    match gives_up {
+                        true => closes(listener, seen, by.clone()),
+                        false => passes_back(seen, by.clone()),
+                    },
+                );
+                let waited = match gives_up {
+                    true => listener.profile.connect_timeout,
+                    false => inner.late,
+                };
                 let home = self.bring_home(party, client, asked, answer, outcome, mechanism)?;
                 ways.extend(home.into_iter().map(|way| {
-                    let late = way.late.max(inner.late);
+                    let late = way.late.max(waited);
                     Exchange { late, ..way.passing_on(outcome, inner.redirected.clone()) }
                 }));
             }
@@ -366,9 +381,7 @@ impl<'a> Walk<'_, 'a> {
         if listener.profile.delivery == Delivery::KeepsAddress {
             inner.handed_to = target.kind.node().cloned();
         }
-        if let Some(doubt) = &listener.profile.doubt {
-            add_new(&mut inner.supposed, vec![doubted(&listener.profile.name, doubt)]);
-        }
+        add_new(&mut inner.supposed, self.engine.doubts(balancer, listener, target, client.ip()));
         if listener.makes_connections() {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
         }
@@ -481,31 +494,17 @@ fn misspoken(listener: &Listener, request: &Request) -> Option<Outcome> {
     }
 }
 
-/// How suppositions about what a load balancer does begin.
-const BEHAVES: &str = "how the load balancer behaves: ";
-
-/// What of a load balancer's behaviour is taken for true without being certain.
-fn doubted(profile: &str, doubt: &Doubt) -> Supposition {
-    Supposition {
-        about: format!("{BEHAVES}{profile}").into(),
-        taken: doubt.taken.clone(),
-        because: doubt.because.clone(),
-        settle: doubt.settle.clone(),
-    }
-}
-
-/// What has to be so of a load balancer, where a supposition is about one.
-pub fn supposed_of_balancer(supposed: &Supposition) -> Option<Text> {
-    let profile = supposed.about.strip_prefix(BEHAVES)?;
-    Some(match supposed.taken.strip_prefix("it ") {
-        Some(does) => format!("{profile} {does}").into(),
-        None => format!("{profile}: {}", supposed.taken).into(),
-    })
-}
-
 fn answers(outcome: Outcome, asked: Leg, by: Evidence) -> Step {
     let home = Leg { src: asked.dst, dst: asked.src };
     Step::new(StepKind::Answer, format!("{outcome}"), by).seeing(home)
+}
+
+/// Who has taken the client's connection closes it where there is none to a target.
+fn closes(listener: &Listener, seen: Leg, by: Evidence) -> Step {
+    let home = Leg { src: seen.dst, dst: seen.src };
+    let seconds = listener.profile.connect_timeout.as_secs_f64();
+    let why = format!("gives the target up after {seconds} s: closes the client's connection");
+    Step::new(StepKind::Answer, why, by).seeing(home)
 }
 
 fn passes_back(seen: Leg, by: Evidence) -> Step {

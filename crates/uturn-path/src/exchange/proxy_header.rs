@@ -5,13 +5,26 @@ use std::time::Duration;
 use uturn_lb::cloud;
 use uturn_model::controller::ProxyExpectation;
 use uturn_model::route::Leg;
-use uturn_model::{IpNet, NamespacedName, Outcome, Supposition};
+use uturn_model::{IpNet, NamespacedName, Outcome, Supposition, Text};
 
 use crate::engine::Engine;
 use crate::packet::{Peer, Request};
 
 /// How the supposition begins that servers expect a header; their Service comes next.
-pub const EXPECTS_HEADER: &str = "whether the pods of svc/";
+const EXPECTS_HEADER: &str = "whether the pods of ";
+
+/// What has to be so of servers, where a supposition is about the header that they expect.
+pub fn supposed_of_servers(supposed: &Supposition) -> Option<Text> {
+    let is_it = supposed.about.starts_with(EXPECTS_HEADER);
+    is_it.then(|| "its pods expect a PROXY header".into())
+}
+
+/// Leaves the Service out of such a supposition: several targets may have one verdict.
+pub fn without_service(supposed: &mut Supposition) {
+    if supposed_of_servers(supposed).is_some() {
+        supposed.about = format!("{EXPECTS_HEADER}the Service expect a PROXY header").into();
+    }
+}
 
 /// Controllers that look for a header without reading what is there: the kernel resets a connection
 /// that is closed while something is unread.
@@ -88,7 +101,7 @@ fn header_unexpected(request: &Request) -> Misread {
 
 fn expects_header(service: &NamespacedName) -> Supposition {
     Supposition {
-        about: format!("{EXPECTS_HEADER}{service} expect a PROXY header").into(),
+        about: format!("{EXPECTS_HEADER}svc/{service} expect a PROXY header").into(),
         taken: "they do".into(),
         because: "its load balancer sends one: pods that do not expect it would fail calls from \
                   outside"

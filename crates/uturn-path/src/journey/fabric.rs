@@ -236,11 +236,15 @@ impl<'a> Engine<'a> {
             IpAddr::V6(ip) => IpAddr::V6(ip),
         });
         let outside = Leg { src: (public, leg.src.port()).into(), dst: leg.dst };
-        let step = Step::new(
-            StepKind::Translate,
-            "leaves the VPC with the node's public address",
-            Evidence::object(node.object(), node.origin.clone()),
-        );
+        let by = match (stated, leg.src.ip()) {
+            (None, IpAddr::V4(_)) => Evidence::Supposed {
+                what: format!("{public} stands for the public address of node {}", node.name)
+                    .into(),
+            },
+            _ => Evidence::object(node.object(), node.origin.clone()),
+        };
+        let what = "leaves the VPC with the node's public address";
+        let step = Step::new(StepKind::Translate, what, by);
         state.note(Place::Fabric, step.changing(leg, outside));
         state.fabric.push(Connection {
             protocol: state.packet.protocol(),

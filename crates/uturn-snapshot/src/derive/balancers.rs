@@ -152,6 +152,9 @@ impl Open {
             Maker::Modelled => return,
             Maker::Other { name, trace } => (Unknown::LoadBalancers(name.into()), Some(trace)),
             Maker::Controller { name, trace } => (Unknown::Controller(name.into()), Some(trace)),
+            Maker::WithoutClass { trace } => {
+                (Unknown::Controller("an unnamed controller".into()), Some(trace))
+            }
             Maker::Unknown => (Unknown::LoadBalancers(UNKNOWN_CLOUD.into()), None),
         };
         let entry = self.0.entry(unknown).or_insert((Vec::new(), trace));

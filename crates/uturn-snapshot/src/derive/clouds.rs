@@ -30,6 +30,11 @@ pub(super) enum Maker {
         /// The trace that names it.
         trace: String,
     },
+    /// An Ingress names no class, and the cloud's own controllers serve only theirs.
+    WithoutClass {
+        /// Why it is not the cloud.
+        trace: String,
+    },
     /// No trace names it.
     Unknown,
 }
@@ -201,6 +206,13 @@ pub(super) fn of_ingress(
     let entry = provider.value.cloud().and_then(cloud::entry);
     match entry {
         Some(entry) if entry.serves_services_only => Maker::Unknown,
+        Some(entry) if !entry.serves_every_ingress() => Maker::WithoutClass {
+            trace: format!(
+                "{object} itself: it names no class, no IngressClass is the default one, and load \
+                 balancers of {} serve only classes of their own",
+                entry.cloud.name()
+            ),
+        },
         Some(entry) => of_cluster(entry.traces.ingress_default, provider),
         None => of_cluster(None, provider),
     }

@@ -9,7 +9,7 @@ use uturn_model::pod::Phase;
 use uturn_model::service::ServiceKind;
 use uturn_model::{
     Extent, Ingress, Labels, Name, NamespacedName, ObjectRef, Pod, Selector, Service, Unknown,
-    WorkloadKind,
+    Workload, WorkloadKind,
 };
 
 use super::endpoints::{Slices, could_serve};
@@ -19,6 +19,7 @@ use crate::decode::objects::Objects;
 
 const GIVE_PODS: &str =
     "give the EndpointSlices, or what makes the pods, or pass --complete if this is all";
+const NOBODY_MAKES_THEM: &str = "nothing here makes pods with the labels that are selected";
 const GIVE_ENDPOINTS: &str = "give the EndpointSlices, or pass --complete if this is all";
 const GIVE_SERVICES: &str = "give the Services they lead to, or pass --complete if this is all";
 const USED: &str = "scan only the files that are applied together";
@@ -37,7 +38,16 @@ pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mu
         }
         let (because, settle) = match &service.selector {
             None => ("without a selector, and no EndpointSlice is given", GIVE_ENDPOINTS),
-            Some(_) if extent.pods => continue,
+            Some(selector) if extent.pods => {
+                // Pods that are taken for all may have been written before something labels them.
+                let is_stated = objects.complete || objects.listing.extent.is_some();
+                let is_made = || makers(objects, service, selector).next().is_some();
+                let pods = by_label.selected(&service.name.namespace, selector);
+                if is_stated || !pods.is_empty() || is_made() {
+                    continue;
+                }
+                (NOBODY_MAKES_THEM, GIVE_PODS)
+            }
             Some(selector) => {
                 let pods = by_label.selected(&service.name.namespace, selector);
                 match why_without_pods(objects, service, selector, &pods) {
@@ -117,19 +127,25 @@ fn why_without_pods(
     if !pods.is_empty() {
         return Some("nothing says where the pods that are selected run");
     }
-    let mut makers = objects
-        .workloads
-        .0
-        .values()
-        .filter(|maker| maker.name.namespace == service.name.namespace)
-        .filter(|maker| selector.matches(&maker.template.labels))
-        .peekable();
+    let mut makers = makers(objects, service, selector).peekable();
     if makers.peek().is_none() {
-        return Some("nothing here makes pods with the labels that are selected");
+        return Some(NOBODY_MAKES_THEM);
     }
     let makes_none =
         makers.all(|maker| maker.replicas == 0 && maker.kind != WorkloadKind::DaemonSet);
     (!makes_none).then_some("nothing says where the pods that are selected run")
+}
+
+/// What makes pods that a Service selects.
+fn makers<'o>(
+    objects: &'o Objects,
+    service: &'o Service,
+    selector: &'o Selector,
+) -> impl Iterator<Item = &'o Workload> {
+    let at_home = objects.workloads.0.values();
+    at_home
+        .filter(|maker| maker.name.namespace == service.name.namespace)
+        .filter(|maker| selector.matches(&maker.template.labels))
 }
 
 fn all_backends(ingress: &Ingress) -> impl Iterator<Item = &Backend> {

@@ -124,7 +124,18 @@ status: {{phase: Running, podIP: 10.1.1.9}}
     let of_shop = format!("{PARTS}{node}{}", pod("shop"));
     assert_eq!(unjudged(&of_shop), all, "pods of one namespace");
     let of_all = format!("{PARTS}{node}{}", pod("kube-system"));
-    assert_eq!(unjudged(&of_all), all[1..], "all pods");
+    assert_eq!(unjudged(&of_all), all, "pods may be labelled later than they were written");
+    let maker = "---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web}]}
+";
+    assert_eq!(unjudged(&format!("{of_all}{maker}")), all[1..], "all pods, and none of these");
     let service = |name: &str| {
         let (namespace, name) = name.split_once('/').unwrap();
         format!(

@@ -254,6 +254,43 @@ fn an_ingress_of_a_controller_in_the_cluster_is_not_judged() {
     assert_lacks(&check, &["404"]);
 }
 
+/// Only some clouds serve an Ingress without a class themselves.
+#[test]
+fn an_ingress_without_a_class_is_not_of_a_cloud_that_serves_its_classes_only() {
+    let by = |id: &str, status: &str| {
+        let class = ingress("none", status).replace("  ingressClassName: none\n", "");
+        assert!(!class.contains("ingressClassName"), "{class}");
+        folder("clouds-classless", &[nodes_and_pods(id), class]).run(&["scan", "-f", "."])
+    };
+    for (id, cloud) in
+        [("aws:///eu-central-1a/i-0", "AWS"), ("azure:///subscriptions/s/n", "Azure")]
+    {
+        let printed = by(id, "{ip: 10.0.9.9}");
+        assert_lacks(&printed, &[&format!("load balancer of {cloud}\n")]);
+        let said = format!("load balancers of {cloud} serve only classes of their own");
+        assert_has(&printed, &["1 Ingress that an unnamed controller serves", &said]);
+    }
+    assert_lacks(&by("gce://p/z/n", "{ip: 10.0.9.9}"), &["an unnamed controller"]);
+    let alb =
+        by("aws:///eu-central-1a/i-0", "{hostname: k8s-shop-a-1.eu-west-1.elb.amazonaws.com}");
+    assert_lacks(&alb, &["an unnamed controller"]);
+}
+
+/// A check that asks for a page is supposed to be answered, and the trace says so.
+#[test]
+fn a_trace_says_what_health_checks_are_supposed_to_get() {
+    let of = |protocol: &str| {
+        let service = service("", "externalTrafficPolicy: Cluster", "{ip: 10.0.9.9}");
+        let service = service.replace("port: 80,", &format!("port: 80, {protocol}"));
+        assert!(service.contains(protocol), "{service}");
+        let parts = [nodes_and_pods("azure:///subscriptions/s/n"), service, facts(PROXY)];
+        trace(&folder("clouds-page", &parts), "outside", "10.0.9.9:80")
+    };
+    let said = "supposed: health checks of svc/shop/web :80: targets answer / with 200";
+    assert_has(&of("appProtocol: http,"), &[said, "UT207"]);
+    assert_lacks(&of("name: web,"), &["health checks of"]);
+}
+
 /// Cilium's configuration with these values.
 fn cilium(values: &str) -> String {
     format!(

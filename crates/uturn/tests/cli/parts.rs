@@ -138,6 +138,31 @@ not judged: endpoints of 1 Service; to settle it: give the EndpointSlices, or wh
     assert_eq!(codes(&folder, &[]), ["UT311 warning"]);
 }
 
+/// What labels pods while they run is seen in no template, and in no pod that was made of one.
+#[test]
+fn pods_that_are_labelled_at_run_time_are_no_finding() {
+    let folder = Folder::new("parts-labels");
+    folder.file("a.yaml", BALANCED);
+    folder.file(
+        "b.yaml",
+        "{apiVersion: v1, kind: Node, metadata: {name: n1}, spec: {podCIDR: 10.1.1.0/24}, status: \
+         {addresses: [{type: InternalIP, address: 10.0.0.11}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: dns, namespace: kube-system}, spec: {nodeName: n1, \
+         containers: [{name: c, image: c}]}, status: {phase: Running, podIP: 10.1.1.9}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop, labels: {role: server}}, spec: \
+         {nodeName: n1, containers: [{name: c, image: c}]}, status: {phase: Running, podIP: 10.1.1.10}}
+",
+    );
+    folder.file("facts.yaml", CLOUD);
+    let scan = folder.run(&["scan", "-q", "-f", "."]);
+    assert!(scan.starts_with("exit 0\n") && !scan.contains("UT311"), "{scan}");
+    assert!(scan.contains("svc/shop/web: nothing here makes pods with the labels"), "{scan}");
+    let whole = codes(&folder, &["--complete"]);
+    assert!(whole.iter().any(|found| found.starts_with("UT311")), "{whole:?}");
+}
+
 #[test]
 fn a_service_without_a_selector_has_its_endpoints_elsewhere() {
     let folder = Folder::new("parts-no-selector");

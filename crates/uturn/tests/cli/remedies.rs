@@ -142,7 +142,7 @@ fn a_header_that_no_server_is_known_to_read_is_refused() {
 }
 
 /// The example, the annotation, and the status as the controller writes it then.
-const HEADERS: [(&str, &str, &str); 5] = [
+const HEADERS: [(&str, &str, &str); 7] = [
     (
         "digitalocean",
         "do-loadbalancer-hostname: \"web.shop.example.com\"",
@@ -158,6 +158,12 @@ const HEADERS: [(&str, &str, &str); 5] = [
         "linode-loadbalancer-hostname-only-ingress: \"true\"",
         "{hostname: 203-0-113-10.ip.linodeusercontent.com}",
     ),
+    (
+        "openstack",
+        "loadbalancer.openstack.org/hostname: \"web.shop.example.com\"",
+        "{hostname: web.shop.example.com}",
+    ),
+    ("oracle-header", "ingress-ip-mode: \"proxy\"", "{ip: 203.0.113.10, ipMode: Proxy}"),
     ("scaleway", "scw-loadbalancer-ip-mode: \"Proxy\"", "{ip: 203.0.113.10, ipMode: Proxy}"),
     (
         "vultr",
@@ -176,7 +182,76 @@ fn a_lost_header_is_cured_by_the_status() {
         let cured = example.cured("UT108", "calls-through-balancer", Some(status)).scan();
         // Nobody need call the cluster address, which has no header before it either way.
         assert!(cured.starts_with("exit 0\n"), "{cured}");
-        assert_has(&cured, &["svc/shop/web :80 proxy-header UT108", "1 finding;"]);
+        let info = "info: always empty reply";
+        let condition = "svc/shop/web :80 proxy-header if its pods expect a PROXY header UT108";
+        assert_has(&cured, &[info, condition, "1 finding;"]);
+    }
+}
+
+/// The example, what is found, and the annotation that has the load balancer replace the source.
+const SOURCES: [(&str, &str, &str); 3] = [
+    ("alibaba", "UT104", "alibaba-cloud-loadbalancer-preserve-client-ip: \"off\""),
+    ("huawei", "UT102", "elb.enable-transparent-client-ip: \"false\""),
+    ("oracle", "UT104", "oci-network-load-balancer.oraclecloud.com/is-preserve-source: \"false\""),
+];
+
+#[test]
+fn a_kept_source_is_replaced_where_there_is_a_switch() {
+    for (name, code, annotation) in SOURCES {
+        let example = Example::new(name);
+        assert_has(&example.scan(), &[code]);
+        let printed = example.cure(code, "replace-source");
+        assert_has(&printed, &[annotation, "then answered at once"]);
+        assert_clean(&example.cured(code, "replace-source", None));
+    }
+    let dedicated = Example::new("huawei").with("elb.class: union", "elb.class: performance");
+    assert_has(&dedicated.scan(), &["UT102"]);
+    let printed = dedicated.run(&["cure", "UT102", "shop/web"]);
+    assert!(!printed.contains("enable-transparent-client-ip: \"false\""), "{printed}");
+}
+
+/// The example of a load balancer that ends TLS, the annotation, and the status that comes of it.
+const TLS: [(&str, &str, Option<&str>); 2] = [
+    (
+        "alibaba-tls",
+        "alibaba-cloud-loadbalancer-hostname: \"web.shop.example.com\"",
+        Some("{hostname: web.shop.example.com}"),
+    ),
+    ("huawei-tls", "elb.pass-through: \"true\"", None),
+];
+
+#[test]
+fn tls_that_nodes_bypass_is_cured_by_what_leaves_the_address_to_the_load_balancer() {
+    for (name, annotation, status) in TLS {
+        let example = Example::new(name);
+        assert_has(&example.scan(), &["UT106", "tls-bypassed"]);
+        let printed = example.cure("UT106", "calls-through-balancer");
+        assert_has(&printed, &[annotation, "then answered at once"]);
+        assert_clean(&example.cured("UT106", "calls-through-balancer", status));
+    }
+    let open = Example::new("huawei-tls").with("elb.class: union", "elb.class: shared");
+    let refused = open.cure("UT106", "calls-through-balancer");
+    assert_has(&refused, &["not here:", "an ordinary one, beside the open controller"]);
+}
+
+#[test]
+fn nodes_that_nobody_probes_are_probed() {
+    let local = Example::new("openstack-local");
+    assert_has(&local.scan(), &["UT311", "no-endpoint if", "has no health monitor"]);
+    let printed = local.cure("UT311", "health-checks");
+    assert_has(&printed, &["enable-health-monitor: \"true\"", "then answered at once"]);
+    assert_clean(&local.cured("UT311", "health-checks", None));
+}
+
+#[test]
+fn a_name_that_is_made_up_is_said_to_be() {
+    for name in ["digitalocean", "hetzner", "vultr", "openstack"] {
+        let printed = Example::new(name).cure("UT108", "calls-through-balancer");
+        assert_has(
+            &printed,
+            &["make sure a name of yours stands in place of the one shown: \
+                                web.shop.example.com is made up"],
+        );
     }
 }
 
@@ -219,7 +294,7 @@ fn checks_with_a_header_are_told_to_ask_the_target() {
 /// What works in the example as it is stands in no need of a cure.
 #[test]
 fn healthy_clouds_are_left_alone() {
-    for name in ["google", "kube-vip", "cilium"] {
+    for name in ["google", "kube-vip", "cilium", "exoscale", "ibm-nlb"] {
         assert_clean(&Example::new(name));
     }
 }

@@ -13,7 +13,7 @@ const PREFIXES: [&str; 2] = [
 ];
 
 /// Pods' network interfaces or nodes as targets: `eni`, `ecs`.
-const BACKEND_TYPE: &str = "service.beta.kubernetes.io/backend-type";
+pub(super) const BACKEND_TYPE: &str = "service.beta.kubernetes.io/backend-type";
 /// Leaves a Service to another controller.
 pub(super) const CLASS: &str = "service.beta.kubernetes.io/class";
 
@@ -24,7 +24,7 @@ const ADDRESS_TYPE: &str = "address-type";
 /// What listeners speak: `https:443,http:80`.
 const PROTOCOL_PORT: &str = "protocol-port";
 /// `on`: connections to targets begin with a PROXY header.
-const PROXY_PROTOCOL: &str = "proxy-protocol";
+pub(super) const PROXY_PROTOCOL: &str = "proxy-protocol";
 /// Whether a Network Load Balancer keeps the client's address: `on`, `off`.
 pub(super) const KEEPS_SOURCE: &str = "preserve-client-ip";
 /// Whether each address of a Network Load Balancer serves the targets of all zones.
@@ -34,6 +34,11 @@ pub(super) const CROSS_ZONE: &str = "cross-zone-enabled";
 pub(super) fn get<'s>(service: &'s Service, key: &str) -> Option<&'s str> {
     let mut both = PREFIXES.iter().map(|prefix| service.annotations.get(&format!("{prefix}{key}")));
     both.find_map(|value| value.map(str::trim))
+}
+
+/// One of the keys as it is written today.
+pub(super) fn key(key: &str) -> String {
+    format!("{}{key}", PREFIXES[0])
 }
 
 /// What a Service wants as targets.

@@ -6,10 +6,12 @@
 //! | `traces` | by what the cloud is recognised, and which product a Service gets |
 //! | `clb` | Classic Load Balancers |
 //! | `nlb` | Network Load Balancers |
+//! | `remedies` | what annotations make them do otherwise |
 
 mod annotations;
 mod clb;
 mod nlb;
+mod remedies;
 mod traces;
 
 use uturn_model::network::Plugin;
@@ -23,6 +25,7 @@ use crate::cloud::product::{pods_have_network_addresses, to_pods};
 pub static ENTRY: CloudEntry = CloudEntry {
     words: Words::with_firewall("security group"),
     products: &[&clb::Clb, &nlb::Nlb],
+    remedies: remedies::remedies,
     ..CloudEntry::recognised("alibaba", "Alibaba Cloud", traces::TRACES)
 };
 

@@ -31,6 +31,14 @@ fn region(id: &str) -> Option<&str> {
     (is_region && instance.starts_with("i-")).then_some(region)
 }
 
+/// Whether a Service gets a Network Load Balancer: its class asks for one, else what tells the product.
+pub(super) fn is_network(service: &Service) -> bool {
+    match service.load_balancer_class.as_deref() {
+        Some(class) => TRACES.load_balancer_classes.iter().any(|(known, _)| *known == class),
+        None => product(service) == Some(nlb::NAME),
+    }
+}
+
 /// The product of a Service without a class: an annotation may name a Network Load Balancer, or
 /// another controller.
 fn product(service: &Service) -> Option<&'static str> {

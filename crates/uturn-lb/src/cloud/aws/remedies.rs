@@ -46,7 +46,7 @@ pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
             remedy.annotations.push((key(CHECK_PORT), "traffic-port".to_owned()));
             vec![remedy]
         }
-        Want::CallsFromInside | Want::NodePorts | Want::ForeignAddress => Vec::new(),
+        _ => Vec::new(),
     }
 }
 

@@ -14,9 +14,6 @@ pub(super) fn remedies(_: &Service, want: Want, _: &str) -> Vec<Remedy> {
                 .costs("nodes see their own address as the destination: rules of a node's firewall or of a network security group that name the load balancer's address no longer match")
                 .costs("a node or pod that the load balancer gives itself gets no answer, where calls from inside reach it"),
         ],
-        Want::AnswerableChecks | Want::ReplacedSource | Want::SourceInHeader | Want::PodTargets | Want::CallsFromInside
-        | Want::ForeignAddress => {
-            Vec::new()
-        }
+        _ => Vec::new(),
     }
 }

@@ -4,9 +4,11 @@
 //! | --- | --- |
 //! | `annotations` | the keys that the controllers read, and lists within their values |
 //! | `elb` | Elastic Load Balancers, shared and dedicated |
+//! | `remedies` | what annotations make them do otherwise |
 
 mod annotations;
 mod elb;
+mod remedies;
 
 use super::{CloudEntry, Traces, Words};
 
@@ -14,6 +16,7 @@ use super::{CloudEntry, Traces, Words};
 pub static ENTRY: CloudEntry = CloudEntry {
     words: Words::with_firewall("security group"),
     products: &[&elb::SHARED, &elb::DEDICATED],
+    remedies: remedies::remedies,
     ..CloudEntry::recognised(
         "huawei",
         "Huawei Cloud",

@@ -2,6 +2,9 @@
 
 use uturn_model::Service;
 
+/// A name for the status in place of the address.
+pub(super) const HOST_NAME: &str = "hostname";
+
 const PREFIX: &str = "loadbalancer.openstack.org/";
 
 /// How a target is picked.
@@ -23,6 +26,11 @@ const INTERNAL: &str = "service.beta.kubernetes.io/openstack-internal-load-balan
 /// The value of one of the keys.
 pub(super) fn get<'s>(service: &'s Service, key: &str) -> Option<&'s str> {
     service.annotations.get(&format!("{PREFIX}{key}")).map(str::trim)
+}
+
+/// One of the keys in full.
+pub(super) fn key(key: &str) -> String {
+    format!("{PREFIX}{key}")
 }
 
 /// Whether a key is switched on or off: the controller reads these two words only.

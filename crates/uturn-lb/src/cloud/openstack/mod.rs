@@ -4,11 +4,13 @@
 //! | --- | --- |
 //! | `annotations` | the keys that the controller reads |
 //! | `octavia` | load balancers of Octavia, by either of its drivers |
+//! | `remedies` | what annotations make them do otherwise |
 //! | `ovh` | a provider that runs it: by what it is recognised, and the load balancers of its own |
 
 mod annotations;
 mod octavia;
 mod ovh;
+mod remedies;
 
 use uturn_model::Service;
 
@@ -22,6 +24,7 @@ use octavia::{AMPHORA, AMPHORA_NAME, OVN, OVN_NAME};
 pub static ENTRY: CloudEntry = CloudEntry {
     words: Words::with_firewall("security group"),
     products: &[&AMPHORA, &OVN],
+    remedies: remedies::remedies,
     ..CloudEntry::recognised(
         "openstack",
         "OpenStack",

@@ -4,9 +4,11 @@
 //! | --- | --- |
 //! | `lb` | the Load Balancer: a proxy in front of node ports |
 //! | `nlb` | the Network Load Balancer: it passes packets on to node ports |
+//! | `remedies` | what annotations make them do otherwise |
 
 mod lb;
 mod nlb;
+mod remedies;
 
 use uturn_model::Service;
 use uturn_model::lb::{HealthCheck, HealthQuestion};
@@ -19,6 +21,7 @@ use crate::cloud::product::check;
 pub static ENTRY: CloudEntry = CloudEntry {
     words: Words::with_firewall("security list"),
     products: &[&lb::Lb, &nlb::Nlb],
+    remedies: remedies::remedies,
     ..CloudEntry::recognised(
         "oracle",
         "Oracle Cloud",

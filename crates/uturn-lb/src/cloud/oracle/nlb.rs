@@ -13,8 +13,9 @@ use crate::cloud::values::is_on;
 pub(super) const NAME: &str = "Oracle Cloud Network Load Balancer";
 
 const INTERNAL: &str = "oci-network-load-balancer.oraclecloud.com/internal";
-const KEEPS_SOURCE: &str = "oci-network-load-balancer.oraclecloud.com/is-preserve-source";
-const PROXY_PROTOCOL: &str = "oci-network-load-balancer.oraclecloud.com/is-ppv2-enabled";
+pub(super) const KEEPS_SOURCE: &str =
+    "oci-network-load-balancer.oraclecloud.com/is-preserve-source";
+pub(super) const PROXY_PROTOCOL: &str = "oci-network-load-balancer.oraclecloud.com/is-ppv2-enabled";
 
 /// The Network Load Balancer.
 pub(super) struct Nlb;

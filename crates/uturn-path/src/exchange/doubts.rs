@@ -1,0 +1,93 @@
+//! What is taken for true of a load balancer on the way of a flow.
+
+use std::net::IpAddr;
+
+use uturn_lb::cloud::{self, Maker};
+use uturn_model::lb::{Doubt, Listener, Scope, Source, Target};
+use uturn_model::{Supposition, Text};
+
+use crate::engine::Engine;
+
+/// How suppositions about what a load balancer does begin.
+const BEHAVES: &str = "how the load balancer behaves: ";
+
+/// What has to be so of a load balancer, where a supposition is about one.
+pub fn supposed_of_balancer(supposed: &Supposition) -> Option<Text> {
+    let profile = supposed.about.strip_prefix(BEHAVES)?;
+    Some(match supposed.taken.strip_prefix("it ") {
+        Some(does) => format!("{profile} {does}").into(),
+        None => format!("{profile}: {}", supposed.taken).into(),
+    })
+}
+
+impl Engine<'_> {
+    /// What is taken for true where a load balancer sends to a target what comes from a client.
+    pub(super) fn doubts(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        target: &Target,
+        client: IpAddr,
+    ) -> Vec<Supposition> {
+        let profile = &listener.profile;
+        let mut all: Vec<Supposition> = Vec::new();
+        all.extend(profile.doubt.as_ref().map(|doubt| doubted(&profile.name, doubt)));
+        let is_public = self.balancers()[balancer].scope == Scope::Public;
+        if is_public && profile.source == Source::Kept && self.is_public_address_of(target, client)
+        {
+            all.push(to_itself(&profile.name, client));
+        }
+        all.extend(self.page_is_there(listener));
+        all
+    }
+
+    /// Whether a target is a node with this public address, or on one.
+    fn is_public_address_of(&self, target: &Target, address: IpAddr) -> bool {
+        let node = target.kind.node().and_then(|name| self.cluster().nodes.get(name));
+        node.is_some_and(|node| {
+            node.external_ips.contains(&address) && !node.internal_ips.contains(&address)
+        })
+    }
+
+    /// That targets have the page which health checks ask them for.
+    fn page_is_there(&self, listener: &Listener) -> Option<Supposition> {
+        let owner = listener.rules.first()?.owner.namespaced_name()?;
+        let service = self.cluster().services.get(&owner)?;
+        let port = service.ports.iter().find(|port| port.port == listener.port)?;
+        let Maker::Product(product, _) = cloud::maker_of(service, &self.cluster().provider) else {
+            return None;
+        };
+        let check = product.page_check(service, port)?;
+        Some(Supposition {
+            about: format!("health checks of svc/{owner} :{}", port.port).into(),
+            taken: format!("targets answer {} with 200", check.path).into(),
+            because: format!("they ask for it if {}: {}", check.condition, check.because).into(),
+            settle: "uturn scan walks these checks where it knows the servers: UT207".into(),
+        })
+    }
+}
+
+/// What of a load balancer's behaviour is taken for true without being certain.
+fn doubted(profile: &str, doubt: &Doubt) -> Supposition {
+    Supposition {
+        about: format!("{BEHAVES}{profile}").into(),
+        taken: doubt.taken.clone(),
+        because: doubt.because.clone(),
+        settle: doubt.settle.clone(),
+    }
+}
+
+/// A target that is given itself, with the public address that it called with.
+fn to_itself(profile: &str, client: IpAddr) -> Supposition {
+    let of_target = Doubt::new(
+        "it is answered",
+        "the address is not one of its own cards; documents say so, and a report of a target with a \
+         public address of its own says that such calls hang",
+    );
+    Supposition {
+        about: format!("a target that {profile} gives itself, called from {client}").into(),
+        taken: of_target.taken,
+        because: of_target.because,
+        settle: of_target.settle,
+    }
+}
