@@ -40,14 +40,12 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
         _ if !is_known => match cni(&data).or_else(|| antrea(&data)) {
             Some(data) => data,
             None => {
-                let is_configuration = data.keys().any(|key| key.ends_with(".conf"));
-                if is_configuration {
-                    return Redacted::LeftOut("a ConfigMap with a configuration".to_owned());
+                let mut kept = controllers::settings(&data, names).unwrap_or_default();
+                kept.extend(server_files(&data, names));
+                if kept.is_empty() {
+                    return Redacted::Stub(named(namespace, name, names));
                 }
-                match controllers::settings(&data, names) {
-                    Some(settings) => settings,
-                    None => return Redacted::Stub(named(namespace, name, names)),
-                }
+                kept
             }
         },
         "coredns" | "coredns-custom" | "node-local-dns" | "nodelocaldns" => {
@@ -67,6 +65,14 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
     redacted["apiVersion"] = text_of(object, "apiVersion").into();
     redacted["data"] = data.into();
     Redacted::Object(redacted)
+}
+
+/// The files of servers: that they are there. No verdict depends on what is in them; the lab alone
+/// starts servers with them.
+fn server_files(data: &Map<String, Value>, names: &mut Names) -> Map<String, Value> {
+    let is_file = |key: &str| key.ends_with(".conf") || key == "haproxy.cfg";
+    let keys = data.keys().filter(|key| is_file(key));
+    keys.map(|key| (redact(key, names, NAMES), Value::from(""))).collect()
 }
 
 /// A ConfigMap without its data. An argument of a controller may name it.

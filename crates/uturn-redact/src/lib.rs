@@ -32,6 +32,7 @@
 //! ([`Redacted::map`]), which belongs to the owner of the cluster.
 
 mod addresses;
+mod annotations;
 mod config_maps;
 mod controllers;
 mod facts;

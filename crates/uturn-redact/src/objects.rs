@@ -10,12 +10,11 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 use uturn_snapshot::{kinds, trim};
 
+use crate::annotations;
 use crate::config_maps;
-use crate::controllers;
 use crate::names::Names;
 use crate::settings;
 use crate::text::{HOSTS, NAMES, redact};
-use crate::words::KNOWN;
 
 /// The kinds that are read.
 static READ: LazyLock<HashSet<&'static str>> =
@@ -61,7 +60,7 @@ pub(crate) fn text_of<'v>(object: &'v Value, key: &str) -> &'v str {
 /// Redacts the value of a field.
 pub(crate) fn value(field: &str, of: Value, names: &mut Names) -> Value {
     match (field, of) {
-        ("annotations", Value::Object(entries)) => annotations(entries, names).into(),
+        ("annotations", Value::Object(entries)) => annotations::redact_all(entries, names).into(),
         (
             "labels" | "matchLabels" | "nodeSelector" | "selector" | "topology",
             Value::Object(entries),
@@ -97,38 +96,4 @@ pub(crate) fn value(field: &str, of: Value, names: &mut Names) -> Value {
         (_, Value::String(text)) => redact(&text, names, NAMES).into(),
         (_, plain) => plain,
     }
-}
-
-/// Annotations with keys of programs that are known; all others go. The value stays, redacted,
-/// where the whole key is known.
-fn annotations(entries: Map<String, Value>, names: &mut Names) -> Map<String, Value> {
-    let entry = |(key, value): (String, Value)| {
-        let known = KNOWN.name_at(&key)?;
-        if known.len() == key.len() {
-            let value = annotation(&key, value, names);
-            return Some((key, value));
-        }
-        // A program is recognised by how its keys begin.
-        let is_beginning = !known.ends_with(char::is_alphanumeric);
-        is_beginning.then(|| (redact(&key, names, NAMES), Value::from("")))
-    };
-    entries.into_iter().filter_map(entry).collect()
-}
-
-fn annotation(key: &str, value: Value, names: &mut Names) -> Value {
-    let Value::String(text) = value else { return value };
-    let is_document = text.trim_start().starts_with(['[', '{']);
-    match serde_json::from_str::<Value>(&text) {
-        // The arguments with which a program of a node was started.
-        Ok(Value::Array(words)) if words.iter().any(is_argument) => {
-            Value::Array(settings::arguments(&words, names)).to_string().into()
-        }
-        Ok(document) if is_document => settings::document(document, names).to_string().into(),
-        // Settings of a controller, and codes of findings to ignore.
-        _ => controllers::setting(key, &text, names).into(),
-    }
-}
-
-fn is_argument(word: &Value) -> bool {
-    word.as_str().is_some_and(|text| text.starts_with("--"))
 }

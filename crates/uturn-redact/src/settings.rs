@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use uturn_lb::cloud::ALL;
 
 use crate::controllers;
 use crate::names::Names;
@@ -15,8 +16,11 @@ use crate::words::list;
 pub(crate) static FIELDS: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| list(include_str!("known/fields.txt")));
 
-static SETTINGS: LazyLock<HashSet<&'static str>> =
-    LazyLock::new(|| list(include_str!("known/settings.txt")));
+static SETTINGS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    let mut words = list(include_str!("known/settings.txt"));
+    words.extend(ALL.into_iter().map(|entry| entry.cloud.word()));
+    words
+});
 
 /// Values of settings: modes, schedulers, actions.
 pub(crate) fn values() -> Vocabulary {

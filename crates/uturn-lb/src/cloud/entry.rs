@@ -4,7 +4,7 @@ use uturn_model::network::CloudNetwork;
 use uturn_model::service::LbIngress;
 use uturn_model::{AddressBinding, Cloud, Vendor, Version};
 
-use super::{CloudModel, IngressProduct, Product, Remedies, Traces, Words};
+use super::{Annotation, CloudModel, IngressProduct, Product, Remedies, Traces, Words};
 
 /// A cloud, or a program that makes load balancers in place of one.
 pub struct CloudEntry {
@@ -36,6 +36,8 @@ pub struct CloudEntry {
     pub ingress_products: &'static [&'static dyn IngressProduct],
     /// What annotations of Services make these load balancers do otherwise.
     pub remedies: Remedies,
+    /// What the annotations hold that all of these read.
+    pub annotations: &'static [&'static [Annotation]],
     /// Annotations of Services for clusters made at random: each set asks for a load balancer that
     /// behaves in another way.
     pub samples: &'static [Annotations],
@@ -71,6 +73,7 @@ impl CloudEntry {
             products: &[],
             ingress_products: &[],
             remedies: |_, _, _| Vec::new(),
+            annotations: &[],
             samples: &[],
             model: None,
         }

@@ -8,6 +8,7 @@
 //! through them are not judged.
 
 pub mod alibaba;
+mod annotation;
 pub mod aws;
 pub mod azure;
 mod behaviour;
@@ -48,6 +49,7 @@ use uturn_model::{
     AddressBinding, Cloud, Cluster, Ingress, IngressClass, Name, ProxySettings, Variant, Version,
 };
 
+pub use annotation::{Annotation, Holds, annotation};
 pub use behaviour::{
     BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
 };

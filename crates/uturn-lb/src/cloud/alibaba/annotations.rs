@@ -5,6 +5,7 @@ use uturn_model::lb::{ListenerProtocol, ProxyVersion};
 use uturn_model::service::ServicePort;
 
 use crate::cloud::product::plain_protocol;
+use crate::cloud::{Annotation, Holds};
 
 /// Before each key, the older prefix last.
 const PREFIXES: [&str; 2] = [
@@ -70,6 +71,27 @@ pub(super) fn proxy_header(service: &Service, spoken: ListenerProtocol) -> Optio
     let is_connection = matches!(spoken, ListenerProtocol::Tcp | ListenerProtocol::TcpSsl);
     let is_asked = get(service, PROXY_PROTOCOL) == Some("on");
     (is_connection && is_asked).then_some(ProxyVersion::V2)
+}
+
+/// What the annotations hold.
+pub(super) const READ: &[Annotation] = &[
+    Annotation::new(BACKEND_TYPE, Holds::Words(&["eni", "ecs"])),
+    Annotation::new(CLASS, Holds::Names),
+];
+
+/// The same of those that either prefix can stand before.
+pub(super) const READ_BELOW: [&[Annotation]; 2] = [&below(PREFIXES[0]), &below(PREFIXES[1])];
+
+const fn below(prefix: &'static str) -> [Annotation; 6] {
+    const SPOKEN: &[&str] = &["https", "http", "tcpssl", "tcp", "udp"];
+    [
+        Annotation::below(prefix, TYPE, Holds::Words(&["nlb"])),
+        Annotation::below(prefix, ADDRESS_TYPE, Holds::Words(&["internet", "intranet"])),
+        Annotation::below(prefix, PROTOCOL_PORT, Holds::Words(SPOKEN)),
+        Annotation::below(prefix, PROXY_PROTOCOL, Holds::Switch),
+        Annotation::below(prefix, KEEPS_SOURCE, Holds::Switch),
+        Annotation::below(prefix, CROSS_ZONE, Holds::Switch),
+    ]
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use crate::cloud::product::{pods_have_network_addresses, to_pods};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[annotations::READ, annotations::READ_BELOW[0], annotations::READ_BELOW[1]],
     words: Words::with_firewall("security group"),
     products: &[&clb::Clb, &nlb::Nlb],
     remedies: remedies::remedies,

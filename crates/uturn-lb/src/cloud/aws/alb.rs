@@ -7,7 +7,9 @@ use uturn_model::{Family, Ingress, Port, Service, Text};
 
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
-use crate::cloud::{ClassParameters, HTTP, HTTPS, RuleAction, WantedListener, WantedRule, rules};
+use crate::cloud::{
+    Annotation, ClassParameters, HTTP, HTTPS, Holds, RuleAction, WantedListener, WantedRule, rules,
+};
 
 pub(super) const NAME: &str = "AWS ALB";
 
@@ -228,4 +230,46 @@ fn field<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
 
 fn is_key(own: &str, key: &str) -> bool {
     own.eq_ignore_ascii_case(key)
+}
+
+/// What its annotations hold.
+pub(super) const READ: &[Annotation] = &[
+    of("actions.*", ACTION),
+    of("auth-type", Holds::Words(&["none", "oidc", "cognito"])),
+    of("certificate-arn", Holds::Names),
+    of("conditions.*", Holds::Names),
+    of("enable-frontend-nlb", Holds::Switch),
+    of("inbound-cidrs", Holds::Names),
+    of("jwt-validation", Holds::Names),
+    of("listen-ports", Holds::Document { fields: &["HTTP", "HTTPS"], words: &[] }),
+    of("mutual-authentication", Holds::Names),
+    of("scheme", Holds::Words(&["internal", "internet-facing"])),
+    of("security-group-prefix-lists", Holds::Names),
+    of("ssl-redirect", Holds::Names),
+    of("target-node-labels", Holds::Names),
+    of("target-type", Holds::Words(&["instance", "ip"])),
+    of("use-regex-path-match", Holds::Switch),
+];
+
+/// An action: in its texts `#{host}` is the host of the request.
+const ACTION: Holds = Holds::Document {
+    fields: &["type", "redirectConfig", "host", "path", "port", "protocol", "query", "statusCode"],
+    words: &[
+        "redirect",
+        "forward",
+        "fixed-response",
+        "HTTP",
+        "HTTPS",
+        "HTTP_301",
+        "HTTP_302",
+        "host",
+        "path",
+        "port",
+        "protocol",
+        "query",
+    ],
+};
+
+const fn of(name: &'static str, holds: Holds) -> Annotation {
+    Annotation::below(PREFIX, name, holds)
 }

@@ -2,6 +2,8 @@
 
 use uturn_model::{Node, Service};
 
+use crate::cloud::{Annotation, Holds};
+
 const PREFIX: &str = "service.beta.kubernetes.io/aws-load-balancer-";
 
 /// Which controller and product a Service asks for.
@@ -77,4 +79,38 @@ pub(super) fn ends_tls(service: &Service, port: u16, name: Option<&str>) -> bool
         all.any(|listed| listed == "*" || listed.parse() == Ok(port) || name == Some(listed))
     });
     has_certificate && is_listed
+}
+
+/// What the annotations hold that the controllers read.
+pub(super) const READ: &[Annotation] = &[
+    of(TYPE, Holds::Words(&["nlb", "nlb-ip", "external"])),
+    of(TARGET_TYPE, Holds::Words(&["instance", "ip"])),
+    of(SCHEME, Holds::Words(&["internal", "internet-facing"])),
+    of(INTERNAL, Holds::Switch),
+    of(PROXY_PROTOCOL, Holds::Names),
+    of(TARGET_GROUP_ATTRIBUTES, ATTRIBUTE_WORDS),
+    of(ATTRIBUTES, ATTRIBUTE_WORDS),
+    of(CROSS_ZONE, Holds::Switch),
+    of(CERTIFICATE, Holds::Names),
+    of(TLS_PORTS, Holds::Ports),
+    of(BACKEND_PROTOCOL, Holds::Words(&["http", "https", "tcp", "ssl"])),
+    of(CHECK_PROTOCOL, Holds::Words(&["http", "https", "tcp"])),
+    of(CHECK_PORT, Holds::Words(&["traffic-port"])),
+    of(SUBNETS, Holds::Names),
+    of(ADDRESSES, Holds::Names),
+    of(PRIVATE_ADDRESSES, Holds::Names),
+    of(NODE_LABELS, Holds::Names),
+];
+
+/// The attributes of load balancers and of target groups that are read.
+const ATTRIBUTE_WORDS: Holds = Holds::Words(&[
+    "true",
+    "false",
+    "load_balancing.cross_zone.enabled",
+    "preserve_client_ip.enabled",
+    "proxy_protocol_v2.enabled",
+]);
+
+const fn of(name: &'static str, holds: Holds) -> Annotation {
+    Annotation::below(PREFIX, name, holds)
 }

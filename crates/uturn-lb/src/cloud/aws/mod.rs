@@ -20,6 +20,7 @@ use super::{CloudEntry, StatusShape, Words};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[annotations::READ, alb::READ],
     writes: StatusShape::Names,
     words: Words::with_firewall("security group"),
     products: &[&nlb::Nlb, &classic::Classic],

@@ -6,7 +6,7 @@ use uturn_model::{Family, Ingress, Port, Service, Text};
 
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
-use crate::cloud::{HTTP, HTTPS, RuleAction, WantedListener, WantedRule, rules};
+use crate::cloud::{Annotation, HTTP, HTTPS, Holds, RuleAction, WantedListener, WantedRule, rules};
 
 pub(super) const NAME: &str = "Azure Application Gateway";
 pub(super) const CONTAINERS: &str = "Azure Application Gateway for Containers";
@@ -118,3 +118,14 @@ fn get<'i>(ingress: &'i Ingress, key: &str) -> Option<&'i str> {
 fn to_tls(port: Port) -> Redirect {
     Redirect { code: 301, tls: true, host: None, port, path: None }
 }
+
+/// What its annotations hold.
+pub(super) const READ: &[Annotation] = &[
+    Annotation::below(PREFIX, "appgw-ssl-certificate", Holds::Names),
+    Annotation::below(PREFIX, "appgw-ssl-profile", Holds::Names),
+    Annotation::below(PREFIX, "hostname-extension", Holds::Names),
+    Annotation::below(PREFIX, "override-frontend-port", Holds::Names),
+    Annotation::below(PREFIX, "ssl-redirect", Holds::Switch),
+    Annotation::below(PREFIX, "use-private-ip", Holds::Switch),
+    Annotation::below(PREFIX, "waf-policy-for-path", Holds::Names),
+];

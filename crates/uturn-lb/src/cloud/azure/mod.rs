@@ -14,6 +14,7 @@ use super::{CloudEntry, Traces, Words};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[standard::READ, gateway::READ],
     products: &[&standard::Standard],
     ingress_products: &[&gateway::ApplicationGateway, &gateway::ForContainers],
     remedies: remedies::remedies,

@@ -8,6 +8,7 @@ use uturn_model::{Family, Protocol, Service};
 use crate::cloud::product::{
     PageCheck, PortPlan, Product, Targets, check, passing, plain_protocol, question_by_policy,
 };
+use crate::cloud::{Annotation, Holds};
 
 pub(super) const NAME: &str = "Azure Load Balancer";
 
@@ -73,3 +74,21 @@ fn delivery(service: &Service, family: Family) -> Delivery {
         false => Delivery::KeepsAddress,
     }
 }
+
+/// What its annotations hold.
+pub(super) const READ: &[Annotation] = &[
+    Annotation::new(INTERNAL, Holds::Switch),
+    Annotation::new(NO_FLOATING_IP, Holds::Switch),
+    Annotation::new(CHECK_PATH, Holds::Names),
+    Annotation::new(CHECK_PROTOCOL, Holds::Words(&["http", "https", "tcp"])),
+    Annotation::below(
+        "service.beta.kubernetes.io/",
+        "port_*_health-probe_request-path",
+        Holds::Names,
+    ),
+    Annotation::below(
+        "service.beta.kubernetes.io/",
+        "port_*_health-probe_protocol",
+        Holds::Words(&["http", "https", "tcp"]),
+    ),
+];

@@ -6,7 +6,7 @@ use uturn_model::lb::{Delivery, Doubt, ListenerProtocol, ProxyVersion, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{CloudEntry, PortPlan, Product, Traces};
+use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces};
 use crate::cloud::product::{plain_protocol, proxying};
 use crate::cloud::values::{is_on, names_port, protocol_of};
 
@@ -14,6 +14,7 @@ const NAME: &str = "DigitalOcean Load Balancer";
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[READ],
     products: &[&Balancer],
     remedies: remedies::remedies,
     samples: &[
@@ -110,6 +111,20 @@ const CERTIFICATE: [&str; 2] = [
 ];
 const PASS_THROUGH: &str = "service.beta.kubernetes.io/do-loadbalancer-tls-passthrough";
 const PROXY_PROTOCOL: &str = "service.beta.kubernetes.io/do-loadbalancer-enable-proxy-protocol";
+
+/// What its annotations hold.
+const READ: &[Annotation] = &[
+    Annotation::new(TYPE, Holds::Words(&["REGIONAL", "REGIONAL_NETWORK", "GLOBAL"])),
+    Annotation::new(PROTOCOL, Holds::Words(&["http", "https", "http2", "http3", "tcp", "udp"])),
+    Annotation::new(HTTP_PORTS, Holds::Ports),
+    Annotation::new(TLS_LISTS[0], Holds::Ports),
+    Annotation::new(TLS_LISTS[1], Holds::Ports),
+    Annotation::new(CERTIFICATE[0], Holds::Names),
+    Annotation::new(CERTIFICATE[1], Holds::Names),
+    Annotation::new(PASS_THROUGH, Holds::Switch),
+    Annotation::new(PROXY_PROTOCOL, Holds::Switch),
+    Annotation::new(remedies::HOST_NAME, Holds::Names),
+];
 
 #[cfg(test)]
 mod tests {

@@ -17,4 +17,4 @@ pub(super) fn remedies(_: &Service, want: Want, name: &str) -> Vec<Remedy> {
     }
 }
 
-const HOST_NAME: &str = "service.beta.kubernetes.io/do-loadbalancer-hostname";
+pub(super) const HOST_NAME: &str = "service.beta.kubernetes.io/do-loadbalancer-hostname";

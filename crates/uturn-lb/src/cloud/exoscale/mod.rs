@@ -4,13 +4,14 @@ use uturn_model::lb::{Doubt, HealthCheck, Scheduler, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{CloudEntry, PortPlan, Product, Targets, Traces};
+use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Targets, Traces};
 use crate::cloud::product::{check, passing, plain_protocol, question_by_policy};
 
 const NAME: &str = "Exoscale NLB";
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[READ],
     products: &[&Balancer],
     ..CloudEntry::recognised(
         "exoscale",
@@ -50,6 +51,10 @@ impl Product for Balancer {
 
 /// How a target is picked: `round-robin`, or by the client's address.
 const STRATEGY: &str = "service.beta.kubernetes.io/exoscale-loadbalancer-service-strategy";
+
+/// What its annotations hold.
+const READ: &[Annotation] =
+    &[Annotation::new(STRATEGY, Holds::Words(&["round-robin", "maglev-hash", "source-hash"]))];
 
 #[cfg(test)]
 mod tests {

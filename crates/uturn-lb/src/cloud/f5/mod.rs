@@ -5,13 +5,14 @@ use uturn_model::lb::{Doubt, HealthQuestion};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Service};
 
-use super::{CloudEntry, PortPlan, Product, Targets, Traces};
+use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Targets, Traces};
 use crate::cloud::product::{check, plain_protocol, proxying};
 
 const NAME: &str = "F5 BIG-IP";
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[READ],
     products: &[&Device],
     serves_services_only: true,
     ..CloudEntry::recognised(
@@ -65,6 +66,10 @@ impl Product for Device {
 const HEALTH: &str = "cis.f5.com/health";
 /// A Policy of the controller's own with profiles, rules and the source to take.
 const POLICY: &str = "cis.f5.com/policyName";
+
+/// What its annotations hold.
+const READ: &[Annotation] =
+    &[Annotation::new(HEALTH, Holds::Names), Annotation::new(POLICY, Holds::Names)];
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use uturn_model::{Family, Ingress, Service, Text};
 
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
-use crate::cloud::{HTTP, HTTPS, WantedListener, rules};
+use crate::cloud::{Annotation, HTTP, HTTPS, Holds, WantedListener, rules};
 
 pub(super) const EXTERNAL: &str = "Google Cloud application load balancer";
 pub(super) const INTERNAL: &str = "Google Cloud internal application load balancer";
@@ -89,3 +89,12 @@ fn has_group_for_ingress(text: &str) -> bool {
     let asked: Option<serde_json::Value> = serde_json::from_str(text).ok();
     asked.and_then(|asked| asked.get("ingress")?.as_bool()).unwrap_or(false)
 }
+
+/// What its annotations hold.
+pub(super) const READ: &[Annotation] = &[
+    Annotation::new(NEG, Holds::Document { fields: &["ingress", "exposed_ports"], words: &[] }),
+    Annotation::new(ALLOW_HTTP, Holds::Switch),
+    Annotation::new(FRONTEND, Holds::Names),
+    Annotation::new(CERTIFICATES[0], Holds::Names),
+    Annotation::new(CERTIFICATES[1], Holds::Names),
+];

@@ -12,6 +12,7 @@ use super::{CloudEntry, Traces, Words};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[application::READ, passthrough::READ],
     products: &[&passthrough::Passthrough],
     ingress_products: &[
         &application::Application { name: application::EXTERNAL },

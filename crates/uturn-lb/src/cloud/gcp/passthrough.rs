@@ -6,6 +6,7 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Service};
 
 use crate::cloud::product::{PortPlan, Product, Targets, check, passing, plain_protocol};
+use crate::cloud::{Annotation, Holds};
 
 pub(super) const NAME: &str = "Google Cloud passthrough load balancer";
 
@@ -47,3 +48,9 @@ impl Product for Passthrough {
         Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
     }
 }
+
+/// What its annotations hold.
+pub(super) const READ: &[Annotation] = &[
+    Annotation::new(TYPE[0], Holds::Words(&["internal", "external"])),
+    Annotation::new(TYPE[1], Holds::Words(&["internal", "external"])),
+];

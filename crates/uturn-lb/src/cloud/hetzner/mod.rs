@@ -8,7 +8,7 @@ use uturn_model::lb::{ProbeRanges, ProbeSource, ProxyVersion, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Ipv4Net, Service};
 
-use super::{CloudEntry, PortPlan, Product, Traces};
+use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces};
 use crate::cloud::product::{ANY_PROBER, proxying};
 use crate::cloud::values::{is_on, protocol_of};
 
@@ -16,6 +16,7 @@ const NAME: &str = "Hetzner Load Balancer";
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[READ],
     products: &[&Balancer],
     remedies: remedies::remedies,
     samples: &[&[("load-balancer.hetzner.cloud/uses-proxyprotocol", "true")]],
@@ -70,3 +71,12 @@ fn from(own: Ipv4Addr) -> ProbeRanges {
 const USES_PRIVATE_ADDRESSES: &str = "load-balancer.hetzner.cloud/use-private-ip";
 const PROTOCOL: &str = "load-balancer.hetzner.cloud/protocol";
 const PROXY_PROTOCOL: &str = "load-balancer.hetzner.cloud/uses-proxyprotocol";
+
+/// What its annotations hold.
+const READ: &[Annotation] = &[
+    Annotation::new(USES_PRIVATE_ADDRESSES, Holds::Switch),
+    Annotation::new(PROTOCOL, Holds::Words(&["http", "https", "tcp"])),
+    Annotation::new(PROXY_PROTOCOL, Holds::Switch),
+    Annotation::new(remedies::NO_PRIVATE_ADDRESS, Holds::Switch),
+    Annotation::new(remedies::HOST_NAME, Holds::Names),
+];

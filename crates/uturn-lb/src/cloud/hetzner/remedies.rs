@@ -23,5 +23,5 @@ pub(super) fn remedies(_: &Service, want: Want, name: &str) -> Vec<Remedy> {
 }
 
 /// Keeps its address in a private network out of the status.
-const NO_PRIVATE_ADDRESS: &str = "load-balancer.hetzner.cloud/disable-private-ingress";
-const HOST_NAME: &str = "load-balancer.hetzner.cloud/hostname";
+pub(super) const NO_PRIVATE_ADDRESS: &str = "load-balancer.hetzner.cloud/disable-private-ingress";
+pub(super) const HOST_NAME: &str = "load-balancer.hetzner.cloud/hostname";

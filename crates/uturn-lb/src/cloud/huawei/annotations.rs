@@ -5,6 +5,7 @@ use uturn_model::lb::ListenerProtocol;
 use uturn_model::service::ServicePort;
 
 use crate::cloud::product::plain_protocol;
+use crate::cloud::{Annotation, Holds};
 
 /// Which kind of load balancer: `union` or `shared`, `performance` or `dedicated`.
 pub(super) const CLASS: &str = "kubernetes.io/elb.class";
@@ -30,3 +31,21 @@ pub(super) fn protocol(service: &Service, port: &ServicePort) -> ListenerProtoco
         _ => plain_protocol(port),
     }
 }
+
+/// What the annotations hold.
+pub(super) const READ: &[Annotation] = &[
+    Annotation::new(CLASS, Holds::Words(&["union", "shared", "performance", "dedicated"])),
+    Annotation::new(
+        NEW,
+        Holds::Document {
+            fields: &["l4_flavor_name", "l7_flavor_name", "available_zone"],
+            words: &["l4_flavor_name", "l7_flavor_name", "available_zone"],
+        },
+    ),
+    Annotation::new(PASS_THROUGH, Holds::Words(&["true", "false", "onlyLocal"])),
+    Annotation::new(KEEPS_SOURCE, Holds::Switch),
+    Annotation::new(
+        PROTOCOL_PORT,
+        Holds::Words(&["https", "terminated_https", "http", "tls", "tcp", "udp"]),
+    ),
+];

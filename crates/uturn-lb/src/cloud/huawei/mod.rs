@@ -14,6 +14,7 @@ use super::{CloudEntry, Traces, Words};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[annotations::READ],
     words: Words::with_firewall("security group"),
     products: &[&elb::SHARED, &elb::DEDICATED],
     remedies: remedies::remedies,

@@ -10,10 +10,11 @@ mod vpc;
 
 use uturn_model::Service;
 
-use super::{CloudEntry, Traces};
+use super::{Annotation, CloudEntry, Holds, Traces};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[READ],
     products: &[&vpc::Alb, &vpc::Nlb, &classic::Nlb1, &classic::Nlb2],
     ..CloudEntry::recognised(
         "ibm",
@@ -63,6 +64,12 @@ fn product(service: &Service) -> &'static str {
         (_, false) => vpc::ALB,
     }
 }
+
+/// What its annotations hold.
+const READ: &[Annotation] = &[
+    Annotation::new(FEATURES, Holds::Words(&["nlb", "ipvs", "proxy-protocol"])),
+    Annotation::new(REACH, Holds::Words(&["public", "private"])),
+];
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Node, Service};
 
-use super::{CloudEntry, Traces};
+use super::{Annotation, CloudEntry, Holds, Traces};
 use crate::cloud::product::{Announced, PortPlan, Product};
 
 const NAME: &str = "kube-vip";
@@ -34,6 +34,7 @@ impl Product for OnLeader {
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[READ],
     products: &[&OnLeader],
     serves_services_only: true,
     ..CloudEntry::recognised(
@@ -47,3 +48,6 @@ pub static ENTRY: CloudEntry = CloudEntry {
         },
     )
 };
+
+/// What its annotations hold.
+const READ: &[Annotation] = &[Annotation::new(HOST, Holds::Names)];

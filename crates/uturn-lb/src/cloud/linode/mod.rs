@@ -6,7 +6,7 @@ use uturn_model::lb::Doubt;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{CloudEntry, PortPlan, Product, Traces, by_host_name};
+use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces, by_host_name};
 use crate::cloud::product::proxying;
 use crate::cloud::values::{protocol_of, version_of};
 
@@ -15,6 +15,7 @@ const NAME: &str = "Linode NodeBalancer";
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[READ],
     products: &[&Balancer],
     remedies: remedies::remedies,
     samples: &[
@@ -87,6 +88,22 @@ const DEFAULT_PROTOCOL: &str = "service.beta.kubernetes.io/linode-loadbalancer-d
 const DEFAULT_PROXY_PROTOCOL: [&str; 2] = [
     "service.beta.kubernetes.io/linode-loadbalancer-default-proxy-protocol",
     "service.beta.kubernetes.io/linode-loadbalancer-proxy-protocol",
+];
+
+/// What ports speak, and with which header.
+const SPOKEN: &[&str] = &["http", "https", "tcp", "udp", "none", "v1", "v2"];
+
+/// What its annotations hold.
+const READ: &[Annotation] = &[
+    Annotation::below(
+        PORT,
+        "*",
+        Holds::Document { fields: &["protocol", "proxy-protocol"], words: SPOKEN },
+    ),
+    Annotation::new(DEFAULT_PROTOCOL, Holds::Words(SPOKEN)),
+    Annotation::new(DEFAULT_PROXY_PROTOCOL[0], Holds::Words(SPOKEN)),
+    Annotation::new(DEFAULT_PROXY_PROTOCOL[1], Holds::Words(SPOKEN)),
+    Annotation::new(remedies::ONLY_NAME, Holds::Switch),
 ];
 
 #[cfg(test)]

@@ -17,4 +17,5 @@ pub(super) fn remedies(_: &Service, want: Want, _: &str) -> Vec<Remedy> {
     }
 }
 
-const ONLY_NAME: &str = "service.beta.kubernetes.io/linode-loadbalancer-hostname-only-ingress";
+pub(super) const ONLY_NAME: &str =
+    "service.beta.kubernetes.io/linode-loadbalancer-hostname-only-ingress";

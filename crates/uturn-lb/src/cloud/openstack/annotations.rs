@@ -2,6 +2,8 @@
 
 use uturn_model::Service;
 
+use crate::cloud::{Annotation, Holds};
+
 /// A name for the status in place of the address.
 pub(super) const HOST_NAME: &str = "hostname";
 
@@ -41,4 +43,22 @@ pub(super) fn switch(service: &Service, key: &str) -> Option<bool> {
 /// Whether a Service asks for an internal one.
 pub(super) fn is_internal(service: &Service) -> bool {
     service.annotations.is(INTERNAL, "true")
+}
+
+/// What the annotations hold.
+pub(super) const READ: &[Annotation] = &[
+    of(
+        LB_METHOD,
+        Holds::Words(&["ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT"]),
+    ),
+    of(PROXY_PROTOCOL, Holds::Words(&["true", "false", "v1", "v2"])),
+    of(FORWARDED_FOR, Holds::Switch),
+    of(TLS, Holds::Names),
+    of(HEALTH_MONITOR, Holds::Switch),
+    of(ADDRESS, Holds::Names),
+    Annotation::new(INTERNAL, Holds::Switch),
+];
+
+const fn of(name: &'static str, holds: Holds) -> Annotation {
+    Annotation::below(PREFIX, name, holds)
 }

@@ -22,6 +22,7 @@ use octavia::{AMPHORA, AMPHORA_NAME, OVN, OVN_NAME};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[annotations::READ],
     words: Words::with_firewall("security group"),
     products: &[&AMPHORA, &OVN],
     remedies: remedies::remedies,

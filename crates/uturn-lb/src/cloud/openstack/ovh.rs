@@ -7,13 +7,14 @@ use uturn_model::{Family, Service};
 
 use super::octavia::{Driver, Octavia};
 use crate::cloud::product::{plain_protocol, proxying};
-use crate::cloud::{CloudEntry, PortPlan, Product, Traces, Words};
+use crate::cloud::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces, Words};
 
 const OCTAVIA_NAME: &str = "OVHcloud Public Cloud Load Balancer";
 const OWN_NAME: &str = "OVHcloud Load Balancer for Kubernetes";
 
 /// All that is known of it.
 pub static OVH: CloudEntry = CloudEntry {
+    annotations: &[READ],
     words: Words::with_firewall("security group"),
     products: &[&OCTAVIA, &Own],
     ..CloudEntry::recognised(
@@ -69,6 +70,12 @@ impl Product for Own {
 const CLASS: &str = "loadbalancer.ovhcloud.com/class";
 /// `v1`, `v2`, `v2-ssl`, `v2-ssl-cn`; of its own proxies.
 const PROXY_PROTOCOL: &str = "service.beta.kubernetes.io/ovh-loadbalancer-proxy-protocol";
+
+/// What its own annotations hold.
+const READ: &[Annotation] = &[
+    Annotation::new(CLASS, Holds::Words(&["iolb", "octavia"])),
+    Annotation::new(PROXY_PROTOCOL, Holds::Words(&["v1", "v2", "v2-ssl", "v2-ssl-cn"])),
+];
 
 #[cfg(test)]
 mod tests {

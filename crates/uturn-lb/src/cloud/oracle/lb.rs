@@ -6,6 +6,7 @@ use uturn_model::{Family, Protocol, Service};
 
 use crate::cloud::product::{PortPlan, Product, proxying};
 use crate::cloud::values::{is_on, names_port};
+use crate::cloud::{Annotation, Holds};
 
 pub(super) const NAME: &str = "Oracle Cloud Load Balancer";
 
@@ -50,6 +51,14 @@ impl Product for Lb {
         Some(plan)
     }
 }
+
+/// What its annotations hold.
+pub(super) const READ: &[Annotation] = &[
+    Annotation::new(INTERNAL, Holds::Switch),
+    Annotation::new(TLS_PORTS, Holds::Ports),
+    Annotation::new(PROTOCOL, Holds::Words(&["HTTP", "HTTP2", "GRPC", "TCP", "SSL"])),
+    Annotation::new(PROXY_PROTOCOL, Holds::Names),
+];
 
 #[cfg(test)]
 mod tests {

@@ -14,11 +14,12 @@ use uturn_model::Service;
 use uturn_model::lb::{HealthCheck, HealthQuestion};
 use uturn_model::service::Policy;
 
-use super::{CloudEntry, Traces, Words};
+use super::{Annotation, CloudEntry, Holds, Traces, Words};
 use crate::cloud::product::check;
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[READ, lb::READ, nlb::READ],
     words: Words::with_firewall("security list"),
     products: &[&lb::Lb, &nlb::Nlb],
     remedies: remedies::remedies,
@@ -58,6 +59,9 @@ fn health_check(service: &Service) -> HealthCheck {
     };
     check(question, (10, 3))
 }
+
+/// What its annotations hold.
+const READ: &[Annotation] = &[Annotation::new(TYPE, Holds::Words(&["lb", "nlb"]))];
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,7 @@ use crate::cloud::product::{
     LIKE_OTHERS, PortPlan, Product, Targets, passing, plain_protocol, replaced,
 };
 use crate::cloud::values::is_on;
+use crate::cloud::{Annotation, Holds};
 
 pub(super) const NAME: &str = "Oracle Cloud Network Load Balancer";
 
@@ -48,6 +49,13 @@ fn keeps_source(service: &Service) -> bool {
         service.annotations.get(KEEPS_SOURCE).is_none() || is_on(service, KEEPS_SOURCE);
     service.external_policy == Policy::Local && is_allowed
 }
+
+/// What its annotations hold.
+pub(super) const READ: &[Annotation] = &[
+    Annotation::new(INTERNAL, Holds::Switch),
+    Annotation::new(KEEPS_SOURCE, Holds::Switch),
+    Annotation::new(PROXY_PROTOCOL, Holds::Switch),
+];
 
 #[cfg(test)]
 mod tests {

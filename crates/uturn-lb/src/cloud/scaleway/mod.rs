@@ -6,7 +6,7 @@ use uturn_model::lb::{ListenerProtocol, ProxyVersion};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{CloudEntry, PortPlan, Product, Traces};
+use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces};
 use crate::cloud::product::{plain_protocol, proxying};
 use crate::cloud::values::{lists_port, names_port};
 
@@ -14,6 +14,7 @@ const NAME: &str = "Scaleway Load Balancer";
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[READ],
     products: &[&Balancer],
     remedies: remedies::remedies,
     samples: &[&[("service.beta.kubernetes.io/scw-loadbalancer-proxy-protocol-v2", "*")]],
@@ -80,6 +81,18 @@ const PROXY_V2: [&str; 2] = [
 const CERTIFICATES: &str = "service.beta.kubernetes.io/scw-loadbalancer-certificate-ids";
 /// `1`: a connection that fails goes to another target.
 const REDISPATCH: &str = "service.beta.kubernetes.io/scw-loadbalancer-redispatch-attempt-count";
+
+/// What its annotations hold.
+const READ: &[Annotation] = &[
+    Annotation::new(PROTOCOL_HTTP, Holds::Ports),
+    Annotation::new(PROXY_V1, Holds::Ports),
+    Annotation::new(PROXY_V2[0], Holds::Ports),
+    Annotation::new(PROXY_V2[1], Holds::Ports),
+    Annotation::new(CERTIFICATES, Holds::Names),
+    Annotation::new(REDISPATCH, Holds::Names),
+    Annotation::new(remedies::IP_MODE, Holds::Words(&["Proxy", "VIP"])),
+    Annotation::new(remedies::USE_NAME, Holds::Switch),
+];
 
 #[cfg(test)]
 mod tests {

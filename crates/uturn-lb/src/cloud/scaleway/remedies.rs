@@ -16,5 +16,5 @@ pub(super) fn remedies(_: &Service, want: Want, _: &str) -> Vec<Remedy> {
     }
 }
 
-const IP_MODE: &str = "service.beta.kubernetes.io/scw-loadbalancer-ip-mode";
-const USE_NAME: &str = "service.beta.kubernetes.io/scw-loadbalancer-use-hostname";
+pub(super) const IP_MODE: &str = "service.beta.kubernetes.io/scw-loadbalancer-ip-mode";
+pub(super) const USE_NAME: &str = "service.beta.kubernetes.io/scw-loadbalancer-use-hostname";

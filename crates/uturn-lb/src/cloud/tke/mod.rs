@@ -55,6 +55,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     products: &[],
     ingress_products: &[],
     remedies: |_, _, _| Vec::new(),
+    annotations: &[annotations::READ],
     samples: &[],
     model: Some(&Tke),
 };

@@ -6,7 +6,7 @@ use uturn_model::lb::ProxyVersion;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{CloudEntry, PortPlan, Product, Traces};
+use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces};
 use crate::cloud::product::proxying;
 use crate::cloud::values::{is_on, names_port, protocol_of};
 
@@ -14,6 +14,7 @@ const NAME: &str = "Vultr Load Balancer";
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
+    annotations: &[READ],
     products: &[&Balancer],
     remedies: remedies::remedies,
     samples: &[&[("service.beta.kubernetes.io/vultr-loadbalancer-proxy-protocol", "true")]],
@@ -57,6 +58,15 @@ const HTTPS_PORTS: &str = "service.beta.kubernetes.io/vultr-loadbalancer-https-p
 /// TLS of those ports is left to the servers.
 const PASS_THROUGH: &str = "service.beta.kubernetes.io/vultr-loadbalancer-ssl-pass-through";
 const PROXY_PROTOCOL: &str = "service.beta.kubernetes.io/vultr-loadbalancer-proxy-protocol";
+
+/// What its annotations hold.
+const READ: &[Annotation] = &[
+    Annotation::new(PROTOCOL, Holds::Words(&["http", "https", "tcp"])),
+    Annotation::new(HTTPS_PORTS, Holds::Ports),
+    Annotation::new(PASS_THROUGH, Holds::Switch),
+    Annotation::new(PROXY_PROTOCOL, Holds::Switch),
+    Annotation::new(remedies::HOST_NAME, Holds::Names),
+];
 
 #[cfg(test)]
 mod tests {

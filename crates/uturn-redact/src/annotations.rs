@@ -1,0 +1,115 @@
+//! Annotations. What those hold that a cloud's controllers read, the cloud says itself
+//! ([`uturn_lb::cloud::annotation`]); of others the whole keys are known, or how they begin.
+
+use serde_json::{Map, Value};
+use uturn_lb::cloud::{Holds, annotation};
+
+use crate::controllers;
+use crate::names::Names;
+use crate::settings;
+use crate::text::{HOSTS, NAMES, redact};
+use crate::words::KNOWN;
+
+/// Numbers of documents that are as large identify something: an account, a project.
+const LARGE: f64 = 100_000.0;
+
+/// Annotations with keys that are known; all others go. The value stays, redacted, where the whole
+/// key is known.
+pub(crate) fn redact_all(entries: Map<String, Value>, names: &mut Names) -> Map<String, Value> {
+    let entry = |(key, value): (String, Value)| {
+        if let Some((read, [before, own, after])) = annotation(&key) {
+            let own = redact(own, names, NAMES);
+            let value = match value {
+                Value::String(text) => of_controller(&text, &read.holds, names).into(),
+                other => other,
+            };
+            return Some((format!("{before}{own}{after}"), value));
+        }
+        let known = KNOWN.name_at(&key)?;
+        if known.len() == key.len() {
+            let value = of_program(&key, value, names);
+            return Some((key, value));
+        }
+        // A program is recognised by how its keys begin.
+        let is_beginning = !known.ends_with(char::is_alphanumeric);
+        is_beginning.then(|| (redact(&key, names, NAMES), Value::from("")))
+    };
+    entries.into_iter().filter_map(entry).collect()
+}
+
+/// A value that a cloud's controllers read.
+fn of_controller(text: &str, holds: &Holds, names: &mut Names) -> String {
+    let is_document = text.trim_start().starts_with(['[', '{']);
+    match serde_json::from_str(text) {
+        Ok(read) if is_document => document("", read, holds, names).to_string(),
+        _ => words(text, holds.words(), names),
+    }
+}
+
+/// A document: members that are not read are called something else.
+fn document(field: &str, of: Value, holds: &Holds, names: &mut Names) -> Value {
+    let is_host = matches!(field, "host" | "hosts");
+    match of {
+        Value::Object(entries) => {
+            let entry = |(key, value): (String, Value)| {
+                let is_read = holds.fields().iter().any(|read| read.eq_ignore_ascii_case(&key));
+                let value = document(&key, value, holds, names);
+                let key = match is_read {
+                    true => key,
+                    false => redact(&key, names, if is_host { HOSTS } else { NAMES }),
+                };
+                (key, value)
+            };
+            Value::Object(entries.into_iter().map(entry).collect())
+        }
+        Value::Array(items) => {
+            items.into_iter().map(|item| document(field, item, holds, names)).collect()
+        }
+        Value::String(text) if is_host && !text.contains('#') => redact(&text, names, HOSTS).into(),
+        Value::String(text) => words(&text, holds.words(), names).into(),
+        Value::Number(number) if number.as_f64().is_none_or(|own| own.abs() >= LARGE) => 0.into(),
+        plain => plain,
+    }
+}
+
+/// A text in which these words are the controller's language where they stand alone, in any case.
+fn words(text: &str, known: &[&str], names: &mut Names) -> String {
+    let is_part = |letter: char| letter.is_alphanumeric() || "_-./@".contains(letter);
+    let mut new = String::with_capacity(text.len());
+    // What is not known is redacted in one piece: an address may be of several words.
+    let mut other = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let end = at + rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
+        let word = &text[at..end];
+        if known.iter().any(|own| own.eq_ignore_ascii_case(word)) {
+            new.push_str(&redact(&text[other..at], names, NAMES));
+            new.push_str(word);
+            other = end;
+        }
+        let separator = text[end..].chars().next().map_or(0, char::len_utf8);
+        at = end + separator;
+    }
+    new.push_str(&redact(&text[other..], names, NAMES));
+    new
+}
+
+/// A value that another program reads.
+fn of_program(key: &str, value: Value, names: &mut Names) -> Value {
+    let Value::String(text) = value else { return value };
+    let is_document = text.trim_start().starts_with(['[', '{']);
+    match serde_json::from_str::<Value>(&text) {
+        // The arguments with which a program of a node was started.
+        Ok(Value::Array(words)) if words.iter().any(is_argument) => {
+            Value::Array(settings::arguments(&words, names)).to_string().into()
+        }
+        Ok(document) if is_document => settings::document(document, names).to_string().into(),
+        // Settings of a controller, and codes of findings to ignore.
+        _ => controllers::setting(key, &text, names).into(),
+    }
+}
+
+fn is_argument(word: &Value) -> bool {
+    word.as_str().is_some_and(|text| text.starts_with("--"))
+}
