@@ -19,6 +19,7 @@ mod judge;
 mod leftovers;
 mod masquerade;
 mod nftables;
+mod order;
 mod rules;
 mod settings;
 

@@ -89,7 +89,8 @@ pub(crate) fn restored(
         let ip = run(rest, |letter| letter.is_ascii_hexdigit() || ".:".contains(letter));
         let ip = (1..=ip).rev().filter(|end| !in_word && ends(&rest[*end..])).find_map(|end| {
             let old = addresses.get(&rest[..end]).cloned();
-            Some((old.or_else(|| range(&rest[..end], &rest[end..], addresses))?, end))
+            let old = old.or_else(|| range(&rest[..end], &rest[end..], addresses));
+            Some((old.or_else(|| dotted_v6(&rest[..end], addresses))?, end))
         });
         let dashed = || {
             let (ip, end) = four(rest, '-').filter(|(_, end)| !in_word && ends(&rest[*end..]))?;
@@ -110,6 +111,12 @@ pub(crate) fn restored(
         rest = &rest[end..];
     }
     new
+}
+
+/// The original of an address of IPv6 in the name of a chain, in which dots stand for the colons.
+fn dotted_v6(ip: &str, addresses: &BTreeMap<String, String>) -> Option<String> {
+    let ip: Ipv6Addr = ip.replace('.', ":").parse().ok()?;
+    Some(addresses.get(&ip.to_string())?.replace(':', "."))
 }
 
 /// The original of a range's first address, by one that is in it.

@@ -9,6 +9,7 @@ use uturn_netfilter::nft::{
 };
 
 use super::blocks::{Block, Blocks, Line, Role};
+use super::order;
 
 /// What kube-proxy calls its tables.
 const TABLE: &str = "kube-proxy";
@@ -84,7 +85,7 @@ fn of_rule(rule: &Rule, family: TableFamily) -> Vec<Line> {
                 picked.extend(elements.iter().filter_map(goes_to));
             }
             Statement::Vmap(_, Expr::Set(elements)) => {
-                elements.sort_by_key(|own| format!("{own:?}"));
+                elements.sort_by_cached_key(element_order);
             }
             _ => {}
         }
@@ -129,6 +130,12 @@ fn as_ranges(right: &Expr) -> Option<Expr> {
         [only] if range(&only.key).is_some() => Some(only.key.clone()),
         _ => Some(Expr::Set(elements)),
     }
+}
+
+/// What elements are sorted by. Ties are told apart by the whole text.
+fn element_order(element: &Element) -> (Vec<order::Part>, String) {
+    let text = format!("{element:?}");
+    (order::key(&text), text)
 }
 
 fn goes_to(element: &Element) -> Option<Text> {
@@ -186,7 +193,7 @@ fn merged(elements: &[Element]) -> Vec<Element> {
         .collect();
     let Some(mut ranges) = ranges else {
         let mut sorted = elements.to_vec();
-        sorted.sort_by_key(|element| format!("{element:?}"));
+        sorted.sort_by_cached_key(element_order);
         return sorted;
     };
     ranges.sort_unstable();

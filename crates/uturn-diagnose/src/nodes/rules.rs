@@ -15,7 +15,7 @@ use super::blocks::{Blocks, Change, Role, changes};
 use super::difference::{Answer, Difference, Question};
 use super::judge::{Claims, SHOWN, judge, shown};
 use super::leftovers::Traces;
-use super::{Subject, age, iptables, ipvs, nftables};
+use super::{Subject, age, iptables, ipvs, nftables, order};
 use crate::Code;
 
 const PRESENT: &str = "kube-proxy's rules are those of the cluster's objects";
@@ -276,6 +276,7 @@ fn compare(
                 uturn_kubeproxy::compile_with(&cluster, name, settings, *family, options)?;
             compare_family(subject, settings.mode.value, &program, *family, &mut compared)?;
         }
+        order::sort(&mut compared.changes);
         let is_better = best.as_ref().is_none_or(|best| {
             compared.changes.len() + compared.bound.len() < best.changes.len() + best.bound.len()
         });

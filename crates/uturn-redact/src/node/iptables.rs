@@ -98,7 +98,7 @@ fn value(option: &str, token: &str, names: &mut Names, chains: &Chains) -> Strin
         "-A" | "-N" | "-I" | "-P" | "-j" | "-g" | "--jump" | "--goto" | "--append" => {
             chains.chain(token, names)
         }
-        "--comment" => comment(token, names),
+        "--comment" => comment(token, names, chains),
         "--name" if token.starts_with("KUBE-") => chains.chain(token, names),
         "--match-set" | "--add-set" | "--del-set" | "--map-set" => chains::set(token, names),
         "--name" | "--log-prefix" | "--nflog-prefix" | "--string" | "--hex-string" | "--path"
@@ -123,7 +123,7 @@ fn remark(remark: &str, names: &mut Names) -> String {
 }
 
 /// A remark on a rule.
-fn comment(token: &str, names: &mut Names) -> String {
+fn comment(token: &str, names: &mut Names, chains: &Chains) -> String {
     let text = token.trim_matches('"');
     if REMARKS.contains(&text) {
         return token.to_owned();
@@ -132,11 +132,11 @@ fn comment(token: &str, names: &mut Names) -> String {
     let new = match found {
         Some((part, at)) => {
             let (before, after) = (&text[..at], &text[at + part.len()..]);
-            // A chain that is named there is not looked up: remarks have no effect.
-            let after = match after.contains("KUBE-") {
-                true => String::new(),
-                false => redact(after, names, NAMES),
+            let word = |word: &str| match word.trim().starts_with("KUBE-") {
+                true => word.replace(word.trim(), &chains.chain(word.trim(), names)),
+                false => redact(word, names, NAMES),
             };
+            let after: String = after.split_inclusive(' ').map(word).collect();
             format!("{}{part}{after}", redact(before, names, NAMES))
         }
         None => redact(text, names, NAMES),

@@ -1,0 +1,89 @@
+//! The order in which differences are listed: by what chains and rules are about. Names of chains
+//! have hashes in them, and the text of an address says little of what is next to it, so that
+//! neither decides.
+
+use std::net::{IpAddr, SocketAddr};
+
+use uturn_model::Family;
+
+use super::blocks::{Change, Line};
+
+/// A part of a rule or of a name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// A number.
+    Number(u64),
+    /// An address, in the order of numbers.
+    Address(IpAddr),
+    /// Anything else.
+    Word(String),
+}
+
+/// What a text is sorted by.
+pub(super) fn key(text: &str) -> Vec<Part> {
+    let words = text.split(|letter: char| letter.is_whitespace() || "/,;(){}[]\"".contains(letter));
+    let mut parts = Vec::new();
+    for word in words.flat_map(|word| word.split("__")) {
+        if let Some(ip) = address(word) {
+            parts.push(Part::Address(ip));
+        } else if let Ok(socket) = word.parse::<SocketAddr>() {
+            parts.extend([Part::Address(socket.ip()), Part::Number(socket.port().into())]);
+        } else {
+            let of_word = word.split('-').filter(|part| !part.is_empty() && !is_hash(part));
+            parts.extend(of_word.map(|part| match part.parse() {
+                Ok(number) => Part::Number(number),
+                Err(_) => Part::Word(part.to_owned()),
+            }));
+        }
+    }
+    parts
+}
+
+/// An address. In names of chains, dots stand for the colons of IPv6.
+fn address(word: &str) -> Option<IpAddr> {
+    let dotted = || word.contains('.').then(|| word.replace('.', ":").parse().ok()).flatten();
+    word.parse().ok().or_else(dotted)
+}
+
+/// Whether this is a hash in a name that kube-proxy gives.
+fn is_hash(word: &str) -> bool {
+    matches!(word.len(), 8 | 16)
+        && word.bytes().all(|own| own.is_ascii_uppercase() || (b'2'..=b'7').contains(&own))
+}
+
+/// Sorts what differs: what is of no Service first, then by Service and by what the lines say.
+pub(super) fn sort(changes: &mut [(Family, Change)]) {
+    changes.sort_by_cached_key(|(family, change)| {
+        let lines = || change.missing.iter().chain(&change.extra);
+        let service = lines().find_map(|line| line.service.as_deref().map(key));
+        let first = lines().next().map(|line: &Line| key(&line.text));
+        (*family, service, key(&change.block), first)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted<'t>(texts: &[&'t str]) -> Vec<&'t str> {
+        let mut texts = texts.to_vec();
+        texts.sort_by_key(|text| key(text));
+        texts
+    }
+
+    #[test]
+    fn hashes_do_not_decide_and_addresses_are_numbers() {
+        let [first, second] =
+            ["nat KUBE-SEP-ZZZZZZZZZZZZZZZZ a", "nat KUBE-SEP-AAAAAAAAAAAAAAAA b"];
+        assert_eq!(sorted(&[second, first]), [first, second]);
+        let [first, second] = ["--to-destination 10.1.1.9:80", "--to-destination 10.1.1.10:80"];
+        assert_eq!(sorted(&[second, first]), [first, second]);
+        let [first, second] = [
+            "endpoint-ZZZZZZZZ-shop/web/tcp/http__fd00..9/80",
+            "endpoint-AAAAAAAA-shop/web/tcp/http__fd00..10/80",
+        ];
+        assert_eq!(sorted(&[second, first]), [first, second]);
+        let [first, second] = ["tcp dport 9 accept", "tcp dport 10 accept"];
+        assert_eq!(sorted(&[second, first]), [first, second]);
+    }
+}
