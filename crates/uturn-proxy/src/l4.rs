@@ -186,7 +186,7 @@ pub(crate) fn is_in_kernel(
             let compares = listener.profile.scheduler == Scheduler::LeastConnections;
             let adds_or_reads = !settings.proxy_from.is_empty() || settings.proxy_to.is_some();
             let takes_connections = listener.profile.ends_connections || adds_or_reads;
-            !takes_connections && !(is_ours && compares)
+            !(takes_connections || is_ours && compares)
         }
         ListenerProtocol::TcpSsl | ListenerProtocol::Http | ListenerProtocol::Https => false,
     }
