@@ -53,7 +53,7 @@ pub(crate) fn add(cluster: &mut Cluster, dice: &mut Dice) {
     hold(cluster, dice);
     // Whether every node answers for addresses that some of them announce.
     if dice.once_in(3) {
-        cluster.proxy.arp_ranges = vec!["0.0.0.0/0".parse().unwrap()];
+        cluster.proxy.arp_ranges = vec!["0.0.0.0/0".parse().expect("a range")];
     }
     // What nodes themselves are like.
     let names: Vec<Name> = cluster.nodes.keys().cloned().collect();
