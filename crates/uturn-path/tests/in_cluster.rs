@@ -161,6 +161,16 @@ fn a_client_behind_a_load_balancer_follows_a_redirect_itself() {
     assert_eq!(asked("https://a.example.com/"), ["1 404 at once"]);
     // The controller hears plain HTTP and asks for TLS again and again.
     assert_eq!(asked("https://a.example.com/shop"), ["1 308 at once"]);
+    let cluster = cluster(&ends_tls, &["provider: aws"]);
+    let engine = Engine::new(&cluster).unwrap();
+    let flow = Flow {
+        from: "pod/shop/client-2".parse().unwrap(),
+        to: "https://a.example.com/shop".parse().unwrap(),
+        protocol: uturn_model::Protocol::Tcp,
+    };
+    let verdicts = engine.verdicts(&flow).unwrap();
+    let steps = verdicts[0].routes[0].hops.iter().flat_map(|hop| &hop.steps);
+    assert!(steps.map(|step| step.why.to_string()).any(|why| why.contains("it goes round")));
 }
 
 /// What only a listing of a whole cluster has.

@@ -118,7 +118,7 @@ fn a_gateway_closes_connections_without_the_header() {
     let plain = objects("1.22.1", "");
     let usual = "1 answered at once";
     assert_eq!(asked(&plain, "http://a.example.com/"), usual);
-    let wanted = plain.clone() + &filter("istio-system", "ingressgateway", MERGED);
+    let wanted = plain + &filter("istio-system", "ingressgateway", MERGED);
     assert_eq!(asked(&wanted, "http://a.example.com/"), "1 empty reply");
     assert_eq!(asked(&wanted, "svc/istio-ingress/gateway:80"), "1 empty reply");
     assert_eq!(asked(&objects("1.22.1", OWN), "http://a.example.com/"), "1 empty reply");

@@ -29,10 +29,14 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Exchange>, WalkError> {
         let url = redirected.redirect.location(&redirected.host, &redirected.path);
         let code = redirected.redirect.code;
-        let is_followed = request.followed < MOST && !request.sent_to.contains(&url);
-        let why = match is_followed {
-            true => format!("answers {code}: ask {url}"),
-            false => format!("answers {code}: ask {url}; clients follow no further"),
+        let goes_round = request.sent_to.contains(&url);
+        let is_followed = request.followed < MOST && !goes_round;
+        let why = match (goes_round, is_followed) {
+            (true, _) => {
+                format!("answers {code}: ask {url}, as before: it goes round, and clients give up")
+            }
+            (false, true) => format!("answers {code}: ask {url}"),
+            (false, false) => format!("answers {code}: ask {url}; clients follow no further"),
         };
         state.note(self.engine.place(party), Step::new(StepKind::Answer, why, by));
         let outcome = Outcome::Status { code, after: Duration::ZERO };
