@@ -62,7 +62,7 @@ impl Engine<'_> {
             about: format!("health checks of svc/{owner} :{}", port.port).into(),
             taken: format!("targets answer {} with 200", check.path).into(),
             because: format!("they ask for it if {}: {}", check.condition, check.because).into(),
-            settle: "uturn scan walks these checks where it knows the servers: UT207".into(),
+            settle: "uturn scan walks these checks where it knows what answers them".into(),
         })
     }
 }
