@@ -44,6 +44,9 @@ pub struct ProxySettings {
     pub conntrack_tcp_be_liberal: bool,
     /// The feature gate `LoadBalancerIPMode`, if it is set.
     pub ip_mode_gate: Option<bool>,
+    /// Whether the program that replaces kube-proxy keeps the source of calls that it hands to other
+    /// nodes, which then answer the client themselves.
+    pub replacement_keeps_source: bool,
 }
 
 impl ProxySettings {
@@ -66,6 +69,7 @@ impl ProxySettings {
             arp_ranges: Vec::new(),
             conntrack_tcp_be_liberal: false,
             ip_mode_gate: None,
+            replacement_keeps_source: false,
         }
     }
 

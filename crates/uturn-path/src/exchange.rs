@@ -7,6 +7,7 @@ pub(crate) mod doubts;
 pub(crate) mod failover;
 pub(crate) mod health;
 pub(crate) mod listening;
+mod on_arrival;
 pub(crate) mod proxy_header;
 pub(crate) mod redirect;
 pub(crate) mod relay;

@@ -110,3 +110,37 @@ fn what_cilium_serves_by_its_own_proxy_is_not_judged() {
         assert_eq!(verdicts[0].mechanisms, [Mechanism::NotModelled]);
     }
 }
+
+/// What comes to a node from outside it is translated there, and gets the node's address as its source
+/// where the endpoint is elsewhere: the answer comes back through this node.
+#[test]
+fn calls_that_arrive_at_nodes_lead_to_endpoints() {
+    for node in 1..=3 {
+        let to = format!("10.0.0.1{node}:30080");
+        assert_eq!(CILIUM.met("outside", &to), FINE, "{to}");
+    }
+    assert_eq!(CILIUM.met("outside", URL), FINE, "an announced address");
+    let route = format!("{:?}", CILIUM.verdict("outside", "10.0.0.13:30080").routes);
+    assert!(route.contains("Cilium sends it to 10.244.1.80:80"), "{route}");
+    // Under policy Local a node serves its own endpoints only; that it has none is not judged.
+    let local = Small { spec: LOCAL, ..CILIUM };
+    assert_eq!(local.met("outside", "10.0.0.11:30080"), FINE);
+    assert_eq!(local.met("outside", "10.0.0.13:30080"), (0.0, vec![Mechanism::NotModelled]));
+    // Behind a load balancer, out of the cluster and back.
+    let proxied = Small { more: cilium!("v1.17.6"), ..PROXIED };
+    for from in ["outside", "pod/shop/client-2", "node/n2"] {
+        assert_eq!(proxied.met(from, URL), FINE, "{from}");
+    }
+}
+
+/// Other ways of handing calls over, and ranges of clients, are not modelled.
+#[test]
+fn what_is_not_known_of_calls_that_arrive() {
+    let unknown = (0.0, vec![Mechanism::NotModelled]);
+    let more: &'static str = Box::leak(
+        cilium!("v1.17.6").replace("data: {kube", "data: {bpf-lb-mode: dsr, kube").into_boxed_str(),
+    );
+    assert_eq!(Small { more, ..CILIUM }.met("outside", "10.0.0.13:30080"), unknown);
+    let spec = "loadBalancerSourceRanges: [198.51.100.0/24], ";
+    assert_eq!(Small { spec, ..CILIUM }.met("outside", "10.0.0.13:30080"), unknown);
+}

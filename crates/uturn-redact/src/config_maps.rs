@@ -17,12 +17,14 @@ static COREFILE: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| list(include_str!("known/corefile.txt")));
 
 /// What is read of Cilium's configuration.
-const CILIUM: [&str; 5] = [
+const CILIUM: [&str; 7] = [
     "kube-proxy-replacement",
     "routing-mode",
     "tunnel",
     "enable-l2-announcements",
     "enable-bgp-control-plane",
+    "bpf-lb-mode",
+    "node-port-mode",
 ];
 
 /// Redacts a ConfigMap; one that is not read is left out.

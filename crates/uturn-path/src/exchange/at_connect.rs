@@ -24,7 +24,7 @@ use crate::unjudged::Gap;
 
 /// Which address of a Service is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Frontend {
+pub(super) enum Frontend {
     ClusterIp,
     ExternalIp,
     Balancer,
@@ -164,7 +164,7 @@ impl<'a> Walk<'_, 'a> {
 
     /// The endpoints of a port, each with the share of connections that it gets: those that are
     /// ready, else those that still serve while they end.
-    fn endpoints_for(
+    pub(super) fn endpoints_for(
         &self,
         service: &Service,
         port: &ServicePort,
@@ -209,7 +209,7 @@ impl<'a> Engine<'a> {
         (frontend != Frontend::ClusterIp).then(|| proxy_gap(service, proxy))
     }
 
-    fn frontend(
+    pub(super) fn frontend(
         &self,
         to: SocketAddr,
         protocol: IpProtocol,
@@ -243,7 +243,7 @@ fn speaks(protocol: Protocol, number: IpProtocol) -> bool {
     IpProtocol::from(protocol) == number
 }
 
-fn by(service: &Service, proxy: ServiceProxy) -> Evidence {
+pub(super) fn by(service: &Service, proxy: ServiceProxy) -> Evidence {
     Evidence::ServiceProxy {
         proxy,
         at_connect: proxy.translates() == Translates::AtConnect,
@@ -257,7 +257,7 @@ fn version_gap(service: &Service, proxy: ServiceProxy) -> Gap {
     Gap::not_given(why, by(service, proxy))
 }
 
-fn proxy_gap(service: &Service, proxy: ServiceProxy) -> Gap {
+pub(super) fn proxy_gap(service: &Service, proxy: ServiceProxy) -> Gap {
     let unknown = Unknown::ServiceProxy(proxy.to_string().into());
     Gap::of(&service.object(), &service.origin, &unknown)
 }

@@ -7,6 +7,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{HealthCheck, HealthQuestion, Listener, Rule, Target, TargetKind};
+use uturn_model::proxy::Translates;
 use uturn_model::{Family, Mechanism, Name, Node, Outcome, Protocol, Share};
 use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet, Transport};
 
@@ -113,10 +114,11 @@ impl<'a> Walk<'_, 'a> {
         };
         let vip = self.engine.balancers()[balancer].vip;
         let prober = check.source.address(vip);
-        // What serves node ports in place of kube-proxy is not modelled.
+        // What serves node ports in place of kube-proxy is mostly not modelled.
         let is_unknown = |target: &Target| {
+            let proxy = self.cluster.proxy.replaced_by();
             matches!(target.kind, TargetKind::NodePort(_))
-                && self.cluster.proxy.replaced_by().is_some()
+                && proxy.is_some_and(|proxy| proxy.translates() != Translates::AtConnect)
         };
         let judge = |target: &Target| {
             if is_unknown(target) {

@@ -50,14 +50,11 @@ impl<'a> Walk<'_, 'a> {
         }
         let dst = state.packet.dst;
         if let Some(name) = state.handed_to.take() {
-            // What serves Services in place of kube-proxy knows the address, and is not modelled.
-            if let Some(gap) = self.engine.gap_of_proxy(leg.dst, state.packet.protocol()) {
-                return Ok(vec![gap.arrival(state)]);
-            }
-            if self.cluster.proxy.replaced_by().is_some() {
-                return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]);
-            }
             return match self.cluster.nodes.get(&name) {
+                // What serves Services in place of kube-proxy knows the address.
+                Some(node) if self.cluster.proxy.replaced_by().is_some() => {
+                    self.handed_over(node, state)
+                }
                 Some(node) => self.at_card(node, state),
                 None => Ok(vec![lost(state, Mechanism::NoRoute)]),
             };
@@ -83,6 +80,12 @@ impl<'a> Walk<'_, 'a> {
         }
         if let Some(gap) = self.engine.gap_of_balancer(dst) {
             return Ok(vec![gap.arrival(state)]);
+        }
+        if state.way == Way::Out
+            && let Some(node) = self.engine.node_at(dst)
+            && let Some(arrivals) = self.serve_arrival(node, &state)?
+        {
+            return Ok(arrivals);
         }
         if state.way == Way::Out
             && let Some(gap) =
@@ -166,7 +169,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// A packet arrives at a node from the fabric.
-    fn at_card(
+    pub(crate) fn at_card(
         &self,
         node: &'a Node,
         mut state: PacketState,

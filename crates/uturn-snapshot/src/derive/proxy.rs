@@ -34,6 +34,7 @@ pub(super) fn derive(
             service_proxy::suppose(&served_by, suppositions);
         }
         proxy.replacement_version = service_proxy::image(objects, served_by.value).and_then(tag);
+        proxy.replacement_keeps_source = service_proxy::keeps_source(objects, served_by.value);
         proxy.served_by = served_by;
         return proxy;
     }

@@ -67,6 +67,14 @@ fn cilium(objects: &Objects, has_kube_proxy: bool) -> Option<Known<ServiceProxy>
     Some(Known::derived(ServiceProxy::Cilium, format!("{agent}, and there is no kube-proxy")))
 }
 
+/// Whether what serves Services is set to keep the source of calls that it hands to other nodes.
+pub(super) fn keeps_source(objects: &Objects, proxy: ServiceProxy) -> bool {
+    let config = objects.cilium_config.as_ref().filter(|_| proxy == ServiceProxy::Cilium);
+    let mode =
+        config.and_then(|(config, _)| config.get("bpf-lb-mode").or(config.get("node-port-mode")));
+    mode.is_some_and(|mode| !matches!(mode, "" | "snat"))
+}
+
 fn calico(objects: &Objects) -> Option<Known<ServiceProxy>> {
     let origin = objects.calico_ebpf.as_ref()?;
     Some(Known::stated(ServiceProxy::CalicoEbpf, origin.clone()))

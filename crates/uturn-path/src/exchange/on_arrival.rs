@@ -1,0 +1,126 @@
+//! A call that arrives at a node where another program serves Services in place of kube-proxy.
+//!
+//! Cilium translates it before the node's own rules and routes see it. A call that it hands to another
+//! node gets this node's address as its source, unless the program is set to keep it.
+
+use std::net::SocketAddr;
+
+use uturn_model::proxy::Translates;
+use uturn_model::route::{Leg, Place, Step, StepKind};
+use uturn_model::service::Policy;
+use uturn_model::{Family, Node, Pod, Service, ServiceProxy, Share};
+use uturn_netfilter::Connection;
+
+use super::at_connect::{Frontend, by, proxy_gap};
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Arrival, PacketState, Stop};
+use crate::unjudged::Gap;
+
+/// Where a call goes on.
+enum Served<'a> {
+    /// To one of these endpoints, each with its share.
+    Endpoints(&'a Service, Vec<(Share, SocketAddr)>),
+    /// It is not known.
+    Unknown(Gap),
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// Serves a call that arrives at a node; `None` if it is for no Service, or for kube-proxy.
+    pub(crate) fn serve_arrival(
+        &self,
+        node: &'a Node,
+        state: &PacketState,
+    ) -> Result<Option<Vec<Arrival<'a>>>, WalkError> {
+        let Some(proxy) = self.cluster.proxy.replaced_by() else { return Ok(None) };
+        let before = state.packet.leg();
+        let (service, endpoints) = match self.served(proxy, node, state) {
+            None => return Ok(None),
+            Some(Served::Unknown(gap)) => return Ok(Some(vec![gap.arrival(state.clone())])),
+            Some(Served::Endpoints(service, endpoints)) => (service, endpoints),
+        };
+        let mut arrivals = Vec::new();
+        for (share, endpoint) in &endpoints {
+            let mut state = state.clone();
+            state.share *= *share;
+            state.chance |= endpoints.len() > 1;
+            let own =
+                node.address(Family::of(endpoint.ip())).filter(|_| !self.is_here(node, *endpoint));
+            let src = SocketAddr::new(own.unwrap_or(before.src.ip()), before.src.port());
+            let after = Leg { src, dst: *endpoint };
+            let place = || Place::Node(node.name.clone());
+            state.note_unless_brief(place, || {
+                let why = format!("{proxy} sends it to {endpoint}");
+                Step::new(StepKind::Translate, why, by(service, proxy)).changing(before, after)
+            });
+            self.check_endpoint(endpoint.ip())?;
+            // The node's kernel finds a connection that was translated so.
+            let reply = Leg { src: *endpoint, dst: src };
+            let untranslated = Connection::untranslated(&state.packet);
+            state.remember(&node.name, Connection { reply, ..untranslated });
+            arrivals.extend(self.at_card(node, state)?);
+        }
+        Ok(Some(arrivals))
+    }
+
+    fn served(
+        &self,
+        proxy: ServiceProxy,
+        node: &'a Node,
+        state: &PacketState,
+    ) -> Option<Served<'a>> {
+        let Leg { src, dst } = state.packet.leg();
+        let (service, port, frontend) = self.engine.frontend(dst, state.packet.protocol())?;
+        let settings = &self.cluster.proxy;
+        let is_modelled = match (frontend, proxy.translates()) {
+            (Frontend::ClusterIp, _) => return None,
+            (Frontend::NodePort | Frontend::Balancer, Translates::AtConnect) => true,
+            (Frontend::Proxied, Translates::AtConnect) => {
+                settings.replacement_reads_ip_mode() == Some(false)
+            }
+            _ => false,
+        };
+        let is_local = service.external_policy == Policy::Local;
+        let home = Some(&node.name).filter(|_| is_local);
+        let endpoints = self.endpoints_for(service, port, Family::of(dst.ip()), home);
+        let is_there = |(_, endpoint): &(Share, SocketAddr)| {
+            self.engine.pod_at(endpoint.ip()).is_some()
+                || self.engine.node_at(endpoint.ip()).is_some()
+        };
+        // What comes back to the node that sent it out is not modelled; nor are endpoints that stand
+        // for something else.
+        let is_known = is_modelled
+            && !settings.replacement_keeps_source
+            && service.source_ranges.is_empty()
+            && !self.is_here(node, src)
+            && !endpoints.is_empty()
+            && endpoints.iter().all(is_there);
+        Some(match is_known {
+            true => Served::Endpoints(service, endpoints),
+            false => Served::Unknown(proxy_gap(service, proxy)),
+        })
+    }
+
+    /// Whether an address is of the node itself or of one of its pods.
+    fn is_here(&self, node: &Node, at: SocketAddr) -> bool {
+        let is_own = |pod: &Pod| pod.node.as_ref() == Some(&node.name);
+        node.has_address(at.ip())
+            || node.local_addresses.contains(&at.ip())
+            || node.tunnel_ips.contains(&at.ip())
+            || self.engine.pod_at(at.ip()).is_some_and(is_own)
+    }
+
+    /// A packet that a load balancer handed to a node with its own address, which only the program in
+    /// place of kube-proxy can know.
+    pub(crate) fn handed_over(
+        &self,
+        node: &'a Node,
+        state: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+        let served = self.serve_arrival(node, &state)?;
+        Ok(served.unwrap_or_else(|| {
+            let stop = Stop::Unknown(uturn_model::Mechanism::NotModelled);
+            vec![Arrival { state, stop }]
+        }))
+    }
+}
