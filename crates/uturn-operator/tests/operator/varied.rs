@@ -247,10 +247,18 @@ fn settle(stage: &Stage, cluster: &Cluster, ground: &Ground, what: &str) -> Vec<
     events
 }
 
+/// More listeners than these are compared.
+const COMPARED: usize = 60;
+
 #[test]
 fn a_varied_cluster_settles_and_leaves_what_is_the_users() {
     let (mut compared, mut with_events, mut shared) = (0, 0, 0);
-    for seed in 1..=150 {
+    // Most clusters have a fault, or use what is the user's: how many do is up to the dice, so it
+    // is gone on until enough is compared. About one in five has neither.
+    for seed in 1..=400 {
+        if seed > 150 && compared > COMPARED {
+            break;
+        }
         let what = format!("seed {seed}");
         let stage = Stage::new();
         let users = Users::make(&stage);
@@ -281,7 +289,7 @@ fn a_varied_cluster_settles_and_leaves_what_is_the_users() {
         empty.ingresses.clear();
         settle(&stage, &empty, &ground, &what);
     }
-    assert!(compared > 20, "only {compared} listeners were compared");
+    assert!(compared > COMPARED, "only {compared} listeners were compared");
     assert!(with_events > 30, "only {with_events} clusters had events");
     assert!(shared > 30, "only {shared} clusters used what is the user's");
 }
