@@ -4,23 +4,23 @@
 //! it. So rules matter only of Services that have the address asked, own a node's port that
 //! is asked on the way, or stand behind the load balancer's rule for the request.
 
+mod kept;
+mod listeners;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use uturn_lb::cloud::{self, Maker, Owner};
 use uturn_lb::in_cluster::{ControllerRules, Served};
 use uturn_lb::stated::called_port;
 use uturn_lb::{controller, rules};
-use uturn_model::ingress::Backend;
 use uturn_model::lb::{Delivery, Layer, Listener, LoadBalancer, LoadBalancerFact, Rule, Scheduler};
-use uturn_model::{
-    Cluster, Family, Ingress, NamespacedName, Node, ObjectKind, ObjectRef, Pod, ProxyMode, Service,
-};
+use uturn_model::{Ingress, NamespacedName, ObjectKind, ObjectRef, Pod, ProxyMode, Service};
 use uturn_netfilter::IpProtocol;
-use uturn_netfilter::hash::{FastMap, FastSet};
-use uturn_path::{HeaderServers, Request, ResolvedTarget};
+use uturn_path::{Request, ResolvedTarget};
 
+use self::kept::{with_only, with_places};
+pub(crate) use self::listeners::Listeners;
 use crate::inventory::Inventory;
 
 /// The ports that clients, controllers and probers have: answers go there.
@@ -48,20 +48,6 @@ impl Asked {
 /// it, and whether clients are sent to TLS.
 type MetRule<'a> = ((ObjectRef, Option<(usize, usize)>), Vec<&'a Service>, bool);
 
-/// Whether a Service asks for a load balancer that sends a PROXY header.
-fn asks_for_header(cluster: &Cluster, service: &Service) -> bool {
-    if service.load_balancer.is_empty() {
-        return false;
-    }
-    match cloud::maker_of(service, &cluster.provider) {
-        Maker::Product(product, _) => Family::BOTH.into_iter().any(|family| {
-            let plans = service.ports.iter().filter_map(|port| product.port(service, port, family));
-            plans.into_iter().any(|plan| plan.profile.proxy_header.is_some())
-        }),
-        _ => false,
-    }
-}
-
 /// What a target's packets can meet.
 #[derive(Clone)]
 pub(crate) struct Scope<'a> {
@@ -87,126 +73,6 @@ pub(crate) struct Scope<'a> {
     /// Whether a process in a node's network is an endpoint on a port that is some Service's
     /// port on every node.
     pub(crate) is_tangled: bool,
-}
-
-/// Load balancers without targets, and the rules of controllers: what listens where, and for which
-/// object.
-pub(crate) struct Listeners {
-    balancers: FastMap<IpAddr, Arc<LoadBalancer>>,
-    /// The rules of each controller in the cluster.
-    controller_rules: Vec<ControllerRules>,
-    headers: HeaderSenders,
-    /// The Services whose load balancer has a name only, by the addresses of the name.
-    named: FastMap<IpAddr, Vec<NamespacedName>>,
-    /// The Services that have a port of a load balancer which others ask for too, by the names of
-    /// those that do without it.
-    first: FastMap<NamespacedName, Vec<NamespacedName>>,
-}
-
-/// The Services whose load balancers send a PROXY header: their endpoints expect one from everyone,
-/// by whatever Service they are called.
-struct HeaderSenders {
-    /// By endpoint.
-    at: HeaderServers,
-    /// By port, those with endpoints in the networks of nodes.
-    on_nodes: FastMap<u16, BTreeSet<NamespacedName>>,
-    /// Services that ask for a header. Where several have an address and a port, the first of them
-    /// decides, so all of them matter.
-    asking: FastSet<NamespacedName>,
-}
-
-impl HeaderSenders {
-    fn new(cluster: &Cluster, balancers: &[LoadBalancer]) -> Self {
-        let at = HeaderServers::new(cluster, balancers);
-        let mut on_nodes: FastMap<u16, BTreeSet<NamespacedName>> = FastMap::default();
-        if at.iter().next().is_some() {
-            let own = |node: &Node| [node.internal_ips.as_slice(), &node.external_ips].concat();
-            let of_nodes: FastSet<IpAddr> = cluster.nodes.values().flat_map(own).collect();
-            for (server, service) in at.iter().filter(|(server, _)| of_nodes.contains(&server.ip()))
-            {
-                on_nodes.entry(server.port()).or_default().insert(service.clone());
-            }
-        }
-        let asking = cluster.services.values().filter(|service| asks_for_header(cluster, service));
-        let asking = asking.map(|service| service.name.clone()).collect();
-        Self { at, on_nodes, asking }
-    }
-
-    /// Those that send a header to endpoints of Services, or to nodes on one of these ports.
-    fn of<'s, 'a: 's>(
-        &'s self,
-        inventory: &'s Inventory<'a>,
-        found: &'s BTreeMap<&NamespacedName, &'a Service>,
-        ports: &'s BTreeSet<u16>,
-    ) -> impl Iterator<Item = &'a Service> + 's {
-        let cluster = inventory.cluster;
-        let slices = found.keys().flat_map(|name| cluster.slices(name));
-        let slices = slices.filter(|_| self.at.iter().next().is_some());
-        let endpoints = slices.flat_map(|slice| {
-            let addresses = slice.endpoints.iter().map(|endpoint| endpoint.address);
-            addresses.flat_map(|ip| slice.ports.iter().map(move |port| (ip, port.port.number())))
-        });
-        let forwarded = ports.iter().filter_map(|port| inventory.forwarded.get(port)).flatten();
-        let forwarded = forwarded.flat_map(|pod| {
-            let ports = pod.spec.ports().map(|port| port.port.number());
-            ports.flat_map(|port| pod.ips.iter().map(move |ip| (*ip, port)))
-        });
-        let senders = endpoints.chain(forwarded).filter_map(|at| self.at.service_of(at.into()));
-        let on_nodes = ports.iter().filter_map(|port| self.on_nodes.get(port)).flatten();
-        senders.chain(on_nodes).filter_map(|name| cluster.services.get(name))
-    }
-}
-
-impl Listeners {
-    /// Of a cluster, and of its outline with all Services and Ingresses, and no node.
-    pub(crate) fn new(cluster: &Cluster, outline: &Cluster) -> Self {
-        let all = controller::load_balancers(outline);
-        let headers = HeaderSenders::new(cluster, &all);
-        let mut named: FastMap<IpAddr, Vec<NamespacedName>> = FastMap::default();
-        for service in outline.services.values() {
-            let hosts = service.load_balancer.iter().filter_map(|entry| entry.hostname.as_deref());
-            for at in hosts.flat_map(|host| outline.dns.of_balancer(host)) {
-                named.entry(at.address).or_default().push(service.name.clone());
-            }
-        }
-        let first = first_at_ports(outline, &all);
-        let balancers = all.into_iter().map(|balancer| (balancer.vip, Arc::new(balancer)));
-        let rules = |controller| ControllerRules::new(outline, controller);
-        Self {
-            balancers: balancers.collect(),
-            controller_rules: outline.controllers.iter().map(rules).collect(),
-            headers,
-            named,
-            first,
-        }
-    }
-}
-
-/// For each Service, those that have a port of its load balancer before it.
-fn first_at_ports(
-    cluster: &Cluster,
-    balancers: &[LoadBalancer],
-) -> FastMap<NamespacedName, Vec<NamespacedName>> {
-    let at: FastMap<IpAddr, &LoadBalancer> =
-        balancers.iter().map(|balancer| (balancer.vip, balancer)).collect();
-    let mut all: FastMap<NamespacedName, Vec<NamespacedName>> = FastMap::default();
-    for service in cluster.services.values().filter(|service| controller::is_judged(service)) {
-        for address in controller::addresses(cluster, Owner::Service(service)) {
-            let Some(balancer) = at.get(&address.address) else { continue };
-            let asked = |listener: &&Listener| {
-                service.ports.iter().any(|port| {
-                    port.port == listener.port && port.protocol == listener.protocol.transport()
-                })
-            };
-            for listener in balancer.listeners.iter().filter(asked) {
-                let Some(rule) = listener.rules.first() else { continue };
-                if rule.owner != service.object() {
-                    all.entry(service.name.clone()).or_default().push(rule.service.clone());
-                }
-            }
-        }
-    }
-    all
 }
 
 impl<'a> Scope<'a> {
@@ -462,48 +328,4 @@ fn rule_for(listener: &Listener, asked: &Asked) -> Option<usize> {
         Some((host, path)) => rules::position(&listener.rules, host, path),
         None => rules::position(&listener.rules, &asked.to.ip().to_string(), "/"),
     }
-}
-
-/// An Ingress without any path but these; `None` is its default backend.
-fn with_places(ingress: &Ingress, kept: &BTreeSet<Option<(usize, usize)>>) -> Ingress {
-    let mut ingress = ingress.clone();
-    if !kept.contains(&None) {
-        ingress.default_backend = None;
-        for (at, rule) in ingress.rules.iter_mut().enumerate() {
-            let mut number = 0..;
-            rule.paths.retain(|_| kept.contains(&number.next().map(|number| (at, number))));
-        }
-        ingress.rules.retain(|rule| !rule.paths.is_empty());
-    }
-    ingress
-}
-
-/// An Ingress without any rule but one.
-fn with_only(ingress: &Ingress, rule: Option<&Rule>) -> Ingress {
-    let mut ingress = ingress.clone();
-    let wanted = rule.map(|rule| (&rule.host, rule.path.as_ref(), &rule.service));
-    let mut met = false;
-    for host_rule in &mut ingress.rules {
-        let host = host_rule.host.clone();
-        host_rule.paths.retain(|path| {
-            let is_to = |service: &NamespacedName| match &path.backend {
-                Backend::Service { name, .. } => service.name == *name,
-                Backend::Services(all) => all.iter().any(|behind| behind.service == *service),
-                Backend::Resource(_) | Backend::Redirect(_) => false,
-            };
-            let same = wanted.is_some_and(|(wanted, wanted_path, service)| {
-                *wanted == host
-                    && wanted_path
-                        .is_some_and(|(text, kind)| *text == path.path && *kind == path.kind)
-                    && is_to(service)
-            });
-            // The first of equals wins.
-            same && !std::mem::replace(&mut met, true)
-        });
-    }
-    ingress.rules.retain(|host_rule| !host_rule.paths.is_empty());
-    if wanted.is_none_or(|(host, path, _)| host.is_some() || path.is_some()) {
-        ingress.default_backend = None;
-    }
-    ingress
 }

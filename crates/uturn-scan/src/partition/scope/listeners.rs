@@ -1,0 +1,149 @@
+//! What listens where, for all targets: found once for the whole cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use uturn_lb::cloud::{self, Maker, Owner};
+use uturn_lb::controller;
+use uturn_lb::in_cluster::ControllerRules;
+use uturn_model::lb::{Listener, LoadBalancer};
+use uturn_model::{Cluster, Family, NamespacedName, Node, Service};
+use uturn_netfilter::hash::{FastMap, FastSet};
+use uturn_path::HeaderServers;
+
+use crate::inventory::Inventory;
+
+/// Load balancers without targets, and the rules of controllers: what listens where, and for which
+/// object.
+pub(crate) struct Listeners {
+    pub(super) balancers: FastMap<IpAddr, Arc<LoadBalancer>>,
+    /// The rules of each controller in the cluster.
+    pub(super) controller_rules: Vec<ControllerRules>,
+    pub(super) headers: HeaderSenders,
+    /// The Services whose load balancer has a name only, by the addresses of the name.
+    pub(super) named: FastMap<IpAddr, Vec<NamespacedName>>,
+    /// The Services that have a port of a load balancer which others ask for too, by the names of
+    /// those that do without it.
+    pub(super) first: FastMap<NamespacedName, Vec<NamespacedName>>,
+}
+
+/// The Services whose load balancers send a PROXY header: their endpoints expect one from everyone,
+/// by whatever Service they are called.
+pub(super) struct HeaderSenders {
+    /// By endpoint.
+    at: HeaderServers,
+    /// By port, those with endpoints in the networks of nodes.
+    on_nodes: FastMap<u16, BTreeSet<NamespacedName>>,
+    /// Services that ask for a header. Where several have an address and a port, the first of them
+    /// decides, so all of them matter.
+    pub(super) asking: FastSet<NamespacedName>,
+}
+
+impl HeaderSenders {
+    fn new(cluster: &Cluster, balancers: &[LoadBalancer]) -> Self {
+        let at = HeaderServers::new(cluster, balancers);
+        let mut on_nodes: FastMap<u16, BTreeSet<NamespacedName>> = FastMap::default();
+        if at.iter().next().is_some() {
+            let own = |node: &Node| [node.internal_ips.as_slice(), &node.external_ips].concat();
+            let of_nodes: FastSet<IpAddr> = cluster.nodes.values().flat_map(own).collect();
+            for (server, service) in at.iter().filter(|(server, _)| of_nodes.contains(&server.ip()))
+            {
+                on_nodes.entry(server.port()).or_default().insert(service.clone());
+            }
+        }
+        let asking = cluster.services.values().filter(|service| asks_for_header(cluster, service));
+        let asking = asking.map(|service| service.name.clone()).collect();
+        Self { at, on_nodes, asking }
+    }
+
+    /// Those that send a header to endpoints of Services, or to nodes on one of these ports.
+    pub(super) fn of<'s, 'a: 's>(
+        &'s self,
+        inventory: &'s Inventory<'a>,
+        found: &'s BTreeMap<&NamespacedName, &'a Service>,
+        ports: &'s BTreeSet<u16>,
+    ) -> impl Iterator<Item = &'a Service> + 's {
+        let cluster = inventory.cluster;
+        let slices = found.keys().flat_map(|name| cluster.slices(name));
+        let slices = slices.filter(|_| self.at.iter().next().is_some());
+        let endpoints = slices.flat_map(|slice| {
+            let addresses = slice.endpoints.iter().map(|endpoint| endpoint.address);
+            addresses.flat_map(|ip| slice.ports.iter().map(move |port| (ip, port.port.number())))
+        });
+        let forwarded = ports.iter().filter_map(|port| inventory.forwarded.get(port)).flatten();
+        let forwarded = forwarded.flat_map(|pod| {
+            let ports = pod.spec.ports().map(|port| port.port.number());
+            ports.flat_map(|port| pod.ips.iter().map(move |ip| (*ip, port)))
+        });
+        let senders = endpoints.chain(forwarded).filter_map(|at| self.at.service_of(at.into()));
+        let on_nodes = ports.iter().filter_map(|port| self.on_nodes.get(port)).flatten();
+        senders.chain(on_nodes).filter_map(|name| cluster.services.get(name))
+    }
+}
+
+impl Listeners {
+    /// Of a cluster, and of its outline with all Services and Ingresses, and no node.
+    pub(crate) fn new(cluster: &Cluster, outline: &Cluster) -> Self {
+        let all = controller::load_balancers(outline);
+        let headers = HeaderSenders::new(cluster, &all);
+        let mut named: FastMap<IpAddr, Vec<NamespacedName>> = FastMap::default();
+        for service in outline.services.values() {
+            let hosts = service.load_balancer.iter().filter_map(|entry| entry.hostname.as_deref());
+            for at in hosts.flat_map(|host| outline.dns.of_balancer(host)) {
+                named.entry(at.address).or_default().push(service.name.clone());
+            }
+        }
+        let first = first_at_ports(outline, &all);
+        let balancers = all.into_iter().map(|balancer| (balancer.vip, Arc::new(balancer)));
+        let rules = |controller| ControllerRules::new(outline, controller);
+        Self {
+            balancers: balancers.collect(),
+            controller_rules: outline.controllers.iter().map(rules).collect(),
+            headers,
+            named,
+            first,
+        }
+    }
+}
+
+/// For each Service, those that have a port of its load balancer before it.
+fn first_at_ports(
+    cluster: &Cluster,
+    balancers: &[LoadBalancer],
+) -> FastMap<NamespacedName, Vec<NamespacedName>> {
+    let at: FastMap<IpAddr, &LoadBalancer> =
+        balancers.iter().map(|balancer| (balancer.vip, balancer)).collect();
+    let mut all: FastMap<NamespacedName, Vec<NamespacedName>> = FastMap::default();
+    for service in cluster.services.values().filter(|service| controller::is_judged(service)) {
+        for address in controller::addresses(cluster, Owner::Service(service)) {
+            let Some(balancer) = at.get(&address.address) else { continue };
+            let asked = |listener: &&Listener| {
+                service.ports.iter().any(|port| {
+                    port.port == listener.port && port.protocol == listener.protocol.transport()
+                })
+            };
+            for listener in balancer.listeners.iter().filter(asked) {
+                let Some(rule) = listener.rules.first() else { continue };
+                if rule.owner != service.object() {
+                    all.entry(service.name.clone()).or_default().push(rule.service.clone());
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Whether a Service asks for a load balancer that sends a PROXY header.
+fn asks_for_header(cluster: &Cluster, service: &Service) -> bool {
+    if service.load_balancer.is_empty() {
+        return false;
+    }
+    match cloud::maker_of(service, &cluster.provider) {
+        Maker::Product(product, _) => Family::BOTH.into_iter().any(|family| {
+            let plans = service.ports.iter().filter_map(|port| product.port(service, port, family));
+            plans.into_iter().any(|plan| plan.profile.proxy_header.is_some())
+        }),
+        _ => false,
+    }
+}
