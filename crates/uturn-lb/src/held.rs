@@ -8,8 +8,8 @@ use uturn_model::lb::LoadBalancerFact;
 use uturn_model::{Cluster, Family, Node};
 
 use crate::addresses::addresses;
-use crate::cloud::{Maker, Owner, maker_of};
-use crate::controller::{is_judged, is_usual_target};
+use crate::cloud::{Maker, Owner, made, maker_of};
+use crate::controller::is_judged;
 use crate::stated;
 
 /// The addresses that a node holds: those that Facts state, and those that what makes the load
@@ -18,7 +18,7 @@ pub fn on(cluster: &Cluster, node: &Node) -> Vec<IpAddr> {
     let mut held = node.local_addresses.clone();
     for service in cluster.services.values().filter(|service| is_judged(service)) {
         let Maker::Product(product, _) = maker_of(service, &cluster.provider) else { continue };
-        let is_target = is_usual_target(node) && product.takes_node(service, node);
+        let is_target = made::may_be_target(product, cluster, service, node);
         if product.is_held_by(service, node) || (product.is_held_by_targets() && is_target) {
             let all = addresses(cluster, Owner::Service(service));
             held.extend(all.into_iter().map(|at| at.address));

@@ -48,6 +48,9 @@ pub struct Cluster {
     pub proxy: ProxySettings,
     /// The switches of the cloud's controller, from its ConfigMap.
     pub controller_switches: Labels,
+    /// The arguments of programs that make load balancers, as far as they decide what those do: the
+    /// cloud's word, a slash and the argument's name.
+    pub balancer_arguments: Labels,
     /// Network policies, which are not evaluated.
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
     /// The captures by node.

@@ -33,6 +33,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
         },
         proxy: cluster.proxy.clone(),
         controller_switches: cluster.controller_switches.clone(),
+        balancer_arguments: cluster.balancer_arguments.clone(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
         extent: cluster.extent,

@@ -5,6 +5,7 @@
 //! settle it. What no object needs is not supposed: without load balancers, no cloud is
 //! supposed.
 
+mod balancer_arguments;
 mod balancer_names;
 mod balancers;
 mod clouds;
@@ -98,6 +99,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     service_proxy::find_unjudged(&objects, &proxy.served_by, &mut gaps);
     service_proxy::suppose_no_mesh(&objects, &mut suppositions);
     let unjudged = gaps.settle(&mut objects);
+    let balancer_arguments = balancer_arguments::derive(&objects);
     Cluster {
         provider,
         skipped: objects.skipped(),
@@ -116,6 +118,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         dns,
         proxy,
         controller_switches: objects.controller_switches,
+        balancer_arguments,
         network_policies: objects.network_policies.0,
         captures: BTreeMap::new(),
         extent,

@@ -80,6 +80,7 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         dns: Dns::default(),
         proxy: settings(),
         controller_switches: Labels::new(),
+        balancer_arguments: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
         extent: Extent::default(),

@@ -94,6 +94,7 @@ fn empty() -> Cluster {
         dns: Dns::default(),
         proxy,
         controller_switches: Labels::new(),
+        balancer_arguments: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
         extent: uturn_model::Extent::default(),

@@ -29,6 +29,8 @@ pub struct CloudEntry {
     pub class_parameters: Option<ClassParameters>,
     /// The ConfigMap of `kube-system` with the switches of its controller.
     pub switches_config_map: Option<&'static str>,
+    /// The arguments of its programs that decide what its load balancers do.
+    pub arguments: &'static [ProgramArgument],
     /// The load balancers that it makes for Services, where they are described by their products
     /// alone.
     pub products: &'static [&'static dyn Product],
@@ -70,6 +72,7 @@ impl CloudEntry {
             overrides: None,
             class_parameters: None,
             switches_config_map: None,
+            arguments: &[],
             products: &[],
             ingress_products: &[],
             remedies: |_, _, _| Vec::new(),
@@ -107,6 +110,14 @@ impl CloudEntry {
 
 /// Annotations of an object, with their values.
 pub type Annotations = &'static [(&'static str, &'static str)];
+
+/// An argument that a program of a cloud is started with.
+pub struct ProgramArgument {
+    /// The program: the names of its images, without registry and tag.
+    pub images: &'static [&'static str],
+    /// The argument, without its dashes.
+    pub name: &'static str,
+}
 
 /// A cloud's own builds of kube-proxy.
 pub struct KubeProxyBuilds {

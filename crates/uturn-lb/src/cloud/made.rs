@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::lb::{Delivery, Doubt, Listener, Rule, Target, TargetKind};
+use uturn_model::lb::{Delivery, Doubt, Listener, Rule, Target};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, Name, Node, Service};
 
@@ -34,14 +34,8 @@ pub(crate) fn listeners(
             Delivery::KeepsAddress => Some(port.node_port.unwrap_or(port.port)),
         };
         let called = ServicePort { node_port: called, ..port.clone() };
-        let mut targets = targets_of(cluster, service, &called, family, targets);
-        targets.retain(|target| match &target.kind {
-            TargetKind::NodePort(name) => {
-                let node = cluster.nodes.get(name);
-                node.is_none_or(|node| product.takes_node(service, node))
-            }
-            _ => true,
-        });
+        let may_be = |node: &Node| may_be_target(product, cluster, service, node);
+        let mut targets = targets_of(cluster, service, &called, family, targets, &may_be);
         if let Some(zone) = zone {
             targets.retain(|target| {
                 let node = target.kind.node().and_then(|name| cluster.nodes.get(name));
@@ -78,16 +72,17 @@ fn announce_everywhere(plan: &mut PortPlan, cluster: &Cluster, address: IpAddr, 
     }
 }
 
-/// The targets of a Service's port.
+/// The targets of a Service's port, of the nodes that may be some.
 pub(super) fn targets_of(
     cluster: &Cluster,
     service: &Service,
     port: &ServicePort,
     family: Family,
     targets: Targets,
+    may_be: &dyn Fn(&Node) -> bool,
 ) -> Vec<Target> {
     let has_pod = |name: &Name| targets::has_ready_pod(cluster, service, name);
-    let nodes = cluster.nodes.values().filter(|node| is_target(node));
+    let nodes = cluster.nodes.values().filter(|node| may_be(node));
     match targets {
         Targets::Nodes => targets::node_ports(nodes.collect(), port, family, WEIGHT),
         Targets::NodesWithPods => {
@@ -108,7 +103,18 @@ pub(super) fn targets_of(
     }
 }
 
-/// Whether controllers make a node a target: it is ready, and no label excludes it.
+/// Whether a node may be a target of a Service's load balancer.
+pub(crate) fn may_be_target(
+    product: &dyn Product,
+    cluster: &Cluster,
+    service: &Service,
+    node: &Node,
+) -> bool {
+    let is_excluded = node.excluded_from_load_balancers() && product.reads_exclusion(cluster);
+    node.ready && !is_excluded && product.takes_node(service, node)
+}
+
+/// Whether most controllers make a node a target: it is ready, and no label excludes it.
 pub(crate) fn is_target(node: &Node) -> bool {
     node.ready && !node.excluded_from_load_balancers()
 }

@@ -6,7 +6,7 @@ use uturn_model::lb::{Listener, Rule, Target};
 use uturn_model::{Cluster, Family, Ingress, NamespacedName};
 
 use super::ingress_product::IngressProduct;
-use super::made::targets_of;
+use super::made::{is_target, targets_of};
 use super::{RuleAction, WantedListener, WantedRule, of_route};
 
 /// The listeners of an Ingress, with their targets of a family.
@@ -71,5 +71,5 @@ fn targets_behind(
 ) -> Vec<Target> {
     let Some(service) = cluster.services.get(name) else { return Vec::new() };
     let Some(port) = service.port_named(port) else { return Vec::new() };
-    targets_of(cluster, service, port, family, product.targets(ingress, service))
+    targets_of(cluster, service, port, family, product.targets(ingress, service), &is_target)
 }

@@ -55,7 +55,7 @@ pub use behaviour::{
 };
 pub use entry::{
     Annotations, ClassParameters, CloudEntry, KubeProxyBuilds, Network, OverridesField,
-    OverridesObject, StatusShape,
+    OverridesObject, ProgramArgument, StatusShape,
 };
 pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of};
@@ -114,6 +114,17 @@ pub const USUAL_PROBE_RANGES: ProbeRanges = tke::PROBE_RANGES;
 /// The entry of a cloud. Returns `None` if no folder and no row describes it.
 pub fn entry(cloud: Cloud) -> Option<&'static CloudEntry> {
     ALL.into_iter().find(|entry| entry.cloud == cloud)
+}
+
+/// What a program of a cloud is told by an argument that its entry lists. Returns `None` where it is
+/// not given.
+pub fn argument<'c>(cluster: &'c Cluster, cloud: Cloud, name: &str) -> Option<&'c str> {
+    cluster.balancer_arguments.get(&argument_key(cloud, name))
+}
+
+/// The key of an argument in [`Cluster::balancer_arguments`].
+pub fn argument_key(cloud: Cloud, name: &str) -> String {
+    format!("{}/{name}", cloud.word())
 }
 
 /// The model of the cloud that a cluster is in. Returns `None` if there is no cloud, if it is

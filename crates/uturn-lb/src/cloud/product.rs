@@ -40,6 +40,13 @@ pub trait Product: Sync {
         true
     }
 
+    /// Whether its controller leaves out the nodes that a label excludes from load balancers of
+    /// outside the cluster.
+    fn reads_exclusion(&self, cluster: &Cluster) -> bool {
+        let _ = cluster;
+        true
+    }
+
     /// Whether nodes have no rule for the addresses in the status of a Service although it says
     /// nothing of that: the cloud's own kube-proxy leaves them to the load balancer.
     fn is_left_to_balancer(&self, service: &Service) -> bool {
@@ -276,7 +283,7 @@ pub fn stand_in(family: Family) -> IpAddr {
 
 /// A load balancer without a machine of its own, by what its vendor calls it: a node announces its
 /// address, and packets come to the node as they are. Under policy Local, only nodes with an endpoint
-/// announce it.
+/// announce it. No controller of a cloud chooses the nodes, so that no label excludes one.
 pub(crate) struct Announced(pub(crate) &'static str);
 
 impl Product for Announced {
@@ -286,6 +293,10 @@ impl Product for Announced {
 
     fn is_announced(&self) -> bool {
         true
+    }
+
+    fn reads_exclusion(&self, _: &Cluster) -> bool {
+        false
     }
 
     fn port(&self, service: &Service, port: &ServicePort, _: Family) -> Option<PortPlan> {

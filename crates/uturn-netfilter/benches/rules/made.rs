@@ -139,6 +139,7 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         dns: Dns::default(),
         proxy,
         controller_switches: Labels::new(),
+        balancer_arguments: Labels::new(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
         extent: uturn_model::Extent::default(),

@@ -29,8 +29,10 @@ pub(super) struct NodeKey {
     firewall: Option<Text>,
     /// Whether it is never a target of a load balancer of the cluster's cloud.
     is_excluded: bool,
-    /// Whether it is a target of other controllers' load balancers.
+    /// Whether it is a target of other controllers' load balancers: of those that leave out nodes
+    /// with the label for it, and of those that do not.
     is_usual_target: bool,
+    is_ready: bool,
     /// Of each listener that no Service owns, whether it is a target.
     targeted: Vec<bool>,
     /// Which sets of labels it has that Services ask of their nodes.
@@ -67,8 +69,8 @@ impl NodeKey {
             proxy_name,
             hairpin,
             firewall,
-            // The cloud's controller reads these: it says which nodes are excluded.
-            ready: _,
+            ready,
+            // The cloud's controller reads it: it says which nodes are excluded.
             unschedulable: _,
             // Those that lack Services are apart for these Services only.
             unprogrammed: _,
@@ -103,6 +105,7 @@ impl NodeKey {
             firewall: firewall.as_ref().map(|own| own.text.clone()),
             is_excluded: uturn_lb::controller::excludes_node(cluster, node),
             is_usual_target: uturn_lb::controller::is_usual_target(node),
+            is_ready: *ready,
             targeted: uturn_lb::stated::targeted(cluster, node),
             labels: discriminators
                 .node_labels

@@ -24,6 +24,9 @@ pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
         node.provider_id = Some(format!("aws:///zone/i-{number}").into());
         node.ready = !dice.once_in(12);
     }
+    let told = [("metallb/ignore-exclude-lb", "true")];
+    let arguments = told.into_iter().filter(|_| dice.once_in(2));
+    cluster.balancer_arguments = arguments.collect();
     let nodes: Vec<IpAddr> =
         cluster.nodes.values().flat_map(|node| node.internal_ips.iter().copied()).collect();
     for (number, service) in (0u8..).zip(cluster.services.values_mut()) {
@@ -200,6 +203,8 @@ const OTHERS: &[&[(&str, &str)]] = &[
     &[("service.beta.kubernetes.io/linode-loadbalancer-default-protocol", "http")],
     &[("load-balancer.hetzner.cloud/uses-proxyprotocol", "true")],
     &[("metallb.io/address-pool", "a")],
+    &[("metallb.io/address-pool", "a")],
+    &[("kube-vip.io/loadbalancerIPs", "192.0.2.1")],
 ];
 /// Asks for pods on nodes, whose addresses are the status.
 const ON_NODES: &[(&str, &str)] = &[("svccontroller.k3s.cattle.io/lbpool", "a")];

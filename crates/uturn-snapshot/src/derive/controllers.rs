@@ -30,6 +30,7 @@ use super::clouds::{self, Maker};
 use crate::decode::gateway::Gateway;
 use crate::decode::objects::Objects;
 use arguments::Arguments;
+pub(super) use arguments::value as argument_value;
 use candidate::Candidate;
 pub(super) use candidate::Open;
 use gateway::Pods;

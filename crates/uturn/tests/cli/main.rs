@@ -17,6 +17,7 @@ mod cure;
 mod docs;
 mod folders;
 mod groups;
+mod healthy;
 mod html;
 mod krew;
 mod lab;

@@ -1,7 +1,7 @@
 //! kube-vip: a leader announces the addresses of Services, and has them on an interface.
 
 use uturn_model::service::ServicePort;
-use uturn_model::{Family, Node, Service};
+use uturn_model::{Cluster, Family, Node, Service};
 
 use super::{Annotation, CloudEntry, Holds, Traces};
 use crate::cloud::product::{Announced, PortPlan, Product};
@@ -21,6 +21,10 @@ impl Product for OnLeader {
 
     fn is_announced(&self) -> bool {
         true
+    }
+
+    fn reads_exclusion(&self, _: &Cluster) -> bool {
+        false
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {

@@ -51,6 +51,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     networks: &words::NETWORKS,
     overrides: Some(overrides::OBJECT),
     class_parameters: None,
+    arguments: &[],
     switches_config_map: Some(traces::SWITCHES),
     products: &[],
     ingress_products: &[],

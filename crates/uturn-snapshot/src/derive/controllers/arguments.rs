@@ -33,22 +33,7 @@ impl<'a> Arguments<'a> {
     /// The value of an argument, whatever the case of its name: `--name=value` or `--name value`.
     /// It is empty for a switch without a value.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
-        let mut all = self.all.iter().peekable();
-        while let Some(argument) = all.next() {
-            let bare = argument.trim_start_matches('-');
-            if bare.len() == argument.len() {
-                continue;
-            }
-            match bare.split_once('=') {
-                Some((own, value)) if own.eq_ignore_ascii_case(name) => return Some(value),
-                None if bare.eq_ignore_ascii_case(name) => {
-                    let next = all.peek().filter(|next| !next.starts_with('-'));
-                    return Some(next.map_or("", |next| &***next));
-                }
-                _ => {}
-            }
-        }
-        None
+        value(self.all.iter().copied(), name)
     }
 
     /// Whether a switch is on.
@@ -90,6 +75,29 @@ impl<'a> Arguments<'a> {
             if namespace.starts_with('$') { self.namespace.as_str() } else { namespace };
         NamespacedName::new(namespace, name).ok()
     }
+}
+
+/// The value of an argument among those of a program, as [`Arguments::get`] gives it.
+pub(in crate::derive) fn value<'a>(
+    all: impl IntoIterator<Item = &'a Text>,
+    name: &str,
+) -> Option<&'a str> {
+    let mut all = all.into_iter().peekable();
+    while let Some(argument) = all.next() {
+        let bare = argument.trim_start_matches('-');
+        if bare.len() == argument.len() {
+            continue;
+        }
+        match bare.split_once('=') {
+            Some((own, value)) if own.eq_ignore_ascii_case(name) => return Some(value),
+            None if bare.eq_ignore_ascii_case(name) => {
+                let next = all.peek().filter(|next| !next.starts_with('-'));
+                return Some(next.map_or("", |next| &***next));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 fn arguments_of(spec: &PodSpec) -> impl Iterator<Item = &Text> {

@@ -1,0 +1,145 @@
+//! Clusters that are well although something in them looks like a fault, each beside one that has
+//! the fault.
+
+use super::common::Folder;
+
+/// Two nodes of a cloud, with these labels. A server and a client are on n1, a client on n2.
+fn nodes_and_pods(provider_id: &str, labels: &str) -> String {
+    let node = |number: u8| {
+        format!(
+            "---
+apiVersion: v1
+kind: Node
+metadata: {{name: n{number}, labels: {{{labels}}}}}
+spec: {{podCIDR: 10.244.{number}.0/24, providerID: \"{provider_id}\"}}
+status:
+  addresses: [{{type: InternalIP, address: 10.0.0.{number}}}]
+  conditions: [{{type: Ready, status: \"True\"}}]
+"
+        )
+    };
+    let pod = |name: &str, node: u8, at: u8| pod(name, "c", node, at, "{containerPort: 80}");
+    [node(1), node(2), pod("web", 1, 9), pod("client", 1, 8), pod("other", 2, 7), FACTS.to_owned()]
+        .concat()
+}
+
+const FACTS: &str = "---
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  kubeProxy: {mode: iptables, version: v1.34.0}
+  network: {plugin: flannel, podCIDRs: [10.244.0.0/16], vpcCIDRs: [10.0.0.0/16]}
+";
+
+/// A pod that listens on a port.
+fn pod(name: &str, image: &str, node: u8, at: u8, port: &str) -> String {
+    format!(
+        "---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: shop, labels: {{app: {name}}}}}
+spec: {{nodeName: n{node}, containers: [{{name: c, image: {image}, ports: [{port}]}}]}}
+status:
+  phase: Running
+  podIP: 10.244.{node}.{at}
+  conditions: [{{type: Ready, status: \"True\"}}]
+"
+    )
+}
+
+/// The Service of the server, of type LoadBalancer.
+fn service(notes: &str, spec: &str, status: &str) -> String {
+    format!(
+        "---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop, annotations: {{{notes}}}}}
+spec:
+  type: LoadBalancer
+  clusterIP: 10.96.0.3
+  selector: {{app: web}}
+  {spec}
+  ports: [{{port: 80, nodePort: 30080}}]
+status: {{loadBalancer: {{ingress: [{{{status}}}]}}}}
+"
+    )
+}
+
+/// A program with these arguments.
+fn program(kind: &str, image: &str, arguments: &str) -> String {
+    format!(
+        "---
+apiVersion: apps/v1
+kind: {kind}
+metadata: {{name: program, namespace: metal}}
+spec:
+  selector: {{matchLabels: {{app: program}}}}
+  template:
+    metadata: {{labels: {{app: program}}}}
+    spec:
+      hostNetwork: true
+      containers: [{{name: c, image: \"{image}\", args: [{arguments}]}}]
+"
+    )
+}
+
+fn folder(test: &str, parts: &[String]) -> Folder {
+    let folder = Folder::new(test);
+    folder.file("a.yaml", &parts.concat());
+    folder
+}
+
+#[track_caller]
+fn assert_well(printed: &str) {
+    assert!(printed.starts_with("exit 0\n--- stdout\nnothing found; "), "{printed}");
+}
+
+#[track_caller]
+fn assert_found(printed: &str, exit: u8, parts: &[&str]) {
+    assert!(printed.starts_with(&format!("exit {exit}\n")), "{printed}");
+    parts.iter().for_each(|part| assert!(printed.contains(part), "{part:?} is not in\n{printed}"));
+}
+
+/// The label that kubeadm puts on nodes of the control plane is for controllers of clouds. What
+/// announces addresses from nodes may read it or not.
+#[test]
+fn nodes_that_are_excluded_from_load_balancers_announce_addresses() {
+    const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers: ''";
+    let announced = |test: &str, class: &str, more: String| {
+        let class = format!("loadBalancerClass: {class}");
+        let service = service("", &class, "ip: 10.0.0.240");
+        let parts = [nodes_and_pods("", EXCLUDED), service, more];
+        let folder = folder(test, &parts);
+        let to = ["--from", "outside/10.0.0.200", "--to", "10.0.0.240:80"];
+        let traced = folder.run(&[&["trace", "-f", "."][..], &to].concat());
+        (folder.run(&["scan", "-f", "."]), traced)
+    };
+    let speaker =
+        |arguments: &str| program("DaemonSet", "registry:5000/metallb/speaker:v0.14", arguments);
+    let well = [
+        ("healthy-kube-vip", "kube-vip.io/kube-vip-class", String::new()),
+        ("healthy-cilium", "io.cilium/l2-announcer", String::new()),
+        ("healthy-metallb-on", "metallb.io/metallb", speaker("--port=7472, --ignore-exclude-lb")),
+        ("healthy-metallb-true", "metallb.io/metallb", speaker("--ignore-exclude-lb=true")),
+    ];
+    for (test, class, more) in well {
+        let (scanned, traced) = announced(test, class, more);
+        assert_well(&scanned);
+        assert!(traced.starts_with("exit 0\n--- stdout\nanswered at once\n"), "{class}: {traced}");
+    }
+    let excluded = [
+        ("healthy-metallb", "metallb.io/metallb", speaker("--port=7472")),
+        ("healthy-metallb-off", "metallb.io/metallb", speaker("--ignore-exclude-lb=false")),
+        // Another program's argument.
+        (
+            "healthy-metallb-other",
+            "metallb.io/metallb",
+            program("DaemonSet", "registry/other:v1", "--ignore-exclude-lb"),
+        ),
+    ];
+    for (test, class, more) in excluded {
+        let (scanned, traced) = announced(test, class, more);
+        assert_found(&scanned, 1, &["UT203"]);
+        assert_found(&traced, 1, &["hangs", "has no target"]);
+    }
+}
