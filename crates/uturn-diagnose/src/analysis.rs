@@ -275,9 +275,22 @@ fn analyze_knowing(
         suppressed,
         flows: FlowCounts::of(&scanned),
         without_address: scanners[0].without_address().map(|pod| pod.name.clone()).collect(),
-        supposed: engine.supposed().to_vec(),
+        supposed: supposed(engine, &scanned),
         notes,
     })
+}
+
+/// What was supposed of the cluster, and of what failed flows passed.
+fn supposed(engine: &Engine<'_>, scanned: &[ScanResult]) -> Vec<Supposition> {
+    let mut all = engine.supposed().to_vec();
+    let verdicts = scanned.iter().flat_map(|met| &*met.verdicts);
+    for more in verdicts.filter(|verdict| verdict.can_fail()).flat_map(|verdict| &verdict.supposed)
+    {
+        if !all.contains(more) {
+            all.push(more.clone());
+        }
+    }
+    all
 }
 
 impl Options<'_> {

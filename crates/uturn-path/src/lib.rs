@@ -70,7 +70,7 @@ pub use error::WalkError;
 pub use exchange::doubts::supposed_of_balancer;
 pub use exchange::health::Health;
 pub use exchange::listening::{Tls, tls_of};
-pub use exchange::proxy_header::{supposed_of_servers, without_service};
+pub use exchange::proxy_header::{is_condition, supposed_of_servers, without_service};
 pub use node::NodeRuntime;
 pub use node::switches::is_unseen;
 pub use options::{Detail, Options};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use uturn_model::{Client, Flow, Pod, Verdict};
-use uturn_path::{Detail, Engine, Individuals, Options, WalkError, supposed_of_balancer};
+use uturn_path::{Detail, Engine, Individuals, Options, WalkError, is_condition, without_service};
 
 use crate::clients::{ClientClass, Pods, ScanResult};
 use crate::inventory::Inventory;
@@ -86,7 +86,8 @@ fn walk_target<'a>(
             Err(WalkError::NoAddress(..)) => continue,
             verdict => verdict?,
         };
-        verdict.supposed.retain(|supposed| supposed_of_balancer(supposed).is_some());
+        verdict.supposed.retain(is_condition);
+        verdict.supposed.iter_mut().for_each(without_service);
         verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
         let (is_host, is_endpoint) = (pod.spec.host_network, is_endpoint(scope, inventory, pod));
         let known = groups.iter_mut().find(|group| {

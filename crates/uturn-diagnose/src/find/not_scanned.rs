@@ -11,7 +11,7 @@ use uturn_model::{
 use uturn_path::{Engine, Health, WalkError};
 use uturn_scan::address_label;
 
-use super::scanned::conditions;
+use super::scanned::{conditions, most_severe};
 use super::{MOST_PAIRS, cause};
 use crate::clients::{Clients, Example};
 use crate::evidence::worst;
@@ -100,9 +100,10 @@ fn outside(
     let Some(mechanism) = way.mechanisms.first().copied() else { return Ok(None) };
     let cause = cause::is_shared(mechanism).then(|| cause::of(way)).flatten();
     let code = Code::of(mechanism, rule.owner.kind);
+    let conditions = conditions(code, mechanism, verdict);
     let finding = Finding {
         code,
-        severity: code.severity(),
+        severity: code.severity().min(most_severe(code, &conditions)),
         subject: rule.owner.clone(),
         targets: vec![label(engine, balancer, listener, rule)],
         clients: Clients::other(Clients::OUTSIDE),
@@ -112,7 +113,7 @@ fn outside(
         example: Example::Flow(flow),
         written: Vec::new(),
         cures: Vec::new(),
-        conditions: conditions(code, mechanism, verdict),
+        conditions,
     };
     Ok(Some((finding, cause)))
 }

@@ -26,9 +26,10 @@ pub(super) fn judge(
     let target = &met.target;
     let is_unseen = are_replies_unseen(known.scanner, met, mechanism)?;
     let code = Code::of_reply(mechanism, target.object.kind, is_unseen);
+    let conditions = conditions(code, mechanism, verdict);
     Ok(Some(Finding {
         code,
-        severity: severity(code, met),
+        severity: severity(code, met).min(most_severe(code, &conditions)),
         subject: target.object.clone(),
         targets: vec![target.label.clone()],
         clients: Clients::pods(met.clients.pods.clone()),
@@ -38,7 +39,7 @@ pub(super) fn judge(
         example: Example::Scanned(Box::new(met.clone())),
         written: Vec::new(),
         cures: cures(known, met)?,
-        conditions: conditions(code, mechanism, verdict),
+        conditions,
     }))
 }
 
@@ -89,9 +90,8 @@ fn are_replies_unseen(
 /// What has to be so for a finding that rests on what servers are supposed to expect, or on what a
 /// load balancer is supposed to do with packets.
 pub(super) fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) -> Vec<Text> {
-    let expected = |supposed: &Supposition| {
-        supposed_of_servers(supposed).filter(|_| code == Code::ProxyHeaderLost)
-    };
+    let is_of_header = code == Code::ProxyHeaderLost;
+    let expected = |supposed: &Supposition| supposed_of_servers(supposed).filter(|_| is_of_header);
     // Which targets it has, and which it leaves out, is a part of that.
     let is_of_packets = matches!(
         mechanism,
@@ -105,6 +105,15 @@ pub(super) fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) ->
     let first =
         |what: &dyn Fn(&Supposition) -> Option<Text>| verdict.supposed.iter().find_map(what);
     first(&expected).or_else(|| first(&of_balancer)).into_iter().collect()
+}
+
+/// How bad a finding can be with these conditions. That servers expect a header is only concluded
+/// from the load balancer that sends one: there are servers that take connections with and without.
+pub(super) fn most_severe(code: Code, conditions: &[Text]) -> Severity {
+    match code {
+        Code::ProxyHeaderLost if !conditions.is_empty() => Severity::Warning,
+        _ => Severity::Error,
+    }
 }
 
 /// A pod that only fails to call itself is no error. Nobody need call the cluster address of

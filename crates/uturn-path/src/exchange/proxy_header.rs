@@ -7,6 +7,7 @@ use uturn_model::controller::ProxyExpectation;
 use uturn_model::route::Leg;
 use uturn_model::{IpNet, NamespacedName, Outcome, Supposition, Text};
 
+use super::doubts::supposed_of_balancer;
 use crate::engine::Engine;
 use crate::packet::{Peer, Request};
 
@@ -38,6 +39,12 @@ pub(crate) struct Misread {
     pub(crate) outcome: Outcome,
     /// What is taken for true of the server, where its settings do not say it.
     pub(crate) supposed: Option<Supposition>,
+}
+
+/// Whether a supposition is about a load balancer or a server that a flow passes: what is found of the
+/// flow holds on this condition.
+pub fn is_condition(supposed: &Supposition) -> bool {
+    supposed_of_balancer(supposed).is_some() || supposed_of_servers(supposed).is_some()
 }
 
 impl<'a> Engine<'a> {

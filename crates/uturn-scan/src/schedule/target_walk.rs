@@ -8,9 +8,7 @@ use std::sync::Arc;
 use uturn_model::route::Route;
 use uturn_model::{Client, Flow, Outcome, Share, Verdict};
 use uturn_netfilter::hash::FastMap;
-use uturn_path::{
-    Options, Walk, WalkError, supposed_of_balancer, supposed_of_servers, without_service,
-};
+use uturn_path::{Options, Walk, WalkError, is_condition, without_service};
 
 use crate::failover::outcome_reuse::ReusableOutcome;
 use crate::failover::split_by_targets::split_by_targets;
@@ -193,10 +191,7 @@ impl<'a> Walker<'a> {
                     Err(WalkError::NoAddress(..)) => return Ok(Some([].into())),
                     verdict => verdict?,
                 };
-                verdict.supposed.retain(|supposed| {
-                    supposed_of_balancer(supposed).is_some()
-                        || supposed_of_servers(supposed).is_some()
-                });
+                verdict.supposed.retain(is_condition);
                 verdict.supposed.iter_mut().for_each(without_service);
                 verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
                 Ok(Some([verdict].into()))

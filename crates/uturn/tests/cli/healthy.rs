@@ -143,3 +143,20 @@ fn nodes_that_are_excluded_from_load_balancers_announce_addresses() {
         assert_found(&traced, 1, &["hangs", "has no target"]);
     }
 }
+
+/// A load balancer that sends PROXY headers does not tell that servers want them on each connection:
+/// some take both. What is concluded from it is conditional, and fails no build.
+#[test]
+fn servers_whose_settings_are_not_known_may_take_connections_without_a_header() {
+    const HEADER: &str = "service.beta.kubernetes.io/linode-loadbalancer-proxy-protocol: v2";
+    let parts = [nodes_and_pods("linode://1", ""), service(HEADER, "", "ip: 172.104.1.1")];
+    let folder = folder("healthy-header", &parts);
+    let printed = folder.run(&["scan", "-f", "."]);
+    let condition = "the pods of svc/shop/web expect a PROXY header";
+    assert_found(&printed, 0, &["UT108", &format!("if {condition}")]);
+    assert_found(&printed, 0, &[&format!("\nsupposed: whether {condition}: they do (")]);
+    let each = folder.run(&["scan", "-f", ".", "--exhaustive"]);
+    assert_found(&each, 0, &["UT108", &format!("if {condition}")]);
+    // Who wants warnings to fail gets them.
+    assert_found(&folder.run(&["scan", "-f", ".", "--fail-on", "warning"]), 1, &["UT108"]);
+}
