@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use uturn_model::ingress::{IngressPath, PathKind};
 use uturn_model::lb::{HealthQuestion, Profile};
-use uturn_model::{Family, Ingress, Service, Text};
+use uturn_model::{Cluster, Family, Ingress, Service, Text};
 
 use super::product::{Targets, check, passing, replaced};
 use super::{ALL, WantedListener};
@@ -27,7 +27,7 @@ pub trait IngressProduct: Sync {
     fn profile(&self, ingress: &Ingress, family: Family) -> Profile;
 
     /// Who the targets of a rule of an Ingress are that leads to a Service.
-    fn targets(&self, ingress: &Ingress, service: &Service) -> Targets;
+    fn targets(&self, cluster: &Cluster, ingress: &Ingress, service: &Service) -> Targets;
 
     /// Whether an Ingress asks for one that only the private network reaches.
     fn is_private(&self, ingress: &Ingress) -> bool;

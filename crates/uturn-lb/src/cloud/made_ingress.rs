@@ -71,5 +71,6 @@ fn targets_behind(
 ) -> Vec<Target> {
     let Some(service) = cluster.services.get(name) else { return Vec::new() };
     let Some(port) = service.port_named(port) else { return Vec::new() };
-    targets_of(cluster, service, port, family, product.targets(ingress, service), &is_target)
+    let targets = product.targets(cluster, ingress, service);
+    targets_of(cluster, service, port, family, targets, &is_target)
 }

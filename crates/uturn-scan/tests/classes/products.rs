@@ -24,7 +24,7 @@ pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
         node.provider_id = Some(format!("aws:///zone/i-{number}").into());
         node.ready = !dice.once_in(12);
     }
-    let told = [("metallb/ignore-exclude-lb", "true")];
+    let told = [("metallb/ignore-exclude-lb", "true"), ("aws/default-target-type", "ip")];
     let arguments = told.into_iter().filter(|_| dice.once_in(2));
     cluster.balancer_arguments = arguments.collect();
     let nodes: Vec<IpAddr> =
@@ -41,7 +41,8 @@ pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
             continue;
         }
         service.annotations = annotations(dice);
-        service.load_balancer_class = dice.once_in(3).then(|| Text::from("service.k8s.aws/nlb"));
+        let class = dice.one_of(&["service.k8s.aws/nlb", "eks.amazonaws.com/nlb"]);
+        service.load_balancer_class = dice.once_in(3).then(|| Text::from(class));
         // Now and then kube-proxy has a rule for the address.
         if dice.once_in(6) {
             service.load_balancer[0].ip = Some(own);

@@ -89,6 +89,10 @@ fn folder(test: &str, parts: &[String]) -> Folder {
     folder
 }
 
+fn scan(test: &str, parts: &[String]) -> String {
+    folder(test, parts).run(&["scan", "-f", "."])
+}
+
 #[track_caller]
 fn assert_well(printed: &str) {
     assert!(printed.starts_with("exit 0\n--- stdout\nnothing found; "), "{printed}");
@@ -142,6 +146,58 @@ fn nodes_that_are_excluded_from_load_balancers_announce_addresses() {
         assert_found(&scanned, 1, &["UT203"]);
         assert_found(&traced, 1, &["hangs", "has no target"]);
     }
+}
+
+const NLB: &str = "hostname: k8s-shop-web-0123.elb.eu-central-1.amazonaws.com";
+const ON_AWS: &str = "aws:///eu-central-1a/i-0";
+const AUTO_MODE: &str = "loadBalancerClass: eks.amazonaws.com/nlb";
+const INSTALLED: &str = "loadBalancerClass: service.k8s.aws/nlb";
+
+fn scan_on_aws(test: &str, notes: &str, class: &str, more: &str) -> String {
+    let parts = [nodes_and_pods(ON_AWS, ""), service(notes, class, NLB), more.to_owned()];
+    scan(test, &parts.map(on_network))
+}
+
+/// The same with pods that have addresses of the network around the nodes, so that load balancers
+/// reach them.
+fn on_network(text: String) -> String {
+    text.replace("plugin: flannel", "plugin: unknown")
+        .replace("10.244.0.0/16", "10.0.128.0/17")
+        .replace("10.244.", "10.0.13")
+}
+
+/// Which targets a Network Load Balancer has that nothing else asks for is up to its controller.
+#[test]
+fn pods_are_the_targets_where_the_controller_takes_them_by_default() {
+    const NODES: &str = "service.beta.kubernetes.io/aws-load-balancer-nlb-target-type: instance";
+    let controller = |arguments: &str| {
+        let image = "public.ecr.aws/eks/aws-load-balancer-controller:v2.8.2";
+        program("Deployment", image, arguments)
+    };
+    let pods = controller("--cluster-name=x, --default-target-type=ip");
+    let nodes = controller("--cluster-name=x, --default-target-type=instance");
+    assert_well(&scan_on_aws("healthy-auto-mode", "", AUTO_MODE, ""));
+    assert_well(&scan_on_aws("healthy-default-ip", "", INSTALLED, &pods));
+    for (test, notes, class, more) in [
+        ("healthy-auto-mode-nodes", NODES, AUTO_MODE, ""),
+        ("healthy-auto-mode-apart", "", INSTALLED, ""),
+        ("healthy-default-nodes", "", INSTALLED, &*nodes),
+        ("healthy-default-overruled", NODES, INSTALLED, &*pods),
+    ] {
+        assert_found(&scan_on_aws(test, notes, class, more), 1, &["UT102", "asymmetric-return"]);
+    }
+}
+
+/// EKS Auto Mode does not read the annotation that asks the installed controller for headers, and
+/// reads the attribute.
+#[test]
+fn auto_mode_sends_headers_where_an_attribute_asks_for_them() {
+    const ANNOTATED: &str = "service.beta.kubernetes.io/aws-load-balancer-proxy-protocol: '*'";
+    const ATTRIBUTE: &str = "service.beta.kubernetes.io/aws-load-balancer-target-group-attributes: \
+         proxy_protocol_v2.enabled=true";
+    assert_well(&scan_on_aws("healthy-auto-mode-header", ANNOTATED, AUTO_MODE, ""));
+    let asked = scan_on_aws("healthy-auto-mode-attribute", ATTRIBUTE, AUTO_MODE, "");
+    assert_found(&asked, 0, &["UT108"]);
 }
 
 /// A load balancer that sends PROXY headers does not tell that servers want them on each connection:

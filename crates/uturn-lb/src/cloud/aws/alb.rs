@@ -3,8 +3,9 @@
 use serde_json::Value;
 use uturn_model::ingress::{Backend, IngressPath, PathKind};
 use uturn_model::lb::{ListenerProtocol, Profile, Redirect};
-use uturn_model::{Family, Ingress, Port, Service, Text};
+use uturn_model::{Cluster, Family, Ingress, Port, Service, Text};
 
+use super::are_pods_default;
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
 use crate::cloud::{
@@ -95,7 +96,7 @@ impl IngressProduct for Alb {
         profile
     }
 
-    fn targets(&self, ingress: &Ingress, service: &Service) -> Targets {
+    fn targets(&self, cluster: &Cluster, ingress: &Ingress, service: &Service) -> Targets {
         let key = format!("{PREFIX}target-type");
         let stated = ingress.class_settings.get(&key);
         let stated = stated.or_else(|| service.annotations.get(&key));
@@ -104,8 +105,9 @@ impl IngressProduct for Alb {
         match stated.map(str::trim) {
             Some("ip") => Targets::Pods,
             Some(_) => Targets::Nodes,
-            // The usual type is nodes. A setting of the controller or of the class can make it pods:
-            // nothing else serves a Service without node ports.
+            None if is_of_auto_mode(cluster, ingress) || are_pods_default(cluster) => Targets::Pods,
+            // The usual type is nodes. A setting of the class can make it pods: nothing else serves a
+            // Service without node ports.
             None if has_node_ports => Targets::Nodes,
             None => Targets::Pods,
         }
@@ -133,6 +135,19 @@ impl IngressProduct for Alb {
         };
         keys.find(|(key, value)| decides(key) && !off(key, value.trim())).map(|(key, _)| key)
     }
+}
+
+/// The controller of EKS Auto Mode.
+pub(super) const AUTO_MODE_CONTROLLER: &str = "eks.amazonaws.com/alb";
+
+/// Whether EKS Auto Mode serves an Ingress.
+fn is_of_auto_mode(cluster: &Cluster, ingress: &Ingress) -> bool {
+    let mut classes = cluster.ingress_classes.values();
+    let class = match ingress.class.as_deref() {
+        Some(name) => classes.find(|class| class.name.as_str() == name),
+        None => classes.find(|class| class.is_default),
+    };
+    class.is_some_and(|class| *class.controller == *AUTO_MODE_CONTROLLER)
 }
 
 fn get<'i>(ingress: &'i Ingress, key: &str) -> Option<&'i str> {

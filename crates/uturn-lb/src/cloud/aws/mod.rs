@@ -16,13 +16,27 @@ mod nlb;
 mod remedies;
 mod traces;
 
-use super::{CloudEntry, StatusShape, Words};
+use uturn_model::Cluster;
+
+use super::{CloudEntry, ProgramArgument, StatusShape, Words, argument};
+
+/// What the targets of the Services and Ingresses are that do not say it: `instance`, `ip`.
+const DEFAULT_TARGET_TYPE: &str = "default-target-type";
+
+/// Whether an argument of AWS's own controller makes pods the targets where nothing else is said.
+fn are_pods_default(cluster: &Cluster) -> bool {
+    argument(cluster, ENTRY.cloud, DEFAULT_TARGET_TYPE) == Some("ip")
+}
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[annotations::READ, alb::READ],
     writes: StatusShape::Names,
     words: Words::with_firewall("security group"),
+    arguments: &[ProgramArgument {
+        images: &["aws-load-balancer-controller", "aws-alb-ingress-controller"],
+        name: DEFAULT_TARGET_TYPE,
+    }],
     products: &[&nlb::Nlb, &classic::Classic],
     ingress_products: &[&alb::Alb],
     remedies: remedies::remedies,

@@ -1,5 +1,6 @@
-//! Network Load Balancers. Two controllers make them: the one that is in the tree of Kubernetes'
-//! cloud provider, with nodes as targets, and AWS's own, with nodes or pods.
+//! Network Load Balancers. Three controllers make them: the one that is in the tree of Kubernetes'
+//! cloud provider, with nodes as targets, and AWS's own, with nodes or pods: one that users install,
+//! and the one of EKS Auto Mode, which reads fewer annotations.
 
 use uturn_model::lb::{Doubt, HealthQuestion, ListenerProtocol, ProxyVersion, Source};
 use uturn_model::service::{Policy, ServicePort};
@@ -10,6 +11,7 @@ use super::annotations::{
     PROXY_PROTOCOL, SCHEME, SUBNETS, TARGET_GROUP_ATTRIBUTES, TARGET_TYPE, TYPE, ends_tls, get,
     has_target_labels, switch,
 };
+use super::are_pods_default;
 use super::classic::is_internal;
 use crate::cloud::product::{PortPlan, Product, Targets, check, passing, plain_protocol, replaced};
 
@@ -30,12 +32,15 @@ impl Product for Nlb {
                 Some(scheme) => scheme != "internet-facing",
                 None => get(service, super::annotations::INTERNAL) != Some("false"),
             },
+            Controller::AutoMode => get(service, SCHEME) != Some("internet-facing"),
         })
     }
 
     fn serves_by_zone(&self, service: &Service) -> bool {
         let attribute = switch(service, ATTRIBUTES, "load_balancing.cross_zone.enabled");
-        let annotated = get(service, CROSS_ZONE).map(|value| value == "true");
+        let annotated = get(service, CROSS_ZONE)
+            .filter(|_| Controller::of(service) != Controller::AutoMode)
+            .map(|value| value == "true");
         !attribute.or(annotated).unwrap_or(false)
     }
 
@@ -58,13 +63,14 @@ impl Product for Nlb {
         port: &ServicePort,
         family: Family,
     ) -> Option<PortPlan> {
+        let usual = default_targets(cluster, service);
         let is_asked = get(service, TARGET_GROUP_ATTRIBUTES).is_some();
-        if !is_asked || Controller::of(service) == Controller::Own {
-            return self.port(service, port, family);
+        if !is_asked || Controller::of(service) != Controller::InTree {
+            return Some(self.plan(service, port, family, usual, true));
         }
         // Releases of 1.32 and later read the attributes from some patch on, earlier ones never.
         let reads = cluster.proxy.version.value >= Version::new(1, 32, 0);
-        let mut plan = self.plan(service, port, family, reads);
+        let mut plan = self.plan(service, port, family, usual, reads);
         if reads {
             plan.profile.doubt = Some(Doubt::new(
                 "the in-tree controller sets what target-group-attributes asks for",
@@ -75,24 +81,22 @@ impl Product for Nlb {
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
-        Some(self.plan(service, port, family, true))
+        Some(self.plan(service, port, family, usual_targets(service), true))
     }
 }
 
 impl Nlb {
-    /// What it does with connections to a port. `reads_attributes` says whether its controller reads
-    /// those of target groups.
+    /// What it does with connections to a port. `usual` is what the targets are where the Service
+    /// does not say it; `reads_attributes` says whether its controller reads those of target groups.
     fn plan(
         &self,
         service: &Service,
         port: &ServicePort,
         family: Family,
+        usual: Targets,
         reads_attributes: bool,
     ) -> PortPlan {
-        let targets = match has_pod_targets(service) {
-            true => Targets::Pods,
-            false => Targets::Nodes,
-        };
+        let targets = stated_targets(service).unwrap_or(usual);
         let group = |attribute| {
             let set = switch(service, TARGET_GROUP_ATTRIBUTES, attribute);
             set.filter(|_| reads_attributes)
@@ -105,7 +109,7 @@ impl Nlb {
         };
         let source = if keeps { Source::Kept } else { replaced(family) };
         let mut profile = passing(NAME, source);
-        // The in-tree controller reads this for Classic Load Balancers only.
+        // The in-tree controller reads this for Classic Load Balancers only, Auto Mode's never.
         let annotated =
             get(service, PROXY_PROTOCOL) == Some("*") && Controller::of(service) == Controller::Own;
         if group("proxy_protocol_v2.enabled").unwrap_or(annotated) {
@@ -157,14 +161,22 @@ pub(super) fn is_nlb(service: &Service) -> bool {
 pub(super) enum Controller {
     /// The one of Kubernetes' cloud provider.
     InTree,
-    /// AWS's own.
+    /// AWS's own, which users install.
     Own,
+    /// AWS's own as a part of EKS Auto Mode. Only the class decides that it makes one.
+    AutoMode,
 }
+
+/// The class of EKS Auto Mode.
+pub(super) const AUTO_MODE_CLASS: &str = "eks.amazonaws.com/nlb";
 
 impl Controller {
     /// The one that makes the load balancer of a Service: AWS's own with a class, with a type
     /// of its own, or where only it reads what is asked.
     pub(super) fn of(service: &Service) -> Self {
+        if service.load_balancer_class.as_deref() == Some(AUTO_MODE_CLASS) {
+            return Self::AutoMode;
+        }
         let is_own = service.load_balancer_class.is_some()
             || matches!(get(service, TYPE), Some("external" | "nlb-ip"))
             || (get(service, TYPE).is_none() && get(service, TARGET_TYPE).is_some());
@@ -172,8 +184,34 @@ impl Controller {
     }
 }
 
-/// Whether pods are the targets. The in-tree controller knows nodes only.
-fn has_pod_targets(service: &Service) -> bool {
-    Controller::of(service) == Controller::Own
-        && (get(service, TARGET_TYPE) == Some("ip") || get(service, TYPE) == Some("nlb-ip"))
+/// What a Service says that the targets are. The in-tree controller knows nodes only, and reads
+/// nothing of that.
+fn stated_targets(service: &Service) -> Option<Targets> {
+    let controller = Controller::of(service);
+    if controller == Controller::InTree {
+        return None;
+    }
+    match get(service, TARGET_TYPE) {
+        Some("ip") => return Some(Targets::Pods),
+        Some("instance") => return Some(Targets::Nodes),
+        _ => {}
+    }
+    let is_legacy = controller == Controller::Own && get(service, TYPE) == Some("nlb-ip");
+    is_legacy.then_some(Targets::Pods)
+}
+
+/// What the targets are where the Service does not say it and nothing tells the controller.
+fn usual_targets(service: &Service) -> Targets {
+    match Controller::of(service) {
+        Controller::AutoMode => Targets::Pods,
+        Controller::InTree | Controller::Own => Targets::Nodes,
+    }
+}
+
+/// The same in a cluster, where an argument may tell AWS's own controller.
+fn default_targets(cluster: &Cluster, service: &Service) -> Targets {
+    match Controller::of(service) {
+        Controller::Own if are_pods_default(cluster) => Targets::Pods,
+        _ => usual_targets(service),
+    }
 }

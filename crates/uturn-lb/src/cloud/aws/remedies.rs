@@ -13,7 +13,7 @@ pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
     if !is_nlb(service) {
         return Vec::new();
     }
-    let own = Controller::of(service) == Controller::Own;
+    let own = Controller::of(service) != Controller::InTree;
     match want {
         Want::ReplacedSource => {
             vec![group_attributes(service, &[(KEEPS_SOURCE, "false")])]
@@ -66,7 +66,7 @@ fn group_attributes(service: &Service, set: &[(&str, &str)]) -> Remedy {
         .collect();
     let remedy = Remedy::annotation(key(TARGET_GROUP_ATTRIBUTES), all.join(","));
     match Controller::of(service) {
-        Controller::Own => remedy,
+        Controller::Own | Controller::AutoMode => remedy,
         Controller::InTree => remedy.needs(
             "the cloud's controller reads this annotation",
             None,

@@ -12,14 +12,11 @@ pub(super) const TRACES: Traces = Traces {
     node_keys: &["eks.amazonaws.com/", "alpha.eksctl.io/"],
     service_keys: &["service.beta.kubernetes.io/aws-"],
     service_product: product,
-    load_balancer_classes: &[
-        ("service.k8s.aws/nlb", nlb::NAME),
-        ("eks.amazonaws.com/nlb", nlb::NAME),
-    ],
+    load_balancer_classes: &[("service.k8s.aws/nlb", nlb::NAME), (nlb::AUTO_MODE_CLASS, nlb::NAME)],
     host_names: &[(".amazonaws.com", "AWS"), (".amazonaws.com.cn", "AWS")],
     ingress_controllers: &[
         ("ingress.k8s.aws/alb", alb::NAME),
-        ("eks.amazonaws.com/alb", alb::NAME),
+        (alb::AUTO_MODE_CONTROLLER, alb::NAME),
     ],
     ingress_classes: &[("alb", alb::NAME)],
     ingress_keys: &[(alb::PREFIX, alb::NAME)],

@@ -2,7 +2,7 @@
 
 use uturn_model::ingress::{IngressPath, PathKind};
 use uturn_model::lb::{ListenerProtocol, Profile, Redirect, Statuses};
-use uturn_model::{Family, Ingress, Port, Service, Text};
+use uturn_model::{Cluster, Family, Ingress, Port, Service, Text};
 
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
@@ -63,7 +63,7 @@ impl IngressProduct for ApplicationGateway {
         profile
     }
 
-    fn targets(&self, _: &Ingress, _: &Service) -> Targets {
+    fn targets(&self, _: &Cluster, _: &Ingress, _: &Service) -> Targets {
         Targets::Pods
     }
 
@@ -102,7 +102,7 @@ impl IngressProduct for ForContainers {
         profile
     }
 
-    fn targets(&self, _: &Ingress, _: &Service) -> Targets {
+    fn targets(&self, _: &Cluster, _: &Ingress, _: &Service) -> Targets {
         Targets::Pods
     }
 

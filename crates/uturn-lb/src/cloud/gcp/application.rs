@@ -2,7 +2,7 @@
 
 use uturn_model::ingress::{IngressPath, PathKind};
 use uturn_model::lb::{ListenerProtocol, Profile, Statuses};
-use uturn_model::{Family, Ingress, Service, Text};
+use uturn_model::{Cluster, Family, Ingress, Service, Text};
 
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
@@ -67,7 +67,7 @@ impl IngressProduct for Application {
 
     /// Pods where a group of them is asked for, which clusters whose pods have addresses of the
     /// network do by themselves; else all nodes.
-    fn targets(&self, _: &Ingress, service: &Service) -> Targets {
+    fn targets(&self, _: &Cluster, _: &Ingress, service: &Service) -> Targets {
         let asked = service.annotations.get(NEG).map(has_group_for_ingress);
         let has_node_ports = service.ports.iter().any(|port| port.node_port.is_some());
         match asked {
