@@ -216,3 +216,105 @@ fn servers_whose_settings_are_not_known_may_take_connections_without_a_header() 
     // Who wants warnings to fail gets them.
     assert_found(&folder.run(&["scan", "-f", ".", "--fail-on", "warning"]), 1, &["UT108"]);
 }
+
+/// Where the settings are read, nothing is supposed.
+#[test]
+fn a_controller_that_is_set_to_expect_a_header_is_known_to() {
+    const HEADER: &str = "service.beta.kubernetes.io/linode-loadbalancer-proxy-protocol: v2";
+    let settings = "---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop}
+data: {use-proxy-protocol: 'true'}
+";
+    let parts = [
+        ingress_nginx("linode://1"),
+        service(HEADER, "", "ip: 172.104.1.1"),
+        settings.to_owned(),
+        ingress("ip: 172.104.1.1"),
+    ];
+    let printed = scan("healthy-header-known", &parts);
+    assert_found(&printed, 1, &["UT108"]);
+    assert!(!printed.contains("expect a PROXY header"), "{printed}");
+}
+
+/// Two nodes and ingress-nginx in place of the server.
+fn ingress_nginx(provider_id: &str) -> String {
+    let image = "registry.k8s.io/ingress-nginx/controller:v1.9.5";
+    let ports = "{containerPort: 80, name: http}, {containerPort: 443, name: https}";
+    let plain = pod("web", "c", 1, 9, "{containerPort: 80}");
+    let arguments = format!(
+        "{image}, args: [/nginx-ingress-controller, --controller-class=k8s.io/ingress-nginx, \
+         --configmap=shop/settings, --publish-service=shop/web]"
+    );
+    let controller = pod("web", &arguments, 1, 9, ports);
+    let class = "---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx}
+spec: {controller: k8s.io/ingress-nginx}
+";
+    nodes_and_pods(provider_id, "").replace(&plain, &controller)
+        + class
+        + &pod("backend", "c", 2, 6, "{containerPort: 8080}")
+        + "---
+apiVersion: v1
+kind: Service
+metadata: {name: backend, namespace: shop}
+spec: {clusterIP: 10.96.0.4, selector: {app: backend}, ports: [{port: 80, targetPort: 8080}]}
+"
+}
+
+/// An Ingress of that controller, with this address.
+fn ingress(status: &str) -> String {
+    format!(
+        "---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: shop, namespace: shop}}
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: shop.example.com
+    http:
+      paths:
+      - path: /
+        pathType: Prefix
+        backend: {{service: {{name: backend, port: {{number: 80}}}}}}
+status: {{loadBalancer: {{ingress: [{{{status}}}]}}}}
+"
+    )
+}
+
+/// TLS ends at a load balancer on layer 4, and a controller behind it serves hosts. It has no rule for
+/// the bare address, which nobody asks for. One that closes the connections is still found.
+#[test]
+fn nobody_asks_for_the_address_of_a_balancer_before_a_controller() {
+    const TLS: &str = "service.beta.kubernetes.io/aws-load-balancer-type: external, \
+         service.beta.kubernetes.io/aws-load-balancer-nlb-target-type: ip, \
+         service.beta.kubernetes.io/aws-load-balancer-scheme: internet-facing, \
+         service.beta.kubernetes.io/aws-load-balancer-ssl-cert: 'arn:aws:acm:x', \
+         service.beta.kubernetes.io/aws-load-balancer-ssl-ports: '443'";
+    let settings = "---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop}
+";
+    let balancer = service(TLS, "", NLB).replace(
+        "{port: 80, nodePort: 30080}",
+        "{name: http, port: 80, targetPort: http, nodePort: 30080}, {name: https, port: 443, \
+         targetPort: http, nodePort: 30443}",
+    );
+    assert!(balancer.contains("30443"));
+    let parts = [ingress_nginx(ON_AWS), balancer, settings.to_owned(), ingress(NLB)];
+    let parts = parts.map(on_network);
+    let folder = folder("healthy-tls", &parts);
+    assert_well(&folder.run(&["scan", "-f", "."]));
+    let to = ["--from", "outside", "--to", "https://198.18.0.200/"];
+    assert_found(&folder.run(&[&["trace", "-f", "."][..], &to].concat()), 1, &["404", "UT401"]);
+    let parts = parts.map(|part| match part == settings {
+        true => format!("{part}data: {{use-proxy-protocol: 'true'}}\n"),
+        false => part,
+    });
+    assert_found(&scan("healthy-tls-lost", &parts), 1, &["outside", "UT108"]);
+}
