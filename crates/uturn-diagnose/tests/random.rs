@@ -46,7 +46,7 @@ const OFFERED_AT_LEAST: [(&str, usize); 19] = [
 
 /// Cures of faults that these clusters do not have: scenarios try them (`rows.rs`,
 /// `repairs.rs`).
-const NOT_HERE: [&str; 15] = [
+const NOT_HERE: [&str; 16] = [
     // TKE has none of these, and random clusters are on it.
     "replace-source",
     "source-in-header",
@@ -54,6 +54,7 @@ const NOT_HERE: [&str; 15] = [
     "calls-through-balancer",
     "node-ports",
     "answerable-checks",
+    "health-checks",
     "foreign-address",
     "undo-prevent-loopback",
     "ip-mode-proxy",

@@ -243,13 +243,14 @@ fn speaks(protocol: Protocol, number: IpProtocol) -> bool {
     IpProtocol::from(protocol) == number
 }
 
-pub(super) fn by(service: &Service, proxy: ServiceProxy) -> Evidence {
-    Evidence::ServiceProxy {
-        proxy,
-        at_connect: proxy.translates() == Translates::AtConnect,
-        service: Arc::new(service.object()),
-        origin: service.origin.clone(),
-    }
+fn by(service: &Service, proxy: ServiceProxy) -> Evidence {
+    evidence(service, proxy, proxy.translates() == Translates::AtConnect)
+}
+
+/// What a proxy does for a Service, when a client connects or with a packet on its way.
+pub(super) fn evidence(service: &Service, proxy: ServiceProxy, at_connect: bool) -> Evidence {
+    let (service, origin) = (Arc::new(service.object()), service.origin.clone());
+    Evidence::ServiceProxy { proxy, at_connect, service, origin }
 }
 
 fn version_gap(service: &Service, proxy: ServiceProxy) -> Gap {

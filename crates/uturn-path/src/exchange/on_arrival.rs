@@ -11,7 +11,7 @@ use uturn_model::service::Policy;
 use uturn_model::{Family, Node, Pod, Service, ServiceProxy, Share};
 use uturn_netfilter::Connection;
 
-use super::at_connect::{Frontend, by, proxy_gap};
+use super::at_connect::{Frontend, evidence, proxy_gap};
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Arrival, PacketState, Stop};
@@ -51,7 +51,8 @@ impl<'a> Walk<'_, 'a> {
             let place = || Place::Node(node.name.clone());
             state.note_unless_brief(place, || {
                 let why = format!("{proxy} sends it to {endpoint}");
-                Step::new(StepKind::Translate, why, by(service, proxy)).changing(before, after)
+                Step::new(StepKind::Translate, why, evidence(service, proxy, false))
+                    .changing(before, after)
             });
             self.check_endpoint(endpoint.ip())?;
             // The node's kernel finds a connection that was translated so.
