@@ -85,9 +85,20 @@ pub(crate) fn script(shell: &str) -> Option<String> {
         _ => std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string(),
     };
     let mut script = Vec::new();
-    let shell = SHELLS.completer(shell)?;
-    shell.write_registration(VARIABLE, name, name, &completer, &mut script).ok()?;
-    String::from_utf8(script).ok()
+    let completer_of_shell = SHELLS.completer(shell)?;
+    completer_of_shell.write_registration(VARIABLE, name, name, &completer, &mut script).ok()?;
+    let mut script = String::from_utf8(script).ok()?;
+    if shell == "zsh" {
+        script += &first_call(name);
+    }
+    Some(script)
+}
+
+/// What completes the first word where zsh loads the script as a function of its `fpath`: the script
+/// itself is the function then, and only registers the one for later calls.
+fn first_call(name: &str) -> String {
+    let function = format!("_clap_dynamic_completer_{}", name.replace('-', "_"));
+    format!("\nif [[ ${{funcstack[1]}} == _{name} ]]; then\n    {function} \"$@\"\nfi\n")
 }
 
 /// The line that is completed.

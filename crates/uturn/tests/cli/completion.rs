@@ -177,6 +177,11 @@ fn every_shell_has_a_script() {
         let printed = run(&["completion", shell]);
         assert!(printed.starts_with("exit 0\n") && printed.contains("UTURN_COMPLETE"), "{printed}");
     }
+    // As a file of `fpath`, the script is the completer at the first call.
+    let zsh = run(&["completion", "zsh"]);
+    let first =
+        "if [[ ${funcstack[1]} == _uturn ]]; then\n    _clap_dynamic_completer_uturn \"$@\"\n";
+    assert!(zsh.contains(first) && zsh.contains("function _clap_dynamic_completer_uturn"), "{zsh}");
 }
 
 /// Called as kubectl calls its plugins, every text names commands as they are typed.

@@ -61,7 +61,10 @@ fn health_check(service: &Service) -> HealthCheck {
 }
 
 /// What its annotations hold.
-const READ: &[Annotation] = &[Annotation::new(TYPE, Holds::Words(&["lb", "nlb"]))];
+const READ: &[Annotation] = &[
+    Annotation::new(TYPE, Holds::Words(&["lb", "nlb"])),
+    Annotation::new(remedies::IP_MODE, Holds::Words(&["vip", "proxy"])),
+];
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,7 @@ pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
 }
 
 /// `vip` or `proxy`: what the controller writes into the status as `ipMode`.
-const IP_MODE: &str = "oci.oraclecloud.com/ingress-ip-mode";
+pub(super) const IP_MODE: &str = "oci.oraclecloud.com/ingress-ip-mode";
 
 #[cfg(test)]
 mod tests {
