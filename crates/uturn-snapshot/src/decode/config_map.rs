@@ -30,12 +30,9 @@ pub(crate) const CONTROLLER_SETTINGS: [&str; 12] = [
     "default-backend",
 ];
 
-/// The ConfigMaps with the configuration of CNI plugins that make a bridge, where they usually are.
-const CNI: [(&str, &str); 3] = [
-    (NAMESPACE, "kube-flannel-cfg"),
-    ("kube-flannel", "kube-flannel-cfg"),
-    (NAMESPACE, "kube-router-cfg"),
-];
+/// The ConfigMaps with the configuration of CNI plugins that make a bridge. In other namespaces they are
+/// read where they are given, and not asked for: a role there may not be had.
+const CNI: [(&str, &str); 2] = [(NAMESPACE, "kube-flannel-cfg"), (NAMESPACE, "kube-router-cfg")];
 
 /// The names of the ConfigMaps that matter, which are in [`NAMESPACE`] unless they were installed
 /// elsewhere. The settings of a mesh are read where they are given, and not asked for.

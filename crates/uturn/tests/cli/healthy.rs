@@ -208,9 +208,10 @@ fn servers_whose_settings_are_not_known_may_take_connections_without_a_header() 
     let parts = [nodes_and_pods("linode://1", ""), service(HEADER, "", "ip: 172.104.1.1")];
     let folder = folder("healthy-header", &parts);
     let printed = folder.run(&["scan", "-f", "."]);
-    let condition = "the pods of svc/shop/web expect a PROXY header";
+    let condition = "its pods expect a PROXY header";
     assert_found(&printed, 0, &["UT108", &format!("if {condition}")]);
-    assert_found(&printed, 0, &[&format!("\nsupposed: whether {condition}: they do (")]);
+    let supposed = "\nsupposed: whether the pods of the Service expect a PROXY header: they do (";
+    assert_found(&printed, 0, &[supposed]);
     let each = folder.run(&["scan", "-f", ".", "--exhaustive"]);
     assert_found(&each, 0, &["UT108", &format!("if {condition}")]);
     // Who wants warnings to fail gets them.

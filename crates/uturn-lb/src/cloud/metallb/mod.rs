@@ -19,6 +19,10 @@ impl Product for Speakers {
         NAME
     }
 
+    fn is_announced(&self) -> bool {
+        true
+    }
+
     fn reads_exclusion(&self, cluster: &Cluster) -> bool {
         let value = argument(cluster, ENTRY.cloud, IGNORES_EXCLUSION);
         value.is_none_or(|value| matches!(value, "false" | "False" | "FALSE" | "f" | "F" | "0"))
