@@ -195,14 +195,17 @@ fn a_pod_with_the_nodes_dns_knows_no_service() {
 
 #[test]
 fn a_question_that_reaches_nobody_finds_no_name() {
-    // No pod carries the label that the DNS Service selects.
-    let verdict = Case { dns: "other", ..USUAL }.trace("http://web/");
+    // No pod carries the label that the DNS Service selects, and its slice says so.
+    const EMPTY: &str = "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: kube-dns-x, \
+                         namespace: kube-system, labels: {kubernetes.io/service-name: kube-dns}}, \
+                         addressType: IPv4, ports: [{name: dns, port: 53, protocol: UDP}], endpoints: []}";
+    let verdict = Case { dns: "other", more: EMPTY, ..USUAL }.trace("http://web/");
     assert_eq!(outcome(&verdict), Outcome::NameNotFound);
     let steps = resolution(&verdict).join("\n");
     assert!(steps.contains("the question to the cluster's DNS at 172.16.0.10:53"), "{steps}");
     assert!(steps.contains("no-endpoint"), "{steps}");
     // An address needs no name.
-    let verdict = Case { dns: "other", ..USUAL }.trace("http://172.16.0.80/");
+    let verdict = Case { dns: "other", more: EMPTY, ..USUAL }.trace("http://172.16.0.80/");
     assert_eq!(outcome(&verdict), Outcome::AT_ONCE);
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn facts(document: Value, names: &mut Names) -> Value {
 fn spec(field: &str, of: Value, names: &mut Names) -> Value {
     match of {
         Value::Object(entries) => {
-            let has_names = matches!(field, "nodes" | "securityGroups" | "outside");
+            let has_names = matches!(field, "nodes" | "securityGroups" | "outside" | "nodeLabels");
             let entry = |(key, value): (String, Value)| {
                 let is_field = !has_names && FIELDS.contains(&*key);
                 let inner = if is_field { key.clone() } else { String::new() };
@@ -43,8 +43,14 @@ fn spec(field: &str, of: Value, names: &mut Names) -> Value {
         Value::String(text) => match field {
             "iptables" => iptables::redact_rules(&text, names, &Chains::default()).into(),
             "version" => version(&text, names).into(),
-            "name" | "securityGroups" | "unprogrammed" => redact(&text, names, NAMES).into(),
-            "domain" => redact(&text, names, HOSTS).into(),
+            "name" | "securityGroups" | "unprogrammed" | "kubeProxyName" | "zone" => {
+                redact(&text, names, NAMES).into()
+            }
+            // A name of a node, or `all`.
+            "nodes" if text != "all" => redact(&text, names, NAMES).into(),
+            "domain" | "hostname" | "searches" => redact(&text, names, HOSTS).into(),
+            // One of a few, which are the program's own.
+            "product" => text.into(),
             _ => redact(&text, names, values()).into(),
         },
         plain => plain,

@@ -308,7 +308,7 @@ mod tests {
     ];
 
     /// Words that stand between quotes there and are no fields.
-    const NO_FIELDS: [&str; 20] = [
+    const NO_FIELDS: [&str; 21] = [
         "apps",
         "autoscaling",
         "batch",
@@ -325,6 +325,7 @@ mod tests {
         "mesh",
         "ndots",
         "nginx",
+        "nodelocaldns",
         "nonMasqueradeCIDRs",
         "proxyProtocol",
         "true",

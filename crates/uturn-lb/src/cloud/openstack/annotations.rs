@@ -56,6 +56,7 @@ pub(super) const READ: &[Annotation] = &[
     of(TLS, Holds::Names),
     of(HEALTH_MONITOR, Holds::Switch),
     of(ADDRESS, Holds::Names),
+    of(HOST_NAME, Holds::Names),
     Annotation::new(INTERNAL, Holds::Switch),
 ];
 
