@@ -50,7 +50,7 @@ fn spec(field: &str, of: Value, names: &mut Names) -> Value {
             "nodes" if text != "all" => redact(&text, names, NAMES).into(),
             "domain" | "hostname" | "searches" => redact(&text, names, HOSTS).into(),
             // One of a few, which are the program's own.
-            "product" => text.into(),
+            "product" | "delivery" => text.into(),
             _ => redact(&text, names, values()).into(),
         },
         plain => plain,
