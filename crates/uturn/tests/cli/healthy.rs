@@ -155,12 +155,12 @@ const INSTALLED: &str = "loadBalancerClass: service.k8s.aws/nlb";
 
 fn scan_on_aws(test: &str, notes: &str, class: &str, more: &str) -> String {
     let parts = [nodes_and_pods(ON_AWS, ""), service(notes, class, NLB), more.to_owned()];
-    scan(test, &parts.map(on_network))
+    scan(test, &parts.map(|part| on_network(&part)))
 }
 
 /// The same with pods that have addresses of the network around the nodes, so that load balancers
 /// reach them.
-fn on_network(text: String) -> String {
+fn on_network(text: &str) -> String {
     text.replace("plugin: flannel", "plugin: unknown")
         .replace("10.244.0.0/16", "10.0.128.0/17")
         .replace("10.244.", "10.0.13")
@@ -308,7 +308,7 @@ metadata: {name: settings, namespace: shop}
     );
     assert!(balancer.contains("30443"));
     let parts = [ingress_nginx(ON_AWS), balancer, settings.to_owned(), ingress(NLB)];
-    let parts = parts.map(on_network);
+    let parts = parts.map(|part| on_network(&part));
     let folder = folder("healthy-tls", &parts);
     assert_well(&folder.run(&["scan", "-f", "."]));
     let to = ["--from", "outside", "--to", "https://198.18.0.200/"];
