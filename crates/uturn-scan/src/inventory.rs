@@ -72,6 +72,8 @@ pub(crate) struct Inventory<'a> {
     pub(crate) routes: FastMap<&'a ObjectRef, Vec<&'a Ingress>>,
     /// Services whose address is a node's or a pod's too, or one that nodes hold.
     pub(crate) everywhere: Vec<&'a Service>,
+    /// Ingresses whose load balancer decides at such an address.
+    pub(crate) ingresses_everywhere: Vec<&'a Ingress>,
     /// Nodes that lack Services.
     pub(crate) behind: Vec<u32>,
     /// The kernels of captured nodes.
@@ -209,6 +211,14 @@ impl<'a> Inventory<'a> {
             .values()
             .filter(|service| addresses::of_service(service).any(|ip| is_taken(&ip)))
             .collect();
+        let mut ingresses_everywhere: Vec<&'a Ingress> = Vec::new();
+        for (_, all) in ingresses_at.iter().filter(|(ip, _)| is_taken(ip)) {
+            let served = all.iter().find(|own| controller::is_served_by_cloud(cluster, own));
+            let open = all.iter().find(|own| own.is_open());
+            ingresses_everywhere.extend(served.into_iter().chain(open));
+        }
+        ingresses_everywhere.sort_by_key(|ingress| &ingress.name);
+        ingresses_everywhere.dedup_by_key(|ingress| &ingress.name);
         let mut counted: Vec<Counted<'a>> = Vec::with_capacity(nodes.len());
         let mut numbers = [Numbers::default(), Numbers::default()];
         let separate: FastSet<&Name> = captured.iter().map(|(name, _)| *name).collect();
@@ -242,6 +252,7 @@ impl<'a> Inventory<'a> {
             ingresses_at,
             routes,
             everywhere,
+            ingresses_everywhere,
             behind: Vec::new(),
             captured,
         };

@@ -239,6 +239,12 @@ fn a_source_that_the_node_holds_for_another_load_balancer() {
     }
 }
 
+/// An Ingress has the address of a node, whose load balancer gets the answers to what the node sends.
+#[test]
+fn a_source_that_is_an_ingress_s() {
+    check_products(&mut Dice::new(2_393_587_189_246_871_067)).expect("the same verdicts");
+}
+
 fn check_stated(dice: &mut Dice) -> Result<(), TestCaseError> {
     let is_product = dice.once_in(3);
     let mut text = dice::cluster(dice);

@@ -280,9 +280,9 @@ impl<'a> Scope<'a> {
         let mut wanted: Vec<&Ingress> = Vec::new();
         let redirected = all().filter(|_| rule.is_some_and(|rule| rule.redirect.is_some()));
         let usual = all().next().into_iter().chain(all().find(listens)).chain(owner);
-        // An address that nodes hold may be the source of what they masquerade: answers go there.
-        let held = inventory.held.iter().filter_map(|ip| inventory.ingresses_at.get(ip)).flatten();
-        for ingress in usual.chain(redirected).chain(open).chain(held) {
+        // An address that nodes have may be the source of what they masquerade: answers go there.
+        let taken = &inventory.ingresses_everywhere;
+        for ingress in usual.chain(redirected).chain(open).chain(taken) {
             if wanted.iter().all(|known| known.name != ingress.name) {
                 wanted.push(ingress);
             }
