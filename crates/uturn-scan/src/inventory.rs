@@ -63,6 +63,8 @@ pub(crate) struct Inventory<'a> {
     pub(crate) services_at: FastMap<IpAddr, Vec<&'a Service>>,
     pub(crate) services_on: FastMap<u16, Vec<&'a Service>>,
     pub(crate) ingresses_at: FastMap<IpAddr, Vec<&'a Ingress>>,
+    /// The ports of endpoints at addresses of nodes, where some node is captured.
+    pub(crate) host_endpoints: FastSet<u16>,
     /// By ports of nodes that lead to pods, those pods.
     pub(crate) forwarded: FastMap<u16, Vec<&'a Pod>>,
     /// The addresses that nodes are stated to hold beside their own, and those held for load balancers
@@ -245,6 +247,7 @@ impl<'a> Inventory<'a> {
             nodes_at,
             ranges,
             host_ports: FastMap::default(),
+            host_endpoints: FastSet::default(),
             forwarded: FastMap::default(),
             held: nodes_held,
             services_at,
@@ -258,6 +261,14 @@ impl<'a> Inventory<'a> {
         };
         for (port, pod) in host_ports::all(cluster) {
             inventory.forwarded.entry(port.number()).or_default().push(pod);
+        }
+        if inventory.has_captures() {
+            let slices = cluster.endpoints.values().flatten();
+            let on_nodes = slices.filter(|slice| {
+                slice.endpoints.iter().any(|endpoint| inventory.is_node(endpoint.address))
+            });
+            let ports = on_nodes.flat_map(|slice| &slice.ports).map(|port| port.port.number());
+            inventory.host_endpoints = ports.collect();
         }
         inventory.count_pods(&pods, &not_plain, discriminators);
         inventory.fill_classes();

@@ -153,6 +153,13 @@ fn a_captured_node_that_sends_to_itself() {
     check_beside_captures(&mut Dice::new(17_222_741_042_538_523_963)).expect("the same verdicts");
 }
 
+/// A captured rule leads to a node's port of which only an endpoint tells, of a Service that the target
+/// has nothing to do with.
+#[test]
+fn a_captured_rule_that_leads_to_a_node_s_port() {
+    check_beside_captures(&mut Dice::new(16_603_666_813_735_092_239)).expect("the same verdicts");
+}
+
 fn check_without_kube_proxy(dice: &mut Dice) -> Result<(), TestCaseError> {
     let proxy = dice.one_of(&["cilium", "cilium", "ovn-kubernetes", "kube-router"]);
     let text = dice::cluster(dice);

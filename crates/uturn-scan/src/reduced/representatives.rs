@@ -83,6 +83,7 @@ impl Population for Representatives<'_, '_> {
         let on_port = self.inventory.host_ports.get(&port).into_iter().flatten();
         let is_here = |place: u32| self.inventory.nodes[place as usize].node.name == *node;
         on_port.into_iter().any(|(place, _)| is_here(*place))
+            || self.inventory.host_endpoints.contains(&port)
     }
 
     fn failover(&self) -> Option<&dyn Failover> {

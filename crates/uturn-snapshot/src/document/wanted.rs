@@ -308,10 +308,11 @@ mod tests {
     ];
 
     /// Words that stand between quotes there and are no fields.
-    const NO_FIELDS: [&str; 21] = [
+    const NO_FIELDS: [&str; 23] = [
         "apps",
         "autoscaling",
         "batch",
+        "clusterDNS",
         "config",
         "coredns",
         "default",
@@ -322,6 +323,7 @@ mod tests {
         "haproxy",
         "https",
         "istio",
+        "kubelet",
         "mesh",
         "ndots",
         "nginx",
