@@ -43,6 +43,19 @@ impl Remedy {
         Self { annotations: vec![(key.into(), value.into())], ..Self::default() }
     }
 
+    /// An annotation that has a name of the user's own stand in the status in place of the addresses.
+    /// What has to be filled in for the one that is shown is a condition.
+    pub(crate) fn own_name(key: impl Into<String>, shown: &str) -> Self {
+        let because = format!(
+            "{shown} is made up; write a name there that your DNS leads to the load balancer's address, \
+             so that clients inside the cluster resolve it and reach the load balancer"
+        );
+        Self::annotation(key, shown)
+            .with_status(NewStatus::OnlyName)
+            .needs("a name of yours stands in place of the one shown", None, &because)
+            .costs(NAME_COSTS)
+    }
+
     /// The same with what the controller then writes into the status.
     pub(crate) fn with_status(self, status: NewStatus) -> Self {
         Self { status, ..self }
@@ -91,15 +104,6 @@ pub struct Need {
 /// `name` is a name of the user's own that leads to the load balancer.
 pub type Remedies = fn(service: &Service, want: Want, name: &str) -> Vec<Remedy>;
 
-/// A remedy with a name of the user's own: what has to be filled in for the one that is shown.
-pub(crate) fn own_name(remedy: Remedy, shown: &str) -> Remedy {
-    let because = format!(
-        "{shown} is made up; write a name there that your DNS leads to the load balancer's address, \
-         so that clients inside the cluster resolve it and reach the load balancer"
-    );
-    remedy.needs("a name of yours stands in place of the one shown", None, &because)
-}
-
 /// What a name of the user's own in place of the address costs, wherever one is asked for.
-pub(crate) const NAME_COSTS: &str =
+pub(super) const NAME_COSTS: &str =
     "the status shows the name: what reads an address there (external-dns, scripts) has to take it";

@@ -4,8 +4,7 @@ use uturn_model::Service;
 
 use super::annotations::{BACKEND_TYPE, KEEPS_SOURCE, PROXY_PROTOCOL, backend_type, key};
 use super::traces::is_network;
-use crate::cloud::remedy::{NAME_COSTS, own_name};
-use crate::cloud::{NewStatus, Remedy, Want};
+use crate::cloud::{Remedy, Want};
 
 /// What brings about something that is wanted. Only Network Load Balancers can replace the client's
 /// address on layer 4, and only of Classic ones does the status have an address.
@@ -27,11 +26,7 @@ pub(super) fn remedies(service: &Service, want: Want, name: &str) -> Vec<Remedy>
                 )
                 .costs("the server groups are made anew: connections that are open break"),
         ],
-        Want::CallsFromInside if !is_network => vec![
-            own_name(Remedy::annotation(key(HOST_NAME), name), name)
-                .with_status(NewStatus::OnlyName)
-                .costs(NAME_COSTS),
-        ],
+        Want::CallsFromInside if !is_network => vec![Remedy::own_name(key(HOST_NAME), name)],
         _ => Vec::new(),
     }
 }
