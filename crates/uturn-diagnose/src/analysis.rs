@@ -27,7 +27,7 @@ use thiserror::Error;
 use uturn_model::{
     Cluster, Flow, NamespacedName, ObjectKind, ObjectRef, Origin, Supposition, Text, Verdict,
 };
-use uturn_path::{Engine, WalkError, what_if};
+use uturn_path::{Engine, WalkError, add_new, what_if};
 use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner};
 use uturn_snapshot::Manifests;
 
@@ -284,11 +284,8 @@ fn analyze_knowing(
 fn supposed(engine: &Engine<'_>, scanned: &[ScanResult]) -> Vec<Supposition> {
     let mut all = engine.supposed().to_vec();
     let verdicts = scanned.iter().flat_map(|met| &*met.verdicts);
-    for more in verdicts.filter(|verdict| verdict.can_fail()).flat_map(|verdict| &verdict.supposed)
-    {
-        if !all.contains(more) {
-            all.push(more.clone());
-        }
+    for verdict in verdicts.filter(|verdict| verdict.can_fail()) {
+        add_new(&mut all, verdict.supposed.clone());
     }
     all
 }

@@ -3,7 +3,7 @@
 use uturn_model::Supposition;
 
 /// Adds what is not there yet.
-pub(crate) fn add_new(known: &mut Vec<Supposition>, more: Vec<Supposition>) {
+pub fn add_new(known: &mut Vec<Supposition>, more: Vec<Supposition>) {
     for supposition in more {
         if !known.contains(&supposition) {
             known.push(supposition);

@@ -63,6 +63,7 @@ mod unmodelled;
 mod verdict;
 pub mod what_if;
 
+pub use assumed::add_new;
 pub use engine::Engine;
 pub use engine::header_servers::HeaderServers;
 pub use engine::walk::{ProbeCache, Walk};
