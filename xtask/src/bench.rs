@@ -8,25 +8,25 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::shell::{self, Failure};
-use crate::{Done, machine};
+use crate::{Outcome, machine};
 
 /// Runs it with these words for `uturn-bench lb`.
-pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
+pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
     if !cfg!(target_os = "linux") {
-        return Ok(Done::LeftOut("it needs Linux: it makes network namespaces".to_owned()));
+        return Ok(Outcome::Skipped("it needs Linux: it makes network namespaces".to_owned()));
     }
     if !machine::is_root() {
-        return Ok(Done::LeftOut("it needs root: it makes network namespaces".to_owned()));
+        return Ok(Outcome::Skipped("it needs root: it makes network namespaces".to_owned()));
     }
     if let Err(why) = machine::install_for_bench() {
-        return Ok(Done::LeftOut(why));
+        return Ok(Outcome::Skipped(why));
     }
     shell::run(&mut shell::cargo(&["build", "--release", "--package", "uturn"]))?;
     shell::run(&mut shell::cargo(&["build", "--release", "--package", "uturn-bench"]))?;
     let mut bench = Command::new(built("uturn-bench"));
     bench.args(["lb", "--uturn"]).arg(built("uturn")).args(words);
     shell::run(&mut bench)?;
-    Ok(Done::Whole)
+    Ok(Outcome::Complete)
 }
 
 /// The tests, and the files with what they measured.
@@ -37,7 +37,7 @@ const OPERATOR: [(&str, &str); 2] = [
 
 /// Runs the tests, and prints what they measured. Each ends by itself: with a failure if it takes
 /// too long.
-pub(crate) fn operator() -> Result<Done, Failure> {
+pub(crate) fn operator() -> Result<Outcome, Failure> {
     let test = ["test", "--release", "--package", "uturn-kube", "--test", "kube"];
     for (name, file) in OPERATOR {
         let words = ["--", "--ignored", "--exact", name];
@@ -47,7 +47,7 @@ pub(crate) fn operator() -> Result<Done, Failure> {
             .map_err(|error| Failure(format!("{}: {error}", file.display())))?;
         print!("{text}");
     }
-    Ok(Done::Whole)
+    Ok(Outcome::Complete)
 }
 
 /// Where cargo puts a program.

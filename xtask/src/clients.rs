@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::shell::{self, Failure};
-use crate::{Done, machine};
+use crate::{Outcome, machine};
 use install::Installed;
 use server::Server;
 
@@ -21,18 +21,22 @@ use server::Server;
 const VARIABLES: [&str; 3] = ["CLOUD_ADDRESS", "CLOUD_ID", "CLOUD_KEY"];
 
 /// Installs the clients and runs each against a server of its own.
-pub(crate) fn run() -> Result<Done, Failure> {
+pub(crate) fn run() -> Result<Outcome, Failure> {
     if let Err(why) = machine::install_for_clients() {
-        return Ok(Done::LeftOut(why));
+        return Ok(Outcome::Skipped(why));
     }
     if machine::find("go").is_none() {
-        return Ok(Done::LeftOut("go not found; it builds a client (Go 1.26 or later)".to_owned()));
+        return Ok(Outcome::Skipped(
+            "go not found; it builds a client (Go 1.26 or later)".to_owned(),
+        ));
     }
     let sources = shell::root().join("conformance").join("cloud-clients");
     let installed = match Installed::new(&sources, &shell::target().join("clients")) {
         Ok(installed) => installed,
         // Most often a registry that cannot be reached.
-        Err(failure) => return Ok(Done::LeftOut(format!("the clients are not here: {failure}"))),
+        Err(failure) => {
+            return Ok(Outcome::Skipped(format!("the clients are not here: {failure}")));
+        }
     };
     shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
     let failures: Vec<String> = facts(&sources, &installed)
@@ -41,7 +45,7 @@ pub(crate) fn run() -> Result<Done, Failure> {
         .chain(clients(&sources, &installed).map(|client| client.run(&installed)))
         .filter_map(|ended| ended.err().map(|failure| failure.0))
         .collect();
-    if failures.is_empty() { Ok(Done::Whole) } else { Err(Failure(failures.join("; "))) }
+    if failures.is_empty() { Ok(Outcome::Complete) } else { Err(Failure(failures.join("; "))) }
 }
 
 /// What compares this repository's own facts with those that the clients bring.

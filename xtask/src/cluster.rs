@@ -2,7 +2,7 @@
 //! of them.
 
 use crate::shell::{self, Failure};
-use crate::{Done, go, machine};
+use crate::{Outcome, go, machine};
 
 /// The version of kube-proxy that `uturn lab up` runs by default.
 pub(crate) const KUBE_PROXY: &str = "v1.34.4";
@@ -21,10 +21,10 @@ const CONTROLLERS: [&str; 3] = [
 const REQUIRED_IN_CI: &str = "cluster-parts,kernel,machine";
 
 /// Builds all programs.
-pub(crate) fn parts(versions: &[String]) -> Result<Done, Failure> {
+pub(crate) fn parts(versions: &[String]) -> Result<Outcome, Failure> {
     if machine::find("go").is_none() {
         let why = "go not found; it builds the real programs (Go 1.26 or later)";
-        return Ok(Done::LeftOut(why.to_owned()));
+        return Ok(Outcome::Skipped(why.to_owned()));
     }
     let module = shell::root().join("conformance");
     for version in versions {
@@ -40,23 +40,23 @@ pub(crate) fn parts(versions: &[String]) -> Result<Done, Failure> {
     go::build(&module.join("controllers"), &programs, &CONTROLLERS)?;
     go::coredns().map_err(Failure)?;
     println!("uturn lab up --parts {}", go::folder().display());
-    Ok(Done::Whole)
+    Ok(Outcome::Complete)
 }
 
 /// Builds them, and runs the test; if `is_short`, only what needs one cluster on this kernel.
-pub(crate) fn run(is_short: bool) -> Result<Done, Failure> {
+pub(crate) fn run(is_short: bool) -> Result<Outcome, Failure> {
     if !cfg!(target_os = "linux") {
-        return Ok(Done::LeftOut("it needs Linux: it makes network namespaces".to_owned()));
+        return Ok(Outcome::Skipped("it needs Linux: it makes network namespaces".to_owned()));
     }
     if !machine::is_root() {
-        return Ok(Done::LeftOut("it needs root: it makes network namespaces".to_owned()));
+        return Ok(Outcome::Skipped("it needs root: it makes network namespaces".to_owned()));
     }
     if let Err(why) = machine::install_packages() {
-        return Ok(Done::LeftOut(why));
+        return Ok(Outcome::Skipped(why));
     }
     match parts(&[KUBE_PROXY.to_owned()])? {
-        Done::Whole => {}
-        left_out => return Ok(left_out),
+        Outcome::Complete => {}
+        skipped => return Ok(skipped),
     }
     shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
     // With the features of the whole workspace it is what `test` has built.
@@ -66,5 +66,5 @@ pub(crate) fn run(is_short: bool) -> Result<Done, Failure> {
     test.env("UTURN_CLUSTER_PARTS", go::folder());
     test.env("UTURN_REQUIRE", if machine::is_ci() { REQUIRED_IN_CI } else { "cluster-parts" });
     shell::run(&mut test)?;
-    Ok(Done::Whole)
+    Ok(Outcome::Complete)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::shell::{self, Failure};
-use crate::{Done, go, machine};
+use crate::{Outcome, go, machine};
 
 /// What the Go module has to give.
 const PROGRAMS: [&str; 4] =
@@ -19,9 +19,9 @@ const PROGRAMS: [&str; 4] =
 const KUBE_PROXY: [&str; 1] = ["k8s.io/kubernetes/cmd/kube-proxy"];
 
 /// Runs it with these words for `uturn-conformance`.
-pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
-    if let Some(why) = left_out() {
-        return Ok(Done::LeftOut(why));
+pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
+    if let Some(why) = why_not_here() {
+        return Ok(Outcome::Skipped(why));
     }
     let programs = go::folder();
     let module = shell::root().join("conformance");
@@ -49,7 +49,7 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
         stage.arg("--modes").arg("iptables,nftables");
     }
     shell::run(stage.args(words).current_dir(shell::root()))?;
-    Ok(no_ipvs.map_or(Done::Whole, |why| Done::LeftOut(format!("IPVS mode: {why}"))))
+    Ok(no_ipvs.map_or(Outcome::Complete, |why| Outcome::Skipped(format!("IPVS mode: {why}"))))
 }
 
 /// The requested versions of kube-proxy (all by default), and the other arguments.
@@ -80,7 +80,7 @@ fn versions<'w>(
 }
 
 /// Why it cannot be done here.
-fn left_out() -> Option<String> {
+fn why_not_here() -> Option<String> {
     if !cfg!(target_os = "linux") {
         return Some("it needs Linux".to_owned());
     }

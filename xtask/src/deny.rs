@@ -3,12 +3,12 @@
 use std::process::Command;
 
 use crate::shell::{self, Failure};
-use crate::{Done, machine};
+use crate::{Outcome, machine};
 
 /// Pinned, so that a new release does not change what a green run means.
 const VERSION: &str = "0.20.2";
 
-pub(crate) fn run(advisories: bool) -> Result<Done, Failure> {
+pub(crate) fn run(advisories: bool) -> Result<Outcome, Failure> {
     let tools = shell::root().join("target").join("tools");
     if machine::find_tool(&tools, "cargo-deny").is_none() {
         let mut install = shell::plain_cargo(&["install", "--locked", "--version", VERSION]);
@@ -28,5 +28,5 @@ pub(crate) fn run(advisories: bool) -> Result<Done, Failure> {
         check.arg("advisories");
     }
     shell::run(check.current_dir(shell::root()))?;
-    Ok(Done::Whole)
+    Ok(Outcome::Complete)
 }

@@ -9,7 +9,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::shell::{self, Failure};
-use crate::{Done, machine};
+use crate::{Outcome, machine};
 
 /// How much is tried of each target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,21 +24,21 @@ pub(crate) enum Much {
 pub(crate) const USUAL: Much = Much::Count(20_000);
 
 /// How work grows: of the targets named, or of all.
-pub(crate) fn growth(targets: &[String]) -> Result<Done, Failure> {
+pub(crate) fn growth(targets: &[String]) -> Result<Outcome, Failure> {
     if shell::output(Command::new("valgrind").arg("--version")).is_none() {
-        return Ok(Done::LeftOut(
+        return Ok(Outcome::Skipped(
             "valgrind is missing; to have it: apt-get install valgrind".to_owned(),
         ));
     }
     let words = ["run", "--release", "-p", "uturn-fuzz", "--bin", "uturn-growth", "--"];
     shell::run(shell::plain_cargo(&words).args(targets))?;
-    Ok(Done::Whole)
+    Ok(Outcome::Complete)
 }
 
-pub(crate) fn run(much: Much) -> Result<Done, Failure> {
+pub(crate) fn run(much: Much) -> Result<Outcome, Failure> {
     let tools = shell::root().join("target").join("tools");
     let Some(program) = machine::find_tool(&tools, "cargo-fuzz").filter(|_| have_nightly()) else {
-        return Ok(Done::LeftOut(
+        return Ok(Outcome::Skipped(
             "cargo-fuzz or a nightly toolchain is missing; to have them: \
              rustup toolchain install nightly && cargo install cargo-fuzz"
                 .to_owned(),
@@ -58,7 +58,7 @@ pub(crate) fn run(much: Much) -> Result<Done, Failure> {
         .map(|name| configure_run(cargo_fuzz(), name, much))
         .collect::<Result<Vec<_>, _>>()?;
     shell::run_each(commands)?;
-    Ok(Done::Whole)
+    Ok(Outcome::Complete)
 }
 
 /// What is found goes beside the seeds, not among them. There is no unsafe code here for a

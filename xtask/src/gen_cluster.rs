@@ -17,7 +17,7 @@ use uturn_dice::Dice;
 
 use self::draw::Draw;
 use self::writer::Writer;
-use crate::Done;
+use crate::Outcome;
 use crate::shell::Failure;
 
 /// How large, and where to.
@@ -63,7 +63,7 @@ impl Size {
 
 /// A node's range is a /26.
 const MOST_ON_NODE: u32 = 60;
-pub(crate) fn run(size: &Size) -> Result<Done, Failure> {
+pub(crate) fn run(size: &Size) -> Result<Outcome, Failure> {
     let write = || -> io::Result<u64> {
         let mut out = Writer {
             out: BufWriter::with_capacity(1 << 20, File::create(&size.file)?),
@@ -78,7 +78,7 @@ pub(crate) fn run(size: &Size) -> Result<Done, Failure> {
     };
     let written = write().map_err(|why| Failure(format!("{}: {why}", size.file)))?;
     println!("{}: {} MB", size.file, written / 1_000_000);
-    Ok(Done::Whole)
+    Ok(Outcome::Complete)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::shell::{self, Failure};
-use crate::{Done, go, machine};
+use crate::{Outcome, go, machine};
 use report::{Explained, Report};
 use server::{Balancer, Target};
 
@@ -23,12 +23,14 @@ const PROGRAM: &str = "github.com/summerwind/h2spec/cmd/h2spec";
 const TESTS: usize = 146;
 
 /// Runs all of its tests against both kinds of listener.
-pub(crate) fn run() -> Result<Done, Failure> {
+pub(crate) fn run() -> Result<Outcome, Failure> {
     if !cfg!(target_os = "linux") {
-        return Ok(Done::LeftOut("it needs Linux: the load balancer does".to_owned()));
+        return Ok(Outcome::Skipped("it needs Linux: the load balancer does".to_owned()));
     }
     if machine::find("go").is_none() {
-        return Ok(Done::LeftOut("go not found; it builds h2spec (Go 1.26 or later)".to_owned()));
+        return Ok(Outcome::Skipped(
+            "go not found; it builds h2spec (Go 1.26 or later)".to_owned(),
+        ));
     }
     let module = shell::root().join("conformance").join("h2spec");
     let programs = go::folder().join("bin");
@@ -54,7 +56,7 @@ pub(crate) fn run() -> Result<Done, Failure> {
         println!("h2spec on {protocol}: {report}");
         faults.extend(explained.faults(protocol, &report));
     }
-    if faults.is_empty() { Ok(Done::Whole) } else { Err(Failure(faults.join("\n"))) }
+    if faults.is_empty() { Ok(Outcome::Complete) } else { Err(Failure(faults.join("\n"))) }
 }
 
 fn report_of(h2spec: &mut Command, file: &Path) -> Result<Report, Failure> {

@@ -5,21 +5,21 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::shell::{self, Failure};
-use crate::{Done, go, machine};
+use crate::{Outcome, go, machine};
 
 /// How many random scenarios are tried when every scenario is.
 const RANDOM: &str = "50";
 
 /// Runs `uturn lab verify` with these words, and `uturn lab fuzz` where there are none.
-pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
+pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
     if !cfg!(target_os = "linux") {
-        return Ok(Done::LeftOut("it needs Linux: it makes network namespaces".to_owned()));
+        return Ok(Outcome::Skipped("it needs Linux: it makes network namespaces".to_owned()));
     }
     if !machine::is_root() {
-        return Ok(Done::LeftOut("it needs root: it makes network namespaces".to_owned()));
+        return Ok(Outcome::Skipped("it needs root: it makes network namespaces".to_owned()));
     }
     if let Err(why) = machine::install_packages() {
-        return Ok(Done::LeftOut(why));
+        return Ok(Outcome::Skipped(why));
     }
     shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
     let mut verify = Command::new(shell::built("uturn"));
@@ -39,7 +39,7 @@ pub(crate) fn run(words: &[String]) -> Result<Done, Failure> {
         }
         shell::run(fuzz.current_dir(shell::root()))?;
     }
-    Ok(Done::Whole)
+    Ok(Outcome::Complete)
 }
 
 /// The seed that belongs to the commit. Returns `None` outside a repository.

@@ -6,10 +6,10 @@ mod source;
 mod use_lines;
 mod vendor_names;
 
-use crate::Done;
+use crate::Outcome;
 use crate::shell::{self, Failure};
 
-pub(crate) fn run() -> Result<Done, Failure> {
+pub(crate) fn run() -> Result<Outcome, Failure> {
     let structure = circles::check();
     let vendors = vendor_names::check();
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
@@ -25,7 +25,7 @@ pub(crate) fn run() -> Result<Done, Failure> {
         shell::plain_cargo(&small),
         doc,
     ]);
-    all([structure, vendors, tools]).map(|()| Done::Whole)
+    all([structure, vendors, tools]).map(|()| Outcome::Complete)
 }
 
 /// Fails with the reasons of all that failed.

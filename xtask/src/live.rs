@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::shell::{self, Failure};
-use crate::{Done, gen_cluster, go, machine};
+use crate::{Outcome, gen_cluster, go, machine};
 
 /// What `conformance/go.mod` has to give.
 const SERVERS: [&str; 2] = ["k8s.io/kubernetes/cmd/kube-apiserver", "./etcd"];
@@ -28,9 +28,9 @@ pub(crate) fn size(words: &[&str]) -> Result<gen_cluster::Size, String> {
 }
 
 /// Builds the programs, writes random clusters, and runs the test.
-pub(crate) fn run() -> Result<Done, Failure> {
-    if let Some(why) = left_out() {
-        return Ok(Done::LeftOut(why));
+pub(crate) fn run() -> Result<Outcome, Failure> {
+    if let Some(why) = why_not_here() {
+        return Ok(Outcome::Skipped(why));
     }
     let clusters = prepare()?;
     for seed in SEEDS {
@@ -42,13 +42,13 @@ pub(crate) fn run() -> Result<Done, Failure> {
     let mut test = test();
     test.env("UTURN_LIVE_CLUSTERS", clusters);
     shell::run(&mut test)?;
-    Ok(Done::Whole)
+    Ok(Outcome::Complete)
 }
 
 /// Measures how a large cluster is read.
-pub(crate) fn scale(size: &gen_cluster::Size) -> Result<Done, Failure> {
-    if let Some(why) = left_out() {
-        return Ok(Done::LeftOut(why));
+pub(crate) fn scale(size: &gen_cluster::Size) -> Result<Outcome, Failure> {
+    if let Some(why) = why_not_here() {
+        return Ok(Outcome::Skipped(why));
     }
     prepare()?;
     gen_cluster::run(size)?;
@@ -59,11 +59,11 @@ pub(crate) fn scale(size: &gen_cluster::Size) -> Result<Done, Failure> {
     let measured = shell::run(&mut test);
     // It may be hundreds of megabytes.
     let _ = fs::remove_file(&size.file);
-    measured.map(|()| Done::Whole)
+    measured.map(|()| Outcome::Complete)
 }
 
 /// Why it cannot be done here.
-fn left_out() -> Option<String> {
+fn why_not_here() -> Option<String> {
     if !cfg!(target_os = "linux") {
         return Some("it needs Linux".to_owned());
     }

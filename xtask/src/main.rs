@@ -124,11 +124,11 @@ enum Task {
 
 /// How a task ended that did not fail.
 #[derive(Debug, PartialEq, Eq)]
-enum Done {
+enum Outcome {
     /// All of it was done.
-    Whole,
-    /// It, or a part of it, could not be done on this machine.
-    LeftOut(String),
+    Complete,
+    /// It, or a part of it, could not be done on this machine. The text says why.
+    Skipped(String),
 }
 
 fn main() -> ExitCode {
@@ -158,17 +158,17 @@ fn run_all(tasks: &[Task]) -> ExitCode {
         let ended = task.run();
         let took = start.elapsed().as_secs();
         lines.push(match ended {
-            Ok(Done::Whole) => format!("{}: passed ({took} s)", task.word()),
-            Ok(Done::LeftOut(why)) if task.may_be_left_out() => {
-                format!("{}: left out: {why}", task.word())
+            Ok(Outcome::Complete) => format!("{}: passed ({took} s)", task.name()),
+            Ok(Outcome::Skipped(why)) if task.may_be_skipped() => {
+                format!("{}: left out: {why}", task.name())
             }
-            Ok(Done::LeftOut(why)) => {
+            Ok(Outcome::Skipped(why)) => {
                 failed = true;
-                format!("{}: FAILED: could not be done here: {why}", task.word())
+                format!("{}: FAILED: could not be done here: {why}", task.name())
             }
             Err(why) => {
                 failed = true;
-                format!("{}: FAILED: {why}", task.word())
+                format!("{}: FAILED: {why}", task.name())
             }
         });
     }
@@ -261,7 +261,7 @@ impl Task {
         }
     }
 
-    fn run(&self) -> Result<Done, Failure> {
+    fn run(&self) -> Result<Outcome, Failure> {
         match self {
             Self::Test { with_go } => test::run(*with_go),
             Self::Lint => lint::run(),
@@ -281,16 +281,16 @@ impl Task {
             Self::BenchOperator => bench::operator(),
             Self::GenCluster { size } => gen_cluster::run(size),
             Self::Release { place } => release::run(place),
-            Self::Ci | Self::Help => Ok(Done::Whole),
+            Self::Ci | Self::Help => Ok(Outcome::Complete),
         }
     }
 
     /// CI must not pass by leaving out; fuzz targets run there as ordinary tests anyway.
-    fn may_be_left_out(&self) -> bool {
+    fn may_be_skipped(&self) -> bool {
         !machine::is_ci() || matches!(self, Self::Fuzz { .. })
     }
 
-    fn word(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Self::Test { .. } => "test",
             Self::Lint => "lint",
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn ci_is_every_other_task() {
-        let parts: Vec<&str> = Task::Ci.parts().iter().map(Task::word).collect();
+        let parts: Vec<&str> = Task::Ci.parts().iter().map(Task::name).collect();
         assert_eq!(
             parts,
             [
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn help_names_every_task() {
         for task in Task::Ci.parts() {
-            let word = task.word().split(' ').next().unwrap_or_default();
+            let word = task.name().split(' ').next().unwrap_or_default();
             assert!(HELP.contains(&format!("\n  {word} ")), "{task:?}");
         }
     }

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::Done;
+use crate::Outcome;
 use crate::shell::{self, Failure};
 
 const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
@@ -27,15 +27,15 @@ const CRATES: [&str; 13] = [
     "uturn",
 ];
 
-pub(crate) fn run() -> Result<Done, Failure> {
+pub(crate) fn run() -> Result<Outcome, Failure> {
     let (here, missing): (Vec<&str>, Vec<&str>) =
         TARGETS.into_iter().partition(|target| have(target));
     shell::run_each(here.into_iter().map(check))?;
     if missing.is_empty() {
-        return Ok(Done::Whole);
+        return Ok(Outcome::Complete);
     }
     let missing = missing.join(" ");
-    Ok(Done::LeftOut(format!("to have what it needs, run: rustup target add {missing}")))
+    Ok(Outcome::Skipped(format!("to have what it needs, run: rustup target add {missing}")))
 }
 
 /// Whether the target's standard library is installed, after trying to get it.

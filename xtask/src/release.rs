@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::Done;
+use crate::Outcome;
 use crate::machine;
 use crate::portable;
 use crate::shell::{self, Failure};
@@ -100,18 +100,18 @@ impl Place {
 }
 
 /// Builds each program, looks whether it is static and runs, and packs it.
-pub(crate) fn run(place: &Place) -> Result<Done, Failure> {
+pub(crate) fn run(place: &Place) -> Result<Outcome, Failure> {
     let version = version()?;
     let folder = shell::target().join(format!("release-{version}"));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|why| fault(&folder, &why))?;
-    let (mut sums, mut left_out) = (Vec::new(), Vec::new());
+    let (mut sums, mut skipped) = (Vec::new(), Vec::new());
     for platform in &PLATFORMS {
         match platform.compiler() {
-            Err(why) => left_out.push(why),
+            Err(why) => skipped.push(why),
             Ok(compiler) => {
                 let program = platform.build(compiler)?;
-                left_out.extend(platform.try_out(&program, &version)?);
+                skipped.extend(platform.try_out(&program, &version)?);
                 sums.push((platform.arch, platform.pack(&program, &folder, &version)?));
             }
         }
@@ -119,10 +119,10 @@ pub(crate) fn run(place: &Place) -> Result<Done, Failure> {
     let lines = sums.iter().map(|(_, (name, sum))| format!("{sum}  {name}\n"));
     write(&folder.join("SHA256SUMS"), &lines.collect::<String>())?;
     match &place.base_url {
-        None => left_out
+        None => skipped
             .push("the manifest for krew needs --base-url, where the archives will be".to_owned()),
         Some(_) if sums.len() < PLATFORMS.len() => {
-            left_out.push("the manifest for krew needs both archives".to_owned());
+            skipped.push("the manifest for krew needs both archives".to_owned());
         }
         Some(base_url) => {
             let homepage = place.homepage.as_deref().unwrap_or(base_url);
@@ -132,13 +132,13 @@ pub(crate) fn run(place: &Place) -> Result<Done, Failure> {
             write(&folder.join("uturn.yaml"), &text)?;
         }
     }
-    if let Done::LeftOut(why) = portable::run()? {
-        left_out.push(why);
+    if let Outcome::Skipped(why) = portable::run()? {
+        skipped.push(why);
     }
     println!("in {}", folder.display());
-    match left_out.is_empty() {
-        true => Ok(Done::Whole),
-        false => Ok(Done::LeftOut(left_out.join("; "))),
+    match skipped.is_empty() {
+        true => Ok(Outcome::Complete),
+        false => Ok(Outcome::Skipped(skipped.join("; "))),
     }
 }
 

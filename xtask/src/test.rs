@@ -17,7 +17,7 @@ use std::path::Path;
 use std::thread;
 
 use crate::shell::{self, Failure};
-use crate::{Done, go, machine};
+use crate::{Outcome, go, machine};
 
 pub(crate) use runner::{WORD as RUNNER, run as run_one};
 
@@ -46,7 +46,7 @@ const SLOWEST: usize = 10;
 
 /// Runs every test. `with_go` also builds the real programs that some of them ask, which takes
 /// minutes; else those tests are skipped unless the programs are there already.
-pub(crate) fn run(with_go: bool) -> Result<Done, Failure> {
+pub(crate) fn run(with_go: bool) -> Result<Outcome, Failure> {
     let packages = machine::install_packages();
     let target = shell::target();
     let [list, times, failures] = ["skipped", "test-times", "test-failures"]
@@ -95,7 +95,7 @@ pub(crate) fn run(with_go: bool) -> Result<Done, Failure> {
     if !failures.is_empty() {
         println!("\nwhat failed:\n{failures}");
     }
-    ended.map(|()| Done::Whole)
+    ended.map(|()| Outcome::Complete)
 }
 
 /// Runs the tests of the documentation, then all test programs.

@@ -45,9 +45,13 @@ impl Mode {
     /// Why this version of kube-proxy programs nothing in this mode with this configuration.
     pub(crate) fn refusal(self, version: Version, config: &Value) -> Option<&'static str> {
         let by_prefix = config["detectLocalMode"] == "InterfaceNamePrefix";
-        let old = (version.major, version.minor) < (1, 33);
+        let old = match version.minor {
+            33 => version.patch < 6,
+            34 => version.patch < 2,
+            minor => minor < 33,
+        };
         (self == Self::Nftables && by_prefix && old)
-            .then_some("before v1.33 it loads no rules if its local detector is a prefix of names")
+            .then_some("before v1.33.6 and v1.34.2 it loads no rules if its local detector is a prefix of names")
     }
 
     /// Configures kube-proxy for this mode.

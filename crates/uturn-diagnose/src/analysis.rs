@@ -13,204 +13,36 @@
 //! Nothing here reads the environment or prints: what is worth telling is in the result.
 
 mod cures;
+mod error;
 mod ignore;
 mod input;
 mod notes;
+mod options;
 mod prepared;
+mod result;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::iter;
 use std::sync::Arc;
 
-use thiserror::Error;
-use uturn_model::{
-    Cluster, Flow, NamespacedName, ObjectKind, ObjectRef, Origin, Supposition, Text, Verdict,
-};
+use uturn_model::{Cluster, ObjectKind, ObjectRef, Origin, Supposition, Verdict};
 use uturn_path::{Engine, WalkError, add_new, what_if};
 use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner};
 use uturn_snapshot::Manifests;
 
 use crate::cases::together;
 use crate::cure::TrialBase;
-use crate::group::{Group, group, shown_in_full};
+use crate::group::{group, shown_in_full};
 use crate::{Cure, Example, Finding, Observation, diagnose};
 
 pub use cures::{case_of, cures_of_flow, failing_flow, titles};
+pub use error::AnalysisError;
 pub use ignore::{IgnoreError, IgnoreRules};
 pub use input::{Input, MOST_BYTES};
 pub use notes::Note;
+pub use options::{Detail, KnownFindings, Options};
 pub use prepared::PreparedCluster;
-
-/// What to analyse, and how thoroughly.
-#[derive(Clone, Copy, Default)]
-pub struct Options<'o> {
-    /// Only targets and findings of this namespace. Findings about objects without a namespace
-    /// are always included.
-    pub namespace: Option<&'o str>,
-    /// Findings that do not count because they are known.
-    pub known: Option<KnownFindings<'o>>,
-    /// Whether each client is walked against each target, without classes.
-    pub is_exhaustive: bool,
-    /// How much is worked out for each finding.
-    pub detail: Detail,
-}
-
-/// A list of known findings, such as a baseline.
-#[derive(Clone, Copy)]
-pub struct KnownFindings<'o> {
-    /// The name of the list, for people.
-    pub list: &'o str,
-    /// Whether a finding is in the list.
-    pub contains: &'o dyn Fn(&Finding) -> bool,
-}
-
-/// How much is worked out for each finding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Detail {
-    /// Findings, their groups and cures.
-    #[default]
-    Findings,
-    /// Evidence too, for each finding.
-    Evidence,
-    /// For the findings that are shown in full (see [`shown_in_full`]) their evidence, all cures
-    /// that were tried, and the flow that shows the finding, with its verdicts.
-    InFull,
-}
-
-/// What an analysis found.
-#[derive(Debug)]
-pub struct Analysis {
-    /// The findings that count, the worst first.
-    pub findings: Vec<Finding>,
-    /// The findings grouped by cause.
-    pub groups: Vec<Group>,
-    /// What each finding rests on, in the order of the findings. Empty with
-    /// [`Detail::Findings`]; with [`Detail::InFull`], entries of other findings are empty.
-    pub evidence: Vec<Vec<Observation>>,
-    /// Where the object of each finding is written, in the order of the findings.
-    pub origins: Vec<Origin>,
-    /// More about the findings that are shown in full, by their indices. Empty unless
-    /// [`Detail::InFull`] was asked for.
-    pub in_full: BTreeMap<usize, InFull>,
-    /// The findings that do not count.
-    pub suppressed: Vec<Suppressed>,
-    /// How many flows were looked at.
-    pub flows: FlowCounts,
-    /// Pods on nodes that have no address yet, in order of their names: their calls are not judged.
-    pub without_address: Vec<NamespacedName>,
-    /// Assumptions that the result rests on.
-    pub supposed: Vec<Supposition>,
-    /// What the user should know about the analysis itself.
-    pub notes: Vec<Note>,
-}
-
-/// More about one finding.
-#[derive(Clone, Debug, Default)]
-pub struct InFull {
-    /// The flow that shows it.
-    pub flow: Option<Flow>,
-    /// The verdicts on that flow, with every hop.
-    pub verdicts: Vec<Verdict>,
-    /// All cures that were tried, the ones that work first.
-    pub cures: Vec<Cure>,
-}
-
-/// A finding that does not count.
-#[derive(Clone, Debug)]
-pub struct Suppressed {
-    /// The finding.
-    pub finding: Finding,
-    /// Where its object is written.
-    pub origin: Origin,
-    /// Why it does not count.
-    pub why: Suppression,
-}
-
-/// Why a finding does not count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Suppression {
-    /// An annotation of its object says so.
-    Ignored {
-        /// The reason that the annotation gives.
-        reason: Text,
-    },
-    /// It was there before.
-    Known {
-        /// The list that has it.
-        baseline: Text,
-    },
-}
-
-impl fmt::Display for Suppression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ignored { reason } => write!(f, "ignored: {reason}"),
-            Self::Known { baseline } => write!(f, "known in {baseline}"),
-        }
-    }
-}
-
-/// How many flows a scan looked at. Pods of one node that are treated alike are one client,
-/// unless they are endpoints of the target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowCounts {
-    /// All of them.
-    pub all: usize,
-    /// How many are answered at once.
-    pub fine: usize,
-    /// How many cannot be judged.
-    pub open: usize,
-}
-
-impl FlowCounts {
-    fn of(scanned: &[ScanResult]) -> Self {
-        let count = |counts: &dyn Fn(&ScanResult) -> bool| {
-            scanned.iter().filter(|result| counts(result)).map(ScanResult::flows).sum()
-        };
-        Self {
-            all: count(&|_| true),
-            fine: count(&|result| result.verdicts.iter().all(Verdict::is_fine)),
-            open: count(&|result| result.verdicts.iter().any(Verdict::is_open)),
-        }
-    }
-}
-
-/// Why a cluster cannot be analysed.
-#[derive(Debug, Error)]
-pub enum AnalysisError {
-    /// Flows cannot be walked.
-    #[error("{}", lines(.0))]
-    Walk(Vec<WalkError>),
-    /// Annotations that ignore findings cannot be understood.
-    #[error("{}", lines(.0))]
-    Ignore(Vec<IgnoreError>),
-    /// The namespace that was asked for has nothing to call.
-    #[error("namespace {namespace:?} has no Service and no Ingress; these have: {}", .others.join(", "))]
-    NothingIn {
-        /// The namespace.
-        namespace: String,
-        /// Those that have something.
-        others: Vec<String>,
-    },
-    /// There are too many flows to walk each by itself.
-    #[error(
-        "--exhaustive walks each flow by itself, and there are {0}: at most {limit} can be \
-         walked (-n picks a namespace)",
-        limit = MOST_FLOWS
-    )]
-    TooManyFlows(usize),
-}
-
-impl From<WalkError> for AnalysisError {
-    fn from(why: WalkError) -> Self {
-        Self::Walk(vec![why])
-    }
-}
-
-fn lines(errors: &[impl fmt::Display]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-}
+pub use result::{Analysis, FlowCounts, InFull, Suppressed, Suppression};
 
 /// Analyses a cluster. Cures are tried as edits of the manifests that it was read from; without
 /// manifests, findings keep the cures that need no edit.

@@ -11,7 +11,9 @@ mod nodes;
 mod service;
 
 use uturn_model::pod::DnsPolicy;
-use uturn_model::{Client, Destination, Flow, Name, NamespacedName, Pod, Protocol, Verdict};
+use uturn_model::{
+    Client, Destination, Flow, Mechanism, Name, NamespacedName, Pod, Protocol, Verdict,
+};
 use uturn_path::{Engine, WalkError};
 
 use crate::outcomes::outcomes_and_reasons;
@@ -129,6 +131,26 @@ const NAMED: usize = 3;
 
 /// Walks flows; ok where each is answered at once.
 fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
+    walked_until(engine, what, flows, ("answered at once", Verdict::is_fine))
+}
+
+/// Walks flows that only have to reach a server: one that wants a PROXY header closes them.
+fn walked_to_server(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
+    let is_reached = |verdict: &Verdict| {
+        let mut why = verdict.mechanisms.iter();
+        verdict.is_fine()
+            || !verdict.mechanisms.is_empty() && why.all(|why| *why == Mechanism::ProxyHeader)
+    };
+    walked_until(engine, what, flows, ("arrive", is_reached))
+}
+
+/// Walks flows that have to come so far.
+fn walked_until(
+    engine: &Engine<'_>,
+    what: &str,
+    flows: Vec<Flow>,
+    (word, is_fine): (&str, fn(&Verdict) -> bool),
+) -> Check {
     if flows.is_empty() {
         return Check::unknown(what, "no client is known here that could call");
     }
@@ -151,7 +173,7 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
                 continue;
             }
         };
-        if verdicts.iter().all(Verdict::is_fine) {
+        if verdicts.iter().all(is_fine) {
             fine += 1;
             continue;
         }
@@ -188,7 +210,7 @@ fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
     if fine > 0 {
         let of =
             if looked < all { format!("{looked} (the first of {all})") } else { all.to_string() };
-        check.evidence.insert(0, format!("walked: {fine} of {of} answered at once"));
+        check.evidence.insert(0, format!("walked: {fine} of {of} {word}"));
     }
     if open > 1 {
         check.evidence.push(format!("and {} more that are not known", open - 1));

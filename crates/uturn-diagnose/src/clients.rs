@@ -17,10 +17,14 @@ pub struct Clients {
 impl Clients {
     /// Clients outside the cluster.
     pub const OUTSIDE: &'static str = "outside";
+    /// Machines of the network around the nodes that are no nodes.
+    pub const SAME_NETWORK: &'static str = "outside in the same network";
     /// All clients but those that were scanned.
     pub const OTHERS: &'static str = "all other clients";
     /// Health checks of load balancers.
     pub const PROBES: &'static str = "health checks";
+    /// Clients of a headless Service, whose name has the addresses of its pods.
+    pub const BY_NAME: &'static str = "every client that calls it by its name";
     /// Pods that ask the cluster's DNS.
     pub const NAMES: &'static str = "every pod that asks the cluster's DNS";
 

@@ -157,7 +157,7 @@ impl Code {
     /// wrongly are told apart from those that get lost.
     pub(crate) fn of_checks(mechanisms: &[Mechanism]) -> Self {
         match mechanisms {
-            [Mechanism::ProxyHeader] => Self::CheckCannotPass,
+            [Mechanism::ProxyHeader | Mechanism::NoRuleForPath] => Self::CheckCannotPass,
             _ => Self::ProbeBlackhole,
         }
     }

@@ -12,6 +12,7 @@ mod comparison;
 mod controller;
 mod destination;
 mod diff;
+mod facts;
 mod group;
 mod ingress;
 mod judge;

@@ -7,11 +7,12 @@
 mod bypass;
 mod captured;
 mod cause;
-mod checked_page;
 mod ejection;
+mod headless;
 mod hints;
 mod not_scanned;
 mod object_faults;
+mod outside_clients;
 mod scanned;
 mod typos;
 mod zones;
@@ -55,10 +56,10 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     for new in ejection::find(engine, met) {
         found.add(new, None);
     }
-    for new in checked_page::find(engine)? {
+    for new in zones::find(engine) {
         found.add(new, None);
     }
-    for new in zones::find(engine) {
+    for new in headless::find(engine) {
         found.add(new, None);
     }
     for new in captured::find(engine) {

@@ -19,7 +19,7 @@ use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
 
 /// Clusters in which cures are offered that the first forty have no use for.
-const RARE: [u64; 7] = [41, 44, 58, 102, 119, 179, 193];
+const RARE: [u64; 9] = [41, 44, 58, 85, 102, 103, 119, 179, 193];
 
 /// How often each cure has to be offered, so that the test cannot pass by trying none.
 const OFFERED_AT_LEAST: [(&str, usize); 19] = [
@@ -130,7 +130,10 @@ fn every_cure_that_is_offered_helps_and_harms_no_other_call() {
                 let given_up = given_up(&cure, &cluster);
                 for (flow, new) in everything(&after, &engine) {
                     let Some(old) = before.get(&flow) else { continue };
-                    let worse = new.0 > old.0 + 1e-6 || new.1 > old.1 + 1e-6;
+                    // What was not known may turn out to fail in part: worse only if no more are
+                    // answered.
+                    let fail_instead = new.1 > old.1 + 1e-6 && new.0 > old.0 - 1e-6;
+                    let worse = new.0 > old.0 + 1e-6 || fail_instead;
                     let own = matches!(&flow.from, Client::Pod(pod) if given_up.contains(pod));
                     if worse && !own {
                         faults.push(format!(

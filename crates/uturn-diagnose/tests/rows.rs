@@ -37,6 +37,30 @@ const WITHOUT: &[(&str, &str)] = &[
         "refusal-lost: pod/shop/client-1 → 10.0.0.12:30080",
         "no pod is there that the Service could select: a refusal that arrives is no answer either",
     ),
+    (
+        "refusal-own-address: node/n3 → 203.0.113.100:80",
+        "the Service has no endpoint: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-stopped: pod/shop/client → 10.0.0.12:9001",
+        "the node's own rules refuse the port: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-stopped: pod/shop/client → 10.0.0.12:9002",
+        "nobody listens on the port: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-stopped: pod/shop/client → 10.0.0.13:9001",
+        "the node's own rules refuse the port: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-stopped: pod/shop/client → 10.0.0.14:9001",
+        "the node's own rules refuse the port: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-stopped: pod/shop/client → 10.0.0.14:9002",
+        "nobody listens on the port: a refusal that arrives is no answer either",
+    ),
     ("refused-hairpin: node/n1 → http://10.0.0.100/", NO_POD),
     ("refused-hairpin: pod/shop/client-1 → http://10.0.0.100/", NO_POD),
     ("refused-hairpin: pod/shop/client-2 → http://10.0.0.100/", NO_POD),

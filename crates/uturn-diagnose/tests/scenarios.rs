@@ -298,12 +298,19 @@ fn every_cure_is_on_its_page() {
         let name = rest.split(':').next().unwrap();
         assert!(shown.contains(&name), "{name} is not on the page");
     }
-    let code: String = fs::read_dir(here.join("src/cure"))
-        .unwrap()
-        .map(|entry| read(&entry.unwrap().path()))
-        .collect();
+    let code = code_below(&here.join("src/cure"));
     for name in &shown {
         assert!(code.contains(&format!("\"{name}\"")), "there is no cure {name}");
     }
     assert!(shown.len() > 20, "{shown:?}");
+}
+
+/// The text of all files in a folder and in its folders.
+fn code_below(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let texts = entries.map(|path| match path.is_dir() {
+        true => code_below(&path),
+        false => fs::read_to_string(&path).unwrap(),
+    });
+    texts.collect()
 }

@@ -13,7 +13,7 @@ use crate::dispenser::Dispenser;
 use crate::fault::Fault;
 use crate::name;
 pub use ask::QueryContext;
-use plugin::{ORDER, Plugin, SETTINGS, Setup};
+use plugin::{ORDER, Plugin, SETTINGS, Setup, external};
 
 /// A valid Corefile.
 #[derive(Debug)]
@@ -129,8 +129,11 @@ impl Server {
             }
         }
         let zones: Vec<String> = sites.iter().map(|site| site.zone.to_lowercase()).collect();
-        let setup = Setup { zones: &zones };
-        let place = |name: &str| ORDER.iter().position(|known| *known == name);
+        let setup = Setup { zones: &zones, release: corefile.release };
+        let place = |name: &str| {
+            let name = external::stands_at(name);
+            ORDER.iter().position(|known| *known == name)
+        };
         let mut directives: Vec<_> = block.directives.iter().collect();
         // An unknown plugin comes first: it is unknown which queries it leaves to others.
         directives.sort_by_key(|(name, _)| place(name).map_or(0, |at| at + 1));

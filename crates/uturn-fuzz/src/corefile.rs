@@ -43,6 +43,7 @@ pub fn corefile(data: &[u8]) -> bool {
         text: (&*text).into(),
         origin: Origin::line_of("input", 1),
         beside: Vec::new(),
+        release: None,
     };
     let read = match Corefile::read("coredns", &main()) {
         Ok(read) => read,

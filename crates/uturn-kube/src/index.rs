@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use uturn_model::ObjectRef;
 
-use crate::store::Key;
+use crate::kept::Key;
 use crate::{cluster, related};
 
 /// Which objects have, had or name which load balancers and configurations.

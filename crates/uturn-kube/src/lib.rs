@@ -21,6 +21,7 @@ pub mod controller;
 pub mod gates;
 pub mod health;
 pub mod index;
+pub mod kept;
 pub mod kinds;
 pub mod lease;
 pub mod manifests;

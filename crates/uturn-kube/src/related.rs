@@ -8,8 +8,9 @@ use uturn_model::{NamespacedName, ObjectKind, ObjectRef};
 
 use crate::auto;
 use crate::cluster;
+use crate::kept::Key;
 use crate::kinds::{CONFIG, INGRESS, POD, SERVICE, WatchedKind};
-use crate::store::{Change, Key, Store};
+use crate::store::{Change, Store};
 
 /// The label of an EndpointSlice with the name of its Service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";

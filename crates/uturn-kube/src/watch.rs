@@ -12,9 +12,10 @@ use kube::runtime::watcher::{self, DefaultBackoff, Event};
 use kube::{Api, Client};
 use tokio::sync::Notify;
 
+use crate::kept;
 use crate::kinds::WatchedKind;
 use crate::metrics::Metrics;
-use crate::store::{self, Store};
+use crate::store::Store;
 
 /// The store, and what tells of its changes.
 #[derive(Clone, Debug, Default)]
@@ -112,7 +113,7 @@ fn take(
             false
         }
         Event::InitApply(object) => {
-            listed.extend(Some(object).filter(|object| store::is_kept(kind, object)));
+            listed.extend(Some(object).filter(|object| kept::is_kept(kind, object)));
             false
         }
         Event::InitDone => {

@@ -27,6 +27,19 @@ pub const OTHERS: [&str; 8] = [
     "KUBE-IPVS-OUT-FILTER",
 ];
 
+/// Whether a chain in iptables drops what `spec.loadBalancerSourceRanges` does not let in.
+pub fn is_of_source_ranges(chain: &str) -> bool {
+    let chains = ["KUBE-PROXY-FIREWALL", "KUBE-SOURCE-RANGES-FIREWALL", "KUBE-IPVS-OUT-FILTER"];
+    chains.contains(&chain) || chain.starts_with("KUBE-FW-")
+}
+
+/// Whether a rule of nftables does so. Its chain has no others, and kube-proxy writes no such rule
+/// elsewhere.
+pub fn is_rule_of_source_ranges(rule: &str) -> bool {
+    ["ip saddr != ", "ip6 saddr != "].iter().any(|begins| rule.starts_with(begins))
+        && rule.trim_end().ends_with("drop")
+}
+
 /// What follows `KUBE-SVC-` and the like: the hash of a Service's port, `namespace/service:port`
 /// (without `:port` where it has no name), and `tcp`, `udp` or `sctp`.
 pub fn port_hash(port: &str, protocol: &str) -> String {

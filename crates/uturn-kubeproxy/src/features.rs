@@ -149,6 +149,8 @@ pub(crate) struct Ipvs {
     pub(crate) guards_output: bool,
     /// An external address that the node has on another interface is not bound.
     pub(crate) spares_own_addresses: bool,
+    /// An address that is bound takes no NodePorts, even if the node has it on another interface too.
+    pub(crate) bound_take_no_node_ports: bool,
     /// Scheduler `mh` takes the source port into account.
     pub(crate) hashes_ports: bool,
     /// Under policy Local, a node without an endpoint sends to those of other nodes.
@@ -266,6 +268,7 @@ impl Features {
                 guard_knows_local: since(28),
                 guards_output: since(29),
                 spares_own_addresses: since(27),
+                bound_take_no_node_ports: since(23) && !since(27),
                 hashes_ports: since(27),
                 local_falls_back: since(24),
                 local_sctp_keeps_source: since(23),

@@ -94,8 +94,8 @@ pub enum Unsupported {
     /// detector is a prefix of interface names.
     #[error(
         "kube-proxy {0} in nftables mode loads no rules at all if its local \
-         detector is InterfaceNamePrefix: expected another detector, or version v1.33 \
-         or later"
+         detector is InterfaceNamePrefix: expected another detector, or version v1.33.6, \
+         v1.34.2 or later"
     )]
     NoPrefixInNftables(Version),
     /// The cluster has no node of this name.

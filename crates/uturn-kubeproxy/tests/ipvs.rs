@@ -126,6 +126,20 @@ fn the_nodes_own_address_is_not_bound_again() {
     assert_eq!(program(&cluster, "n1").bound, [ip("10.0.0.11"), cluster_ip]);
 }
 
+/// From v1.23 to v1.26, what was bound in the round before is left out of the node's addresses.
+#[test]
+fn a_bound_address_of_the_node_takes_no_node_ports() {
+    for (minor, takes) in [(22, true), (23, false), (26, false), (27, true)] {
+        let own = load_balancer("s", "172.16.1.1", 30000, "10.0.0.11");
+        let mut cluster = cluster_with(own, everywhere());
+        cluster.proxy.version = known(Version::new(1, minor, 0));
+        cluster.proxy.node_port_addresses = NodePortAddresses::All;
+        let found = servers(&program(&cluster, "n1"));
+        assert_eq!(found.contains_key("-t 10.0.0.11:30000"), takes, "v1.{minor}: {found:?}");
+        assert!(found.contains_key("-t 10.0.0.11:80"), "v1.{minor}: {found:?}");
+    }
+}
+
 #[test]
 fn node_ports_are_on_the_nodes_addresses_but_not_on_localhost() {
     let mut cluster = cluster_with(node_port("s", "172.16.1.1", 30000), everywhere());

@@ -315,7 +315,7 @@ fn rules_that_no_kernel_takes_are_refused() {
     assert_eq!(
         error.to_string(),
         "kube-proxy v1.32.2 in nftables mode loads no rules at all if its local detector is \
-         InterfaceNamePrefix: expected another detector, or version v1.33 or later"
+         InterfaceNamePrefix: expected another detector, or version v1.33.6, v1.34.2 or later"
     );
 }
 

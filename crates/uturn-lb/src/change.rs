@@ -1,12 +1,12 @@
-//! What turns the load balancers of a data plane into others, listener by listener.
+//! The difference between two configurations of a data plane, listener by listener.
 //!
 //! # Guarantees
-//! - [`Change::between`] two lists, [applied](Change::apply) to the first, makes the second, but
-//!   for the order of load balancers and of their listeners. A property test holds that.
-//! - It has what differs, and nothing else.
+//! - [`Change::between`] two lists, [applied](Change::apply) to the first, yields the second, except
+//!   for the order of load balancers and of their listeners. A property test checks that.
+//! - It contains only what differs.
 //!
 //! # Assumptions
-//! - A load balancer is known by its name and address, and a listener by its load balancer, port
+//! - A load balancer is identified by its name and address, and a listener by its load balancer, port
 //!   and transport. Neither occurs twice.
 
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ use uturn_model::{LoadBalancer, Port, Protocol, Text};
 
 use crate::config::{ListenerSettings, Served};
 
-/// What turns load balancers into others.
+/// The difference between two lists of load balancers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
     /// Load balancers that are new or other ones, with those of their listeners that are.
@@ -30,7 +30,7 @@ pub struct Change {
     pub removed_listeners: Vec<ListenerKey>,
 }
 
-/// What a load balancer is known by.
+/// What identifies a load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BalancerKey {
     /// Its name.
@@ -39,7 +39,7 @@ pub struct BalancerKey {
     pub vip: IpAddr,
 }
 
-/// What a listener is known by.
+/// What identifies a listener.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerKey {
     /// Its load balancer.
@@ -50,13 +50,13 @@ pub struct ListenerKey {
     pub transport: Protocol,
 }
 
-/// Something is to be removed that is not there.
+/// The change removes something that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0} is to be removed and is not there")]
 pub struct UnknownPart(String);
 
 impl BalancerKey {
-    /// What a load balancer is known by.
+    /// The key of a load balancer.
     pub fn of(load_balancer: &LoadBalancer) -> Self {
         Self { name: load_balancer.name.clone(), vip: load_balancer.vip }
     }
@@ -69,7 +69,7 @@ impl fmt::Display for BalancerKey {
 }
 
 impl Change {
-    /// What turns the first into the second.
+    /// The difference between the first and the second.
     pub fn between(before: &[Served], after: &[Served]) -> Self {
         let mut known: HashMap<BalancerKey, &Served> =
             before.iter().map(|served| (BalancerKey::of(&served.load_balancer), served)).collect();

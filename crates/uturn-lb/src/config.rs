@@ -1,8 +1,8 @@
 //! What `uturn lb run` serves: load balancers, and the settings that only a data plane needs.
 //!
-//! A prediction knows a load balancer as [`LoadBalancer`]: addresses, listeners, rules, targets
-//! and how it decides. Certificates, limits and time-outs of connections change nothing about
-//! that, so they stand beside it, a [`ListenerSettings`] for each listener.
+//! A prediction needs a load balancer's addresses, listeners, rules, targets and behaviour: a
+//! [`LoadBalancer`]. Certificates, limits and time-outs of connections do not change its decisions.
+//! They are kept separately, in a [`ListenerSettings`] for each listener.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ pub struct Served {
 pub struct ProcessSettings {
     /// The number of threads that serve; `None` for one a core.
     pub workers: Option<usize>,
-    /// Where metrics, the state of targets and the process's own health are served.
+    /// The address that serves metrics, the state of targets and the health of the process.
     pub admin: Option<SocketAddr>,
     /// The file with the token that reading and changing the configuration there takes; without
     /// it, neither is possible.
@@ -107,22 +107,22 @@ pub enum AccessLog {
 /// The settings of a listener that decisions do not depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerSettings {
-    /// The certificates that TLS ends with, chosen by the name that a client asks for (SNI). The
-    /// first is for clients that name none of theirs. Without any, the process makes one.
+    /// The certificates that it terminates TLS with, selected by server name (SNI). The first is for
+    /// clients whose server name matches none. If there is none, the process generates one.
     pub certificates: Vec<CertificateFiles>,
-    /// What clients' certificates are checked against; `None` if clients are not asked for any.
+    /// The authorities of client certificates; `None` if clients are not asked for a certificate.
     pub client_certificates: Option<ClientCertificates>,
     /// Clients whose connections begin with a PROXY header, version 1 or 2.
     pub proxy_from: Vec<IpNet>,
     /// The PROXY header that connections to targets begin with.
     pub proxy_to: Option<ProxyVersion>,
-    /// What connections and requests may take.
+    /// Limits on connections and requests.
     pub limits: Limits,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// Connections to targets that are kept open for further requests; layer 7 only.
     pub keepalive: Keepalive,
-    /// Whether clients may speak HTTP/2; layer 7 only.
+    /// Whether clients may use HTTP/2; layer 7 only.
     pub http2: bool,
     /// Whether a request ends when its client closes its side of the connection before the
     /// answer, as when it gives up. A reset ends it in any case; layer 7 only.
@@ -134,7 +134,7 @@ pub struct ListenerSettings {
 }
 
 impl ListenerSettings {
-    /// The settings of a listener of this protocol of which nothing is stated.
+    /// The default settings of a listener of this protocol.
     pub fn of(protocol: ListenerProtocol) -> Self {
         Self { timeouts: Timeouts::of(protocol), ..Self::default() }
     }
@@ -165,8 +165,8 @@ pub struct RuleSettings {
     pub forward: Forward,
     /// Whether, and how, a client stays with its target.
     pub stickiness: Option<Stickiness>,
-    /// What a health check asks; `None` for what the listener's transport has: a connection, or
-    /// for UDP an echo request.
+    /// What a health check sends; `None` for the default of the listener's transport: a connection, or
+    /// an ICMP echo request for UDP.
     pub probe: Option<Probe>,
 }
 
@@ -183,7 +183,7 @@ pub enum Forward {
 /// How a client stays with its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stickiness {
-    /// By its address, for so long after its latest connection.
+    /// By its address, for this long after its latest connection.
     Source(Duration),
     /// By a cookie of this name, which the load balancer sets; layer 7 only.
     Cookie {
@@ -194,7 +194,7 @@ pub enum Stickiness {
     },
 }
 
-/// What a health check asks of a target.
+/// What a health check sends to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// A request.
@@ -210,9 +210,9 @@ pub enum Probe {
     },
     /// Bytes that are sent in one piece, and bytes that the answer begins with.
     Exchange {
-        /// What is sent; may be empty for protocols in which the server speaks first.
+        /// The request; may be empty for protocols in which the server sends first.
         send: Vec<u8>,
-        /// What the answer begins with; may be empty over TCP, where a connection is enough.
+        /// The beginning of a good answer; may be empty over TCP, where a connection is enough.
         expect: Vec<u8>,
     },
 }
@@ -236,7 +236,7 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-/// What clients' certificates are checked against.
+/// The authorities of client certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClientCertificates {
     /// The file with the authorities' certificates, in PEM.
@@ -252,7 +252,7 @@ impl ListenerSettings {
         files.chain(self.client_certificates.iter().map(|clients| &clients.authorities))
     }
 
-    /// The same, to be changed.
+    /// The files that TLS is configured with, mutably.
     pub fn tls_files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let certificates = self.certificates.iter_mut();
         let files = certificates.flat_map(|files| [&mut files.certificate, &mut files.key]);
@@ -260,7 +260,7 @@ impl ListenerSettings {
     }
 }
 
-/// What connections and requests may take.
+/// Limits on connections and requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most connections at a time.
@@ -308,8 +308,8 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// Those of a listener of this protocol of which nothing is stated. A connection of layer 4
-    /// may well be idle for minutes.
+    /// The defaults of a listener of this protocol. A connection on layer 4 may well be idle for
+    /// minutes.
     pub fn of(protocol: ListenerProtocol) -> Self {
         let idle = match protocol {
             ListenerProtocol::Tcp | ListenerProtocol::TcpSsl => 900,
@@ -334,8 +334,8 @@ impl Default for Timeouts {
 /// Connections to targets that are kept open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// How many idle ones a worker keeps to a target, and where the source is kept, to a target
-    /// for a client. None are kept with 0.
+    /// How many idle connections a worker keeps for each target; for each target and client if the
+    /// source is kept. 0 keeps none.
     pub connections: usize,
     /// How long one is kept idle.
     pub idle: Duration,

@@ -1,9 +1,8 @@
-//! What the cloud's controllers make of a cluster: load balancers, listeners, targets.
+//! The load balancers, listeners and targets that the cloud's controllers derive from a cluster.
 //!
 //! Services of type LoadBalancer and the Ingresses that the cloud serves become listeners; both
-//! may share an address. Which listeners, and with which targets, is up to the
-//! [`CloudModel`] of the cluster's cloud. What Facts state of a load
-//! balancer wins over what was worked out.
+//! may share an address. The [`CloudModel`] of the cluster's cloud decides which listeners, and with
+//! which targets. What Facts state about a load balancer overrides what was derived.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,27 +16,29 @@ use uturn_model::{
     Cluster, Family, Ingress, Labels, NamespacedName, Node, Pod, Port, Service, Text, Unknown,
 };
 
-pub use crate::addresses::addresses;
+use crate::addresses::NodeAddresses;
+pub use crate::addresses::{addresses, called_from_outside};
 use crate::cloud::{
     self, CloudModel, IngressProduct, Maker, Owner, WantedListener, WantedRule, made, made_ingress,
 };
-use crate::in_cluster;
+use crate::families::with_targets;
 pub use crate::ingress_call::IngressCall;
+use crate::ingress_controller;
 use crate::stated;
 
 /// Every load balancer of the cluster, by address.
 pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
     let mut made: BTreeMap<IpAddr, LoadBalancer> = BTreeMap::new();
+    let of_nodes = NodeAddresses::of(cluster);
     for service in cluster.services.values().filter(|service| is_judged(service)) {
         let owner = Owner::Service(service);
         match cloud::maker_of(service, &cluster.provider) {
             Maker::Model(model) => {
                 let is_private = model.request(owner).is_private;
-                for at in addresses(cluster, owner) {
+                for at in of_nodes.beside(cluster, owner) {
                     let balancer = entry(cluster, &mut made, &at, owner, is_private);
-                    for listener in
-                        model.service_listeners(cluster, service, Family::of(at.address))
-                    {
+                    let family = Family::of(at.address);
+                    for listener in model.service_listeners(cluster, service, family) {
                         add(balancer, listener);
                     }
                 }
@@ -46,11 +47,14 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
             Maker::Product(product, _) if product.is_on_nodes() => {}
             Maker::Product(product, _) => {
                 let is_private = product.is_private(service).unwrap_or(false);
-                for at in addresses(cluster, owner) {
+                for at in of_nodes.beside(cluster, owner) {
                     let balancer = entry(cluster, &mut made, &at, owner, is_private);
                     let zone = at.zone.as_deref().filter(|_| product.serves_by_zone(service));
-                    let at = (at.address, zone);
-                    for listener in made::listeners(product, cluster, service, at) {
+                    let listeners = |family| {
+                        let at = (at.address, zone, family);
+                        made::listeners(product, cluster, service, at)
+                    };
+                    for listener in with_targets(at.address, listeners) {
                         add(balancer, listener);
                     }
                 }
@@ -68,12 +72,15 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
             (None, Some(model)) => model.request(owner).is_private,
             (None, None) => false,
         };
-        for at in addresses(cluster, owner) {
+        for at in of_nodes.beside(cluster, owner) {
             let balancer = entry(cluster, &mut made, &at, owner, is_private);
-            let family = Family::of(at.address);
             let listeners = match (product, model) {
-                (Some(product), _) => made_ingress::listeners(product, cluster, ingress, family),
-                (None, Some(model)) => model.ingress_listeners(cluster, ingress, family),
+                (Some(product), _) => with_targets(at.address, |family| {
+                    made_ingress::listeners(product, cluster, ingress, family)
+                }),
+                (None, Some(model)) => {
+                    model.ingress_listeners(cluster, ingress, Family::of(at.address))
+                }
                 (None, None) => Vec::new(),
             };
             for listener in listeners {
@@ -142,7 +149,7 @@ pub fn is_usual_target(node: &Node) -> bool {
     made::is_target(node)
 }
 
-/// What tells pods of a Service apart for load balancers.
+/// How load balancers distinguish the pods of a Service.
 pub struct PodMarks<'c> {
     cluster: &'c Cluster,
     model: Option<&'static dyn CloudModel>,
@@ -153,7 +160,7 @@ pub struct PodMarks<'c> {
 }
 
 impl<'c> PodMarks<'c> {
-    /// Of a cluster.
+    /// Reads it from a cluster.
     pub fn new(cluster: &'c Cluster) -> Self {
         let model = cloud::model(cluster);
         let services = cluster.services.values().map(Owner::Service);
@@ -207,7 +214,7 @@ fn wanted<'i>(cluster: &Cluster, ingress: &'i Ingress) -> Vec<WantedListener<'i>
 /// The port and the protocol of the first listener of an Ingress that serves anything.
 pub fn ingress_listens(cluster: &Cluster, ingress: &Ingress) -> (Port, ListenerProtocol) {
     if let Some(controller) = cluster.controller_for(ingress) {
-        let call = in_cluster::call(cluster, controller, ingress, None, None);
+        let call = ingress_controller::call(cluster, controller, ingress, None, None);
         return (call.port, call.protocol);
     }
     let all = wanted(cluster, ingress);
@@ -215,6 +222,13 @@ pub fn ingress_listens(cluster: &Cluster, ingress: &Ingress) -> (Port, ListenerP
         |listener: &&WantedListener<'_>| listener.rules.iter().any(|rule| rule.action.is_served());
     let found = all.iter().find(serves).or(all.first());
     found.map_or((cloud::HTTP, ListenerProtocol::Http), |found| (found.port, found.protocol))
+}
+
+/// Completes a call of a route at one of the ports of its Gateway. Returns `None` for an Ingress, and for
+/// a port at which the route is not attached.
+pub fn route_call(ingress: &Ingress, port: Port, host: Option<&Text>) -> Option<IngressCall> {
+    let host = host.or_else(|| ingress.rules.first()?.host.as_ref());
+    ingress_controller::routes::call_at(ingress.route.as_ref()?, port, host, None)
 }
 
 /// Completes a call of an Ingress: without a host it is that of the first rule, and without a
@@ -229,10 +243,10 @@ pub fn ingress_call(
         let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host.as_ref() == host);
         let host = host.or_else(|| rule?.host.as_ref());
         let path = path.or_else(|| Some(&rule?.paths.first()?.path));
-        return in_cluster::routes::call(route, host, path);
+        return ingress_controller::routes::call(route, host, path);
     }
     if let Some(controller) = cluster.controller_for(ingress) {
-        return in_cluster::call(cluster, controller, ingress, host, path);
+        return ingress_controller::call(cluster, controller, ingress, host, path);
     }
     let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host.as_ref() == host);
     let host = host.or_else(|| rule?.host.as_ref());
@@ -249,7 +263,7 @@ pub fn ingress_serves(
     path: Option<&Text>,
 ) -> (Port, ListenerProtocol) {
     if let Some(controller) = cluster.controller_for(ingress) {
-        let call = in_cluster::call(cluster, controller, ingress, host, path);
+        let call = ingress_controller::call(cluster, controller, ingress, host, path);
         return (call.port, call.protocol);
     }
     let has_path = |rule: &WantedRule<'_>| {
@@ -330,7 +344,7 @@ fn add(balancer: &mut LoadBalancer, listener: Listener) {
     }
 }
 
-/// The load balancer that Facts state of an address.
+/// The load balancer that Facts state for an address.
 fn stated_entry<'m>(
     cluster: &Cluster,
     made: &'m mut BTreeMap<IpAddr, LoadBalancer>,
@@ -346,7 +360,7 @@ fn stated_entry<'m>(
     })
 }
 
-/// Adds a listener in place of one that was worked out for the same port.
+/// Adds a listener in place of one that was derived for the same port.
 fn put(balancer: &mut LoadBalancer, listener: Listener) {
     let is_other = |own: &Listener| {
         own.port != listener.port || own.protocol.transport() != listener.protocol.transport()

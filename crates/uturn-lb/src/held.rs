@@ -1,19 +1,19 @@
-//! Addresses of load balancers that nodes have among their own: what a node, or a pod on it, sends
-//! there stays on the node, unless a rule translates it before.
+//! Addresses of load balancers that nodes have on interfaces of their own. Packets that such a node, or a
+//! pod on it, sends there stay on the node, unless a rule translates them before.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use uturn_model::lb::LoadBalancerFact;
 use uturn_model::{Cluster, Family, Node};
 
-use crate::addresses::addresses;
+use crate::addresses::{NodeAddresses, addresses};
 use crate::cloud::{Maker, Owner, made, maker_of};
 use crate::controller::is_judged;
 use crate::stated;
 
-/// The addresses that a node holds: those that Facts state, and those that what makes the load
-/// balancers puts there.
+/// The addresses that a node holds: those that Facts state, and those that the controllers of load
+/// balancers assign to it.
 pub fn on(cluster: &Cluster, node: &Node) -> Vec<IpAddr> {
     let mut held = node.local_addresses.clone();
     for service in cluster.services.values().filter(|service| is_judged(service)) {
@@ -28,12 +28,30 @@ pub fn on(cluster: &Cluster, node: &Node) -> Vec<IpAddr> {
     held.extend(stated.map(|fact| fact.vip));
     held.sort_unstable();
     held.dedup();
-    // A node that does not speak a family has none of its addresses.
+    // A node without an address of a family holds none of that family.
     held.retain(|ip| !node.has_address(*ip) && node.address(Family::of(*ip)).is_some());
+    if !held.is_empty() {
+        let of_nodes = NodeAddresses::of(cluster);
+        held.retain(|ip| node.local_addresses.contains(ip) || !of_nodes.has(*ip));
+    }
     held
 }
 
-/// The addresses that some node holds because of what makes the load balancers.
+/// The further addresses that Facts state of nodes, each with its node where a single one holds it:
+/// packets to the address are delivered there.
+pub fn stated(cluster: &Cluster) -> BTreeMap<IpAddr, Option<&Node>> {
+    let mut held: BTreeMap<IpAddr, Option<&Node>> = BTreeMap::new();
+    for node in cluster.nodes.values() {
+        for ip in &node.local_addresses {
+            held.entry(*ip)
+                .and_modify(|holder| *holder = holder.filter(|first| first.name == node.name))
+                .or_insert(Some(node));
+        }
+    }
+    held
+}
+
+/// The addresses that some node holds because a controller of load balancers assigns them.
 pub fn by_any(cluster: &Cluster) -> BTreeSet<IpAddr> {
     let mut held = BTreeSet::new();
     for service in cluster.services.values().filter(|service| is_judged(service)) {

@@ -3,7 +3,8 @@
 //! **Owns** three things. [`cloud`]: how each cloud is recognised and what its controllers and
 //! load balancers do, a folder each. [`controller`]: which load balancers, listeners and targets
 //! the cluster's cloud makes of Services and Ingresses, and ([`stated`]) which there are that none
-//! owns; [`held`] says which of their addresses nodes have. [`decide`]: which target a load balancer
+//! owns; [`held`] says which of their addresses nodes have, and [`ingress_controller`] what ingress
+//! controllers in the cluster do with requests. [`decide`]: which target a load balancer
 //! picks, avoids, and tries next (with [`rules`]: which rule serves a request; [`health`]: when a
 //! target counts as alive; [`schedule`]: the same decisions, prepared for many connections). It is
 //! pure, and the prediction and the data plane (`uturn-proxy`) both call it, so their answers
@@ -16,17 +17,19 @@
 //! **Start reading** at [`decide`], then at [`cloud`].
 
 mod addresses;
+pub mod announcers;
 pub mod change;
 pub mod cloud;
 pub mod config;
 pub mod controller;
 pub mod decide;
 pub mod event;
+mod families;
 pub mod hash;
 pub mod health;
 pub mod held;
-pub mod in_cluster;
 mod ingress_call;
+pub mod ingress_controller;
 pub mod nft;
 pub mod on_nodes;
 pub mod pattern;

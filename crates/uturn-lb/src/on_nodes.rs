@@ -1,5 +1,5 @@
-//! Load balancers that are pods of the cluster: one on each node takes connections at the ports of
-//! a Service on the addresses of its node, and passes them on to the Service.
+//! Load balancers that are pods of the cluster: one on each node accepts connections to the ports of a
+//! Service at its node's addresses, and forwards them to the Service.
 
 use uturn_model::service::ServiceKind;
 use uturn_model::{Cluster, Pod, Service};
@@ -8,9 +8,9 @@ use crate::cloud::{Maker, Product, maker_of};
 
 /// The load balancer of a Service.
 pub struct OnNodes<'c> {
-    /// Whose it is.
+    /// Its owner.
     pub service: &'c Service,
-    /// What kind it is.
+    /// Its kind.
     pub product: &'static dyn Product,
     /// Its pods that run; none if they are not given.
     pub pods: Vec<&'c Pod>,

@@ -1,8 +1,8 @@
 //! Load balancers that no Service and no Ingress owns, as Facts state them: an API server's, or one
 //! that was made by hand in front of node ports.
 //!
-//! How one behaves is stated as a product that some cloud's folder describes, as values of its own,
-//! or as both: then the values win.
+//! Facts state how one behaves with the name of a product that a cloud's folder describes, with values, or
+//! with both: then the values override the product.
 
 use std::net::SocketAddr;
 
@@ -18,12 +18,12 @@ use crate::cloud::{self, CloudModel, Product};
 /// The weight that all targets have.
 const WEIGHT: u32 = 1;
 
-/// What a load balancer may be stated to be.
+/// The kind that Facts may state for a load balancer.
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// A product that is described for Services.
     Product(&'static dyn Product),
-    /// What a cloud makes of which there is a model.
+    /// A load balancer of a cloud that has a model.
     Model(&'static dyn CloudModel),
 }
 
@@ -154,7 +154,7 @@ fn profile(fact: &LoadBalancerFact, listener: &ListenerFact) -> Profile {
     profile
 }
 
-/// What is stated of a listener beyond its source.
+/// What Facts state about a listener besides its source.
 pub(crate) fn state(profile: &mut Profile, listener: &ListenerFact) {
     if let Some(delivery) = listener.delivery {
         profile.delivery = delivery;

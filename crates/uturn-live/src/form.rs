@@ -4,14 +4,12 @@ use serde_json::{Map, Value};
 use uturn_snapshot::LAST_APPLIED;
 use uturn_snapshot::edit::Tree;
 
-use crate::read::Purpose;
-
 /// Kinds that people write, whose texts cures edit.
 const WRITTEN: [&str; 3] = ["Service", "Ingress", "ConfigMap"];
 /// Kinds that people write too, with values of environments in them.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
 /// Kinds that cures do not edit.
-const COMPACT: [&str; 18] = [
+const COMPACT: [&str; 22] = [
     "Node",
     "Pod",
     "Endpoints",
@@ -22,15 +20,28 @@ const COMPACT: [&str; 18] = [
     "Gateway",
     "HTTPRoute",
     "TCPRoute",
+    "TLSRoute",
     "ReferenceGrant",
     "NetworkPolicy",
     "FelixConfiguration",
+    "Lease",
     "EnvoyFilter",
+    "ClientTrafficPolicy",
+    "NginxProxy",
     "ReplicaSet",
     "Job",
     "ReplicationController",
     "HorizontalPodAutoscaler",
 ];
+
+/// What objects are read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be analysed at once: workloads are kept whole, so that an edited one can be applied.
+    Analysis,
+    /// To be kept: no value of an environment is in it.
+    Bundle,
+}
 
 /// How the objects of a kind are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +185,15 @@ mod tests {
             let kinds = uturn_snapshot::kinds().into_iter().map(|known| known.kind);
             kinds.filter(|kind| Form::of(kind, purpose) == Form::Whole).collect::<Vec<_>>()
         };
-        let written = ["Service", "ConfigMap", "Ingress", "TkeServiceConfig"];
+        let written = [
+            "Service",
+            "ConfigMap",
+            "Ingress",
+            "TkeServiceConfig",
+            "IPAddressPool",
+            "L2Advertisement",
+            "BGPAdvertisement",
+        ];
         assert_eq!(whole(Purpose::Bundle), written);
         let with_workloads = [
             "Service",
@@ -185,6 +204,9 @@ mod tests {
             "DaemonSet",
             "CronJob",
             "TkeServiceConfig",
+            "IPAddressPool",
+            "L2Advertisement",
+            "BGPAdvertisement",
         ];
         assert_eq!(whole(Purpose::Analysis), with_workloads);
     }

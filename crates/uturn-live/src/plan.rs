@@ -22,9 +22,11 @@ pub(crate) struct ListedKind {
     pub(crate) api_versions: &'static [&'static str],
 }
 
-/// Every kind that is listed. ConfigMaps are not: a few are read by their names.
+/// Every kind that is listed. ConfigMaps are not: a few are read by their names. Nor are Leases, which
+/// all change every few seconds: they are read of files.
 pub(crate) fn listed_kinds() -> Vec<ListedKind> {
-    let all = uturn_snapshot::kinds().into_iter().filter(|known| known.kind != "ConfigMap");
+    let is_listed = |known: &ReadKind| !matches!(known.kind, "ConfigMap" | "Lease");
+    let all = uturn_snapshot::kinds().into_iter().filter(is_listed);
     all.map(|ReadKind { kind, api_versions }| ListedKind { kind, api_versions }).collect()
 }
 
@@ -130,7 +132,10 @@ mod tests {
                 "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways",
                 "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes",
                 "/apis/gateway.networking.k8s.io/v1/namespaces/shop/tcproutes",
+                "/apis/gateway.networking.k8s.io/v1/namespaces/shop/tlsroutes",
                 "/apis/gateway.networking.k8s.io/v1/namespaces/shop/referencegrants",
+                "/apis/gateway.envoyproxy.io/v1alpha1/namespaces/shop/clienttrafficpolicies",
+                "/apis/gateway.nginx.org/v1alpha2/namespaces/shop/nginxproxies",
                 "/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies",
                 "/apis/crd.projectcalico.org/v1/felixconfigurations",
                 "/apis/networking.istio.io/v1alpha3/namespaces/shop/envoyfilters",
@@ -144,6 +149,9 @@ mod tests {
                 "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers",
                 "/apis/cloud.tencent.com/v1alpha1/namespaces/shop/tkeserviceconfigs",
                 "/apis/elbv2.k8s.aws/v1beta1/ingressclassparams",
+                "/apis/metallb.io/v1beta1/namespaces/shop/ipaddresspools",
+                "/apis/metallb.io/v1beta1/namespaces/shop/l2advertisements",
+                "/apis/metallb.io/v1beta1/namespaces/shop/bgpadvertisements",
             ]
         );
     }

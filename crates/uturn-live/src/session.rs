@@ -7,7 +7,8 @@ use tokio::runtime::{Builder, Runtime};
 use crate::access::Access;
 use crate::error::LiveError;
 use crate::nodes::{CaptureSettings, NodeCapture, NodePlan, capture};
-use crate::read::{Reading, Settings, read_from};
+use crate::read::{Settings, read_from};
+use crate::reading::Reading;
 use crate::server::Server;
 
 /// A server, and what waits for its answers. Programs that give credentials run once.

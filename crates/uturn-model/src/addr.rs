@@ -23,6 +23,14 @@ impl Family {
         if address.is_ipv4() { Self::V4 } else { Self::V6 }
     }
 
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::V4 => Self::V6,
+            Self::V6 => Self::V4,
+        }
+    }
+
     /// Length in bits of an address: 32 or 128.
     pub fn bits(self) -> u8 {
         match self {

@@ -1,16 +1,16 @@
 //! The cluster: everything that is known about it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cloud::Cloud;
 use crate::dns::Dns;
 use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
 use crate::{
-    Capture, EndpointSlice, Extent, Ingress, IngressClass, IngressController, Known, Labels, Name,
-    NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, ProxyExpectation, ProxySettings,
-    Selector, Service, Supposition, Text, Unjudged, Workload, WorkloadKind,
+    Announcements, Capture, EndpointSlice, Extent, Ingress, IngressClass, IngressController, Known,
+    Labels, Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, ProxyExpectation,
+    ProxySettings, Selector, Service, Supposition, Text, Unjudged, Workload, WorkloadKind,
 };
 
 /// Everything that is known about a cluster.
@@ -51,12 +51,17 @@ pub struct Cluster {
     /// The arguments of programs that make load balancers, as far as they decide what those do: the
     /// cloud's word, a slash and the argument's name.
     pub balancer_arguments: Labels,
+    /// Which nodes announce addresses, where objects say it.
+    pub announcements: Announcements,
     /// Network policies, which are not evaluated.
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
     /// The captures by node.
     pub captures: BTreeMap<Name, Capture>,
     /// Which kinds of objects are given completely.
     pub extent: Extent,
+    /// Namespaces with custom resources that are still to be applied: their operators may make
+    /// Services and pods there.
+    pub awaited: BTreeSet<Name>,
     /// Why flows cannot be judged, by cause.
     pub unjudged: Vec<Unjudged>,
     /// Assumptions about what is not stated.
@@ -70,6 +75,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Whether a Service that is not given may be there, or will be.
+    pub fn may_have_service(&self, name: &NamespacedName) -> bool {
+        !self.extent.services || self.awaited.contains(&name.namespace)
+    }
+
     /// The cluster as a node's kube-proxy sees it: complete, unless Facts say that Services are
     /// not programmed.
     pub fn programmed_on(&self, node: &Node) -> Cow<'_, Self> {
@@ -90,7 +100,7 @@ impl Cluster {
     pub fn ingress_of(&self, owner: &ObjectRef) -> Option<&Ingress> {
         match owner.kind {
             ObjectKind::Ingress => self.ingresses.get(&owner.namespaced_name()?),
-            ObjectKind::HttpRoute | ObjectKind::TcpRoute => {
+            kind if kind.is_route() => {
                 let is_it = |ingress: &&Ingress| {
                     ingress.route.as_ref().is_some_and(|route| route.object == *owner)
                 };

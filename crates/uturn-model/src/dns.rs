@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::lb::NamedAddress;
-use crate::{NamespacedName, Origin, Text};
+use crate::{NamespacedName, Origin, Text, Version};
 
 /// The folder in which CoreDNS finds its Corefile and the other files of the same ConfigMap.
 pub const COREFILE_FOLDER: &str = "/etc/coredns";
@@ -83,6 +83,8 @@ pub struct Corefile {
     /// Other files that it may import: the other keys of its ConfigMap, and those of
     /// `coredns-custom`.
     pub beside: Vec<CorefileFile>,
+    /// The release of CoreDNS that reads it, if its image says so.
+    pub release: Option<Version>,
 }
 
 /// A file that a Corefile may import.

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 pub use destination::Destination;
 
-use crate::{Name, NamespacedName, Protocol, WorkloadKind};
+use crate::{Name, NamespacedName, ObjectKind, Protocol, WorkloadKind};
 
 /// A flow from a client to a destination.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,11 +57,14 @@ impl FromStr for Client {
                 fault(&format!("expected {word}/NAMESPACE/NAME, such as {word}/default/web"))
             })
         };
-        match word {
-            "pod" | "pods" => Ok(Self::Pod(named()?)),
-            "node" | "nodes" => {
-                Name::new(rest).map(Self::Node).map_err(|_| fault("expected node/NAME"))
+        match ObjectKind::from_word(word) {
+            Some(ObjectKind::Pod) => return Ok(Self::Pod(named()?)),
+            Some(ObjectKind::Node) => {
+                return Name::new(rest).map(Self::Node).map_err(|_| fault("expected node/NAME"));
             }
+            _ => {}
+        }
+        match word {
             "outside" if rest.is_empty() => Ok(Self::Outside(None)),
             "outside" => rest
                 .parse()
@@ -111,9 +114,32 @@ mod tests {
             "ingress/shop/front",
             "ingress/shop/front/shop.example.com/api/v1",
             "ingress/shop/front//api/v1",
+            "tcproute/shop/db",
+            "tcproute/shop/db:5432",
+            "tlsroute/shop/web/a.example.com",
+            "tlsroute/shop/web:8443/a.example.com",
             "pod/shop/web-0:8080",
         ] {
             assert_eq!(text.parse::<Destination>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn kinds_are_those_of_kubectl() {
+        for (text, shown) in [
+            ("po/shop/web-0", "pod/shop/web-0"),
+            ("nodes/n1", "node/n1"),
+            ("deployments/shop/web", "deploy/shop/web"),
+        ] {
+            assert_eq!(text.parse::<Client>().unwrap().to_string(), shown);
+        }
+        for (text, shown) in [
+            ("service/shop/front:80", "svc/shop/front:80"),
+            ("ing/shop/front", "ingress/shop/front"),
+            ("httproutes/shop/front/a.example.com/", "httproute/shop/front/a.example.com/"),
+            ("pods/shop/web-0:8080", "pod/shop/web-0:8080"),
+        ] {
+            assert_eq!(text.parse::<Destination>().unwrap().to_string(), shown);
         }
     }
 
@@ -137,6 +163,10 @@ mod tests {
             "http://[x]/",
             "10.0.0.1:+80",
             "[::1]:+80",
+            "tcproute/db",
+            "tcproute/shop/db:http",
+            "tcproute/shop/db/a.example.com",
+            "tlsroute/shop/web/a.example.com/path",
         ] {
             assert!(text.parse::<Destination>().is_err(), "{text}");
         }

@@ -1,5 +1,5 @@
-//! What of the Gateway API an [`Ingress`](crate::Ingress) may stand for: a route that is attached to
-//! a Gateway.
+//! Routes of the Gateway API that are attached to a Gateway. An [`Ingress`](crate::Ingress) represents
+//! each of them.
 
 use crate::{NamespacedName, ObjectRef, Port, Text};
 
@@ -12,6 +12,15 @@ pub struct AttachedRoute {
     pub gateway: ObjectRef,
     /// The listeners that it is attached to.
     pub listeners: Vec<RouteListener>,
+    /// Why it is not known where it leads.
+    pub doubt: Option<Text>,
+}
+
+impl AttachedRoute {
+    /// Whether it leads connections on, whatever is spoken on them, and reads no requests.
+    pub fn is_of_connections(&self) -> bool {
+        self.object.kind.is_route_of_connections()
+    }
 }
 
 /// A listener of a Gateway, for one route.
@@ -19,7 +28,7 @@ pub struct AttachedRoute {
 pub struct RouteListener {
     /// Its port.
     pub port: Port,
-    /// Whether TLS ends there.
+    /// Whether it terminates TLS.
     pub tls: bool,
     /// The hosts of the route that it serves; `None` is every host.
     pub hosts: Vec<Option<Text>>,
@@ -32,14 +41,14 @@ pub struct RouteBackend {
     pub service: NamespacedName,
     /// Its port.
     pub port: Port,
-    /// Its part of the requests.
+    /// Its weight among the backends of the rule.
     pub weight: u32,
-    /// Whether the route may lead there: a Service of another namespace has to be granted. `None`
-    /// if that is not known.
+    /// Whether the route may refer to it: a Service of another namespace needs a ReferenceGrant.
+    /// `None` if that is not known.
     pub is_granted: Option<bool>,
 }
 
-/// A redirect by a rule of a route. What is `None` is that of the request.
+/// A redirect by a rule of a route. Fields that are `None` keep the value of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RouteRedirect {
     /// The status code.

@@ -109,7 +109,7 @@ pub enum Backend {
     Resource(Text),
     /// Services of any namespace, by their weights.
     Services(Vec<RouteBackend>),
-    /// An answer that sends the client elsewhere.
+    /// A redirect to another URL.
     Redirect(RouteRedirect),
 }
 

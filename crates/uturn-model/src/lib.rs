@@ -1,7 +1,6 @@
-//! What a cluster is: the words of uturn as types.
+//! What a cluster is, as types that all other crates share.
 //!
-//! **Owns** the vocabulary that every other crate speaks: [`Cluster`] and all that is in
-//! it (nodes, pods, Services, endpoints, Ingresses, load balancers, the VPC, names,
+//! **Owns** [`Cluster`] and all that is in it (nodes, pods, Services, endpoints, Ingresses, load balancers, the VPC, names,
 //! kube-proxy settings, captures), and the results about it ([`Flow`], [`Route`],
 //! [`Outcome`], [`Mechanism`], [`Verdict`]).
 //!
@@ -10,20 +9,21 @@
 //! [`Verdict`]'s shares add up. What could not be known is expressed with [`Known`] and
 //! [`Supposition`] instead of being left out.
 //!
-//! **Start reading** at [`cluster`], then [`service`] and [`lb`]; the other half of the
-//! vocabulary is in [`flow`] and [`route`].
+//! **Start reading** at [`cluster`], then [`service`] and [`lb`]; flows and
+//! their results are in [`flow`] and [`route`].
 //!
 //! ```text
 //!  Cluster ─┬─ Node ── Capture            Flow (Client → Destination)
 //!           ├─ Pod, Workload                │ walked by uturn-path
 //!           ├─ Service ── EndpointSlice     ▼
-//!           ├─ Ingress ── IngressClass    Route ── Hop ── Step     (one way, its odds)
+//!           ├─ Ingress ── IngressClass    Route ── Hop ── Step     (one way, its share)
 //!           ├─ ListenerOverrides            │ added up
 //!           ├─ Network, SecurityGroup       ▼
 //!           └─ Dns, ProxySettings         Verdict (Outcome × share, Mechanism)
 //! ```
 
 pub mod addr;
+pub mod announcement;
 pub mod capture;
 pub mod cloud;
 pub mod cluster;
@@ -55,6 +55,7 @@ pub mod wording;
 pub mod workload;
 
 pub use addr::{Family, Port, Protocol};
+pub use announcement::{AddressPool, AnnouncedBy, Announcement, Announcements};
 pub use capture::{Capture, CaptureFile};
 pub use cloud::Cloud;
 pub use cluster::{Cluster, Skipped};

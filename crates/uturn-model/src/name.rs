@@ -138,6 +138,7 @@ pub enum ObjectKind {
     Gateway,
     HttpRoute,
     TcpRoute,
+    TlsRoute,
     ConfigMap,
     /// An object of a cloud's own, as the cloud spells its kind.
     CloudObject(&'static str),
@@ -148,6 +149,31 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
+    /// Parses the kind of a client or target as kubectl accepts it: `po`, `pod`, `pods`. Kinds of
+    /// workloads: [`WorkloadKind::from_word`](crate::WorkloadKind::from_word).
+    pub fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "pod" | "pods" | "po" => Self::Pod,
+            "node" | "nodes" | "no" => Self::Node,
+            "service" | "services" | "svc" => Self::Service,
+            "ingress" | "ingresses" | "ing" => Self::Ingress,
+            "httproute" | "httproutes" => Self::HttpRoute,
+            "tcproute" | "tcproutes" => Self::TcpRoute,
+            "tlsroute" | "tlsroutes" => Self::TlsRoute,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is a route of the Gateway API.
+    pub fn is_route(self) -> bool {
+        matches!(self, Self::HttpRoute) || self.is_route_of_connections()
+    }
+
+    /// Whether it is a route of the Gateway API that leads connections on, whatever is spoken on them.
+    pub fn is_route_of_connections(self) -> bool {
+        matches!(self, Self::TcpRoute | Self::TlsRoute)
+    }
+
     /// The value of `kind:`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -172,6 +198,7 @@ impl ObjectKind {
             Self::Gateway => "Gateway",
             Self::HttpRoute => "HTTPRoute",
             Self::TcpRoute => "TCPRoute",
+            Self::TlsRoute => "TLSRoute",
             Self::ConfigMap => "ConfigMap",
             Self::CloudObject(kind) => kind,
             Self::NetworkPolicy => "NetworkPolicy",
@@ -223,6 +250,7 @@ impl ObjectRef {
             ObjectKind::Ingress => "ingress",
             ObjectKind::HttpRoute => "httproute",
             ObjectKind::TcpRoute => "tcproute",
+            ObjectKind::TlsRoute => "tlsroute",
             other => other.as_str(),
         };
         match &self.namespace {

@@ -33,6 +33,8 @@ pub struct Node {
     pub unschedulable: bool,
     /// `status.nodeInfo.kubeProxyVersion`, where it reads as a version.
     pub kube_proxy_version: Option<Version>,
+    /// Whether it runs Windows: the label `kubernetes.io/os`, or `status.nodeInfo.operatingSystem`.
+    pub is_windows: bool,
     /// `status.nodeInfo.kernelVersion`.
     pub kernel: Option<Text>,
     /// The reverse path filter, if stated in Facts or captured.
@@ -62,6 +64,9 @@ pub struct Node {
     pub hairpin_origin: Option<Origin>,
     /// Rules besides kube-proxy's, if stated in Facts.
     pub firewall: Option<Firewall>,
+    /// Whether the program that announces addresses from nodes does not run on it, although it is
+    /// known where that runs.
+    pub lacks_announcer: bool,
     /// Services that kube-proxy has not programmed on this node, if stated in Facts.
     pub unprogrammed: Vec<NamespacedName>,
     /// Whether there is no Node object: the node is supposed, or known from a pod's
@@ -91,6 +96,7 @@ impl Node {
             ready: true,
             unschedulable: false,
             kube_proxy_version: None,
+            is_windows: false,
             kernel: None,
             rp_filter: None,
             public_bandwidth: None,
@@ -104,6 +110,7 @@ impl Node {
             hairpin: None,
             hairpin_origin: None,
             firewall: None,
+            lacks_announcer: false,
             unprogrammed: Vec::new(),
             supposed: false,
             origin,
@@ -140,6 +147,11 @@ impl Node {
         let text = self.kernel.as_deref()?;
         let mut numbers = text.split(|letter: char| !letter.is_ascii_digit());
         Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    }
+
+    /// Whether its labels are known: its object has the one that kubelets write on every node.
+    pub fn has_all_labels(&self) -> bool {
+        !self.supposed && self.labels.get("kubernetes.io/hostname").is_some()
     }
 
     /// Its zone, from the well-known label.

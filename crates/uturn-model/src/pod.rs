@@ -120,6 +120,17 @@ impl PodSpec {
     }
 }
 
+/// The variables of a container's environment that are read: those of Ingress controllers and load
+/// balancers that have their settings there. Values of others may be secrets.
+pub const READ_VARIABLES: [&str; 6] = [
+    "CONTROLLER_INGRESS_CLASS",
+    "CONTROLLER_PUBLISH_SERVICE",
+    "CONTROLLER_WATCH_NAMESPACE",
+    "KONG_PROXY_LISTEN",
+    "bgp_enable",
+    "svc_election",
+];
+
 /// A container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
@@ -129,19 +140,35 @@ pub struct Container {
     pub image: Text,
     /// `command` and `args` in sequence (which contain kube-proxy's settings).
     pub arguments: Vec<Text>,
+    /// The few variables of its environment that are read ([`READ_VARIABLES`]), as they are written.
+    pub environment: Labels,
     /// The ports that it declares.
     pub ports: Vec<ContainerPort>,
     /// Ports with TCP or HTTP probes: while the container is ready, it listens on them.
     pub probed: Vec<Port>,
+    /// Numbers in values of its environment that may be ports.
+    pub configured: Vec<Port>,
 }
 
 impl Container {
+    /// Whether its command line or its environment has the number of a port.
+    pub fn mentions(&self, port: Port) -> bool {
+        let mut words = self.arguments.iter().flat_map(|word| numbers(word));
+        self.configured.contains(&port) || words.any(|number| number == port)
+    }
+
     /// The name of its image without registry and tag.
     pub fn program(&self) -> &str {
         let image = self.image.split('@').next().unwrap_or_default();
         let name = image.rsplit('/').next().unwrap_or_default();
         name.split(':').next().unwrap_or_default()
     }
+}
+
+/// The numbers in a text that may be ports: `8080` of `--listen=0.0.0.0:8080`.
+pub fn numbers(text: &str) -> impl Iterator<Item = Port> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    words.filter_map(|word| word.parse().ok())
 }
 
 /// A file that a ConfigMap mounts into a container.

@@ -44,6 +44,9 @@ pub struct ProxySettings {
     pub conntrack_tcp_be_liberal: bool,
     /// The feature gate `LoadBalancerIPMode`, if it is set.
     pub ip_mode_gate: Option<bool>,
+    /// A program beside kube-proxy that takes over calls of pods to addresses of load balancers, if it
+    /// may serve those under policy Local from the pod's own node alone.
+    pub beside: Option<ServiceProxy>,
     /// Whether the program that replaces kube-proxy keeps the source of calls that it hands to other
     /// nodes, which then answer the client themselves.
     pub replacement_keeps_source: bool,
@@ -69,6 +72,7 @@ impl ProxySettings {
             arp_ranges: Vec::new(),
             conntrack_tcp_be_liberal: false,
             ip_mode_gate: None,
+            beside: None,
             replacement_keeps_source: false,
         }
     }
@@ -87,6 +91,19 @@ impl ProxySettings {
                 version >= Version::new(1, 17, 0) && version != Version::new(1, 18, 0)
             }),
             _ => None,
+        }
+    }
+
+    /// Whether the program that takes calls over may serve those of a load balancer's address under
+    /// policy Local from the client's own node alone.
+    pub fn may_stay_on_node(&self) -> bool {
+        match self.served_by.value {
+            // v1.19 does so, as users reported and its developers saw; nothing says since when it
+            // does not.
+            ServiceProxy::Cilium => {
+                self.replacement_version.is_some_and(|version| version >= Version::new(1, 19, 0))
+            }
+            _ => self.beside.is_some(),
         }
     }
 

@@ -6,8 +6,8 @@ use ipnet::IpNet;
 
 use crate::ingress::BackendPort;
 use crate::{
-    Family, Labels, NamespacedName, ObjectKind, ObjectRef, Origin, Port, Protocol, Selector, Text,
-    Unknown,
+    Family, Labels, Name, NamespacedName, ObjectKind, ObjectRef, Origin, Port, Protocol, Selector,
+    Text, Unknown,
 };
 
 /// A Service.
@@ -53,6 +53,8 @@ pub struct Service {
     pub families: Vec<Family>,
     /// `status.loadBalancer.ingress`.
     pub load_balancer: Vec<LbIngress>,
+    /// The node that announces the addresses of its load balancer, where that is known.
+    pub holder: Option<Name>,
     /// Why its flows cannot be judged.
     pub unjudged: Vec<Unknown>,
     /// Where it was written.
@@ -83,6 +85,7 @@ impl Service {
             load_balancer_class: None,
             families: Vec::new(),
             load_balancer: Vec::new(),
+            holder: None,
             unjudged: Vec::new(),
             origin,
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Mechanism, ObjectKind, ObjectRef, Text};
+use crate::{Mechanism, ObjectRef, Text};
 
 /// Objects whose flows have no verdict for a common reason.
 ///
@@ -36,6 +36,8 @@ pub enum Unknown {
     Listeners,
     /// Which of several different versions of an object applies.
     Versions,
+    /// What nodes do that run Windows.
+    Windows,
 }
 
 /// The name of a load balancer's cloud if it is unknown.
@@ -50,9 +52,10 @@ impl Unknown {
     /// The mechanism of a flow that depends on it.
     pub fn mechanism(&self) -> Mechanism {
         match self {
-            Self::LoadBalancers(_) | Self::Controller(_) | Self::ServiceProxy(_) => {
-                Mechanism::NotModelled
-            }
+            Self::LoadBalancers(_)
+            | Self::Controller(_)
+            | Self::ServiceProxy(_)
+            | Self::Windows => Mechanism::NotModelled,
             Self::Endpoints | Self::Backends | Self::Listeners | Self::Versions => {
                 Mechanism::NotGiven
             }
@@ -70,9 +73,7 @@ impl fmt::Display for Unjudged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.objects.len();
         let plural = if count == 1 { "" } else { "s" };
-        let is_route = |object: &ObjectRef| {
-            matches!(object.kind, ObjectKind::HttpRoute | ObjectKind::TcpRoute)
-        };
+        let is_route = |object: &ObjectRef| object.kind.is_route();
         let ingresses = match (count, self.objects.iter().all(is_route)) {
             (1, true) => "route",
             (_, true) => "routes",
@@ -87,6 +88,8 @@ impl fmt::Display for Unjudged {
             Unknown::Listeners => write!(f, "listeners of {count} load balancer{plural}"),
             Unknown::ServiceProxy(name) => write!(f, "{count} Service{plural} that {name} serves"),
             Unknown::Versions => write!(f, "{count} object{plural} in several versions"),
+            Unknown::Windows if count == 1 => f.write_str("1 node that runs Windows"),
+            Unknown::Windows => write!(f, "{count} nodes that run Windows"),
         }
     }
 }

@@ -42,7 +42,7 @@ impl Connection {
     /// An entry for a packet that no rule translates.
     pub fn untranslated(packet: &Packet) -> Self {
         let (original, reply) = (packet.leg(), packet.reply().leg());
-        Self { protocol: packet.protocol(), original, reply, mark: 0, scheduled: None }
+        Self { protocol: packet.connection_protocol(), original, reply, mark: 0, scheduled: None }
     }
 
     /// Whether the source was translated (SNAT or MASQUERADE).

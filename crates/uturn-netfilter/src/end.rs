@@ -18,6 +18,8 @@ pub struct End {
     pub kind: EndKind,
     /// The packet as it leaves, is delivered or is dropped.
     pub packet: Packet,
+    /// Whether it was for the node itself where it ended.
+    pub is_for_node: bool,
     /// The outgoing interface.
     pub out: Option<Text>,
     /// The next hop, unless the destination is on the link.
@@ -127,6 +129,26 @@ impl RejectWith {
             Family::V4 => Self::IcmpPortUnreachable,
             Family::V6 => Self::Icmp6PortUnreachable,
         }
+    }
+
+    /// Type and code of the ICMP error that it sends; `None` for a reset.
+    pub fn icmp(self) -> Option<(u8, u8)> {
+        Some(match self {
+            Self::IcmpNetUnreachable => (3, 0),
+            Self::IcmpHostUnreachable => (3, 1),
+            Self::IcmpProtoUnreachable => (3, 2),
+            Self::IcmpPortUnreachable => (3, 3),
+            Self::IcmpNetProhibited => (3, 9),
+            Self::IcmpHostProhibited => (3, 10),
+            Self::IcmpAdminProhibited => (3, 13),
+            Self::Icmp6NoRoute => (1, 0),
+            Self::Icmp6AdmProhibited => (1, 1),
+            Self::Icmp6AddrUnreachable => (1, 3),
+            Self::Icmp6PortUnreachable => (1, 4),
+            Self::Icmp6PolicyFail => (1, 5),
+            Self::Icmp6RejectRoute => (1, 6),
+            Self::TcpReset => return None,
+        })
     }
 
     /// The name that iptables uses.

@@ -40,8 +40,8 @@
 //!
 //! # Assumptions
 //! - Packets are not fragmented, have valid checksums and enough TTL left.
-//! - A connection given to a walk has seen its reply. ICMP errors that belong to a connection
-//!   (`RELATED`) are not walked.
+//! - A connection given to a walk has seen its reply. Of ICMP errors that belong to a connection
+//!   (`RELATED`), those are walked that a refusal sends ([`Packet::refusal`]).
 //! - The source port is kept by MASQUERADE and SNAT, even where the kernel would change it
 //!   because another connection holds it or a random port is requested.
 //! - Of nftables, tables of the families `arp` and `bridge` are parsed but not walked, since only

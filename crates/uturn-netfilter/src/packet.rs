@@ -1,10 +1,12 @@
 //! Packets, where they enter a kernel and how they leave it.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use uturn_model::route::Leg;
 use uturn_model::{Family, Protocol, Text};
+
+use crate::end::RejectWith;
 
 /// The parts of a packet that rules can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +33,13 @@ pub enum Transport {
     Sctp { src_port: u16, dst_port: u16 },
     /// ICMP or, in an IPv6 packet, ICMPv6.
     Icmp { kind: u8, code: u8 },
+    /// The reset of a TCP connection. For conntrack on the node that sends it, one that a rule sends is
+    /// RELATED, and one of a port that nobody listens on an answer.
+    Reset { src_port: u16, dst_port: u16, by_rule: bool },
+    /// The ICMP error that tells the sender of a packet that it was refused. Rules see ICMP, from the
+    /// packet's own source. `of`, `called` and `dst_port` are of the refused packet, by which its
+    /// connection is found: its protocol, its destination, and the port that it came from.
+    IcmpError { kind: u8, code: u8, of: IpProtocol, called: SocketAddr, dst_port: u16 },
 }
 
 impl Packet {
@@ -55,8 +64,12 @@ impl Packet {
         Self { src: src.ip(), dst: dst.ip(), transport, mark: 0 }
     }
 
-    /// Its addresses and ports; port 0 if the protocol has none.
+    /// Its addresses and ports; port 0 if the protocol has none. Of an ICMP error, those that an
+    /// answer to the refused packet would have.
     pub fn leg(&self) -> Leg {
+        if let Transport::IcmpError { called, dst_port, .. } = self.transport {
+            return Leg { src: called, dst: SocketAddr::new(self.dst, dst_port) };
+        }
         let (src_port, dst_port) = self.transport.ports();
         Leg { src: SocketAddr::new(self.src, src_port), dst: SocketAddr::new(self.dst, dst_port) }
     }
@@ -93,8 +106,57 @@ impl Packet {
                 };
                 Transport::Icmp { kind, code }
             }
+            Transport::Reset { src_port, dst_port, by_rule } => {
+                Transport::Reset { src_port: dst_port, dst_port: src_port, by_rule }
+            }
+            Transport::IcmpError { kind, code, of, called, dst_port } => {
+                let (called, dst_port) = (SocketAddr::new(self.dst, dst_port), called.port());
+                Transport::IcmpError { kind, code, of, called, dst_port }
+            }
         };
         Self { src: self.dst, dst: self.src, transport, mark: 0 }
+    }
+
+    /// What a node sends to the packet's sender if it refuses it, without a mark. An ICMP error comes
+    /// from the address that the packet was for if that is the node's own; else its source is left
+    /// unspecified, for the route to the sender to select.
+    #[must_use]
+    pub fn refusal(&self, with: RejectWith, is_for_node: bool) -> Self {
+        let (leg, of) = (self.leg(), self.connection_protocol());
+        let back = Self { src: leg.dst.ip(), dst: leg.src.ip(), mark: 0, ..*self };
+        let dst_port = leg.src.port();
+        match with.icmp() {
+            None => {
+                let src_port = leg.dst.port();
+                Self { transport: Transport::Reset { src_port, dst_port, by_rule: true }, ..back }
+            }
+            Some((kind, code)) => {
+                let called = leg.dst;
+                let transport = Transport::IcmpError { kind, code, of, called, dst_port };
+                let src = if is_for_node { back.src } else { unspecified(self.family()) };
+                Self { src, transport, ..back }
+            }
+        }
+    }
+
+    /// What a kernel answers to the packet if nobody listens on the port that it is for.
+    #[must_use]
+    pub fn refusal_of_port(&self) -> Self {
+        match self.transport {
+            Transport::Tcp { src_port, dst_port, .. } => {
+                let (src_port, dst_port) = (dst_port, src_port);
+                let transport = Transport::Reset { src_port, dst_port, by_rule: false };
+                Self { transport, ..self.reply() }
+            }
+            Transport::Udp { .. } => self.refusal(RejectWith::default_for(self.family()), true),
+            // SCTP answers for itself.
+            _ => self.reply(),
+        }
+    }
+
+    /// Whether it says that a packet was refused.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self.transport, Transport::Reset { .. } | Transport::IcmpError { .. })
     }
 
     /// Its address family.
@@ -105,22 +167,36 @@ impl Packet {
     /// The protocol number of its payload.
     pub fn protocol(&self) -> IpProtocol {
         match (self.transport, self.family()) {
-            (Transport::Tcp { .. }, _) => IpProtocol::TCP,
+            (Transport::Tcp { .. } | Transport::Reset { .. }, _) => IpProtocol::TCP,
             (Transport::Udp { .. }, _) => IpProtocol::UDP,
             (Transport::Sctp { .. }, _) => IpProtocol::SCTP,
-            (Transport::Icmp { .. }, Family::V4) => IpProtocol::ICMP,
-            (Transport::Icmp { .. }, Family::V6) => IpProtocol::ICMPV6,
+            (Transport::Icmp { .. } | Transport::IcmpError { .. }, Family::V4) => IpProtocol::ICMP,
+            (Transport::Icmp { .. } | Transport::IcmpError { .. }, Family::V6) => {
+                IpProtocol::ICMPV6
+            }
         }
     }
 
+    /// The protocol of the connection that it belongs to.
+    pub fn connection_protocol(&self) -> IpProtocol {
+        match self.transport {
+            Transport::IcmpError { of, .. } => of,
+            _ => self.protocol(),
+        }
+    }
+
+    /// The source of an ICMP error changes only with that of its connection.
     pub(crate) fn set_src(&mut self, src: SocketAddr) {
-        self.src = src.ip();
         match &mut self.transport {
             Transport::Tcp { src_port, .. }
             | Transport::Udp { src_port, .. }
-            | Transport::Sctp { src_port, .. } => *src_port = src.port(),
+            | Transport::Sctp { src_port, .. }
+            | Transport::Reset { src_port, .. } => *src_port = src.port(),
+            Transport::IcmpError { called, .. } if *called == src => return,
+            Transport::IcmpError { called, .. } => *called = src,
             Transport::Icmp { .. } => {}
         }
+        self.src = src.ip();
     }
 
     pub(crate) fn set_dst(&mut self, dst: SocketAddr) {
@@ -128,20 +204,40 @@ impl Packet {
         match &mut self.transport {
             Transport::Tcp { dst_port, .. }
             | Transport::Udp { dst_port, .. }
-            | Transport::Sctp { dst_port, .. } => *dst_port = dst.port(),
+            | Transport::Sctp { dst_port, .. }
+            | Transport::Reset { dst_port, .. }
+            | Transport::IcmpError { dst_port, .. } => *dst_port = dst.port(),
             Transport::Icmp { .. } => {}
         }
     }
 }
 
 impl Transport {
+    /// Type and code of an ICMP message.
+    pub(crate) fn icmp(self) -> Option<(u8, u8)> {
+        match self {
+            Self::Icmp { kind, code } | Self::IcmpError { kind, code, .. } => Some((kind, code)),
+            _ => None,
+        }
+    }
+
+    /// Whether the kernel gives it the conntrack entry of the packet that it refuses.
+    pub(crate) fn has_entry_of_refused(self) -> bool {
+        matches!(self, Self::IcmpError { .. } | Self::Reset { by_rule: true, .. })
+    }
+
+    pub(crate) fn is_error(self) -> bool {
+        matches!(self, Self::IcmpError { .. })
+    }
+
     /// Source and destination port; 0 if the protocol has none.
     pub fn ports(self) -> (u16, u16) {
         match self {
             Self::Tcp { src_port, dst_port, .. }
             | Self::Udp { src_port, dst_port }
-            | Self::Sctp { src_port, dst_port } => (src_port, dst_port),
-            Self::Icmp { .. } => (0, 0),
+            | Self::Sctp { src_port, dst_port }
+            | Self::Reset { src_port, dst_port, .. } => (src_port, dst_port),
+            Self::Icmp { .. } | Self::IcmpError { .. } => (0, 0),
         }
     }
 }
@@ -222,6 +318,13 @@ impl fmt::Display for IpProtocol {
             Some((_, name)) => f.write_str(name),
             None => self.0.fmt(f),
         }
+    }
+}
+
+fn unspecified(family: Family) -> IpAddr {
+    match family {
+        Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
+        Family::V6 => Ipv6Addr::UNSPECIFIED.into(),
     }
 }
 

@@ -37,6 +37,8 @@ pub struct NodeState {
     pub ipvs: VirtualServers,
     /// The interfaces, by index.
     pub interfaces: Vec<Interface>,
+    /// Which of the interfaces are bridges; `None` if that is not known.
+    pub bridges: Option<BTreeSet<Text>>,
     /// The routes of all tables and both families. Missing entries of the table `local`, which
     /// the kernel adds for each address, are filled in.
     pub routes: Vec<RouteEntry>,

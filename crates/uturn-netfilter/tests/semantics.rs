@@ -475,3 +475,29 @@ fn icmp_is_matched_and_tracked() {
     assert_eq!(kernel.walk(&ping.reply(), &from("eth0"), &known)[0].kind, EndKind::Forward);
     assert!(matches!(kernel.walk(&ping.reply(), &from("eth0"), &[])[0].kind, EndKind::Drop(_)));
 }
+
+#[test]
+fn before_routing_a_packet_of_a_bridge_is_known_by_its_port() {
+    // What comes by the uplink and what comes by the bridge of the pods.
+    let marked = |bridges: Option<&[&str]>, shown: Option<&str>, entry: &str| {
+        let text = "*mangle\n:PREROUTING ACCEPT [0:0]\n\
+                    -A PREROUTING -m physdev ! --physdev-is-in -j MARK --set-mark 0x1\n\
+                    -A PREROUTING -m physdev --physdev-is-in -j MARK --set-mark 0x2\nCOMMIT\n";
+        let mut state = small_state(text);
+        state.bridges = bridges.map(|names| names.iter().map(|name| (*name).into()).collect());
+        if let Some(value) = shown {
+            state.sysctls.set("net.bridge.bridge-nf-call-iptables", value);
+        }
+        let kernel = Kernel::new(state).unwrap();
+        let src = if entry == "cbr0" { "10.1.0.9:1000" } else { "10.0.0.9:1000" };
+        let ends = kernel.walk(&tcp(src, "10.0.0.2:80"), &from(entry), &[]);
+        ends.iter().map(|end| end.packet.mark).collect::<Vec<u32>>()
+    };
+    let bridges: Option<&[&str]> = Some(&["cbr0"]);
+    assert_eq!(marked(bridges, None, "cbr0"), [2]);
+    assert_eq!(marked(bridges, Some("1"), "cbr0"), [2]);
+    assert_eq!(marked(bridges, Some("0"), "cbr0"), [1]);
+    assert_eq!(marked(bridges, Some("1"), "eth0"), [1]);
+    // Where nothing says which interface is a bridge, both are possible.
+    assert!(marked(None, None, "cbr0").len() > 1);
+}

@@ -12,11 +12,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use uturn_lb::controller;
-use uturn_lb::in_cluster::ControllerRules;
+use uturn_lb::ingress_controller::ControllerRules;
 use uturn_lb::on_nodes::{self, OnNodes};
 use uturn_model::{
     Cluster, DerivedFrom, Destination, LoadBalancer, Name, Node, ObjectRef, Origin, Pod, Protocol,
-    Supposition,
+    Supposition, Version,
 };
 use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::FastSet;
@@ -179,6 +179,12 @@ impl<'a> Engine<'a> {
         self.probes = probes.clone();
     }
 
+    /// The release of CoreDNS that does not start with its Corefile, and why.
+    pub fn refused_corefile(&self) -> Option<(Version, &Origin, &str)> {
+        let (release, fault) = self.names().refusal()?;
+        Some((release, &fault.origin, &fault.message))
+    }
+
     pub(crate) fn names(&self) -> &Names<'a> {
         self.names.get_or_init(|| Names::new(self.cluster))
     }
@@ -271,6 +277,11 @@ impl<'a> Engine<'a> {
         self.index.node_endpoints()
     }
 
+    /// Whether a Service leads to this address and port.
+    pub(crate) fn is_service_endpoint(&self, to: SocketAddr) -> bool {
+        self.index.is_endpoint(to.ip(), to.port())
+    }
+
     /// Where the object was written that asked for a load balancer.
     pub(crate) fn balancer_origin(&self, balancer: usize) -> Origin {
         let listeners = &self.balancers()[balancer].listeners;
@@ -294,9 +305,7 @@ impl<'a> Engine<'a> {
             uturn_model::ObjectKind::Service => {
                 cluster.services.get(&name).map(|service| &service.origin)
             }
-            uturn_model::ObjectKind::Ingress
-            | uturn_model::ObjectKind::HttpRoute
-            | uturn_model::ObjectKind::TcpRoute => {
+            kind if kind == uturn_model::ObjectKind::Ingress || kind.is_route() => {
                 cluster.ingress_of(object).map(|ingress| &ingress.origin)
             }
             uturn_model::ObjectKind::Pod => cluster.pods.get(&name).map(|pod| &pod.origin),

@@ -8,18 +8,22 @@ pub(crate) mod failover;
 pub(crate) mod health;
 pub(crate) mod listening;
 mod on_arrival;
+mod own_answer;
 pub(crate) mod proxy_header;
 pub(crate) mod redirect;
 pub(crate) mod relay;
+mod undeclared;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use std::net::SocketAddr;
+
 use uturn_model::route::{Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome};
 
-use uturn_netfilter::IpProtocol;
+use uturn_netfilter::{IpProtocol, Packet};
 
 use crate::assumed::add_new;
 use crate::engine::Engine;
@@ -28,7 +32,9 @@ use crate::error::WalkError;
 use crate::exchange::listening::{Listening, Tls};
 use crate::exchange::relay::Relay;
 use crate::node::switches::is_unseen;
-use crate::packet::{Arrival, Exchange, PacketState, Peer, Redirected, Request, Stop, ended};
+use crate::packet::{
+    Arrival, Exchange, PacketState, Peer, Redirected, Refused, Request, Stop, ended,
+};
 
 impl<'a> Walk<'_, 'a> {
     /// Sends a request and waits for what comes back, in every way it can go.
@@ -47,14 +53,8 @@ impl<'a> Walk<'_, 'a> {
                 Stop::Unknown(mechanism) => {
                     ways.push(ended(state, Outcome::Unknown, Some(mechanism)));
                 }
-                // A rejection goes to the peer that has its destination address. A client's own node
-                // rejects at once, without a packet.
-                Stop::Refused(mechanism, by, outcome) if !is_on(from, by) => {
-                    let (answer, why) = (state.answer(), Some(mechanism));
-                    ways.extend(self.bring_home(by, from, asked, answer, outcome, why)?);
-                }
-                Stop::Refused(mechanism, _, outcome) => {
-                    ways.push(ended(state, outcome, Some(mechanism)));
+                Stop::Refused(refused) => {
+                    ways.extend(self.return_refusal(from, asked, refused, state)?);
                 }
                 Stop::At(Peer::Balancer(balancer)) => {
                     ways.extend(self.balance(balancer, from, asked, request, state)?);
@@ -114,17 +114,22 @@ impl<'a> Walk<'_, 'a> {
         if let Some(misread) = misread {
             let step = Step::new(StepKind::Deliver, misread.why, self.engine.by(at));
             state.note(place, step.seeing(leg));
-            add_new(&mut state.supposed, Vec::from_iter(misread.supposed));
+            add_new(&mut state.supposed, misread.supposed);
             let why = Some(Mechanism::ProxyHeader);
-            return self.bring_home(at, from, asked, state.answer(), misread.outcome, why);
+            return self.return_reply(at, from, asked, state.answer(), misread.outcome, why);
+        }
+        if matches!(listening, Listening::Yes(_)) {
+            let supposed = self.engine.supposed_plain(at, leg, request);
+            add_new(&mut state.supposed, Vec::from_iter(supposed));
         }
         if matches!(listening, Listening::Yes(_))
-            && request.http.is_some()
             && protocol == IpProtocol::TCP
             && let Some(here) = self.engine.controller_at(at, leg.dst.port())
+            && here.reads(request)
         {
             return self.through_controller(from, asked, request, (at, here), state);
         }
+        let called = request.replaced.unwrap_or(asked.dst);
         let (kind, why, outcome, mechanism) = match listening {
             Listening::Unknown => {
                 let why =
@@ -134,7 +139,7 @@ impl<'a> Walk<'_, 'a> {
                 return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
             }
             Listening::No => {
-                let why = format!("no process listens on port {}", leg.dst.port());
+                let why = self.engine.why_none_listens(at, leg.dst, protocol);
                 let mechanism = match at {
                     _ if self.engine.lacks_rules(at, leg.dst, protocol) => Mechanism::RuleMissing,
                     Peer::Host(node, _) if self.engine.is_held_unknown(node, leg.dst, protocol) => {
@@ -145,24 +150,51 @@ impl<'a> Walk<'_, 'a> {
                 (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
             }
             Listening::Yes(_)
-                if request.tls == Some(true) && self.engine.is_plain(at, asked, leg, protocol) =>
+                if request.tls == Some(true) && self.engine.is_plain(at, called, leg, protocol) =>
             {
-                let mechanism = match self.engine.ends_tls(asked, protocol) {
+                let mechanism = match self.engine.ends_tls(called, protocol) {
                     true => Mechanism::TlsBypassed,
                     false => Mechanism::WrongPort,
                 };
                 let why = "a process listens on this port, and does not speak TLS".to_owned();
                 (StepKind::Deliver, why, Outcome::TlsError, Some(mechanism))
             }
-            Listening::Yes(why) => (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None),
+            Listening::Yes(why) => {
+                let supposed = self.engine.supposed_to_listen(at, leg.dst, protocol);
+                add_new(&mut state.supposed, Vec::from_iter(supposed));
+                (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None)
+            }
         };
         state.note(place, Step::new(kind, why, self.engine.by(at)).seeing(leg));
-        self.bring_home(at, from, asked, state.answer(), outcome, mechanism)
+        let answer = match kind {
+            StepKind::Reject => state.refusal(state.packet.refusal_of_port()),
+            _ => state.answer(),
+        };
+        self.return_reply(at, from, asked, answer, outcome, mechanism)
+    }
+
+    /// Returns a refusal to the client: the packet that says so passes rules like any other.
+    fn return_refusal(
+        &self,
+        from: Peer<'a>,
+        asked: Leg,
+        refused: Refused<'a>,
+        state: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let Refused { why, by, outcome, notice } = refused;
+        let at_once = |state| Ok(vec![ended(state, outcome, Some(why))]);
+        let Some(notice) = notice else { return at_once(state) };
+        let ways = self.return_reply(by, from, asked, state.refusal(notice), outcome, Some(why))?;
+        // The way of a refusal by the client's own node is recorded only if something stops it.
+        match is_on(from, by) && ways.iter().all(|way| way.outcome == outcome) {
+            true => at_once(state),
+            false => Ok(ways),
+        }
     }
 
     /// Takes the answer to `asked` back to the caller. It counts only if it gets there with
     /// the addresses that were asked.
-    pub(crate) fn bring_home(
+    pub(crate) fn return_reply(
         &self,
         at: Peer<'a>,
         home: Peer<'a>,
@@ -185,20 +217,21 @@ impl<'a> Walk<'_, 'a> {
                     if (party == home || may_pass) && state.packet.leg() == expected =>
                 {
                     // A load balancer's next step shows that it has the answer.
-                    if !matches!(home, Peer::Balancer(_)) {
-                        let step =
-                            Step::new(StepKind::Deliver, "has its answer", self.engine.by(home));
-                        state.note(self.engine.place(home), step.seeing(expected));
+                    if matches!(home, Peer::Balancer(_)) {
+                        let refusal = Some(state.packet).filter(Packet::is_refusal);
+                        return Exchange { refusal, ..ended(state, outcome, mechanism) };
                     }
+                    let step = Step::new(StepKind::Deliver, "has its answer", self.engine.by(home));
+                    state.note(self.engine.place(home), step.seeing(expected));
                     ended(state, outcome, mechanism)
                 }
                 Stop::At(party) => {
-                    self.engine.went_astray(&mut state, party, home);
+                    self.engine.note_stray_reply(&mut state, party, home);
                     ended(state, Outcome::Hangs, Some(Mechanism::AsymmetricReturn))
                 }
                 Stop::Lost(why) => ended(state, Outcome::Hangs, Some(why)),
                 Stop::Unknown(why) => ended(state, Outcome::Unknown, Some(why)),
-                Stop::Refused(why, ..) => ended(state, Outcome::Hangs, Some(why)),
+                Stop::Refused(refused) => ended(state, Outcome::Hangs, Some(refused.why)),
             })
             .collect();
         Ok(ways)
@@ -211,9 +244,9 @@ impl<'a> Walk<'_, 'a> {
         }
         let mut kept: Vec<Exchange> = Vec::new();
         // Retries can end in thousands of ways.
-        type Key = (Outcome, Duration, Vec<Mechanism>, Option<Arc<Redirected>>);
+        type Key = (Outcome, Duration, Vec<Mechanism>, Option<Arc<Redirected>>, Option<Packet>);
         let key_of = |way: &Exchange| -> Key {
-            (way.outcome, way.late, way.mechanisms.clone(), way.redirected.clone())
+            (way.outcome, way.late, way.mechanisms.clone(), way.redirected.clone(), way.refusal)
         };
         let mut places: HashMap<Key, usize> = HashMap::new();
         let is_long = ways.len() > 16;
@@ -224,6 +257,7 @@ impl<'a> Walk<'_, 'a> {
                     (known.outcome, known.late) == (way.outcome, way.late)
                         && known.mechanisms == way.mechanisms
                         && known.redirected == way.redirected
+                        && known.refusal == way.refusal
                 }),
             };
             match known.and_then(|at| kept.get_mut(at)) {
@@ -249,7 +283,7 @@ impl<'a> Walk<'_, 'a> {
 
 impl<'a> Engine<'a> {
     /// The turn: an answer reached a peer that never asked with these addresses.
-    fn went_astray(&self, state: &mut PacketState, party: Peer<'a>, home: Peer<'a>) {
+    fn note_stray_reply(&self, state: &mut PacketState, party: Peer<'a>, home: Peer<'a>) {
         let leg = state.packet.leg();
         let wanted = match home {
             Peer::Balancer(_) => "to the load balancer",
@@ -277,17 +311,17 @@ impl<'a> Engine<'a> {
 
     /// Whether what is called does not speak TLS: its port says so, or a load balancer ends
     /// TLS for it that was not met.
-    fn is_plain(&self, at: Peer<'a>, asked: Leg, leg: Leg, protocol: IpProtocol) -> bool {
-        match self.speaks_tls(at, leg.dst.port()) {
+    fn is_plain(&self, at: Peer<'a>, called: SocketAddr, leg: Leg, protocol: IpProtocol) -> bool {
+        match self.expects_tls(at, leg.dst.port()) {
             Tls::Spoken => false,
             Tls::Plain => true,
-            Tls::Unknown => self.ends_tls(asked, protocol),
+            Tls::Unknown => self.ends_tls(called, protocol),
         }
     }
 
-    /// Whether a load balancer ends TLS at the address that was asked.
-    fn ends_tls(&self, asked: Leg, protocol: IpProtocol) -> bool {
-        self.listener(asked.dst, protocol).is_some_and(|listener| listener.protocol.ends_tls())
+    /// Whether a load balancer ends TLS at the address that was called.
+    pub(crate) fn ends_tls(&self, called: SocketAddr, protocol: IpProtocol) -> bool {
+        self.listener(called, protocol).is_some_and(|listener| listener.protocol.ends_tls())
     }
 
     /// Where a party is.

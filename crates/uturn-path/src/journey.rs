@@ -3,13 +3,14 @@
 pub(crate) mod bridge;
 pub(crate) mod drop_cause;
 pub(crate) mod fabric;
+mod public_address;
 pub(crate) mod retransmission;
 mod security_groups;
 
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Mechanism, Node, Share, Supposition};
+use uturn_model::{Evidence, Mechanism, Node, Share, Supposition, Unknown};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
 
 use crate::assumed::add_new;
@@ -19,8 +20,9 @@ use crate::error::WalkError;
 use crate::journey::bridge::{lost_at_bridge, reset_in_vain};
 use crate::journey::drop_cause::mechanism_of;
 use crate::node::refusal;
-use crate::packet::{Arrival, PacketState, Peer, Stay, Stop, arrive, lost};
+use crate::packet::{Arrival, PacketState, Peer, Refused, Stay, Stop, arrive, lost};
 use crate::population::KnownDestination;
+use crate::unjudged::Gap;
 
 /// More nodes than any real way passes: a packet that goes round is lost.
 const MOST_NODES: usize = 16;
@@ -36,8 +38,8 @@ impl<'a> Walk<'_, 'a> {
         let way = state.way;
         let step = || Step::new(StepKind::Send, sends(way), self.engine.by(from)).seeing(leg);
         match from {
-            // Its own address never leaves a pod.
-            Peer::Pod(pod) if pod.ips.contains(&leg.dst.ip()) => {
+            // A packet for its own address, or for a loopback address, never leaves a pod.
+            Peer::Pod(pod) if pod.ips.contains(&leg.dst.ip()) || leg.dst.ip().is_loopback() => {
                 state.note_unless_brief(|| Place::Pod(pod.name.clone()), step);
                 Ok(vec![Arrival { state, stop: Stop::At(from) }])
             }
@@ -80,6 +82,10 @@ impl<'a> Walk<'_, 'a> {
         state.passed += 1;
         if state.passed > MOST_NODES {
             return Ok(vec![lost(state, Mechanism::NoRoute)]);
+        }
+        if node.is_windows {
+            let gap = Gap::of(&node.object(), &node.origin, &Unknown::Windows);
+            return Ok(vec![gap.arrival_at(Place::Node(node.name.clone()), state)]);
         }
         let known: Vec<Connection> = state
             .nodes
@@ -180,8 +186,10 @@ impl<'a> Walk<'_, 'a> {
         state.share *= end.share;
         state.chance |= end.share < Share::ALL;
         state.packet = end.packet;
+        let is_for_node = end.is_for_node;
+        let tells = |with| end.packet.refusal(with, is_for_node);
         add_new(&mut state.supposed, end.supposed);
-        add_new(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)).collect());
+        add_new(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)));
         let skipped = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
         for step in end.steps.into_iter().skip(skipped) {
             state.note(Place::Node(node.name.clone()), step);
@@ -225,25 +233,31 @@ impl<'a> Walk<'_, 'a> {
             }
             EndKind::Drop(reason) => {
                 let why = mechanism_of(&reason);
-                let outcome = match stay.sent_here {
-                    true => refusal::of_unsent(&reason),
-                    false => refusal::of_drop(&reason, state.packet.protocol()),
+                let (outcome, notice) = match stay.sent_here {
+                    true => (refusal::of_unsent(&reason), None),
+                    false => (
+                        refusal::of_drop(&reason, state.packet.protocol()),
+                        refusal::notice_of_drop(&reason, state.packet.family()).map(tells),
+                    ),
                 };
+                let by = Peer::Host(node, None);
                 let stop = match outcome {
-                    Some(outcome) => Stop::Refused(why, Peer::Host(node, None), outcome),
+                    Some(outcome) => Stop::Refused(Refused { why, by, outcome, notice }),
                     None => Stop::Lost(why),
                 };
                 vec![Arrival { state, stop }]
             }
             EndKind::Reject(how) => {
                 let why = self.why_stopped(node, &state)?;
-                if how == RejectWith::TcpReset
-                    && self.engine.resets_in_vain(stay, state.packet.leg())?
-                {
+                let past_rules =
+                    how == RejectWith::TcpReset && self.engine.resets_past_rules(stay)?;
+                if past_rules && stay.came.1 != state.packet.leg() {
                     return Ok(vec![reset_in_vain(stay, why, state)]);
                 }
                 let outcome = refusal::of_reject(how, state.packet.protocol());
-                vec![Arrival { state, stop: Stop::Refused(why, Peer::Host(node, None), outcome) }]
+                let notice = (!past_rules).then(|| tells(how));
+                let refused = Refused { why, by: Peer::Host(node, None), outcome, notice };
+                vec![Arrival { state, stop: Stop::Refused(refused) }]
             }
         };
         Ok(arrivals)

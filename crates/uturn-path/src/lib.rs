@@ -81,4 +81,4 @@ pub use population::{
     Failover, FailoverRequest, Individuals, KnownDestination, Population, Results, TriesTargets,
 };
 pub use reason_set::ReasonSet;
-pub use resolve::ResolvedTarget;
+pub use resolve::{ResolvedTarget, any_client};

@@ -14,13 +14,13 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use uturn_dns::client::{Library, LookupResult, ResolvConf, resolve};
-use uturn_dns::{Answer, Question, Rcode, RecordType, Reply};
+use uturn_dns::{Answer, Fault, Question, Rcode, RecordType, Reply};
 use uturn_model::route::StepKind;
-use uturn_model::{Cluster, Evidence, Family, Pod, Step, Supposition};
+use uturn_model::{Cluster, Evidence, Family, Pod, Step, Supposition, Version};
 
 use crate::assumed::add_new;
-pub(crate) use servers::PORT;
 use servers::Servers;
+pub(crate) use servers::{PORT, usual};
 
 /// Whose name it is to resolve.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +77,11 @@ struct QuestionResult {
 impl<'a> Names<'a> {
     pub(crate) fn new(cluster: &'a Cluster) -> Self {
         Self { cluster, servers: Servers::new(cluster) }
+    }
+
+    /// The release of CoreDNS that does not start with its Corefile, and why.
+    pub(crate) fn refusal(&self) -> Option<(Version, &Fault)> {
+        self.servers.refusal()
     }
 
     /// Resolves a host.
@@ -273,7 +278,7 @@ fn suppose_no_wildcard(
         because: "nothing states a wildcard of it".into(),
         settle: format!("state *.{domain} in Facts: spec.dns.outside").into(),
     };
-    add_new(&mut supposed.borrow_mut(), vec![supposition]);
+    add_new(&mut supposed.borrow_mut(), [supposition]);
     result.answer = Answer::Reply(Reply::nothing(Rcode::NxDomain));
 }
 

@@ -113,6 +113,11 @@ impl PacketState {
         Self { packet: self.packet.reply(), way: Way::Back, passed: 0, ..self.clone() }
     }
 
+    /// What tells the sender that it was refused, about to leave.
+    pub(crate) fn refusal(&self, packet: Packet) -> Self {
+        Self { packet, ..self.answer() }
+    }
+
     /// Another packet in the same world, with the same memory and no hops yet.
     pub(crate) fn another(&self, packet: Packet, way: Way) -> Self {
         Self {
@@ -197,10 +202,23 @@ pub(crate) enum Stop<'a> {
     At(Peer<'a>),
     /// It is lost: no answer will come.
     Lost(Mechanism),
-    /// A peer on the way refused it and notified the sender, which sees this outcome.
-    Refused(Mechanism, Peer<'a>, Outcome),
+    /// It was refused on the way, and the sender sees this outcome if it learns of it.
+    Refused(Refused<'a>),
     /// What becomes of it cannot be judged.
     Unknown(Mechanism),
+}
+
+/// A packet that was refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused<'a> {
+    /// Why.
+    pub(crate) why: Mechanism,
+    /// Where.
+    pub(crate) by: Peer<'a>,
+    /// What its sender sees.
+    pub(crate) outcome: Outcome,
+    /// What is sent to the sender; `None` if the sender learns of it without a packet that rules see.
+    pub(crate) notice: Option<Packet>,
 }
 
 /// A packet reaches a pod, whose own kernel takes none that claims to come from itself.

@@ -1,11 +1,13 @@
 //! A flow's client and destination as peers and addresses.
 
 pub(crate) mod question;
+mod zones;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use uturn_lb::cloud::Owner;
 use uturn_lb::controller;
+use uturn_model::lb::Layer;
 use uturn_model::{Client, Destination, Family, Flow, Pod, Port, Protocol};
 use uturn_netfilter::{Entry, Packet};
 
@@ -109,17 +111,16 @@ impl<'a> Engine<'a> {
                 let from = SocketAddr::new(anywhere, CLIENT_PORT);
                 let packet = Packet::new(protocol, from, to);
                 let ends = self.runtime(&node.name)?.kernel.walk(&packet, &Entry::Local, &[]);
-                let picked = ends
-                    .iter()
-                    .find_map(|end| Some(end.connection.as_ref()?.original.src.ip()))
+                let tracked =
+                    ends.iter().find_map(|end| Some(end.connection.as_ref()?.original.src.ip()));
+                // A packet that a rule drops has a source already.
+                let picked = tracked
+                    .or_else(|| ends.first().map(|end| end.packet.leg().src.ip()))
                     .filter(|ip| !ip.is_unspecified());
                 picked.or_else(|| node.address(family))
             }
             // Documentation addresses: nothing inside has them.
-            Peer::Balancer(_) | Peer::Outside => Some(match family {
-                Family::V4 => IpAddr::from([198, 51, 100, 10]),
-                Family::V6 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x10]),
-            }),
+            Peer::Balancer(_) | Peer::Outside => Some(any_client(family)),
         };
         Ok(ip.map(|ip| SocketAddr::new(ip, CLIENT_PORT)))
     }
@@ -139,7 +140,19 @@ impl<'a> Engine<'a> {
     pub fn resolve(&self, flow: &Flow) -> Result<ResolvedTarget, WalkError> {
         let clients = self.clients(&flow.from)?;
         let client = clients.first().ok_or_else(|| WalkError::NoPods(flow.from.to_string()))?;
-        self.aim(*client, &flow.to)
+        self.aim_of(*client, flow)
+    }
+
+    /// Where the destination of a flow leads, for this client of it.
+    pub(crate) fn aim_of(
+        &self,
+        client: Peer<'a>,
+        flow: &Flow,
+    ) -> Result<ResolvedTarget, WalkError> {
+        match controller::called_from_outside(self.cluster, &flow.from, &flow.to) {
+            Some(address) => self.aim(client, &Destination::Address(address)),
+            None => self.aim(client, &flow.to),
+        }
     }
 
     /// Where a destination leads, for this client.
@@ -159,11 +172,11 @@ impl<'a> Engine<'a> {
         match to {
             Destination::Address(address) => plain(*address),
             Destination::Host(host, port) => {
-                Ok(self.aim_at_host(client, host, *port, Request::default()))
+                Ok(self.aim_by_zone(client, host, *port, Request::default()))
             }
             Destination::Url { tls, host, port, path } => {
                 let http = Some((host.to_string(), path.to_string()));
-                Ok(self.aim_at_host(
+                Ok(self.aim_by_zone(
                     client,
                     host,
                     *port,
@@ -200,13 +213,25 @@ impl<'a> Engine<'a> {
                 })?;
                 plain(SocketAddr::new(*ip, number.number()))
             }
-            Destination::Ingress { name, host, path } => {
+            Destination::Ingress { name, host, path, port } => {
                 let ingress = cluster.ingresses.get(name).ok_or_else(|| WalkError::unknown(to))?;
                 let at = controller::addresses(cluster, Owner::Ingress(ingress));
                 let vip = at.first().map(|first| first.address).ok_or_else(|| {
                     WalkError::Later(format!("{} has no address yet", ingress.object()))
                 })?;
-                let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
+                let call = match port {
+                    Some(port) => controller::route_call(ingress, *port, host.as_ref())
+                        .ok_or_else(|| WalkError::unknown(to))?,
+                    None => {
+                        controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref())
+                    }
+                };
+                if call.protocol.layer() == Layer::L4 {
+                    let named = call.host.map(|host| (host.to_string(), vip));
+                    let tls = Some(call.protocol.ends_tls());
+                    let request = Request { tls, named, ..Request::default() };
+                    return Ok(ResolvedTarget::at((vip, call.port.number()).into(), request));
+                }
                 let http = (
                     call.host.map_or_else(|| vip.to_string(), |host| host.to_string()),
                     call.path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
@@ -240,5 +265,14 @@ impl<'a> Engine<'a> {
         let resolution = self.names().resolve(asker, host);
         let sockets = resolution.addresses.iter().map(|ip| SocketAddr::new(*ip, port.number()));
         ResolvedTarget { addresses: sockets.collect(), request, resolved: Some(resolution) }
+    }
+}
+
+/// The address of a client outside the cluster that states none: one that documentation may use freely,
+/// which nothing inside has.
+pub fn any_client(family: Family) -> IpAddr {
+    match family {
+        Family::V4 => IpAddr::from([198, 51, 100, 10]),
+        Family::V6 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x10]),
     }
 }

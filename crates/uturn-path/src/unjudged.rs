@@ -46,6 +46,9 @@ impl Gap {
                 "what its load balancer's listeners are set to could not be read".to_owned()
             }
             Unknown::Versions => "it is there in several versions that differ".to_owned(),
+            Unknown::Windows => {
+                "the node runs Windows, and what it does with packets is not modelled".to_owned()
+            }
         };
         let by = Evidence::object(object.clone(), origin.clone());
         Self { by, why, mechanism: unknown.mechanism() }
@@ -54,6 +57,11 @@ impl Gap {
     /// A Service that is not among what is given, and what leads to it.
     fn of_missing(service: &NamespacedName, by: Evidence) -> Self {
         Self::not_given(format!("Service {service} is not among what is given"), by)
+    }
+
+    /// Something else that is not modelled.
+    pub(crate) fn not_modelled(why: String, by: Evidence) -> Self {
+        Self { by, why, mechanism: Mechanism::NotModelled }
     }
 
     /// Something else that is not given.
@@ -73,9 +81,14 @@ impl Gap {
     }
 
     /// The end of a packet whose further way cannot be judged.
-    pub(crate) fn arrival<'a>(&self, mut state: PacketState) -> Arrival<'a> {
+    pub(crate) fn arrival<'a>(&self, state: PacketState) -> Arrival<'a> {
+        self.arrival_at(Place::Fabric, state)
+    }
+
+    /// The same, at another place than the fabric.
+    pub(crate) fn arrival_at<'a>(&self, place: Place, mut state: PacketState) -> Arrival<'a> {
         let leg = state.packet.leg();
-        state.note(Place::Fabric, self.step().seeing(leg));
+        state.note(place, self.step().seeing(leg));
         Arrival { state, stop: Stop::Unknown(self.mechanism) }
     }
 }
@@ -131,7 +144,7 @@ impl Engine<'_> {
                 why: "an annotation says what it leads to, and is not read".to_owned(),
                 mechanism: Mechanism::NotModelled,
             }),
-            true if !is_known && !self.cluster.extent.services => {
+            true if !is_known && self.cluster.may_have_service(&rule.service) => {
                 Some(Gap::of_missing(&rule.service, by()))
             }
             _ => self.gap_of_service(&rule.service),
@@ -179,7 +192,7 @@ impl Engine<'_> {
         match self.cluster.services.get(&name) {
             Some(service) if service.headless => gap_of_endpoints(service),
             Some(_) => None,
-            None if self.cluster.extent.services => None,
+            None if !self.cluster.may_have_service(&name) => None,
             None => {
                 let by = Evidence::HostName { host: host.to_string().into() };
                 Some(Gap::of_missing(&name, by))

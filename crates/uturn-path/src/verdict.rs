@@ -59,7 +59,7 @@ impl<'a> Walk<'_, 'a> {
                 by_client.push(vec![gap.exchange(self.engine.place(client), nowhere)]);
                 continue;
             }
-            let target = self.engine.aim(client, &flow.to)?;
+            let target = self.engine.aim_of(client, flow)?;
             match self.ways(client, flow, &target) {
                 Ok(ways) => by_client.push(ways),
                 // The other pods of the workload call.
@@ -155,6 +155,7 @@ impl<'a> Walk<'_, 'a> {
                 None => {
                     let named = target.resolved.as_ref().and_then(|_| named(&flow.to));
                     let named = named.map(|host| (host.to_owned(), address.ip()));
+                    let named = named.or_else(|| target.request.named.clone());
                     let request = Request { named, ..target.request.clone() };
                     self.call(client, &request, state)?
                 }

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use uturn_model::{Cluster, Flow, Mechanism, Outcome, Protocol, Verdict};
 use uturn_path::Engine;
 use uturn_snapshot::Source;
+use uturn_testing::manifests::{ReadyNode, RunningPod};
 
 const NLB: &str = "k8s-shop-web-0a1b-0123456789abcdef.elb.eu-west-1.amazonaws.com";
 const CLASSIC: &str = "a0123456789-1234567890.eu-west-1.elb.amazonaws.com";
@@ -36,13 +37,14 @@ impl Case {
         );
         for node in 1..=4 {
             let zone = if node <= 2 { "a" } else { "b" };
-            let _ = write!(
-                text,
-                "---\n{{apiVersion: v1, kind: Node, metadata: {{name: n{node}, labels: \
-                 {{topology.kubernetes.io/zone: {zone}}}}}, spec: {{providerID: \
-                 'aws:///{zone}/i-{node}'}}, status: {{conditions: [{{type: Ready, status: 'True'}}], \
-                 addresses: [{{type: InternalIP, address: 10.0.0.{node}}}]}}}}\n"
-            );
+            let node_object = ReadyNode {
+                number: node,
+                address: &format!("10.0.0.{node}"),
+                labels: &format!("topology.kubernetes.io/zone: {zone}"),
+                spec: &format!("providerID: 'aws:///{zone}/i-{node}'"),
+                ..ReadyNode::default()
+            };
+            text += &node_object.to_string();
             text += &pod(&format!("client-{node}"), "client", node, 100 + node, false);
             text += &pod(&format!("host-{node}"), "host", node, node, true);
         }
@@ -89,13 +91,9 @@ fn share(verdict: &Verdict, is_it: impl Fn(Outcome) -> bool) -> f64 {
     ends.map(|end| (end.1.get() * 100.0).round() / 100.0).sum()
 }
 
-fn pod(name: &str, app: &str, node: u32, host: u32, in_host: bool) -> String {
-    format!(
-        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: shop, labels: \
-         {{app: {app}}}}}, spec: {{nodeName: n{node}, hostNetwork: {in_host}, containers: [{{name: c, \
-         image: c, ports: [{{containerPort: 8080}}]}}]}}, status: {{phase: Running, podIP: 10.0.0.{host}, \
-         podIPs: [{{ip: 10.0.0.{host}}}], conditions: [{{type: Ready, status: 'True'}}]}}}}\n"
-    )
+fn pod(name: &str, app: &str, node: u32, host: u32, host_network: bool) -> String {
+    let address = &*format!("10.0.0.{host}");
+    RunningPod { name, app, node, address, host_network, ..RunningPod::default() }.to_string()
 }
 
 const INTERNAL_NLB: &[(&str, &str)] = &[("type", "nlb"), ("internal", "true")];

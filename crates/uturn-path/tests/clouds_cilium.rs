@@ -49,6 +49,22 @@ fn addresses_and_node_ports_lead_to_endpoints() {
     }
 }
 
+/// Whether v1.19 goes to other nodes for a call from inside is not the same in all of its releases: where
+/// no endpoint is on the client's node, it is not known.
+#[test]
+fn newer_versions_may_take_policy_local_for_calls_from_inside() {
+    let unknown = (0.0, vec![Mechanism::NotModelled]);
+    for (more, there) in [(cilium!("v1.18.4"), FINE), (cilium!("v1.19.2"), unknown)] {
+        let local = Small { spec: LOCAL, more, ..CILIUM };
+        for from in ["pod/shop/client-2", "node/n2"] {
+            assert_eq!(local.met(from, URL), there, "{from} {more}");
+            assert_eq!(local.met(from, "10.96.0.10:80"), FINE, "{from} {more}");
+            assert_eq!(Small { more, ..CILIUM }.met(from, URL), FINE, "{from} {more}");
+        }
+        assert_eq!(local.met("pod/shop/client-1", URL), FINE, "{more}");
+    }
+}
+
 /// v1.16 does not read it, and v1.18.0 forgot it.
 #[test]
 fn versions_that_ignore_ip_mode_lose_the_header() {

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use uturn_model::{Cluster, Flow, Outcome, Protocol, Verdict};
 use uturn_path::Engine;
 use uturn_snapshot::Source;
+use uturn_testing::manifests::{ReadyNode, RunningPod};
 
 /// Three nodes with a client each; a server on the first, behind a Service and an Ingress.
 struct Case {
@@ -64,13 +65,13 @@ impl Case {
              kubeProxy: {mode: iptables, version: v1.34.4}\n",
         );
         for node in 1..=3 {
-            let _ = write!(
-                text,
-                "---\n{{apiVersion: v1, kind: Node, metadata: {{name: n{node}}}, spec: {{providerID: \
-                 '{}{node}'}}, status: {{conditions: [{{type: Ready, status: 'True'}}], \
-                 addresses: [{{type: InternalIP, address: 10.0.0.{node}}}]}}}}\n",
-                self.provider_id
-            );
+            let node_object = ReadyNode {
+                number: node,
+                address: &format!("10.0.0.{node}"),
+                spec: &format!("providerID: '{}{node}'", self.provider_id),
+                ..ReadyNode::default()
+            };
+            text += &node_object.to_string();
             text += &pod(&format!("client-{node}"), "client", node, 100 + node, false, "True");
             text += &pod(&format!("host-{node}"), "host", node, node, true, "True");
         }
@@ -127,13 +128,10 @@ fn ends(verdict: &Verdict) -> Vec<String> {
     verdict.outcomes.iter().map(shown).collect()
 }
 
-fn pod(name: &str, app: &str, node: u32, host: u32, in_host: bool, ready: &str) -> String {
-    format!(
-        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: shop, labels: \
-         {{app: {app}}}}}, spec: {{nodeName: n{node}, hostNetwork: {in_host}, containers: [{{name: c, \
-         image: c, ports: [{{containerPort: 8080}}]}}]}}, status: {{phase: Running, podIP: 10.0.0.{host}, \
-         podIPs: [{{ip: 10.0.0.{host}}}], conditions: [{{type: Ready, status: '{ready}'}}]}}}}\n"
-    )
+fn pod(name: &str, app: &str, node: u32, host: u32, host_network: bool, ready: &str) -> String {
+    let address = &*format!("10.0.0.{host}");
+    RunningPod { name, app, node, address, host_network, ready, ..RunningPod::default() }
+        .to_string()
 }
 
 const ANSWERED: &[&str] = &["answered at once"];

@@ -76,7 +76,7 @@ fn expected(text: &str, port: u16) -> &'static str {
     match cluster.proxy_expectation(pod, port).unwrap() {
         ProxyExpectation::Required(_) => "required",
         ProxyExpectation::Accepted(_) => "accepted",
-        ProxyExpectation::NotExpected => "none",
+        ProxyExpectation::NotExpected | ProxyExpectation::Unasked(_) => "none",
         ProxyExpectation::Unknown(_) => "not known",
     }
 }

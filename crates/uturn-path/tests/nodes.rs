@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use uturn_model::{Cluster, Flow, Mechanism, Outcome, Protocol, Verdict};
 use uturn_path::Engine;
 use uturn_snapshot::Source;
+use uturn_testing::manifests::{ReadyNode, RunningPod};
 
 /// Three nodes, with a client on each and a server on the first two.
 #[derive(Clone, Copy)]
@@ -16,6 +17,8 @@ struct Case {
     network: &'static str,
     /// What Facts state of nodes.
     nodes: &'static str,
+    /// The domain of the names that hosts have, where these are not the names of the nodes.
+    domain: Option<&'static str>,
     /// What the servers' port has besides its number.
     port: &'static str,
     /// What the Service has in its `spec`.
@@ -28,6 +31,7 @@ const USUAL: Case = Case {
     mode: "iptables",
     network: "global-router",
     nodes: "{}",
+    domain: None,
     port: "",
     spec: "type: ClusterIP",
     more: "",
@@ -36,7 +40,7 @@ const SERVICE: &str = "172.20.0.10:80";
 
 impl Case {
     fn text(&self) -> String {
-        let Self { mode, network, nodes, port, spec, more } = self;
+        let Self { mode, network, nodes, domain, port, spec, more } = self;
         let mut text = format!(
             "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec:\n  provider: none\n  declaredPortsOnly: \
              true\n  network: {{mode: {network}, masquerade: true, nonMasqueradeCIDRs: [10.1.0.0/16], podCIDRs: \
@@ -45,12 +49,15 @@ impl Case {
         );
         let mut endpoints = String::new();
         for node in 1..=3 {
-            let _ = write!(
-                text,
-                "---\n{{apiVersion: v1, kind: Node, metadata: {{name: n{node}}}, spec: {{podCIDRs: \
-                 [10.1.{node}.0/24]}}, status: {{conditions: [{{type: Ready, status: 'True'}}], addresses: \
-                 [{{type: InternalIP, address: 10.0.0.{node}}}]}}}}\n"
-            );
+            let label = |domain| format!("kubernetes.io/hostname: n{node}.{domain}");
+            let node_object = ReadyNode {
+                number: node,
+                address: &format!("10.0.0.{node}"),
+                labels: &domain.map(label).unwrap_or_default(),
+                spec: &format!("podCIDRs: [10.1.{node}.0/24]"),
+                ..ReadyNode::default()
+            };
+            text += &node_object.to_string();
             text += &pod(&format!("client-{node}"), node, &format!("10.1.{node}.9"), "");
             if node < 3 {
                 text += &pod(&format!("web-{node}"), node, &format!("10.1.{node}.50"), port);
@@ -102,13 +109,9 @@ fn percent(verdict: &Verdict, is_it: impl Fn(Outcome) -> bool) -> u32 {
     ends.map(|end| (end.1.get() * 100.0).round() as u32).sum()
 }
 
-fn pod(name: &str, node: u32, ip: &str, port: &str) -> String {
-    format!(
-        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: shop}}, spec: {{nodeName: \
-         n{node}, containers: [{{name: c, image: c, ports: [{{containerPort: 8080{port}}}]}}]}}, status: \
-         {{phase: Running, podIP: {ip}, podIPs: [{{ip: {ip}}}], conditions: [{{type: Ready, status: \
-         'True'}}]}}}}\n"
-    )
+fn pod(name: &str, node: u32, address: &str, port: &str) -> String {
+    let ports = &*format!("{{containerPort: 8080{port}}}");
+    RunningPod { name, node, address, ports, ..RunningPod::default() }.to_string()
 }
 
 #[test]
@@ -322,17 +325,8 @@ fn the_configuration_of_kube_proxy_names_every_node_alike() {
 /// possible: the kubelet may have been told its name.
 #[test]
 fn a_host_of_another_name_than_its_node_is_a_case_of_its_own() {
-    let cases = |policy, more: &str| {
-        let case = Case { spec: policy, ..USUAL };
-        let mut text = case.text() + more;
-        for node in 1..=3 {
-            let label = format!(
-                "name: n{node}, labels: {{kubernetes.io/hostname: n{node}.corp.example}}}}, spec"
-            );
-            text = text.replace(&format!("name: n{node}}}, spec"), &label);
-        }
-        let source = Source { name: "cluster.yaml".into(), text };
-        let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
+    let cases = |spec, more| {
+        let cluster = Case { spec, more, domain: Some("corp.example"), ..USUAL }.cluster();
         let engine = Engine::new(&cluster).unwrap();
         let (from, to) = ("outside".parse().unwrap(), "10.0.0.1:30080".parse().unwrap());
         let verdicts = engine.cases(&Flow { from, to, protocol: Protocol::Tcp }).unwrap();

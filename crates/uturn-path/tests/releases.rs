@@ -77,7 +77,7 @@ const LEAVES: &str = "leaves";
 
 /// A marked packet is dropped on its way in or out of the node (kubelet's KUBE-FIREWALL is in INPUT
 /// and OUTPUT), not if it is forwarded, as a pod's is: before v1.25 it goes to the load balancer.
-const POLICY_LOCAL: [Row; 18] = [
+const POLICY_LOCAL: [Row; 19] = [
     ("iptables", "v1.9.11", [WORKS, LEAVES, HANGS]),
     ("iptables", "v1.14.10", [WORKS, LEAVES, HANGS]),
     ("iptables", "v1.15.0", [WORKS, LEAVES, WORKS]),
@@ -85,8 +85,9 @@ const POLICY_LOCAL: [Row; 18] = [
     ("iptables", "v1.24.17", [WORKS, LEAVES, WORKS]),
     ("iptables", "v1.25.0", [WORKS, HANGS, WORKS]),
     ("iptables", "v1.34.4", [WORKS, HANGS, WORKS]),
-    // Until v1.32 the node's own packets meet the filter before they are translated.
+    // Until v1.33.5 the node's own packets meet the filter before they are translated.
     ("nftables", "v1.31.14", [WORKS, HANGS, HANGS]),
+    ("nftables", "v1.33.5", [WORKS, HANGS, HANGS]),
     ("nftables", "v1.33.13", [WORKS, HANGS, WORKS]),
     ("nftables", "v1.36.3", [WORKS, HANGS, WORKS]),
     // Addresses are not bound; IPVS sees what the node itself sends none the less.

@@ -3,11 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
-use std::fmt::Write as _;
-
 use uturn_model::{Cluster, Flow, Mechanism, Outcome, Protocol, Verdict};
 use uturn_path::Engine;
 use uturn_snapshot::Source;
+use uturn_testing::manifests::{ReadyNode, RunningPod};
 
 const VIP: &str = "10.0.0.100";
 const CONTROL_PLANE: &str = "{nodeLabels: {node-role.kubernetes.io/control-plane: ''}}";
@@ -39,12 +38,14 @@ impl Case {
         );
         for node in 1..=5 {
             let role = if node <= 3 { "node-role.kubernetes.io/control-plane: ''" } else { "" };
-            let _ = write!(
-                text,
-                "---\n{{apiVersion: v1, kind: Node, metadata: {{name: n{node}, labels: {{{role}}}}}, spec: \
-                 {{podCIDRs: [10.1.{node}.0/24]}}, status: {{conditions: [{{type: Ready, status: 'True'}}], \
-                 addresses: [{{type: InternalIP, address: 10.0.0.{node}}}]}}}}\n"
-            );
+            let node_object = ReadyNode {
+                number: node,
+                address: &format!("10.0.0.{node}"),
+                labels: role,
+                spec: &format!("podCIDRs: [10.1.{node}.0/24]"),
+                ..ReadyNode::default()
+            };
+            text += &node_object.to_string();
             text += &pod(&format!("client-{node}"), node, &format!("10.1.{node}.9"), 8080);
             text += &pod(&format!("host-{node}"), node, &format!("10.0.0.{node}"), 9100);
         }
@@ -82,14 +83,11 @@ fn percent(verdict: &Verdict, is_it: impl Fn(Outcome) -> bool) -> u32 {
 }
 
 /// A pod that is ready; one with an address of a node is in that node's network.
-fn pod(name: &str, node: u32, ip: &str, port: u16) -> String {
-    let in_host = ip.starts_with("10.0.");
-    format!(
-        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: kube-system}}, spec: \
-         {{nodeName: n{node}, hostNetwork: {in_host}, containers: [{{name: c, image: c, ports: \
-         [{{containerPort: {port}}}]}}]}}, status: {{phase: Running, podIP: {ip}, podIPs: [{{ip: {ip}}}], \
-         conditions: [{{type: Ready, status: 'True'}}]}}}}\n"
-    )
+fn pod(name: &str, node: u32, address: &str, port: u16) -> String {
+    let (namespace, host_network) = ("kube-system", address.starts_with("10.0."));
+    let ports = &*format!("{{containerPort: {port}}}");
+    RunningPod { namespace, name, node, address, host_network, ports, ..RunningPod::default() }
+        .to_string()
 }
 
 /// A target's own call comes back to it once in three: the classical loopback of an API server.

@@ -37,6 +37,21 @@ pub(crate) fn redact_all(entries: Map<String, Value>, names: &mut Names) -> Map<
     entries.into_iter().filter_map(entry).collect()
 }
 
+/// The value of a field that stands for an annotation which a cloud's controllers read, or several of
+/// them.
+pub(crate) fn standing_for(key: &str, value: Value, names: &mut Names) -> Value {
+    match value {
+        Value::String(text) => match annotation(key) {
+            Some((read, _)) => of_controller(&text, &read.holds, names).into(),
+            None => redact(&text, names, NAMES).into(),
+        },
+        Value::Array(items) => {
+            items.into_iter().map(|item| standing_for(key, item, names)).collect()
+        }
+        plain => plain,
+    }
+}
+
 /// A value that a cloud's controllers read.
 fn of_controller(text: &str, holds: &Holds, names: &mut Names) -> String {
     let is_document = text.trim_start().starts_with(['[', '{']);

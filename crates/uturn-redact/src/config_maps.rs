@@ -147,14 +147,36 @@ fn cilium(data: Map<String, Value>, names: &mut Names) -> Map<String, Value> {
     known.map(entry).collect()
 }
 
-/// The one line of Antrea's configuration that is read.
+/// What of Antrea's configuration decides which program serves Services: sections, what is within them,
+/// and what stands for itself.
+const ANTREA_SECTIONS: [&str; 2] = ["antreaProxy", "featureGates"];
+const ANTREA_SWITCHES: [&str; 4] = ["enable", "proxyAll", "proxyLoadBalancerIPs", "AntreaProxy"];
+const ANTREA_MODE: &str = "trafficEncapMode";
+/// The values that are told apart.
+const ANTREA_VALUES: [&str; 3] = ["true", "false", "networkPolicyOnly"];
+
+/// The lines of Antrea's configuration that are read.
 fn antrea(data: &Map<String, Value>) -> Option<Map<String, Value>> {
     let text = data.get("antrea-agent.conf")?.as_str()?;
-    let lines = text.lines().filter(|line| line.trim_start().starts_with("proxyAll:"));
-    let serves_all =
-        lines.filter_map(|line| line.split(['#', ':']).nth(1)).any(|own| own.trim() == "true");
-    let line = format!("antreaProxy:\n  proxyAll: {serves_all}\n");
-    Some(Map::from_iter([("antrea-agent.conf".to_owned(), line.into())]))
+    let mut is_in_section = false;
+    let line = |line: &str| {
+        let (key, value) = line.split('#').next().unwrap_or_default().split_once(':')?;
+        let (own, value) = (key.trim(), value.trim().trim_matches(['"', '\'']));
+        if !key.starts_with([' ', '\t']) {
+            is_in_section = ANTREA_SECTIONS.contains(&own);
+            if is_in_section {
+                return Some(format!("{own}:\n"));
+            }
+        }
+        let is_read = match is_in_section {
+            true => ANTREA_SWITCHES.contains(&own),
+            false => own == ANTREA_MODE && key == own,
+        };
+        let margin = if is_in_section { "  " } else { "" };
+        (is_read && ANTREA_VALUES.contains(&value)).then(|| format!("{margin}{own}: {value}\n"))
+    };
+    let kept: String = text.lines().filter_map(line).collect();
+    Some(Map::from_iter([("antrea-agent.conf".to_owned(), kept.into())]))
 }
 
 /// What is read of a configuration of CNI plugins: what they say of the pods' bridge.

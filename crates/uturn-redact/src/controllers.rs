@@ -10,7 +10,8 @@ use crate::names::Names;
 use crate::text::{HOSTS, NAMES, Vocabulary, redact};
 
 /// Arguments that are read, without the dashes and in small letters.
-const ARGUMENTS: [&str; 16] = [
+const ARGUMENTS: [&str; 17] = [
+    "configfile",
     "configmap",
     "controller-class",
     "external-service",
@@ -37,15 +38,30 @@ const ENTRY_POINTS: &str = "entrypoints.";
 /// The entry points that Traefik itself names.
 const USUAL_ENTRY_POINTS: [&str; 4] = ["web", "websecure", "http", "https"];
 
+/// What is read of them.
+const ENTRY_POINT: [&str; 8] = [
+    "address",
+    "asdefault",
+    "http.redirections.entrypoint.permanent",
+    "http.redirections.entrypoint.priority",
+    "http.redirections.entrypoint.scheme",
+    "http.redirections.entrypoint.to",
+    "http.tls",
+    "proxyprotocol.insecure",
+];
+/// And the ranges that it takes headers from.
+const TRUSTED: &str = "proxyprotocol.trustedips";
+
 /// Arguments without dashes that programs are recognised by.
 const COMMANDS: [&str; 4] = ["/nginx-ingress-controller", "router", "serve", "shutdown-manager"];
 
 /// Programs by the whole name of their image.
-const PROGRAMS: [&str; 7] = [
+const PROGRAMS: [&str; 8] = [
     "contour",
     "haproxy-ingress",
     "kong",
     "kong-gateway",
+    "kubernetes-ingress-controller",
     "nginx-ingress",
     "nginx-plus-ingress",
     "traefik",
@@ -69,19 +85,31 @@ pub(crate) fn flag(text: &str, names: &mut Names) -> Option<String> {
         return Some(text.to_owned());
     }
     let (entry, what) = small.strip_prefix(ENTRY_POINTS)?.split_once('.')?;
-    let is_read = matches!(what, "address" | "proxyprotocol.insecure" | "proxyprotocol.trustedips")
-        || what == "http.tls";
+    let is_read = ENTRY_POINT.contains(&what) || what == TRUSTED;
     // Below `http.tls` are names of hosts and of settings: that there is one says enough.
     let what = match what.starts_with("http.tls.") {
         true => "http.tls",
         false if is_read => what,
         false => return None,
     };
-    let entry = match USUAL_ENTRY_POINTS.contains(&entry) {
-        true => entry.to_owned(),
-        false => redact(entry, names, HOSTS),
-    };
-    Some(format!("--{ENTRY_POINTS}{entry}.{what}"))
+    Some(format!("--{ENTRY_POINTS}{}.{what}", entry_point(entry, names)))
+}
+
+/// The value of an argument that is read.
+pub(crate) fn value(flag: &str, text: &str, names: &mut Names) -> String {
+    let is_entry_point = flag.starts_with("--") && flag.ends_with("redirections.entrypoint.to");
+    match is_entry_point && !text.starts_with(':') {
+        true => entry_point(text, names),
+        false => redact(text, names, NAMES),
+    }
+}
+
+/// The name of an entry point of Traefik.
+fn entry_point(name: &str, names: &mut Names) -> String {
+    match USUAL_ENTRY_POINTS.contains(&name) {
+        true => name.to_owned(),
+        false => redact(name, names, HOSTS),
+    }
 }
 
 /// Whether an argument without dashes stays.
@@ -116,6 +144,10 @@ pub(crate) fn settings(data: &Map<String, Value>, names: &mut Names) -> Option<M
 pub(crate) fn setting(key: &str, text: &str, names: &mut Names) -> String {
     if key.ends_with("-snippet") {
         return DECIDE.into_iter().filter(|word| text.contains(word)).collect::<Vec<_>>().join(" ");
+    }
+    if key.ends_with("/router.entrypoints") {
+        let all = text.split(',').map(|name| entry_point(name.trim(), names));
+        return all.collect::<Vec<_>>().join(",");
     }
     let words = key.ends_with("proxy-next-upstream").then(|| &*CAUSES);
     redact(text, names, Vocabulary { words, ..NAMES })

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
+use uturn_lb::cloud;
 use uturn_snapshot::{kinds, trim};
 
 use crate::annotations;
@@ -44,7 +45,28 @@ pub(crate) fn object(mut object: Value, names: &mut Names) -> Redacted {
     if !is_read && !makes_pods {
         return Redacted::Stub(stub(&version, &kind, names));
     }
-    Redacted::Object(value("", object, names))
+    let parameters = class_parameters(&kind, &mut object, names);
+    let mut redacted = value("", object, names);
+    if let (Some(parameters), Some(object)) = (parameters, redacted.as_object_mut()) {
+        object.insert("spec".to_owned(), parameters);
+    }
+    Redacted::Object(redacted)
+}
+
+/// Takes the `spec` out of an object that a class of Ingresses may name as its parameters, redacted:
+/// each field stands for an annotation, and holds the words that this holds.
+fn class_parameters(kind: &str, object: &mut Value, names: &mut Names) -> Option<Value> {
+    let known = cloud::class_parameters(kind)?;
+    let Some(Value::Object(spec)) = object.as_object_mut()?.remove("spec") else { return None };
+    let field = |(field, of): (String, Value)| {
+        let annotation = known.fields.iter().find(|(own, _)| *own == field);
+        let of = match annotation {
+            Some((_, annotation)) => annotations::standing_for(annotation, of, names),
+            None => value(&field, of, names),
+        };
+        (field, of)
+    };
+    Some(Value::Object(spec.into_iter().map(field).collect()))
 }
 
 /// That an object of a kind is there.
@@ -55,6 +77,11 @@ pub(crate) fn stub(version: &str, kind: &str, names: &mut Names) -> Value {
 
 pub(crate) fn text_of<'v>(object: &'v Value, key: &str) -> &'v str {
     object[key].as_str().unwrap_or_default()
+}
+
+/// Whether a text is a time as the API server writes it.
+fn is_time(text: &str) -> bool {
+    text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit() || b"-T:Z".contains(&byte))
 }
 
 /// Redacts the value of a field.
@@ -88,6 +115,8 @@ pub(crate) fn value(field: &str, of: Value, names: &mut Names) -> Value {
             settings::version(&text, names).into()
         }
         ("deletionTimestamp", Value::String(_)) => "1970-01-01T00:00:00Z".into(),
+        // Of routes only, which it puts into an order.
+        ("creationTimestamp", Value::String(text)) if is_time(&text) => text.into(),
         (
             "host" | "hosts" | "hostname" | "hostnames" | "domain" | "externalName" | "searches"
             | "httpCheckDomain",

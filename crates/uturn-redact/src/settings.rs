@@ -84,7 +84,7 @@ fn argument(text: &str, takes_next: &mut Option<Vocabulary>, names: &mut Names) 
             // Their values are names of objects and classes, which no setting is called like.
             let flag = controllers::flag(flag, names)?;
             *takes_next = value.is_none().then_some(NAMES);
-            let value = value.map(|value| redact(value, names, NAMES));
+            let value = value.map(|value| controllers::value(&flag, value, names));
             return Some(value.map_or_else(|| flag.clone(), |value| format!("{flag}={value}")));
         }
         *takes_next = value.is_none().then(values);

@@ -254,12 +254,18 @@ fn keys_of(text: &str) -> Vec<String> {
                 .bytes()
                 .all(|own| own.is_ascii_lowercase() || own.is_ascii_digit() || b".-".contains(&own))
     };
+    // Of an API, as `v1beta1` is.
+    let is_version = |name: &str| {
+        let number = name.strip_prefix('v').unwrap_or_default();
+        number.starts_with(|own: char| own.is_ascii_digit())
+    };
     let is_key = |literal: &&&str| {
         literal.split_once('/').is_some_and(|(domain, name)| is_domain(domain) && !name.is_empty())
             && literal.ends_with(char::is_alphanumeric)
             && !literal.contains(['{', ' '])
             && !literal.starts_with(|own: char| own.is_ascii_digit())
             && !traces.contains(literal)
+            && !literal.split_once('/').is_some_and(|(_, name)| is_version(name))
     };
     let mut keys: Vec<String> =
         literals.iter().filter(is_key).map(|key| (*key).to_owned()).collect();

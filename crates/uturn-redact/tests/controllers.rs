@@ -5,6 +5,7 @@
 mod common;
 
 use common::assert_same;
+use uturn_model::ProxyExpectation;
 use uturn_snapshot::{Manifests, Source};
 
 /// A controller as its chart installs it: its product, the controller of its class, its container, and
@@ -104,5 +105,63 @@ fn controllers_are_recognised() {
         let redacted = assert_same(&manifests, 1, product);
         let all: String = redacted.files.values().map(String::as_str).collect();
         assert!(!all.contains("acme"), "{product}: {all}");
+    }
+}
+
+/// Entry points have names, in arguments and in annotations.
+#[test]
+fn entry_points_keep_their_rules() {
+    let arguments = "args: [--entryPoints.web.address=:8000/tcp, --entryPoints.acmeentry.address=:8443/tcp, \
+         --entryPoints.acmeentry.http.tls=true, --entryPoints.web.http.redirections.entryPoint.to=acmeentry], ports";
+    for annotations in [
+        "router.entrypoints: web",
+        "router.entrypoints: acmeentry",
+        "router.tls: 'true', traefik.ingress.kubernetes.io/service.acme: x",
+        "router.middlewares: acmeauth@kubernetescrd",
+    ] {
+        let [product, class, container, port] = CONTROLLERS[1];
+        let container = container.replacen("ports", arguments, 1);
+        let text = cluster(&[product, class, &container, port]).replace(
+            "metadata: {name: acmefront, namespace: acmeshop}",
+            &format!(
+                "metadata: {{name: acmefront, namespace: acmeshop, annotations: \
+                 {{traefik.ingress.kubernetes.io/{annotations}}}}}"
+            ),
+        );
+        let source = Source { name: "all.yaml".into(), text: text.clone() };
+        let manifests = Manifests::of(vec![source]);
+        let cluster = manifests.load().unwrap().cluster;
+        let entry = cluster.controllers[0].listener(8443).unwrap().entry_point.as_ref();
+        assert_eq!(entry.map(|entry| (&*entry.name, entry.tls)), Some(("acmeentry", true)));
+        let redacted = assert_same(&manifests, 1, annotations);
+        let all: String = redacted.files.values().map(String::as_str).collect();
+        assert!(!all.contains("acme"), "{annotations}: {all}");
+    }
+}
+
+/// Of the environment of containers only a few variables are kept, and what they name.
+#[test]
+fn what_a_controller_reads_of_its_environment_is_kept() {
+    let [product, class, container, port] = CONTROLLERS[0];
+    let own = ", {name: acmesteers, image: kong/kubernetes-ingress-controller:3.4, env: [{name: \
+               CONTROLLER_INGRESS_CLASS, value: acmeclass}, {name: CONTROLLER_PUBLISH_SERVICE, value: acmeedge/acmeedge}, \
+               {name: CONTROLLER_KONG_ADMIN_TOKEN, value: acmesecret}]}";
+    for listen in [
+        "0.0.0.0:8000 reuseport backlog=16384",
+        "0.0.0.0:8000 proxy_protocol, [::]:8000 proxy_protocol",
+    ] {
+        let env = format!("env: [{{name: KONG_PROXY_LISTEN, value: '{listen}'}}], ports");
+        let container = container.replacen("ports", &env, 1) + own;
+        let text = cluster(&[product, class, &container, port]);
+        let manifests = Manifests::of(vec![Source { name: "all.yaml".into(), text }]);
+        let cluster = manifests.load().unwrap().cluster;
+        let pod =
+            cluster.pods.values().find(|pod| pod.name.namespace.as_str() == "acmeedge").unwrap();
+        let required = ProxyExpectation::Required(Vec::new());
+        let expected = cluster.proxy_expectation(pod, 8000);
+        assert_eq!(expected == Some(&required), listen.contains("proxy_protocol"), "{expected:?}");
+        let redacted = assert_same(&manifests, 1, listen);
+        let all: String = redacted.files.values().map(String::as_str).collect();
+        assert!(!all.contains("acme") && !all.contains("ADMIN_TOKEN"), "{all}");
     }
 }

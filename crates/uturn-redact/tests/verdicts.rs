@@ -42,6 +42,81 @@ fn of_random_clusters() {
     }
 }
 
+/// Objects that say who announces addresses, and settings of classes of Ingresses.
+#[test]
+fn of_objects_of_clouds() {
+    let node = |number: u8, role: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Node\nmetadata: {{name: acme-{number}, labels: {{kubernetes.io/hostname: \
+             acme-{number}, acme/role: {role}}}}}\nspec: {{podCIDR: 10.1.{number}.0/24, providerID: \
+             aws:///acmezone/i-{number}}}\nstatus: {{addresses: [{{type: InternalIP, address: 10.0.0.1{number}}}]}}\n\
+             ---\napiVersion: v1\nkind: Pod\nmetadata: {{name: acmeweb-{number}, namespace: acmeshop, labels: {{app: \
+             acmeweb}}}}\nspec: {{nodeName: acme-{number}, containers: [{{name: c, image: i, ports: [{{containerPort: \
+             80}}]}}]}}\nstatus: {{phase: Running, podIP: 10.1.{number}.9, conditions: [{{type: Ready, status: \
+             'True'}}]}}\n"
+        )
+    };
+    let nodes = [node(1, "acmeedge"), node(2, "acmecore")].concat();
+    let announced = |spec: &str| {
+        format!(
+            "{nodes}---\napiVersion: v1\nkind: Service\nmetadata: {{name: acmeweb, namespace: acmeshop, labels: \
+             {{acmeside: acmeedge}}}}\nspec: {{type: LoadBalancer, loadBalancerClass: metallb.io/acme, clusterIP: \
+             172.16.0.9, externalTrafficPolicy: Local, selector: {{app: acmeweb}}, ports: [{{port: 80, nodePort: \
+             30080}}]}}\nstatus: {{loadBalancer: {{ingress: [{{ip: 10.0.0.240, ipMode: Proxy}}]}}}}\n\
+             ---\napiVersion: metallb.io/v1beta1\nkind: IPAddressPool\nmetadata: {{name: acmepool, namespace: acme, \
+             labels: {{acmesite: acmelab}}}}\nspec: {{addresses: [10.0.0.240-10.0.0.250, 10.7.0.0/16]}}\n\
+             ---\napiVersion: metallb.io/v1beta1\nkind: L2Advertisement\nmetadata: {{name: acmead, namespace: \
+             acme}}\nspec: {{{spec}}}\n"
+        )
+    };
+    for spec in [
+        "",
+        "ipAddressPools: [acmepool]",
+        "ipAddressPools: [acmeother]",
+        "ipAddressPoolSelectors: [{matchLabels: {acmesite: acmelab}}]",
+        "nodeSelectors: [{matchLabels: {acme/role: acmeedge}}], interfaces: [acmeeth]",
+        "nodeSelectors: [{matchExpressions: [{key: acme/role, operator: In, values: [acmenone]}]}]",
+        "serviceSelectors: [{matchLabels: {acmeside: acmecore}}]",
+        "preferredNodeSelectors: [{weight: 3, preference: {matchLabels: {acme/role: acmecore}}}]",
+    ] {
+        assert_told_alike(&announced(spec), spec);
+    }
+    let class = |spec: &str| {
+        format!(
+            "{nodes}---\napiVersion: v1\nkind: Service\nmetadata: {{name: acmeweb, namespace: acmeshop}}\nspec: \
+             {{type: NodePort, clusterIP: 172.16.0.9, selector: {{app: acmeweb}}, ports: [{{port: 80, nodePort: \
+             30080}}]}}\n\
+             ---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: acmefront, namespace: \
+             acmeshop}}\nspec: {{ingressClassName: acmealb, rules: [{{host: web.acme.example, http: {{paths: [{{path: \
+             /, pathType: Prefix, backend: {{service: {{name: acmeweb, port: {{number: 80}}}}}}}}]}}}}]}}\nstatus: \
+             {{loadBalancer: {{ingress: [{{hostname: acme-1.eu-west-1.elb.amazonaws.com}}]}}}}\n\
+             ---\napiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {{name: acmealb}}\nspec: \
+             {{controller: ingress.k8s.aws/alb, parameters: {{apiGroup: elbv2.k8s.aws, kind: IngressClassParams, \
+             name: acmeparams}}}}\n\
+             ---\napiVersion: elbv2.k8s.aws/v1beta1\nkind: IngressClassParams\nmetadata: {{name: acmeparams}}\n\
+             spec: {{{spec}}}\n"
+        )
+    };
+    for spec in [
+        "scheme: internal, targetType: ip",
+        "scheme: internet-facing, targetType: instance",
+        "certificateArn: ['arn:acme:acm:acme-west-9:812345678901:certificate/acme'], sslRedirectPort: '443'",
+        "inboundCIDRs: [81.82.83.0/24], targetType: instance",
+    ] {
+        assert_told_alike(&class(spec), spec);
+    }
+}
+
+/// A redacted bundle of a text gives the same verdicts, and has none of its names.
+fn assert_told_alike(text: &str, what: &str) {
+    let source = Source { name: "all.yaml".into(), text: text.to_owned() };
+    let redacted = assert_same(&Manifests::of(vec![source]), 7, what);
+    let all: String = redacted.files.values().map(String::as_str).collect();
+    for gone in ["acme", "81.82.83.", "812345678901"] {
+        assert!(!all.to_lowercase().contains(gone), "{gone} of {what}:\n{all}");
+    }
+}
+
 /// What a Scenario's shape would make: three nodes with a client each, and pods for its Services.
 fn nodes_and_pods() -> String {
     let pod = |name: &str, app: &str, node: u8, host: u8| {

@@ -1,4 +1,4 @@
-//! The clients of a scan: pods in classes, and what became of each class.
+//! The clients of a scan, in classes, and the results of each class.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::inventory::Inventory;
 use crate::inventory::interval_set::IntervalSet;
 use crate::targets::ScanTarget;
 
-/// Pods of a cluster, as few or as many as there are.
+/// A set of pods of a cluster.
 #[derive(Clone, Debug)]
 pub struct Pods {
     places: IntervalSet,
@@ -25,10 +25,10 @@ pub(crate) struct ClientNames {
     nodes: Vec<Name>,
 }
 
-/// Clients that a target cannot tell apart.
+/// Clients that are equivalent for a target.
 #[derive(Clone, Debug)]
 pub struct ClientClass {
-    /// The pod that was walked for all.
+    /// The pod that was walked for all of them.
     pub first: NamespacedName,
     /// Its place among all clients.
     pub(crate) at: usize,
@@ -42,14 +42,14 @@ pub struct ClientClass {
     pub itself: bool,
 }
 
-/// What became of the calls of a class of clients to a target.
+/// The result of the calls of a class of clients to a target.
 #[derive(Clone, Debug)]
 pub struct ScanResult {
     /// The clients.
     pub clients: ClientClass,
     /// The target.
     pub target: Arc<ScanTarget>,
-    /// What became of it. Routes have no hops: those are [`Scanner::explain`](crate::Scanner::explain)'s.
+    /// The verdict. Its routes have no hops: [`Scanner::explain`](crate::Scanner::explain) returns them.
     pub verdicts: Arc<[Verdict]>,
 }
 
@@ -63,8 +63,8 @@ impl ScanResult {
         }
     }
 
-    /// How many flows it speaks for, the pods of one node being one unless they are
-    /// endpoints themselves.
+    /// How many flows it represents. The pods of one node count as one unless they are endpoints
+    /// themselves.
     pub fn flows(&self) -> usize {
         if self.clients.itself { self.clients.pods.len() } else { self.clients.nodes }
     }

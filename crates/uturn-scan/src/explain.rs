@@ -1,4 +1,4 @@
-//! Why clients share a class: what all clients of a class have in common, and what tells it from
+//! Why clients share a class: what all clients of a class have in common, and what distinguishes it from
 //! the next.
 
 use std::collections::BTreeMap;
@@ -23,20 +23,20 @@ use crate::targets::ScanTarget;
 pub struct TargetExplanation {
     /// The target.
     pub target: Arc<ScanTarget>,
-    /// How closely its clients are looked at.
+    /// How finely its clients are divided into classes.
     pub closeness: Closeness,
     /// Its classes of clients, in the order of the scan.
     pub classes: Vec<ClassExplanation>,
 }
 
-/// How closely the clients of a target are looked at.
+/// How finely the clients of a target are divided into classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closeness {
-    /// Nodes and pods that are alike are one class.
+    /// Equivalent nodes and pods are one class.
     Classes,
-    /// Every node is taken by itself.
+    /// Every node is a class of its own.
     EveryNode,
-    /// Every pod is taken by itself.
+    /// Every pod is a class of its own.
     EveryPod,
 }
 

@@ -7,3 +7,5 @@ pub(crate) mod retry_ring;
 pub(crate) mod split_by_targets;
 pub(crate) mod spread;
 pub(crate) mod target_list;
+pub(crate) mod target_outcome;
+pub(crate) mod target_slots;

@@ -1,10 +1,10 @@
-//! What walks found, kept from scan to scan.
+//! A cache of the results of walks, kept from scan to scan.
 //!
 //! A walk of a target depends on the reduced cluster that is walked, on how many objects each of
 //! it represents, on the line of targets that a load balancer tries, on what is asked, and on the
 //! clients that are walked: all of this is the key (`known::inputs`), as it is and not as a digest.
-//! What a walk found is used again if everything that it depended on is equal, so the result is
-//! that of a new walk whatever changed in the cluster. Nothing has to be declared invalid.
+//! A result is used again if everything that it depended on is equal, so it is the result of a new
+//! walk whatever changed in the cluster. No entry is ever invalidated.
 
 pub(crate) mod found;
 pub(crate) mod inputs;

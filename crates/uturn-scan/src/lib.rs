@@ -4,13 +4,13 @@
 //! cannot distinguish, a reduced cluster in which each object represents many, and the arithmetic
 //! that turns the verdicts of a few into verdicts for all. [`Scanner::scan`] returns a verdict for
 //! every class of clients and every target; [`Scanner::explain`] shows one of them hop by hop, and
-//! [`Scanner::scan_exhaustively`] does without classes, to compare.
+//! [`Scanner::scan_exhaustively`] uses no classes, for comparison.
 //!
 //! **Refuses** to walk packets: that is `uturn-path`'s, which asks a
 //! [`Population`](uturn_path::Population) how many objects each target and endpoint represents.
 //!
 //! **Start reading** at `scan`; then `schedule` (targets one after the other, walks on all
-//! processors), `prepared` (what is worked out once), and the folders in the order of the work:
+//! processors), `prepared` (what is computed once), and the folders in the order of the work:
 //! `inventory` (nodes and pods), `distinguish` (what rules can tell apart), `partition`
 //! (classes and signatures of targets), `reduced` (the cluster that is walked), `failover` (one
 //! target after the other, as arithmetic).
@@ -28,8 +28,8 @@
 //! adds them up (`failover::failover_probability`); where they are certain, they are used again for
 //! other lines (`failover::outcome_reuse`). Classes are made one target after the other, walks are
 //! shared between processors, and the result does not depend on how many there are.
-//! `tests/classes.rs` compares all this with brute force. Where a cluster is scanned again and
-//! again, [`KnownWalks`] keeps what walks found; a walk is spared where all it depends on is equal.
+//! `tests/classes.rs` compares all this with brute force. If a cluster is scanned repeatedly,
+//! [`KnownWalks`] caches the results of walks by all that they depend on.
 //!
 //! A healthy captured node has what would be derived without the capture, and some additional
 //! rules: `distinguish::redundant_capture` compares the two, and if they do the same the node is

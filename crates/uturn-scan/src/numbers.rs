@@ -1,10 +1,10 @@
-//! Numbers for things, so that equal things can be compared and kept as one word.
+//! Numbers for values, so that equal values can be compared and stored as one word.
 
 use std::hash::Hash;
 
 use uturn_netfilter::hash::FastMap;
 
-/// Gives equal things equal numbers.
+/// Assigns equal numbers to equal values.
 #[derive(Debug)]
 pub(crate) struct Numbers<T>(FastMap<T, u32>);
 

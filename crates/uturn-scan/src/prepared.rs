@@ -1,4 +1,4 @@
-//! What is worked out once for all targets of a scan.
+//! What is computed once for all targets of a scan.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::partition::scope::{Asked, Listeners, Scope};
 use crate::partition::target_classes::{Care, Classifier};
 use crate::targets::ScanTarget;
 
-/// What is worked out once for all targets of a scan.
+/// What is computed once for all targets of a scan.
 pub(crate) struct PreparedScan<'a> {
     pub(crate) classifier: Classifier<'a>,
     listeners: Listeners,
@@ -65,7 +65,7 @@ impl<'a> PreparedScan<'a> {
         Ok(Scope::new(&self.classifier.inventory, &self.listeners, asked))
     }
 
-    /// How closely a target has to be looked at, as far as this is known beforehand.
+    /// How finely clients of a target have to be divided, as far as that is known beforehand.
     pub(crate) fn care(&self, scope: &Scope<'a>) -> Care {
         let (inventory, discriminators) =
             (&self.classifier.inventory, &self.classifier.discriminators);

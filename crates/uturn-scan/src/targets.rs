@@ -1,12 +1,13 @@
-//! What clients of a cluster call.
+//! The targets of a scan: what clients of a cluster call.
 
 use std::net::SocketAddr;
 
 use uturn_lb::cloud::Owner;
 use uturn_lb::controller;
+use uturn_model::gateway::AttachedRoute;
 use uturn_model::lb::{ListenerProtocol, NamedAddress};
 use uturn_model::service::ServiceKind;
-use uturn_model::{Cluster, Destination, ObjectRef, Port, Protocol, Text};
+use uturn_model::{Cluster, Destination, Ingress, ObjectRef, Port, Protocol, Text};
 
 /// Something that clients of the cluster call.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +44,9 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                         let to = Destination::Address((at.address, port.port.number()).into());
                         push(to, port.protocol, name_label(named, at, port.port));
                     }
-                    if let Some(vip) = entry.ip {
+                    // Programs on a developer's machine write a loopback address, which is that
+                    // of whoever calls it.
+                    if let Some(vip) = entry.ip.filter(|vip| !vip.is_loopback()) {
                         let to = Destination::Address((vip, port.port.number()).into());
                         push(to, port.protocol, format!("{vip}:{}", port.port));
                     }
@@ -57,8 +60,14 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
     }
     for ingress in cluster.ingresses.values() {
         if !controller::is_served(cluster, ingress)
-            || controller::addresses(cluster, Owner::Ingress(ingress)).is_empty()
+            || controller::addresses(cluster, Owner::Ingress(ingress))
+                .first()
+                .is_none_or(|at| at.address.is_loopback())
         {
+            continue;
+        }
+        if let Some(route) = ingress.route.as_ref().filter(|route| route.is_of_connections()) {
+            targets.extend(of_connections(ingress, route));
             continue;
         }
         let mut push = |host: Option<Text>, path: Option<Text>| {
@@ -71,7 +80,7 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
             );
             targets.push(ScanTarget {
                 object: ingress.object(),
-                to: Destination::Ingress { name: ingress.name.clone(), host, path },
+                to: Destination::Ingress { name: ingress.name.clone(), host, path, port: None },
                 protocol: Protocol::Tcp,
                 label,
             });
@@ -100,6 +109,30 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
         }
     }
     targets
+}
+
+/// A route of connections: each port of its Gateway, and each name that clients ask for there.
+fn of_connections<'i>(
+    ingress: &'i Ingress,
+    route: &'i AttachedRoute,
+) -> impl Iterator<Item = ScanTarget> + 'i {
+    route.listeners.iter().flat_map(move |listener| {
+        let port = listener.port;
+        listener.hosts.iter().map(move |host| ScanTarget {
+            object: ingress.object(),
+            to: Destination::Ingress {
+                name: ingress.name.clone(),
+                host: host.clone(),
+                path: None,
+                port: Some(port),
+            },
+            protocol: Protocol::Tcp,
+            label: match host {
+                Some(host) => format!(":{port} {host}"),
+                None => format!(":{port}"),
+            },
+        })
+    })
 }
 
 /// An address and port for a reader: by the load balancer's name where clients call it by that.

@@ -6,12 +6,16 @@
 
 #[path = "classes/addresses.rs"]
 mod addresses;
+#[path = "classes/announced.rs"]
+mod announced;
 #[path = "classes/captures.rs"]
 mod captures;
 #[path = "classes/clouds.rs"]
 mod clouds;
 #[path = "classes/dice.rs"]
 mod dice;
+#[path = "classes/oddities.rs"]
+mod oddities;
 #[path = "classes/products.rs"]
 mod products;
 #[path = "classes/stated.rs"]
@@ -166,7 +170,10 @@ fn check_without_kube_proxy(dice: &mut Dice) -> Result<(), TestCaseError> {
     let text = text.replacen("kubeProxy: {", &format!("kubeProxy: {{replacedBy: {proxy}, "), 1);
     let mut cluster = written(&text);
     // One reads ipMode, one does not, and of one it is not known.
-    let versions = [None, Some(Version::new(1, 16, 9)), Some(Version::new(1, 18, 1))];
+    // The last may serve calls from inside by the client's node alone.
+    let versions = [(1, 16, 9), (1, 18, 1), (1, 19, 3)];
+    let versions = versions.map(|(major, minor, patch)| Some(Version::new(major, minor, patch)));
+    let versions = [None, versions[0], versions[1], versions[2]];
     cluster.proxy.replacement_version = dice.one_of(&versions);
     check(&cluster, &format!("{:?}\n{text}", cluster.proxy.replacement_version))
 }
@@ -228,6 +235,14 @@ fn a_service_whose_port_another_one_keeps() {
 #[test]
 fn a_port_that_another_service_has_first() {
     check_clouds(&mut Dice::new(17_004_342_318_529_821_559)).expect("the same verdicts");
+}
+
+fn check_announced(dice: &mut Dice) -> Result<(), TestCaseError> {
+    let text = dice::cluster(dice);
+    let mut cluster = written(&text);
+    announced::add(&mut cluster, dice);
+    let shown = (&cluster.announcements, &cluster.services, &cluster.nodes);
+    check(&cluster, &format!("{shown:#?}\n{text}"))
 }
 
 fn check_clouds(dice: &mut Dice) -> Result<(), TestCaseError> {
@@ -315,8 +330,22 @@ proptest! {
     }
 
     #[test]
+    fn classes_of_announced_addresses_say_what_brute_force_says(seed in any::<u64>()) {
+        check_announced(&mut Dice::new(seed))?;
+    }
+
+    #[test]
     fn classes_of_stated_balancers_say_what_brute_force_says(seed in any::<u64>()) {
         check_stated(&mut Dice::new(seed))?;
+    }
+
+    #[test]
+    fn classes_beside_oddities_say_what_brute_force_says(seed in any::<u64>()) {
+        let dice = &mut Dice::new(seed);
+        let text = dice::cluster(dice);
+        let mut cluster = written(&text);
+        oddities::add(&mut cluster, dice);
+        check(&cluster, &format!("{:#?} {:#?}\n{text}", cluster.nodes, cluster.services))?;
     }
 
     #[test]
@@ -377,6 +406,26 @@ fn controllers_in_the_cluster_occur() {
     for end in ["answered at once", "503 at once", "502 at once", "504 after 2 s"] {
         assert!(ends.contains(end), "{end} is not among {ends:?}");
     }
+}
+
+/// The dice throw addresses that some nodes announce, that all do, and that none does.
+#[test]
+fn announcements_occur() {
+    let mut met = BTreeSet::new();
+    for seed in 0..80 {
+        let dice = &mut Dice::new(seed);
+        let mut cluster = written(&dice::cluster(dice));
+        announced::add(&mut cluster, dice);
+        for balancer in uturn_lb::controller::load_balancers(&cluster) {
+            let rules = balancer.listeners.iter().flat_map(|listener| &listener.rules);
+            met.extend(rules.map(|rule| match rule.targets.len() {
+                0 => "none",
+                some if some < cluster.nodes.len() => "some",
+                _ => "all",
+            }));
+        }
+    }
+    assert_eq!(met.into_iter().collect::<Vec<_>>(), ["all", "none", "some"]);
 }
 
 /// The dice throw load balancers of every product that [`clouds`] has, and weights that differ.
@@ -456,4 +505,30 @@ fn routes_occur() {
     for end in ["answered at once", "500 at once", "503 at once", "404 at once"] {
         assert!(ends.contains(end), "{end} is not among {ends:?}");
     }
+}
+
+/// The dice throw routes of connections, and what is passed on by them ends in several ways.
+#[test]
+fn routes_of_connections_occur() {
+    const WANTED: [&str; 3] = ["answered at once", "empty reply", "TLS error"];
+    let (mut ends, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+    let has_all = |ends: &BTreeSet<String>| WANTED.iter().all(|end| ends.contains(*end));
+    for seed in 0..1000 {
+        if has_all(&ends) && kinds.len() == 2 {
+            break;
+        }
+        let text = dice::cluster(&mut Dice::new(seed));
+        let cluster = written(&text);
+        let engine = Engine::new(&cluster).expect("rules that can be walked");
+        let scanner = Scanner::new(&engine);
+        let mut targets = scanner.targets();
+        targets.retain(|target| target.object.kind.is_route_of_connections());
+        kinds.extend(targets.iter().map(|target| target.object.kind.as_str()));
+        for result in scanner.scan(&targets).expect("verdicts") {
+            let outcomes = result.verdicts.iter().flat_map(|verdict| &verdict.outcomes);
+            ends.extend(outcomes.map(|(outcome, _)| outcome.to_string()));
+        }
+    }
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), ["TCPRoute", "TLSRoute"]);
+    assert!(has_all(&ends), "not all of {WANTED:?} are among {ends:?}");
 }

@@ -3,18 +3,24 @@
 //! A decoder reports every fault of an object before it gives up on it, so that one run reports
 //! all faults of a document. The path of a value is only computed for a fault.
 
+pub(crate) mod announcement;
 pub(crate) mod calico;
 pub(crate) mod class_parameters;
+pub(crate) mod client_traffic;
 pub(crate) mod cni;
 pub(crate) mod config_map;
+pub(crate) mod custom;
 pub(crate) mod endpoints;
 pub(crate) mod facts;
 pub(crate) mod gateway;
+pub(crate) mod gateway_route;
 pub(crate) mod ingress;
 pub(crate) mod istio;
+pub(crate) mod lease;
 pub(crate) mod listener_overrides;
 pub(crate) mod meta;
 pub(crate) mod network_policy;
+pub(crate) mod nginx_proxy;
 pub(crate) mod node;
 pub(crate) mod objects;
 pub(crate) mod pod;
@@ -47,6 +53,11 @@ pub(crate) struct Doc<'d> {
 impl<'d> Doc<'d> {
     pub(crate) fn new(file: &'d Text, root: &'d Node<'d>, faults: &'d RefCell<Faults>) -> Self {
         Self { file, root, prefix: "", faults, live: None }
+    }
+
+    /// Whether no API server gave the object: it is still to be applied.
+    pub(crate) fn is_written(&self) -> bool {
+        self.live.is_none() && resource_version(self.root).is_empty()
     }
 
     /// Where a value was written. All of an object that an API server gave is in one place.

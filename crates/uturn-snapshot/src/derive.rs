@@ -5,6 +5,7 @@
 //! settle it. What no object needs is not supposed: without load balancers, no cloud is
 //! supposed.
 
+mod announcers;
 mod balancer_arguments;
 mod balancer_names;
 mod balancers;
@@ -15,13 +16,17 @@ mod extent;
 mod families;
 mod files;
 mod gateways;
+mod holders;
 mod ingress_products;
 mod labels;
 mod missing;
+mod name_server;
 mod network;
 mod nodes;
 mod owners;
+mod pending_balancers;
 mod plugin;
+mod pod_ranges;
 mod pods;
 mod provider;
 mod proxy;
@@ -62,6 +67,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         );
     }
     let extent = extent::of(&objects);
+    let coming = extent::coming(&objects);
     let provider = provider::derive(&objects);
     let mut proxy = proxy::derive(&objects, &provider, &mut suppositions);
     owners::settle(&mut objects);
@@ -75,13 +81,21 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     pods::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
     families::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
     files::complete(&mut objects);
+    let unapplied = pending_balancers::unapplied(&objects);
     services::complete(&mut objects, &mut ranges, &mut suppositions);
     let mut gaps = unjudged::Gaps::default();
     gateways::complete(&mut objects, &mut gaps, &mut suppositions);
     ingress_products::derive(&mut objects, &provider, &mut suppositions);
     balancers::complete_stated(&mut objects, &mut ranges, &mut suppositions);
-    balancers::complete(&mut objects, &provider, &mut ranges, &mut suppositions);
+    pending_balancers::complete(
+        &mut objects,
+        &provider,
+        &unapplied,
+        &mut ranges,
+        &mut suppositions,
+    );
     balancers::leave_to_balancers(&mut objects, &provider);
+    holders::derive(&mut objects, &provider);
     let network =
         network::derive(&objects, plugin, mode, proxy.mode.value, &ranges, &mut suppositions);
     if network.transport.value == Transport::Tunnel {
@@ -94,12 +108,15 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let dns = dns(&mut objects, balancer_names, &mut suppositions);
     let served = controllers::derive(&mut objects, &provider, &mut suppositions);
     service_proxy::find_placeholders(&objects, &endpoints, &mut gaps);
-    missing::find(&objects, &endpoints, extent, &mut gaps);
+    missing::find(&objects, &endpoints, extent, &coming, &mut gaps);
     balancers::find_unjudged(&objects, &provider, &served.open, &mut gaps);
     service_proxy::find_unjudged(&objects, &proxy.served_by, &mut gaps);
     service_proxy::suppose_no_mesh(&objects, &mut suppositions);
+    unjudged::find_windows(&objects, &mut gaps);
     let unjudged = gaps.settle(&mut objects);
     let balancer_arguments = balancer_arguments::derive(&objects);
+    announcers::note_nodes_without(&mut objects, provider.value.cloud(), extent);
+    let announcements = announcers::derive(&objects);
     Cluster {
         provider,
         skipped: objects.skipped(),
@@ -119,9 +136,11 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         proxy,
         controller_switches: objects.controller_switches,
         balancer_arguments,
+        announcements,
         network_policies: objects.network_policies.0,
         captures: BTreeMap::new(),
         extent,
+        awaited: coming.namespaces,
         unjudged,
         unread: std::mem::take(&mut objects.listing.unread),
         read_at: objects.listing.read_at.take(),
@@ -140,6 +159,7 @@ fn dns(
     let mut corefile = objects.corefile.take();
     if let Some(corefile) = &mut corefile {
         corefile.beside.extend(custom);
+        corefile.release = name_server::release(objects);
     }
     let stated = objects.facts.domain.take().map(|(domain, _)| domain);
     let node_local = objects.node_local.take();

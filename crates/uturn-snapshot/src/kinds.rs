@@ -4,7 +4,7 @@ use uturn_lb::cloud;
 use uturn_model::WorkloadKind;
 
 use crate::decode::objects::Objects;
-use crate::decode::{self, Doc};
+use crate::decode::{self, Doc, custom};
 use crate::documents::OURS;
 
 type Decoder = fn(&Doc<'_>, &mut Objects);
@@ -48,6 +48,12 @@ const KNOWN: &[Known] = &[
         decode: decode::endpoints::read_slice,
     },
     Known {
+        kind: "Lease",
+        groups: &["coordination.k8s.io"],
+        supported: &["coordination.k8s.io/v1", "coordination.k8s.io/v1beta1"],
+        decode: decode::lease::read,
+    },
+    Known {
         kind: "Ingress",
         groups: NETWORKING,
         supported: INGRESS,
@@ -75,13 +81,23 @@ const KNOWN: &[Known] = &[
         kind: "HTTPRoute",
         groups: &[GATEWAY],
         supported: GATEWAY_V1,
-        decode: decode::gateway::read_http,
+        decode: decode::gateway_route::read_http,
     },
     Known {
         kind: "TCPRoute",
         groups: &[GATEWAY],
         supported: &["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1alpha2"],
-        decode: decode::gateway::read_tcp,
+        decode: decode::gateway_route::read_tcp,
+    },
+    Known {
+        kind: "TLSRoute",
+        groups: &[GATEWAY],
+        supported: &[
+            "gateway.networking.k8s.io/v1",
+            "gateway.networking.k8s.io/v1alpha3",
+            "gateway.networking.k8s.io/v1alpha2",
+        ],
+        decode: decode::gateway_route::read_tls,
     },
     Known {
         kind: "ReferenceGrant",
@@ -92,6 +108,18 @@ const KNOWN: &[Known] = &[
             "gateway.networking.k8s.io/v1alpha2",
         ],
         decode: decode::gateway::read_grant,
+    },
+    Known {
+        kind: "ClientTrafficPolicy",
+        groups: &["gateway.envoyproxy.io"],
+        supported: &["gateway.envoyproxy.io/v1alpha1"],
+        decode: decode::client_traffic::read,
+    },
+    Known {
+        kind: "NginxProxy",
+        groups: &["gateway.nginx.org"],
+        supported: &["gateway.nginx.org/v1alpha2", "gateway.nginx.org/v1alpha1"],
+        decode: decode::nginx_proxy::read,
     },
     Known {
         kind: "NetworkPolicy",
@@ -188,7 +216,11 @@ pub fn kinds() -> Vec<ReadKind> {
     let parameters = cloud::ALL.into_iter().filter_map(|entry| entry.class_parameters.as_ref());
     let parameters =
         parameters.map(|object| ReadKind { kind: object.kind, api_versions: object.versions });
-    own.chain(of_clouds).chain(parameters).collect()
+    let announcements = cloud::ALL.into_iter().filter_map(|entry| entry.announcements.as_ref());
+    let announcements = announcements.flat_map(|objects| {
+        objects.kinds().map(|kind| ReadKind { kind, api_versions: objects.versions })
+    });
+    own.chain(of_clouds).chain(parameters).chain(announcements).collect()
 }
 
 /// The ConfigMaps that are read, by namespace and name. Others are only read where an nginx has its
@@ -224,6 +256,9 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
         if decode::workload::read_other(doc, kind, objects) {
             return objects.see(&format!("{version}/{kind}"));
         }
+        if custom::is_custom(group) && doc.is_written() {
+            objects.awaited.extend(custom::namespace(doc));
+        }
         return objects.skip(&format!("{version}/{kind}"));
     };
     if !supported.contains(&version) {
@@ -241,6 +276,14 @@ fn of_clouds(group: &str, kind: &str) -> Option<(&'static [&'static str], Decode
         let mut groups = object.versions.iter().map(|version| version.split('/').next());
         let is_its = groups.any(|known| known == Some(group));
         return is_its.then_some((object.versions, decode::class_parameters::read));
+    }
+    if let Some(objects) = cloud::announcement_objects(kind) {
+        let is_its = |version: &&str| version.split('/').next() == Some(group);
+        return objects
+            .versions
+            .iter()
+            .any(is_its)
+            .then_some((objects.versions, decode::announcement::read));
     }
     let mut overrides = cloud::ALL.into_iter().filter_map(|entry| entry.overrides.as_ref());
     let found = overrides.find(|object| object.kind == kind && object.group == group)?;

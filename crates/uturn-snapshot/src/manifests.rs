@@ -3,10 +3,12 @@
 //! The text is the only source: an edit changes it as a person would, and the edited cluster is
 //! read from all texts again, with everything derived anew.
 
+mod site;
+
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::PathBuf;
 
+use site::{Wanted, joined};
 use thiserror::Error;
 use uturn_model::{Capture, Cluster, Name, ObjectKind, ObjectRef, Text};
 
@@ -64,13 +66,6 @@ pub struct Changed {
     pub after: String,
 }
 
-/// Where an object stands: source, document and the way to it.
-struct Site {
-    source: usize,
-    document: Range<usize>,
-    path: Vec<At>,
-}
-
 impl Manifests {
     /// Texts that are there already.
     pub fn of(sources: Vec<Source>) -> Self {
@@ -97,6 +92,13 @@ impl Manifests {
         let complete = is_whole && listing.is_none();
         let listing = listing.unwrap_or_default();
         (Self { sources, captures, beside, complete, listing, case: None }, faults)
+    }
+
+    /// The same without files of folders that have faults. `None` if one is anywhere else: in what the
+    /// user names, in Facts, or in what several files are together.
+    #[must_use]
+    pub fn without_faulty(mut self, faults: &[Fault]) -> Option<Self> {
+        self.beside.leave_faulty_out(faults, &mut self.sources).then_some(self)
     }
 
     /// Adds what an API server gave: a text for each name, and what the server gave in full.
@@ -303,108 +305,6 @@ impl Manifests {
         });
         found
     }
-
-    fn document(&self, site: &Site) -> &str {
-        &self.sources[site.source].text[site.document.clone()]
-    }
-
-    /// Where an object stands.
-    fn site(&self, object: &ObjectRef) -> Option<Site> {
-        self.site_of(&Wanted::Object(object))
-    }
-
-    fn site_of(&self, what: &Wanted<'_>) -> Option<Site> {
-        let wanted: &str = match what {
-            Wanted::Object(object) if object.kind == ObjectKind::Facts => "acts",
-            Wanted::Object(object) => &object.name,
-            Wanted::Scenario(name) => name,
-        };
-        for (source, file) in self.sources.iter().enumerate() {
-            if !file.text.contains(wanted) {
-                continue;
-            }
-            for document in document::cut(&file.text) {
-                let text = &file.text[document.clone()];
-                if !text.contains(wanted) {
-                    continue;
-                }
-                let mut path = None;
-                document::read(text, Keep::All, &mut |root| {
-                    if let Ok(root) = root {
-                        path = path.take().or_else(|| self.within(&root, what, Vec::new()));
-                    }
-                    std::ops::ControlFlow::Continue(())
-                });
-                if let Some(path) = path {
-                    return Some(Site { source, document, path });
-                }
-            }
-        }
-        None
-    }
-
-    /// The way to an object within a document.
-    fn within(
-        &self,
-        node: &document::Node<'_>,
-        wanted: &Wanted<'_>,
-        path: Vec<At>,
-    ) -> Option<Vec<At>> {
-        let kind = node.get("kind").and_then(|kind| kind.as_str()).unwrap_or_default();
-        let meta = |key: &str| node.get("metadata")?.get(key)?.as_str();
-        let object = match wanted {
-            Wanted::Scenario(name) => {
-                return (kind == "Scenario" && meta("name") == Some(name)).then_some(path);
-            }
-            Wanted::Object(object) => *object,
-        };
-        if kind == "Scenario" {
-            if self.case.as_ref().is_some_and(|(name, _)| meta("name") != Some(name)) {
-                return None;
-            }
-            let spec = node.get("spec")?;
-            if object.kind == ObjectKind::Facts {
-                spec.get("facts")?;
-                return Some(joined(&path, &["spec", "facts"].map(At::from)));
-            }
-            let below = joined(&path, &["spec", "objects"].map(At::from));
-            return self.among(spec.get("objects")?, wanted, &below);
-        }
-        if kind == "List" || kind.ends_with("List") && node.get("items").is_some() {
-            return self.among(node.get("items")?, wanted, &joined(&path, &["items".into()]));
-        }
-        if object.kind == ObjectKind::Facts {
-            return (kind == "Facts").then(|| joined(&path, &["spec".into()]));
-        }
-        let namespace = meta("namespace").unwrap_or("default");
-        let same = kind == object.kind.as_str()
-            && meta("name") == Some(&*object.name)
-            && object.namespace.as_ref().is_none_or(|own| own.as_str() == namespace);
-        same.then_some(path)
-    }
-
-    fn among(
-        &self,
-        list: &document::Node<'_>,
-        wanted: &Wanted<'_>,
-        path: &[At],
-    ) -> Option<Vec<At>> {
-        let Value::Seq(items) = &list.value else { return None };
-        items
-            .iter()
-            .enumerate()
-            .find_map(|(at, item)| self.within(item, wanted, joined(path, &[at.into()])))
-    }
-}
-
-/// What is looked for.
-enum Wanted<'w> {
-    Object(&'w ObjectRef),
-    Scenario(&'w str),
-}
-
-fn joined(first: &[At], then: &[At]) -> Vec<At> {
-    first.iter().chain(then).cloned().collect()
 }
 
 fn path_text(path: &[At]) -> String {

@@ -1,5 +1,7 @@
 //! Reads texts from files, folders and standard input.
 
+mod encoding;
+mod foreign;
 mod layout;
 
 use std::collections::HashSet;
@@ -31,13 +33,14 @@ pub struct Source {
 /// # Errors
 /// One fault for each path that cannot be read.
 pub fn gather(paths: &[PathBuf]) -> (Vec<Source>, Vec<Fault>) {
-    let gathering = Gathering::of(paths);
+    let gathering = Gathering::default().with(paths);
     (gathering.sources, gathering.faults.into_vec())
 }
 
-/// The same without the files of folders that hold no object of a cluster.
+/// The same without the files of folders that hold no object of a cluster, or are of other projects.
 pub(crate) fn gather_manifests(paths: &[PathBuf]) -> (Vec<Source>, OtherFiles, Vec<Fault>) {
-    let Gathering { mut sources, faults, mut beside, .. } = Gathering::of(paths);
+    let gathering = Gathering { leaves_foreign: true, ..Gathering::default() };
+    let Gathering { mut sources, faults, mut beside, .. } = gathering.with(paths);
     beside.leave_out(&mut sources);
     (sources, beside, faults.into_vec())
 }
@@ -51,15 +54,16 @@ struct Gathering {
     beside: OtherFiles,
     /// How many folders are open.
     depth: usize,
+    /// Whether folders of other projects are left out.
+    leaves_foreign: bool,
 }
 
 impl Gathering {
-    fn of(paths: &[PathBuf]) -> Self {
-        let mut gathering = Self::default();
+    fn with(mut self, paths: &[PathBuf]) -> Self {
         for path in paths {
-            gathering.path(path);
+            self.path(path);
         }
-        gathering
+        self
     }
 
     fn path(&mut self, path: &Path) {
@@ -92,8 +96,11 @@ impl Gathering {
         entries.sort();
         self.beside.look_at(folder);
         self.depth += 1;
+        let siblings = foreign::Siblings::of(&entries);
         for path in entries {
-            if path.is_dir() || is_manifest(&path) {
+            if self.leaves_foreign && siblings.make_foreign(&path) {
+                self.beside.leave_folder_out(&path, foreign::manifests(&path));
+            } else if path.is_dir() || is_manifest(&path) {
                 self.path(&path);
             }
         }
@@ -116,6 +123,13 @@ impl Gathering {
         let bytes = match read {
             Ok(bytes) => bytes,
             Err(error) => return self.fault(path, &error),
+        };
+        let bytes = match encoding::to_utf8(bytes) {
+            Ok(bytes) => bytes,
+            Err(at) => {
+                let message = format!("not UTF-16, as its first bytes say: see offset {at}");
+                return self.faults.push(Fault::new(origin(path), message));
+            }
         };
         let head = &bytes[..bytes.len().min(HEAD)];
         if let Some(at) = head.iter().position(|byte| *byte == 0) {
@@ -165,7 +179,7 @@ fn read_file(mut file: File) -> io::Result<Vec<u8>> {
 fn read(file: &mut dyn Read, size: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(HEAD as u64).read_to_end(&mut bytes)?;
-    if !bytes.contains(&0) {
+    if !bytes.contains(&0) || encoding::is_utf16(&bytes) {
         // One byte more than expected, to detect the end.
         bytes.reserve_exact(size.saturating_sub(bytes.len()) + 1);
         file.take(MOST).read_to_end(&mut bytes)?;

@@ -1,6 +1,7 @@
 //! Removes from an object what no decoder reads.
 
 use serde_json::{Map, Value};
+use uturn_model::pod::READ_VARIABLES;
 
 use crate::decode::calico::SWITCH;
 use crate::document::{is_open, is_wanted};
@@ -8,16 +9,30 @@ use crate::document::{is_open, is_wanted};
 /// Where `kubectl apply` keeps the whole object again, with the values of its environment.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// When an object was made, and the kinds of which that is read.
+const AGE: &str = "creationTimestamp";
+const READ_FOR_AGE: [&str; 2] = ["TCPRoute", "TLSRoute"];
+
 /// Removes from an object of Kubernetes all that is never read. What is left is read as the whole
 /// object is. Values of the environment of containers go, but for the one that says how Calico
-/// serves Services.
+/// serves Services, and the few that Ingress controllers are set by.
 pub fn trim(object: &mut Value) {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let is_age_read = READ_FOR_AGE.contains(&kind);
+    leave_unread_out(object);
+    let meta = object.get_mut("metadata").and_then(Value::as_object_mut);
+    if let Some(meta) = meta.filter(|_| !is_age_read) {
+        meta.remove(AGE);
+    }
+}
+
+fn leave_unread_out(object: &mut Value) {
     match object {
         Value::Object(fields) => {
             fields.retain(|name, _| is_wanted(name));
             fields.iter_mut().for_each(trim_field);
         }
-        Value::Array(items) => items.iter_mut().for_each(trim),
+        Value::Array(items) => items.iter_mut().for_each(leave_unread_out),
         _ => {}
     }
 }
@@ -27,17 +42,17 @@ fn trim_field((name, value): (&String, &mut Value)) {
         Value::Object(entries) if name == "annotations" => drop(entries.remove(LAST_APPLIED)),
         _ if is_open(name) => {}
         Value::Array(variables) if name == "env" => {
-            variables.retain_mut(|variable| variable.as_object_mut().is_some_and(is_switch));
+            variables.retain_mut(|variable| variable.as_object_mut().is_some_and(is_read));
         }
-        _ => trim(value),
+        _ => leave_unread_out(value),
     }
 }
 
-/// Whether a variable says how Calico serves Services. Of that one, only the value is kept.
-fn is_switch(variable: &mut Map<String, Value>) -> bool {
+/// Whether a variable is read. Of such a one, only the value is kept.
+fn is_read(variable: &mut Map<String, Value>) -> bool {
     variable.retain(|name, _| matches!(&**name, "name" | "value"));
     let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
-    name.eq_ignore_ascii_case(SWITCH)
+    name.eq_ignore_ascii_case(SWITCH) || READ_VARIABLES.contains(&name)
 }
 
 #[cfg(test)]
@@ -62,6 +77,8 @@ mod tests {
                     "name": "calico-node", "image": "calico", "resources": {"limits": {"cpu": "1"}},
                     "env": [
                         {"name": "PASSWORD", "value": "hidden"},
+                        {"name": "KONG_PROXY_LISTEN", "value": "0.0.0.0:8000"},
+                        {"name": "KONG_PG_PASSWORD", "value": "hidden"},
                         {"name": "FELIX_BPFENABLED", "value": "true", "valueFrom": {}},
                         "odd",
                     ],
@@ -83,7 +100,10 @@ mod tests {
                     "nodeName": "n1",
                     "containers": [{
                         "name": "calico-node", "image": "calico",
-                        "env": [{"name": "FELIX_BPFENABLED", "value": "true"}],
+                        "env": [
+                            {"name": "KONG_PROXY_LISTEN", "value": "0.0.0.0:8000"},
+                            {"name": "FELIX_BPFENABLED", "value": "true"},
+                        ],
                     }],
                 },
                 "status": {"podIP": "10.1.1.10"},

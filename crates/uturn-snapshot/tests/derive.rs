@@ -247,7 +247,8 @@ fn another_clouds_load_balancers_are_not_looked_at() {
     assert_eq!(read.provider.value, Provider::Cloud(f5::ENTRY.cloud));
     assert_eq!(gaps(&read), [""; 0]);
     assert!(is_derived_from(&read, "cis.f5.com/ipamLabel of Service shop/web"));
-    let read = cluster(&(service("") + &node_of("k3s://n1")));
+    let of_node = balanced("web", "", "", "{ip: 10.0.0.11}");
+    let read = cluster(&(of_node + &node_of("k3s://n1")));
     assert_eq!(gaps(&read), [""; 0]);
     assert!(is_derived_from(&read, "providerID k3s:// of Node n1"));
     // A program that takes its place counts more than what its distribution brings.
@@ -334,6 +335,22 @@ fn annotations_of_another_cloud_are_not_read() {
             Maker::Model(_) => "a model".to_owned(),
         };
         assert_eq!(maker, expected, "{:?} for {text}", read.provider);
+    }
+}
+
+/// Pods on nodes have no address but their nodes'.
+#[test]
+fn a_status_of_no_node_is_not_of_a_load_balancer_on_nodes() {
+    let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}\nspec: {providerID: 'k3s://n1'}\n\
+                status: {addresses: [{type: InternalIP, address: 10.0.0.9}, \
+                {type: ExternalIP, address: 192.0.2.9}]}\n";
+    let found = |status: &str| gaps(&cluster(&[node, &balanced("web", "", "", status)].concat()));
+    for own in ["", "{ip: 10.0.0.9}", "{ip: 192.0.2.9}", "{ip: 10.0.0.9}, {ip: 192.0.2.9}"] {
+        assert_eq!(found(own), [""; 0], "{own}");
+    }
+    let foreign = ["1 load balancer of a controller that is not K3s ServiceLB"];
+    for other in ["{ip: 203.0.113.9}", "{ip: 10.0.0.9}, {ip: 203.0.113.9}"] {
+        assert_eq!(found(other), foreign, "{other}");
     }
 }
 

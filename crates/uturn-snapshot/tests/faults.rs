@@ -129,6 +129,16 @@ fn objects_of_the_gateway_api() {
         "a.yaml:1:13: apiVersion: gateway.networking.k8s.io/v1alpha1 TCPRoute is not supported\n  \
          supported: gateway.networking.k8s.io/v1, gateway.networking.k8s.io/v1alpha2\n"
     );
+    assert_eq!(
+        of("TLSRoute", "v1beta1", "rules: []"),
+        "a.yaml:1:13: apiVersion: gateway.networking.k8s.io/v1beta1 TLSRoute is not supported\n  \
+         supported: gateway.networking.k8s.io/v1, gateway.networking.k8s.io/v1alpha3, \
+         gateway.networking.k8s.io/v1alpha2\n"
+    );
+    assert_eq!(
+        of("TLSRoute", "v1alpha3", "rules: [{backendRefs: [{name: b}]}]"),
+        "a.yaml:5:26: spec.rules[0].backendRefs[0].port: missing: expected a port from 1 to 65535\n"
+    );
 }
 
 #[test]

@@ -169,6 +169,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 health_check,
                 passive_check,
                 hairpin_source: None,
+                source_of_other_family: None,
                 statuses: Statuses::USUAL,
                 doubt: None,
             }

@@ -179,7 +179,8 @@ spec:
          `clients`, all that the shape has\n\
          s.yaml:14:9: spec.flows[0].to: \"nowhere\" is no target: expected a URL, HOST:PORT, \
          IP:PORT, svc/NAMESPACE/NAME[:PORT], ingress/NAMESPACE/NAME[/HOST/PATH], \
-         httproute/NAMESPACE/NAME[/HOST/PATH] or pod/NAMESPACE/NAME:PORT\n\
+         httproute/NAMESPACE/NAME[/HOST/PATH], tcproute/NAMESPACE/NAME[:PORT], \
+         tlsroute/NAMESPACE/NAME[:PORT][/HOST] or pod/NAMESPACE/NAME:PORT\n\
          s.yaml:16:5: spec.flows[0].expect: none of these fits the case of 3 nodes\n\
          s.yaml:17:28: spec.flows[0].expect[0].outcomes[0].outcome: expected answered, status, \
          hangs, refused, reset, empty-reply, tls-error, unreachable or name-not-found, found \"answred\"\n\

@@ -1,4 +1,6 @@
-//! The network and the nodes of the small clusters that tests are about.
+//! The network, the nodes and the pods of the small clusters that tests are about.
+
+use std::fmt;
 
 /// The `spec.network` of Facts: nodes in 10.0.0.0/16, pods in 10.1.0.0/16 and Services in
 /// 172.16.0.0/16.
@@ -25,4 +27,80 @@ status: {{addresses: [{{type: InternalIP, address: 10.0.0.{}}}]}}
 ",
         10 + number
     )
+}
+
+/// A Node that is ready, and whose providerID, labels and ranges tests choose. It prints its document.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadyNode<'a> {
+    /// It is called `nN`.
+    pub number: u32,
+    /// Its address in the cluster's network.
+    pub address: &'a str,
+    /// Its labels, as the entries of a YAML mapping.
+    pub labels: &'a str,
+    /// The fields of its `spec`.
+    pub spec: &'a str,
+    /// Further entries of `status.addresses`, each after a comma.
+    pub more_addresses: &'a str,
+}
+
+impl fmt::Display for ReadyNode<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, address, labels, spec, more_addresses } = self;
+        write!(
+            f,
+            "---\n{{apiVersion: v1, kind: Node, metadata: {{name: n{number}, labels: {{{labels}}}}}, \
+             spec: {{{spec}}}, status: {{conditions: [{{type: Ready, status: 'True'}}], addresses: \
+             [{{type: InternalIP, address: {address}}}{more_addresses}]}}}}\n"
+        )
+    }
+}
+
+/// A Pod with one container. It prints its document.
+#[derive(Clone, Copy, Debug)]
+pub struct RunningPod<'a> {
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// The value of its label `app`.
+    pub app: &'a str,
+    /// The number of its [`ReadyNode`].
+    pub node: u32,
+    /// Its address.
+    pub address: &'a str,
+    /// Whether it is in its node's network.
+    pub host_network: bool,
+    /// The entries of its container's `ports`.
+    pub ports: &'a str,
+    /// Whether it is ready: `True` or `False`.
+    pub ready: &'a str,
+}
+
+impl Default for RunningPod<'_> {
+    fn default() -> Self {
+        Self {
+            namespace: "shop",
+            name: "web",
+            app: "web",
+            node: 1,
+            address: "",
+            host_network: false,
+            ports: "{containerPort: 8080}",
+            ready: "True",
+        }
+    }
+}
+
+impl fmt::Display for RunningPod<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { namespace, name, app, node, address, host_network, ports, ready } = self;
+        write!(
+            f,
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: {namespace}, labels: \
+             {{app: {app}}}}}, spec: {{nodeName: n{node}, hostNetwork: {host_network}, containers: \
+             [{{name: c, image: c, ports: [{ports}]}}]}}, status: {{phase: Running, podIP: {address}, \
+             podIPs: [{{ip: {address}}}], conditions: [{{type: Ready, status: '{ready}'}}]}}}}\n"
+        )
+    }
 }

@@ -75,6 +75,8 @@ built_in![
     "public",
     "redirected",
     "refusal-lost",
+    "refusal-own-address",
+    "refusal-stopped",
     "refused-hairpin",
     "rejected-by-rule",
     "reset-over-bridge",

@@ -35,6 +35,60 @@ pub(crate) fn read(
     Ok(read)
 }
 
+/// The same; files of folders that have faults are left out and named, where the rest can be read.
+/// Also returns whether there are any.
+pub(crate) fn read_what_can_be(
+    args: &ClusterArgs,
+    namespace: Option<&str>,
+    printer: &Printer,
+    most_bytes: usize,
+) -> Result<(Input, bool), Failure> {
+    let whole = read(args, namespace, printer, most_bytes);
+    let is_once = args.inputs.files.iter().any(|path| path.as_os_str() == "-");
+    let failure = match whole {
+        Err(failure) if !args.is_live() && !is_once => failure,
+        whole => return whole.map(|input| (input, false)),
+    };
+    match without_faulty(args, most_bytes) {
+        Some((input, faults)) => {
+            for fault in &faults {
+                printer.error(&fault.to_string());
+            }
+            printer.note("files with errors are left out");
+            print_counts(&input.loaded, printer);
+            print_unread(&input.loaded.cluster, printer);
+            Ok((input, true))
+        }
+        None => Err(failure),
+    }
+}
+
+/// Reads the files without those of folders that have faults, and returns these faults. `None` if
+/// that leaves nothing, or faults elsewhere.
+fn without_faulty(args: &ClusterArgs, most_bytes: usize) -> Option<(Input, Vec<Fault>)> {
+    let (manifests, faults) = Manifests::gather(&args.inputs.files, &args.inputs.bundles);
+    if !faults.is_empty() {
+        return None;
+    }
+    let mut manifests = manifests.complete_if(args.inputs.complete);
+    let mut all = Vec::new();
+    // A fault may show only once another file is gone.
+    for _ in 0..MOST_ROUNDS {
+        match Input::of(manifests.clone(), Vec::new(), most_bytes) {
+            Ok(input) => {
+                return Some((input, all)).filter(|(input, _)| !input.loaded.seen.is_empty());
+            }
+            Err(faults) => {
+                manifests = manifests.without_faulty(&faults)?;
+                all.extend(faults);
+            }
+        }
+    }
+    None
+}
+
+const MOST_ROUNDS: usize = 8;
+
 /// The same, if only the cluster matters.
 pub(crate) fn cluster(args: &ClusterArgs, printer: &Printer) -> Result<Cluster, Failure> {
     read(args, None, printer, 0).map(|input| input.loaded.cluster)

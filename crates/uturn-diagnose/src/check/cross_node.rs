@@ -4,7 +4,7 @@ use uturn_model::{Client, Destination, Flow, Node, Pod, Port, Protocol};
 use uturn_path::Engine;
 
 use super::service::groups;
-use super::{Check, Checklist, State, a_pod_on_each, flow, walked};
+use super::{Check, Checklist, State, a_pod_on_each, flow, walked_to_server};
 use crate::{Code, cloud};
 
 pub(super) fn check(engine: &Engine<'_>) -> Checklist {
@@ -28,8 +28,8 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
             }
         }
     }
-    checks.push(walked(engine, "nodes reach pods of other nodes", from_nodes));
-    let pods = walked(engine, "pods reach pods of other nodes", from_pods);
+    checks.push(walked_to_server(engine, "nodes reach pods of other nodes", from_nodes));
+    let pods = walked_to_server(engine, "pods reach pods of other nodes", from_pods);
     checks.push(match pods.state {
         State::Failed => Check { next: pods.next.clone(), ..pods }.because(format!(
             "if nodes reach them and pods do not: the {} have to let the pod range in",

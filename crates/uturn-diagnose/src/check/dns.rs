@@ -1,11 +1,12 @@
 //! Names that do not resolve: from the pod's side to CoreDNS.
 
 use uturn_model::pod::DnsPolicy;
+use uturn_model::wording::some_of;
 use uturn_model::{Client, Destination, Protocol};
 use uturn_path::Engine;
 
 use super::service::lacks_endpoints;
-use super::{Check, Checklist, State, a_pod_on_each, asks, flow, walked};
+use super::{Check, Checklist, State, a_pod_on_each, asks, flow, walked, walked_to_server};
 use crate::Code;
 
 pub(super) fn check(engine: &Engine<'_>) -> Checklist {
@@ -90,9 +91,13 @@ fn policies(engine: &Engine<'_>) -> Check {
         .collect();
     match own.as_slice() {
         [] => Check::ok(what, "no pod outside kube-system asks its node instead"),
-        some => Check::failed(
+        some => Check::unknown(
             what,
-            format!("these ask their node's resolver: {}", some[..some.len().min(5)].join(", ")),
+            format!(
+                "these ask their node's resolver, which knows no names of the cluster: {}; whether \
+                 they need any is not given",
+                some_of(some)
+            ),
         )
         .next("dnsPolicy: ClusterFirst, or ClusterFirstWithHostNet with hostNetwork"),
     }
@@ -149,5 +154,5 @@ fn resolves(engine: &Engine<'_>) -> Check {
         let to = Destination::Host(host.as_str().into(), port?.port);
         Some(flow(Client::Pod(pod.name.clone()), to, Protocol::Tcp))
     });
-    walked(engine, what, flows.collect())
+    walked_to_server(engine, what, flows.collect())
 }

@@ -3,17 +3,21 @@
 use std::net::SocketAddr;
 
 use uturn_lb::controller;
+use uturn_model::gateway::AttachedRoute;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::Scope;
-use uturn_model::{Client, Destination, Ingress, NamespacedName, Protocol, Unjudged, Unknown};
-use uturn_path::Engine;
+use uturn_model::{
+    Client, Destination, Family, Ingress, NamespacedName, Protocol, Unjudged, Unknown,
+};
+use uturn_path::{Engine, any_client};
 
 use super::service::{cluster_ip, groups, health_of};
 use super::{Check, Checklist, State, a_pod_on_each, flow, walked};
 use crate::Code;
 
 pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
-    let subject = format!("ingress/{}", ingress.name);
+    let subject = ingress.object().short();
+    let passes = ingress.route.as_ref().is_some_and(AttachedRoute::is_of_connections);
     if !controller::is_served(engine.cluster(), ingress) {
         let class = ingress.class.as_deref().unwrap_or("none");
         let is_it = |gap: &&Unjudged| {
@@ -42,12 +46,13 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
         None => lb_group(engine, ingress),
     });
     checks.extend(backends(engine, ingress));
-    checks.push(rules(ingress));
+    // Connections are led on without a look at hosts and paths.
+    checks.extend((!passes).then(|| rules(ingress)));
     let (port, _) = controller::ingress_listens(engine.cluster(), ingress);
     let is_open = ingress.unjudged.contains(&Unknown::Backends);
     for vip in ingress.load_balancer.iter().filter_map(|address| address.ip) {
         let at = SocketAddr::new(vip, port.number());
-        checks.extend(health_of(engine, at, Protocol::Tcp, false, is_open));
+        checks.extend(health_of(engine, at, Protocol::Tcp, is_open));
     }
     checks.push(calls(engine, ingress));
     checks.extend(outside(engine, ingress));
@@ -66,6 +71,7 @@ fn what_serves(unknown: &Unknown) -> String {
             return "what its load balancer's listeners are set to could not be read".to_owned();
         }
         Unknown::Versions => return "it is there in several versions that differ".to_owned(),
+        Unknown::Windows => return "its nodes run Windows".to_owned(),
     };
     format!("{server} serves it, and what it does is not modelled")
 }
@@ -89,7 +95,7 @@ fn lb_group(engine: &Engine<'_>, ingress: &Ingress) -> Check {
     if groups.len() < balancer.security_groups.len() {
         return Check::unknown(what, "the rules of its group are not stated");
     }
-    let peer = super::nodes::any_client();
+    let peer = any_client(Family::V4);
     let rule = groups
         .iter()
         .flat_map(|group| &group.inbound)
@@ -125,7 +131,7 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
             continue;
         }
         let check = match cluster.services.get(&full) {
-            None if !cluster.extent.services => {
+            None if cluster.may_have_service(&full) => {
                 Check::unknown(&*what, "this Service is not among what is given")
                     .next(format!("kubectl -n {} get service {}", full.namespace, full.name))
             }
@@ -169,7 +175,7 @@ fn rules(ingress: &Ingress) -> Check {
     if ingress.default_backend.is_some() {
         return Check::ok(what, "a default backend takes the rest");
     }
-    check.next(format!("uturn trace --from outside --to ingress/{}/HOST/PATH", ingress.name))
+    check.next(format!("uturn trace --from outside --to {}/HOST/PATH", ingress.object().short()))
 }
 
 fn targets(ingress: &Ingress) -> Vec<Destination> {
@@ -178,6 +184,7 @@ fn targets(ingress: &Ingress) -> Vec<Destination> {
             name: ingress.name.clone(),
             host: rule.host.clone(),
             path: Some(path.path.clone()),
+            port: None,
         })
     });
     rules.collect()

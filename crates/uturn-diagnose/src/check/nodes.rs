@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use uturn_model::network::{NetworkMode, SecurityRule};
 use uturn_model::node::RpFilter;
-use uturn_model::{Cluster, Node, Protocol, ProxyMode};
-use uturn_path::Engine;
+use uturn_model::{Cluster, Family, Node, Protocol, ProxyMode};
+use uturn_path::{Engine, any_client};
 
 use super::{Check, Checklist, State};
 use crate::nodes::{self, Answer, Question};
@@ -16,24 +16,19 @@ pub(super) fn node_ports(cluster: &Cluster) -> (u16, u16) {
     (30_000, cloud::last_node_port(cluster))
 }
 
-/// An address outside the cluster that no rule is likely to name.
-pub(super) fn any_client() -> IpAddr {
-    IpAddr::from([198, 51, 100, 10])
-}
-
 pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
     let cluster = engine.cluster();
     let captured: Vec<Check> =
         nodes::examine(engine, node).into_iter().flatten().map(answered).collect();
     let mut checks = vec![ready(node), version(engine, node)];
     let peers = format!("NodePorts {} from anywhere", cloud::node_ports(cluster));
-    checks.push(lets(engine, node, &peers, node_ports(cluster), any_client()));
+    checks.push(lets(engine, node, &peers, node_ports(cluster), any_client(Family::V4)));
     let pods = cluster.network.pod_cidrs.value.iter().filter(|net| net.addr().is_ipv4());
     for net in pods {
         let peer = net.hosts().next().unwrap_or(net.addr());
         checks.push(lets(engine, node, &format!("the pods of {net}"), (1, 65_535), peer));
     }
-    checks.push(lets(engine, node, "SSH (22)", (22, 22), any_client()));
+    checks.push(lets(engine, node, "SSH (22)", (22, 22), any_client(Family::V4)));
     checks.push(stated("it forwards packets", node.forwards, "sysctl net.ipv4.ip_forward"));
     checks.push(stated(
         "rules see what its bridge passes",
@@ -115,7 +110,7 @@ pub(super) fn group_lets_in(
     node: &Node,
     ports: (u16, u16),
 ) -> Option<Result<(), String>> {
-    groups_let(engine, node, ports, any_client())
+    groups_let(engine, node, ports, any_client(Family::V4))
 }
 
 fn groups_let(

@@ -232,6 +232,9 @@ impl<'c, 'a> Place<'c, 'a> {
                 false,
                 "their settings switch it off: they take it for a broken request",
             ),
+            Some(ProxyExpectation::Unasked(by)) => {
+                made.ask(what, format!("nothing that is given asks for one: {by} may"))
+            }
             Some(ProxyExpectation::Unknown(tells)) => made.ask(what, tells.to_string()),
             None => made.ask(what, "look at the servers' own settings"),
         }

@@ -6,7 +6,7 @@ use uturn_model::network::SecurityRule;
 use uturn_model::{Mechanism, NamespacedName, ObjectKind, ObjectRef, Protocol};
 use uturn_snapshot::edit::{At, Change, Tree};
 
-use super::loopback::{facts, probe_source_path};
+use super::facts::{facts, probe_source_path};
 use super::{Case, Proposal, way};
 use crate::cloud::{node_ports, probe_range};
 

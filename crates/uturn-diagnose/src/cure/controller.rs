@@ -1,13 +1,21 @@
 //! Cures of calls to what a controller in the cluster serves: the load balancer before it can be left
 //! out, with the controller or without.
 
-use uturn_lb::in_cluster::{ControllerRules, Leads, RuleBackend, Served};
+use uturn_lb::ingress_controller::{BackendRef, ControllerRules, RuleBackend, Served};
 use uturn_model::controller::{ControllerListener, IngressController};
 use uturn_model::ingress::BackendPort;
 use uturn_model::service::ServicePort;
-use uturn_model::{Destination, Service};
+use uturn_model::{Destination, Outcome, Service};
 
-use super::{Case, Proposal, name};
+use super::{Case, CaseState, Proposal, name};
+
+/// Whether a controller behind the load balancer of a case answers, and what is behind it fails.
+pub(super) fn answers(case: &Case<'_>) -> bool {
+    let CaseState::Flow { outcomes, .. } = &case.before else { return false };
+    let mut failing = outcomes.iter().filter(|(outcome, _)| !outcome.is_fine()).peekable();
+    let is_behind = failing.peek().is_some() && behind(case).is_some();
+    is_behind && failing.all(|(outcome, _)| matches!(outcome, Outcome::Status { .. }))
+}
 
 /// The controller whose pods are behind the load balancer of a case.
 fn behind<'a>(case: &Case<'a>) -> Option<&'a IngressController> {
@@ -27,12 +35,18 @@ pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePo
     let rules = ControllerRules::new(cluster, controller);
     let path = case.aim.path.as_deref().unwrap_or("/");
     let listener = called_listener(case, controller)?;
-    let rule = match rules.serve(controller, listener, case.aim.host.as_deref()?, path) {
-        Served::By(rule) | Served::Redirected(rule, _) => rule,
-        Served::ByNone | Served::Unknown(..) => return None,
+    // Who names no host asks for the address.
+    let of_address = || case.aim.vip.map(|vip| vip.ip().to_string());
+    let host = case.aim.host.as_ref().map(ToString::to_string).or_else(of_address)?;
+    let rule = match rules.serve(controller, listener, listener.tls, &host, path) {
+        Served::By(rule) | Served::Redirected(Some(rule), _) => rule,
+        Served::ByNone
+        | Served::Refused(..)
+        | Served::Redirected(None, _)
+        | Served::Unknown(..) => return None,
     };
     // Calls that are spread over several Services have no name in place of all of them.
-    let [RuleBackend { to: Leads::Service(name, port), .. }] = rule.backends.as_slice() else {
+    let [RuleBackend { to: BackendRef::Service(name, port), .. }] = rule.backends.as_slice() else {
         return None;
     };
     let service = cluster.services.get(name)?;

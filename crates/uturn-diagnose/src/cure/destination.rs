@@ -48,10 +48,10 @@ pub(super) fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) ->
             let called = called.or_else(|| port.as_ref()?.parse().ok());
             Aim { service: Some(name.clone()), port: found, called, ..Aim::default() }
         }
-        Destination::Ingress { name, host, path } => {
+        Destination::Ingress { name, host, path, port } => {
             let Some(ingress) = cluster.ingresses.get(name) else { return Aim::default() };
             let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
-            let (host, path, port) = (call.host, call.path, call.port);
+            let (host, path, port) = (call.host, call.path, port.unwrap_or(call.port));
             let vip = ingress.load_balancer.iter().find_map(|address| address.ip);
             // A status with only a name: where that leads.
             let vip = vip.or_else(|| sent.map(|to| to.ip()));

@@ -4,7 +4,7 @@ use uturn_model::lb::TargetKind;
 use uturn_model::{Mechanism, Text};
 use uturn_snapshot::edit::{Change, Tree};
 
-use super::loopback::facts;
+use super::facts::facts;
 use super::{Case, Proposal, way};
 use crate::cloud;
 

@@ -14,7 +14,7 @@ use uturn_snapshot::manifests::{Changed, Edit};
 
 use super::case::case_state;
 use super::comparison::{AllFlows, GivenUp};
-use super::loopback::facts;
+use super::facts::facts;
 use super::{Answer, Case, CaseState, Cure, Proposal, Subject, way};
 
 /// The cluster without edits. Cures are tried on edited copies of it and compared with it.

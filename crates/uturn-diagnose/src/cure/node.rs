@@ -4,7 +4,7 @@ use uturn_model::node::RpFilter;
 use uturn_model::{Mechanism, Node};
 use uturn_snapshot::edit::{At, Change, Tree};
 
-use super::loopback::facts;
+use super::facts::facts;
 use super::{Case, Proposal, way};
 use crate::cloud;
 

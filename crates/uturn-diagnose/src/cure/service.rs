@@ -1,16 +1,23 @@
 //! Cures of a Service: its ports, its selector, its type.
 
-use uturn_model::service::{ServiceKind, TargetPort};
+use uturn_model::service::{ServiceKind, ServicePort, TargetPort};
 use uturn_model::{Mechanism, ObjectKind, ObjectRef, Pod, Service};
 use uturn_snapshot::edit::{Change, Tree};
 
-use super::{Case, Proposal, way};
+use super::{Case, Proposal, controller, way};
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
-    let Some(service) = case.service() else { return Vec::new() };
+    // Where a controller answers, it is the Service behind it that fails.
+    let failing = match controller::answers(case) {
+        true => controller::backend(case).map(|(service, port)| (service, Some(port))),
+        false => case.service().map(|service| (service, case.aim.port.as_ref())),
+    };
+    let Some((service, port)) = failing else { return Vec::new() };
     let mut all = Vec::new();
-    if case.has(Mechanism::WrongPort) || case.has(Mechanism::NoEndpoint) {
-        all.extend(target_port(case, service));
+    if let Some(port) =
+        port.filter(|_| case.has(Mechanism::WrongPort) || case.has(Mechanism::NoEndpoint))
+    {
+        all.extend(target_port(case, service, port));
     }
     if case.has(Mechanism::NoEndpoint) {
         all.extend(selector(case, service));
@@ -29,8 +36,7 @@ fn selected<'c>(case: &Case<'c>, service: &Service) -> Vec<&'c Pod> {
 }
 
 /// A port that the pods do have.
-fn target_port(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
-    let Some(port) = &case.aim.port else { return Vec::new() };
+fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Proposal> {
     let Some(at) = service.ports.iter().position(|service_port| service_port == port) else {
         return Vec::new();
     };

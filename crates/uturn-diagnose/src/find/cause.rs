@@ -1,6 +1,7 @@
 //! The object that causes several findings, such as a wrong security group or a node: it is
 //! reported once, however many targets do not answer because of it.
 
+use uturn_kubeproxy::chain_names;
 use uturn_model::{Evidence, Mechanism, ObjectKind, ObjectRef, Place, Route};
 
 use crate::evidence::of_route;
@@ -32,10 +33,21 @@ pub(crate) fn of(route: &Route) -> Option<ObjectRef> {
         (Evidence::SecurityGroups { names, .. }, _) => {
             Some(ObjectRef::global(ObjectKind::SecurityGroup, names.join(", ")))
         }
+        // The Service itself says whom it lets in.
+        (by, _) if is_of_source_ranges(by) => None,
         (Evidence::Object { object, .. }, _) if object.kind == ObjectKind::Node => {
             Some((**object).clone())
         }
         (_, Some(Place::Node(node))) => Some(ObjectRef::global(ObjectKind::Node, node.as_str())),
         _ => None,
+    }
+}
+
+/// Whether a rule is kube-proxy's for `spec.loadBalancerSourceRanges`.
+fn is_of_source_ranges(by: &Evidence) -> bool {
+    match by {
+        Evidence::Iptables { chain, .. } => chain_names::is_of_source_ranges(chain),
+        Evidence::Nftables { rule, .. } => chain_names::is_rule_of_source_ranges(rule),
+        _ => false,
     }
 }

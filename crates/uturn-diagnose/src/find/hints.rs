@@ -1,12 +1,13 @@
 //! What looks like a typo, and is one only if a condition holds: hints, each with its condition.
 
 use uturn_model::ingress::Backend;
+use uturn_model::pod::ContainerPort;
 use uturn_model::service::{ServicePort, TargetPort};
 use uturn_model::{Cluster, Name, NamespacedName, ObjectRef, Origin, Pod, Port, Service, Unknown};
 use uturn_path::Engine;
 
 use super::object_faults::{PodsByNamespace, about};
-use super::typos::{are_names_alike, are_ports_alike, are_spelt_alike};
+use super::typos::{are_names_alike, are_ports_alike, are_spelt_alike, is_raised};
 use crate::finding::Finding;
 use crate::{Code, Severity};
 
@@ -41,8 +42,12 @@ fn other_port(service: &Service, pods: &PodsByNamespace<'_>) -> Option<Finding> 
     }
     service.ports.iter().find_map(|port| {
         let TargetPort::Number(wanted) = port.target else { return None };
-        // The kubelet asks there how the container is: so it listens.
-        let is_known = |pod: &&Pod| is_declared(pod, wanted, port) || pod.spec.is_probed(wanted);
+        // The kubelet asks there how the container is, or the container is told the number: so it
+        // listens.
+        let is_told = |pod: &&Pod| pod.spec.containers.iter().any(|own| own.mentions(wanted));
+        let is_known = |pod: &&Pod| {
+            is_declared(pod, wanted, port) || pod.spec.is_probed(wanted) || is_told(pod)
+        };
         if selected.iter().any(is_known) {
             return None;
         }
@@ -50,9 +55,18 @@ fn other_port(service: &Service, pods: &PodsByNamespace<'_>) -> Option<Finding> 
         let is_like = |name: Option<&str>, number: Port| {
             name.is_some() && name == port.name.as_deref() || are_ports_alike(number, wanted)
         };
-        let like = declared.find(|known| {
-            known.protocol == port.protocol && is_like(known.name.as_deref(), known.port)
-        })?;
+        let is_called = |known: &ContainerPort| {
+            service.ports.iter().any(|other| match &other.target {
+                TargetPort::Number(number) => *number == known.port,
+                TargetPort::Name(name) => known.name.as_ref() == Some(name),
+            })
+        };
+        // Nobody writes 8080 for 80 by mistake: that is where a program without privileges listens.
+        let is_candidate = |known: &&ContainerPort| {
+            known.protocol == port.protocol && !is_called(known) && !is_raised(known.port, wanted)
+        };
+        let like = declared
+            .find(|known| is_candidate(known) && is_like(known.name.as_deref(), known.port))?;
         let named = like.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
         let what = format!(
             "targetPort {wanted} is declared by no container of the pods it selects, and {}{named} \

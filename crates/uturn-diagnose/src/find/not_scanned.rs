@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use uturn_lb::cloud::PageCheck;
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
 use uturn_model::{
@@ -11,6 +12,7 @@ use uturn_model::{
 use uturn_path::{Engine, Health, WalkError};
 use uturn_scan::address_label;
 
+use super::outside_clients::OutsideClients;
 use super::scanned::{conditions, most_severe};
 use super::{MOST_PAIRS, cause};
 use crate::clients::{Clients, Example};
@@ -36,13 +38,16 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
         return Ok(vec![(not_looked_at(engine), None)]);
     }
     let mut all = Vec::new();
-    for balancer in engine.balancers() {
+    let clients = OutsideClients::of(engine);
+    // The cures of findings that belong together are those of the first.
+    let (public, private): (Vec<_>, Vec<_>) =
+        engine.balancers().iter().partition(|balancer| balancer.scope == Scope::Public);
+    for balancer in public.into_iter().chain(private) {
         for listener in &balancer.listeners {
             all.extend(probes(engine, balancer, listener)?);
-            if balancer.scope == Scope::Public {
-                for rule in &listener.rules {
-                    all.extend(outside(engine, balancer, listener, rule)?);
-                }
+            for rule in &listener.rules {
+                let clients = clients.of_rule(balancer, rule);
+                all.extend(outside(engine, balancer, listener, rule, clients)?);
             }
         }
     }
@@ -76,15 +81,41 @@ fn not_looked_at(engine: &Engine<'_>) -> Finding {
     }
 }
 
-/// A client on the internet calls what a rule serves.
+/// Clients outside call what a rule serves. Where one of them is answered, the others are kept out by
+/// what looks at their addresses, which is no fault.
 fn outside(
     engine: &Engine<'_>,
     balancer: &LoadBalancer,
     listener: &Listener,
     rule: &Rule,
+    clients: Vec<Client>,
 ) -> Result<Option<Caused>, WalkError> {
+    let mut first = None;
+    for from in clients {
+        let Some(found) = outside_from(engine, balancer, listener, rule, from)? else {
+            return Ok(None);
+        };
+        first.get_or_insert(found);
+    }
+    Ok(first)
+}
+
+fn outside_from(
+    engine: &Engine<'_>,
+    balancer: &LoadBalancer,
+    listener: &Listener,
+    rule: &Rule,
+    from: Client,
+) -> Result<Option<Caused>, WalkError> {
+    // Listeners have no word for SCTP.
+    let service = engine.cluster().services.get(&rule.service);
+    let ports = service.filter(|service| service.object() == rule.owner).map(|own| &own.ports);
+    let mut same = ports.into_iter().flatten().filter(|port| port.port == listener.port);
+    if same.any(|port| port.protocol == Protocol::Sctp) {
+        return Ok(None);
+    }
     let flow = Flow {
-        from: Client::Outside(None),
+        from,
         to: destination(balancer, listener, rule),
         protocol: listener.protocol.transport(),
     };
@@ -98,15 +129,26 @@ fn outside(
         return Ok(None);
     };
     let Some(mechanism) = way.mechanisms.first().copied() else { return Ok(None) };
+    // Whom the rules of a captured node let in is known of the addresses that they name only.
+    if balancer.scope == Scope::Private
+        && mechanism == Mechanism::Firewall
+        && !engine.cluster().captures.is_empty()
+    {
+        return Ok(None);
+    }
     let cause = cause::is_shared(mechanism).then(|| cause::of(way)).flatten();
     let code = Code::of(mechanism, rule.owner.kind);
     let conditions = conditions(code, mechanism, verdict);
+    let who = match balancer.scope {
+        Scope::Public => Clients::OUTSIDE,
+        Scope::Private => Clients::SAME_NETWORK,
+    };
     let finding = Finding {
         code,
         severity: code.severity().min(most_severe(code, &conditions)),
         subject: rule.owner.clone(),
         targets: vec![label(engine, balancer, listener, rule)],
-        clients: Clients::other(Clients::OUTSIDE),
+        clients: Clients::other(who),
         share_failing: verdict.share_failing(),
         outcome: way.outcome,
         mechanism: Some(mechanism),
@@ -125,7 +167,7 @@ fn destination(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> Des
     let path = rule.path.as_ref().map(|(path, _)| path.clone());
     match (rule.owner.kind, owner, listener.protocol.layer()) {
         (ObjectKind::Ingress, Some(name), _) => {
-            Destination::Ingress { name, host: rule.host.clone(), path }
+            Destination::Ingress { name, host: rule.host.clone(), path, port: None }
         }
         (_, _, Layer::L7) if rule.host.is_some() || path.is_some() => Destination::Url {
             tls: listener.protocol.ends_tls(),
@@ -214,8 +256,10 @@ fn dead_probes(
         _ => None,
     };
     let code = Code::of_checks(&[mechanism]);
-    let written = match code {
-        Code::CheckCannotPass => vec![header_before_question(engine, &owner)],
+    let page = engine.page_check(listener).filter(|_| mechanism == Mechanism::NoRuleForPath);
+    let written = match (code, &page) {
+        (_, Some(page)) => vec![page_not_there(engine, &owner, listener, page)],
+        (Code::CheckCannotPass, _) => vec![header_before_question(engine, &owner)],
         _ => Vec::new(),
     };
     let finding = Finding {
@@ -230,9 +274,29 @@ fn dead_probes(
         example: Example::Probes(at, protocol),
         written,
         cures: Vec::new(),
-        conditions: Vec::new(),
+        conditions: page.iter().map(|page| page.condition.into()).collect(),
     };
     Some((finding, cause))
+}
+
+/// Why checks that ask for a page get an error: a controller in the cluster has no rule for requests
+/// without a host.
+fn page_not_there(
+    engine: &Engine<'_>,
+    owner: &ObjectRef,
+    listener: &Listener,
+    check: &PageCheck,
+) -> Observation {
+    let (key, path) = check.cure;
+    Observation {
+        place: None,
+        what: format!(
+            "health checks of port {} ask for {} and get 404: {}; {key}: {path:?} names one that is there",
+            listener.port, check.path, check.because
+        )
+        .into(),
+        by: Evidence::object(owner.clone(), engine.origin_of(owner)),
+    }
 }
 
 /// Why no node passes checks that begin with a PROXY header.

@@ -130,10 +130,11 @@ fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
     let mut all: BTreeMap<NamespacedName, Finding> = BTreeMap::new();
     let private = engine.balancers().iter().filter(|balancer| balancer.scope == Scope::Private);
-    // A node that is asked for endpoints of its own says so itself.
+    // A node that is asked for endpoints of its own says so itself. Without health checks the nodes get
+    // traffic already, and what becomes of it is walked.
     let asks_target = |listener: &&Listener| {
         let check = listener.profile.health_check.as_ref();
-        check.is_none_or(|check| check.question == HealthQuestion::Target)
+        check.is_some_and(|check| check.question == HealthQuestion::Target)
     };
     let listeners = private.flat_map(|balancer| &balancer.listeners).filter(asks_target);
     for rule in listeners.flat_map(|own| &own.rules) {
@@ -276,7 +277,7 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
                 NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
             let what = match cluster.services.get(&full) {
                 // It may be somewhere else.
-                None if !cluster.extent.services => continue,
+                None if cluster.may_have_service(&full) => continue,
                 None => format!("{path} leads to Service {full}, which is not there"),
                 Some(service) if service.unjudged.contains(&Unknown::Versions) => continue,
                 // A name outside the cluster has the ports that its server has.
@@ -306,6 +307,17 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
 fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     let cluster = engine.cluster();
     let Some(corefile) = &cluster.dns.corefile else { return Ok(None) };
+    let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
+    let subject = ObjectRef::namespaced(ObjectKind::ConfigMap, &name);
+    if let Some((release, origin, why)) = engine.refused_corefile() {
+        let what = format!("CoreDNS {release} does not start with its Corefile: {why}");
+        let mut finding = about(Code::NameNotFound, subject, origin, what);
+        finding.clients = Clients::other(Clients::NAMES);
+        finding.outcome = Outcome::NameNotFound;
+        // One that runs goes on with the Corefile that it started with.
+        finding.conditions.push("CoreDNS starts with this Corefile".into());
+        return Ok(Some(finding));
+    }
     let asks = |pod: &&Pod| {
         let asks = pod.is_alive() && pod.spec.dns_policy == DnsPolicy::ClusterFirst;
         asks && !pod.spec.host_network && !pod.ips.is_empty()
@@ -335,12 +347,13 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     let is_lost =
         |verdict: &uturn_model::Verdict| verdict.mechanisms.contains(&Mechanism::NameUnresolved);
     // What is taken without being known is nobody's fault.
-    let is_open = |verdict: &uturn_model::Verdict| !verdict.conditions.is_empty();
+    let is_open = |verdict: &uturn_model::Verdict| {
+        let mut supposed = verdict.supposed.iter();
+        !verdict.conditions.is_empty() || supposed.any(|own| !engine.supposed().contains(own))
+    };
     if !verdicts.iter().all(is_lost) || verdicts.iter().any(is_open) {
         return Ok(None);
     }
-    let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
-    let subject = ObjectRef::namespaced(ObjectKind::ConfigMap, &name);
     let what = format!("{host} has no address, as every name of a Service");
     let mut finding = about(Code::NameNotFound, subject, &corefile.origin, what);
     finding.clients = Clients::other(Clients::NAMES);

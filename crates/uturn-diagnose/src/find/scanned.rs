@@ -99,6 +99,7 @@ pub(super) fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) ->
             | Mechanism::LocalSourceDrop
             | Mechanism::VipUnknown
             | Mechanism::NoEndpoint
+            | Mechanism::NoCandidate
     );
     let of_balancer =
         |supposed: &Supposition| supposed_of_balancer(supposed).filter(|_| is_of_packets);
@@ -109,9 +110,10 @@ pub(super) fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) ->
 
 /// How bad a finding can be with these conditions. That servers expect a header is only concluded
 /// from the load balancer that sends one: there are servers that take connections with and without.
+/// What a load balancer asks of its targets is up to settings that no object has.
 pub(super) fn most_severe(code: Code, conditions: &[Text]) -> Severity {
     match code {
-        Code::ProxyHeaderLost if !conditions.is_empty() => Severity::Warning,
+        Code::ProxyHeaderLost | Code::NoCandidate if !conditions.is_empty() => Severity::Warning,
         _ => Severity::Error,
     }
 }
@@ -147,7 +149,7 @@ fn service_behind<'e>(
 ) -> Option<(&'e NamespacedName, &'e ServicePort)> {
     let cluster = engine.cluster();
     match (&target.object.kind, &target.to) {
-        (ObjectKind::Ingress, Destination::Ingress { name, host, path }) => {
+        (ObjectKind::Ingress, Destination::Ingress { name, host, path, .. }) => {
             let ingress = cluster.ingresses.get(name)?;
             let own = |rule: &&IngressRule| rule.host == *host;
             let paths = ingress.rules.iter().filter(own).flat_map(|rule| &rule.paths);

@@ -17,8 +17,13 @@ use uturn_model::Port;
 pub(crate) fn are_ports_alike(left: Port, right: Port) -> bool {
     let (low, high) = (left.number().min(right.number()), left.number().max(right.number()));
     let (short, long) = (low.to_string(), high.to_string());
-    let is_raised = low < 1024 && high >= 1024 && long.ends_with(&short);
-    is_raised || is_typo(short.as_bytes(), long.as_bytes())
+    is_raised(left, right) || is_raised(right, left) || is_typo(short.as_bytes(), long.as_bytes())
+}
+
+/// Whether a port is what a program without privileges has in place of one of the system's.
+pub(crate) fn is_raised(low: Port, high: Port) -> bool {
+    let (low, high) = (low.number(), high.number());
+    low < 1024 && high >= 1024 && high.to_string().ends_with(&low.to_string())
 }
 
 /// Two neighbours swapped, or one left out of three or more.

@@ -1,6 +1,7 @@
 //! The plugins of a server block: parsed from its tokens, run in CoreDNS's fixed order.
 
 pub(crate) mod acl;
+pub(crate) mod external;
 pub(crate) mod forward;
 pub(crate) mod hosts;
 pub(crate) mod kubernetes;
@@ -10,7 +11,7 @@ pub(crate) mod template;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use uturn_model::route::StepKind;
-use uturn_model::{Evidence, Step};
+use uturn_model::{Evidence, Step, Version};
 
 use super::ask::Exchange;
 use crate::dispenser::Dispenser;
@@ -22,9 +23,21 @@ use crate::name;
 pub(crate) struct Setup<'z> {
     /// The block's zones.
     pub(crate) zones: &'z [String],
+    /// The release of CoreDNS, if known.
+    pub(crate) release: Option<Version>,
 }
 
 impl Setup<'_> {
+    /// Whether the release may still have what the release `minor` no longer has.
+    fn may_precede(&self, minor: u16) -> bool {
+        self.release.is_none_or(|release| (release.major, release.minor) < (1, minor))
+    }
+
+    /// Whether the release may have what the release `minor` did not have yet.
+    fn may_exceed(&self, minor: u16) -> bool {
+        self.release.is_none_or(|release| (release.major, release.minor) > (1, minor))
+    }
+
     /// The zones of a `fallthrough`; all zones by default.
     fn fallthrough(&self, words: &[String]) -> Vec<String> {
         match words {
@@ -36,13 +49,17 @@ impl Setup<'_> {
 
 /// All plugins in the order in which they run, regardless of their order in the file. A plugin
 /// that never answers has no [`Plugin`].
-pub(crate) const ORDER: [&str; 53] = [
+pub(crate) const ORDER: [&str; 60] = [
     "root",
     "metadata",
     "geoip",
     "cancel",
+    "proxyproto",
     "tls",
     "quic",
+    "grpc_server",
+    "https",
+    "https3",
     "timeouts",
     "multisocket",
     "reload",
@@ -54,6 +71,7 @@ pub(crate) const ORDER: [&str; 53] = [
     "ready",
     "health",
     "pprof",
+    "shed",
     "prometheus",
     "errors",
     "log",
@@ -90,13 +108,19 @@ pub(crate) const ORDER: [&str; 53] = [
     "whoami",
     "on",
     "sign",
+    "view",
+    "nomad",
 ];
 
 /// Plugins that only configure the server: a block of nothing else cannot answer.
-pub(crate) const SETTINGS: [&str; 13] = [
+pub(crate) const SETTINGS: [&str; 17] = [
     "root",
+    "proxyproto",
     "tls",
     "quic",
+    "grpc_server",
+    "https",
+    "https3",
     "timeouts",
     "multisocket",
     "reload",
@@ -123,6 +147,8 @@ pub(crate) enum Plugin {
     Whoami,
     /// Answers in these zones in a way that is not modelled.
     Unmodelled(Vec<String>),
+    /// Answers, in a way that is not modelled, what the plugins after it have no record of.
+    AfterFailure,
 }
 
 impl Plugin {
@@ -153,13 +179,12 @@ impl Plugin {
             "hosts" => Self::Hosts(hosts::Hosts::read(words, setup)?),
             "kubernetes" => Self::Kubernetes(kubernetes::Kubernetes::read(words, setup)?),
             "forward" => Self::Forward(forward::read(words, setup)?),
-            "file" => zones(words, 1),
-            "auto" | "secondary" | "etcd" | "k8s_external" => zones(words, 0),
-            "tsig" | "route53" | "azure" | "clouddns" | "grpc" | "erratic" => {
-                Self::Unmodelled(vec![".".to_owned()])
+            "proxy" if setup.may_precede(external::WITHOUT_PROXY) => {
+                Self::Forward(forward::read_old(words)?)
             }
-            known if ORDER.contains(&known) => return Ok(None),
-            _ => Self::Unmodelled(vec![".".to_owned()]),
+            "file" => zones(words, 1),
+            "auto" | "secondary" | "etcd" | "k8s_external" | "nomad" => zones(words, 0),
+            _ => return Ok(external::read(name, words, setup)),
         }))
     }
 
@@ -177,6 +202,13 @@ impl Plugin {
                 exchange.note(format!("{} is answered with nothing", question.name));
                 Answer::Reply(Reply::code(Rcode::NoError))
             }
+            Self::AfterFailure => match exchange.next(question) {
+                Answer::Reply(reply) if reply.rcode != Rcode::NoError => {
+                    let what = format!("the plugin {}", exchange.plugin());
+                    exchange.unmodelled(&what)
+                }
+                answer => answer,
+            },
             Self::Unmodelled(zones) => match name::zone_of(zones, &question.name) {
                 Some(_) => {
                     let what = format!("the plugin {}", exchange.plugin());

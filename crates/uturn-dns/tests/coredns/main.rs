@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use uturn_dice::Dice;
 use uturn_dns::{Answer, Corefile, QueryContext, Question, Reply, Upstream, UpstreamServers};
-use uturn_model::{Cluster, Origin, Step, dns};
+use uturn_model::{Cluster, Origin, Step, Version, dns};
 
 use server::{CoreDns, Started};
 
@@ -83,6 +83,7 @@ fn judge(program: &std::path::Path, seed: u64, counts: &mut Counts) -> Result<()
             text: text.clone().into(),
             origin: Origin::line_of("Corefile", 1),
             beside: Vec::new(),
+            release: Some(Version::new(1, 12, 0)),
         },
     );
     counts.corefiles += 1;

@@ -1,9 +1,10 @@
 //! Writer of iptables mode.
 //!
 //! What every Service port adds to the shared chains, and the chains of its own, is in
-//! `port` (`xlb` has how kube-proxies before v1.24 did it); this file has what is there
-//! without any Service.
+//! `port`, and how they lead to endpoints in `endpoints` (`xlb` has how kube-proxies before v1.24
+//! did it); this file has what is there without any Service.
 
+mod endpoints;
 mod port;
 mod probability;
 mod xlb;

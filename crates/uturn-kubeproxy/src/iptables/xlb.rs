@@ -4,7 +4,8 @@
 
 use std::net::IpAddr;
 
-use super::port::{Chains, EndpointChain, PortWriter, endpoint_chains, portal};
+use super::endpoints::{EndpointChain, endpoint_chains};
+use super::port::{Chains, PortWriter, portal};
 use super::{MARK_MASQ, NODE_PORTS, SERVICES};
 use crate::features::EmptyVips;
 use crate::kubelet::MARK_DROP;

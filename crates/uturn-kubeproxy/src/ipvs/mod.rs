@@ -41,6 +41,7 @@ pub(crate) fn write(
     for port in &plan.ports {
         writer.write(port);
     }
+    writer.leave_out_bound();
     writer.bound_node_ips();
     for port in &plan.ports {
         let choice = writer.choice(port, port.external_local);
@@ -107,6 +108,14 @@ impl<'p> Writer<'p> {
         let outside = self.choice(port, local);
         for ip in &port.vips {
             self.vip(port, *ip, outside);
+        }
+    }
+
+    /// Without ranges, NodePorts are on the addresses of all interfaces but those that are bound.
+    fn leave_out_bound(&mut self) {
+        let on_all = matches!(self.plan.node.node_ports, NodePortsOn::All);
+        if on_all && self.features.bound_take_no_node_ports {
+            self.node_ips.retain(|ip| !self.bound.contains(ip));
         }
     }
 

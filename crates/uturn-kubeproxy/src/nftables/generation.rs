@@ -9,9 +9,13 @@ pub(crate) enum Generation {
     V30,
     /// v1.31 and v1.32: filters before DNAT in every hook.
     V31,
-    /// v1.33: base chains of today; rules of a cluster IP name its port.
+    /// v1.33.0 to v1.33.5: addresses that no Service has are dropped.
+    V33Early,
+    /// v1.33 from v1.33.6: base chains of today; rules of a cluster IP name its port.
     V33,
-    /// v1.34 and v1.35.
+    /// v1.34.0 and v1.34.1: interfaces by index.
+    V34Early,
+    /// v1.34 from v1.34.2, and v1.35.
     V34,
     /// v1.36: endpoints have chains only with session affinity.
     V36,
@@ -24,7 +28,9 @@ impl Generation {
             Version { major: 0, .. } | Version { major: 1, minor: ..30, .. } => None,
             Version { major: 1, minor: 30, .. } => Some(Self::V30),
             Version { major: 1, minor: 31..=32, .. } => Some(Self::V31),
+            Version { major: 1, minor: 33, patch: ..6, .. } => Some(Self::V33Early),
             Version { major: 1, minor: 33, .. } => Some(Self::V33),
+            Version { major: 1, minor: 34, patch: ..2, .. } => Some(Self::V34Early),
             Version { major: 1, minor: 34..=35, .. } => Some(Self::V34),
             Version { .. } => Some(Self::V36),
         }
@@ -65,18 +71,22 @@ impl Generation {
     /// Whether addresses that no Service has are dropped. By default kube-proxy does not
     /// learn their ranges before v1.33.
     pub(super) fn drops_unallocated(self) -> bool {
-        self >= Self::V33
+        self >= Self::V33Early
     }
 
     /// How a rule names the interface that a packet came in by.
     pub(super) fn interface_by(self) -> &'static str {
-        if self >= Self::V33 { "iifname" } else { "iif" }
+        if self.matches_by_name() { "iifname" } else { "iif" }
     }
 
-    /// Whether rules can match a prefix of interface names. Before v1.33 they match interfaces by
-    /// index, and the kernel rejects the ruleset if there is no interface of that name.
+    /// Whether rules can match a prefix of interface names. Rules that match interfaces by index
+    /// cannot: the kernel rejects the ruleset if there is no interface of that name.
     pub(crate) fn knows_prefixes(self) -> bool {
-        self >= Self::V33
+        self.matches_by_name()
+    }
+
+    fn matches_by_name(self) -> bool {
+        self >= Self::V33 && self != Self::V34Early
     }
 
     /// The chains at the hooks, and where they lead.

@@ -7,7 +7,7 @@ pub(crate) mod dual_stack;
 pub(crate) mod every_kind;
 pub(crate) mod nft;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use uturn_model::cluster::Provider;
@@ -81,9 +81,11 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         proxy: settings(),
         controller_switches: Labels::new(),
         balancer_arguments: Labels::new(),
+        announcements: Announcements::default(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
         extent: Extent::default(),
+        awaited: BTreeSet::new(),
         unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),

@@ -170,16 +170,13 @@ impl Twin {
     }
 }
 
-/// The addresses that a node is stated to hold, and no other node or load balancer has: packets to
-/// them are delivered there.
+/// The addresses that only this node is stated to hold, and no load balancer has.
 fn held_alone(plan: &Plan<'_>, node: &Node) -> Vec<IpAddr> {
-    let holders = |ip: IpAddr| {
-        let all = plan.cluster.nodes.values();
-        all.filter(|other| other.local_addresses.contains(&ip)).count()
-    };
+    let is_here = |holder: &Node| holder.name == node.name;
     let is_balanced = |ip: IpAddr| plan.load_balancers.iter().any(|balancer| balancer.vip == ip);
-    let held = node.local_addresses.iter().copied();
-    held.filter(|ip| holders(*ip) == 1 && !is_balanced(*ip)).collect()
+    let held = held::stated(plan.cluster).into_iter();
+    let alone = held.filter(|(ip, holder)| holder.is_some_and(is_here) && !is_balanced(*ip));
+    alone.map(|(ip, _)| ip).collect()
 }
 
 /// Discards packets to unused addresses of the cluster's ranges and to Service addresses, as the

@@ -29,11 +29,17 @@ pub(crate) fn node_kernel(node: &Node) -> io::Result<()> {
     for family in ["iptables", "ip6tables"] {
         Namespace::set_sysctl(&format!("net/bridge/bridge-nf-call-{family}"), sees)?;
     }
-    if node.forwards == Some(false) {
-        Namespace::set_sysctl("net/ipv4/ip_forward", "0")?;
-        set_ipv6("net/ipv6/conf/all/forwarding", "0")?;
-    }
+    stop_forwarding(node)?;
     Netlink::open()?.up(Index::LOOPBACK)
+}
+
+/// Turns off forwarding if it is stated that the node does not forward packets.
+pub(super) fn stop_forwarding(node: &Node) -> io::Result<()> {
+    if node.forwards != Some(false) {
+        return Ok(());
+    }
+    Namespace::set_sysctl("net/ipv4/ip_forward", "0")?;
+    set_ipv6("net/ipv6/conf/all/forwarding", "0")
 }
 
 /// Sets when this namespace retransmits a SYN: as the node's kernel does or, if its version is

@@ -36,7 +36,9 @@ pub(crate) fn answered(cluster: &Cluster, all: &[LoadBalancer]) -> Vec<LoadBalan
 
 fn asks_nodes(question: HealthQuestion, listener: &Listener) -> bool {
     let mut targets = listener.rules.iter().flat_map(|rule| &rule.targets);
-    question != HealthQuestion::Target && targets.all(|target| target.kind.node().is_some())
+    // The lab's pods have every page.
+    let is_of_target = matches!(question, HealthQuestion::Target | HealthQuestion::Page { .. });
+    !is_of_target && targets.all(|target| target.kind.node().is_some())
 }
 
 fn is_alive(cluster: &Cluster, question: HealthQuestion, rule: &Rule, target: &Target) -> bool {

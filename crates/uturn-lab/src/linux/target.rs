@@ -7,9 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use uturn_lb::decide::Choice;
-use uturn_lb::rules;
+use uturn_lb::{controller, rules};
 use uturn_model::lb::{Layer, Listener, Scope};
-use uturn_model::{Cluster, Family, Flow, LoadBalancer, Protocol};
+use uturn_model::{Cluster, Destination, Family, Flow, LoadBalancer, Protocol};
 
 use self::addresses::{balancer_addresses, client_address, resolved_addresses, sources, to_family};
 use self::request::request_spec;
@@ -68,13 +68,15 @@ impl Target {
             let protocol = flow.protocol;
             return Err(LabError::Plan(format!("flows over {protocol} cannot be measured")));
         }
+        let to = controller::called_from_outside(cluster, &flow.from, &flow.to)
+            .map_or_else(|| flow.to.clone(), Destination::Address);
         let named = balancer_addresses(cluster, flow);
         let resolved =
             resolved_addresses(flow, found).or((!named.is_empty()).then_some(&named[..]));
         let family = match resolved {
             Some([]) => return Ok(Self::nameless()),
             Some([first, ..]) => Some(Family::of(*first)),
-            None => to_family(cluster, load_balancers, &flow.to),
+            None => to_family(cluster, load_balancers, &to),
         };
         let client = client_address(cluster, &flow.from, family)?;
         let family = Family::of(client);
@@ -82,7 +84,7 @@ impl Target {
         let resolved: Vec<IpAddr> =
             resolved.unwrap_or_default().iter().copied().filter(own).collect();
         let mut spec =
-            request_spec(cluster, load_balancers, &flow.to, family, resolved.first().copied())?;
+            request_spec(cluster, load_balancers, &to, family, resolved.first().copied())?;
         spec.others.extend(resolved.iter().skip(1));
         if flow.protocol == Protocol::Udp {
             spec.protocol = ClientProtocol::Datagram;

@@ -1,6 +1,6 @@
 //! A cluster made by hand: N nodes, a client pod on each, one server on the last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use uturn_lb::cloud::tke::TKE;
@@ -95,9 +95,11 @@ fn empty() -> Cluster {
         proxy,
         controller_switches: Labels::new(),
         balancer_arguments: Labels::new(),
+        announcements: uturn_model::Announcements::default(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
         extent: uturn_model::Extent::default(),
+        awaited: BTreeSet::new(),
         unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),
@@ -118,8 +120,10 @@ fn add_pod(cluster: &mut Cluster, pod: &str, node: u8, address: &str, port: u16,
         name: "main".into(),
         image: "x".into(),
         arguments: Vec::new(),
+        environment: Default::default(),
         ports: vec![port],
         probed: Vec::new(),
+        configured: Vec::new(),
     };
     let spec = PodSpec { host_network: host, containers: vec![container], ..PodSpec::default() };
     let pod = Pod {

@@ -251,6 +251,7 @@ fn names() {
                 text: "10.0.0.200 own.example.com\n".into(),
                 origin,
             }],
+            release: None,
         });
         cluster.dns.outside = vec![("api.example.com".into(), "10.0.0.100".parse().unwrap())];
         add_peers(&mut cluster);
@@ -450,8 +451,10 @@ pub(crate) fn serve(cluster: &mut Cluster, number: u16, protocol: Protocol, port
         name,
         image: "x".into(),
         arguments: Vec::new(),
+        environment: Default::default(),
         ports: vec![port],
         probed: Vec::new(),
+        configured: Vec::new(),
     };
     server.spec.containers.push(container);
 }

@@ -1,4 +1,4 @@
-//! What code outside a cloud's folder asks of the cloud.
+//! The interface of a cloud to code outside its folder.
 
 use std::collections::BTreeMap;
 use uturn_model::lb::{
@@ -55,7 +55,7 @@ pub trait CloudModel: Sync {
     /// are written. Returns `None` if the Service does not restrict its nodes by label.
     fn target_label<'s>(&self, service: &'s Service) -> Option<&'s str>;
 
-    /// What an object writes of the weights of single pods. Returns `None` if it writes nothing.
+    /// The value with which an object sets weights of single pods. Returns `None` if it sets none.
     fn pod_weights<'o>(&self, owner: Owner<'o>) -> Option<&'o str>;
 
     /// The weights that an object gives a pod, for each place where it names weights.
@@ -92,12 +92,12 @@ pub trait CloudModel: Sync {
         listener: (Port, ListenerProtocol),
     ) -> Option<&'c ListenerOverride>;
 
-    /// The key of the annotation by which a Service or an Ingress asks for something. Returns
-    /// `None` if nothing of this cloud asks for it so.
+    /// The key of the annotation with which a Service or an Ingress requests a setting. Returns `None`
+    /// if this cloud has no such annotation.
     fn annotation(&self, setting: Setting, of: SettingOf) -> Option<&'static str>;
 }
 
-/// What a load balancer is made for.
+/// The object that a load balancer is made for.
 #[derive(Clone, Copy, Debug)]
 pub enum Owner<'a> {
     /// A Service of type LoadBalancer.
@@ -151,7 +151,7 @@ impl<'a> Owner<'a> {
 /// Which load balancer an object asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BalancerRequest {
-    /// The load balancer to be used, where an annotation names one that exists.
+    /// The existing load balancer that an annotation names.
     pub existing: Option<Text>,
     /// Whether an annotation asks for one that is reachable from the private network only.
     pub is_private: bool,
@@ -164,11 +164,11 @@ pub struct BalancerRequest {
 pub struct OverridesPlace {
     /// The name of the object that sets them.
     pub name: String,
-    /// The annotation that has to be set to `true` for it, unless one is set already.
+    /// The annotation that enables it if set to `true`; `None` if one is set already.
     pub switch: Option<&'static str>,
 }
 
-/// What an annotation can ask a cloud's controller, or its kube-proxy, for.
+/// What an annotation can request of a cloud's controller or its kube-proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// kube-proxy binds the load-balancer addresses.
@@ -179,7 +179,7 @@ pub enum Setting {
     NodesWithPods,
     /// Only nodes with these labels are targets.
     NodeLabels,
-    /// What the listeners of a Service's ports speak.
+    /// The protocols of the listeners of a Service's ports.
     Protocols,
     /// The object in which properties of listeners are set.
     Overrides,
@@ -197,7 +197,7 @@ pub enum Setting {
     HttpsRules,
 }
 
-/// What an annotation is of.
+/// The kind of object that has an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingOf {
     /// A Service.
@@ -206,7 +206,7 @@ pub enum SettingOf {
     Ingress,
 }
 
-/// What was read of a cluster, as far as clouds leave traces in it.
+/// The objects of a cluster on which clouds leave marks.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
     /// The image of kube-proxy.

@@ -1,34 +1,40 @@
-//! What is stated of a cloud as data.
+//! The description of a cloud, as data.
 
 use uturn_model::network::CloudNetwork;
 use uturn_model::service::LbIngress;
-use uturn_model::{AddressBinding, Cloud, Vendor, Version};
+use uturn_model::{AddressBinding, AnnouncedBy, Cloud, Vendor, Version};
 
 use super::{Annotation, CloudModel, IngressProduct, Product, Remedies, Traces, Words};
 
-/// A cloud, or a program that makes load balancers in place of one.
+/// A cloud, or a program that provides load balancers in place of one.
 pub struct CloudEntry {
-    /// Its word and its name.
+    /// Its word in Facts and its name.
     pub cloud: Cloud,
     /// What it leaves on objects, by which it is recognised.
     pub traces: Traces,
     /// Whether its controllers serve Services only: an Ingress never has one of its load
     /// balancers for itself.
     pub serves_services_only: bool,
-    /// What its controllers write into statuses of Services.
+    /// What its controllers write into the status of a Service.
     pub writes: StatusShape,
-    /// Its words in checklists and cures.
+    /// Its terms in checklists and cures.
     pub words: Words,
     /// The builds of kube-proxy that it ships itself.
     pub kube_proxy: Option<&'static KubeProxyBuilds>,
-    /// The pod networks that it brings.
+    /// The pod networks that it provides.
     pub networks: &'static [Network],
     /// The objects in which users set properties of listeners.
     pub overrides: Option<OverridesObject>,
     /// The objects in which users set what holds for all Ingresses of a class.
     pub class_parameters: Option<ClassParameters>,
+    /// The objects that say which nodes announce addresses.
+    pub announcements: Option<AnnouncementObjects>,
+    /// The images of the program that announces addresses, where that runs on some nodes only.
+    pub announcer_images: &'static [&'static str],
     /// The ConfigMap of `kube-system` with the switches of its controller.
     pub switches_config_map: Option<&'static str>,
+    /// The images of the program whose version decides what its load balancers do.
+    pub versions_of: &'static [&'static str],
     /// The arguments of its programs that decide what its load balancers do.
     pub arguments: &'static [ProgramArgument],
     /// The load balancers that it makes for Services, where they are described by their products
@@ -36,14 +42,14 @@ pub struct CloudEntry {
     pub products: &'static [&'static dyn Product],
     /// The load balancers on layer 7 that it makes for Ingresses.
     pub ingress_products: &'static [&'static dyn IngressProduct],
-    /// What annotations of Services make these load balancers do otherwise.
+    /// The annotations of Services that change how these load balancers behave.
     pub remedies: Remedies,
-    /// What the annotations hold that all of these read.
+    /// The annotations that its controllers read, and the form of their values.
     pub annotations: &'static [&'static [Annotation]],
-    /// Annotations of Services for clusters made at random: each set asks for a load balancer that
-    /// behaves in another way.
+    /// Annotations of Services for random clusters: each set asks for a load balancer that behaves
+    /// differently.
     pub samples: &'static [Annotations],
-    /// How its controllers and load balancers behave, where products do not say all of it.
+    /// How its controllers and load balancers behave, if its products do not describe all of it.
     pub model: Option<&'static dyn CloudModel>,
 }
 
@@ -71,6 +77,9 @@ impl CloudEntry {
             networks: &[],
             overrides: None,
             class_parameters: None,
+            announcements: None,
+            announcer_images: &[],
+            versions_of: &[],
             switches_config_map: None,
             arguments: &[],
             products: &[],
@@ -111,7 +120,7 @@ impl CloudEntry {
 /// Annotations of an object, with their values.
 pub type Annotations = &'static [(&'static str, &'static str)];
 
-/// An argument that a program of a cloud is started with.
+/// An argument that a program of a cloud is started with, or a variable of its environment.
 pub struct ProgramArgument {
     /// The program: the names of its images, without registry and tag.
     pub images: &'static [&'static str],
@@ -121,26 +130,26 @@ pub struct ProgramArgument {
 
 /// A cloud's own builds of kube-proxy.
 pub struct KubeProxyBuilds {
-    /// The word in its versions: of `v1.34.4-vendor.13`.
+    /// The vendor's part of its versions: `vendor` in `v1.34.4-vendor.13`.
     pub vendor: Vendor,
-    /// Whose they are, as a sentence ends: `kube-proxy is VENDOR's`.
+    /// The owner, as in `kube-proxy is VENDOR's`.
     pub owner: &'static str,
-    /// What one is called beside upstream's build.
+    /// The name of such a build, to distinguish it from upstream's.
     pub name: &'static str,
-    /// The annotation by which a Service asks that its load-balancer addresses are bound.
+    /// The annotation with which a Service requests that its load-balancer addresses are bound.
     pub request: &'static str,
     /// Which load-balancer addresses a version binds.
     pub binding: fn(Version) -> AddressBinding,
     /// The first build of a version's line that honours the request. Returns `None` if the
     /// history of that line is not known.
     pub first_honouring: fn(Version) -> Option<Version>,
-    /// Versions that differ from each other, for clusters made at random.
+    /// Versions that differ from each other, for random clusters.
     pub samples: &'static [&'static str],
 }
 
-/// A pod network that a cloud brings, and how to recognise it.
+/// A pod network that a cloud provides, and how to recognise it.
 pub struct Network {
-    /// What it is.
+    /// The network.
     pub network: CloudNetwork,
     /// Its DaemonSets.
     pub agents: &'static [&'static str],
@@ -154,9 +163,27 @@ pub struct ClassParameters {
     pub kind: &'static str,
     /// The `apiVersion`s that are read.
     pub versions: &'static [&'static str],
-    /// Fields of its `spec`, each with the annotation of Ingresses that it wins over. Several values
-    /// have commas between them.
+    /// Fields of its `spec`, each with the annotation of Ingresses that it overrides. Lists are joined
+    /// with commas.
     pub fields: &'static [(&'static str, &'static str)],
+}
+
+/// The kinds of objects that say which nodes announce which addresses. `uturn-snapshot` reads their
+/// fields.
+pub struct AnnouncementObjects {
+    /// The `apiVersion`s that are read.
+    pub versions: &'static [&'static str],
+    /// The `kind` of pools of addresses.
+    pub pool: &'static str,
+    /// The `kind`s of announcements, and how those announce.
+    pub announcements: &'static [(&'static str, AnnouncedBy)],
+}
+
+impl AnnouncementObjects {
+    /// Each `kind`.
+    pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.pool).chain(self.announcements.iter().map(|(kind, _)| *kind))
+    }
 }
 
 /// The kind of the objects in which users set properties of listeners. `uturn-snapshot` reads
@@ -172,13 +199,13 @@ pub struct OverridesObject {
     pub layer_4: &'static str,
     /// The list of listeners on layer 7.
     pub layer_7: &'static str,
-    /// Makes a listener on layer 7 replace the source, where it is 1.
+    /// The field that makes a listener on layer 7 replace the source if it is 1.
     pub replaced_source: OverridesField,
-    /// Makes the health checks of a listener come from the range that is reserved for them, where
-    /// it is 1; on layer 4, in the listener's `healthCheck`.
+    /// The field that makes the health checks of a listener come from the reserved range if it is 1; on
+    /// layer 4, it is in the listener's `healthCheck`.
     pub reserved_probes: OverridesField,
-    /// What to set in the console where no field makes the health checks of a listener on layer 7
-    /// come from there.
+    /// What to set in the console if no field makes the health checks of a listener on layer 7 come
+    /// from that range.
     pub reserved_probes_in_console: &'static str,
 }
 
@@ -186,8 +213,8 @@ pub struct OverridesObject {
 pub struct OverridesField {
     /// Its name.
     pub name: &'static str,
-    /// What the account has to be allowed for it, and how it is.
+    /// What the account must be permitted to do, and how to get the permission.
     pub condition: (&'static str, &'static str),
-    /// What it costs in this cloud.
+    /// Its costs in this cloud.
     pub costs: &'static [&'static str],
 }

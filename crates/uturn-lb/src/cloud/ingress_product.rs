@@ -32,6 +32,12 @@ pub trait IngressProduct: Sync {
     /// Whether an Ingress asks for one that only the private network reaches.
     fn is_private(&self, ingress: &Ingress) -> bool;
 
+    /// Whether an Ingress asks for addresses of both families.
+    fn is_dual_stack(&self, ingress: &Ingress) -> bool {
+        let _ = ingress;
+        false
+    }
+
     /// Whether it is known what a path leads to whose backend is an action in an annotation.
     fn reads_action(&self, ingress: &Ingress, name: &str) -> bool {
         let _ = (ingress, name);

@@ -7,25 +7,37 @@ use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, Name, Node, Service};
 
 use super::product::{PortPlan, Product, Targets};
+use crate::announcers;
 use crate::targets;
 
 /// The weight that all targets have.
 const WEIGHT: u32 = 1;
 
-/// The listeners of a Service at an address, with their targets of its family. At an address of a zone
+/// The listeners of a Service at an address, with their targets of a family. At an address of a zone
 /// only targets of that zone are served.
 pub(crate) fn listeners(
     product: &dyn Product,
     cluster: &Cluster,
     service: &Service,
-    (address, zone): (IpAddr, Option<&str>),
+    (address, zone, family): (IpAddr, Option<&str>, Family),
 ) -> Vec<Listener> {
-    let family = Family::of(address);
     let listener = |port: &ServicePort| {
         let mut plan = product.port_in(cluster, service, port, family)?;
+        let mut holder = service.holder.as_ref().filter(|_| product.is_announced());
+        let mut announcers = None;
         if product.is_announced() {
             let is_bound = service.vips(family).any(|vip| vip == address);
-            announce_everywhere(&mut plan, cluster, address, is_bound);
+            if announce_everywhere(&mut plan, cluster, address, is_bound) {
+                holder = None;
+            } else if product.reads_announcements() {
+                let found = announcers::of(cluster, service, address);
+                plan.profile.doubt.clone_from(&found.doubt);
+                announcers = Some(found);
+            }
+        }
+        if holder.is_some() {
+            // It is elected among all nodes, whether they have a pod or not.
+            plan.targets = Targets::Nodes;
         }
         let PortPlan { protocol, targets, profile } = plan;
         let called = match profile.delivery {
@@ -34,8 +46,19 @@ pub(crate) fn listeners(
             Delivery::KeepsAddress => Some(port.node_port.unwrap_or(port.port)),
         };
         let called = ServicePort { node_port: called, ..port.clone() };
-        let may_be = |node: &Node| may_be_target(product, cluster, service, node);
+        let may_be = |node: &Node| {
+            may_be_target(product, cluster, service, node)
+                && !(product.is_announced() && node.lacks_announcer)
+                && announcers.as_ref().is_none_or(|announcers| announcers.has_node(node))
+        };
         let mut targets = targets_of(cluster, service, &called, family, targets, &may_be);
+        if let Some(announcers) = &announcers {
+            announcers.retain_preferred(cluster, &mut targets);
+        }
+        let is_held = |target: &Target| holder.is_some() && target.kind.node() == holder;
+        if targets.iter().any(is_held) {
+            targets.retain(is_held);
+        }
         if let Some(zone) = zone {
             targets.retain(|target| {
                 let node = target.kind.node().and_then(|name| cluster.nodes.get(name));
@@ -59,10 +82,17 @@ pub(crate) fn listeners(
     service.ports.iter().filter_map(listener).collect()
 }
 
-/// Where every node answers ARP requests for an address, each may get what only some should announce.
-fn announce_everywhere(plan: &mut PortPlan, cluster: &Cluster, address: IpAddr, is_bound: bool) {
+/// Where every node answers ARP requests for an address, each may get what only some should announce:
+/// whether that is so.
+fn announce_everywhere(
+    plan: &mut PortPlan,
+    cluster: &Cluster,
+    address: IpAddr,
+    is_bound: bool,
+) -> bool {
     let is_answered = cluster.proxy.arp_ranges.iter().any(|range| range.contains(&address));
-    if is_bound && is_answered && plan.targets == Targets::NodesWithPods {
+    let is_everywhere = is_bound && is_answered;
+    if is_everywhere && plan.targets == Targets::NodesWithPods {
         plan.targets = Targets::Nodes;
         plan.profile.doubt = Some(Doubt {
             taken: format!("every node answers ARP requests for {address}").into(),
@@ -70,6 +100,7 @@ fn announce_everywhere(plan: &mut PortPlan, cluster: &Cluster, address: IpAddr, 
             settle: "arping the address from its segment, and count who answers".into(),
         });
     }
+    is_everywhere
 }
 
 /// The targets of a Service's port, of the nodes that may be some.
@@ -82,7 +113,9 @@ pub(super) fn targets_of(
     may_be: &dyn Fn(&Node) -> bool,
 ) -> Vec<Target> {
     let has_pod = |name: &Name| targets::has_ready_pod(cluster, service, name);
-    let nodes = cluster.nodes.values().filter(|node| may_be(node));
+    // A Service has node ports of its own families only.
+    let is_served = service.families.is_empty() || service.families.contains(&family);
+    let nodes = cluster.nodes.values().filter(|node| is_served && may_be(node));
     match targets {
         Targets::Nodes => targets::node_ports(nodes.collect(), port, family, WEIGHT),
         Targets::NodesWithPods => {

@@ -1,5 +1,5 @@
-//! What makes the load balancer of a Service: its class decides, then what Facts state, then the
-//! name in its status, its annotations, and the cloud of the cluster.
+//! Which controller makes the load balancer of a Service: its class decides, then what Facts state, then
+//! the host name in its status, its annotations, and the cloud of the cluster.
 
 use uturn_model::cluster::Provider;
 use uturn_model::{Basis, Cloud, Known, Service};
@@ -7,17 +7,17 @@ use uturn_model::{Basis, Cloud, Known, Service};
 use super::{ALL, CloudModel, Product, by_host_name, by_load_balancer_class, by_service_key};
 use super::{entry, model_of};
 
-/// What makes a load balancer, as far as there is a trace of it.
+/// The controller that makes a load balancer, as far as the cluster shows it.
 #[derive(Clone)]
 pub enum Maker {
     /// The cluster's cloud, by its model.
     Model(&'static dyn CloudModel),
-    /// The controller of a product that is described.
+    /// The controller of a product that is described, and how it was recognised.
     Product(&'static dyn Product, String),
-    /// A cloud or a program whose load balancers are not described, by the name of the product
-    /// where its traces name one, and the trace.
+    /// A cloud or a program whose load balancers are not described: the name of the product, if its
+    /// traces name one, and how it was recognised.
     Other(String, String),
-    /// No trace names it.
+    /// Nothing in the cluster names it.
     Unknown,
 }
 
@@ -35,7 +35,7 @@ impl Maker {
     }
 }
 
-/// What makes the load balancer of a Service.
+/// The controller that makes the load balancer of a Service.
 pub fn maker_of(service: &Service, provider: &Known<Provider>) -> Maker {
     let object = || service.object();
     if let Some(class) = service.load_balancer_class.as_deref() {

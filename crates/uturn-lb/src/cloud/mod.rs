@@ -1,11 +1,11 @@
 //! Clouds: how each is recognised, and what its controllers and load balancers do.
 //!
-//! A cloud is a folder here and a line in [`ALL`]. Nothing outside its folder names it:
-//! everything that other code needs of a cloud is a field of its [`CloudEntry`] or a method of
-//! its [`CloudModel`]. `cargo xtask lint` checks that for the clouds that are modelled.
+//! A cloud is a folder here and a line in [`ALL`]. No code outside its folder names it: what other
+//! code needs to know about a cloud is a field of its [`CloudEntry`] or a method of its
+//! [`CloudModel`]. `cargo xtask lint` checks that for the clouds that are modelled.
 //!
-//! Where nothing describes the load balancers of an entry, they are found and named, and flows
-//! through them are not judged.
+//! If an entry does not describe its load balancers, they are recognised and named, and flows through
+//! them are not judged.
 
 pub mod alibaba;
 mod annotation;
@@ -34,6 +34,7 @@ pub mod oracle;
 mod product;
 mod remedy;
 pub mod scaleway;
+mod status;
 pub mod tke;
 mod traces;
 mod values;
@@ -54,14 +55,18 @@ pub use behaviour::{
     BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
 };
 pub use entry::{
-    Annotations, ClassParameters, CloudEntry, KubeProxyBuilds, Network, OverridesField,
-    OverridesObject, ProgramArgument, StatusShape,
+    Annotations, AnnouncementObjects, ClassParameters, CloudEntry, KubeProxyBuilds, Network,
+    OverridesField, OverridesObject, ProgramArgument, StatusShape,
 };
 pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of};
-pub use product::{PageCheck, PortPlan, Product, Targets, stand_in, stands_for_balancer};
-pub(crate) use product::{replaced, unnamed};
+pub use product::{
+    Leases, PageCheck, PortPlan, Product, Targets, Written, ZoneAnswers, stand_in,
+    stands_for_balancer,
+};
+pub(crate) use product::{own_address, replaced, unnamed};
 pub use remedy::{Need, NewStatus, Remedies, Remedy, Want};
+pub use status::{ExpectedStatus, expected_status};
 pub use traces::{
     Traces, by_distribution_id, by_gateway_class, by_host_name, by_ingress_class,
     by_ingress_controller, by_ingress_key, by_load_balancer_class, by_node_key, by_object_kind,
@@ -97,7 +102,7 @@ pub static ALL: [&CloudEntry; 21] = [
     &f5::ENTRY,
 ];
 
-/// What annotations make a product's load balancers do otherwise.
+/// The annotations that change how a product's load balancers behave.
 pub fn remedies_of(product: &dyn Product) -> Option<Remedies> {
     let mut entries = ALL.into_iter();
     let makes =
@@ -105,10 +110,10 @@ pub fn remedies_of(product: &dyn Product) -> Option<Remedies> {
     Some(entries.find(|entry| makes(entry))?.remedies)
 }
 
-/// What readers of Facts say that they expected.
+/// The expected values that errors in Facts name.
 pub const EXPECTED: Expected = tke::EXPECTED;
 
-/// The ranges that probes come from where nothing says which cloud's they are.
+/// The ranges that probes come from if the cloud is not known.
 pub const USUAL_PROBE_RANGES: ProbeRanges = tke::PROBE_RANGES;
 
 /// The entry of a cloud. Returns `None` if no folder and no row describes it.
@@ -116,11 +121,13 @@ pub fn entry(cloud: Cloud) -> Option<&'static CloudEntry> {
     ALL.into_iter().find(|entry| entry.cloud == cloud)
 }
 
-/// What a program of a cloud is told by an argument that its entry lists. Returns `None` where it is
-/// not given.
+/// The value of an argument of a cloud's program that its entry lists. Returns `None` if it is not given.
 pub fn argument<'c>(cluster: &'c Cluster, cloud: Cloud, name: &str) -> Option<&'c str> {
     cluster.balancer_arguments.get(&argument_key(cloud, name))
 }
+
+/// What stands for an argument's name where the version of a program is kept.
+pub const VERSION: &str = "version";
 
 /// The key of an argument in [`Cluster::balancer_arguments`].
 pub fn argument_key(cloud: Cloud, name: &str) -> String {
@@ -154,6 +161,12 @@ pub fn class_parameters(kind: &str) -> Option<&'static ClassParameters> {
     all.find(|parameters| parameters.kind == kind)
 }
 
+/// The objects that say which nodes announce addresses, where a kind is one of them.
+pub fn announcement_objects(kind: &str) -> Option<&'static AnnouncementObjects> {
+    let mut all = ALL.into_iter().filter_map(|entry| entry.announcements.as_ref());
+    all.find(|objects| objects.kinds().any(|own| own == kind))
+}
+
 /// The words of checklists and cures for a cluster's cloud.
 pub fn words(cluster: &Cluster) -> &'static Words {
     let entry = cluster.provider.value.cloud().and_then(entry);
@@ -179,7 +192,7 @@ pub fn builder_of(version: Version) -> Option<Cloud> {
     kube_proxy_builds().find(|(_, builds)| builds.vendor == build.vendor).map(|(cloud, _)| cloud)
 }
 
-/// The same version without a build of which nothing is known.
+/// The version without its vendor build if that build is not known.
 pub fn with_known_build(version: Version) -> Version {
     let is_known = builder_of(version).is_some();
     Version { vendor_build: version.vendor_build.filter(|_| is_known), ..version }

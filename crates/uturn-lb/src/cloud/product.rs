@@ -1,6 +1,7 @@
 //! A kind of load balancer that a controller makes for Services, as data: what it does on each
 //! port, read from the Service. [`made`](super::made) makes listeners and targets of it.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -10,19 +11,28 @@ use uturn_model::lb::{
 };
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
-    Cluster, Family, IpNet, Ipv4Net, Ipv6Net, NamespacedName, Node, Pod, Protocol, Service,
+    Cluster, Family, IpNet, Ipv4Net, Ipv6Net, Name, NamespacedName, Node, Pod, Protocol, Service,
 };
+
+/// The holders of Leases.
+pub type Leases = BTreeMap<NamespacedName, Name>;
+
+/// The holder of a Lease with this name, of whatever namespace.
+pub(crate) fn lease_holder(leases: &Leases, name: &str) -> Option<Name> {
+    let mut named = leases.iter().filter(|(lease, _)| lease.name.as_str() == name);
+    named.next().map(|(_, holder)| holder.clone())
+}
 
 /// A kind of load balancer that a controller makes for Services.
 pub trait Product: Sync {
-    /// What its vendor calls it.
+    /// The vendor's name for it.
     fn name(&self) -> &'static str;
 
     /// What it does with connections to a port of a Service, at an address of a family. Returns
     /// `None` if it does not listen there.
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan>;
 
-    /// The same in a cluster, where its network or its nodes decide what the Service leaves open.
+    /// What it does in this cluster, whose network or nodes may decide what the Service leaves open.
     fn port_in(
         &self,
         cluster: &Cluster,
@@ -40,44 +50,56 @@ pub trait Product: Sync {
         true
     }
 
-    /// Whether its controller leaves out the nodes that a label excludes from load balancers of
-    /// outside the cluster.
+    /// Whether its controller excludes nodes with the label
+    /// `node.kubernetes.io/exclude-from-external-load-balancers`.
     fn reads_exclusion(&self, cluster: &Cluster) -> bool {
         let _ = cluster;
         true
     }
 
-    /// Whether nodes have no rule for the addresses in the status of a Service although it says
-    /// nothing of that: the cloud's own kube-proxy leaves them to the load balancer.
+    /// Whether nodes have no rule for the addresses in a Service's status although that states no
+    /// `ipMode`: the cloud's own kube-proxy leaves these addresses to the load balancer.
     fn is_left_to_balancer(&self, service: &Service) -> bool {
         let _ = service;
         false
     }
 
-    /// Whether a Service asks for one that only the private network reaches. Returns `None`
-    /// where the address tells.
+    /// Whether a Service asks for one that is reachable only from the private network. Returns `None`
+    /// if its address decides that.
     fn is_private(&self, service: &Service) -> Option<bool> {
         let _ = service;
         None
     }
 
-    /// Whether it is pods of the cluster on nodes, whose addresses are the Service's status: those
-    /// answer as nodes do, and nothing stands before them.
+    /// What its controller writes into the status of a Service, unless an annotation that a remedy
+    /// sets says otherwise.
+    fn writes(&self, service: &Service) -> Written {
+        let _ = service;
+        Written::Address
+    }
+
+    /// Whether it consists of pods on nodes. The addresses of these nodes are the Service's status, and
+    /// no other load balancer is in front of them.
     fn is_on_nodes(&self) -> bool {
         false
     }
 
-    /// The Service that a pod takes connections for, if it is one of those pods.
+    /// The Service whose connections a pod accepts, if it is one of those pods.
     fn service_of(&self, pod: &Pod) -> Option<NamespacedName> {
         let _ = pod;
         None
     }
 
-    /// The address that a name in a Service's status leads to, where the name or the Service says
-    /// it.
+    /// The address of a host name in a Service's status, if the name or the Service contains it.
     fn address_of_name(&self, service: &Service, host: &str) -> Option<IpAddr> {
         let _ = (service, host);
         None
+    }
+
+    /// Whether a Service asks for addresses of both families.
+    fn is_dual_stack(&self, service: &Service) -> bool {
+        let _ = service;
+        false
     }
 
     /// Whether each of its addresses serves only the targets of its own zone.
@@ -86,18 +108,37 @@ pub trait Product: Sync {
         false
     }
 
-    /// Whether a node announces its address, so that others can take it away.
+    /// Which of its addresses a name server within the network gives to whom, where it has one for each
+    /// zone.
+    fn zone_answers(&self, service: &Service) -> ZoneAnswers {
+        let _ = service;
+        ZoneAnswers::Any
+    }
+
+    /// Whether a node announces its address, which can move to another node.
     fn is_announced(&self) -> bool {
         false
     }
 
-    /// Whether each of its targets has its address among its own, so that what a target sends there
-    /// stays on it where no rule translates it before.
+    /// The node that announces the address of a Service, where the Service or the holder of a Lease
+    /// says which.
+    fn holder(&self, service: &Service, leases: &Leases) -> Option<Name> {
+        let _ = (service, leases);
+        None
+    }
+
+    /// Whether objects of the cluster say which nodes announce its address.
+    fn reads_announcements(&self) -> bool {
+        false
+    }
+
+    /// Whether each of its targets has the load balancer's address on an interface of its own. Packets
+    /// that a target sends there stay on the target unless a rule translates them before.
     fn is_held_by_targets(&self) -> bool {
         false
     }
 
-    /// Whether a node, target or not, has the address of a Service's load balancer among its own.
+    /// Whether a node, target or not, has the load balancer's address of a Service on an interface.
     fn is_held_by(&self, service: &Service, node: &Node) -> bool {
         let _ = (service, node);
         false
@@ -110,60 +151,81 @@ pub trait Product: Sync {
         None
     }
 
-    /// The page that its health checks ask targets for, if they ask for one.
+    /// The page that its health checks request from targets, if they request one.
     fn page_check(&self, service: &Service, port: &ServicePort) -> Option<PageCheck> {
         let _ = (service, port);
         None
     }
 }
 
+/// What a controller writes into the status of a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// An address.
+    Address,
+    /// An address with `ipMode: Proxy`.
+    AddressInModeProxy,
+    /// A name without an address.
+    Name,
+}
+
 /// What a load balancer does with connections to a port of a Service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortPlan {
-    /// What it speaks with clients.
+    /// The protocol of the listener.
     pub protocol: ListenerProtocol,
-    /// What its targets are.
+    /// Its targets.
     pub targets: Targets,
     /// How it behaves.
     pub profile: Profile,
 }
 
-/// Health checks that ask a target for a page, which has to be there.
+/// Health checks that request a page, which the target must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCheck {
     /// The path.
     pub path: &'static str,
-    /// Why it is asked for: what the Service says.
+    /// Why health checks request it, as far as the Service says.
     pub because: &'static str,
-    /// What has to hold for it, where the Service does not say it.
+    /// The condition under which they do, if the Service does not state it.
     pub condition: &'static str,
-    /// The annotation that sets another path, with one that is there.
+    /// The annotation that sets another path, with a path that targets have.
     pub cure: (&'static str, &'static str),
 }
 
-/// What a load balancer's targets are.
+/// The targets of a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Targets {
     /// Every node.
     Nodes,
     /// Nodes with a ready endpoint of the Service.
     NodesWithPods,
-    /// The same, each with as large a share as it has ready endpoints.
+    /// Nodes with a ready endpoint, weighted by the number of their ready endpoints.
     NodesByPods,
     /// The Service's endpoints.
     Pods,
 }
 
-/// Whether pods have addresses of the network around the nodes, so that load balancers can reach
-/// them without a node's help.
+/// Which addresses the name of a load balancer leads to, of those that it has in several zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneAnswers {
+    /// Any of them.
+    Any,
+    /// That of the zone of who asks, if there is one.
+    Own,
+    /// Mostly that of the zone of who asks: so many of a hundred answers.
+    Mostly(u8),
+}
+
+/// Whether pods have addresses of the VPC, so that load balancers can reach them directly.
 pub(crate) fn pods_have_network_addresses(cluster: &Cluster) -> bool {
     let around = &cluster.network.vpc_cidrs.value;
     let pods = &cluster.network.pod_cidrs.value;
     !pods.is_empty() && pods.iter().all(|own| around.iter().any(|net| net.contains(own)))
 }
 
-/// The same with pods as targets. Where they see the client's address, one that is on the client's own
-/// node may answer it without the load balancer.
+/// The plan with pods as targets. If they see the client's address, a target on the client's own node
+/// may answer the client directly, past the load balancer.
 pub(crate) fn to_pods(mut plan: PortPlan) -> PortPlan {
     plan.targets = Targets::Pods;
     if plan.profile.source == Source::Kept && plan.profile.doubt.is_none() {
@@ -174,10 +236,23 @@ pub(crate) fn to_pods(mut plan: PortPlan) -> PortPlan {
     plan
 }
 
-/// Why something is taken of a load balancer of which its vendor does not say it.
+/// The reason for an assumption that the vendor's documents do not confirm.
 pub(crate) const LIKE_OTHERS: &str = "inferred from other load balancers of its kind";
 
-/// What is sent to the targets of a port by default.
+/// The status of a controller that has calls from inside go to its load balancer where every port
+/// needs the PROXY header that this writes.
+pub(crate) fn mode_by_header(product: &dyn Product, service: &Service) -> Written {
+    let has_header = |port: &ServicePort| {
+        let plan = product.port(service, port, Family::V4);
+        plan.is_some_and(|plan| plan.profile.proxy_header.is_some())
+    };
+    match !service.ports.is_empty() && service.ports.iter().all(has_header) {
+        true => Written::AddressInModeProxy,
+        false => Written::Address,
+    }
+}
+
+/// The default protocol towards the targets of a port.
 pub(crate) fn plain_protocol(port: &ServicePort) -> ListenerProtocol {
     match port.protocol {
         Protocol::Udp => ListenerProtocol::Udp,
@@ -185,8 +260,8 @@ pub(crate) fn plain_protocol(port: &ServicePort) -> ListenerProtocol {
     }
 }
 
-/// A load balancer that passes packets on without ending connections: it picks a target once and
-/// has nothing to avoid.
+/// A load balancer that forwards packets without terminating connections: it picks a target once and
+/// avoids none.
 pub(crate) fn passing(name: &str, source: Source) -> Profile {
     Profile {
         name: name.into(),
@@ -202,6 +277,7 @@ pub(crate) fn passing(name: &str, source: Source) -> Profile {
         health_check: None,
         passive_check: None,
         hairpin_source: None,
+        source_of_other_family: None,
         statuses: Statuses::USUAL,
         doubt: None,
     }
@@ -345,7 +421,7 @@ pub(crate) mod tests {
         service
     }
 
-    /// What a product does at a port of a Service.
+    /// The plan of a product for a port of a Service.
     pub(crate) fn plan_of(product: &dyn Product, service: &Service, number: u16) -> PortPlan {
         let mut ports = service.ports.iter();
         let port = ports.find(|port| port.port.number() == number).unwrap();

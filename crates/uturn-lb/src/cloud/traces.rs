@@ -7,8 +7,8 @@ use uturn_model::{Cloud, Labels, Service};
 
 use super::{ALL, CloudEntry};
 
-/// What a cloud and its controllers leave on objects. Each entry is the beginning of a value
-/// unless its field says otherwise.
+/// The marks that a cloud and its controllers leave on objects. Each entry is a prefix unless its field
+/// says otherwise.
 pub struct Traces {
     /// providerIDs of nodes.
     pub provider_ids: &'static [&'static str],
@@ -16,8 +16,8 @@ pub struct Traces {
     pub provider_id_part: fn(&str) -> Option<&str>,
     /// Labels and annotations of nodes.
     pub node_keys: &'static [&'static str],
-    /// The same of a cloud that runs the software of another: its nodes have the other's
-    /// providerIDs.
+    /// Labels and annotations of nodes of a cloud that runs the software of another, whose providerIDs
+    /// its nodes have.
     pub own_node_keys: &'static [&'static str],
     /// Annotations of Services.
     pub service_keys: &'static [&'static str],
@@ -88,7 +88,7 @@ pub fn by_provider_id(id: &str) -> Option<(&str, Cloud)> {
     })
 }
 
-/// What writes an address for an endpoint that nothing has.
+/// The controllers that write an unused address for an endpoint.
 pub fn by_placeholder_endpoint(address: IpAddr) -> Option<Cloud> {
     let mut all = ALL.iter();
     all.find(|entry| entry.traces.placeholder_endpoint == Some(address)).map(|entry| entry.cloud)

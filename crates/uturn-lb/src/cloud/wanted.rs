@@ -78,7 +78,12 @@ pub(crate) fn of_route<'i>(ingress: &'i Ingress, route: &AttachedRoute) -> Vec<W
     };
     let listener = |at: &RouteListener| WantedListener {
         port: at.port,
-        protocol: if at.tls { ListenerProtocol::Https } else { ListenerProtocol::Http },
+        protocol: match (route.is_of_connections(), at.tls) {
+            (true, true) => ListenerProtocol::TcpSsl,
+            (true, false) => ListenerProtocol::Tcp,
+            (false, true) => ListenerProtocol::Https,
+            (false, false) => ListenerProtocol::Http,
+        },
         rules: rules(at),
     };
     route.listeners.iter().map(listener).collect()

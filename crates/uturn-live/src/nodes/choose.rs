@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use uturn_model::Name;
 
 use crate::exec::Container;
-use crate::read::Reading;
+use crate::reading::Reading;
 
 /// The name of kube-proxy's image and of its container.
 const PROXY: &str = "kube-proxy";

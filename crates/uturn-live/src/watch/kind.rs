@@ -12,7 +12,8 @@ use super::Follower;
 use super::pause::Pause;
 use crate::error::LiveError;
 use crate::plan::{Groups, ListedKind};
-use crate::read::{Kind, KindExtent, Reader, groups};
+use crate::read::{Reader, groups};
+use crate::reading::{Kind, KindExtent};
 use crate::server::{Events, WatchRefusal};
 
 /// A watch that ends sooner does not work.

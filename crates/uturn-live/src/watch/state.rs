@@ -7,9 +7,10 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::error::LiveError;
-use crate::form::{Kept, keep, name_of};
+use crate::form::{Kept, Purpose, keep, name_of};
 use crate::plan::listed_kinds;
-use crate::read::{ConfigMapRead, Kind, Purpose, Reading, config_maps, now};
+use crate::read::{ConfigMapRead, config_maps};
+use crate::reading::{Kind, Reading, now};
 
 /// A cluster as it is known now. Threads share it.
 #[derive(Debug)]

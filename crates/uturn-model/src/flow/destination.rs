@@ -35,13 +35,19 @@ pub enum Destination {
         host: Option<Text>,
         /// The path; by default, the rule's first.
         path: Option<Text>,
+        /// The port of a listener, where it has several for the same; by default, the first's.
+        port: Option<Port>,
     },
     /// A pod and a port.
     Pod(NamespacedName, Port),
 }
 
-/// How the names end that stand for HTTPRoutes among those of Ingresses.
-const HTTP_ROUTE: &str = ".httproute";
+/// How the names end that stand for routes among those of Ingresses, with the word for each.
+const ROUTES: [(&str, ObjectKind); 3] = [
+    (".httproute", ObjectKind::HttpRoute),
+    (".tcproute", ObjectKind::TcpRoute),
+    (".tlsroute", ObjectKind::TlsRoute),
+];
 
 impl Destination {
     /// The object that it refers to, if any.
@@ -73,10 +79,16 @@ impl fmt::Display for Destination {
             Self::Address(address) => address.fmt(f),
             Self::Service(name, None) => write!(f, "svc/{name}"),
             Self::Service(name, Some(port)) => write!(f, "svc/{name}:{port}"),
-            Self::Ingress { name, host, path } => {
-                match name.name.as_str().strip_suffix(HTTP_ROUTE) {
-                    Some(route) => write!(f, "httproute/{}/{route}", name.namespace)?,
+            Self::Ingress { name, host, path, port } => {
+                let route = ROUTES.iter().find_map(|(suffix, _)| {
+                    Some((&suffix[1..], name.name.as_str().strip_suffix(suffix)?))
+                });
+                match route {
+                    Some((word, route)) => write!(f, "{word}/{}/{route}", name.namespace)?,
                     None => write!(f, "ingress/{name}")?,
+                }
+                if let Some(port) = port {
+                    write!(f, ":{port}")?;
                 }
                 let path = path.as_deref().unwrap_or_default();
                 match host {
@@ -110,7 +122,9 @@ impl FromStr for Destination {
                 return Ok(Self::Url { tls, host, port, path: path.into() });
             }
         }
-        if let Some(rest) = text.strip_prefix("svc/").or_else(|| text.strip_prefix("service/")) {
+        let (word, rest) = text.split_once('/').unwrap_or((text, ""));
+        let kind = ObjectKind::from_word(word);
+        if kind == Some(ObjectKind::Service) {
             let (name, port) = match rest.split_once(':') {
                 Some((name, port)) if !port.is_empty() => (name, Some(Text::from(port))),
                 Some(_) => return Err(fault("nothing after the colon")),
@@ -119,32 +133,10 @@ impl FromStr for Destination {
             let name = name.parse().map_err(|_| fault("expected svc/NAMESPACE/NAME[:PORT]"))?;
             return Ok(Self::Service(name, port));
         }
-        if let Some(rest) = text.strip_prefix("ingress/").or_else(|| text.strip_prefix("ing/")) {
-            let form = "expected ingress/NAMESPACE/NAME[/HOST/PATH]";
-            let mut parts = rest.splitn(4, '/');
-            let (Some(namespace), Some(name)) = (parts.next(), parts.next()) else {
-                return Err(fault(form));
-            };
-            return Ok(Self::Ingress {
-                name: NamespacedName::new(namespace, name).map_err(|_| fault(form))?,
-                host: parts.next().filter(|host| !host.is_empty()).map(Text::from),
-                path: parts.next().map(|path| format!("/{path}").into()),
-            });
+        if kind == Some(ObjectKind::Ingress) || kind.is_some_and(ObjectKind::is_route) {
+            return by_rules(kind, rest).map_err(|form| fault(&form));
         }
-        if let Some(rest) = text.strip_prefix("httproute/") {
-            let form = "expected httproute/NAMESPACE/NAME[/HOST/PATH]";
-            let mut parts = rest.splitn(4, '/');
-            let (Some(namespace), Some(name)) = (parts.next(), parts.next()) else {
-                return Err(fault(form));
-            };
-            let name = format!("{name}{HTTP_ROUTE}");
-            return Ok(Self::Ingress {
-                name: NamespacedName::new(namespace, &name).map_err(|_| fault(form))?,
-                host: parts.next().filter(|host| !host.is_empty()).map(Text::from),
-                path: parts.next().map(|path| format!("/{path}").into()),
-            });
-        }
-        if let Some(rest) = text.strip_prefix("pod/") {
+        if kind == Some(ObjectKind::Pod) {
             let form = "expected pod/NAMESPACE/NAME:PORT";
             let (name, port) = rest.split_once(':').ok_or_else(|| fault(form))?;
             return Ok(Self::Pod(
@@ -168,10 +160,41 @@ impl FromStr for Destination {
             }
             _ => Err(fault(
                 "expected a URL, HOST:PORT, IP:PORT, svc/NAMESPACE/NAME[:PORT], \
-                 ingress/NAMESPACE/NAME[/HOST/PATH], httproute/NAMESPACE/NAME[/HOST/PATH] or \
+                 ingress/NAMESPACE/NAME[/HOST/PATH], httproute/NAMESPACE/NAME[/HOST/PATH], \
+                 tcproute/NAMESPACE/NAME[:PORT], tlsroute/NAMESPACE/NAME[:PORT][/HOST] or \
                  pod/NAMESPACE/NAME:PORT",
             )),
         }
+    }
+}
+
+/// Parses what follows `ingress/` or the word of a route. Returns the form that was expected if it does
+/// not have it.
+fn by_rules(kind: Option<ObjectKind>, rest: &str) -> Result<Destination, String> {
+    let route = ROUTES.iter().find(|(_, known)| Some(*known) == kind);
+    let form = || match kind {
+        Some(ObjectKind::TcpRoute) => "expected tcproute/NAMESPACE/NAME[:PORT]".to_owned(),
+        Some(ObjectKind::TlsRoute) => "expected tlsroute/NAMESPACE/NAME[:PORT][/HOST]".to_owned(),
+        _ => {
+            let word = route.map_or("ingress", |(suffix, _)| &suffix[1..]);
+            format!("expected {word}/NAMESPACE/NAME[/HOST/PATH]")
+        }
+    };
+    let mut parts = rest.splitn(4, '/');
+    let (Some(namespace), Some(name)) = (parts.next(), parts.next()) else { return Err(form()) };
+    let is_of_connections = kind.is_some_and(ObjectKind::is_route_of_connections);
+    let (name, port) = match name.split_once(':').filter(|_| is_of_connections) {
+        Some((name, port)) => (name, Some(port.parse().map_err(|_| form())?)),
+        None => (name, None),
+    };
+    let name = format!("{name}{}", route.map_or("", |(suffix, _)| suffix));
+    let name = NamespacedName::new(namespace, &name).map_err(|_| form())?;
+    let host = parts.next().filter(|host| !host.is_empty()).map(Text::from);
+    let path = parts.next().map(|path| Text::from(format!("/{path}")));
+    match kind {
+        Some(ObjectKind::TcpRoute) if host.is_some() || path.is_some() => Err(form()),
+        Some(ObjectKind::TlsRoute) if path.is_some() => Err(form()),
+        _ => Ok(Destination::Ingress { name, host, path, port }),
     }
 }
 

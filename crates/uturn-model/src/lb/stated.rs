@@ -1,5 +1,5 @@
-//! Load balancers as Facts state them: what is stated of one that a Service or an Ingress owns wins
-//! over what was worked out, and one that none owns is there because it is stated.
+//! Load balancers that Facts state. For one that a Service or an Ingress owns, the statement overrides what
+//! was derived from that object; one without an owner exists only because Facts state it.
 
 use std::net::IpAddr;
 

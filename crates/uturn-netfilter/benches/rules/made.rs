@@ -1,6 +1,6 @@
 //! Rules as kube-proxy writes them, for a cluster of any size.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use uturn_kubeproxy::{Program, compile};
@@ -140,9 +140,11 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         proxy,
         controller_switches: Labels::new(),
         balancer_arguments: Labels::new(),
+        announcements: uturn_model::Announcements::default(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
         extent: uturn_model::Extent::default(),
+        awaited: BTreeSet::new(),
         unjudged: Vec::new(),
         supposed: Vec::new(),
         skipped: Vec::new(),

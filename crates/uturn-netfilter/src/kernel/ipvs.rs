@@ -37,7 +37,7 @@ impl Kernel {
         open: &mut OpenBranches,
     ) -> Routed {
         let leg = walk.packet.leg();
-        let protocol = walk.packet.protocol();
+        let protocol = walk.packet.connection_protocol();
         let found = known.iter().filter(|connection| connection.protocol == protocol).find_map(
             |connection| {
                 let scheduled = connection.scheduled.as_ref()?;
@@ -93,6 +93,7 @@ impl Kernel {
             return self.send(walk, before.clone(), why.into(), by, open);
         }
         let begins = match walk.packet.transport {
+            Transport::Reset { .. } => false,
             Transport::Tcp { syn, .. } => syn || self.state.sysctls.ipvs_sloppy_tcp(),
             _ => true,
         };

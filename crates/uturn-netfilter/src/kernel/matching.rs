@@ -103,7 +103,7 @@ impl Kernel {
             Match::Sctp(sctp) => certain(both(IpProtocol::SCTP, &sctp.sport, &sctp.dport)),
             Match::Icmp(icmp) => {
                 let protocol = if icmp.v6 { IpProtocol::ICMPV6 } else { IpProtocol::ICMP };
-                let Transport::Icmp { kind, code } = packet.transport else {
+                let Some((kind, code)) = packet.transport.icmp() else {
                     return certain(false);
                 };
                 let fits = icmp.kind.is_none_or(|wanted| {
@@ -118,12 +118,12 @@ impl Kernel {
                     PortSide::Destination => within(ports.1),
                     PortSide::Either => within(ports.0) || within(ports.1),
                 };
-                let has_ports = !matches!(packet.transport, Transport::Icmp { .. });
+                let has_ports = packet.transport.icmp().is_none();
                 certain(has_ports && any != multiport.ports.not)
             }
-            Match::Conntrack(conntrack) => tracked(conntrack, &walk.tracking),
+            Match::Conntrack(conntrack) => tracked(conntrack, walk),
             Match::State(states) => {
-                let now = state(&walk.tracking);
+                let now = state(walk);
                 certain(states.holds(|all| all.contains(&now)))
             }
             Match::AddrType(addrtype) => certain(self.addr_type(addrtype, walk)),
@@ -223,16 +223,23 @@ pub(super) fn tcp_flags(transport: Transport) -> u8 {
             // All but the first packet carry an ACK.
             (false, _) => 0x10,
         },
+        Transport::Reset { .. } => 0x14,
         _ => 0,
     }
 }
 
-pub(super) fn state(tracking: &Tracking) -> CtState {
-    match tracking {
+pub(super) fn state(walk: &Walk) -> CtState {
+    match &walk.tracking {
         Tracking::NotYet | Tracking::Invalid => CtState::Invalid,
         Tracking::Untracked => CtState::Untracked,
         Tracking::New { .. } => CtState::New,
-        Tracking::Known { .. } => CtState::Established,
+        // What a node sends because a rule refused a packet has the packet's entry. Any other reset is a
+        // packet like all of its connection.
+        Tracking::Known { .. } => match walk.packet.transport {
+            Transport::IcmpError { .. } => CtState::Related,
+            Transport::Reset { by_rule: true, .. } if walk.from_here => CtState::Related,
+            _ => CtState::Established,
+        },
     }
 }
 
@@ -256,11 +263,12 @@ fn tuples(wanted: &Conntrack, connection: &Connection) -> bool {
         && port(&wanted.reply_dst_port, reply.dst)
 }
 
-fn tracked(wanted: &Conntrack, tracking: &Tracking) -> Option<f64> {
+fn tracked(wanted: &Conntrack, walk: &Walk) -> Option<f64> {
     let (no, yes) = (Some(0.0), Some(1.0));
+    let tracking = &walk.tracking;
     let connection = tracking.connection();
     if let Some(states) = &wanted.states {
-        let now = state(tracking);
+        let now = state(walk);
         let snat = || connection.is_some_and(|connection| connection.source_translated());
         let dnat = || connection.is_some_and(|connection| connection.destination_translated());
         let any = |all: &Vec<CtState>| {

@@ -33,15 +33,23 @@ impl Kernel {
         }
         let (packet, leg) = (&walk.packet, walk.packet.leg());
         let mut own = known.iter().filter(|connection| {
-            connection.protocol == packet.protocol() && connection.is_tracked()
+            connection.protocol == packet.connection_protocol() && connection.is_tracked()
         });
         let found = own
             .clone()
             .find(|connection| connection.original == leg)
             .map(|connection| (connection, false));
-        walk.tracking = match found.or_else(|| {
-            own.find(|connection| connection.reply == leg).map(|connection| (connection, true))
-        }) {
+        let found = found.or_else(|| {
+            let answered = own.clone().find(|connection| connection.reply == leg);
+            answered.map(|connection| (connection, true))
+        });
+        // What refuses a packet has its entry from the start, however far translation had come.
+        let is_given = walk.from_here && packet.transport.has_entry_of_refused();
+        let given = || {
+            own.find_map(|connection| Some((connection, half_translated(connection, leg)?)))
+                .filter(|_| is_given)
+        };
+        walk.tracking = match found.or_else(given) {
             Some((connection, reply)) => Tracking::Known { connection: connection.clone(), reply },
             None if begins(packet, self.state.sysctls.tcp_loose()) => Tracking::New {
                 connection: Connection::untranslated(packet),
@@ -223,6 +231,17 @@ pub(super) fn settle_end(side: Side, walk: &mut Walk) {
     }
 }
 
+/// Whether a packet is one of a connection with some ends translated and others not yet, and whether it
+/// goes the way of replies.
+fn half_translated(connection: &Connection, leg: Leg) -> Option<bool> {
+    let Connection { original, reply, .. } = connection;
+    let goes = |src: [SocketAddr; 2], dst: [SocketAddr; 2]| {
+        src.contains(&leg.src) && dst.contains(&leg.dst)
+    };
+    let (caller, called) = ([original.src, reply.dst], [original.dst, reply.src]);
+    if goes(called, caller) { Some(true) } else { goes(caller, called).then_some(false) }
+}
+
 /// Whether a packet without a conntrack entry creates one.
 fn begins(packet: &Packet, loose: bool) -> bool {
     match packet.transport {
@@ -232,6 +251,7 @@ fn begins(packet: &Packet, loose: bool) -> bool {
             (false, _) => loose,
         },
         Transport::Udp { .. } | Transport::Sctp { .. } => true,
+        Transport::Reset { .. } | Transport::IcmpError { .. } => false,
         Transport::Icmp { kind, .. } => match packet.family() {
             Family::V4 => matches!(kind, 8 | 13 | 15 | 17),
             // Conntrack ignores neighbour and router discovery; here it counts as new.

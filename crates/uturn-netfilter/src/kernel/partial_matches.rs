@@ -1,8 +1,11 @@
 //! Matches that are modelled for some packets only: the answers that are certain.
 
+use std::net::IpAddr;
+
 use uturn_model::Supposition;
 
 use super::Kernel;
+use super::compile::Hook;
 use super::walk::Walk;
 use crate::iptables::{AddrKind, Extension, Recent, RecentAction, Rpfilter};
 use crate::packet::{Transport, within};
@@ -15,11 +18,27 @@ impl Kernel {
         match &*extension.name {
             // No local socket belongs to a forwarded packet.
             "owner" if !walk.from_here => Some(all_negated(words)),
+            // Nor a process to a refusal.
+            "owner"
+                if walk.packet.is_refusal()
+                    && words.iter().all(|word| &**word != "--socket-exists") =>
+            {
+                Some(all_negated(words))
+            }
             "cgroup" if !walk.from_here => Some(false),
             // Nor does a packet from the loopback interface have a hardware address.
             "mac" if walk.iif.as_deref().is_none_or(|iif| iif == "lo") => Some(false),
             // Locally generated packets did not come through a bridge port.
             "physdev" if walk.from_here => Some(all_negated(words)),
+            "physdev" if walk.hook == Hook::Prerouting => {
+                let words: Vec<&str> = words.iter().map(|word| &**word).collect();
+                let not = match words[..] {
+                    ["--physdev-is-in"] => false,
+                    ["!", "--physdev-is-in"] => true,
+                    _ => return None,
+                };
+                Some(self.came_by_bridge_port(walk)? != not)
+            }
             "pkttype" => {
                 let unicast = matches!(
                     self.kind_for(walk.packet.dst, None, walk),
@@ -49,6 +68,20 @@ impl Kernel {
             "ah" | "dccp" | "esp" | "frag" | "ipcomp" | "l2tp" | "mh" | "udplite" => Some(false),
             _ => None,
         }
+    }
+
+    /// Whether the packet came through a port of a bridge, as rules before routing see it: the
+    /// bridge shows them its frames unless a switch is off. `None` if it is not known which interfaces are bridges.
+    fn came_by_bridge_port(&self, walk: &Walk) -> Option<bool> {
+        let bridges = self.state.bridges.as_ref()?;
+        if !walk.iif.as_ref().is_some_and(|iif| bridges.contains(iif)) {
+            return Some(false);
+        }
+        let name = match walk.packet.dst {
+            IpAddr::V4(_) => "net.bridge.bridge-nf-call-iptables",
+            IpAddr::V6(_) => "net.bridge.bridge-nf-call-ip6tables",
+        };
+        Some(self.state.sysctls.get(name) != Some("0"))
     }
 
     /// Whether `-m rpfilter` matches: the route back to the source uses the incoming interface.
@@ -109,6 +142,8 @@ fn lengths(walk: &Walk) -> (u16, u16) {
         Transport::Tcp { .. } => (ip + 20, u16::MAX),
         Transport::Udp { .. } | Transport::Icmp { .. } => (ip + 8, u16::MAX),
         Transport::Sctp { .. } => (ip + 12, u16::MAX),
+        Transport::Reset { .. } => (ip + 20, ip + 20),
+        Transport::IcmpError { .. } => (ip + 8 + ip + 8, u16::MAX),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Route lookups, with the checks of a packet's addresses.
 
-use uturn_model::{Evidence, Family, StepKind};
+use uturn_model::{Evidence, Family, StepKind, Supposition};
 
 use super::MAX_BRANCHES;
 use super::compile::Hook;
@@ -137,6 +137,7 @@ impl Kernel {
         walk.unrouted = false;
         self.branch_over_routes(walk, route, equals, open, |walk| {
             let Some(way) = &walk.route else { return };
+            walk.oif = Some(way.dev.clone());
             if src.is_none() {
                 let own = match way.local {
                     true => Some(route.src.unwrap_or(packet.dst)),
@@ -144,11 +145,12 @@ impl Kernel {
                         route.src.or_else(|| self.source_address(&way.dev, way.via, packet.dst))
                     }
                 };
-                if let Some(own) = own {
-                    walk.packet.src = own;
+                match own {
+                    Some(own) => walk.packet.src = own,
+                    None if walk.packet.transport.is_error() => walk.suppose(unknown_source()),
+                    None => {}
                 }
             }
-            walk.oif = Some(way.dev.clone());
             walk.before = walk.packet;
         });
         Ok(())
@@ -354,6 +356,16 @@ fn part(
         way.note_branch(doubt, holds, why, of_policy(rule));
     }
     open.push(other);
+}
+
+/// The assumption for an ICMP error of a node whose addresses are not known.
+fn unknown_source() -> Supposition {
+    Supposition {
+        about: "the address that an ICMP error comes from".into(),
+        taken: "one of the node that no rule names".into(),
+        because: "the capture has neither addr nor route".into(),
+        settle: "capture ip addr as addr".into(),
+    }
 }
 
 /// A policy rule as evidence.

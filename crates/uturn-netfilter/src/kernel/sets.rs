@@ -10,7 +10,6 @@ use crate::LoadError;
 use crate::capture_gaps::CaptureGap;
 use crate::ipset::{Found, Probe};
 use crate::iptables::{Extension, Match, Rule, Ruleset, SetDirection, SetMatch, Target};
-use crate::packet::Transport;
 use crate::state::NodeState;
 
 /// Reports every set that rules name and that does not exist, once, at its first rule: the kernel
@@ -75,12 +74,12 @@ impl Kernel {
             return None;
         }
         let packet = &walk.packet;
-        let (src_port, dst_port) = match packet.transport {
-            Transport::Icmp { kind, code } => {
+        let (src_port, dst_port) = match packet.transport.icmp() {
+            Some((kind, code)) => {
                 let message = u16::from(kind) << 8 | u16::from(code);
                 (message, message)
             }
-            other => other.ports(),
+            None => packet.transport.ports(),
         };
         let probe = |direction: &SetDirection| {
             let source = *direction == SetDirection::Source;

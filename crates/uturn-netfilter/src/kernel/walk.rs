@@ -13,8 +13,8 @@ use super::unknown_condition::{AnswerScope, ConditionId};
 use crate::capture_gaps::UNKNOWN_INTERFACE;
 use crate::connection::Connection;
 use crate::end::{DropReason, End, EndKind};
-use crate::packet::{Entry, Packet};
-use crate::packet_facts::Facts;
+use crate::packet::{Entry, Packet, Transport};
+use crate::packet_facts::{FactSubject, Facts, PacketFact};
 use crate::question::{Assumptions, Question, QuestionSubject};
 
 /// Branches that are still to be walked. Boxed, because a walk is large and is moved often.
@@ -70,6 +70,27 @@ pub(super) struct Walk {
     pub(super) recent_entries: Vec<(Text, IpAddr)>,
     /// Assumptions about state that the capture lacks.
     pub(super) capture_assumptions: CaptureAssumptions,
+}
+
+/// What is known of who sends a packet from here. No process sends a refusal, and the one of a rule has no
+/// socket.
+fn facts_of(packet: &Packet, assumed: &Assumptions) -> Facts {
+    let known: &[_] = match packet.transport {
+        Transport::Reset { by_rule: true, .. } => {
+            &[(PacketFact::exactly(FactSubject::Socket, 1), false)]
+        }
+        _ if packet.is_refusal() => &[
+            (PacketFact::exactly(FactSubject::Socket, 1), true),
+            (PacketFact::exactly(FactSubject::User, 0), true),
+            (PacketFact::exactly(FactSubject::Group, 0), true),
+        ],
+        _ => return assumed.facts().clone(),
+    };
+    let mut facts = Facts::default();
+    for (fact, holds) in known {
+        facts.add(*fact, *holds);
+    }
+    facts
 }
 
 /// The result of a route lookup.
@@ -177,7 +198,7 @@ impl Walk {
             open_questions: Vec::new(),
             assumed: assumed.clone(),
             supposed: Vec::new(),
-            facts: if from_here { assumed.facts().clone() } else { Facts::default() },
+            facts: if from_here { facts_of(&packet, assumed) } else { Facts::default() },
             answers: Vec::new(),
             policy_answers: Vec::new(),
             reroutes: false,
@@ -276,6 +297,8 @@ impl Walk {
             EndKind::Unsettled => false,
         };
         let leaves = kind == EndKind::Forward;
+        let is_for_node =
+            self.hook == Hook::Input || self.route.as_ref().is_some_and(|way| way.local);
         // Entries of recent lists and sets remain, and they usually record the random choice.
         let is_kept = !self.recent_entries.is_empty() || self.nft.has_added();
         let redrawn_on_retry = self.randomized && !is_kept && matches!(kind, EndKind::Drop(_));
@@ -290,6 +313,7 @@ impl Walk {
             share: self.share,
             kind,
             packet: self.packet,
+            is_for_node,
             out,
             next_hop: way.and_then(|way| way.via),
             connection: connection.filter(|_| is_answered).cloned(),

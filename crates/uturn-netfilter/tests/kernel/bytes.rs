@@ -99,6 +99,9 @@ impl Mine {
                 body.extend([0; 8]);
                 with_checksum(body, 2, None)
             }
+            Transport::Reset { .. } | Transport::IcmpError { .. } => {
+                panic!("a refusal is the kernel's, never a probe")
+            }
         }
     }
 

@@ -110,6 +110,7 @@ impl Judge<'_> {
             Transport::Tcp { syn, ack, .. } => syn && !ack,
             Transport::Udp { .. } | Transport::Sctp { .. } => true,
             Transport::Icmp { kind, .. } => kind == 8,
+            Transport::Reset { .. } | Transport::IcmpError { .. } => false,
         };
         let (leg, entry) = match &fate.packet {
             Seen::Out { device, leg } => (*leg, Entry::Interface(interface(device).into())),
@@ -244,31 +245,37 @@ impl Judge<'_> {
             (EndKind::Forward, Seen::Out { device, leg }) => {
                 end.out.as_deref() == Some(interface(device)) && same(leg)
             }
-            (EndKind::Reject(RejectWith::TcpReset), Seen::Reset) => true,
-            (EndKind::Reject(with), Seen::Error(3, code)) => code_of(*with) == Some(*code),
+            (EndKind::Reject(RejectWith::TcpReset), Seen::Reset { leg }) => {
+                let ips = |leg: Leg| (leg.src.ip(), leg.dst.ip());
+                let told = self.told(RejectWith::TcpReset, end);
+                // What goes back over a bridge is a frame that no rule sees and nothing translates.
+                let is_frame = probe.entry == Entry::Interface("br0".into());
+                is_frame && ips(*leg) == ips(end.packet.reply().leg())
+                    || told.iter().any(|told| arrives(told) && ips(told.packet.leg()) == ips(*leg))
+            }
+            (EndKind::Reject(with), Seen::Error { kind: 3, code, src }) => {
+                code_of(*with) == Some(*code)
+                    && self
+                        .told(*with, end)
+                        .iter()
+                        .any(|told| arrives(told) && told.packet.src == *src)
+            }
             // An error without a route back is not sent, nor is one about a broadcast; and rules
             // and routes can drop it.
             (EndKind::Reject(with), Seen::Nothing | Seen::SendError(_)) => {
-                !can_be_observed(probe, end) || self.is_stopped(*with, end)
+                !can_be_observed(probe, end) || !self.told(*with, end).iter().all(arrives)
             }
             (EndKind::Drop(reason), seen) => dropped(reason, seen),
             _ => false,
         }
     }
 
-    /// Whether the sender may not learn of the reject: the reply is sent by the node, and subject
-    /// to its rules and routes.
-    fn is_stopped(&self, with: RejectWith, end: &End) -> bool {
-        let refused = end.packet;
-        let transport = match (with, refused.transport) {
-            (RejectWith::TcpReset, Transport::Tcp { src_port, dst_port, .. }) => {
-                Transport::Tcp { src_port: dst_port, dst_port: src_port, syn: false, ack: true }
-            }
-            _ => Transport::Icmp { kind: 3, code: code_of(with).unwrap_or(0) },
-        };
-        let answer = Packet { src: refused.dst, dst: refused.src, transport, mark: 0 };
-        let ends = self.node.kernel.walk(&answer, &Entry::Local, &[]);
-        ends.iter().any(|end| !matches!(end.kind, EndKind::Local | EndKind::Forward))
+    /// The ends of what the node sends about a packet that it rejects, which is subject to its rules and
+    /// routes.
+    fn told(&self, with: RejectWith, end: &End) -> Vec<End> {
+        let refusal = end.packet.refusal(with, end.is_for_node);
+        let known: Vec<Connection> = end.connection.iter().cloned().collect();
+        self.node.kernel.walk(&refusal, &Entry::Local, &known)
     }
 
     fn differ(&mut self, what: &str, probe: &Probe, ends: &[End], seen: Option<&Seen>) {
@@ -354,30 +361,25 @@ fn dropped(reason: &DropReason, seen: &Seen) -> bool {
     match seen {
         Seen::Nothing | Seen::SendError(SendError::NotPermitted) => true,
         Seen::SendError(SendError::Unroutable) => unroutable,
-        Seen::Error(3, 0 | 1) => matches!(reason, R::NoRoute | R::Unreachable),
-        Seen::Error(3, 13) => matches!(reason, R::Prohibited),
+        Seen::Error { kind: 3, code: 0 | 1, .. } => matches!(reason, R::NoRoute | R::Unreachable),
+        Seen::Error { kind: 3, code: 13, .. } => matches!(reason, R::Prohibited),
         _ => false,
     }
 }
 
+fn arrives(end: &End) -> bool {
+    matches!(end.kind, EndKind::Local | EndKind::Forward)
+}
+
 fn code_of(with: RejectWith) -> Option<u8> {
-    Some(match with {
-        RejectWith::IcmpNetUnreachable => 0,
-        RejectWith::IcmpHostUnreachable => 1,
-        RejectWith::IcmpProtoUnreachable => 2,
-        RejectWith::IcmpPortUnreachable => 3,
-        RejectWith::IcmpNetProhibited => 9,
-        RejectWith::IcmpHostProhibited => 10,
-        RejectWith::IcmpAdminProhibited => 13,
-        _ => return None,
-    })
+    with.icmp().map(|(_, code)| code)
 }
 
 fn way(seen: &Seen) -> &'static str {
     match seen {
         Seen::Out { .. } => "sent on",
         Seen::Local { .. } => "handed over",
-        Seen::Reset | Seen::Error(..) => "refused",
+        Seen::Reset { .. } | Seen::Error { .. } => "refused",
         Seen::SendError(_) => "the sender got an error",
         Seen::Nothing => "dropped",
     }

@@ -51,9 +51,17 @@ pub(crate) enum Seen {
     Local {
         leg: Leg,
     },
-    Reset,
-    Error(u8, u8),
-    /// An ICMP error or reset reached the sender.
+    /// A reset reached the sender, with these addresses.
+    Reset {
+        leg: Leg,
+    },
+    /// An ICMP error reached the sender: its type and code, and the address that it came from.
+    Error {
+        kind: u8,
+        code: u8,
+        src: IpAddr,
+    },
+    /// The sender got an error at once.
     SendError(SendError),
     /// Nothing.
     Nothing,
@@ -196,8 +204,8 @@ fn known(mine: Mine, bytes: &[u8], place: impl Fn(Leg) -> Seen) -> Option<(Relat
     };
     let seen = match relation {
         Relation::Itself | Relation::Answer => place(leg),
-        Relation::Reset => Seen::Reset,
-        Relation::Error(kind, code) => Seen::Error(kind, code),
+        Relation::Reset => Seen::Reset { leg },
+        Relation::Error(kind, code) => Seen::Error { kind, code, src: captured.src.into() },
     };
     Some((relation, seen))
 }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
+use uturn_lb::held;
 use uturn_model::{Cluster, Name, NamespacedName, Node, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
@@ -17,6 +18,8 @@ pub(crate) struct ClusterIndex<'a> {
     host_pods: FastMap<(&'a Name, u16), &'a Pod>,
     /// Addresses of nodes with ports that are endpoints of Services.
     node_endpoints: OnceLock<FastSet<(IpAddr, u16)>>,
+    /// Addresses with ports that are endpoints of Services.
+    endpoints: OnceLock<FastSet<(IpAddr, u16)>>,
 }
 
 impl<'a> ClusterIndex<'a> {
@@ -30,13 +33,8 @@ impl<'a> ClusterIndex<'a> {
                 nodes.entry(*ip).or_insert(node);
             }
         }
-        let mut held: FastMap<IpAddr, Option<&'a Node>> = FastMap::default();
-        for node in cluster.nodes.values() {
-            for ip in &node.local_addresses {
-                held.entry(*ip).and_modify(|one| *one = None).or_insert(Some(node));
-            }
-        }
-        let held = held.into_iter().filter_map(|(ip, node)| Some((ip, node?))).collect();
+        let held =
+            held::stated(cluster).into_iter().filter_map(|(ip, node)| Some((ip, node?))).collect();
         let mut host_pods = FastMap::default();
         for pod in alive().filter(|pod| pod.spec.host_network) {
             let Some(node) = &pod.node else { continue };
@@ -44,7 +42,8 @@ impl<'a> ClusterIndex<'a> {
                 host_pods.entry((node, port.port.number())).or_insert(pod);
             }
         }
-        Self { cluster, pods, nodes, held, host_pods, node_endpoints: OnceLock::new() }
+        let (node_endpoints, endpoints) = (OnceLock::new(), OnceLock::new());
+        Self { cluster, pods, nodes, held, host_pods, node_endpoints, endpoints }
     }
 
     /// The pod outside its node's network that has this address.
@@ -80,5 +79,20 @@ impl<'a> ClusterIndex<'a> {
             });
             found.collect()
         })
+    }
+
+    /// Whether a Service leads there.
+    pub(crate) fn is_endpoint(&self, address: IpAddr, port: u16) -> bool {
+        let all = self.endpoints.get_or_init(|| {
+            let slices = self.cluster.endpoints.values().flatten();
+            let found = slices.flat_map(|slice| {
+                let addresses = slice.endpoints.iter().map(|endpoint| endpoint.address);
+                addresses.flat_map(|address| {
+                    slice.ports.iter().map(move |port| (address, port.port.number()))
+                })
+            });
+            found.collect()
+        });
+        all.contains(&(address, port))
     }
 }

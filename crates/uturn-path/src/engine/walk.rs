@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use uturn_model::lb::HealthQuestion;
 use uturn_model::{Cluster, Mechanism, Protocol, Share};
 use uturn_netfilter::hash::FastMap;
 use uturn_netfilter::{Assumptions, Question};
@@ -55,8 +56,8 @@ impl<'e, 'a> Walk<'e, 'a> {
     }
 }
 
-/// A health check: its source, its target and its protocol.
-pub(crate) type Probed = (IpAddr, SocketAddr, Protocol);
+/// A health check: its source, its target, its protocol, and what it asks.
+pub(crate) type Probed = (IpAddr, SocketAddr, Protocol, HealthQuestion);
 
 /// How often a target answers probes, and why not always.
 pub(crate) type ProbeResult = (Share, Vec<Mechanism>);

@@ -67,7 +67,10 @@ impl<'a> Walk<'_, 'a> {
         let to = state.packet.leg().dst;
         let protocol = state.packet.protocol();
         let Some(proxy) = self.cluster.proxy.replaced_by() else {
-            return self.exchange(client, request, state);
+            return match self.gap_beside(client, to, protocol) {
+                Some(gap) => Ok(vec![gap.exchange(self.engine.place(client), state)]),
+                None => self.exchange(client, request, state),
+            };
         };
         match self.connected(proxy, client, to, protocol) {
             Connected::AsIs => self.exchange(client, request, state),
@@ -82,6 +85,7 @@ impl<'a> Walk<'_, 'a> {
             }
             Connected::Endpoints(service, port, endpoints) => {
                 let mut ways = Vec::new();
+                let request = &Request { replaced: Some(to), ..request.clone() };
                 for (share, endpoint) in &endpoints {
                     let mut state = state.clone();
                     state.share *= *share;
@@ -119,6 +123,33 @@ impl<'a> Walk<'_, 'a> {
         Ok(source.map_or(before.src, |source| SocketAddr::new(source.ip(), before.src.port())))
     }
 
+    /// Whether it is not known that calls of a load balancer's address are served from other nodes too,
+    /// and there is no endpoint on the client's: policy Local is for calls from outside.
+    fn is_unsure_beyond(
+        &self,
+        service: &Service,
+        port: &ServicePort,
+        to: SocketAddr,
+        node: Option<&Name>,
+    ) -> bool {
+        let family = Family::of(to.ip());
+        service.external_policy == Policy::Local
+            && self.cluster.proxy.may_stay_on_node()
+            && node.is_some_and(|node| {
+                self.endpoints_for(service, port, family, Some(node)).is_empty()
+            })
+    }
+
+    /// Why it is not known what becomes of a call of a pod that a program beside kube-proxy takes over.
+    fn gap_beside(&self, client: Peer<'a>, to: SocketAddr, protocol: IpProtocol) -> Option<Gap> {
+        let beside = self.cluster.proxy.beside?;
+        let Peer::Pod(pod) = client else { return None };
+        let (service, port, frontend) = self.engine.frontend(to, protocol)?;
+        let is_unsure = frontend == Frontend::Balancer
+            && self.is_unsure_beyond(service, port, to, pod.node.as_ref());
+        is_unsure.then(|| local_gap(service, beside))
+    }
+
     fn connected(
         &self,
         proxy: ServiceProxy,
@@ -152,6 +183,9 @@ impl<'a> Walk<'_, 'a> {
         };
         if !is_modelled {
             return Connected::Unknown(proxy_gap(service, proxy));
+        }
+        if frontend == Frontend::Balancer && self.is_unsure_beyond(service, port, to, node) {
+            return Connected::Unknown(local_gap(service, proxy));
         }
         let is_local = frontend == Frontend::ClusterIp && service.internal_policy == Policy::Local;
         let home = node.filter(|_| is_local);
@@ -251,6 +285,14 @@ fn by(service: &Service, proxy: ServiceProxy) -> Evidence {
 pub(super) fn evidence(service: &Service, proxy: ServiceProxy, at_connect: bool) -> Evidence {
     let (service, origin) = (Arc::new(service.object()), service.origin.clone());
     Evidence::ServiceProxy { proxy, at_connect, service, origin }
+}
+
+fn local_gap(service: &Service, proxy: ServiceProxy) -> Gap {
+    let why = format!(
+        "no endpoint is on this node, and whether {proxy} goes to others for a call from inside under \
+         policy Local depends on its release"
+    );
+    Gap::not_modelled(why, by(service, proxy))
 }
 
 fn version_gap(service: &Service, proxy: ServiceProxy) -> Gap {

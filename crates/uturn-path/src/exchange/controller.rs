@@ -1,45 +1,56 @@
-//! The part of a controller in the cluster: its pod takes the request, and makes a connection of
-//! its own to an endpoint of the Service behind the rule.
+//! Requests through an ingress controller in the cluster: its pod accepts the request, and opens a
+//! connection of its own to an endpoint of the Service behind the rule.
 //!
-//! Endpoints that take connections alike are counted together: of those that are left, each is
-//! as likely to be tried next as any other.
+//! Endpoints at which connections end alike are counted together: each endpoint that was not tried yet is
+//! equally likely to be the next.
 
 mod attempts;
+mod connections;
 
 use std::time::Duration;
 
-use uturn_lb::in_cluster::{self, ControllerRule, Dialled, RuleBackend, Served};
-use uturn_model::controller::{ControllerListener, IngressController};
+use uturn_lb::ingress_controller::{self, ControllerRule, Dialled, RuleBackend, Served};
+use uturn_model::controller::{ControllerListener, IngressController, Takes};
 use uturn_model::lb::Target;
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Family, Hop, Mechanism, Outcome, Share};
+use uturn_model::{Evidence, Family, Mechanism, Outcome, Share};
 use uturn_netfilter::Packet;
 
-use crate::assumed::add_new;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Redirected, Request, ended};
 use attempts::{Alike, Tries};
 
-/// The port that a controller's pods connect from: none that a client has.
+/// The source port of a controller's connections, which no client uses.
 pub(crate) const CONTROLLER_PORT: u16 = 41_000;
 
-/// Requests that pass more controllers than these go round.
-const MOST: u8 = 4;
+/// A request through more controllers than these is in a loop.
+const MAX_CONTROLLERS: u8 = 4;
 
-/// A controller's pod that has a request.
+/// An ingress controller whose pod received a request.
 #[derive(Clone, Copy)]
 pub(crate) struct AtController<'a> {
     pub(crate) controller: &'a IngressController,
-    /// Its place among the cluster's controllers.
+    /// Its index among the cluster's controllers.
     place: usize,
     /// The port that was called.
     listener: &'a ControllerListener,
 }
 
+/// What a controller forwards by one of its rules.
+struct Forwarded<'r> {
+    rule: &'r ControllerRule,
+    /// The rule is for this, for a reader: `shop.example.com/`.
+    label: String,
+    /// What is asked of an endpoint.
+    onward: Request,
+    /// What the client of a connection sees that no endpoint takes. Requests have an answer of their own.
+    closed: Option<Outcome>,
+}
+
 impl<'a> Engine<'a> {
-    /// The controller whose pod takes a request on this port.
+    /// The controller whose pod accepts requests on this port.
     pub(crate) fn controller_at(&self, at: Peer<'a>, port: u16) -> Option<AtController<'a>> {
         let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = at else { return None };
         let all = self.cluster.controllers.iter().enumerate();
@@ -62,20 +73,41 @@ impl<'a> Walk<'_, 'a> {
         let place = self.engine.place(at);
         let leg = state.packet.leg();
         let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
-        let Some((host, path)) = request.http.clone() else { return Ok(Vec::new()) };
-        if let Some(outcome) = misspoken(here, request) {
-            let speaks = if here.listener.tls { "TLS" } else { "plain HTTP" };
-            let why = format!("{} speaks {speaks} on this port", here.controller.product);
-            state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
-            let why = Some(Mechanism::WrongPort);
-            return self.bring_home(at, from, asked, state.answer(), outcome, why);
-        }
-        if request.passed >= MOST {
+        if request.controllers >= MAX_CONTROLLERS {
             let why = "it has passed so many controllers that it may go round".to_owned();
             return Ok(vec![unknown(place, state, why, by)]);
         }
+        if here.listener.takes != Takes::Requests {
+            match self.connection_rule(here, request) {
+                Ok(Some(rule)) => {
+                    return self.pass_on((at, from, asked), here, rule, request, state);
+                }
+                // Requests of other names.
+                Ok(None) if here.listener.takes.has_requests() => {}
+                Ok(None) => return self.close((at, from, asked), here, request, state),
+                Err(why) => return Ok(vec![unknown(place, state, why, by)]),
+            }
+        }
+        let Some((host, path)) = request.http.clone() else {
+            let why = "what is spoken on the connection is not known".to_owned();
+            return Ok(vec![unknown(place, state, why, by)]);
+        };
+        if let Some(outcome) = protocol_mismatch(here, request) {
+            let speaks = if here.listener.tls { "TLS" } else { "plain HTTP" };
+            let why = format!("{} speaks {speaks} on this port", here.controller.product);
+            state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
+            let called = request.replaced.unwrap_or(asked.dst);
+            let is_bypassed = outcome == Outcome::TlsError
+                && self.engine.ends_tls(called, state.packet.protocol());
+            let why = match is_bypassed {
+                true => Mechanism::TlsBypassed,
+                false => Mechanism::WrongPort,
+            };
+            return self.return_reply(at, from, asked, state.answer(), outcome, Some(why));
+        }
         let rules = self.engine.controller_rules(here.place);
-        let rule = match rules.serve(here.controller, here.listener, &host, &path) {
+        let tls = request.tls.unwrap_or(here.listener.tls);
+        let rule = match rules.serve(here.controller, here.listener, tls, &host, &path) {
             Served::By(rule) => rule,
             Served::ByNone => {
                 let why =
@@ -83,29 +115,58 @@ impl<'a> Walk<'_, 'a> {
                 state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
                 let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
                 let why = Some(Mechanism::NoRuleForPath);
-                return self.bring_home(at, from, asked, state.answer(), outcome, why);
+                return self.return_reply(at, from, asked, state.answer(), outcome, why);
+            }
+            Served::Refused(rule, code) => {
+                let why = format!("{} answers {host}{path} by TLS only", here.controller.product);
+                let step = Step::new(StepKind::Reject, why, self.by_rule(rule));
+                state.note(place, step.seeing(leg));
+                let outcome = Outcome::Status { code, after: Duration::ZERO };
+                let why = Some(Mechanism::WrongPort);
+                return self.return_reply(at, from, asked, state.answer(), outcome, why);
             }
             Served::Redirected(rule, redirect) => {
                 let redirected = Redirected { redirect, host, path };
-                let by = self.by_rule(rule);
-                return self.sent_elsewhere((at, from, asked), request, redirected, by, state);
+                let by = rule.map_or(by, |rule| self.by_rule(rule));
+                return self.answer_with_redirect(
+                    (at, from, asked),
+                    request,
+                    redirected,
+                    by,
+                    state,
+                );
             }
             Served::Unknown(why, rule) => {
                 let by = rule.map_or(by, |rule| self.by_rule(rule));
                 return Ok(vec![unknown(place, state, why.to_string(), by)]);
             }
         };
+        let label = format!("{host}{path}");
+        let onward = Request {
+            http: Some((host, path)),
+            tls: Some(rule.backend_tls),
+            has_proxy_header: false,
+            ..request.clone()
+        };
+        self.forward_by_rule(
+            (at, from, asked),
+            &Forwarded { rule, label, onward, closed: None },
+            state,
+        )
+    }
+
+    /// Forwards what a rule is for to its backends, by their weights.
+    fn forward_by_rule(
+        &self,
+        parties: (Peer<'a>, Peer<'a>, Leg),
+        forwarded: &Forwarded<'_>,
+        state: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let rule = forwarded.rule;
         let all: usize = rule.backends.iter().map(|backend| backend.weight as usize).sum();
         if all == 0 {
             let why = "its rule leads to no Service".to_owned();
-            let by = self.by_rule(rule);
-            return self.without_endpoint(
-                (at, from, asked),
-                rule.missing_backend(),
-                state,
-                why,
-                by,
-            );
+            return self.without_endpoint(parties, forwarded, rule.missing_backend(), state, why);
         }
         let mut ways = Vec::new();
         for backend in rule.backends.iter().filter(|backend| backend.weight > 0) {
@@ -114,65 +175,57 @@ impl<'a> Walk<'_, 'a> {
                 part.share *= Share::of(backend.weight as usize, all);
                 part.chance = true;
             }
-            let parties = (at, from, asked);
-            let asked_for = (&*host, &*path);
-            ways.extend(self.to_backend(
-                parties,
-                request,
-                place.clone(),
-                rule,
-                backend,
-                asked_for,
-                part,
-            )?);
+            ways.extend(self.to_backend(parties, forwarded, backend, part)?);
         }
         Ok(self.merged(ways))
     }
 
-    /// A part of a rule's requests goes to its Service.
-    #[expect(clippy::too_many_arguments, reason = "all of a request at a controller")]
+    /// Forwards a part of what a rule is for to one of its backends.
     fn to_backend(
         &self,
         (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
-        request: &Request,
-        place: Place,
-        rule: &ControllerRule,
+        forwarded: &Forwarded<'_>,
         backend: &RuleBackend,
-        (host, path): (&str, &str),
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
+        let rule = forwarded.rule;
+        let place = self.engine.place(at);
         let leg = state.packet.leg();
         let by = self.by_rule(rule);
+        let parties = (at, from, asked);
         let families = families_of(at);
-        let (service, targets) = match in_cluster::dialled(self.cluster, rule, backend, &families) {
-            Dialled::Targets(service, targets) => (service, targets),
-            Dialled::Unknown => {
-                let why = "its backend is not in the cluster, or no Service".to_owned();
-                return Ok(vec![unknown(place, state, why, by)]);
-            }
-            Dialled::Doubtful(name) => {
-                let why = format!("whether a ReferenceGrant allows Service {name} is not given");
-                state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
-                return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
-            }
-            Dialled::NotGranted(name) => {
-                let why = format!("no ReferenceGrant allows it to lead to Service {name}");
-                let code = rule.missing_backend();
-                return self.without_endpoint((at, from, asked), code, state, why, by);
-            }
-            Dialled::Missing(name)
-                if !self.cluster.services.contains_key(&name) && !self.cluster.extent.services =>
-            {
-                let why = format!("Service {name} is not among what is given");
-                state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
-                return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
-            }
-            Dialled::Missing(name) => {
-                let why = format!("Service {name} does not exist, or has no such port");
-                let code = rule.missing_backend();
-                return self.without_endpoint((at, from, asked), code, state, why, by);
-            }
-        };
+        let (service, targets) =
+            match ingress_controller::dialled(self.cluster, rule, backend, &families) {
+                Dialled::Targets(service, targets) => (service, targets),
+                Dialled::Unknown => {
+                    let why = "its backend is not in the cluster, or no Service".to_owned();
+                    return Ok(vec![unknown(place, state, why, by)]);
+                }
+                Dialled::GrantUnknown(name) => {
+                    let why =
+                        format!("whether a ReferenceGrant allows Service {name} is not given");
+                    state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                    return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
+                }
+                Dialled::NotGranted(name) => {
+                    let why = format!("no ReferenceGrant allows it to lead to Service {name}");
+                    let code = rule.missing_backend();
+                    return self.without_endpoint(parties, forwarded, code, state, why);
+                }
+                Dialled::Missing(name)
+                    if !self.cluster.services.contains_key(&name)
+                        && self.cluster.may_have_service(&name) =>
+                {
+                    let why = format!("Service {name} is not among what is given");
+                    state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                    return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
+                }
+                Dialled::Missing(name) => {
+                    let why = format!("Service {name} does not exist, or has no such port");
+                    let code = rule.missing_backend();
+                    return self.without_endpoint(parties, forwarded, code, state, why);
+                }
+            };
         if let Some(gap) = self.engine.gap_of_service(&service.name) {
             return Ok(vec![gap.exchange(place, state)]);
         }
@@ -183,16 +236,16 @@ impl<'a> Walk<'_, 'a> {
         if targets.is_empty() {
             let why = format!("Service {} has no endpoint that is ready", service.name);
             let code = rule.behaviour.no_endpoint;
-            return self.without_endpoint((at, from, asked), code, state, why, by);
+            return self.without_endpoint(parties, forwarded, code, state, why);
         }
         let shown = if rule.behaviour.dials_services { "its address" } else { "an endpoint" };
-        let chosen = format!("{host}{path} → {shown} of Service {}", service.name);
+        let chosen = format!("{} → {shown} of Service {}", forwarded.label, service.name);
         let mut groups: Vec<Alike> = Vec::new();
         for (target, weight) in targets.iter().zip(weights) {
             if weight <= 0.0 {
                 continue;
             }
-            let results = self.dial(at, rule, target, (host, path), request, &state)?;
+            let results = self.dial(at, forwarded, target, &state)?;
             if let Some(open) = results.iter().find(|way| way.outcome.is_unknown()) {
                 let mechanism = open.mechanisms.first().copied();
                 let mut state = state.clone();
@@ -202,7 +255,6 @@ impl<'a> Walk<'_, 'a> {
             }
             Alike::add(&mut groups, target.address, weight, results, self.options.every_way);
         }
-        let behaviour = &rule.behaviour;
         let begun = state.tries.delay();
         let mut start = ended(state.clone(), Outcome::AT_ONCE, None);
         if self.options.is_brief() {
@@ -210,7 +262,8 @@ impl<'a> Walk<'_, 'a> {
         }
         let tries = Tries {
             walk: self,
-            behaviour,
+            behaviour: &rule.behaviour,
+            closed: forwarded.closed,
             groups: &groups,
             place: place.clone(),
             by: by.clone(),
@@ -219,77 +272,36 @@ impl<'a> Walk<'_, 'a> {
             begun,
         };
         let ways = self.merged(tries.follow(start));
-        self.answered_by((at, from, asked), &state, ways, &place, &by)
+        let answers = self.own_answer(parties, &state)?;
+        Ok(self.with_own_answer(ways, &answers, asked, (&place, &by)))
     }
 
-    /// Takes the controller's answers home: each takes the same ways.
-    fn answered_by(
-        &self,
-        (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
-        state: &PacketState,
-        ways: Vec<Exchange>,
-        place: &Place,
-        by: &Evidence,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let mut answer = state.answer().on_time();
-        answer.hops.clear();
-        (answer.share, answer.chance) = (Share::ALL, false);
-        let arrivals = self.bring_home(at, from, asked, answer, Outcome::AT_ONCE, None)?;
-        let mut home = Vec::with_capacity(ways.len() * arrivals.len());
-        for way in ways {
-            if way.outcome.is_unknown() {
-                home.push(way);
-                continue;
-            }
-            for arrived in &arrivals {
-                let mut way = way.clone();
-                way.share *= arrived.share;
-                way.chance |= arrived.chance;
-                add_new(&mut way.supposed, arrived.supposed.clone());
-                if !self.options.is_brief() {
-                    let back = Leg { src: asked.dst, dst: asked.src };
-                    let step = Step::new(StepKind::Answer, way.outcome.to_string(), by.clone());
-                    let steps = vec![step.seeing(back)];
-                    way.hops.push(Hop { place: place.clone(), way: Way::Back, steps });
-                    way.hops.extend(arrived.hops.iter().cloned());
-                }
-                way.mechanisms.extend(&arrived.mechanisms);
-                way.mechanisms.sort_unstable();
-                way.mechanisms.dedup();
-                if arrived.outcome != Outcome::AT_ONCE {
-                    way.outcome = arrived.outcome;
-                    way.redirected = None;
-                }
-                home.push(way);
-            }
-        }
-        Ok(self.merged(home))
-    }
-
-    /// The controller has nobody to ask.
+    /// Answers a request for which the controller has no endpoint, or closes a connection.
     fn without_endpoint(
         &self,
         (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
+        forwarded: &Forwarded<'_>,
         code: u16,
         mut state: PacketState,
         why: String,
-        by: Evidence,
     ) -> Result<Vec<Exchange>, WalkError> {
         let leg = state.packet.leg();
+        let by = self.by_rule(forwarded.rule);
+        let (why, outcome) = match forwarded.closed {
+            Some(closed) => (format!("{why}: closes the connection"), closed),
+            None => (why, Outcome::Status { code, after: Duration::ZERO }),
+        };
         state.note(self.engine.place(at), Step::new(StepKind::Reject, why, by).seeing(leg));
-        let outcome = Outcome::Status { code, after: Duration::ZERO };
         let why = Some(Mechanism::NoEndpoint);
-        self.bring_home(at, from, asked, state.answer(), outcome, why)
+        self.return_reply(at, from, asked, state.answer(), outcome, why)
     }
 
     /// A controller's own exchange with one endpoint.
     fn dial(
         &self,
         at: Peer<'a>,
-        rule: &ControllerRule,
+        forwarded: &Forwarded<'_>,
         target: &Target,
-        (host, path): (&str, &str),
-        request: &Request,
         state: &PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let protocol = uturn_model::Protocol::Tcp;
@@ -300,33 +312,32 @@ impl<'a> Walk<'_, 'a> {
         source.set_port(CONTROLLER_PORT);
         let packet = Packet::new(protocol, source, target.address);
         let mut inner = state.another(packet, Way::Out);
-        let limit = rule.behaviour.connect_timeout.unwrap_or(Duration::from_secs(60));
+        let limit = forwarded.rule.behaviour.connect_timeout.unwrap_or(Duration::from_secs(60));
         inner = inner.paced(Pace::within(limit));
-        let request = Request {
-            http: Some((host.to_owned(), path.to_owned())),
-            tls: Some(rule.speaks_tls),
-            passed: request.passed + 1,
-            has_proxy_header: false,
-            ..request.clone()
-        };
+        let controllers = forwarded.onward.controllers + 1;
+        let request = Request { controllers, replaced: None, ..forwarded.onward.clone() };
         Ok(self.merged(self.exchange(at, &request, inner)?))
     }
 
-    /// What a rule of a controller rests on.
+    /// The evidence for a rule: the object that contains it.
     fn by_rule(&self, rule: &ControllerRule) -> Evidence {
         Evidence::object(rule.owner.clone(), self.engine.origin_of(&rule.owner))
     }
 }
 
-/// The end of a request of which it is not known what becomes.
+/// The end of a request whose outcome is not known.
 fn unknown(place: Place, mut state: PacketState, why: String, by: Evidence) -> Exchange {
     let leg = state.packet.leg();
     state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
     ended(state, Outcome::Unknown, Some(Mechanism::NotModelled))
 }
 
-/// What comes of speaking to a controller's port what it does not speak.
-fn misspoken(here: AtController<'_>, request: &Request) -> Option<Outcome> {
+/// The outcome if the client does not use the protocol of the controller's port.
+fn protocol_mismatch(here: AtController<'_>, request: &Request) -> Option<Outcome> {
+    // An entry point sees what each connection speaks, and has rules for both.
+    if here.listener.entry_point.is_some() {
+        return None;
+    }
     match (here.listener.tls, request.tls?) {
         (false, true) => Some(Outcome::TlsError),
         (true, false) => Some(Outcome::Status { code: 400, after: Duration::ZERO }),

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud::{self, Maker};
+use uturn_lb::cloud::{self, Maker, PageCheck};
 use uturn_model::lb::{Doubt, Listener, Scope, Source, Target};
 use uturn_model::{Supposition, Text};
 
@@ -49,20 +49,39 @@ impl Engine<'_> {
         })
     }
 
-    /// That targets have the page which health checks ask them for.
-    fn page_is_there(&self, listener: &Listener) -> Option<Supposition> {
+    /// The page that health checks of a listener ask for, where the Service does not name it.
+    pub fn page_check(&self, listener: &Listener) -> Option<PageCheck> {
         let owner = listener.rules.first()?.owner.namespaced_name()?;
         let service = self.cluster().services.get(&owner)?;
         let port = service.ports.iter().find(|port| port.port == listener.port)?;
         let Maker::Product(product, _) = cloud::maker_of(service, &self.cluster().provider) else {
             return None;
         };
-        let check = product.page_check(service, port)?;
+        product.page_check(service, port)
+    }
+
+    /// That targets have the page which health checks ask them for.
+    fn page_is_there(&self, listener: &Listener) -> Option<Supposition> {
+        let check = self.page_check(listener)?;
+        let owner = &listener.rules.first()?.owner;
+        let (key, path) = check.cure;
         Some(Supposition {
-            about: format!("health checks of svc/{owner} :{}", port.port).into(),
+            about: format!("health checks of {} :{}", owner.short(), listener.port).into(),
             taken: format!("targets answer {} with 200", check.path).into(),
             because: format!("they ask for it if {}: {}", check.condition, check.because).into(),
-            settle: "uturn scan walks these checks where it knows what answers them".into(),
+            settle: format!("{key}: {path:?} names a page, if it is there").into(),
+        })
+    }
+
+    /// That health checks ask for a page, which targets are known not to have.
+    pub(super) fn page_is_missing(&self, listener: &Listener) -> Option<Supposition> {
+        let check = self.page_check(listener)?;
+        let (key, path) = check.cure;
+        Some(Supposition {
+            about: format!("{BEHAVES}{}", listener.profile.name).into(),
+            taken: format!("it asks targets for {}, which they do not have", check.path).into(),
+            because: format!("{}, and {}", check.because, check.condition).into(),
+            settle: format!("{key}: {path:?} names a page that is there").into(),
         })
     }
 }

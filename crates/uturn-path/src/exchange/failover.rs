@@ -168,7 +168,7 @@ impl TriesTargets for Attempts<'_, '_> {
                 let is_recorded = !self.walk.options.is_brief() && way.hops.len() < self.max_hops;
                 if is_recorded {
                     let by = self.by.clone();
-                    self.note(&mut way, picks(self.listener, self.rule, target, self.seen, by));
+                    self.note(&mut way, pick_step(self.listener, self.rule, target, self.seen, by));
                     way.hops.extend(result.hops.iter().cloned());
                 }
                 if matches!(result.outcome, Outcome::Answered { .. } | Outcome::Status { .. }) {
@@ -208,7 +208,7 @@ impl Attempts<'_, '_> {
 }
 
 /// The step in which a target is picked.
-pub(crate) fn picks(
+pub(crate) fn pick_step(
     listener: &Listener,
     rule: &Rule,
     target: usize,
@@ -222,9 +222,10 @@ pub(crate) fn picks(
         (Some(node), Delivery::KeepsAddress) => format!("node {node} and keeps the address {dst}"),
         (None, _) => chosen.address.to_string(),
     };
+    let same_family = seen.src.is_ipv4() == chosen.address.is_ipv4();
     let src = match &listener.profile.source {
-        Source::Kept => "keeps the client's address",
-        Source::Replaced(_) => "replaces the client's address",
+        Source::Kept if same_family => "keeps the client's address",
+        Source::Kept | Source::Replaced(_) => "replaces the client's address",
     };
     let why = format!("picks {what}, {src}");
     Step::new(StepKind::Balance, why, by).changing(seen, Leg { src: seen.src, dst })

@@ -6,7 +6,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::lb::{HealthCheck, HealthQuestion, Listener, Rule, Target, TargetKind};
+use uturn_model::lb::{
+    HealthCheck, HealthQuestion, Listener, ProbeSource, Rule, Target, TargetKind,
+};
 use uturn_model::proxy::Translates;
 use uturn_model::{Family, Mechanism, Name, Node, Outcome, Protocol, Share};
 use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet, Transport};
@@ -113,7 +115,11 @@ impl<'a> Walk<'_, 'a> {
             return Ok(rule.targets.iter().map(healthy).collect());
         };
         let vip = self.engine.balancers()[balancer].vip;
-        let prober = check.source.address(vip);
+        // Targets may be of another family than the load balancer's address.
+        let prober = |target: &Target| match check.source {
+            ProbeSource::Vip => vip,
+            ProbeSource::Reserved(_) => check.source.address(target.address.ip()),
+        };
         // What serves node ports in place of kube-proxy is mostly not modelled.
         let is_unknown = |target: &Target| {
             let proxy = self.cluster.proxy.replaced_by();
@@ -124,6 +130,7 @@ impl<'a> Walk<'_, 'a> {
             if is_unknown(target) {
                 return Ok(healthy(target));
             }
+            let prober = prober(target);
             if self.stops_probes(check, rule, target, (prober, vip))? {
                 let mechanisms = vec![Mechanism::Firewall];
                 let answered = Share::NONE;
@@ -139,7 +146,7 @@ impl<'a> Walk<'_, 'a> {
                 return Ok(Health { alive: is_good, answered, mechanisms, ..healthy(target) });
             }
             let pace = Pace::within(check.timeout);
-            let found = self.probe(balancer, listener, prober, target.address, &pace)?;
+            let found = self.probe(balancer, listener, prober, target.address, (check, &pace))?;
             let (answered, mechanisms) = found;
             // Good and bad probes in a row decide; where chance has a say, the likelier wins.
             Ok(Health { alive: is_mostly(answered), answered, mechanisms, ..healthy(target) })
@@ -157,7 +164,7 @@ impl<'a> Walk<'_, 'a> {
     ) -> Option<bool> {
         let node = target.kind.node()?;
         match question {
-            HealthQuestion::Target => None,
+            HealthQuestion::Target | HealthQuestion::Page { .. } => None,
             HealthQuestion::LocalEndpoint => {
                 let service = self.cluster.services.get(&rule.service)?;
                 let known = self.cluster.nodes.get(node).map_or(node, Node::name_for_proxy);
@@ -181,6 +188,9 @@ impl<'a> Walk<'_, 'a> {
         let service = self.cluster.services.get(&rule.service).filter(|_| asks);
         let port = service.and_then(|service| service.health_check_node_port);
         let (Some(node), Some(port)) = (target.kind.node(), port) else { return Ok(false) };
+        if self.cluster.nodes.get(node).is_some_and(|node| node.is_windows) {
+            return Ok(false);
+        }
         let (from, to) = (SocketAddr::new(prober, PROBE_PORT), SocketAddr::new(vip, port.number()));
         let runtime = self.engine.runtime(node)?;
         let entry = Entry::Interface(runtime.card_for(vip));
@@ -201,10 +211,10 @@ impl<'a> Walk<'_, 'a> {
         listener: &Listener,
         prober: IpAddr,
         target: SocketAddr,
-        pace: &Pace,
+        (check, pace): (&HealthCheck, &Pace),
     ) -> Result<(Share, Vec<Mechanism>), WalkError> {
         let protocol = listener.protocol.transport();
-        let key = (prober, target, protocol);
+        let key = (prober, target, protocol, check.question);
         if let Some(known) = self.probes.get(&key) {
             return Ok(known);
         }
@@ -212,7 +222,7 @@ impl<'a> Walk<'_, 'a> {
             let probe =
                 PacketState::new(packet).briefly(self.options.is_brief()).paced(pace.clone());
             let probe = probe.sent_by(balancer);
-            self.exchange(Peer::Balancer(balancer), &Request::default(), probe)
+            self.exchange(Peer::Balancer(balancer), &asked_for(check.question, target), probe)
         };
         let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target))?;
         // What cannot be judged is not held against the target.
@@ -220,7 +230,13 @@ impl<'a> Walk<'_, 'a> {
         let is_answered = |way: &Exchange| {
             let is_made = matches!(way.outcome, Outcome::EmptyReply | Outcome::TlsError)
                 || way.mechanisms.contains(&Mechanism::ProxyHeader);
-            way.outcome.is_answered() || way.outcome.is_unknown() || is_made
+            let is_good = match check.question {
+                HealthQuestion::Page { .. } => {
+                    matches!(way.outcome, Outcome::Status { code: 200, .. })
+                }
+                _ => is_made,
+            };
+            way.outcome.is_answered() || way.outcome.is_unknown() || is_good
         };
         let (answered, ways) = match protocol {
             Protocol::Udp => {
@@ -242,6 +258,13 @@ impl<'a> Walk<'_, 'a> {
         self.probes.insert(key, (answered, mechanisms.clone()));
         Ok((answered, mechanisms))
     }
+}
+
+/// What a health check asks for, beyond the connection.
+fn asked_for(question: HealthQuestion, target: SocketAddr) -> Request {
+    let HealthQuestion::Page { path, tls } = question else { return Request::default() };
+    let host = target.ip().to_string();
+    Request { http: Some((host, path.to_owned())), tls: Some(tls), ..Request::default() }
 }
 
 /// Whether it is more than half. What rules' rounded probabilities add to a half does not count.

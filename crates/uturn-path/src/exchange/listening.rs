@@ -11,9 +11,10 @@ use std::net::SocketAddr;
 
 use uturn_lb::{held, stated};
 use uturn_model::pod::ContainerPort;
-use uturn_model::{Node, Pod, Port, Protocol};
+use uturn_model::{Node, Pod, Protocol};
 use uturn_netfilter::IpProtocol;
 
+use super::undeclared::{Declared, declared};
 use crate::engine::Engine;
 use crate::packet::Peer;
 
@@ -67,23 +68,16 @@ impl<'a> Engine<'a> {
         match at {
             // Kernels answer echo requests.
             _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => A_PROCESS,
-            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
-                let mut ports = pod.spec.ports().peekable();
-                let same = |port: &ContainerPort| {
-                    port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
-                };
-                // What answers the kubelet there listens there.
-                let is_probed = pod.ready
-                    && protocol == IpProtocol::TCP
-                    && Port::new(to.port()).is_some_and(|port| pod.spec.is_probed(port));
-                match ports.peek().is_none() || ports.any(same) || is_probed {
-                    true => A_PROCESS,
-                    false if is_stated => Listening::No,
-                    false => Listening::Yes(
-                        "is supposed to listen here, though it does not declare this port",
-                    ),
+            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => match declared(pod, to, protocol) {
+                Declared::Yes | Declared::Nothing => A_PROCESS,
+                Declared::Others if is_stated => Listening::No,
+                Declared::Others if self.past_headless(pod, to, protocol).is_some() => {
+                    Listening::No
                 }
-            }
+                Declared::Others => Listening::Yes(
+                    "is supposed to listen here, though it does not declare this port",
+                ),
+            },
             Peer::Host(node, None)
                 if !to.ip().is_loopback() && self.is_stated_target(node, to.port()) =>
             {
@@ -175,10 +169,10 @@ impl<'a> Engine<'a> {
     }
 
     /// Whether what listens there speaks TLS.
-    pub(crate) fn speaks_tls(&self, at: Peer<'a>, port: u16) -> Tls {
+    pub(crate) fn expects_tls(&self, at: Peer<'a>, port: u16) -> Tls {
         match at {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
-                let name = declared(pod, port).and_then(|declared| declared.name.as_deref());
+                let name = tcp_port(pod, port).and_then(|declared| declared.name.as_deref());
                 match tls_of(name, port) {
                     Tls::Unknown if self.cluster.extent.listeners => Tls::Plain,
                     tls => tls,
@@ -189,7 +183,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-fn declared(pod: &Pod, port: u16) -> Option<&ContainerPort> {
+fn tcp_port(pod: &Pod, port: u16) -> Option<&ContainerPort> {
     let mut ports = pod.spec.ports();
     ports.find(|declared| declared.port.number() == port && declared.protocol == Protocol::Tcp)
 }

@@ -71,7 +71,8 @@ impl<'a> Walk<'_, 'a> {
         state: &PacketState,
     ) -> Option<Served<'a>> {
         let Leg { src, dst } = state.packet.leg();
-        let (service, port, frontend) = self.engine.frontend(dst, state.packet.protocol())?;
+        let (service, port, frontend) =
+            self.engine.frontend(dst, state.packet.connection_protocol())?;
         let settings = &self.cluster.proxy;
         let is_modelled = match (frontend, proxy.translates()) {
             (Frontend::ClusterIp, _) => return None,

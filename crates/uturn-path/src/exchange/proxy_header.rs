@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use uturn_lb::cloud;
-use uturn_model::controller::ProxyExpectation;
+use uturn_model::controller::{ProxyExpectation, Takes};
 use uturn_model::route::Leg;
-use uturn_model::{IpNet, NamespacedName, Outcome, Supposition, Text};
+use uturn_model::{IpNet, NamespacedName, Outcome, Pod, Supposition, Text};
 
 use super::doubts::supposed_of_balancer;
 use crate::engine::Engine;
@@ -14,10 +14,14 @@ use crate::packet::{Peer, Request};
 /// How the supposition begins that servers expect a header; their Service comes next.
 const EXPECTS_HEADER: &str = "whether the pods of ";
 
+/// What is taken of servers where nothing that is given asks for a header.
+const THEY_DO_NOT: &str = "they do not";
+
 /// What has to be so of servers, where a supposition is about the header that they expect.
 pub fn supposed_of_servers(supposed: &Supposition) -> Option<Text> {
     let is_it = supposed.about.starts_with(EXPECTS_HEADER);
-    is_it.then(|| "its pods expect a PROXY header".into())
+    let expected = if *supposed.taken == *THEY_DO_NOT { "no" } else { "a" };
+    is_it.then(|| format!("its pods expect {expected} PROXY header").into())
 }
 
 /// Leaves the Service out of such a supposition: several targets may have one verdict.
@@ -51,12 +55,16 @@ impl<'a> Engine<'a> {
     /// What a server makes of the beginning of a connection. Returns `None` where it is as the
     /// server expects.
     pub(crate) fn misread(&self, at: Peer<'a>, leg: Leg, request: &Request) -> Option<Misread> {
-        let pod = match at {
-            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Some(pod),
-            _ => None,
-        };
-        let port = leg.dst.port();
-        let stated = pod.and_then(|pod| self.cluster.proxy_expectation(pod, port));
+        let pod = pod_of(at);
+        let stated = self.expected_at(at, leg);
+        // What is passed on as it came is read by the server behind it.
+        let passes = pod.and_then(|pod| {
+            let listener = self.cluster.controller_of(pod)?.listener(leg.dst.port())?;
+            Some(listener.takes == Takes::Connections && !listener.tls)
+        });
+        if request.has_proxy_header && passes == Some(true) && !is_read(stated) {
+            return None;
+        }
         let is_from = |ranges: &[IpNet]| {
             ranges.is_empty() || ranges.iter().any(|net| net.contains(&leg.src.ip()))
         };
@@ -68,13 +76,18 @@ impl<'a> Engine<'a> {
                 let outcome = if is_unread { Outcome::Reset } else { missing.outcome };
                 Some(Misread { outcome, ..missing })
             }
-            (Some(ProxyExpectation::NotExpected), true) => Some(header_unexpected(request)),
+            (Some(ProxyExpectation::NotExpected), true) => Some(header_unexpected(request, None)),
+            (Some(ProxyExpectation::Unasked(what)), true) => {
+                let service = self.header_servers().service_of(leg.dst);
+                let supposed = service.map(|service| expects_none(service, what));
+                Some(header_unexpected(request, supposed))
+            }
             // From elsewhere it is read as the request. A server that merely accepts headers reads
             // and ignores those of others.
             (Some(ProxyExpectation::Required(ranges)), true)
                 if !is_from(ranges) && !cloud::stands_for_balancer(leg.src.ip()) =>
             {
-                Some(header_unexpected(request))
+                Some(header_unexpected(request, None))
             }
             (None | Some(ProxyExpectation::Unknown(_)), false) => {
                 let service = self.header_servers().service_of(leg.dst)?;
@@ -83,6 +96,38 @@ impl<'a> Engine<'a> {
             _ => None,
         }
     }
+
+    /// What is supposed of a server that takes a connection without a header, where its load balancer
+    /// sends one.
+    pub(crate) fn supposed_plain(
+        &self,
+        at: Peer<'a>,
+        leg: Leg,
+        request: &Request,
+    ) -> Option<Supposition> {
+        match self.expected_at(at, leg) {
+            Some(ProxyExpectation::Unasked(what)) if !request.has_proxy_header => {
+                Some(expects_none(self.header_servers().service_of(leg.dst)?, what))
+            }
+            _ => None,
+        }
+    }
+
+    fn expected_at(&self, at: Peer<'a>, leg: Leg) -> Option<&'a ProxyExpectation> {
+        self.cluster.proxy_expectation(pod_of(at)?, leg.dst.port())
+    }
+}
+
+fn pod_of(at: Peer<'_>) -> Option<&Pod> {
+    match at {
+        Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Some(pod),
+        _ => None,
+    }
+}
+
+/// Whether a server looks for a header.
+pub(super) fn is_read(expected: Option<&ProxyExpectation>) -> bool {
+    !matches!(expected, Some(ProxyExpectation::NotExpected | ProxyExpectation::Unasked(_)))
 }
 
 /// A server that reads something else where a header should stand closes the connection: a client
@@ -97,13 +142,23 @@ fn header_missing(request: &Request, supposed: Option<Supposition>) -> Misread {
 }
 
 /// A server that takes a header for the beginning of a request refuses that.
-fn header_unexpected(request: &Request) -> Misread {
+fn header_unexpected(request: &Request, supposed: Option<Supposition>) -> Misread {
     let outcome = match request.tls {
         Some(true) => Outcome::TlsError,
         Some(false) | None => Outcome::Status { code: 400, after: Duration::ZERO },
     };
     let why = "does not expect the PROXY header that the load balancer sends: a bad request";
-    Misread { why, outcome, supposed: None }
+    Misread { why, outcome, supposed }
+}
+
+fn expects_none(service: &NamespacedName, what: &str) -> Supposition {
+    Supposition {
+        about: format!("{EXPECTS_HEADER}svc/{service} expect a PROXY header").into(),
+        taken: THEY_DO_NOT.into(),
+        because: format!("their default, and nothing that is given asks for one: {what} may")
+            .into(),
+        settle: format!("give every {what}").into(),
+    }
 }
 
 fn expects_header(service: &NamespacedName) -> Supposition {

@@ -1,5 +1,4 @@
-//! A client that is sent elsewhere goes there: what becomes of it is what becomes of the
-//! call that it makes then.
+//! Redirects: a client follows one with another call, and the flow ends as that call does.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,13 +12,13 @@ use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
 
-/// Clients do not follow more than these: they take it for a loop.
-const MOST: u8 = 20;
+/// Clients follow at most so many redirects: more are a loop.
+const MAX_REDIRECTS: u8 = 20;
 
 impl<'a> Walk<'_, 'a> {
-    /// Answers a request with a redirect. The client follows it when it has the answer, past whatever
-    /// passed its call on.
-    pub(crate) fn sent_elsewhere(
+    /// Answers a request with a redirect. The client follows it once it has the answer, whatever
+    /// forwarded its call.
+    pub(crate) fn answer_with_redirect(
         &self,
         (party, client, asked): (Peer<'a>, Peer<'a>, Leg),
         request: &Request,
@@ -29,8 +28,8 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Exchange>, WalkError> {
         let url = redirected.redirect.location(&redirected.host, &redirected.path);
         let code = redirected.redirect.code;
-        let goes_round = request.sent_to.contains(&url);
-        let is_followed = request.followed < MOST && !goes_round;
+        let goes_round = request.redirect_urls.contains(&url);
+        let is_followed = request.redirects < MAX_REDIRECTS && !goes_round;
         let why = match (goes_round, is_followed) {
             (true, _) => {
                 format!("answers {code}: ask {url}, as before: it goes round, and clients give up")
@@ -40,9 +39,9 @@ impl<'a> Walk<'_, 'a> {
         };
         state.note(self.engine.place(party), Step::new(StepKind::Answer, why, by));
         let outcome = Outcome::Status { code, after: Duration::ZERO };
-        let home = self.bring_home(party, client, asked, state.answer(), outcome, None)?;
+        let home = self.return_reply(party, client, asked, state.answer(), outcome, None)?;
         let redirected = is_followed.then(|| Arc::new(redirected));
-        let home = home.into_iter().map(|way| way.passing_on(outcome, redirected.clone()));
+        let home = home.into_iter().map(|way| way.relayed(outcome, redirected.clone()));
         Ok(home.collect())
     }
 
@@ -61,7 +60,7 @@ impl<'a> Walk<'_, 'a> {
         for mut way in ways {
             match (way.redirected.take(), way.outcome) {
                 (Some(redirected), Outcome::Status { after, .. }) => {
-                    for next in self.goes_on(client, asked, request, &redirected, &way)? {
+                    for next in self.follow_redirect(client, asked, request, &redirected, &way)? {
                         let outcome = next.outcome.later(after);
                         ends.push(Exchange { outcome, ..next });
                     }
@@ -73,7 +72,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// The call that a client makes when it follows a redirect.
-    fn goes_on(
+    fn follow_redirect(
         &self,
         client: Peer<'a>,
         asked: Leg,
@@ -86,16 +85,16 @@ impl<'a> Walk<'_, 'a> {
         let next = Request {
             http: Some((host.to_owned(), path.to_owned())),
             tls: Some(redirection.redirect.tls),
-            followed: request.followed + 1,
-            sent_to: [request.sent_to.as_slice(), &[url]].concat(),
-            passed: request.passed,
+            redirects: request.redirects + 1,
+            redirect_urls: [request.redirect_urls.as_slice(), &[url]].concat(),
+            controllers: request.controllers,
             ..Request::default()
         };
         let port = redirection.redirect.port;
         let is_same = redirection.redirect.host.is_none();
         let target = self.engine.aim_at_host(client, host, port, next);
         let addresses = match is_same {
-            // It goes on with the address that it has.
+            // The host is the same, and so is the address that the client uses.
             true => vec![SocketAddr::new(asked.dst.ip(), port.number())],
             false => target.addresses,
         };

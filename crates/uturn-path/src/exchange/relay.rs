@@ -99,7 +99,7 @@ impl<'a> Walk<'_, 'a> {
                 continue;
             }
             let why = inner.mechanisms.first().copied();
-            let home = self.bring_home(at, from, asked, there.answer(), inner.outcome, why)?;
+            let home = self.return_reply(at, from, asked, there.answer(), inner.outcome, why)?;
             ways.extend(
                 home.into_iter().map(|way| Exchange { late: way.late.max(inner.late), ..way }),
             );

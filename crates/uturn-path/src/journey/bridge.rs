@@ -70,15 +70,14 @@ impl<'a> Engine<'a> {
         arrive(pod, state)
     }
 
-    /// Whether a pod cannot know the reset that a rule sends it. One for a packet that came over
-    /// a bridge is a frame that the kernel hands straight to the bridge's port: nothing
-    /// translates it back.
-    pub(crate) fn resets_in_vain(&self, stay: &Stay<'a>, stopped: Leg) -> Result<bool, WalkError> {
+    /// Whether no rule sees the reset that a rule sends a pod. One for a packet that came over a
+    /// bridge is a frame that the kernel hands straight to the bridge's port: nothing translates it
+    /// back, so that the pod cannot know it where the packet was translated.
+    pub(crate) fn resets_past_rules(&self, stay: &Stay<'a>) -> Result<bool, WalkError> {
         let (entry, sent) = &stay.came;
         let Entry::Interface(link) = entry else { return Ok(false) };
         let runtime = self.runtime(&stay.node.name)?;
-        Ok(*sent != stopped
-            && runtime.is_bridge(link, sent.src.ip())
+        Ok(runtime.is_bridge(link, sent.src.ip())
             && runtime.bridge_shows_rules(Family::of(sent.src.ip())))
     }
 }

@@ -24,7 +24,7 @@ impl<'a> Walk<'_, 'a> {
         let is_another = last.is_some_and(|step| {
             matches!(&step.by, Evidence::Iptables { chain, .. } if !chain.starts_with("KUBE-"))
         });
-        let (to, protocol) = (state.packet.leg().dst, state.packet.protocol());
+        let (to, protocol) = (state.packet.leg().dst, state.packet.connection_protocol());
         self.check_destination(to)?;
         Ok(if is_another {
             Mechanism::Firewall

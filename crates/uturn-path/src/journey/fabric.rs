@@ -9,8 +9,8 @@ use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
 use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, FabricPart, Family, Ingress, IpNet, Known, Mechanism, Node};
-use uturn_netfilter::{Connection, Entry, IpProtocol};
+use uturn_model::{Evidence, FabricPart, Ingress, IpNet, Known, Mechanism, Node, Service};
+use uturn_netfilter::{Entry, IpProtocol};
 
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
@@ -26,7 +26,7 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let leg = state.packet.leg();
         let groups = out_of.and_then(|node| node.security_groups.as_deref());
-        if let Some(step) = groups.and_then(|groups| self.engine.shut_in(groups, &state)) {
+        if let Some(step) = groups.and_then(|groups| self.engine.denied_outbound(groups, &state)) {
             state.note(Place::Fabric, step);
             return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
         }
@@ -36,19 +36,8 @@ impl<'a> Walk<'_, 'a> {
             let balancer = *balancer;
             return Ok(vec![Arrival { state, stop: Stop::At(Peer::Balancer(balancer)) }]);
         }
-        if let Some(back) =
-            state.fabric.iter().find(|translation| translation.reply == leg).cloned()
-        {
-            let home = Leg { src: back.original.dst, dst: back.original.src };
-            let step = Step::new(
-                StepKind::Untranslate,
-                "the public address becomes the node's own again",
-                Evidence::fabric(FabricPart::Translation),
-            );
-            state.note(Place::Fabric, step.changing(leg, home));
-            state.packet = state.packet.with_leg(home);
-        }
-        let dst = state.packet.dst;
+        self.engine.leave_by_public_address(&mut state);
+        let mut dst = state.packet.dst;
         if let Some(name) = state.handed_to.take() {
             return match self.cluster.nodes.get(&name) {
                 // What serves Services in place of kube-proxy knows the address.
@@ -81,6 +70,20 @@ impl<'a> Walk<'_, 'a> {
         if let Some(gap) = self.engine.gap_of_balancer(dst) {
             return Ok(vec![gap.arrival(state)]);
         }
+        if let Some((node, own)) = self.engine.behind_public_address(dst) {
+            if state.way == Way::Back {
+                let why = "the address translation knows no connection with these addresses";
+                let by = Evidence::fabric(FabricPart::Translation);
+                state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+                return Ok(vec![lost(state, Mechanism::AsymmetricReturn)]);
+            }
+            if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
+                state.note(Place::Fabric, step);
+                return Ok(vec![lost(state, Mechanism::NoBandwidth)]);
+            }
+            self.engine.enter_by_public_address(node, own, &mut state);
+            dst = own;
+        }
         if state.way == Way::Out
             && let Some(node) = self.engine.node_at(dst)
             && let Some(arrivals) = self.serve_arrival(node, &state)?
@@ -89,7 +92,7 @@ impl<'a> Walk<'_, 'a> {
         }
         if state.way == Way::Out
             && let Some(gap) =
-                self.engine.gap_of_proxy(state.packet.leg().dst, state.packet.protocol())
+                self.engine.gap_of_proxy(state.packet.leg().dst, state.packet.connection_protocol())
         {
             return Ok(vec![gap.arrival(state)]);
         }
@@ -115,7 +118,7 @@ impl<'a> Walk<'_, 'a> {
             }
             Some(node) => self.at_card(node, state)?,
             None if self.engine.is_cluster_address(dst) => {
-                let has_port = self.engine.has_port(leg.dst, state.packet.protocol());
+                let has_port = self.engine.has_port(leg.dst, state.packet.connection_protocol());
                 let (why, mechanism) = match (has_port, out_of) {
                     (true, Some(_)) => ("only rules on a node know it", Mechanism::RuleMissing),
                     (true, None) => {
@@ -140,6 +143,17 @@ impl<'a> Walk<'_, 'a> {
                 let step = Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::Routes));
                 state.note(Place::Fabric, step.seeing(state.packet.leg()));
                 vec![Arrival { state, stop: Stop::At(Peer::Outside) }]
+            }
+            None if state.way == Way::Out
+                && let Some(service) = self.engine.has_external_ip(dst) =>
+            {
+                let why = format!(
+                    "{dst} is an external IP of {}: which node the network brings it to is not given",
+                    service.object()
+                );
+                let by = Evidence::object(service.object(), service.origin.clone());
+                state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
             }
             None if self.engine.is_inside(dst) && !self.engine.is_endpoint(dst) => {
                 let (why, by) = self.engine.nothing_at(dst);
@@ -175,7 +189,7 @@ impl<'a> Walk<'_, 'a> {
         mut state: PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let groups = node.security_groups.as_deref();
-        if let Some(step) = groups.and_then(|groups| self.engine.shut_out(groups, &state)) {
+        if let Some(step) = groups.and_then(|groups| self.engine.denied_inbound(groups, &state)) {
             state.note(Place::Fabric, step);
             return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
         }
@@ -224,43 +238,8 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// On its way to a public address, a packet of a node gets the node's public address.
-    fn go_public(&self, state: &mut PacketState) {
-        let leg = state.packet.leg();
-        let Some(node) = self.node_towards(leg.src.ip()) else { return };
-        let stated = node
-            .external_ips
-            .iter()
-            .copied()
-            .find(|ip| Family::of(*ip) == Family::of(leg.src.ip()));
-        // Which address it is does not matter, only that the node does not know it.
-        let public = stated.unwrap_or(match leg.src.ip() {
-            IpAddr::V4(_) => IpAddr::from([203, 0, 113, 254]),
-            IpAddr::V6(ip) => IpAddr::V6(ip),
-        });
-        let outside = Leg { src: (public, leg.src.port()).into(), dst: leg.dst };
-        let by = match (stated, leg.src.ip()) {
-            (None, IpAddr::V4(_)) => Evidence::Supposed {
-                what: format!("{public} stands for the public address of node {}", node.name)
-                    .into(),
-            },
-            _ => Evidence::object(node.object(), node.origin.clone()),
-        };
-        let what = "leaves the VPC with the node's public address";
-        let step = Step::new(StepKind::Translate, what, by);
-        state.note(Place::Fabric, step.changing(leg, outside));
-        state.fabric.push(Connection {
-            protocol: state.packet.protocol(),
-            original: leg,
-            reply: Leg { src: outside.dst, dst: outside.src },
-            mark: 0,
-            scheduled: None,
-        });
-        state.packet = state.packet.with_leg(outside);
-    }
-
     /// The node that packets to this address are delivered to.
-    fn node_towards(&self, address: IpAddr) -> Option<&'a Node> {
+    pub(super) fn node_towards(&self, address: IpAddr) -> Option<&'a Node> {
         if let Some(node) = self.node_at(address) {
             return Some(node);
         }
@@ -338,6 +317,13 @@ impl<'a> Engine<'a> {
                 (format!("no node or pod has the address {address}"), by)
             }
         }
+    }
+
+    /// The Service of which this is an external IP: who administers the network brings packets for it
+    /// to a node.
+    fn has_external_ip(&self, address: IpAddr) -> Option<&'a Service> {
+        let mut services = self.cluster.services.values();
+        services.find(|service| service.external_ips.contains(&address))
     }
 
     /// Whether a Service has this address.

@@ -14,7 +14,7 @@ use crate::packet::PacketState;
 
 impl<'a> Engine<'a> {
     /// Why security groups keep a packet out, if they do.
-    pub(crate) fn shut_out(&self, groups: &[Text], state: &PacketState) -> Option<Step> {
+    pub(crate) fn denied_inbound(&self, groups: &[Text], state: &PacketState) -> Option<Step> {
         let leg = state.packet.leg();
         if self.is_prober(leg.src.ip()) {
             return None;
@@ -37,7 +37,7 @@ impl<'a> Engine<'a> {
 
     /// Why security groups keep a packet from leaving, if they do. Groups that say nothing of
     /// what goes out let everything go.
-    pub(super) fn shut_in(&self, groups: &[Text], state: &PacketState) -> Option<Step> {
+    pub(super) fn denied_outbound(&self, groups: &[Text], state: &PacketState) -> Option<Step> {
         let leg = state.packet.leg();
         let asked = asked(state)?;
         let stop = self.judge_outbound(groups, asked, leg.dst.ip())?;
@@ -113,7 +113,7 @@ impl<'a> Engine<'a> {
 /// request did.
 fn asked(state: &PacketState) -> Option<(IpProtocol, u16)> {
     let is_judged = state.way != Way::Back;
-    is_judged.then(|| (state.packet.protocol(), state.packet.leg().dst.port()))
+    is_judged.then(|| (state.packet.connection_protocol(), state.packet.leg().dst.port()))
 }
 
 /// What a security group says to a packet that it stops.

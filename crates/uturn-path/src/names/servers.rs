@@ -9,7 +9,7 @@ use uturn_dns::{
 use uturn_model::route::StepKind;
 use uturn_model::{
     Cluster, DerivedFrom, Evidence, Family, Origin, Protocol, ProxyMode, Service, Step,
-    Supposition, dns,
+    Supposition, Version, dns,
 };
 
 use super::{Asker, outside};
@@ -21,7 +21,7 @@ pub(crate) const PORT: u16 = 53;
 const NODE_LOCAL: [u8; 4] = [169, 254, 20, 10];
 
 /// More servers than any question passes.
-const MOST: usize = 8;
+const MAX_FORWARDS: usize = 8;
 
 /// What CoreDNS does where nothing says how it is set: what kubeadm installs.
 const USUAL: &str = ".:53 {
@@ -32,6 +32,16 @@ const USUAL: &str = ".:53 {
     forward . /etc/resolv.conf
 }
 ";
+
+/// The configuration of CoreDNS where nothing says otherwise.
+pub(crate) fn usual(cluster: &Cluster) -> dns::Corefile {
+    dns::Corefile {
+        text: USUAL.replace("DOMAIN", cluster.dns.domain()).into(),
+        origin: Origin::SUPPOSED,
+        beside: Vec::new(),
+        release: None,
+    }
+}
 
 pub(super) struct Servers<'a> {
     cluster: &'a Cluster,
@@ -68,11 +78,7 @@ impl<'a> Servers<'a> {
         };
         let of_cache = cache_addresses(cluster, node_local.as_ref(), &service);
         let of_pods = servers_of_pods(cluster, &service, &of_cache);
-        let usual = dns::Corefile {
-            text: USUAL.replace("DOMAIN", cluster.dns.domain()).into(),
-            origin: Origin::SUPPOSED,
-            beside: Vec::new(),
-        };
+        let usual = usual(cluster);
         let corefile = cluster.dns.corefile.as_ref();
         Self {
             cluster,
@@ -84,6 +90,12 @@ impl<'a> Servers<'a> {
             of_cache,
             port: port.unwrap_or(PORT),
         }
+    }
+
+    /// The release of CoreDNS that does not start with its Corefile, and why.
+    pub(super) fn refusal(&self) -> Option<(Version, &Fault)> {
+        let release = self.cluster.dns.corefile.as_ref()?.release?;
+        Some((release, self.coredns.as_ref().err()?.first()?))
     }
 
     /// Whether a Corefile cannot be read.
@@ -276,7 +288,7 @@ impl UpstreamServers for Chain<'_> {
     fn ask(&self, to: &[Upstream], question: &Question, trail: &mut Vec<Step>) -> Answer {
         self.passed.set(self.passed.get() + 1);
         let (answer, steps) = match to.first() {
-            _ if self.passed.get() > MOST => {
+            _ if self.passed.get() > MAX_FORWARDS => {
                 let why =
                     format!("the name servers ask each other for {} without end", question.name);
                 let settle = "break the circle of forward".to_owned();

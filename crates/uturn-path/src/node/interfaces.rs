@@ -110,6 +110,8 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
     if cluster.network.transport.value == Transport::Tunnel {
         links.push((TUNNEL, tunnel(cluster, node, state)));
     }
+    let is_bridged = cluster.network.mode.value == NetworkMode::GlobalRouter;
+    state.bridges = Some(is_bridged.then(|| link.clone()).into_iter().collect());
     state.interfaces = links
         .into_iter()
         .map(|(name, addresses)| Interface { name: name.into(), addresses, up: true })

@@ -4,7 +4,7 @@
 //! of it: any for a connection that is being made, for a datagram only those that it takes for
 //! final.
 
-use uturn_model::Outcome;
+use uturn_model::{Family, Outcome};
 use uturn_netfilter::{DropReason, IpProtocol, RejectWith};
 
 /// How a packet ends that a rule rejects.
@@ -34,6 +34,19 @@ pub(crate) fn of_drop(reason: &DropReason, protocol: IpProtocol) -> Option<Outco
         DropReason::Prohibited => Some(Outcome::Unreachable),
         _ => None,
     }
+}
+
+/// The ICMP error that a node sends for a packet that it drops so.
+pub(crate) fn notice_of_drop(reason: &DropReason, family: Family) -> Option<RejectWith> {
+    Some(match (reason, family) {
+        (DropReason::NoRoute, Family::V4) => RejectWith::IcmpNetUnreachable,
+        (DropReason::NoRoute, Family::V6) => RejectWith::Icmp6NoRoute,
+        (DropReason::Unreachable, Family::V4) => RejectWith::IcmpHostUnreachable,
+        (DropReason::Unreachable, Family::V6) => RejectWith::Icmp6AddrUnreachable,
+        (DropReason::Prohibited, Family::V4) => RejectWith::IcmpAdminProhibited,
+        (DropReason::Prohibited, Family::V6) => RejectWith::Icmp6AdmProhibited,
+        _ => return None,
+    })
 }
 
 /// How a packet ends that its sender's own kernel has no route for: the sender gets an error at once.

@@ -1,14 +1,15 @@
 //! How a request and its reply end.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use uturn_model::lb::Redirect;
 use uturn_model::{Hop, Mechanism, Outcome, Share, Supposition};
+use uturn_netfilter::Packet;
 
 use super::PacketState;
-use super::pace::owe;
+use super::pace::account_for_losses;
 
 /// One way an exchange can go.
 #[derive(Clone, Debug)]
@@ -19,24 +20,26 @@ pub struct Exchange {
     pub outcome: Outcome,
     /// Why, unless it ends well.
     pub mechanisms: Vec<Mechanism>,
-    /// Whether dice were thrown on the way that other ways depend on too.
+    /// Whether a random choice on the way decides other ways too.
     pub chance: bool,
-    /// Why packets were lost before the one that was heard.
+    /// Why packets were lost before the one that arrived.
     pub lost: Vec<Mechanism>,
-    /// How much later than the first that one was sent, where the outcome does not say it.
+    /// How much later than the first packet that one was sent, if the outcome does not include it.
     pub late: Duration,
-    /// What had to be taken for true.
+    /// The assumptions that it rests on.
     pub supposed: Vec<Supposition>,
-    /// Where the answer sends the client, which follows it when it has the answer.
+    /// The redirect in the answer, which the client follows.
     pub redirected: Option<Arc<Redirected>>,
-    /// Hop by hop, where that is wanted.
+    /// The reset or ICMP error with which a target refused, as it reached the load balancer.
+    pub refusal: Option<Packet>,
+    /// Its hops, if they are recorded.
     pub hops: Vec<Hop>,
 }
 
 impl Exchange {
-    /// The exchange as it goes on for whoever passes the answer on: one that ends otherwise sends
-    /// nobody elsewhere.
-    pub(crate) fn passing_on(self, outcome: Outcome, redirected: Option<Arc<Redirected>>) -> Self {
+    /// The exchange for the peer to which this answer is relayed. The redirect is dropped if the outcome
+    /// is another one by then.
+    pub(crate) fn relayed(self, outcome: Outcome, redirected: Option<Arc<Redirected>>) -> Self {
         let status = |outcome| match outcome {
             Outcome::Status { code, .. } => Some(code),
             _ => None,
@@ -46,7 +49,7 @@ impl Exchange {
     }
 }
 
-/// What an answer sends a client to.
+/// A redirect, with the host and path of the request that it answers.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Redirected {
     pub(crate) redirect: Redirect,
@@ -55,23 +58,39 @@ pub struct Redirected {
     pub(crate) path: String,
 }
 
-/// What is asked, beyond the packet.
+/// A request, as far as packets do not show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Host and path of an HTTP request.
     pub http: Option<(String, String)>,
-    /// Whether the client speaks TLS. `None` if it speaks what the listener speaks.
+    /// Whether the client uses TLS. `None` if it uses the protocol of the listener.
     pub tls: Option<bool>,
-    /// How often the client was sent elsewhere before.
-    pub followed: u8,
-    /// Where redirects have sent the client: who is sent to one of these again goes round.
-    pub sent_to: Vec<String>,
-    /// How many controllers in the cluster it has passed.
-    pub passed: u8,
+    /// How many redirects the client has followed.
+    pub redirects: u8,
+    /// The URLs of these redirects: another redirect to one of them is a loop.
+    pub redirect_urls: Vec<String>,
+    /// How many ingress controllers have forwarded it.
+    pub controllers: u8,
     /// Whether the connection begins with a PROXY header.
     pub has_proxy_header: bool,
-    /// The host name that the client asked for, and the address that it was told.
+    /// The host name that the client asked for, and the address that it was told or that it calls.
     pub named: Option<(String, IpAddr)>,
+    /// The address that the client called, where its node replaced it as it connected.
+    pub replaced: Option<SocketAddr>,
+}
+
+impl Request {
+    /// The name for which the client asks when it begins TLS: addresses are no names.
+    pub fn asked_name(&self) -> Option<&str> {
+        let asked = match (&self.http, &self.named) {
+            (Some((host, _)), _) => host,
+            (None, named) => &named.as_ref()?.0,
+        };
+        let bare = asked.trim_start_matches('[');
+        let is_address = |text: &str| text.trim_end_matches(']').parse::<IpAddr>().is_ok();
+        let before_port = bare.rsplit_once(':').map_or(bare, |(name, _)| name);
+        (!is_address(bare) && !is_address(before_port)).then_some(asked)
+    }
 }
 
 /// The end of one way.
@@ -81,7 +100,7 @@ pub(crate) fn ended(
     mechanism: Option<Mechanism>,
 ) -> Exchange {
     let mut mechanisms = mechanism.into_iter().collect();
-    owe(&mut state, &mut mechanisms);
+    account_for_losses(&mut state, &mut mechanisms);
     let has_time =
         matches!(outcome, Outcome::Answered { .. } | Outcome::Status { .. } | Outcome::Hangs);
     let late = if has_time { Duration::ZERO } else { state.tries.delay() };
@@ -94,6 +113,7 @@ pub(crate) fn ended(
         late,
         supposed: state.supposed,
         redirected: None,
+        refusal: None,
         hops: state.hops,
     }
 }

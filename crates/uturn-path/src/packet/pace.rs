@@ -1,4 +1,4 @@
-//! When the first packet of a connection is sent again.
+//! When the first packet of a connection is retransmitted.
 
 use std::time::Duration;
 
@@ -7,30 +7,30 @@ use uturn_model::{Mechanism, Node, Supposition};
 use super::{PacketState, Peer};
 use crate::assumed::add_new;
 
-/// When packets are sent, in seconds after the first: each time after twice the time.
+/// When packets are sent, in seconds after the first: each wait is twice the one before.
 const DOUBLING: [u64; 7] = [0, 1, 3, 7, 15, 31, 63];
-/// The same since Linux 6.5, which begins with five equal waits.
+/// The same since Linux 6.5, which starts with five equal waits.
 const STEADY: [u64; 11] = [0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67];
-/// The first kernel that begins so.
+/// The first kernel with such waits.
 const FIRST_STEADY: (u16, u16) = (6, 5);
 
-/// When a first packet is sent again.
+/// The times at which a first packet is retransmitted.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     pub(super) seconds: &'static [u64],
-    /// What had to be taken for true.
+    /// The assumption that it rests on.
     supposed: Option<Supposition>,
 }
 
 impl Pace {
-    /// Of a sender that waits at most this long.
+    /// The pace of a sender that waits at most this long.
     pub(crate) fn within(limit: Duration) -> Self {
         let is_late = |seconds: &&u64| Duration::from_secs(**seconds) >= limit;
         let end = DOUBLING.iter().position(|packet| is_late(&packet)).unwrap_or(DOUBLING.len());
         Self { seconds: &DOUBLING[..end.max(1)], supposed: None }
     }
 
-    /// Of a client.
+    /// The pace of a client.
     pub(crate) fn of(client: Peer<'_>) -> Self {
         let node = match client {
             Peer::Host(node, _) => Some(node),
@@ -39,7 +39,7 @@ impl Pace {
         Self::on(node)
     }
 
-    /// Of a process on a node, by the node's kernel.
+    /// The pace of a process on a node, which the node's kernel determines.
     pub(crate) fn on(node: Option<&Node>) -> Self {
         let version = node.and_then(Node::kernel_version);
         let seconds: &[u64] = match version {
@@ -62,7 +62,7 @@ impl Pace {
     }
 }
 
-/// How often a state's packet was sent, and why not once.
+/// How often a packet was sent, and why the former ones were lost.
 #[derive(Clone, Debug)]
 pub(crate) struct Tries {
     pace: Pace,
@@ -77,7 +77,7 @@ impl Tries {
         Self { pace, lost: 0, why: Vec::new() }
     }
 
-    /// As if this were the first: the packets before are accounted for elsewhere.
+    /// The same without the lost packets, which are accounted for elsewhere.
     pub(crate) fn forgotten(&self) -> Self {
         Self::first(self.pace.clone())
     }
@@ -87,7 +87,7 @@ impl Tries {
         self.pace.after(self.lost)
     }
 
-    /// What it rests on that there was more than one.
+    /// The assumptions that the time of a retransmission rests on.
     pub(crate) fn supposed(&self) -> Vec<Supposition> {
         let is_late = self.lost > 0;
         self.pace.supposed.iter().filter(|_| is_late).cloned().collect()
@@ -98,8 +98,8 @@ impl Tries {
     }
 }
 
-/// Adds what a late answer owes to packets that were lost before.
-pub(crate) fn owe(state: &mut PacketState, mechanisms: &mut Vec<Mechanism>) {
+/// Adds the reasons for the packets that were lost before, and the assumptions of a late answer.
+pub(crate) fn account_for_losses(state: &mut PacketState, mechanisms: &mut Vec<Mechanism>) {
     mechanisms.extend(&state.tries.why);
     mechanisms.sort_unstable();
     mechanisms.dedup();

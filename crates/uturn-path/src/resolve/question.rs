@@ -83,6 +83,7 @@ fn nameless(hops: Vec<Hop>, supposed: Vec<Supposition>) -> Exchange {
         late: Duration::ZERO,
         supposed,
         redirected: None,
+        refusal: None,
         hops,
     }
 }

@@ -62,8 +62,8 @@ pub(super) fn runnings(cluster: &Cluster) -> Vec<Running> {
     if proxy.mode.is_supposed() {
         modes.extend(ProxyMode::ALL.into_iter().filter(|mode| *mode != own));
     }
-    // A build of the cloud's may lack a mode of upstream's.
-    modes.retain(|mode| *mode != ProxyMode::Nftables || proxy.version.value >= NFTABLES);
+    let has_nftables = proxy.version.value >= NFTABLES;
+    modes.retain(|mode| *mode == own || *mode != ProxyMode::Nftables || has_nftables);
     let tells = proxy.detector.value != LocalDetector::None;
     let may_tell = tells || !covering_each(&cluster.network.pod_cidrs.value).is_empty();
     let asks_for_pods = proxy.detector.is_supposed()
@@ -103,7 +103,8 @@ fn may_be_named_by_host(cluster: &Cluster) -> bool {
     let is_local = |service: &Service| {
         service.external_policy == Policy::Local || service.internal_policy == Policy::Local
     };
-    cluster.services.values().any(is_local)
+    // In IPVS mode it masquerades calls that come back to their pod by its own node's endpoints.
+    (cluster.proxy.mode.value == ProxyMode::Ipvs || cluster.services.values().any(is_local))
         && cluster.nodes.values().any(|node| other_name(node).is_some())
 }
 

@@ -8,7 +8,7 @@ use uturn_model::{Destination, Evidence, Flow, Place, Text, Verdict};
 use super::table::either;
 use crate::engine::Engine;
 use crate::error::WalkError;
-use crate::names::UnresolvedReason;
+use crate::names::{self, UnresolvedReason};
 
 /// An address outside the cluster, from a range for documentation.
 const ELSEWHERE: [u8; 4] = [203, 0, 113, 80];
@@ -51,7 +51,7 @@ impl Engine<'_> {
                 cluster.dns.outside.push((doubt.host.clone(), IpAddr::from(ELSEWHERE)));
             }
             UnresolvedReason::Unread | UnresolvedReason::Unmodelled(_) => {
-                cluster.dns.corefile = None;
+                cluster.dns.corefile = Some(names::usual(&cluster));
                 cluster.dns.node_local = None;
             }
         }

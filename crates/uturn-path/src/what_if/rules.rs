@@ -10,12 +10,12 @@ use crate::engine::Engine;
 use crate::error::WalkError;
 
 /// Both answers are tried for at most this many rules that are not modelled.
-const MOST: usize = 3;
+const MAX_QUESTIONS: usize = 3;
 
 impl Engine<'_> {
     /// A verdict for each case of what rules do that are not modelled.
     pub(super) fn by_rules(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-        self.split(flow, &Assumptions::default(), MOST)
+        self.split(flow, &Assumptions::default(), MAX_QUESTIONS)
     }
 
     /// The same, with something taken for true of some of them; of so many more, both is tried.
@@ -33,7 +33,7 @@ impl Engine<'_> {
         let of = |holds| self.split(flow, &assumed.with_answer(question, holds), more - 1);
         Ok(either(&of(true)?, &of(false)?, |verdict, holds| {
             verdict.conditions.insert(0, holding(question, holds));
-            add_new(&mut verdict.supposed, vec![taken(question, holds)]);
+            add_new(&mut verdict.supposed, [taken(question, holds)]);
         }))
     }
 }

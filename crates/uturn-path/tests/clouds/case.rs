@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use uturn_model::{Cluster, Flow, Mechanism, Outcome};
 use uturn_path::Engine;
 use uturn_snapshot::{Source, read};
+use uturn_testing::manifests::{ReadyNode, RunningPod};
 
 /// Three nodes with a client and a process of the host's network on each. The first has the server.
 #[derive(Clone, Copy)]
@@ -83,13 +84,13 @@ impl Case<'_> {
                 Pods::Overlay => format!(", podCIDR: 10.244.{node}.0/24"),
                 Pods::Native => String::new(),
             };
-            let _ = write!(
-                text,
-                "---\n{{apiVersion: v1, kind: Node, metadata: {{name: n{node}}}, spec: {{providerID: \
-                 '{}{node}'{range}}}, status: {{conditions: [{{type: Ready, status: 'True'}}], \
-                 addresses: [{{type: InternalIP, address: 10.0.0.1{node}}}]}}}}\n",
-                self.provider_id
-            );
+            let node_object = ReadyNode {
+                number: node,
+                address: &format!("10.0.0.1{node}"),
+                spec: &format!("providerID: '{}{node}'{range}", self.provider_id),
+                ..ReadyNode::default()
+            };
+            text += &node_object.to_string();
             text += &self.pod(&format!("client-{node}"), "client", node, 20);
             text += &pod(&format!("host-{node}"), "host", node, &format!("10.0.0.1{node}"), true);
         }
@@ -180,11 +181,6 @@ pub(crate) struct Met {
     pub(crate) doubts: Vec<String>,
 }
 
-fn pod(name: &str, app: &str, node: u32, address: &str, in_host: bool) -> String {
-    format!(
-        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: shop, labels: \
-         {{app: {app}}}}}, spec: {{nodeName: n{node}, hostNetwork: {in_host}, containers: [{{name: c, \
-         image: c, ports: [{{containerPort: 8080}}]}}]}}, status: {{phase: Running, podIP: {address}, \
-         podIPs: [{{ip: {address}}}], conditions: [{{type: Ready, status: 'True'}}]}}}}\n"
-    )
+fn pod(name: &str, app: &str, node: u32, address: &str, host_network: bool) -> String {
+    RunningPod { name, app, node, address, host_network, ..RunningPod::default() }.to_string()
 }

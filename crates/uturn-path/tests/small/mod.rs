@@ -4,6 +4,7 @@
 use uturn_model::{Cluster, Flow, Mechanism, Outcome, Protocol, Verdict};
 use uturn_path::Engine;
 use uturn_snapshot::{Source, read};
+use uturn_testing::manifests::{ReadyNode, RunningPod};
 
 /// What differs between clouds. The rest is a cluster with tunnels and kube-proxy.
 #[derive(Clone, Copy)]
@@ -56,12 +57,14 @@ impl Small {
                 true => String::new(),
                 false => format!(", {{type: ExternalIP, address: {network}{node}}}"),
             };
-            text += &format!(
-                "---\n{{apiVersion: v1, kind: Node, metadata: {{name: n{node}, labels: {{{labels}}}}}, \
-                 spec: {{providerID: '{provider_id}{node}', podCIDR: 10.244.{node}.0/24}}, \
-                 status: {{conditions: [{{type: Ready, status: 'True'}}], \
-                 addresses: [{{type: InternalIP, address: {network}{node}}}{external}]}}}}\n"
-            );
+            let node_object = ReadyNode {
+                number: node,
+                address: &format!("{network}{node}"),
+                labels,
+                spec: &format!("providerID: '{provider_id}{node}', podCIDR: 10.244.{node}.0/24"),
+                more_addresses: &external,
+            };
+            text += &node_object.to_string();
             text += &pod("client", node);
         }
         text += &pod("web", 1);
@@ -107,12 +110,10 @@ pub(crate) fn share(verdict: &Verdict, is_it: impl Fn(Outcome) -> bool) -> f64 {
 }
 
 /// A pod of an app, on a node.
-fn pod(app: &str, node: u8) -> String {
+fn pod(app: &str, node: u32) -> String {
     let host = if app == "web" { 80 } else { 9 };
-    format!(
-        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {app}-{node}, namespace: shop, \
-         labels: {{app: {app}}}}}, spec: {{nodeName: n{node}, containers: [{{name: c, image: i, \
-         ports: [{{containerPort: 80}}, {{containerPort: 443}}]}}]}}, status: {{phase: Running, \
-         podIP: 10.244.{node}.{host}, conditions: [{{type: Ready, status: 'True'}}]}}}}\n"
-    )
+    let (name, address) = (format!("{app}-{node}"), format!("10.244.{node}.{host}"));
+    let ports = "{containerPort: 80}, {containerPort: 443}";
+    let (name, address) = (&*name, &*address);
+    RunningPod { name, app, node, address, ports, ..RunningPod::default() }.to_string()
 }

@@ -20,6 +20,8 @@ pub struct Fuzz<'a> {
     pub probed: usize,
     /// How many flows cannot be judged because chance decides which targets are alive.
     pub by_chance: usize,
+    /// How many flows are predicted to end in a way that is not known.
+    pub not_known: usize,
     /// How long all of it took.
     pub seconds: f64,
     /// How many connections ended how.

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use uturn_netfilter::hash::FastMap;
 
-use crate::failover::failover_probability::TargetOutcome;
 use crate::failover::retry_ring::{Asked, RetryRing};
 use crate::failover::target_list::{Alike, Round, TargetList};
+use crate::failover::target_outcome::TargetOutcome;
 use crate::inventory::Caller;
 
 /// How asking ends for a client, by what a target is like and how near it is; nothing for one

@@ -12,16 +12,17 @@ use std::time::Duration;
 
 use uturn_model::lb::Target;
 use uturn_model::route::Leg;
-use uturn_model::{Name, Outcome, Share, Supposition};
+use uturn_model::{Name, Outcome, Share};
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{
     Detail, Exchange, Failover, FailoverRequest, ReasonSet, Results, TriesTargets, Waiting,
-    WalkError,
+    WalkError, add_new,
 };
 
-use super::failover_probability::{Failure, KindIndex, TargetOutcome};
+use super::failover_probability::KindIndex;
 use super::retry_ring::{Asked, RetryRing};
 use super::target_list::{Round, TargetList};
+use super::target_outcome::{Failure, TargetOutcome};
 
 /// The steps of at most so many ways are shown, of the likeliest first.
 const DESCRIBED_WAYS: usize = 16;
@@ -117,7 +118,7 @@ impl Failover for Retries {
         let mut ways: Vec<Exchange> = round.ends(caller).into_iter().map(way).collect();
         if let Some(first) = ways.first_mut() {
             for result in request.results.iter().flatten() {
-                add_new(&mut first.supposed, &result.supposed);
+                add_new(&mut first.supposed, result.supposed.clone());
             }
         }
         if request.detail != Detail::Brief {
@@ -284,14 +285,6 @@ impl PathWriter<'_> {
 /// What distinguishes ways.
 fn end_of(way: &Exchange) -> (Outcome, ReasonSet) {
     (way.outcome, ReasonSet::of(&way.mechanisms))
-}
-
-fn add_new(known: &mut Vec<Supposition>, more: &[Supposition]) {
-    for supposition in more {
-        if !known.contains(supposition) {
-            known.push(supposition.clone());
-        }
-    }
 }
 
 /// How asking a target ends.

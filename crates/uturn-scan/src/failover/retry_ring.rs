@@ -13,119 +13,13 @@ use std::rc::Rc;
 use uturn_model::Share;
 use uturn_netfilter::hash::FastMap;
 
-use crate::failover::failover_probability::{FailoverProbability, KindIndex, Run, TargetOutcome};
+use crate::failover::failover_probability::{FailoverProbability, KindIndex, Run};
+use crate::failover::target_outcome::TargetOutcome;
+use crate::failover::target_slots::{AlikeId, TargetSlot, TargetSlots};
 use crate::inventory::Caller;
 
 /// A target with so many runs around it is like no other.
 const MANY: usize = 64;
-
-/// A target in line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TargetSlot {
-    /// The node that it is on, where that is known.
-    pub(crate) place: Option<u32>,
-    /// Its class: targets that are alike have the same.
-    pub(crate) like: AlikeId,
-    /// Where it stands among the clients, if it can be one.
-    pub(crate) client: Option<u32>,
-}
-
-/// Identifies targets in line that are alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct AlikeId(pub(crate) u32);
-
-impl AlikeId {
-    pub(crate) fn new(number: usize) -> Self {
-        Self(number as u32)
-    }
-
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// All targets in line.
-#[derive(Debug)]
-pub(crate) struct TargetSlots {
-    all: Vec<TargetSlot>,
-    /// The number of classes: one more than the largest [`AlikeId`].
-    likes: usize,
-    /// Runs of adjacent targets that are alike, with their class.
-    rows: Vec<(Range<u32>, AlikeId)>,
-    /// Those on each node; none where they are the nodes themselves, in their order.
-    on_node: Option<FastMap<u32, Vec<u32>>>,
-}
-
-impl TargetSlots {
-    /// Nodes in their order, by what each is like.
-    pub(crate) fn nodes(likes: impl IntoIterator<Item = AlikeId>) -> Self {
-        let spot = |(place, like)| TargetSlot { place: Some(place), like, client: None };
-        let all: Vec<TargetSlot> = (0..).zip(likes).map(spot).collect();
-        Self { likes: likes_of(&all), rows: rows_of(&all), all, on_node: None }
-    }
-
-    pub(crate) fn endpoints(all: Vec<TargetSlot>) -> Self {
-        let mut on_node: FastMap<u32, Vec<u32>> = FastMap::default();
-        for (at, spot) in all.iter().enumerate() {
-            if let Some(place) = spot.place {
-                on_node.entry(place).or_default().push(at as u32);
-            }
-        }
-        Self { likes: likes_of(&all), rows: rows_of(&all), all, on_node: Some(on_node) }
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &TargetSlot> {
-        self.all.iter()
-    }
-
-    /// Runs of adjacent targets that are alike, with their class.
-    pub(crate) fn rows(&self) -> &[(Range<u32>, AlikeId)] {
-        &self.rows
-    }
-
-    pub(crate) fn at(&self, at: u32) -> Option<TargetSlot> {
-        self.all.get(at as usize).copied()
-    }
-
-    /// The places in line of those on a node.
-    fn on(&self, place: u32) -> impl Iterator<Item = u32> {
-        let (itself, several) = match &self.on_node {
-            None => (Some(place), None),
-            Some(on_node) => (None, on_node.get(&place)),
-        };
-        itself.into_iter().chain(several.into_iter().flatten().copied())
-    }
-
-    fn is_one_a_node(&self) -> bool {
-        let on_node = self.on_node.iter().flat_map(FastMap::values);
-        on_node.into_iter().all(|spots| spots.len() == 1)
-    }
-}
-
-fn likes_of(all: &[TargetSlot]) -> usize {
-    all.iter().map(|target| target.like.index() + 1).max().unwrap_or(0)
-}
-
-fn rows_of(all: &[TargetSlot]) -> Vec<(Range<u32>, AlikeId)> {
-    let mut rows: Vec<(Range<u32>, AlikeId)> = Vec::new();
-    for (at, spot) in (0..).zip(all) {
-        match rows.last_mut() {
-            Some((range, like)) if *like == spot.like => range.end = at + 1,
-            _ => rows.push((at..at + 1, spot.like)),
-        }
-    }
-    rows
-}
-
-impl TargetSlot {
-    pub(crate) fn is_near(&self, caller: Caller) -> bool {
-        self.place == Some(caller.place)
-    }
-
-    pub(crate) fn is(&self, caller: Caller) -> bool {
-        self.client == Some(caller.at)
-    }
-}
 
 /// All targets in line, each with its kind as some class of clients meets it.
 #[derive(Clone, Debug)]
@@ -242,9 +136,9 @@ impl RetryRing {
                 *far = number.into();
             }
         }
-        let mut stretches: Vec<Stretch> = Vec::with_capacity(spots.rows.len());
+        let mut stretches: Vec<Stretch> = Vec::with_capacity(spots.rows().len());
         let mut end = 0;
-        for (range, like) in &spots.rows {
+        for (range, like) in spots.rows() {
             let usual = far[like.index()];
             let is_asked =
                 usual != FarOutcome::NotAsked || near.get(like).is_some_and(Option::is_some);
@@ -266,7 +160,7 @@ impl RetryRing {
 
     /// Whether the targets are nodes.
     pub(crate) fn are_nodes(&self) -> bool {
-        self.spots.on_node.is_none()
+        self.spots.are_nodes()
     }
 
     /// The kind of one of those asked to clients elsewhere.

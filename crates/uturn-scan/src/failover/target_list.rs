@@ -12,7 +12,8 @@ use uturn_model::{Endpoint, Family, Name, Outcome, Route, Service, Share, Verdic
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_path::{ReasonSet, Results};
 
-use crate::failover::retry_ring::{AlikeId, Asked, RetryRing, TargetSlot, TargetSlots};
+use crate::failover::retry_ring::{Asked, RetryRing};
+use crate::failover::target_slots::{AlikeId, TargetSlot, TargetSlots};
 use crate::inventory::{Caller, Inventory};
 use crate::partition::target_classes::TargetClasses;
 

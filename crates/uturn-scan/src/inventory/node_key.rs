@@ -14,6 +14,7 @@ pub(super) struct NodeKey {
     external_ips: Vec<AddressKey>,
     tunnel_ips: Vec<AddressKey>,
     pod_cidrs: Vec<(u8, AddressKey, AddressKey)>,
+    is_windows: bool,
     kernel: Option<Text>,
     rp_filter: Option<RpFilter>,
     public_bandwidth: Option<bool>,
@@ -33,6 +34,10 @@ pub(super) struct NodeKey {
     /// with the label for it, and of those that do not.
     is_usual_target: bool,
     is_ready: bool,
+    /// Whether the program that announces addresses does not run on it; and of each announcement,
+    /// whether it announces and how much it is preferred.
+    lacks_announcer: bool,
+    announces: Vec<(bool, u32)>,
     /// Of each listener that no Service owns, whether it is a target.
     targeted: Vec<bool>,
     /// Which sets of labels it has that Services ask of their nodes.
@@ -58,6 +63,7 @@ impl NodeKey {
             external_ips,
             tunnel_ips,
             pod_cidrs,
+            is_windows,
             kernel,
             rp_filter,
             public_bandwidth,
@@ -70,6 +76,7 @@ impl NodeKey {
             hairpin,
             firewall,
             ready,
+            lacks_announcer,
             // The cloud's controller reads it: it says which nodes are excluded.
             unschedulable: _,
             // Those that lack Services are apart for these Services only.
@@ -92,6 +99,7 @@ impl NodeKey {
                 .iter()
                 .map(|net| (net.prefix_len(), seen(&net.network()), seen(&net.broadcast())))
                 .collect(),
+            is_windows: *is_windows,
             kernel: kernel.clone(),
             rp_filter: *rp_filter,
             public_bandwidth: *public_bandwidth,
@@ -106,6 +114,8 @@ impl NodeKey {
             is_excluded: uturn_lb::controller::excludes_node(cluster, node),
             is_usual_target: uturn_lb::controller::is_usual_target(node),
             is_ready: *ready,
+            lacks_announcer: *lacks_announcer,
+            announces: uturn_lb::announcers::seen_of(cluster, node),
             targeted: uturn_lb::stated::targeted(cluster, node),
             labels: discriminators
                 .node_labels

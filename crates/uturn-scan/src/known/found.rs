@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use uturn_model::Verdict;
 
-use crate::failover::failover_probability::TargetOutcome;
 use crate::failover::retry_ring::{Asked, RetryRing};
 use crate::failover::target_list::{Round, TargetList};
+use crate::failover::target_outcome::TargetOutcome;
 use crate::inventory::Caller;
 
 /// What walking a client found.

@@ -7,8 +7,8 @@ use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{Options, Request};
 
-use crate::failover::retry_ring::AlikeId;
 use crate::failover::target_list::TargetList;
+use crate::failover::target_slots::{AlikeId, TargetSlot};
 use crate::inventory::Caller;
 use crate::partition::scope::Asked;
 use crate::reduced::reduced_cluster::Weights;
@@ -138,7 +138,7 @@ impl LineKey {
             .map(|(name, slot)| (name.clone(), slot.place, like(slot.like)))
             .collect();
         nodes_here.sort();
-        let endpoint = |slot: &crate::failover::retry_ring::TargetSlot| -> EndpointKey {
+        let endpoint = |slot: &TargetSlot| -> EndpointKey {
             let near = slot.place.and_then(|place| standings.near.get(&place).copied());
             let itself = slot.client.and_then(|client| standings.itself.get(&client).copied());
             (near, slot.like.0, itself)

@@ -54,8 +54,8 @@ impl<'a> Classifier<'a> {
             for endpoint in &slice.endpoints {
                 let inventory = &self.inventory;
                 let ip = endpoint.address;
-                let holders = inventory.holders(ip);
-                let (place, pod, client) = (holders.towards, holders.pod, holders.client);
+                let owners = inventory.owners_of(ip);
+                let (place, pod, client) = (owners.towards, owners.pod, owners.client);
                 // Mostly what is written says the same as the address.
                 let is_there =
                     |place: &u32, name: &Name| inventory.nodes[*place as usize].node.name == *name;
@@ -67,14 +67,14 @@ impl<'a> Classifier<'a> {
                     .iter()
                     .filter_map(|name| inventory.place_of(name))
                     .collect();
-                let is_plain = (holders.is_plain || holders.is_node)
+                let is_plain = (owners.is_plain || owners.is_node)
                     && written.is_none_or(|written| written == place)
                     && endpoint.node_hints.len() == names.len()
                     && names.iter().all(|hint| Some(*hint) == place)
                     && Family::of(ip) == slice.family;
                 let mut odd = Vec::new();
                 if !is_plain {
-                    odd = inventory.related(ip);
+                    odd = inventory.related_nodes(ip);
                     odd.extend(written.flatten());
                     odd.extend(&names);
                 }
@@ -92,7 +92,7 @@ impl<'a> Classifier<'a> {
                 let flags =
                     [endpoint.ready, endpoint.serving, endpoint.terminating, written.is_some()]
                         .into_iter()
-                        .chain([!names.is_empty(), holders.is_node])
+                        .chain([!names.is_empty(), owners.is_node])
                         .fold(0, |flags, flag| flags << 1 | u64::from(flag));
                 let mark = u64::from(self.discriminators.of(ip));
                 let zones = match endpoint.zone_hints.is_empty() {

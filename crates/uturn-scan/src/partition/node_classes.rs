@@ -6,8 +6,9 @@ use std::ops::Range;
 use uturn_netfilter::hash::{FastMap, FastSet};
 
 use super::PART;
+use crate::inventory::Inventory;
+use crate::inventory::classes::{HOST, NodeClass};
 use crate::inventory::interval_set::IntervalSet;
-use crate::inventory::{HOST, Inventory, NodeClass};
 use crate::partition::target_classes::{Bundle, Care, ClientSet, Representative, Touched};
 
 /// Nodes being put into classes.

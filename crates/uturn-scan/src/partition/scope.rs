@@ -11,11 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use uturn_lb::in_cluster::{ControllerRules, Served};
+use uturn_lb::ingress_controller::{ControllerRule, ControllerRules, Served};
 use uturn_lb::stated::called_port;
 use uturn_lb::{controller, rules};
+use uturn_model::controller::Takes;
 use uturn_model::lb::{Delivery, Layer, Listener, LoadBalancer, LoadBalancerFact, Rule, Scheduler};
-use uturn_model::{Ingress, NamespacedName, ObjectKind, ObjectRef, Pod, ProxyMode, Service};
+use uturn_model::{
+    Cluster, Ingress, NamespacedName, ObjectKind, ObjectRef, Pod, ProxyMode, Service,
+};
 use uturn_netfilter::IpProtocol;
 use uturn_path::{Request, ResolvedTarget};
 
@@ -48,6 +51,12 @@ impl Asked {
 /// it, and whether clients are sent to TLS.
 type MetRule<'a> = ((ObjectRef, Option<(usize, usize)>), Vec<&'a Service>, bool);
 
+fn met<'a>(cluster: &'a Cluster, rule: &ControllerRule, is_redirected: bool) -> MetRule<'a> {
+    let behind = rule.backends.iter().filter_map(|backend| backend.to.service());
+    let behind = behind.filter_map(|name| cluster.services.get(name)).collect();
+    ((rule.owner.clone(), rule.place), behind, is_redirected)
+}
+
 /// What a target's packets can meet.
 #[derive(Clone)]
 pub(crate) struct Scope<'a> {
@@ -68,7 +77,9 @@ pub(crate) struct Scope<'a> {
     /// The rules for the request of controllers in the cluster whose pods packets may reach, each
     /// with the Service behind it, and whether clients are sent to TLS.
     controller_rules: Vec<MetRule<'a>>,
-    /// Whether packets may reach a controller's pod that reads the request.
+    /// The ports to which controllers send clients by themselves.
+    sent_to: BTreeSet<u16>,
+    /// Whether packets may reach a controller's pod.
     pub(crate) meets_controller: bool,
     /// Whether a process in a node's network is an endpoint on a port that is some Service's
     /// port on every node.
@@ -99,6 +110,7 @@ impl<'a> Scope<'a> {
             listener,
             ingresses: Vec::new(),
             controller_rules: Vec::new(),
+            sent_to: BTreeSet::new(),
             meets_controller: false,
             is_tangled: false,
         };
@@ -162,6 +174,9 @@ impl<'a> Scope<'a> {
             at_address.chain(&inventory.everywhere).copied().chain(behind).collect();
         let named = listeners.named.get(&to.ip()).into_iter().flatten();
         new.extend(named.filter_map(|name| cluster.services.get(name)));
+        if inventory.is_node(to.ip()) {
+            new.extend(inventory.services_behind(to));
+        }
         let mut ports: BTreeSet<u16> = OWN_PORTS.into();
         if cluster.proxy.mode.value == ProxyMode::Ipvs
             || inventory.is_node(to.ip())
@@ -205,6 +220,7 @@ impl<'a> Scope<'a> {
                 if self.controller_rules.iter().any(|(.., is_redirected)| *is_redirected) {
                     ports.insert(HTTPS);
                 }
+                ports.extend(&self.sent_to);
             }
             let asked = ports.iter().chain(&host_ports);
             let on = asked.filter_map(|port| inventory.services_on.get(port)).flatten();
@@ -229,7 +245,6 @@ impl<'a> Scope<'a> {
         ports: &BTreeSet<u16>,
     ) {
         let cluster = inventory.cluster;
-        let Some((host, path)) = &self.asked.request.http else { return };
         if cluster.controllers.is_empty() {
             return;
         }
@@ -245,18 +260,31 @@ impl<'a> Scope<'a> {
             if !pods.iter().any(|pod| controller.has_pod(pod)) {
                 continue;
             }
+            // What it expects of the first bytes matters for any connection.
             self.meets_controller = true;
-            for at in &controller.listeners {
-                let (rule, is_redirected) = match rules.serve(controller, at, host, path) {
-                    Served::By(rule) => (rule, false),
-                    Served::Redirected(rule, _) => (rule, true),
+            for at in controller.listeners.iter().filter(|at| at.takes != Takes::Requests) {
+                if let Some(rule) = rules.pass(at, self.asked.request.asked_name()) {
+                    self.controller_rules.push(met(cluster, rule, false));
+                }
+            }
+            let Some((host, path)) = &self.asked.request.http else { continue };
+            // Clients that are sent elsewhere may come back by TLS.
+            let asked = controller.listeners.iter().flat_map(|at| match at.entry_point {
+                Some(_) => vec![(at, false), (at, true)],
+                None => vec![(at, at.tls)],
+            });
+            for (at, tls) in asked {
+                let (rule, is_redirected) = match rules.serve(controller, at, tls, host, path) {
+                    Served::By(rule) | Served::Refused(rule, _) => (rule, false),
+                    Served::Redirected(Some(rule), _) => (rule, true),
                     Served::Unknown(_, Some(rule)) => (rule, false),
+                    Served::Redirected(None, redirect) => {
+                        self.sent_to.insert(redirect.port.number());
+                        continue;
+                    }
                     Served::ByNone | Served::Unknown(_, None) => continue,
                 };
-                let behind = rule.backends.iter().filter_map(|backend| backend.to.service());
-                let behind = behind.filter_map(|name| cluster.services.get(name)).collect();
-                let owner = (rule.owner.clone(), rule.place);
-                self.controller_rules.push((owner, behind, is_redirected));
+                self.controller_rules.push(met(cluster, rule, is_redirected));
             }
         }
     }

@@ -10,7 +10,7 @@ mod service_key;
 
 use std::net::IpAddr;
 
-use uturn_model::gateway::{RouteBackend, RouteRedirect};
+use uturn_model::gateway::{AttachedRoute, RouteBackend, RouteRedirect};
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::{Cluster, Family, Ingress, Labels, Name, NamespacedName, Port, Service, Unknown};
 use uturn_netfilter::IpProtocol;
@@ -31,6 +31,7 @@ struct RequestKey {
     protocol: IpProtocol,
     is_http: bool,
     tls: Option<bool>,
+    has_name: bool,
 }
 
 /// What a walk reads of an Ingress itself; what its load balancer does is a [`BalancerKey`].
@@ -42,6 +43,8 @@ struct IngressKey {
     redirects: Vec<RouteRedirect>,
     /// The listeners of a Gateway that a route is attached to.
     listeners: Vec<(Port, bool)>,
+    is_of_connections: bool,
+    is_in_doubt: bool,
     unjudged: Vec<Unknown>,
 }
 
@@ -136,6 +139,7 @@ impl<'a> SignatureWriter<'_, 'a> {
             protocol: asked.protocol,
             is_http: asked.request.http.is_some(),
             tls: asked.request.tls,
+            has_name: asked.request.asked_name().is_some(),
         };
         self.shape.push(u64::from(self.numbers.requests.of(key)));
     }
@@ -218,6 +222,8 @@ impl<'a> SignatureWriter<'_, 'a> {
             backends,
             redirects: redirects.collect(),
             listeners: listeners.collect(),
+            is_in_doubt: route.as_ref().is_some_and(|route| route.doubt.is_some()),
+            is_of_connections: route.as_ref().is_some_and(AttachedRoute::is_of_connections),
             unjudged: unjudged.clone(),
         };
         self.shape.push(u64::from(self.numbers.ingress_keys.of(key)));

@@ -229,7 +229,7 @@ spec:
   - name: controller
     image: registry.example/ingress-nginx/controller:v1.12.0
     args: [/nginx-ingress-controller, --configmap=$(POD_NAMESPACE)/edge]
-    ports: [{{name: http, containerPort: 80}}, {{name: https, containerPort: 443}}]
+    ports: [{{name: http, containerPort: 80}}, {{name: https, containerPort: 443}}, {{name: db, containerPort: 5432}}]
 status: {{phase: Running, podIP: {}, podIPs: [{}], conditions: [{{type: Ready, status: \"True\"}}]}}",
             ips[0],
             all.join(", ")
@@ -263,6 +263,7 @@ spec:
   ports:
   - {{name: http, port: 80, targetPort: http, nodePort: 30980}}
   - {{name: https, port: 443, targetPort: https, nodePort: 30943}}
+  - {{name: db, port: 5432, targetPort: db, nodePort: 30932}}
 {status}",
         if is_v6 { "IPv6" } else { "IPv4" },
     );
@@ -296,8 +297,54 @@ status: {{loadBalancer: {{ingress: [{{ip: {entry}}}]}}}}",
     }
 }
 
+/// Routes of connections that may be attached to a Gateway.
+fn routes_of_connections(dice: &mut Dice, text: &mut String, services: &[Service]) {
+    for number in 0..dice.below(3) {
+        let kind = dice.one_of(&["TCPRoute", "TLSRoute"]);
+        let hosts = match kind {
+            "TLSRoute" => dice.one_of(&[
+                "",
+                "hostnames: [b.example.com], ",
+                "hostnames: [\"*.example.com\"], ",
+            ]),
+            _ => "",
+        };
+        let mut backends = Vec::new();
+        for _ in 0..dice.below(3) {
+            let service = &services[dice.below(services.len())];
+            let port = if dice.once_in(6) { 9999 } else { service.ports };
+            let weight = dice.one_of(&[1, 1, 3, 0]);
+            backends.push(format!("{{name: {}, port: {port}, weight: {weight}}}", service.name));
+        }
+        let age = match dice.below(3) {
+            0 => String::new(),
+            day => format!(", creationTimestamp: \"2026-01-0{day}T00:00:00Z\""),
+        };
+        let _ = writeln!(
+            text,
+            "---
+apiVersion: gateway.networking.k8s.io/v1alpha2
+kind: {kind}
+metadata: {{name: passed-{number}, namespace: shop{age}}}
+spec: {{parentRefs: [{{name: edge}}], {hosts}rules: [{{backendRefs: [{}]}}]}}",
+            backends.join(", ")
+        );
+    }
+}
+
 /// A Gateway at an address, and the routes that are attached to it.
 fn gateway(dice: &mut Dice, text: &mut String, address: &str, services: &[Service]) {
+    let mode = dice.one_of(&["Passthrough", "Passthrough", "Terminate"]);
+    let of_names = |port: u16| {
+        format!(
+            "{{name: names, protocol: TLS, port: {port}, hostname: b.example.com, tls: {{mode: {mode}}}}}"
+        )
+    };
+    // Beside a listener for requests, or instead of the one for all connections.
+    let (named, connections) = match dice.once_in(2) {
+        true => (of_names(443), "{name: db, protocol: TCP, port: 5432}"),
+        false => (of_names(5432), "{name: db, protocol: TCP, port: 5999}"),
+    };
     let _ = writeln!(
         text,
         "---
@@ -314,8 +361,11 @@ spec:
   listeners:
   - {{name: http, protocol: HTTP, port: 80}}
   - {{name: https, protocol: HTTPS, port: 443, hostname: \"*.example.com\"}}
+  - {named}
+  - {connections}
 status: {{addresses: [{{value: {address}}}]}}"
     );
+    routes_of_connections(dice, text, services);
     for number in 0..1 + dice.below(2) {
         let section = dice.one_of(&["", ", sectionName: http", ", sectionName: https"]);
         let hosts =
@@ -381,10 +431,21 @@ fn facts(
         if rare && dice.once_in(10) {
             let who = 10 + 1 + dice.below(nodes);
             fields.push(format!(
-                "iptables: \"*filter\\n-A FORWARD -s 10.0.0.{who} -j DROP\\n-A INPUT -s 10.1.{}.0/24 -p tcp -j REJECT\\n-A FORWARD -d 10.1.{}.0/24 -p tcp -j REJECT --reject-with {}\\nCOMMIT\\n\"",
+                "iptables: \"*filter\\n-A FORWARD -s 10.0.0.{who} -j DROP\\n-A INPUT -s 10.1.{}.0/24 -p tcp -j REJECT\\n-A FORWARD -d 10.1.{}.0/24 -p tcp -j REJECT --reject-with {}\\n{}COMMIT\\n\"",
                 1 + dice.below(nodes),
                 1 + dice.below(nodes),
-                if dice.once_in(2) { "tcp-reset" } else { "icmp-port-unreachable" }
+                if dice.once_in(2) { "tcp-reset" } else { "icmp-port-unreachable" },
+                // What stops a refusal on its way.
+                dice.one_of(&[
+                    "",
+                    "",
+                    "-A OUTPUT -m conntrack --ctstate RELATED -j DROP\\n",
+                    "-A FORWARD -m conntrack --ctstate RELATED -j DROP\\n",
+                    "-A INPUT -p tcp -j REJECT --reject-with tcp-reset\\n",
+                    "-A OUTPUT -p icmp -s 10.0.0.11 -j DROP\\n",
+                    "-A FORWARD -p icmp -s 10.0.0.12 -j DROP\\n",
+                    "-A INPUT -p icmp -j DROP\\n",
+                ]),
             ));
         }
         own.push(format!("    n{node}: {{{}}}", fields.join(", ")));

@@ -29,6 +29,7 @@ pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
     cluster.balancer_arguments = arguments.collect();
     let nodes: Vec<IpAddr> =
         cluster.nodes.values().flat_map(|node| node.internal_ips.iter().copied()).collect();
+    let names: Vec<Name> = cluster.nodes.keys().cloned().collect();
     for (number, service) in (0u8..).zip(cluster.services.values_mut()) {
         if service.kind != ServiceKind::LoadBalancer {
             continue;
@@ -38,6 +39,7 @@ pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
         if dice.once_in(3) {
             service.load_balancer[0].ip = Some(own);
             ask_another(service, &nodes, dice);
+            service.holder = dice.once_in(2).then(|| names[dice.below(names.len())].clone());
             continue;
         }
         service.annotations = annotations(dice);
@@ -206,6 +208,8 @@ const OTHERS: &[&[(&str, &str)]] = &[
     &[("metallb.io/address-pool", "a")],
     &[("metallb.io/address-pool", "a")],
     &[("kube-vip.io/loadbalancerIPs", "192.0.2.1")],
+    &[("kube-vip.io/loadbalancerIPs", "192.0.2.1")],
+    &[("io.cilium/lb-ipam-ips", "192.0.2.1")],
 ];
 /// Asks for pods on nodes, whose addresses are the status.
 const ON_NODES: &[(&str, &str)] = &[("svccontroller.k3s.cattle.io/lbpool", "a")];

@@ -163,7 +163,8 @@ fn corefile_of(doc: &Doc<'_>) -> Option<Corefile> {
         return None;
     };
     let beside = files(doc, COREFILE_FOLDER).filter(|file| !file.path.ends_with("/Corefile"));
-    Some(Corefile { text: doc.value(node)?, origin: doc.origin(node), beside: beside.collect() })
+    let (text, origin) = (doc.value(node)?, doc.origin(node));
+    Some(Corefile { text, origin, beside: beside.collect(), release: None })
 }
 
 /// What several clouds mount beside the Corefile, for their users to write.

@@ -46,7 +46,10 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
                 info.get("kubeProxyVersion").and_then(|version| version.as_str()?.parse().ok());
             node.kube_proxy_version = node.kube_proxy_version.map(cloud::with_known_build);
             node.kernel = doc.read::<Text>(info, "kernelVersion");
+            let system = info.get("operatingSystem").and_then(|system| system.as_str());
+            node.is_windows = system == Some("windows");
         }
     }
+    node.is_windows |= node.labels.is("kubernetes.io/os", "windows");
     objects.nodes.add(doc, node.name.clone(), node);
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use uturn_model::announcement::{AddressPool, Announcement};
 use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
 use uturn_model::lb::ListenerOverrides;
@@ -11,13 +12,16 @@ use uturn_model::{
     Origin, Pod, Service, Skipped, Text, Workload, WorkloadKind,
 };
 
-use super::Doc;
+use super::client_traffic::ClientTrafficPolicy;
 use super::cni::BridgeConfig;
 use super::facts::Facts;
-use super::gateway::{Gateway, GatewayClass, ReferenceGrant, Route};
+use super::gateway::{Gateway, GatewayClass, ReferenceGrant};
+use super::gateway_route::Route;
 use super::istio::ProxyFilter;
+use super::nginx_proxy::NginxProxy;
 use super::proxy_config::ProxyConfig;
 use super::workload::Reference;
+use super::{Doc, announcement};
 use crate::fault::Note;
 use crate::listing::Listing;
 
@@ -28,6 +32,8 @@ pub(crate) struct Objects {
     pub(crate) pods: Table<NamespacedName, Pod>,
     /// Pods without a status, which no cluster has run yet.
     pub(crate) written_pods: Vec<NamespacedName>,
+    /// The addresses of nodes that the status of their pods states.
+    pub(crate) host_addresses: BTreeMap<Name, Vec<IpAddr>>,
     pub(crate) workloads: Table<(WorkloadKind, NamespacedName), Workload>,
     /// Workloads that do not say how many pods they want.
     pub(crate) unscaled: BTreeSet<(WorkloadKind, NamespacedName)>,
@@ -40,17 +46,28 @@ pub(crate) struct Objects {
     /// Workloads that have their template from another.
     pub(crate) references: Vec<Reference>,
     pub(crate) services: Table<NamespacedName, Service>,
+    /// Services that no API server gave.
+    pub(crate) written_services: BTreeSet<NamespacedName>,
+    /// The namespaces of custom resources that no API server gave.
+    pub(crate) awaited: BTreeSet<Name>,
     pub(crate) slices: Table<NamespacedName, EndpointSlice>,
     pub(crate) endpoints: Table<NamespacedName, OldEndpoints>,
     pub(crate) ingresses: Table<NamespacedName, Ingress>,
     pub(crate) ingress_classes: Table<Name, IngressClass>,
     /// Settings of classes, by the annotations that they stand for.
     pub(crate) class_parameters: BTreeMap<(&'static str, Name), Labels>,
+    /// The holders of Leases, where those are names.
+    pub(crate) leases: BTreeMap<NamespacedName, Name>,
+    /// Pools of addresses, and which nodes announce them.
+    pub(crate) pools: Table<announcement::Key, AddressPool>,
+    pub(crate) announcements: Table<announcement::Key, Announcement>,
     pub(crate) gateway_classes: Table<Name, GatewayClass>,
     pub(crate) gateways: Table<NamespacedName, Gateway>,
     /// HTTPRoutes and TCPRoutes.
     pub(crate) routes: Table<(ObjectKind, NamespacedName), Route>,
     pub(crate) reference_grants: Table<NamespacedName, ReferenceGrant>,
+    pub(crate) client_traffic_policies: Table<NamespacedName, ClientTrafficPolicy>,
+    pub(crate) nginx_proxies: Table<NamespacedName, NginxProxy>,
     pub(crate) listener_overrides: Table<NamespacedName, ListenerOverrides>,
     pub(crate) network_policies: Table<NamespacedName, NetworkPolicy>,
     /// Every ConfigMap that was read, so that none is read twice.
@@ -133,6 +150,14 @@ impl Objects {
         self.seen.is_empty() && self.skipped.is_empty()
     }
 
+    /// Whether all objects of a kind are given, by what several of them are called.
+    pub(crate) fn has_all(&self, kind: &str) -> bool {
+        let mut unread = self.listing.unread.iter();
+        let is_listed =
+            self.listing.extent.is_some() && !unread.any(|unread| unread.what.contains(kind));
+        self.complete || is_listed
+    }
+
     /// Whether nothing was read that a cluster is made of.
     pub(crate) fn is_empty(&self) -> bool {
         self.seen.is_empty()
@@ -207,8 +232,12 @@ objects!(
     Gateway: "Gateway",
     Route: "Route",
     ReferenceGrant: "ReferenceGrant",
+    ClientTrafficPolicy: "ClientTrafficPolicy",
+    NginxProxy: "NginxProxy",
     ListenerOverrides: "an object with listeners",
     NetworkPolicy: "NetworkPolicy",
+    AddressPool: "a pool of addresses",
+    Announcement: "an announcement of addresses",
     ConfigMap: "ConfigMap",
 );
 

@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 use std::net::IpAddr;
 
-use uturn_model::pod::{ConfigFile, Container, ContainerPort, DnsPolicy, Phase, PodSpec};
+use uturn_model::pod::{
+    ConfigFile, Container, ContainerPort, DnsPolicy, Phase, PodSpec, READ_VARIABLES, numbers,
+};
 use uturn_model::{Labels, Name, NamespacedName, ObjectKind, ObjectRef, Pod, Port, Selector, Text};
 
 use super::objects::Objects;
 use super::value::{Loose, one_of};
-use super::{Doc, FromNode, calico, meta, selector};
+use super::{Doc, FromNode, calico, meta, selector, service};
 use crate::document::{Node, Value};
 use crate::fault::Faults;
 
@@ -41,6 +43,9 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         Some(status) => {
             read_status(doc, status, &mut pod);
             pod.deciding_gates = deciding_gates(doc, spec_node, status);
+            if let Some(node) = pod.node.as_ref().filter(|_| !pod.ips.is_empty()) {
+                read_host(doc, status, node, objects);
+            }
         }
         // Written by hand: the pod is taken to be ready.
         None if pod.node.is_some() => (pod.phase, pod.ready) = (Phase::Running, true),
@@ -65,6 +70,19 @@ fn read_status<'d>(doc: &Doc<'d>, status: &'d Node<'d>, pod: &mut Pod) {
         Some(ready) => is(ready, "status", "True"),
         None => conditions.is_empty() && pod.phase == Phase::Running && pod.node.is_some(),
     };
+}
+
+/// Reads the addresses of a pod's node.
+fn read_host<'d>(doc: &Doc<'d>, status: &'d Node<'d>, node: &Name, objects: &mut Objects) {
+    let mut ips: Vec<IpAddr> =
+        doc.maps(status, "hostIPs").filter_map(|item| doc.need(item, "ip")).collect();
+    if ips.is_empty()
+        && let Some(ip) = status.get("hostIP").filter(|ip| ip.as_str() != Some(""))
+    {
+        ips.extend(doc.value::<IpAddr>(ip));
+    }
+    let known = objects.host_addresses.entry(node.clone()).or_default();
+    known.extend(ips.into_iter().filter(|ip| !known.contains(ip)).collect::<Vec<_>>());
 }
 
 /// The readiness gates that decide whether a pod is ready.
@@ -227,6 +245,31 @@ fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
     files
 }
 
+/// The variables that are read. Those that are taken from elsewhere have no value here.
+fn environment(container: &Node<'_>) -> Labels {
+    variables(container).filter(|(name, _)| READ_VARIABLES.contains(name)).collect()
+}
+
+/// The numbers in all variables that may be ports.
+fn configured(container: &Node<'_>) -> Vec<Port> {
+    let mut all: Vec<Port> = variables(container).flat_map(|(_, value)| numbers(value)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The variables that have a value here.
+fn variables<'n>(container: &'n Node<'_>) -> impl Iterator<Item = (&'n str, &'n str)> {
+    let variables = match container.get("env").map(|all| &all.value) {
+        Some(Value::Seq(items)) => items.as_slice(),
+        _ => &[],
+    };
+    variables.iter().filter_map(|variable| {
+        let name = variable.get("name").and_then(Node::as_str)?;
+        Some((name, variable.get("value").and_then(Node::as_str)?))
+    })
+}
+
 fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
     // A null item is an empty text, as for the API server.
     let word = |word: &Node<'_>| match word.value {
@@ -238,7 +281,7 @@ fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
     let ports: Vec<ContainerPort> = doc
         .maps(node, "ports")
         .filter_map(|port| {
-            let protocol = doc.read(port, "protocol").unwrap_or_default();
+            let protocol = service::protocol(doc, port);
             Some(ContainerPort {
                 name: doc.read(port, "name"),
                 port: doc.need(port, "containerPort")?,
@@ -255,7 +298,9 @@ fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
         name: doc.read(node, "name").unwrap_or_else(|| "".into()),
         image: doc.read(node, "image").unwrap_or_else(|| "".into()),
         arguments,
+        environment: environment(node),
         probed: probed(node, &ports),
+        configured: configured(node),
         ports,
     }
 }

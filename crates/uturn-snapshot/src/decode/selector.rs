@@ -8,7 +8,11 @@ use crate::document::Node;
 
 /// `matchLabels` and `matchExpressions` under `key`; nothing when the key is missing.
 pub(crate) fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Selector> {
-    let node = doc.map(parent, key)?;
+    Some(of(doc, doc.map(parent, key)?))
+}
+
+/// `matchLabels` and `matchExpressions` of a mapping.
+pub(crate) fn of<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Selector {
     let expressions = doc.maps(node, "matchExpressions").filter_map(|item| {
         let key = doc.need::<Text>(item, "key");
         let values = doc.list::<Text>(item, "values");
@@ -27,5 +31,5 @@ pub(crate) fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option
         Some(Requirement { key: key?, operator })
     });
     let expressions = expressions.collect();
-    Some(Selector { labels: meta::labels(doc, node, "matchLabels"), expressions })
+    Selector { labels: meta::labels(doc, node, "matchLabels"), expressions }
 }

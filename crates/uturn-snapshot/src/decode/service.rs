@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
-use uturn_model::{Family, Port, Selector, Service, Text};
+use uturn_model::{Family, Port, Protocol, Selector, Service, Text};
 
 use super::objects::Objects;
 use super::value::one_of;
@@ -67,10 +67,14 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         load_balancer_class: doc.read(spec, "loadBalancerClass"),
         families,
         load_balancer,
+        holder: None,
         unjudged: Vec::new(),
         origin: meta.origin,
         name: meta.name,
     };
+    if doc.is_written() {
+        objects.written_services.insert(service.name.clone());
+    }
     objects.services.add(doc, service.name.clone(), service);
 }
 
@@ -109,7 +113,7 @@ fn port<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<ServicePort> {
     let number = doc.need::<Port>(node, "port");
     let name = node.get("name").filter(|name| name.as_str() != Some(""));
     let name = name.and_then(|name| doc.value::<Text>(name));
-    let protocol = doc.read(node, "protocol").unwrap_or_default();
+    let protocol = protocol(doc, node);
     let target = match node.get("targetPort") {
         // 0 and nothing mean the port itself.
         Some(target) if u16::from_node(target) != Ok(0) && target.as_str() != Some("") => {
@@ -120,6 +124,12 @@ fn port<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<ServicePort> {
     let node_port = optional_port(doc, node, "nodePort");
     let app_protocol = doc.read(node, "appProtocol");
     Some(ServicePort { name, protocol, port: number?, target: target?, node_port, app_protocol })
+}
+
+/// The protocol of a port: the API server takes an empty one for TCP.
+pub(super) fn protocol<'d>(doc: &Doc<'d>, port: &'d Node<'d>) -> Protocol {
+    let given = port.get("protocol").filter(|protocol| protocol.as_str() != Some(""));
+    given.and_then(|protocol| doc.value(protocol)).unwrap_or_default()
 }
 
 /// A port that may be missing, or zero for the same.

@@ -1,10 +1,11 @@
 //! The arguments of programs that make load balancers, where they decide what those do.
 
 use uturn_lb::cloud;
-use uturn_model::Labels;
 use uturn_model::pod::Container;
+use uturn_model::{Labels, Text};
 
 use super::controllers::argument_value;
+use super::proxy;
 use crate::decode::objects::Objects;
 
 /// What the programs of clouds are told: by their workloads, else by their pods.
@@ -13,16 +14,25 @@ pub(super) fn derive(objects: &Objects) -> Labels {
     let pods = objects.pods.0.values().map(|pod| &pod.spec);
     let containers: Vec<&Container> =
         workloads.chain(pods).flat_map(|spec| &spec.containers).collect();
-    let mut found = Vec::new();
+    let mut found: Vec<(String, Text)> = Vec::new();
     for entry in cloud::ALL {
+        let is_it = |container: &&&Container| entry.versions_of.contains(&container.program());
+        let mut own = containers.iter().filter(is_it);
+        if let Some(version) = own.find_map(|container| proxy::tag(&container.image)) {
+            found.push((
+                cloud::argument_key(entry.cloud, cloud::VERSION),
+                version.to_string().into(),
+            ));
+        }
         for argument in entry.arguments {
             let is_it = |container: &&&Container| argument.images.contains(&container.program());
-            let value = containers
-                .iter()
-                .filter(is_it)
-                .find_map(|container| argument_value(&container.arguments, argument.name));
+            let value = containers.iter().filter(is_it).find_map(|container| {
+                let stated = argument_value(&container.arguments, argument.name);
+                let variable = || container.environment.get(argument.name).map(str::to_owned);
+                stated.map(|value| value.to_string()).or_else(variable)
+            });
             if let Some(value) = value {
-                found.push((cloud::argument_key(entry.cloud, argument.name), value));
+                found.push((cloud::argument_key(entry.cloud, argument.name), value.into()));
             }
         }
     }

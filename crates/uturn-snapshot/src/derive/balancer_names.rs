@@ -5,20 +5,24 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
-use uturn_lb::cloud::{self, Maker, Product};
+use uturn_lb::cloud::{self, IngressProduct, Maker, Product};
 use uturn_lb::controller;
 use uturn_model::cluster::Provider;
+use uturn_model::ingress::Backend;
 use uturn_model::lb::NamedAddress;
 use uturn_model::service::{LbIngress, Policy, ServiceKind};
-use uturn_model::{EndpointSlice, Known, Name, NamespacedName, Node, Service, Text};
+use uturn_model::{
+    EndpointSlice, Family, Ingress, Known, Name, NamespacedName, Node, Service, Text,
+};
 
 use super::Suppositions;
-use super::ranges::Ranges;
+use super::ranges::{self, Ranges};
 use crate::decode::objects::Objects;
 
-/// Where addresses are that stand for those of public load balancers: a range that no network
+/// Where addresses are that stand for those of public load balancers: ranges that no network
 /// routes.
 const PUBLIC: &str = "198.18.0.0/15";
+const PUBLIC_V6: &str = "2001:2::/48";
 
 /// Finds the addresses of each load balancer that has only a name, and that is described.
 pub(super) fn derive(
@@ -62,12 +66,13 @@ pub(super) fn derive(
             let mut addresses = stated(objects, entry.key());
             if addresses.is_empty() {
                 stood_for.push(entry.key().clone());
-                let net = network(objects, product.is_private(ingress), ranges);
-                let address = ranges.address(net, 200);
-                addresses = address
-                    .map(|address| NamedAddress { address, zone: None })
-                    .into_iter()
-                    .collect();
+                let is_private = product.is_private(ingress);
+                let families = families_of_ingress(objects, ingress, product);
+                let address = |family| {
+                    let net = network(objects, is_private, family, ranges);
+                    Some(NamedAddress { address: ranges.address(net, 200)?, zone: None })
+                };
+                addresses = families.into_iter().filter_map(address).collect();
             }
             entry.insert(addresses);
         }
@@ -115,18 +120,77 @@ fn stand_ins(
         true if !zones.is_empty() => zones.into_iter().map(Some).collect(),
         _ => vec![None],
     };
-    let net = network(objects, product.is_private(service).unwrap_or(false), ranges);
-    let address = |zone: Option<&str>| {
-        Some(NamedAddress { address: ranges.address(net, 200)?, zone: zone.map(Text::from) })
+    let is_private = product.is_private(service).unwrap_or(false);
+    let mut all = Vec::new();
+    for family in families(has_families(service), product.is_dual_stack(service)) {
+        let net = network(objects, is_private, family, ranges);
+        let address = |zone: &Option<&str>| {
+            Some(NamedAddress { address: ranges.address(net, 200)?, zone: zone.map(Text::from) })
+        };
+        all.extend(zones.iter().filter_map(address));
+    }
+    all
+}
+
+/// The families of a Service: those of its cluster addresses, else those that it states, else IPv4.
+fn has_families(service: &Service) -> [bool; 2] {
+    let has = |family| {
+        let mut ips = service.cluster_ips.iter();
+        match service.cluster_ips.is_empty() {
+            true => service.families.contains(&family),
+            false => ips.any(|ip| Family::of(*ip) == family),
+        }
     };
-    zones.into_iter().filter_map(address).collect()
+    [has(Family::V4), has(Family::V6)]
+}
+
+/// The families of a load balancer for Services of these families: IPv6 beside IPv4 where it is asked
+/// for, and IPv6 where its targets have nothing else.
+fn families([has_v4, has_v6]: [bool; 2], is_dual_stack: bool) -> Vec<Family> {
+    match (has_v4, has_v6) {
+        (true, true) if is_dual_stack => vec![Family::V4, Family::V6],
+        (false, true) => vec![Family::V6],
+        _ => vec![Family::V4],
+    }
+}
+
+/// The families of the load balancer of an Ingress: those that all of its Services have.
+fn families_of_ingress(
+    objects: &Objects,
+    ingress: &Ingress,
+    product: &dyn IngressProduct,
+) -> Vec<Family> {
+    let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
+    let backends = ingress.default_backend.iter().chain(paths);
+    let names = backends.flat_map(|backend| match backend {
+        Backend::Service { name, .. } => {
+            let namespace = ingress.name.namespace.clone();
+            vec![NamespacedName { namespace, name: name.clone() }]
+        }
+        Backend::Services(all) => all.iter().map(|one| one.service.clone()).collect(),
+        Backend::Resource(_) | Backend::Redirect(_) => Vec::new(),
+    });
+    let services: Vec<_> =
+        names.filter_map(|name| objects.services.0.get(&name)).map(has_families).collect();
+    let all_have = |at: usize| !services.is_empty() && services.iter().all(|has| has[at]);
+    families([all_have(0), all_have(1)], product.is_dual_stack(ingress))
 }
 
 /// The range that such an address is taken from.
-fn network(objects: &Objects, is_private: bool, ranges: &mut Ranges) -> IpNet {
-    match is_private {
-        true => ranges.vpc(objects),
-        false => PUBLIC.parse().expect("a constant range"),
+pub(super) fn network(
+    objects: &Objects,
+    is_private: bool,
+    family: Family,
+    ranges: &mut Ranges,
+) -> IpNet {
+    let public = || match family {
+        Family::V4 => PUBLIC.parse().expect("a constant range"),
+        Family::V6 => PUBLIC_V6.parse().expect("a constant range"),
+    };
+    match (is_private, family) {
+        (true, Family::V4) => ranges.vpc(objects),
+        (true, Family::V6) => ranges::vpc_v6(objects).unwrap_or_else(public),
+        (false, _) => public(),
     }
 }
 

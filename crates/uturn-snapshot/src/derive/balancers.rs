@@ -1,16 +1,17 @@
-//! Addresses of load balancers that are not there yet.
+//! Load balancers of which it is not known how they behave, those that Facts state, and those that a
+//! cloud's kube-proxy leaves alone.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use uturn_lb::cloud::{self, CloudModel, Owner};
+use uturn_lb::cloud::{self, Owner};
 use uturn_lb::controller;
 use uturn_model::cluster::Provider;
 use uturn_model::ingress::Backend;
-use uturn_model::lb::{LoadBalancerFact, Scope, TargetNodes};
+use uturn_model::lb::{Scope, TargetNodes};
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::unjudged::UNKNOWN_CLOUD;
-use uturn_model::{Ingress, IpNet, Known, NamespacedName, ObjectRef, Port, Text, Unknown};
+use uturn_model::{Ingress, Known, NamespacedName, ObjectRef, Service, Text, Unknown};
 
 use super::Suppositions;
 use super::clouds::{self, Maker};
@@ -20,7 +21,7 @@ use super::unjudged::Gaps;
 use crate::decode::objects::Objects;
 
 /// Where supposed public load balancers are: a range that documentation may use freely.
-const PUBLIC: &str = "203.0.113.0/24";
+pub(super) const PUBLIC: &str = "203.0.113.0/24";
 
 /// Finds the load balancers of which it is not known how they behave: those of clouds without a
 /// profile, and of controllers in the cluster.
@@ -37,6 +38,7 @@ pub(super) fn find_unjudged(
         let is_there = provider.value != Provider::None || !service.load_balancer.is_empty();
         if service.kind == ServiceKind::LoadBalancer && is_there {
             open.add(service.object(), clouds::of_service(service, provider));
+            find_foreign_status(service, objects, provider, gaps);
         }
     }
     let is_settled = |ingress: &&Ingress| {
@@ -103,6 +105,32 @@ pub(super) fn find_unjudged(
     }
 }
 
+/// Finds out whether the status of a Service has an address that its load balancer cannot have: where
+/// that is pods on nodes, an address of no node is of something else.
+fn find_foreign_status(
+    service: &Service,
+    objects: &Objects,
+    provider: &Known<Provider>,
+    gaps: &mut Gaps,
+) {
+    let cloud::Maker::Product(product, trace) = cloud::maker_of(service, provider) else { return };
+    let is_of_node = |ip: IpAddr| objects.nodes.0.values().any(|node| node.has_address(ip));
+    let mut addresses = service.load_balancer.iter().filter_map(|entry| entry.ip);
+    let foreign = addresses.find(|ip| product.is_on_nodes() && !is_of_node(*ip));
+    let Some(address) = foreign else { return };
+    let name = product.name();
+    let because = format!(
+        "{address} in its status is no address of a node that is given, and {name} writes \
+         addresses of nodes (recognised by {trace})"
+    );
+    gaps.add(
+        service.object(),
+        Unknown::LoadBalancers(format!("a controller that is not {name}").into()),
+        because.into(),
+        "give all nodes with their addresses, or state spec.provider in Facts".into(),
+    );
+}
+
 /// The Service whose load balancer has the address of an Ingress: that of its controller.
 fn with_its_address<'o>(ingress: &Ingress, objects: &'o Objects) -> Option<&'o NamespacedName> {
     let is_same = |own: &LbIngress, other: &LbIngress| {
@@ -159,73 +187,6 @@ impl Open {
         };
         let entry = self.0.entry(unknown).or_insert((Vec::new(), trace));
         entry.0.push(object);
-    }
-}
-
-/// An object that needs a load balancer and has no address of one.
-struct Waiting {
-    object: ObjectRef,
-    name: NamespacedName,
-    is_ingress: bool,
-    ports: Vec<Port>,
-    /// The load balancer that is to be used, where an annotation names one.
-    existing: Option<Text>,
-    is_private: bool,
-}
-
-/// Gives an address to every Service and Ingress whose load balancer has none.
-pub(super) fn complete(
-    objects: &mut Objects,
-    provider: &Known<Provider>,
-    ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
-) {
-    let Some(model) = provider.value.cloud().and_then(cloud::model_of) else { return };
-    let known = known_vips(objects);
-    let unclaimed: Vec<LoadBalancerFact> = objects
-        .facts
-        .load_balancers
-        .iter()
-        .filter(|fact| !known.contains(&fact.vip) && fact.own_listeners().next().is_none())
-        .cloned()
-        .collect();
-    let mut shared: BTreeMap<Text, IpAddr> = BTreeMap::new();
-    for waiting in waiting(objects, provider, model) {
-        let fits = |fact: &&LoadBalancerFact| {
-            let mut ports = fact.listeners.iter().map(|listener| listener.port);
-            fact.listeners.is_empty() || ports.any(|port| waiting.ports.contains(&port))
-        };
-        let mut stated = unclaimed.iter().filter(fits);
-        let before = waiting.existing.as_ref().and_then(|id| shared.get(id).copied());
-        let vip = match (before, stated.next(), stated.next()) {
-            (Some(vip), _, _) => Some(vip),
-            (None, Some(only), None) => {
-                suppositions.suppose(
-                    format!("address of {}", waiting.object),
-                    only.vip.to_string(),
-                    format!(
-                        "{} states this load balancer, and no other object has its address",
-                        only.origin
-                    ),
-                    "give the object's status",
-                );
-                Some(only.vip)
-            }
-            _ => suppose(objects, &waiting, ranges, suppositions),
-        };
-        let Some(vip) = vip else { continue };
-        if let Some(id) = &waiting.existing {
-            shared.insert(id.clone(), vip);
-        }
-        let entry = LbIngress { ip: Some(vip), hostname: None, mode: IpMode::Vip };
-        let name = &waiting.name;
-        let status = match waiting.is_ingress {
-            true => objects.ingresses.0.get_mut(name).map(|owner| &mut owner.load_balancer),
-            false => objects.services.0.get_mut(name).map(|owner| &mut owner.load_balancer),
-        };
-        if let Some(status) = status {
-            status.push(entry);
-        }
     }
 }
 
@@ -290,65 +251,4 @@ pub(super) fn complete_stated(
 
 fn is_same_host(name: &str, host: &str) -> bool {
     name.trim_end_matches('.').eq_ignore_ascii_case(host)
-}
-
-/// Supposes an address: of the VPC for a private load balancer, else a public one.
-fn suppose(
-    objects: &Objects,
-    waiting: &Waiting,
-    ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
-) -> Option<IpAddr> {
-    let net = match waiting.is_private {
-        true => ranges.vpc(objects),
-        false => PUBLIC.parse::<IpNet>().ok()?,
-    };
-    let vip = ranges.address(net, 100)?;
-    let scope = if waiting.is_private { "private" } else { "public" };
-    suppositions.suppose(
-        format!("address of {}", waiting.object),
-        format!("{vip} ({scope})"),
-        "its status has no address",
-        "give the object's status, or state spec.loadBalancers in Facts",
-    );
-    Some(vip)
-}
-
-/// The objects that have a load balancer of the cluster's cloud and no address of one.
-fn waiting(objects: &Objects, provider: &Known<Provider>, model: &dyn CloudModel) -> Vec<Waiting> {
-    let waiting = |owner: Owner<'_>, ports| {
-        let request = model.request(owner);
-        Waiting {
-            object: owner.object(),
-            name: owner.name().clone(),
-            is_ingress: matches!(owner, Owner::Ingress(_)),
-            ports,
-            existing: request.existing,
-            is_private: request.is_private,
-        }
-    };
-    let services = objects.services.0.values().filter(|service| {
-        service.kind == ServiceKind::LoadBalancer
-            && service.load_balancer.is_empty()
-            && clouds::of_service(service, provider) == Maker::Modelled
-    });
-    let services = services.map(|service| {
-        let ports = service.ports.iter().map(|port| port.port).collect();
-        waiting(Owner::Service(service), ports)
-    });
-    let classes = &objects.ingress_classes.0;
-    let ingresses = objects.ingresses.0.values().filter(|ingress| {
-        ingress.load_balancer.is_empty() && model.serves_ingress(ingress, classes)
-    });
-    let ingresses = ingresses.map(|ingress| {
-        let ports = [80, 443].into_iter().filter_map(Port::new).collect();
-        waiting(Owner::Ingress(ingress), ports)
-    });
-    services.chain(ingresses).collect()
-}
-
-fn known_vips(objects: &Objects) -> HashSet<IpAddr> {
-    let services = objects.services.0.values().flat_map(|service| &service.load_balancer);
-    let ingresses = objects.ingresses.0.values().flat_map(|ingress| &ingress.load_balancer);
-    services.chain(ingresses).filter_map(|entry| entry.ip).collect()
 }

@@ -101,6 +101,13 @@ fn by_program(objects: &Objects) -> Option<(Cloud, String)> {
             Some((cloud, format!("Pod {name}")))
         })
     };
+    let by_own_object = || {
+        cloud::ALL.into_iter().find_map(|entry| {
+            let known = entry.announcements.as_ref()?;
+            let kind = known.kinds().find(|kind| objects.seen.contains_key(*kind))?;
+            Some((entry.cloud, format!("an object of {}/{kind}", known.versions[0])))
+        })
+    };
     let by_kind = || {
         objects.skipped().into_iter().find_map(|skipped| {
             let cloud = cloud::by_object_kind(&skipped.kind)?;
@@ -113,7 +120,7 @@ fn by_program(objects: &Objects) -> Option<(Cloud, String)> {
         let switch = SWITCHES.iter().find(|switch| config.is(switch, "true"))?;
         Some((cilium::ENTRY.cloud, format!("{switch} of cilium-config at {origin}")))
     };
-    by_workload.or_else(by_pod).or_else(by_kind).or_else(by_config)
+    by_workload.or_else(by_pod).or_else(by_own_object).or_else(by_kind).or_else(by_config)
 }
 
 /// The load balancers that a distribution brings: by the workload that is made for a Service, else

@@ -9,7 +9,9 @@
 mod address;
 mod arguments;
 mod candidate;
+mod entry_points;
 mod gateway;
+mod gateway_header;
 mod istio;
 mod ports;
 mod products;

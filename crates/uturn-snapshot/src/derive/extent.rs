@@ -8,6 +8,11 @@
 //! - Services are, where `default/kubernetes`, which API servers make, and one of kube-system
 //!   are there with their addresses: two namespaces were listed;
 //! - endpoints are, where those of `default/kubernetes` and some of kube-system are.
+//!
+//! Manifests beside a listing are about to be applied to that cluster: it cannot list what will be
+//! made of them.
+
+use std::collections::BTreeSet;
 
 use uturn_model::{Extent, Name, NamespacedName};
 
@@ -38,4 +43,27 @@ pub(super) fn of(objects: &Objects) -> Extent {
     let endpoints =
         ended.clone().any(|name| *name == api) && ended.any(|name| of_system(&name.namespace));
     Extent { pods: has_nodes && has_pods, services: has_service && has_api, endpoints, listeners }
+}
+
+/// What a listing cannot tell of, because it is still to be applied.
+pub(super) struct Coming {
+    /// Services without an address.
+    pub(super) services: BTreeSet<NamespacedName>,
+    /// Namespaces of custom resources: operators make objects there of them.
+    pub(super) namespaces: BTreeSet<Name>,
+}
+
+/// What is still to be applied. To be asked before addresses are derived.
+pub(super) fn coming(objects: &Objects) -> Coming {
+    if objects.complete {
+        return Coming { services: BTreeSet::new(), namespaces: BTreeSet::new() };
+    }
+    let services = objects.services.0.values().filter(|service| {
+        let is_written = !service.headless || objects.written_services.contains(&service.name);
+        service.cluster_ips.is_empty() && is_written
+    });
+    Coming {
+        services: services.map(|service| service.name.clone()).collect(),
+        namespaces: objects.awaited.clone(),
+    }
 }

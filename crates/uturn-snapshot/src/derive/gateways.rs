@@ -2,6 +2,7 @@
 //! route, so that all that is known of Ingresses holds for them.
 
 mod attach;
+mod contest;
 
 use uturn_model::gateway::{AttachedRoute, RouteBackend, RouteListener, RouteRedirect};
 use uturn_model::ingress::{Backend, IngressPath, IngressRule, PathKind};
@@ -9,8 +10,9 @@ use uturn_model::{Ingress, Name, NamespacedName, ObjectKind, ObjectRef, Text, Un
 
 use super::Suppositions;
 use super::unjudged::Gaps;
-use crate::decode::gateway::{
-    Gateway, PathMatch, Route, RouteBackend as Written, RouteMatch, RouteRule,
+use crate::decode::gateway::Gateway;
+use crate::decode::gateway_route::{
+    PathMatch, Route, RouteBackend as Written, RouteMatch, RouteRule,
 };
 use crate::decode::objects::Objects;
 
@@ -18,6 +20,7 @@ use crate::decode::objects::Objects;
 /// not judged.
 pub(super) fn complete(objects: &mut Objects, gaps: &mut Gaps, suppositions: &mut Suppositions) {
     let routes: Vec<Route> = objects.routes.0.values().cloned().collect();
+    let mut attached: Vec<Attached> = Vec::new();
     for route in routes {
         let object = ObjectRef::namespaced(route.kind, &route.name);
         let mut gateways: Vec<&NamespacedName> =
@@ -35,25 +38,34 @@ pub(super) fn complete(objects: &mut Objects, gaps: &mut Gaps, suppositions: &mu
             if listeners.is_empty() {
                 continue;
             }
-            if route.kind == ObjectKind::TcpRoute {
-                let unknown = Unknown::Controller(format!("Gateway {name}").into());
-                let because = "what it does with connections of TCPRoutes is not modelled";
-                let settle = "trace to the Services behind it";
-                gaps.add(object.clone(), unknown, because.into(), settle.into());
-                continue;
-            }
-            let made = ingress(objects, &route, &gateway, listeners, number, suppositions);
-            let Some(made) = made.filter(|made| !objects.ingresses.0.contains_key(&made.name))
-            else {
-                let unknown = Unknown::Controller(format!("Gateway {name}").into());
-                let because = "an Ingress has the name by which it would be called here";
-                let settle = "name the Ingress differently";
-                gaps.add(object.clone(), unknown, because.into(), settle.into());
-                continue;
-            };
-            objects.ingresses.0.insert(made.name.clone(), made);
+            let route = route.clone();
+            attached.push(Attached { route, gateway, number, listeners, doubt: None });
         }
     }
+    contest::settle(&mut attached, gaps);
+    for one in attached {
+        let (route, gateway) = (one.route.clone(), one.gateway.clone());
+        let made = ingress(objects, one, suppositions);
+        let Some(made) = made.filter(|made| !objects.ingresses.0.contains_key(&made.name)) else {
+            let unknown = Unknown::Controller(format!("Gateway {}", gateway.name).into());
+            let because = "an Ingress has the name by which it would be called here";
+            let settle = "name the Ingress differently";
+            let object = ObjectRef::namespaced(route.kind, &route.name);
+            gaps.add(object, unknown, because.into(), settle.into());
+            continue;
+        };
+        objects.ingresses.0.insert(made.name.clone(), made);
+    }
+}
+
+/// A route that is attached to listeners of a Gateway: its first Gateway, or a further one.
+struct Attached {
+    route: Route,
+    gateway: Gateway,
+    number: usize,
+    listeners: Vec<RouteListener>,
+    /// Why it is not known whether it has the connections at these listeners.
+    doubt: Option<Text>,
 }
 
 /// The name by which what stands for a route is called: that of the first Gateway has the route's and
@@ -70,12 +82,10 @@ fn called(route: &Route, gateway: &Gateway, number: usize) -> Option<NamespacedN
 
 fn ingress(
     objects: &Objects,
-    route: &Route,
-    gateway: &Gateway,
-    listeners: Vec<RouteListener>,
-    number: usize,
+    attached: Attached,
     suppositions: &mut Suppositions,
 ) -> Option<Ingress> {
+    let Attached { route, gateway, number, listeners, doubt } = attached;
     let mut hosts: Vec<Option<Text>> = Vec::new();
     for host in listeners.iter().flat_map(|listener| &listener.hosts) {
         if !hosts.contains(host) {
@@ -83,16 +93,23 @@ fn ingress(
         }
     }
     let object = ObjectRef::namespaced(route.kind, &route.name);
-    let paths = paths(objects, route, &object, suppositions);
+    let mut paths = paths(objects, &route, &object, suppositions);
+    let doubt = doubt.or_else(|| {
+        let has_several = route.kind.is_route_of_connections() && paths.len() > 1;
+        has_several.then(|| "it has several rules, and each is for every connection".into())
+    });
+    if doubt.is_some() {
+        paths.truncate(1);
+    }
     let rule = |host| IngressRule { host, paths: paths.clone() };
     Some(Ingress {
-        name: called(route, gateway, number)?,
-        annotations: route.annotations.clone(),
-        class: Some(gateway.class.clone()),
+        name: called(&route, &gateway, number)?,
+        annotations: route.annotations,
+        class: Some(gateway.class),
         default_backend: None,
         tls: Vec::new(),
         rules: hosts.into_iter().map(rule).collect(),
-        load_balancer: gateway.addresses.clone(),
+        load_balancer: gateway.addresses,
         controller: None,
         possible_controllers: Vec::new(),
         class_settings: uturn_model::Labels::new(),
@@ -101,9 +118,10 @@ fn ingress(
             object,
             gateway: ObjectRef::namespaced(ObjectKind::Gateway, &gateway.name),
             listeners,
+            doubt,
         }),
         unjudged: Vec::new(),
-        origin: route.origin.clone(),
+        origin: route.origin,
     })
 }
 
@@ -192,14 +210,11 @@ fn is_granted(objects: &Objects, route: &Route, service: &NamespacedName) -> Opt
     if is_granted {
         return Some(true);
     }
-    let mut unread = objects.listing.unread.iter();
-    let is_listed = objects.listing.extent.is_some()
-        && !unread.any(|unread| unread.what.contains("ReferenceGrants"));
     let resolved = || {
         let all = route.statuses.iter().filter_map(|status| status.resolved);
         all.reduce(|all, one| all && one)
     };
-    match objects.complete || is_listed || !objects.reference_grants.0.is_empty() {
+    match objects.has_all("ReferenceGrants") || !objects.reference_grants.0.is_empty() {
         true => Some(false),
         false => resolved(),
     }

@@ -3,7 +3,8 @@
 
 use uturn_lb::cloud;
 use uturn_model::cluster::Provider;
-use uturn_model::{Known, Labels, NamespacedName, Text};
+use uturn_model::gateway::AttachedRoute;
+use uturn_model::{Ingress, Known, Labels, NamespacedName, Text};
 
 use super::Suppositions;
 use super::clouds::{self, Maker};
@@ -15,7 +16,9 @@ pub(super) fn derive(
     provider: &Known<Provider>,
     suppositions: &mut Suppositions,
 ) {
-    let product = |ingress| match clouds::of_ingress(ingress, objects, provider) {
+    let product = |ingress: &Ingress| match clouds::of_ingress(ingress, objects, provider) {
+        // The products are described for requests.
+        _ if ingress.route.as_ref().is_some_and(AttachedRoute::is_of_connections) => None,
         Maker::Other { name, .. } => cloud::ingress_product(&name),
         _ => None,
     };

@@ -13,6 +13,7 @@ use uturn_model::{
 };
 
 use super::endpoints::{Slices, could_serve};
+use super::extent::Coming;
 use super::pods::ByLabel;
 use super::unjudged::Gaps;
 use crate::decode::objects::Objects;
@@ -20,17 +21,27 @@ use crate::decode::objects::Objects;
 const GIVE_PODS: &str =
     "give the EndpointSlices, or what makes the pods, or pass --complete if this is all";
 const NOBODY_MAKES_THEM: &str = "nothing here makes pods with the labels that are selected";
+const AN_OPERATOR_MAY: &str =
+    "nothing here makes pods with the labels that are selected, and an operator may";
 const GIVE_ENDPOINTS: &str = "give the EndpointSlices, or pass --complete if this is all";
 const GIVE_SERVICES: &str = "give the Services they lead to, or pass --complete if this is all";
 const USED: &str = "scan only the files that are applied together";
 const TRACE_SERVICES: &str = "trace to the Services that the annotation names";
 
 /// Finds what is missing, and notes it at the objects that depend on it.
-pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mut Gaps) {
+pub(super) fn find(
+    objects: &Objects,
+    slices: &Slices,
+    extent: Extent,
+    coming: &Coming,
+    gaps: &mut Gaps,
+) {
     find_versions(objects, gaps);
     let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
     for service in objects.services.0.values() {
-        let is_stated = extent.endpoints
+        let is_awaited = coming.namespaces.contains(&service.name.namespace);
+        let is_listed = !is_awaited && !coming.services.contains(&service.name);
+        let is_stated = extent.endpoints && is_listed
             || slices.contains_key(&service.name)
             || matches!(service.kind, ServiceKind::ExternalName(_));
         if is_stated {
@@ -38,7 +49,7 @@ pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mu
         }
         let (because, settle) = match &service.selector {
             None => ("without a selector, and no EndpointSlice is given", GIVE_ENDPOINTS),
-            Some(selector) if extent.pods => {
+            Some(selector) if extent.pods && is_listed => {
                 // Pods that are taken for all may have been written before something labels them.
                 let is_stated = objects.complete || objects.listing.extent.is_some();
                 let is_made = || makers(objects, service, selector).next().is_some();
@@ -51,6 +62,7 @@ pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mu
             Some(selector) => {
                 let pods = by_label.selected(&service.name.namespace, selector);
                 match why_without_pods(objects, service, selector, &pods) {
+                    Some(NOBODY_MAKES_THEM) if is_awaited => (AN_OPERATOR_MAY, GIVE_PODS),
                     Some(because) => (because, GIVE_PODS),
                     None => continue,
                 }
@@ -63,10 +75,10 @@ pub(super) fn find(objects: &Objects, slices: &Slices, extent: Extent, gaps: &mu
         let (because, settle) = (because.into(), TRACE_SERVICES.into());
         gaps.add(ingress.object(), Unknown::Backends, because, settle);
     }
-    if extent.services {
-        return;
-    }
-    let is_missing = |name: &NamespacedName| !objects.services.0.contains_key(name);
+    let is_missing = |name: &NamespacedName| {
+        let may_be_there = !extent.services || coming.namespaces.contains(&name.namespace);
+        may_be_there && !objects.services.0.contains_key(name)
+    };
     for ingress in objects.ingresses.0.values() {
         if backends(ingress).any(|name| is_missing(&name)) {
             let because = "a Service that is led to is not among what is given";

@@ -1,16 +1,15 @@
 //! Nodes that no manifest gives, and what the given ones lack.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::Firewall;
 use uturn_model::wording::{count, some_of};
-use uturn_model::{Family, Name, Node};
+use uturn_model::{Name, Node};
 
 use super::ranges::{self, Ranges};
-use super::{Suppositions, nowhere};
+use super::{Suppositions, nowhere, pod_ranges};
 use crate::decode::facts::{Fact, NodeFacts};
 use crate::decode::objects::Objects;
 
@@ -33,7 +32,7 @@ pub(super) fn complete(
     add_facts(objects);
     add_addresses(objects, ranges, suppositions);
     if mode == NetworkMode::GlobalRouter {
-        add_pod_ranges(objects, ranges, suppositions);
+        pod_ranges::complete(objects, ranges, suppositions);
     }
 }
 
@@ -125,6 +124,8 @@ pub(super) fn value<T: Clone>(own: &Fact<T>, every: &Fact<T>) -> Option<T> {
 
 fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut Suppositions) {
     from_host_pods(objects);
+    from_pods(objects);
+    add_v6(objects, ranges, suppositions);
     let lacking: Vec<Name> = objects
         .nodes
         .0
@@ -150,6 +151,33 @@ fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut 
     );
 }
 
+/// A node that is not given has IPv6 where all others have it.
+fn add_v6(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut Suppositions) {
+    let has_v6 = |node: &Node| node.internal_ips.iter().any(IpAddr::is_ipv6);
+    let (supposed, given): (Vec<&Node>, Vec<&Node>) =
+        objects.nodes.0.values().partition(|node| node.supposed);
+    if given.is_empty() || !given.into_iter().all(has_v6) {
+        return;
+    }
+    let lacking: Vec<Name> =
+        supposed.into_iter().filter(|node| !has_v6(node)).map(|node| node.name.clone()).collect();
+    let Some(net) = ranges::vpc_v6(objects).filter(|_| !lacking.is_empty()) else { return };
+    for name in &lacking {
+        if let (Some(address), Some(node)) =
+            (ranges.address(net, 11), objects.nodes.0.get_mut(name))
+            && !node.internal_ips.is_empty()
+        {
+            node.internal_ips.push(address);
+        }
+    }
+    suppositions.suppose(
+        format!("IPv6 addresses of {}", some_of(&lacking)),
+        format!("free ones of {net}"),
+        "all other nodes have one",
+        "give Node objects with status.addresses",
+    );
+}
+
 /// A pod in its node's network has its node's address.
 fn from_host_pods(objects: &mut Objects) {
     for pod in objects.pods.0.values().filter(|pod| pod.spec.host_network) {
@@ -162,67 +190,12 @@ fn from_host_pods(objects: &mut Objects) {
     }
 }
 
-fn add_pod_ranges(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut Suppositions) {
-    let mut seen: std::collections::HashMap<&Name, IpAddr> = std::collections::HashMap::new();
-    for pod in objects.pods.0.values().filter(|pod| !pod.spec.host_network) {
-        if let (Some(node), Some(ip)) = (&pod.node, pod.address(Family::V4)) {
-            seen.entry(node).or_insert(ip);
+/// The status of a pod has its node's addresses.
+fn from_pods(objects: &mut Objects) {
+    for (name, addresses) in &objects.host_addresses {
+        let Some(node) = objects.nodes.0.get_mut(name) else { continue };
+        if node.internal_ips.is_empty() {
+            node.internal_ips.extend(addresses);
         }
     }
-    let slices = objects.slices.0.values().flat_map(|slice| &slice.endpoints);
-    for endpoint in slices.filter(|endpoint| endpoint.address.is_ipv4()) {
-        let on_host = |name: &Name| {
-            objects.nodes.0.get(name).is_some_and(|node| node.has_address(endpoint.address))
-        };
-        if let Some(node) = endpoint.node.as_ref().filter(|name| !on_host(name)) {
-            seen.entry(node).or_insert(endpoint.address);
-        }
-    }
-    let mut given: HashSet<IpNet> =
-        objects.nodes.0.values().flat_map(|node| node.pod_cidrs.clone()).collect();
-    let mut found = Vec::new();
-    let mut lacking = Vec::new();
-    for node in objects.nodes.0.values().filter(|node| node.pod_cidrs.is_empty()) {
-        let near = seen.get(&node.name).and_then(|ip| ranges::around(*ip, 24));
-        match near.filter(|net| !given.contains(net)) {
-            Some(net) => {
-                given.insert(net);
-                found.push((node.name.clone(), net));
-            }
-            None => lacking.push(node.name.clone()),
-        }
-    }
-    if !found.is_empty() {
-        suppositions.suppose(
-            format!("pod ranges of {}", count(found.len(), "node")),
-            "the /24 around their pods",
-            "no podCIDR is given",
-            "give Node objects with spec.podCIDRs",
-        );
-    }
-    for (name, net) in found {
-        if let Some(node) = objects.nodes.0.get_mut(&name) {
-            node.pod_cidrs.push(net);
-        }
-    }
-    if lacking.is_empty() {
-        return;
-    }
-    let config = objects.proxy_config.as_ref().and_then(|config| config.cluster_cidrs.as_ref());
-    let stated = objects.facts.pod_cidrs.as_ref().or(config);
-    let stated =
-        stated.and_then(|(nets, _)| nets.iter().copied().find(|net| matches!(net, IpNet::V4(_))));
-    let whole = stated.unwrap_or_else(|| ranges.for_pods(objects.nodes.0.len()));
-    let mut blocks = ranges::blocks(whole).filter(|block| !given.contains(block));
-    for name in &lacking {
-        if let (Some(block), Some(node)) = (blocks.next(), objects.nodes.0.get_mut(name)) {
-            node.pod_cidrs.push(block);
-        }
-    }
-    suppositions.suppose(
-        format!("pod ranges of {}", count(lacking.len(), "node")),
-        format!("a /24 of {whole} each"),
-        "no podCIDR is given",
-        "give Node objects with spec.podCIDRs",
-    );
 }

@@ -11,7 +11,7 @@ use uturn_lb::cloud;
 use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
 
-use super::{Suppositions, daemon_sets, nodes};
+use super::{Suppositions, daemon_sets, nodes, pod_ranges};
 use crate::decode::cni::BridgeConfig;
 use crate::decode::objects::Objects;
 
@@ -175,7 +175,9 @@ fn by_pod(objects: &Objects) -> Option<(Plugin, String)> {
 fn by_addresses(objects: &Objects) -> Option<(Plugin, String)> {
     let nodes = &objects.nodes.0;
     let written = || nodes.values().filter(|node| !node.supposed);
-    let first = written().next()?;
+    let Some(first) = written().next() else {
+        return pod_ranges::without_bridge(objects).map(|trace| (Plugin::Unknown, trace));
+    };
     let are_ranged = written().all(|node| !node.pod_cidrs.is_empty());
     let scheme = first.provider_id.as_deref().and_then(|id| Some(id.split_once("://")?.0));
     let id = || format!("providerID {} of Node {}", scheme.unwrap_or_default(), first.name);

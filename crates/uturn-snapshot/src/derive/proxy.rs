@@ -51,6 +51,7 @@ pub(super) fn derive(
     let version = version(objects, needed, suppositions);
     let mut proxy = ProxySettings::new(mode, version);
     proxy.served_by = served_by;
+    proxy.beside = service_proxy::beside(objects);
     proxy.variant = variant(objects, provider, &proxy.version);
     cloud::set_address_binding(&mut proxy);
     proxy.detector = detector(objects, &configs);
@@ -241,9 +242,17 @@ fn variant(
             let variant = if has_builds { Variant::Cloud(cloud) } else { Variant::Upstream };
             Known::derived(variant, format!("the cloud is {}", cloud.word()))
         }
+        // Clouds leave traces on their nodes, and name their builds in versions.
+        Provider::Unknown if !version.is_supposed() || has_nodes(objects) => {
+            Known::derived(Variant::Upstream, "nothing names a cloud that has a build of its own")
+        }
         Provider::Unknown => Known::supposed(Variant::Upstream, "nothing names a cloud"),
         Provider::None => Known::derived(Variant::Upstream, "no cloud has a hand in it"),
     }
+}
+
+fn has_nodes(objects: &Objects) -> bool {
+    objects.nodes.0.values().any(|node| !node.supposed)
 }
 
 fn detector(objects: &Objects, configs: &[&ProxyConfig]) -> Known<LocalDetector> {
@@ -348,7 +357,7 @@ pub(super) fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
 }
 
 /// The version that an image's tag is.
-fn tag(image: &str) -> Option<Version> {
+pub(super) fn tag(image: &str) -> Option<Version> {
     let (name, _) = image.split_once('@').unwrap_or((image, ""));
     let (_, tag) = name.rsplit_once(':')?;
     tag.parse().ok().map(cloud::with_known_build)

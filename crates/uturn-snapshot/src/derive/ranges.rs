@@ -39,6 +39,7 @@ impl Ranges {
         let mut used: HashSet<IpAddr> =
             node_ips.chain(pod_ips).chain(service_ips).copied().collect();
         used.extend(vips.chain(stated).chain(endpoints));
+        used.extend(objects.host_addresses.values().flatten());
 
         let facts = &objects.facts;
         let mut taken: Vec<IpNet> = nodes.flat_map(|node| node.pod_cidrs.clone()).collect();
@@ -125,6 +126,15 @@ impl Ranges {
         }
         None
     }
+}
+
+/// The IPv6 range of the VPC: stated, or around a node. Returns `None` if there is neither.
+pub(super) fn vpc_v6(objects: &Objects) -> Option<IpNet> {
+    let stated = objects.facts.vpc_cidrs.iter().flat_map(|(nets, _)| nets);
+    let stated = stated.copied().find(|net| net.addr().is_ipv6());
+    let mut node_ips = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
+    let near = || IpNet::new(*node_ips.find(|ip| ip.is_ipv6())?, 64).ok();
+    stated.or_else(near).map(|net| net.trunc())
 }
 
 /// The blocks of 256 addresses that a range is made of. The first is left out where there

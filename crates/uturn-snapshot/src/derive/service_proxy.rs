@@ -8,7 +8,7 @@ use uturn_lb::cloud;
 use uturn_model::pod::PodSpec;
 use uturn_model::proxy::Translates;
 use uturn_model::wording::count;
-use uturn_model::{Basis, Known, Labels, ServiceProxy, Text, WorkloadKind};
+use uturn_model::{Basis, Known, Labels, ServiceProxy, Text, Version, WorkloadKind};
 
 use super::endpoints::Slices;
 use super::unjudged::Gaps;
@@ -112,6 +112,43 @@ fn antrea(objects: &Objects) -> Option<Known<ServiceProxy>> {
     })?;
     let because = format!("proxyAll in ConfigMap {name}");
     Some(Known::derived(ServiceProxy::Antrea, because))
+}
+
+/// AntreaProxy, where it takes over calls of pods beside kube-proxy and may serve those of a load
+/// balancer's address under policy Local from the pod's own node alone: before v1.12, and where Antrea
+/// makes no pod network of its own, so that it does not tell the node's pods from others.
+pub(super) fn beside(objects: &Objects) -> Option<ServiceProxy> {
+    const AGENT: &str = "antrea-agent";
+    agent(objects, &[AGENT])?;
+    let mut texts = objects.configurations.values().flatten();
+    let text = texts.find(|(key, _)| &**key == "antrea-agent.conf").map_or("", |(_, text)| text);
+    let is_off = setting(text, Some("antreaProxy"), "enable") == Some("false")
+        || setting(text, Some("featureGates"), "AntreaProxy") == Some("false")
+        || setting(text, Some("antreaProxy"), "proxyLoadBalancerIPs") == Some("false");
+    let (_, spec) = specs(objects).find(|(name, _)| is_named(name, AGENT))?;
+    let image = spec.containers.iter().find(|container| &*container.name == AGENT);
+    let version = image.and_then(|container| proxy::tag(&container.image));
+    let short_circuits = version.is_some_and(|version| version >= Version::new(1, 12, 0))
+        && setting(text, None, "trafficEncapMode") != Some("networkPolicyOnly");
+    (!is_off && !short_circuits).then_some(ServiceProxy::Antrea)
+}
+
+/// The value of a setting at the left margin of a configuration, or in a section of it.
+fn setting<'t>(text: &'t str, section: Option<&str>, name: &str) -> Option<&'t str> {
+    let mut current = None;
+    text.lines().find_map(|line| {
+        let line = line.split('#').next().unwrap_or_default();
+        let (key, value) = line.split_once(':')?;
+        let is_within = key.starts_with([' ', '\t']);
+        if !is_within {
+            current = Some(key.trim());
+        }
+        let is_it = match section {
+            None => !is_within,
+            Some(section) => is_within && current == Some(section),
+        };
+        (is_it && key.trim() == name).then(|| value.trim().trim_matches(['"', '\'']))
+    })
 }
 
 /// The DaemonSet of one of these names, as it says itself or as its pods do.

@@ -54,3 +54,12 @@ impl Gaps {
         self.0.into_iter().map(listed).collect()
     }
 }
+
+/// Lists the nodes that run Windows: the rules of their kube-proxy and their network are not those of
+/// Linux.
+pub(super) fn find_windows(objects: &Objects, gaps: &mut Gaps) {
+    for node in objects.nodes.0.values().filter(|node| node.is_windows) {
+        let because = "its label kubernetes.io/os or its operatingSystem says so";
+        gaps.add(node.object(), Unknown::Windows, because.into(), Text::default());
+    }
+}

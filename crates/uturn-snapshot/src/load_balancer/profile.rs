@@ -50,6 +50,7 @@ pub(super) fn read<'d>(
         health_check: Some(health_check()),
         passive_check: is_layer_7.then(passive_check),
         hairpin_source: None,
+        source_of_other_family: None,
         statuses: Statuses::USUAL,
         doubt: None,
     };

@@ -204,6 +204,7 @@ fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
         delivery: _,
         proxy_header: _,
         hairpin_source: _,
+        source_of_other_family: _,
         statuses: _,
         doubt: _,
         source,

@@ -112,8 +112,10 @@ impl Shape {
             name: app.into(),
             image: app.into(),
             arguments: Vec::new(),
+            environment: Default::default(),
             ports: if app == "web" { vec![port] } else { Vec::new() },
             probed: Vec::new(),
+            configured: Vec::new(),
         };
         let labels = [("app", app)].into_iter().collect();
         let name = pod_name(name);

@@ -36,6 +36,9 @@ struct Kustomization {
 /// Why files of a folder have no objects.
 pub(crate) const TEMPLATE: &str = "templates that are not filled in";
 const PART: &str = "files that kustomizations make patches or maps of";
+const FOREIGN: &str =
+    "files in folders of dependencies or of tests' data; name a folder with -f to read it";
+const FAULTY: &str = "files with errors";
 const OTHER: &str = "files that cannot be read and name no apiVersion";
 
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -53,6 +56,14 @@ impl OtherFiles {
         let found = KUSTOMIZATIONS.iter().map(|name| folder.join(name)).find(|path| path.is_file());
         if let Some(text) = found.and_then(|path| std::fs::read_to_string(path).ok()) {
             self.kustomizations.push(Kustomization::read(folder, &text));
+        }
+    }
+
+    /// Notes that so many manifests of a folder are not read.
+    pub(super) fn leave_folder_out(&mut self, folder: &Path, manifests: usize) {
+        if manifests > 0 {
+            let names = std::iter::repeat_n(name(folder), manifests);
+            self.left_out.entry(FOREIGN).or_default().extend(names);
         }
     }
 
@@ -93,6 +104,27 @@ impl OtherFiles {
         for (why, files) in left_out {
             self.left_out.entry(why).or_default().extend(files);
         }
+    }
+
+    /// Removes files of folders that have faults: those of other tools' files should not keep the
+    /// rest from being read. Returns false where a fault is anywhere else: in a file that the user
+    /// names, in Facts, or in what several files are together.
+    pub(crate) fn leave_faulty_out(&mut self, faults: &[Fault], sources: &mut Vec<Source>) -> bool {
+        let files: Option<HashSet<&str>> = faults.iter().map(|fault| fault.origin.path()).collect();
+        let Some(files) = files.filter(|files| !files.is_empty()) else { return false };
+        let is_ours = |source: &Source| source.text.contains("uturn.dev/");
+        let is_faulty = |source: &Source| {
+            files.contains(&*source.name)
+                && self.of_folders.contains(&source.name)
+                && !is_ours(source)
+        };
+        let (faulty, rest): (Vec<Source>, Vec<Source>) =
+            std::mem::take(sources).into_iter().partition(is_faulty);
+        *sources = rest;
+        let names: Vec<Text> = faulty.into_iter().map(|source| source.name).collect();
+        let are_all = names.len() == files.len();
+        self.left_out.entry(FAULTY).or_default().extend(names);
+        are_all
     }
 
     /// Reports objects that only exist after rendering.

@@ -35,14 +35,18 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
     let cluster = input::cluster(&args.cluster, printer)?;
     let engine = Engine::new(&cluster)?;
     let lists = check::check(&engine, topic, name);
-    if lists.is_empty() {
-        let what = args.topic.as_str();
-        return Err(Failure::usage(match name {
-            Some(name) => format!("there is no {what} {name} {}", input::among(&cluster)),
-            None => format!("there is no {what} {}", input::among(&cluster)),
-        }));
+    let what = args.topic.as_str();
+    let missing = match name {
+        Some(name) => format!("there is no {what} {name} {}", input::among(&cluster)),
+        None => format!("there is no {what} {}", input::among(&cluster)),
+    };
+    if lists.is_empty() && name.is_some() {
+        return Err(Failure::usage(missing));
     }
     let text = |style| {
+        if lists.is_empty() {
+            return format!("nothing to check: {missing}\n");
+        }
         let supposed = engine.supposed().iter().map(|what| format!("supposed: {what}\n"));
         report::text(&lists, style) + &supposed.collect::<String>()
     };

@@ -69,17 +69,22 @@ fn found<'a>(
             "{code:?} is not the code of a finding: uturn explain lists all codes"
         ))
     })?;
-    let (namespace, name) = match object.split_once('/') {
+    // `ingress/shop/front` as the table of a scan has it, or `shop/front`.
+    let (word, full) = match object.split_once('/') {
+        Some((word, full)) if full.contains('/') => (Some(word), full),
+        _ => (None, object),
+    };
+    let (namespace, name) = match full.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
-        None => (None, object),
+        None => (None, full),
     };
     let scanner = Scanner::new(engine);
     let findings = diagnose(&scanner, &scanner.scan(&scanner.targets())?)?;
     let is_it = |finding: &&Finding| {
         let subject = &finding.subject;
-        let is_named = *subject.name == *name
+        let is_named = word.is_none_or(|word| ObjectKind::from_word(word) == Some(subject.kind))
+            && *subject.name == *name
             && subject.namespace.as_ref().map(|name| name.as_str()) == namespace;
-        // As the table of a scan names it, too.
         finding.code == code && (is_named || subject.short() == *object)
     };
     let mut found = findings.iter().filter(is_it).peekable();

@@ -12,12 +12,30 @@ pub(super) fn run(args: &Explain, printer: &Printer) -> Result<Status, Failure> 
         printer.text(&list());
         return Ok(Status::Clean);
     };
-    let page = pages::find(word).ok_or_else(|| {
-        Failure::usage(format!("{word:?} is no code and no mechanism: uturn explain lists all"))
-    })?;
+    let page = pages::find(word).ok_or_else(|| Failure::usage(unknown(word)))?;
     printer.text(page);
     Ok(Status::Clean)
 }
+
+/// Names the pages that speak of a word, those first that have it in their title.
+fn unknown(word: &str) -> String {
+    let sought = word.to_lowercase();
+    let has = |text: &str| text.to_lowercase().contains(&sought);
+    let (titled, others): (Vec<Code>, Vec<Code>) = Code::all()
+        .filter(|code| pages::find(&code.to_string()).is_some_and(has))
+        .partition(|code| has(code.title()));
+    let mut text = format!("{word:?} is no code and no mechanism");
+    for code in titled.iter().chain(&others).take(MOST_NAMED) {
+        text.push_str(&format!("\n  {code}  {}", code.title()));
+    }
+    match titled.is_empty() && others.is_empty() {
+        true => text + ": uturn explain lists all",
+        false => text.replacen("mechanism\n", "mechanism; pages that speak of it:\n", 1),
+    }
+}
+
+/// At most this many pages are named.
+const MOST_NAMED: usize = 8;
 
 fn list() -> String {
     let mut text = String::from("Codes of findings:\n");

@@ -27,7 +27,9 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     if args.watch {
         return watch(args, printer);
     }
-    let input = input::read(&args.cluster, args.namespace.as_deref(), printer, MOST_BYTES)?;
+    let namespace = args.namespace.as_deref();
+    let (input, has_faults) =
+        input::read_what_can_be(&args.cluster, namespace, printer, MOST_BYTES)?;
     if input.is_empty() {
         return Err(Failure::usage("the input contains no object: nothing to scan"));
     }
@@ -51,7 +53,8 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         printer.note(&format!("{}: {count} known from now on", file.display()));
     }
     let gone = baseline.as_ref().map_or(0, |file| file.gone(&analysis));
-    print_analysis(args, analysis, gone, input.loaded, printer)
+    let status = print_analysis(args, analysis, gone, input.loaded, printer)?;
+    Ok(if has_faults { Status::BadInput } else { status })
 }
 
 #[cfg(feature = "live")]

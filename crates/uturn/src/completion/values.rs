@@ -20,13 +20,10 @@ pub(crate) fn client() -> ArgValueCompleter {
                 .map(str::to_owned)
                 .into();
         };
-        let kind = match word {
-            "pod" | "pods" => ObjectKind::Pod,
-            "node" | "nodes" => ObjectKind::Node,
-            _ => match WorkloadKind::from_word(word) {
-                Some(kind) => kind.into(),
-                None => return Vec::new(),
-            },
+        let workload = || WorkloadKind::from_word(word).map(ObjectKind::from);
+        let kind = match ObjectKind::from_word(word).or_else(workload) {
+            None | Some(ObjectKind::Service | ObjectKind::Ingress) => return Vec::new(),
+            Some(kind) => kind,
         };
         below(word, kind, typed)
     })
@@ -38,10 +35,9 @@ pub(crate) fn target() -> ArgValueCompleter {
         let Some((word, rest)) = typed.split_once('/') else {
             return ["svc/", "ingress/", "pod/", "http://", "https://"].map(str::to_owned).into();
         };
-        let (kind, divider) = match word {
-            "svc" | "service" => (ObjectKind::Service, ':'),
-            "pod" => (ObjectKind::Pod, ':'),
-            "ingress" | "ing" => (ObjectKind::Ingress, '/'),
+        let (kind, divider) = match ObjectKind::from_word(word) {
+            Some(kind @ (ObjectKind::Service | ObjectKind::Pod)) => (kind, ':'),
+            Some(kind @ ObjectKind::Ingress) => (kind, '/'),
             _ => return Vec::new(),
         };
         let (namespace, name) = rest.split_once('/').unwrap_or((rest, ""));
@@ -60,8 +56,8 @@ pub(crate) fn target() -> ArgValueCompleter {
 /// An object of `uturn check`: `shop/front`.
 pub(crate) fn checked() -> ArgValueCompleter {
     completer(|typed| match (line().has("service"), line().has("ingress")) {
-        (true, _) => names(&[ObjectKind::Service], typed),
-        (_, true) => names(&[ObjectKind::Ingress], typed),
+        (true, _) => with_or_without_kind(&[ObjectKind::Service], typed),
+        (_, true) => with_or_without_kind(&[ObjectKind::Ingress], typed),
         _ => Vec::new(),
     })
 }
@@ -71,11 +67,12 @@ pub(crate) fn subject() -> ArgValueCompleter {
     completer(|typed| {
         let codes = line().words.iter().filter_map(|word| word.parse::<Code>().ok());
         let hundred = codes.map(|code| code.as_str().as_bytes()[2]).next();
-        match hundred {
-            Some(b'3') => names(&[ObjectKind::Service], typed),
-            Some(b'4') => names(&[ObjectKind::Ingress], typed),
-            _ => names(&[ObjectKind::Service, ObjectKind::Ingress], typed),
-        }
+        let kinds: &[ObjectKind] = match hundred {
+            Some(b'3') => &[ObjectKind::Service],
+            Some(b'4') => &[ObjectKind::Ingress],
+            _ => &[ObjectKind::Service, ObjectKind::Ingress],
+        };
+        with_or_without_kind(kinds, typed)
     })
 }
 
@@ -162,6 +159,28 @@ fn matching(typed: &OsStr, mut all: Vec<CompletionCandidate>) -> Vec<CompletionC
 fn below(word: &str, kind: ObjectKind, typed: &str) -> Vec<String> {
     let rest = typed.split_once('/').map_or("", |(_, rest)| rest);
     names(&[kind], rest).into_iter().map(|name| format!("{word}/{name}")).collect()
+}
+
+/// `shop/front`; once a kind is begun, `svc/` and `svc/shop/front` as tables have it.
+fn with_or_without_kind(kinds: &[ObjectKind], typed: &str) -> Vec<String> {
+    let Some((word, _)) = typed.split_once('/') else {
+        let mut found = names(kinds, typed);
+        if !typed.is_empty() {
+            found.extend(["svc/", "ingress/"].map(str::to_owned).into_iter().filter(|word| {
+                let kind = ObjectKind::from_word(word.trim_end_matches('/'));
+                kind.is_some_and(|kind| kinds.contains(&kind))
+            }));
+        }
+        return found;
+    };
+    // A namespace may be called `ingress`.
+    let mut found = names(kinds, typed);
+    found.extend(
+        ObjectKind::from_word(word)
+            .filter(|kind| kinds.contains(kind))
+            .map_or_else(Vec::new, |kind| below(word, kind, typed)),
+    );
+    found
 }
 
 /// Names with their namespaces: `shop/web-0`. Where there are many, the namespaces: `shop/`.

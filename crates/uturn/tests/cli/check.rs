@@ -84,3 +84,19 @@ fn what_is_not_there_cannot_be_checked() {
     assert_snapshot!("no_such_service", run(&["check", "-f", SHOP, "service", "shop/none"]));
     assert_snapshot!("nodes_have_no_namespace", run(&["check", "-f", SHOP, "nodes", "shop/none"]));
 }
+
+/// Nothing that is asked for is there: no fault of the user's.
+#[test]
+fn a_cluster_without_ingresses_has_nothing_to_check() {
+    let folder = super::common::Folder::new("check-none");
+    folder.file("a.yaml", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n");
+    let nothing = "exit 0\n--- stdout\nnothing to check: there is no Ingress in this cluster\n";
+    assert_eq!(folder.run(&["check", "ingress", "-f", "."]), nothing);
+    let json = folder.run(&["check", "ingress", "-f", ".", "-o", "json"]);
+    assert!(json.starts_with("exit 0\n--- stdout\n{"), "{json}");
+    let named = folder.run(&["check", "ingress", "shop/web", "-f", "."]);
+    assert!(
+        named.starts_with("exit 2\n--- stderr\nerror: there is no Ingress shop/web"),
+        "{named}"
+    );
+}

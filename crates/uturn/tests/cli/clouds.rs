@@ -287,7 +287,7 @@ fn a_trace_says_what_health_checks_are_supposed_to_get() {
         trace(&folder("clouds-page", &parts), "outside", "10.0.9.9:80")
     };
     let said = "supposed: health checks of svc/shop/web :80: targets answer / with 200";
-    assert_has(&of("appProtocol: http,"), &[said, "uturn scan walks these checks"]);
+    assert_has(&of("appProtocol: http,"), &[said, "azure-load-balancer-health-probe-request-path"]);
     assert_lacks(&of("name: web,"), &["health checks of"]);
 }
 

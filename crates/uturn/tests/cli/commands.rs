@@ -239,6 +239,8 @@ fn explain() {
     assert!(run(&["explain", "asymmetric-return"]).starts_with("exit 0\n"));
     assert_snapshot!(run(&["explain"]));
     assert_snapshot!("explain_unknown", run(&["explain", "UT999"]));
+    let named = run(&["explain", "Hairpin"]);
+    assert!(named.contains("pages that speak of it:\n  UT613  hairpin mode off"), "{named}");
 }
 
 #[test]

@@ -43,6 +43,10 @@ fn names_are_those_of_the_files() {
         (&["check", "service", "shop/a"], &["shop/api", ":4"]),
         (&["cure", "UT101", "shop/"], &["shop/api", "shop/front", ":4"]),
         (&["cure", "UT401", "shop/"], &["shop/front", ":4"]),
+        (&["cure", "UT101", "ing"], &["ingress/", ":6"]),
+        (&["cure", "UT101", "ingress/"], &["ingress/shop/front", ":4"]),
+        (&["cure", "UT401", "svc/"], &[":4"]),
+        (&["check", "service", "svc/shop/a"], &["svc/shop/api", ":4"]),
         (&["rules", "--node", ""], &["n1", "n2", "n3", ":4"]),
         (&["scan", "--namespace", ""], &["kube-system", "shop", ":4"]),
     ] {

@@ -211,3 +211,84 @@ fn what_was_rendered_is_read_from_standard_input() {
     child.stdin.take().unwrap().write_all(rendered.as_bytes()).unwrap();
     assert_snapshot!(about_files(&transcript(&child.wait_with_output().unwrap())));
 }
+
+/// A Node that a library's tests read: its address is in its own pod CIDR, as no cluster has it.
+const FIXTURE: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: fixture}
+spec: {podCIDR: 10.0.0.1/24}
+status: {addresses: [{type: InternalIP, address: 10.0.0.1}]}
+";
+
+#[test]
+fn folders_of_dependencies_are_read_where_they_are_named() {
+    let folder = Folder::new("foreign");
+    folder
+        .file("deploy/web.yaml", WEB)
+        .file("go.mod", "module web\n")
+        .file("vendor/example.org/lib/node.yaml", FIXTURE)
+        .file("vendor/example.org/lib/pod.yaml", "kind: [\n")
+        .file("tools/vendor/modules.txt", "# example.org/lib v1.0.0\n")
+        .file("tools/vendor/lib/node.yaml", FIXTURE)
+        .file("web/package.json", "{}")
+        .file("web/node_modules/lib/k8s.json", "{")
+        .file("pkg/a.go", "package a\n")
+        .file("pkg/testdata/node.yaml", FIXTURE)
+        .file(".git/config.yaml", FIXTURE);
+    let printed = folder.run(&["scan", "-f", "."]);
+    assert!(printed.starts_with("exit 0\n--- stdout\nnothing found; "), "{printed}");
+    let line = "left out: files in folders of dependencies or of tests' data; name a folder with -f \
+                to read it (6): ./.git, ./pkg/testdata, ./tools/vendor, ./vendor, ./web/node_modules\n";
+    assert!(printed.contains(line), "{printed}");
+    let json = folder.run(&["scan", "-f", ".", "-o", "json"]);
+    assert!(json.contains("\"./pkg/testdata\""), "{json}");
+    // It is the user who names it.
+    for path in ["pkg/testdata", "tools/vendor", "./tools/vendor/lib"] {
+        let printed = folder.run(&["scan", "-v", "-f", path]);
+        assert!(printed.contains("read 1 Node"), "{path}: {printed}");
+    }
+}
+
+#[test]
+fn folders_that_are_only_called_alike_are_read() {
+    let folder = Folder::new("not-foreign");
+    folder
+        .file("vendor/web.yaml", WEB)
+        .file("testdata/node.yaml", FIXTURE)
+        .file("node_modules/more.yaml", &WEB.replace("name: web}", "name: more}"));
+    let printed = folder.run(&["scan", "-v", "-f", "."]);
+    assert!(printed.contains("read 2 Deployment, 1 Node, 2 Service"), "{printed}");
+    assert!(!printed.contains("left out"), "{printed}");
+}
+
+/// The result of the rest is given, the fault is named, and the exit status says that it is not all.
+#[test]
+fn a_file_with_faults_does_not_hide_the_result_of_the_others() {
+    let folder = Folder::new("faulty");
+    folder
+        .file("all/web.yaml", WEB)
+        .file("all/api.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: <name>}\nspec: []\n")
+        .file("all/broken.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a\nspec: b: c\n");
+    let printed = folder.run(&["scan", "-f", "all"]);
+    let parts = [
+        "exit 2\n--- stdout\nnothing found; ",
+        "left out: files with errors (2): all/api.yaml, all/broken.yaml\n",
+        "--- stderr\n",
+        "error: all/api.yaml:3:18: ",
+        "error: all/broken.yaml:",
+    ];
+    parts.iter().for_each(|part| assert!(printed.contains(part), "{part}: {printed}"));
+    let json = folder.run(&["scan", "-f", "all", "-o", "json"]);
+    assert!(
+        json.starts_with("exit 2\n--- stdout\n{") && json.contains("all/broken.yaml"),
+        "{json}"
+    );
+    // What the user names is to be read, and so are Facts.
+    let named = folder.run(&["scan", "-f", "all/web.yaml", "-f", "all/api.yaml"]);
+    assert!(named.starts_with("exit 2\n--- stderr\nerror: all/api.yaml:3:18: "), "{named}");
+    folder
+        .file("all/facts.yaml", "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {clouds: a}\n");
+    let facts = folder.run(&["scan", "-f", "all"]);
+    assert!(facts.starts_with("exit 2\n--- stderr\n"), "{facts}");
+}

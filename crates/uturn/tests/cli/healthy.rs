@@ -118,13 +118,19 @@ fn nodes_that_are_excluded_from_load_balancers_announce_addresses() {
         let traced = folder.run(&[&["trace", "-f", "."][..], &to].concat());
         (folder.run(&["scan", "-f", "."]), traced)
     };
-    let speaker =
-        |arguments: &str| program("DaemonSet", "registry:5000/metallb/speaker:v0.14", arguments);
+    let image = |version: &str| format!("registry:5000/metallb/speaker:{version}");
+    let speaker = |arguments: &str| program("DaemonSet", &image("v0.14.5"), arguments);
     let well = [
         ("healthy-kube-vip", "kube-vip.io/kube-vip-class", String::new()),
         ("healthy-cilium", "io.cilium/l2-announcer", String::new()),
         ("healthy-metallb-on", "metallb.io/metallb", speaker("--port=7472, --ignore-exclude-lb")),
         ("healthy-metallb-true", "metallb.io/metallb", speaker("--ignore-exclude-lb=true")),
+        // An older release knows no such nodes.
+        (
+            "healthy-metallb-old",
+            "metallb.io/metallb",
+            program("DaemonSet", &image("v0.13.12"), "--port=7472"),
+        ),
     ];
     for (test, class, more) in well {
         let (scanned, traced) = announced(test, class, more);

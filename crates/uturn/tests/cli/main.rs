@@ -2,7 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod announced;
+mod as_found;
 mod bad_input;
+mod behind_controllers;
+mod bypassed_tls;
 mod check;
 mod ci;
 #[cfg(unix)]
@@ -27,20 +31,29 @@ mod lb_certificates;
 mod lb_changes;
 mod lb_probes;
 mod lb_run;
+mod listings;
 #[cfg(target_os = "linux")]
 mod machine;
+mod name_servers;
 mod networks;
 #[cfg(target_os = "linux")]
 mod nodes;
 mod operator;
+mod outside;
 mod partial;
 mod parts;
 mod pending;
 mod ports;
 mod probe;
+mod probes;
+mod public_nodes;
 mod redact;
 mod remedies;
 mod schema;
 mod shop;
+mod tcp_routes;
+mod to_be_applied;
 mod unjudged;
 mod walk;
+mod without_nodes;
+mod zones;

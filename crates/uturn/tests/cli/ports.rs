@@ -85,12 +85,37 @@ fn a_port_that_is_almost_declared_is_a_hint() {
         // The kubelet asks there, so it listens.
         ("8008", "ports: [{containerPort: 8080}], readinessProbe: {httpGet: {port: 8008}}"),
         ("8008", "ports: [{containerPort: 8080}], livenessProbe: {tcpSocket: {port: 8008}}"),
+        // It is told to.
+        ("8008", "ports: [{containerPort: 8080}], args: ['--listen=0.0.0.0:8008']"),
+        ("8008", "ports: [{containerPort: 8080}], command: [serve, -p, '8008']"),
+        ("8008", "ports: [{containerPort: 8080}], env: [{name: ADDRESS, value: ':8008'}]"),
+        // Where a program without privileges listens, whatever its image declares.
+        ("8080", "ports: [{name: http, containerPort: 80}]"),
         // A container that declares no port may be the one that is called.
         ("8008", "ports: [{containerPort: 8080}]}, {name: proxy, image: proxy"),
     ] {
         let none = scan(target, container);
         assert!(none.contains("\nnothing found; "), "{target} {container}: {none}");
     }
+}
+
+/// A declared port that the Service leads to already is not the one that is meant.
+#[test]
+fn a_port_that_another_port_leads_to_is_no_hint() {
+    let folder = Folder::new("ports-two");
+    let one = cluster("18888", "ports: [{containerPort: 8888}]");
+    folder.file("a.yaml", &one);
+    let scan = ["scan", "-q", "-f", ".", "-o", "wide"];
+    let hint = folder.run(&scan);
+    assert!(hint.contains("and 8888 is: is that what is meant?"), "{hint}");
+    let two = one.replace(
+        "ports: [{name: http, port: 80,",
+        "ports: [{name: web, port: 8888}, {name: http, port: 80,",
+    );
+    assert_ne!(one, two);
+    folder.file("a.yaml", &two);
+    let none = folder.run(&scan);
+    assert!(none.contains("\nnothing found; "), "{none}");
 }
 
 /// No cure edits what works: it is the page that asks.

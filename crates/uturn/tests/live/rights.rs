@@ -90,8 +90,15 @@ pub(crate) fn of_a_probe(plane: &ControlPlane) {
 
 /// The groups that the API server of the test does not serve: their kinds are not there, rather than
 /// unread.
-const NOT_SERVED: [&str; 4] =
-    ["eks.amazonaws.com", "elbv2.k8s.aws", "gateway.networking.k8s.io", "networking.istio.io"];
+const NOT_SERVED: [&str; 7] = [
+    "eks.amazonaws.com",
+    "elbv2.k8s.aws",
+    "gateway.envoyproxy.io",
+    "gateway.networking.k8s.io",
+    "gateway.nginx.org",
+    "metallb.io",
+    "networking.istio.io",
+];
 
 /// Every resource, and every name of a ConfigMap, with its rule.
 fn names(role: &Value) -> Vec<(&Value, String)> {

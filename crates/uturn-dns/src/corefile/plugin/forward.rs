@@ -23,18 +23,54 @@ pub(crate) struct Forward {
 }
 
 /// Parses all `forward` directives of a block, in order.
-pub(crate) fn read(words: &mut Dispenser<'_>, _: &Setup<'_>) -> Result<Vec<Forward>, Fault> {
+pub(crate) fn read(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Vec<Forward>, Fault> {
     let mut read = Vec::new();
     while words.advance() {
-        read.push(stanza(words)?);
+        read.push(stanza(words, |word, arguments| is_option(word, arguments, setup))?);
     }
     Ok(read)
 }
 
-fn stanza(words: &mut Dispenser<'_>) -> Result<Forward, Fault> {
-    let line = words.token().line;
+/// Parses all `proxy` directives of a block: what forwarded before `forward` did. The one with
+/// the longest zone forwards.
+pub(crate) fn read_old(words: &mut Dispenser<'_>) -> Result<Vec<Forward>, Fault> {
+    let mut read = Vec::new();
+    while words.advance() {
+        read.push(stanza(words, is_option_of_proxy)?);
+    }
+    read.sort_by_key(|forward| std::cmp::Reverse(forward.from.len()));
+    Ok(read)
+}
+
+fn is_option(word: &str, arguments: &[String], setup: &Setup<'_>) -> bool {
+    match (word, arguments) {
+        ("force_tcp" | "prefer_udp" | "failfast_all_unhealthy_upstreams", [])
+        | ("max_fails" | "expire" | "policy" | "max_concurrent" | "tls_servername", [_])
+        | ("health_check", [_, ..]) => true,
+        ("tls", arguments) => arguments.len() <= 3,
+        ("max_connect_attempts" | "max_age" | "max_idle_conns" | "read_timeout", [_])
+        | ("doh_method" | "source_address", [_])
+        | ("next_on_nodata", [])
+        | ("failover" | "resolver", [_, ..]) => setup.may_exceed(12),
+        _ => false,
+    }
+}
+
+fn is_option_of_proxy(word: &str, arguments: &[String]) -> bool {
+    matches!(
+        (word, arguments),
+        ("policy" | "fail_timeout" | "max_fails" | "health_check" | "protocol", [_, ..])
+            | ("spray", _)
+    )
+}
+
+fn stanza(
+    words: &mut Dispenser<'_>,
+    is_option: impl Fn(&str, &[String]) -> bool,
+) -> Result<Forward, Fault> {
+    let (line, plugin) = (words.token().line, words.value());
     if !words.next_argument() {
-        return words.fault("expected a zone after forward");
+        return words.fault(format!("expected a zone after {plugin}"));
     }
     let Some(from) = name::zone_word(words.value()) else {
         return words.fault(format!("expected a zone, found {:?}", words.value()));
@@ -65,13 +101,10 @@ fn stanza(words: &mut Dispenser<'_>) -> Result<Forward, Fault> {
                     }
                 }
             }
-            ("force_tcp" | "prefer_udp" | "failfast_all_unhealthy_upstreams", [])
-            | ("max_fails" | "expire" | "policy" | "max_concurrent" | "tls_servername", [_])
-            | ("health_check", [_, ..]) => {}
-            ("tls", arguments) if arguments.len() <= 3 => {}
+            (word, arguments) if is_option(word, arguments) => {}
             _ => {
                 let found = arguments.join(" ");
-                return words.fault(format!("forward does not know {word} {found}"));
+                return words.fault(format!("{plugin} does not know {word} {found}"));
             }
         }
     }

@@ -115,8 +115,10 @@ impl Hosts {
             return exchange.unmodelled("PTR records of the hosts plugin");
         }
         let known: Vec<_> = self.entries.iter().filter(|entry| entry.0 == question.name).collect();
+        let falls_through = name::zone_of(&self.fallthrough, &question.name).is_some();
         if let Some(path) = &self.unread
             && known.is_empty()
+            && !falls_through
         {
             return exchange.unknown(
                 format!("what {path} of CoreDNS says of {}", question.name),
@@ -124,7 +126,11 @@ impl Hosts {
             );
         }
         if known.is_empty() {
-            if name::zone_of(&self.fallthrough, &question.name).is_some() {
+            if falls_through {
+                // CoreDNS starts without the file, and then it has no line.
+                if let Some(path) = &self.unread {
+                    exchange.note(format!("{path} is not given: no line of it is known"));
+                }
                 return exchange.next(question);
             }
             exchange.note(format!("{} is in no line, and nothing falls through", question.name));

@@ -28,6 +28,8 @@ pub(crate) struct Kubernetes {
     ignores_empty: bool,
     /// An option that is not modelled.
     unmodelled: Option<&'static str>,
+    /// The zones of `multicluster`, whose names are those of several clusters.
+    multicluster: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,9 @@ impl Kubernetes {
         };
         if let Some(what) = self.unmodelled {
             return exchange.unmodelled(&format!("{what} of the kubernetes plugin"));
+        }
+        if name::zone_of(&self.multicluster, &question.name).is_some() {
+            return exchange.unmodelled("multicluster of the kubernetes plugin");
         }
         if let RecordType::Other(word) = &question.kind {
             let special = ["TXT", "CNAME", "PTR", "MX", "SRV", "SOA", "NS", "AXFR", "IXFR"];

@@ -10,6 +10,7 @@ use uturn_netfilter::ipvs::{self, VirtualServer};
 
 use super::{captured, restore, restore_more};
 use crate::linux::ipvs::Ipvs;
+use crate::linux::kernel_settings::stop_forwarding;
 use crate::linux::namespace::Namespace;
 use crate::linux::netlink::Netlink;
 use crate::linux::system::{During, run};
@@ -79,6 +80,8 @@ fn program(
     }
     let switch: Vec<(String, String)> = host_ports::sysctl(cluster, node).into_iter().collect();
     space.run(|| set(&switch)).during(&doing)?;
+    // In IPVS mode, kube-proxy turns forwarding on; what is stated of the node holds.
+    space.run(|| stop_forwarding(node)).during(&doing)?;
     if shares_tables { load_own() } else { Ok(()) }
 }
 

@@ -73,7 +73,7 @@ pub(super) fn request_spec(
             let ip = ip.ok_or_else(|| LabError::Plan(format!("{to} has no address")))?;
             Ok(plain(SocketAddr::new(ip, port.number())))
         }
-        Destination::Ingress { name, host, path } => {
+        Destination::Ingress { name, host, path, .. } => {
             let ingress = cluster.ingresses.get(name).ok_or_else(|| unknown(to))?;
             let lb = ingress_balancer(load_balancers, name, host.as_deref())
                 .ok_or_else(|| LabError::Plan(format!("no load balancer serves {to}")))?;

@@ -1,13 +1,13 @@
 //! Classic Load Balancers. On layer 4 they pass packets on with the client's address; on layer 7 they
 //! are proxies.
 
-use uturn_model::lb::{HealthQuestion, Layer, Source};
+use uturn_model::lb::{Layer, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, Service};
 
-use super::annotations::{is_private, protocol, proxy_header};
-use super::{in_cluster, targets};
-use crate::cloud::product::{PortPlan, Product, check, passing, replaced};
+use super::annotations::{is_private, protocol};
+use super::{plan, with_default_targets};
+use crate::cloud::product::{PortPlan, Product, passing, replaced};
 
 pub(super) const NAME: &str = "Alibaba Cloud CLB";
 
@@ -24,15 +24,11 @@ impl Product for Clb {
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
-        let protocol = protocol(service, port);
-        let source = match protocol.layer() {
+        let source = match protocol(service, port).layer() {
             Layer::L4 => Source::Kept,
             Layer::L7 => replaced(family),
         };
-        let mut profile = passing(NAME, source);
-        profile.proxy_header = proxy_header(service, protocol);
-        profile.health_check = Some(check(HealthQuestion::Target, (2, 5)));
-        Some(PortPlan { protocol, targets: targets(service), profile })
+        Some(plan(service, port, passing(NAME, source), (2, 5)))
     }
 
     fn port_in(
@@ -42,7 +38,7 @@ impl Product for Clb {
         port: &ServicePort,
         family: Family,
     ) -> Option<PortPlan> {
-        Some(in_cluster(self.port(service, port, family)?, cluster, service))
+        Some(with_default_targets(self.port(service, port, family)?, cluster, service))
     }
 }
 

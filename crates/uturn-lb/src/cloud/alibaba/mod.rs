@@ -14,12 +14,13 @@ mod nlb;
 mod remedies;
 mod traces;
 
+use uturn_model::lb::{HealthQuestion, Profile};
 use uturn_model::network::Plugin;
-use uturn_model::service::Policy;
+use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Cluster, Service};
 
 use super::{CloudEntry, PortPlan, Targets, Words};
-use crate::cloud::product::{pods_have_network_addresses, to_pods};
+use crate::cloud::product::{check, pods_have_network_addresses, to_pods};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
@@ -29,6 +30,20 @@ pub static ENTRY: CloudEntry = CloudEntry {
     remedies: remedies::remedies,
     ..CloudEntry::recognised("alibaba", "Alibaba Cloud", traces::TRACES)
 };
+
+/// What both products do on a port beside what their profiles say. `times` are the interval and the
+/// timeout of health checks, in seconds.
+fn plan(
+    service: &Service,
+    port: &ServicePort,
+    mut profile: Profile,
+    times: (u64, u64),
+) -> PortPlan {
+    let protocol = annotations::protocol(service, port);
+    profile.proxy_header = annotations::proxy_header(service, protocol);
+    profile.health_check = Some(check(HealthQuestion::Target, times));
+    PortPlan { protocol, targets: targets(service), profile }
+}
 
 /// What the targets of a Service are, as far as the Service says it: pods where it asks for their
 /// network interfaces, else nodes. Under policy Local these are the nodes with a pod, each with as
@@ -41,9 +56,9 @@ fn targets(service: &Service) -> Targets {
     }
 }
 
-/// The same in a cluster: where pods have network interfaces of their own, they are the targets
+/// The plan with the targets that the cluster decides: where pods have network interfaces of their own, they are the targets
 /// unless the Service asks for nodes.
-fn in_cluster(plan: PortPlan, cluster: &Cluster, service: &Service) -> PortPlan {
+fn with_default_targets(plan: PortPlan, cluster: &Cluster, service: &Service) -> PortPlan {
     let is_asked = annotations::backend_type(service).is_some();
     let has_interfaces =
         cluster.network.plugin.value == Plugin::Terway || pods_have_network_addresses(cluster);

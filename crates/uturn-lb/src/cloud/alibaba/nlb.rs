@@ -1,13 +1,14 @@
 //! Network Load Balancers: they pass packets on, and keep the client's address unless they end TLS or
 //! are asked not to.
 
-use uturn_model::lb::{Doubt, HealthQuestion, ListenerProtocol, Source};
+use uturn_model::lb::{Doubt, ListenerProtocol, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, Service};
 
-use super::annotations::{CROSS_ZONE, KEEPS_SOURCE, get, is_private, protocol, proxy_header};
-use super::{in_cluster, targets};
-use crate::cloud::product::{LIKE_OTHERS, PortPlan, Product, check, passing, replaced};
+use super::annotations::{CROSS_ZONE, KEEPS_SOURCE, get, is_private, protocol};
+use super::{plan, with_default_targets};
+use crate::cloud::Written;
+use crate::cloud::product::{LIKE_OTHERS, PortPlan, Product, passing, replaced};
 
 pub(super) const NAME: &str = "Alibaba Cloud NLB";
 
@@ -19,6 +20,10 @@ impl Product for Nlb {
         NAME
     }
 
+    fn writes(&self, _: &Service) -> Written {
+        Written::Name
+    }
+
     fn is_private(&self, service: &Service) -> Option<bool> {
         Some(is_private(service))
     }
@@ -28,15 +33,12 @@ impl Product for Nlb {
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
-        let protocol = protocol(service, port);
-        let keeps = protocol != ListenerProtocol::TcpSsl
+        let keeps = protocol(service, port) != ListenerProtocol::TcpSsl
             && get(service, KEEPS_SOURCE).is_none_or(|value| value.eq_ignore_ascii_case("on"));
         let mut profile = passing(NAME, if keeps { Source::Kept } else { replaced(family) });
-        profile.proxy_header = proxy_header(service, protocol);
-        profile.health_check = Some(check(HealthQuestion::Target, (10, 5)));
         let taken = "it keeps the client's address unless it is asked not to";
         profile.doubt = keeps.then(|| Doubt::new(taken, LIKE_OTHERS));
-        Some(PortPlan { protocol, targets: targets(service), profile })
+        Some(plan(service, port, profile, (10, 5)))
     }
 
     fn port_in(
@@ -46,7 +48,7 @@ impl Product for Nlb {
         port: &ServicePort,
         family: Family,
     ) -> Option<PortPlan> {
-        Some(in_cluster(self.port(service, port, family)?, cluster, service))
+        Some(with_default_targets(self.port(service, port, family)?, cluster, service))
     }
 }
 

@@ -117,6 +117,10 @@ impl IngressProduct for Alb {
         get(ingress, "scheme") != Some("internet-facing")
     }
 
+    fn is_dual_stack(&self, ingress: &Ingress) -> bool {
+        get(ingress, "ip-address-type").is_some_and(|own| own.starts_with("dualstack"))
+    }
+
     fn reads_action(&self, ingress: &Ingress, name: &str) -> bool {
         action(ingress, name).is_some()
     }
@@ -255,6 +259,7 @@ pub(super) const READ: &[Annotation] = &[
     of("conditions.*", Holds::Names),
     of("enable-frontend-nlb", Holds::Switch),
     of("inbound-cidrs", Holds::Names),
+    of("ip-address-type", Holds::Words(&["ipv4", "dualstack", "dualstack-without-public-ipv4"])),
     of("jwt-validation", Holds::Names),
     of("listen-ports", Holds::Document { fields: &["HTTP", "HTTPS"], words: &[] }),
     of("mutual-authentication", Holds::Names),

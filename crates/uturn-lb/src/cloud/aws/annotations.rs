@@ -20,6 +20,8 @@ pub(super) const PROXY_PROTOCOL: &str = "proxy-protocol";
 pub(super) const TARGET_GROUP_ATTRIBUTES: &str = "target-group-attributes";
 /// `key=value` pairs of the load balancer.
 pub(super) const ATTRIBUTES: &str = "attributes";
+/// The attribute that says which address its name leads to.
+pub(super) const CLIENT_ROUTING: &str = "dns_record.client_routing_policy";
 /// Whether each address serves the targets of all zones.
 pub(super) const CROSS_ZONE: &str = "cross-zone-load-balancing-enabled";
 /// The certificate that TLS ends with.
@@ -39,6 +41,9 @@ pub(super) const SUBNETS: &str = "subnets";
 pub(super) const ADDRESSES: &str = "eip-allocations";
 /// Addresses of its own choice, one for each subnet.
 pub(super) const PRIVATE_ADDRESSES: &str = "private-ipv4-addresses";
+
+/// The families of its own addresses: `ipv4`, `dualstack`.
+pub(super) const ADDRESS_TYPE: &str = "ip-address-type";
 
 /// Labels of the nodes that are targets: `key=value`, or `key=` and `key` for no value.
 pub(super) const NODE_LABELS: &str = "target-node-labels";
@@ -63,12 +68,16 @@ pub(super) fn get<'s>(service: &'s Service, name: &str) -> Option<&'s str> {
     service.annotations.get(&key(name)).map(str::trim)
 }
 
+/// The value of an attribute in a list of `key=value` pairs.
+pub(super) fn attribute<'s>(service: &'s Service, list: &str, name: &str) -> Option<&'s str> {
+    let mut pairs = get(service, list)?.split(',').filter_map(|pair| pair.split_once('='));
+    Some(pairs.rfind(|(key, _)| key.trim() == name)?.1.trim())
+}
+
 /// Whether a list of `key=value` pairs says that an attribute is on or off. Returns `None` if it
 /// does not name it.
-pub(super) fn switch(service: &Service, list: &str, attribute: &str) -> Option<bool> {
-    let mut pairs = get(service, list)?.split(',').filter_map(|pair| pair.split_once('='));
-    let value = pairs.rfind(|(key, _)| key.trim() == attribute)?.1;
-    value.trim().parse().ok()
+pub(super) fn switch(service: &Service, list: &str, name: &str) -> Option<bool> {
+    attribute(service, list, name)?.parse().ok()
 }
 
 /// Whether TLS ends at a port: a certificate is named, and the port is among those for it.
@@ -99,6 +108,7 @@ pub(super) const READ: &[Annotation] = &[
     of(SUBNETS, Holds::Names),
     of(ADDRESSES, Holds::Names),
     of(PRIVATE_ADDRESSES, Holds::Names),
+    of(ADDRESS_TYPE, Holds::Words(&["ipv4", "dualstack"])),
     of(NODE_LABELS, Holds::Names),
 ];
 
@@ -106,6 +116,10 @@ pub(super) const READ: &[Annotation] = &[
 const ATTRIBUTE_WORDS: Holds = Holds::Words(&[
     "true",
     "false",
+    CLIENT_ROUTING,
+    "availability_zone_affinity",
+    "partial_availability_zone_affinity",
+    "any_availability_zone",
     "load_balancing.cross_zone.enabled",
     "preserve_client_ip.enabled",
     "proxy_protocol_v2.enabled",

@@ -7,6 +7,7 @@ use uturn_model::{Family, Node, Protocol, Service};
 use super::annotations::{
     BACKEND_PROTOCOL, INTERNAL, PROXY_PROTOCOL, ends_tls, get, has_target_labels,
 };
+use crate::cloud::Written;
 use crate::cloud::product::{PortPlan, Product, proxying};
 
 pub(super) const NAME: &str = "AWS Classic Load Balancer";
@@ -17,6 +18,10 @@ pub(super) struct Classic;
 impl Product for Classic {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn writes(&self, _: &Service) -> Written {
+        Written::Name
     }
 
     fn is_private(&self, service: &Service) -> Option<bool> {

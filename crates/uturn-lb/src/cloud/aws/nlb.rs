@@ -7,13 +7,16 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Cluster, Family, Node, Protocol, Service, Version};
 
 use super::annotations::{
-    ADDRESSES, ATTRIBUTES, CHECK_PORT, CHECK_PROTOCOL, CROSS_ZONE, PRIVATE_ADDRESSES,
-    PROXY_PROTOCOL, SCHEME, SUBNETS, TARGET_GROUP_ATTRIBUTES, TARGET_TYPE, TYPE, ends_tls, get,
-    has_target_labels, switch,
+    ADDRESS_TYPE, ADDRESSES, ATTRIBUTES, CHECK_PORT, CHECK_PROTOCOL, CLIENT_ROUTING, CROSS_ZONE,
+    PRIVATE_ADDRESSES, PROXY_PROTOCOL, SCHEME, SUBNETS, TARGET_GROUP_ATTRIBUTES, TARGET_TYPE, TYPE,
+    attribute, ends_tls, get, has_target_labels, switch,
 };
 use super::are_pods_default;
 use super::classic::is_internal;
-use crate::cloud::product::{PortPlan, Product, Targets, check, passing, plain_protocol, replaced};
+use crate::cloud::Written;
+use crate::cloud::product::{
+    PortPlan, Product, Targets, ZoneAnswers, check, passing, plain_protocol, replaced,
+};
 
 pub(super) const NAME: &str = "AWS NLB";
 
@@ -23,6 +26,10 @@ pub(super) struct Nlb;
 impl Product for Nlb {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn writes(&self, _: &Service) -> Written {
+        Written::Name
     }
 
     fn is_private(&self, service: &Service) -> Option<bool> {
@@ -36,12 +43,27 @@ impl Product for Nlb {
         })
     }
 
+    fn is_dual_stack(&self, service: &Service) -> bool {
+        get(service, ADDRESS_TYPE) == Some("dualstack")
+    }
+
     fn serves_by_zone(&self, service: &Service) -> bool {
         let attribute = switch(service, ATTRIBUTES, "load_balancing.cross_zone.enabled");
         let annotated = get(service, CROSS_ZONE)
             .filter(|_| Controller::of(service) != Controller::AutoMode)
             .map(|value| value == "true");
         !attribute.or(annotated).unwrap_or(false)
+    }
+
+    fn zone_answers(&self, service: &Service) -> ZoneAnswers {
+        // The in-tree controller sets no attributes of load balancers.
+        let policy = attribute(service, ATTRIBUTES, CLIENT_ROUTING)
+            .filter(|_| Controller::of(service) != Controller::InTree);
+        match policy {
+            Some("availability_zone_affinity") => ZoneAnswers::Own,
+            Some("partial_availability_zone_affinity") => ZoneAnswers::Mostly(85),
+            _ => ZoneAnswers::Any,
+        }
     }
 
     fn takes_node(&self, service: &Service, node: &Node) -> bool {

@@ -1,7 +1,7 @@
 //! The Standard Load Balancer: it passes packets on and keeps the client's address, and its own too
 //! unless a Service switches floating IP off.
 
-use uturn_model::lb::{Delivery, Source};
+use uturn_model::lb::{Delivery, HealthQuestion, Source};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Protocol, Service};
 
@@ -55,9 +55,17 @@ impl Product for Standard {
         profile.delivery = delivery(service, family);
         // Without a healthy target no new connection is passed on.
         profile.panic_threshold = None;
-        let question = question_by_policy(service);
-        // Ports of UDP are not probed.
-        profile.health_check = (port.protocol == Protocol::Tcp).then(|| check(question, (5, 5)));
+        let question = match self.page_check(service, port) {
+            Some(page) => HealthQuestion::Page {
+                path: page.path,
+                tls: port.app_protocol.as_deref() == Some("https"),
+            },
+            None => question_by_policy(service),
+        };
+        // A port of UDP has no probe of its own. With policy Local, all ports have the one of the
+        // Service's health check port.
+        let is_probed = port.protocol == Protocol::Tcp || question == HealthQuestion::LocalEndpoint;
+        profile.health_check = is_probed.then(|| check(question, (5, 5)));
         Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
     }
 }

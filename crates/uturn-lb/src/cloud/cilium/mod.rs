@@ -2,14 +2,46 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use uturn_model::service::ServicePort;
+use uturn_model::{Cluster, Family, Name, Service};
+
 use super::{CloudEntry, Traces};
-use crate::cloud::product::Announced;
+use crate::cloud::product::{Announced, Leases, PortPlan, Product, lease_holder};
 
 const NAME: &str = "Cilium";
 
+/// How the Lease of a Service begins: its namespace and its name follow.
+const LEASE: &str = "cilium-l2announce-";
+
+/// The load balancer: the node that holds the Service's Lease announces the address.
+struct OnHolder;
+
+impl Product for OnHolder {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn is_announced(&self) -> bool {
+        true
+    }
+
+    fn reads_exclusion(&self, _: &Cluster) -> bool {
+        false
+    }
+
+    fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
+        Announced(NAME).port(service, port, family)
+    }
+
+    fn holder(&self, service: &Service, leases: &Leases) -> Option<Name> {
+        let name = format!("{LEASE}{}-{}", service.name.namespace, service.name.name);
+        lease_holder(leases, &name)
+    }
+}
+
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
-    products: &[&Announced(NAME)],
+    products: &[&OnHolder],
     serves_services_only: true,
     ..CloudEntry::recognised(
         "cilium",

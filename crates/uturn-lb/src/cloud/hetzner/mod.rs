@@ -9,6 +9,8 @@ use uturn_model::service::ServicePort;
 use uturn_model::{Family, Ipv4Net, Service};
 
 use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces};
+use crate::cloud::Written;
+use crate::cloud::product::mode_by_header;
 use crate::cloud::product::{ANY_PROBER, proxying};
 use crate::cloud::values::{is_on, protocol_of};
 
@@ -38,6 +40,10 @@ struct Balancer;
 impl Product for Balancer {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn writes(&self, service: &Service) -> Written {
+        mode_by_header(self, service)
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {

@@ -7,6 +7,7 @@ use uturn_model::service::ServicePort;
 use uturn_model::{Family, Protocol, Service};
 
 use super::{asks_for, is_private};
+use crate::cloud::Written;
 use crate::cloud::product::{
     PortPlan, Product, Targets, check, passing, plain_protocol, proxying, question_by_policy,
 };
@@ -20,6 +21,10 @@ pub(super) struct Alb;
 impl Product for Alb {
     fn name(&self) -> &'static str {
         ALB
+    }
+
+    fn writes(&self, _: &Service) -> Written {
+        Written::Name
     }
 
     fn is_private(&self, service: &Service) -> Option<bool> {

@@ -1,15 +1,37 @@
 //! kube-vip: a leader announces the addresses of Services, and has them on an interface.
 
-use uturn_model::service::ServicePort;
-use uturn_model::{Cluster, Family, Node, Service};
+use uturn_model::lb::Doubt;
+use uturn_model::service::{Policy, ServicePort};
+use uturn_model::{Cluster, Family, Name, NamespacedName, Node, Service, Version};
 
-use super::{Annotation, CloudEntry, Holds, Traces};
-use crate::cloud::product::{Announced, PortPlan, Product};
+use super::{Annotation, CloudEntry, Holds, ProgramArgument, Traces, VERSION, argument};
+use crate::cloud::product::{Announced, Leases, PortPlan, Product, Targets, lease_holder};
 
 const NAME: &str = "kube-vip";
 
 /// The node that has the addresses of a Service, which kube-vip itself writes.
 const HOST: &str = "kube-vip.io/vipHost";
+
+/// The Lease of the leader for all Services, unless one is elected for each.
+const COMMON_LEASE: &str = "plndr-svcs-lock";
+
+/// How the Lease of a Service of its own begins: its name follows.
+const OWN_LEASE: &str = "kubevip-";
+
+/// The first release that reads policy Local.
+const READS_POLICY: Version = Version::new(0, 5, 0);
+
+/// No report says of this release that it ignores policy Local in BGP mode; one does of 0.7.0.
+const READS_POLICY_BY_ROUTES: Version = Version::new(0, 8, 0);
+
+/// Its image.
+const PROGRAM: &[&str] = &["kube-vip"];
+
+/// Has each Service elect a leader of its own: a variable, and an argument.
+const ELECTS: [&str; 2] = ["svc_election", "servicesElection"];
+
+/// Has it announce addresses with BGP, from every node.
+const BY_ROUTES: [&str; 2] = ["bgp_enable", "bgp"];
 
 /// The load balancer: the leader has the address on an interface.
 struct OnLeader;
@@ -31,8 +53,56 @@ impl Product for OnLeader {
         Announced(NAME).port(service, port, family)
     }
 
+    fn port_in(
+        &self,
+        cluster: &Cluster,
+        service: &Service,
+        port: &ServicePort,
+        family: Family,
+    ) -> Option<PortPlan> {
+        let mut plan = self.port(service, port, family)?;
+        let version = argument(cluster, ENTRY.cloud, VERSION);
+        let version: Option<Version> = version.and_then(|text| text.parse().ok());
+        let is_on = |names: [&str; 2]| {
+            names.into_iter().any(|name| argument(cluster, ENTRY.cloud, name).is_some_and(is_true))
+        };
+        let (by_routes, elects) = (is_on(BY_ROUTES), is_on(ELECTS));
+        let is_local = service.external_policy == Policy::Local;
+        match version {
+            Some(version) if version < READS_POLICY => plan.targets = Targets::Nodes,
+            // One leader has the addresses of all Services.
+            Some(_) if is_local && !by_routes && !elects => plan.targets = Targets::Nodes,
+            Some(version) if is_local && by_routes && version < READS_POLICY_BY_ROUTES => {
+                plan.profile.doubt = Some(Doubt {
+                    taken: "only nodes with an endpoint announce the address".into(),
+                    because: "in BGP mode, this release may announce it from every node".into(),
+                    settle: "ask the router for its routes to the address".into(),
+                });
+            }
+            None if is_local => {
+                plan.profile.doubt = Some(Doubt {
+                    taken: "each Service has a leader of its own, on a node with an endpoint"
+                        .into(),
+                    because: "its pods are not given: by default one leader has all addresses"
+                        .into(),
+                    settle: "give its DaemonSet or pods: svc_election tells".into(),
+                });
+            }
+            _ => {}
+        }
+        Some(plan)
+    }
+
     fn is_held_by(&self, service: &Service, node: &Node) -> bool {
-        service.annotations.is(HOST, node.name.as_str())
+        service.holder.as_ref() == Some(&node.name)
+    }
+
+    fn holder(&self, service: &Service, leases: &Leases) -> Option<Name> {
+        let namespace = service.name.namespace.clone();
+        let own = Name::new(format!("{OWN_LEASE}{}", service.name.name)).ok();
+        let own = own.and_then(|name| leases.get(&NamespacedName { namespace, name }).cloned());
+        let written = || service.annotations.get(HOST).and_then(|host| Name::new(host.trim()).ok());
+        own.or_else(written).or_else(|| lease_holder(leases, COMMON_LEASE))
     }
 }
 
@@ -40,6 +110,14 @@ impl Product for OnLeader {
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[READ],
     products: &[&OnLeader],
+    versions_of: PROGRAM,
+    announcer_images: PROGRAM,
+    arguments: &[
+        ProgramArgument { images: PROGRAM, name: ELECTS[0] },
+        ProgramArgument { images: PROGRAM, name: ELECTS[1] },
+        ProgramArgument { images: PROGRAM, name: BY_ROUTES[0] },
+        ProgramArgument { images: PROGRAM, name: BY_ROUTES[1] },
+    ],
     serves_services_only: true,
     ..CloudEntry::recognised(
         "kube-vip",
@@ -52,6 +130,11 @@ pub static ENTRY: CloudEntry = CloudEntry {
         },
     )
 };
+
+/// A switch as Go's programs read it.
+fn is_true(value: &str) -> bool {
+    matches!(value.trim(), "" | "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
 
 /// What its annotations hold.
 const READ: &[Annotation] = &[Annotation::new(HOST, Holds::Names)];

@@ -1,15 +1,24 @@
 //! MetalLB: speakers on nodes announce the addresses of Services.
 
 use uturn_model::service::ServicePort;
-use uturn_model::{Cluster, Family, Service};
+use uturn_model::{AnnouncedBy, Cluster, Family, Service, Version};
 
-use super::{CloudEntry, PortPlan, Product, ProgramArgument, StatusShape, Traces, argument};
+use super::{
+    AnnouncementObjects, CloudEntry, PortPlan, Product, ProgramArgument, StatusShape, Traces,
+    VERSION, argument,
+};
 use crate::cloud::product::Announced;
 
 const NAME: &str = "MetalLB";
 
 /// Has speakers announce addresses from nodes that are excluded from load balancers, too.
 const IGNORES_EXCLUSION: &str = "ignore-exclude-lb";
+
+/// The first release that excludes nodes with the label.
+const READS_EXCLUSION: Version = Version::new(0, 14, 2);
+
+/// The images of the program that announces.
+const SPEAKERS: &[&str] = &["speaker", "metallb-speaker"];
 
 /// The load balancer: a speaker announces the address from its node.
 struct Speakers;
@@ -23,7 +32,16 @@ impl Product for Speakers {
         true
     }
 
+    fn reads_announcements(&self) -> bool {
+        true
+    }
+
     fn reads_exclusion(&self, cluster: &Cluster) -> bool {
+        let version = argument(cluster, ENTRY.cloud, VERSION);
+        let version: Option<Version> = version.and_then(|text| text.parse().ok());
+        if version.is_some_and(|version| version < READS_EXCLUSION) {
+            return false;
+        }
         let value = argument(cluster, ENTRY.cloud, IGNORES_EXCLUSION);
         value.is_none_or(|value| matches!(value, "false" | "False" | "FALSE" | "f" | "F" | "0"))
     }
@@ -38,10 +56,17 @@ pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Speakers],
     serves_services_only: true,
     writes: StatusShape::Addresses,
-    arguments: &[ProgramArgument {
-        images: &["speaker", "metallb-speaker"],
-        name: IGNORES_EXCLUSION,
-    }],
+    announcements: Some(AnnouncementObjects {
+        versions: &["metallb.io/v1beta1"],
+        pool: "IPAddressPool",
+        announcements: &[
+            ("L2Advertisement", AnnouncedBy::Neighbours),
+            ("BGPAdvertisement", AnnouncedBy::Routes),
+        ],
+    }),
+    announcer_images: SPEAKERS,
+    versions_of: SPEAKERS,
+    arguments: &[ProgramArgument { images: SPEAKERS, name: IGNORES_EXCLUSION }],
     ..CloudEntry::recognised(
         "metallb",
         NAME,

@@ -11,6 +11,8 @@ use uturn_model::{Family, Service};
 use super::annotations::{
     ADDRESS, FORWARDED_FOR, HEALTH_MONITOR, PROXY_PROTOCOL, TLS, get, is_internal, switch,
 };
+use crate::cloud::Written;
+use crate::cloud::product::mode_by_header;
 use crate::cloud::product::{
     PortPlan, Product, Targets, check, own_address, passing, plain_protocol, proxying,
     question_by_policy,
@@ -50,6 +52,10 @@ pub(super) enum Driver {
 impl Product for Octavia {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn writes(&self, service: &Service) -> Written {
+        mode_by_header(self, service)
     }
 
     fn is_private(&self, service: &Service) -> Option<bool> {

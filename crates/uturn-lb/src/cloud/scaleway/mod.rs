@@ -7,6 +7,8 @@ use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
 use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces};
+use crate::cloud::Written;
+use crate::cloud::product::mode_by_header;
 use crate::cloud::product::{plain_protocol, proxying};
 use crate::cloud::values::{lists_port, names_port};
 
@@ -37,6 +39,10 @@ struct Balancer;
 impl Product for Balancer {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn writes(&self, service: &Service) -> Written {
+        mode_by_header(self, service)
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {

@@ -53,6 +53,7 @@ pub fn clb(layer: Layer) -> Profile {
         passive_check: (layer == Layer::L7)
             .then_some(PassiveCheck { failures: 3, rest: Duration::from_secs(10) }),
         hairpin_source: None,
+        source_of_other_family: None,
         statuses: Statuses::USUAL,
         doubt: None,
     }

@@ -78,8 +78,9 @@ impl Kernel {
         open: &mut OpenBranches,
         at_limit: bool,
     ) -> Done {
-        // A forwarded packet has no sending process, which ends the rule.
+        // A forwarded packet and a refusal have no sending process, which ends the rule.
         if !walk.from_here
+            || walk.packet.is_refusal()
             || walk.facts.answer(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false)
         {
             return Done::Next;

@@ -15,7 +15,7 @@ use super::lookup::{Data, Given, Lookup};
 use super::value::{End, Field, GeneratedNumber, Test, Value};
 use crate::iptables::{AddrKind, CtState};
 use crate::nft::{BinaryOp, Fib, FibResult, TupleDirection};
-use crate::packet::{IpProtocol, Transport};
+use crate::packet::IpProtocol;
 use crate::state::RouteKind;
 
 /// Why an expression has no value.
@@ -163,7 +163,7 @@ impl Kernel {
         let protocol = packet.protocol();
         let port = |wanted: Option<u8>, port: u16| match wanted {
             Some(wanted) => only(protocol == IpProtocol(wanted), u128::from(port)),
-            None if matches!(packet.transport, Transport::Icmp { .. }) => Ok(NO_PORT),
+            None if packet.transport.icmp().is_some() => Ok(NO_PORT),
             None => Ok(u128::from(port)),
         };
         let connection = || walk.tracking.connection().ok_or(NoValue::Break);
@@ -177,8 +177,8 @@ impl Kernel {
             Field::TcpFlags => {
                 only(protocol == IpProtocol::TCP, u128::from(tcp_flags(packet.transport)))
             }
-            Field::IcmpType { v6 } | Field::IcmpCode { v6 } => match packet.transport {
-                Transport::Icmp { kind, code } if v6 == is_v6 => {
+            Field::IcmpType { v6 } | Field::IcmpCode { v6 } => match packet.transport.icmp() {
+                Some((kind, code)) if v6 == is_v6 => {
                     let is_type = matches!(field, Field::IcmpType { .. });
                     Ok(u128::from(if is_type { kind } else { code }))
                 }
@@ -193,8 +193,9 @@ impl Kernel {
                 None => Err(NoValue::Unknown),
             },
             Field::OutInterface => Ok(interface_of(walk.oif.as_deref())),
-            Field::CtState => Ok(match state(&walk.tracking) {
+            Field::CtState => Ok(match state(walk) {
                 CtState::Established => 2,
+                CtState::Related => 4,
                 CtState::New => 8,
                 CtState::Untracked => 64,
                 _ => 1,

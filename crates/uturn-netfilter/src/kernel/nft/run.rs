@@ -12,7 +12,7 @@ use crate::end::{DropReason, EndKind, RejectWith};
 use crate::iptables::Policy;
 use crate::kernel::xtables::listening;
 use crate::nft::{BaseHook, ChainKind, RejectKind};
-use crate::packet::Transport;
+use crate::packet::{IpProtocol, Transport};
 
 /// The result of a step.
 pub(super) enum Done {
@@ -244,7 +244,7 @@ impl Kernel {
                 let family = walk.packet.family();
                 // nft lists such a rule without its condition on the protocol.
                 let meant = match kind {
-                    RejectKind::TcpReset => matches!(walk.packet.transport, Transport::Tcp { .. }),
+                    RejectKind::TcpReset => walk.packet.protocol() == IpProtocol::TCP,
                     RejectKind::Icmp => family == Family::V4,
                     RejectKind::Icmpv6 => family == Family::V6,
                     RejectKind::Icmpx => true,

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use uturn_lb::in_cluster::{Failure, given_up};
+use uturn_lb::ingress_controller::{Failure, given_up};
 use uturn_model::controller::ControllerBehaviour;
 use uturn_model::route::{Place, Step, StepKind, Way};
 use uturn_model::{Evidence, Hop, Mechanism, Outcome};
@@ -62,6 +62,8 @@ fn end(way: &Exchange) -> End<'_> {
 pub(super) struct Tries<'t, 'e, 'a> {
     pub(super) walk: &'t Walk<'e, 'a>,
     pub(super) behaviour: &'t ControllerBehaviour,
+    /// What the client of a connection sees that no endpoint takes: it is closed. `None` for requests.
+    pub(super) closed: Option<Outcome>,
     pub(super) groups: &'t [Alike],
     pub(super) place: Place,
     pub(super) by: Evidence,
@@ -143,7 +145,7 @@ impl Tries<'_, '_, '_> {
             add_new(&mut way.supposed, result.supposed.clone());
             add_mechanisms(&mut way.mechanisms, &result.mechanisms);
             if !self.walk.options.is_brief() && way.hops.len() < MAX_HOPS {
-                self.note(&mut way, self.picks(group.address));
+                self.note(&mut way, self.pick_step(group.address));
                 way.hops.extend(result.hops.iter().cloned());
             }
             let mut next = Waiting { way, tried: request.tried.clone(), ..request.clone() };
@@ -156,6 +158,15 @@ impl Tries<'_, '_, '_> {
                         _ => Outcome::Answered { after: waited },
                     };
                     next.way.redirected.clone_from(&result.redirected);
+                    ended.push(next.way);
+                    continue;
+                }
+                // An endpoint took the connection: what it says there is passed back.
+                Outcome::EmptyReply | Outcome::TlsError | Outcome::Reset
+                    if self.closed.is_some() =>
+                {
+                    next.way.late = self.waited(&next) + result.late;
+                    next.way.outcome = result.outcome;
                     ended.push(next.way);
                     continue;
                 }
@@ -202,9 +213,14 @@ impl Tries<'_, '_, '_> {
         let found = given_up(self.behaviour, last, request.timeouts).filter(|_| self.is_known());
         let mut way = request.way;
         match found {
-            Some((code, timeouts)) => {
-                way.outcome = Outcome::Status { code, after: waited + timeouts };
-            }
+            Some((code, timeouts)) => match self.closed {
+                Some(closed) => {
+                    let why = "no endpoint took the connection: closes the client's";
+                    self.note(&mut way, Step::new(StepKind::Reject, why, self.by.clone()));
+                    (way.outcome, way.late) = (closed, waited + timeouts);
+                }
+                None => way.outcome = Outcome::Status { code, after: waited + timeouts },
+            },
             None => {
                 let why = "how long it waits, and whether it tries another, is not known";
                 self.note(&mut way, Step::new(StepKind::Unknown, why, self.by.clone()));
@@ -230,7 +246,7 @@ impl Tries<'_, '_, '_> {
         self.begun + timeout * request.timeouts + request.late
     }
 
-    fn picks(&self, to: SocketAddr) -> Step {
+    fn pick_step(&self, to: SocketAddr) -> Step {
         let why = format!("{}: dials {to} {}", self.chosen, self.source);
         Step::new(StepKind::Balance, why, self.by.clone())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use uturn_lb::cloud::{self, Maker, Owner};
 use uturn_lb::controller;
-use uturn_lb::in_cluster::ControllerRules;
+use uturn_lb::ingress_controller::ControllerRules;
 use uturn_model::lb::{Listener, LoadBalancer};
 use uturn_model::{Cluster, Family, NamespacedName, Node, Service};
 use uturn_netfilter::hash::{FastMap, FastSet};

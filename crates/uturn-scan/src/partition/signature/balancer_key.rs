@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use uturn_lb::cloud::{self, Owner};
-use uturn_lb::controller;
+use uturn_lb::{announcers, controller};
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
     Listener, ListenerProtocol, LoadBalancer, LoadBalancerFact, Profile, Redirect, Rule,
@@ -29,6 +29,8 @@ pub(crate) struct BalancerKey {
     zone: Option<Text>,
     security_groups: Vec<Text>,
     listeners: Vec<ListenerKey>,
+    /// The announcements of its address for each Service in scope.
+    announced: Vec<Option<Vec<usize>>>,
     /// What Services and Ingresses in scope write of the weights of single pods, by their places.
     pod_weights: Vec<(usize, Text)>,
 }
@@ -189,7 +191,7 @@ impl SampleCluster {
         services: &[&Service],
         pod_weights: &[(usize, Text)],
     ) -> BalancerKey {
-        let LoadBalancer { name: _, vip: _, scope, zone, security_groups, listeners } = balancer;
+        let LoadBalancer { name: _, vip, scope, zone, security_groups, listeners } = balancer;
         let listener = |listener: &Listener| {
             let Listener { port, protocol, profile, rules } = listener;
             ListenerKey {
@@ -199,11 +201,13 @@ impl SampleCluster {
                 rules: rules.iter().map(|rule| self.rule_key(rule, services)).collect(),
             }
         };
+        let announced = |service: &Service| announcers::places_of(&self.cluster, service, *vip);
         BalancerKey {
             reach: *scope,
             zone: zone.clone(),
             security_groups: security_groups.clone(),
             listeners: listeners.iter().map(listener).collect(),
+            announced: services.iter().map(|service| announced(service)).collect(),
             pod_weights: pod_weights.to_vec(),
         }
     }

@@ -3,7 +3,7 @@
 use uturn_kubeproxy::Switches;
 use uturn_model::proxy::AddressBinding;
 use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
-use uturn_model::{Family, IpNet, Port, Protocol, Service, Text, Unknown};
+use uturn_model::{Family, IpNet, Name, Port, Protocol, Service, Text, Unknown};
 
 /// What a walk reads of a Service, but for names, addresses and ports on nodes.
 #[derive(PartialEq, Eq, Hash)]
@@ -23,6 +23,7 @@ pub(crate) struct ServiceKey<'a> {
     load_balancer_class: Option<&'a Text>,
     families: &'a [Family],
     load_balancer: Vec<EntryKey>,
+    holder: Option<&'a Name>,
     unjudged: &'a [Unknown],
 }
 
@@ -58,6 +59,7 @@ impl<'a> ServiceKey<'a> {
             load_balancer_class,
             families,
             load_balancer,
+            holder,
             unjudged,
             // Read by kube-proxy through `Switches` and the binding, and by the cloud's controller,
             // whose load balancers have separate keys.
@@ -87,6 +89,7 @@ impl<'a> ServiceKey<'a> {
             load_balancer_class: load_balancer_class.as_ref(),
             families,
             load_balancer: load_balancer.iter().map(EntryKey::of).collect(),
+            holder: holder.as_ref(),
             unjudged,
         }
     }

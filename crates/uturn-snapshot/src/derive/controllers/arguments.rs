@@ -1,7 +1,7 @@
 //! The arguments that a controller is started with.
 
 use uturn_model::pod::PodSpec;
-use uturn_model::{Name, NamespacedName, Text};
+use uturn_model::{Labels, Name, NamespacedName, Text};
 
 use super::candidate::Candidate;
 use super::products::Ask;
@@ -11,12 +11,13 @@ use crate::decode::objects::Objects;
 /// workload of the same namespace.
 pub(super) struct Arguments<'a> {
     all: Vec<&'a Text>,
+    environments: Vec<&'a Labels>,
     pub(super) namespace: &'a Name,
 }
 
 impl<'a> Arguments<'a> {
     pub(super) fn of(candidate: &'a Candidate<'_>, objects: &'a Objects) -> Self {
-        let mut all: Vec<&Text> = arguments_of(candidate.template).collect();
+        let mut specs = vec![candidate.template];
         if let Some(is_it) = candidate.product.steered_by {
             let steers = |spec: &&PodSpec| spec.containers.iter().any(is_it);
             let is_beside = |name: &NamespacedName| name.namespace == candidate.namespace;
@@ -25,15 +26,26 @@ impl<'a> Arguments<'a> {
             let pods = objects.pods.0.values().filter(|pod| is_beside(&pod.name));
             let templates = workloads.map(|workload| &workload.template);
             let found = templates.chain(pods.map(|pod| &pod.spec)).find(steers);
-            all.extend(found.into_iter().flat_map(arguments_of));
+            specs.extend(found);
         }
-        Self { all, namespace: &candidate.namespace }
+        let containers = || specs.iter().copied().flat_map(|spec| &spec.containers);
+        Self {
+            all: containers().flat_map(|container| &container.arguments).collect(),
+            environments: containers().map(|container| &container.environment).collect(),
+            namespace: &candidate.namespace,
+        }
     }
 
     /// The value of an argument, whatever the case of its name: `--name=value` or `--name value`.
-    /// It is empty for a switch without a value.
+    /// It is empty for a switch without a value. One controller takes them from its environment too.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
-        value(self.all.iter().copied(), name)
+        let variable = || format!("CONTROLLER_{}", name.to_ascii_uppercase().replace('-', "_"));
+        value(self.all.iter().copied(), name).or_else(|| self.variable(&variable()))
+    }
+
+    /// The value of a variable of the environment.
+    pub(super) fn variable(&self, name: &str) -> Option<&'a str> {
+        self.environments.iter().find_map(|environment| environment.get(name))
     }
 
     /// Whether a switch is on.
@@ -43,9 +55,15 @@ impl<'a> Arguments<'a> {
 
     /// Whether some argument begins like this, whatever the case.
     pub(super) fn has_below(&self, name: &str) -> bool {
-        self.all.iter().any(|argument| {
+        self.below(name).next().is_some()
+    }
+
+    /// What follows this beginning in the arguments that have it, whatever the case.
+    pub(super) fn below<'n>(&'n self, name: &'n str) -> impl Iterator<Item = &'a str> + 'n {
+        self.all.iter().filter_map(move |argument| {
             let bare = argument.trim_start_matches('-');
-            bare.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+            let (begin, rest) = bare.split_at_checked(name.len())?;
+            begin.eq_ignore_ascii_case(name).then_some(rest)
         })
     }
 
@@ -98,8 +116,4 @@ pub(in crate::derive) fn value<'a>(
         }
     }
     None
-}
-
-fn arguments_of(spec: &PodSpec) -> impl Iterator<Item = &Text> {
-    spec.containers.iter().flat_map(|container| &container.arguments)
 }

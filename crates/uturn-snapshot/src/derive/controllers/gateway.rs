@@ -1,15 +1,15 @@
 //! The pods that take the requests of a Gateway: those behind the Service that is labelled as the
 //! Gateway's own, or that has its address.
 
-use uturn_model::controller::{ControllerListener, ProxyExpectation};
+use uturn_model::controller::{ControllerListener, ProxyExpectation, Takes};
 use uturn_model::gateway::AttachedRoute;
 use uturn_model::pod::PodSpec;
 use uturn_model::service::{LbIngress, ServiceKind, TargetPort};
-use uturn_model::{IngressController, ObjectRef, Origin, Protocol, Selector, Service};
+use uturn_model::{IngressController, ObjectRef, Origin, Port, Protocol, Selector, Service};
 
 use super::candidate::Open;
-use super::istio;
-use crate::decode::gateway::Gateway;
+use super::{gateway_header, istio};
+use crate::decode::gateway::{Gateway, GatewayListener};
 use crate::decode::objects::Objects;
 
 /// The label of the objects that a controller makes for a Gateway of their namespace.
@@ -117,27 +117,76 @@ pub(super) fn add_listeners(
             }
         };
         let Some(number) = number else { continue };
-        let mut listeners = gateway.listeners.iter();
-        let Some(listener) =
-            listeners.find(|listener| listener.port == port.port || listener.port == number)
-        else {
-            continue;
-        };
-        let tls = match &*listener.protocol {
-            "HTTP" => false,
-            "HTTPS" if !listener.passes_tls => true,
-            _ => continue,
-        };
+        let is_there = |known: &&GatewayListener| known.port == port.port || known.port == number;
+        let mut listeners = gateway.listeners.iter().filter(is_there);
+        let Some((takes, tls)) = taken(objects, gateway, listeners.clone()) else { continue };
+        let Some(listener) = listeners.next() else { continue };
         let own = (service.name.clone(), port.port);
-        let proxy_header = match template {
-            Some(template) if &*controller.product == "Istio" => {
+        let expected_at = |listener| match (&*controller.product, template) {
+            ("Istio", Some(template)) => {
                 istio::proxy_header(objects, &service.name.namespace, template, number)
+            }
+            ("Envoy Gateway", _) => gateway_header::of_envoy_gateway(objects, gateway, listener),
+            ("NGINX Gateway Fabric", _) => {
+                gateway_header::of_nginx_gateway_fabric(objects, gateway)
             }
             _ => ProxyExpectation::Unknown("its settings for that are not read".into()),
         };
+        let first = expected_at(listener);
+        let proxy_header = match listeners.all(|other| expected_at(other) == first) {
+            true => first,
+            false => differing(),
+        };
         let services = vec![own];
-        add(controller, ControllerListener { port: number, tls, proxy_header, services });
+        let entry_point = None;
+        add(
+            controller,
+            ControllerListener { port: number, tls, takes, proxy_header, entry_point, services },
+        );
     }
+}
+
+/// What rules are for at a port with these listeners, and whether the proxy ends TLS there. Returns `None`
+/// where none of the listeners is for TCP.
+fn taken<'l>(
+    objects: &Objects,
+    gateway: &Gateway,
+    listeners: impl Iterator<Item = &'l GatewayListener>,
+) -> Option<(Takes, bool)> {
+    let has_route = |port: Port| {
+        let routes = objects.ingresses.0.values().filter_map(|ingress| ingress.route.as_ref());
+        routes.filter(|route| route.is_of_connections()).any(|route| {
+            route.gateway.namespaced_name().as_ref() == Some(&gateway.name)
+                && route.listeners.iter().any(|own| own.port == port)
+        })
+    };
+    let mut found: Option<(Takes, bool)> = None;
+    for listener in listeners {
+        let takes = match &*listener.protocol {
+            "HTTP" => (Takes::Requests, false),
+            "HTTPS" if !listener.passes_tls => (Takes::Requests, true),
+            "TCP" | "TLS" if !has_route(listener.port) => (Takes::Nothing, false),
+            "TCP" => (Takes::Connections, false),
+            "TLS" => (Takes::NamedConnections, !listener.passes_tls),
+            _ => continue,
+        };
+        found = match (found, takes) {
+            (None, new) => Some(new),
+            // Another listener of the port may serve other names.
+            (Some((Takes::Requests, tls)), (Takes::NamedConnections, _))
+            | (Some((Takes::NamedConnections, _)), (Takes::Requests, tls)) => {
+                Some((Takes::NamedConnectionsOrRequests, tls))
+            }
+            (Some((Takes::Nothing, _)), new) => Some(new),
+            (known, _) => known,
+        };
+    }
+    found
+}
+
+/// A connection is for all listeners of a port until it is read.
+fn differing() -> ProxyExpectation {
+    ProxyExpectation::Unknown("the listeners of this port are set differently".into())
 }
 
 /// Gives a route's listeners the ports at which clients call them. Where a listener names a port of the
@@ -160,7 +209,7 @@ fn add(controller: &mut IngressController, listener: ControllerListener) {
     let known = controller.listeners.iter_mut().find(|known| known.port == listener.port);
     match known {
         Some(known) => {
-            known.tls = listener.tls;
+            (known.tls, known.takes) = (listener.tls, listener.takes);
             for own in listener.services {
                 if !known.services.contains(&own) {
                     known.services.push(own);

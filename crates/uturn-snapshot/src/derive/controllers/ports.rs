@@ -1,14 +1,14 @@
 //! The ports on which a controller's pods take requests, and what begins a connection there.
 
-use uturn_model::controller::{ControllerListener, ProxyExpectation};
+use uturn_model::controller::{ControllerListener, ProxyExpectation, Takes};
 use uturn_model::pod::ContainerPort;
 use uturn_model::service::{ServiceKind, TargetPort};
-use uturn_model::{IpNet, NamespacedName, Port, Protocol, Service};
+use uturn_model::{NamespacedName, Port, Protocol, Service};
 
 use super::arguments::Arguments;
 use super::candidate::Candidate;
-use super::istio;
 use super::settings::Settings;
+use super::{entry_points, istio};
 use crate::decode::objects::Objects;
 
 /// What a port is for, by its name and number.
@@ -78,7 +78,12 @@ pub(super) fn listeners(
     let listener = |(port, tls, services)| {
         let name = declared(candidate, port).and_then(|port| port.name.as_deref());
         let proxy_header = proxy_header(candidate, objects, arguments, settings, port, name);
-        ControllerListener { port, tls, proxy_header, services }
+        let entry_point = match candidate.product.name {
+            "Traefik" => entry_points::at(arguments, port),
+            _ => None,
+        };
+        let takes = Takes::Requests;
+        ControllerListener { port, tls, takes, proxy_header, entry_point, services }
     };
     all.into_iter().map(listener).collect()
 }
@@ -120,7 +125,9 @@ fn use_of(name: Option<&str>, port: Port) -> Use {
     if OTHER.iter().any(|word| name.contains(word)) {
         return Use::Other;
     }
-    if begins(&["https", "websecure", "tls", "proxy-tls", "kong-proxy-tls"]) {
+    let words =
+        ["https", "websecure", "tls", "proxy-tls", "proxy-ssl", "kong-proxy-tls", "kong-proxy-ssl"];
+    if begins(&words) {
         return Use::Tls;
     }
     if begins(&["http", "web", "proxy", "kong-proxy"]) {
@@ -159,16 +166,36 @@ fn proxy_header(
         },
         "HAProxy" => match settings {
             Settings::Missing(name) => missing(name),
-            _ => match settings.get("proxy-protocol").map(ranges) {
+            _ => match settings.get("proxy-protocol").map(entry_points::ranges) {
                 None => ProxyExpectation::NotExpected,
                 Some(Some(from)) => ProxyExpectation::Required(from),
                 Some(None) => ProxyExpectation::Unknown("mend proxy-protocol".into()),
             },
         },
         "Contour" => required(arguments.is_on("use-proxy-protocol")),
-        "Traefik" => entry_point(arguments, port, name),
+        "Traefik" => entry_points::proxy_header(arguments, port, name),
+        "Kong" => match arguments.variable("KONG_PROXY_LISTEN") {
+            Some(listens) => kong(listens, port),
+            None => ProxyExpectation::Unknown("KONG_PROXY_LISTEN is not given".into()),
+        },
         "Istio" => istio::proxy_header(objects, &candidate.namespace, candidate.template, port),
         _ => ProxyExpectation::Unknown("its settings for that are not read".into()),
+    }
+}
+
+/// What Kong is told to expect on a port: `0.0.0.0:8000 reuseport, 0.0.0.0:8443 ssl proxy_protocol`.
+fn kong(listens: &str, port: Port) -> ProxyExpectation {
+    let at = |listen: &&str| {
+        let address = listen.split_whitespace().next().unwrap_or_default();
+        address.rsplit(':').next().and_then(|own| own.parse().ok()) == Some(port.number())
+    };
+    let own: Vec<&str> = listens.split(',').filter(at).collect();
+    let asks = |listen: &&str| listen.split_whitespace().any(|word| word == "proxy_protocol");
+    match (own.iter().any(asks), own.iter().all(asks)) {
+        (true, true) => ProxyExpectation::Required(Vec::new()),
+        (false, false) => ProxyExpectation::NotExpected,
+        // Only some addresses of the port ask for it, or none listens there.
+        _ => ProxyExpectation::Unknown("KONG_PROXY_LISTEN does not say it of this port".into()),
     }
 }
 
@@ -181,42 +208,6 @@ fn required(is_on: bool) -> ProxyExpectation {
         true => ProxyExpectation::Required(Vec::new()),
         false => ProxyExpectation::NotExpected,
     }
-}
-
-/// What Traefik's entry point on a port accepts: it is called like the port of the container, or
-/// has an address with its number.
-fn entry_point(arguments: &Arguments<'_>, port: Port, name: Option<&str>) -> ProxyExpectation {
-    let listens = |entry: &str| {
-        let address = arguments.get(&format!("entrypoints.{entry}.address"));
-        address.is_some_and(|address| {
-            let address = address.split('/').next().unwrap_or(address);
-            address.rsplit(':').next() == Some(&port.to_string())
-        })
-    };
-    let usual = ["web", "websecure", "http", "https"];
-    let entry = usual.into_iter().chain(name).find(|entry| listens(entry)).or(name);
-    let Some(entry) = entry else {
-        return ProxyExpectation::Unknown("which entry point listens there is not known".into());
-    };
-    let of = |what: &str| format!("entrypoints.{entry}.proxyprotocol.{what}");
-    if arguments.is_on(&of("insecure")) {
-        return ProxyExpectation::Accepted(Vec::new());
-    }
-    match arguments.get(&of("trustedips")).map(ranges) {
-        None => ProxyExpectation::NotExpected,
-        Some(Some(from)) => ProxyExpectation::Accepted(from),
-        Some(None) => ProxyExpectation::Unknown(format!("mend {}", of("trustedips")).into()),
-    }
-}
-
-/// Addresses and ranges with commas between; `None` if one is neither.
-fn ranges(text: &str) -> Option<Vec<IpNet>> {
-    let words = text.split([',', ' ', '\n']).map(str::trim).filter(|word| !word.is_empty());
-    words
-        .map(|word| {
-            word.parse().ok().or_else(|| Some(IpNet::from(word.parse::<std::net::IpAddr>().ok()?)))
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -236,12 +227,5 @@ mod tests {
         assert_eq!(of("websecure", 8000), Use::Tls);
         assert_eq!(of("", 8443), Use::Tls);
         assert_eq!(of("", 9000), Use::Open);
-    }
-
-    #[test]
-    fn single_addresses_are_ranges_too() {
-        let all = ranges("10.0.0.0/8, 192.0.2.1").unwrap();
-        assert_eq!(all, ["10.0.0.0/8".parse().unwrap(), "192.0.2.1/32".parse().unwrap()]);
-        assert_eq!(ranges("10.0.0.0/8,everyone"), None);
     }
 }

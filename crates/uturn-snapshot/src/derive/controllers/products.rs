@@ -74,7 +74,10 @@ pub(super) fn is_known(name: &str) -> bool {
 pub(super) fn of_gateways(name: &str) -> Option<ControllerBehaviour> {
     Some(match name {
         "Envoy Gateway" => envoy(Some(Duration::from_secs(10)), Some(1)),
-        "Istio" => envoy(Some(Duration::from_secs(10)), Some(3)),
+        "Istio" => ControllerBehaviour {
+            connection_tries: None,
+            ..envoy(Some(Duration::from_secs(10)), Some(3))
+        },
         "Contour" => envoy(Some(Duration::from_secs(2)), Some(1)),
         "NGINX Gateway Fabric" => nginx(Duration::from_secs(60), u32::MAX),
         "Kong" => nginx(Duration::from_secs(60), 6),
@@ -110,6 +113,7 @@ const fn envoy(connect_timeout: Option<Duration>, tries: Option<u32>) -> Control
     ControllerBehaviour {
         connect_timeout,
         tries,
+        connection_tries: tries,
         refused: 503,
         timed_out: 503,
         no_endpoint: 503,
@@ -124,6 +128,7 @@ const fn nginx(connect_timeout: Duration, tries: u32) -> ControllerBehaviour {
     ControllerBehaviour {
         connect_timeout: Some(connect_timeout),
         tries: Some(tries),
+        connection_tries: Some(tries),
         refused: 502,
         timed_out: 504,
         no_endpoint: 503,
@@ -221,6 +226,7 @@ const ALL: &[Product] = &[
         behaviour: |arguments, _| ControllerBehaviour {
             connect_timeout: Some(Duration::from_secs(30)),
             tries: Some(1),
+            connection_tries: Some(1),
             refused: 502,
             timed_out: 504,
             no_endpoint: match arguments.is_on("providers.kubernetesingress.allowemptyservices") {
@@ -236,7 +242,13 @@ const ALL: &[Product] = &[
     },
     Product {
         name: "HAProxy",
-        is_pod: |spec| has(spec, |container| container.program().starts_with("kubernetes-ingress")),
+        is_pod: |spec| {
+            // Another controller's program is called kubernetes-ingress-controller.
+            has(spec, |container| {
+                let rest = container.program().strip_prefix("kubernetes-ingress");
+                rest.is_some_and(|rest| !rest.starts_with("-controller"))
+            })
+        },
         steered_by: None,
         serves: |arguments, ask| {
             let fits = |own: &str| {
@@ -315,8 +327,11 @@ const ALL: &[Product] = &[
                     })
             })
         },
-        steered_by: None,
-        serves: |_, _| true,
+        steered_by: Some(|container| container.program() == "kubernetes-ingress-controller"),
+        serves: |arguments, ask| {
+            arguments.get("ingress-class").is_none_or(|own| ask.is_called(own))
+                && ask.is_in(arguments.get("watch-namespace"))
+        },
         config_map: None,
         publishes: Some("publish-service"),
         behaviour: |_, _| nginx(Duration::from_secs(60), 6),
@@ -330,6 +345,7 @@ const fn haproxy() -> ControllerBehaviour {
     ControllerBehaviour {
         connect_timeout: None,
         tries: None,
+        connection_tries: None,
         refused: 503,
         timed_out: 503,
         no_endpoint: 503,

@@ -4,7 +4,8 @@ use uturn_model::gateway::RouteListener;
 use uturn_model::{ObjectKind, Text};
 
 use super::super::Suppositions;
-use crate::decode::gateway::{AllowedFrom, Gateway, GatewayListener, Parent, Route};
+use crate::decode::gateway::{AllowedFrom, Gateway, GatewayListener};
+use crate::decode::gateway_route::{Parent, Route};
 
 /// The listeners that a route is attached to. Those that its controller has not accepted are left
 /// out.
@@ -21,7 +22,7 @@ pub(super) fn listeners(
             continue;
         }
         for listener in gateway.listeners.iter().filter(|listener| is_meant(parent, listener)) {
-            if !speaks(route.kind, listener) {
+            if !speaks(route.kind, listener) || !takes(listener, route.kind) {
                 continue;
             }
             let is_allowed = match listener.from {
@@ -43,14 +44,31 @@ pub(super) fn listeners(
                     true
                 }
             };
-            let hosts = hosts(&route.hostnames, listener.hostname.as_deref());
+            let hosts = match route.kind {
+                ObjectKind::TcpRoute => vec![None],
+                _ => hosts(&route.hostnames, listener.hostname.as_deref()),
+            };
             if is_allowed && !hosts.is_empty() {
-                let tls = listener.protocol.eq_ignore_ascii_case("HTTPS");
+                if accepted.is_none() && route.kind.is_route_of_connections() {
+                    suppose_served(route, gateway, suppositions);
+                }
+                let is = |word: &str| listener.protocol.eq_ignore_ascii_case(word);
+                let tls = is("HTTPS") || is("TLS");
                 all.push(RouteListener { port: listener.port, tls, hosts });
             }
         }
     }
     merged(all)
+}
+
+/// Not every controller serves these kinds, and some do only if they are told to.
+fn suppose_served(route: &Route, gateway: &Gateway, suppositions: &mut Suppositions) {
+    suppositions.suppose(
+        format!("whether Gateway {} serves {} {}", gateway.name, route.kind, route.name),
+        "it does",
+        "nothing says that its controller has accepted the route",
+        "give the route's status",
+    );
 }
 
 /// A port may have several listeners, for different hosts.
@@ -80,8 +98,14 @@ fn speaks(kind: ObjectKind, listener: &GatewayListener) -> bool {
     let is = |word: &str| listener.protocol.eq_ignore_ascii_case(word);
     match kind {
         ObjectKind::HttpRoute => is("HTTP") || (is("HTTPS") && !listener.passes_tls),
-        _ => is("TCP"),
+        ObjectKind::TlsRoute => is("TLS"),
+        _ => is("TCP") || (is("TLS") && !listener.passes_tls),
     }
+}
+
+/// Whether routes of a kind may attach to a listener.
+fn takes(listener: &GatewayListener, kind: ObjectKind) -> bool {
+    listener.kinds.is_empty() || listener.kinds.iter().any(|own| **own == *kind.as_str())
 }
 
 /// The hosts of a route that a listener serves: `None` is every host.

@@ -14,6 +14,7 @@ use uturn_snapshot::Source;
 use uturn_snapshot::scenario::Case;
 
 use super::options::MeasureOptions;
+use super::plan::with_plan;
 use super::protocol::{MachineAnswer, MachineRequest};
 use crate::printer::Printer;
 use crate::scenarios;
@@ -178,7 +179,7 @@ pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
         let found = found
             .ok_or_else(|| Failure::usage(format!("there is no case {case} of {scenario}")))?;
         let watching = request.options.watching(scenario, case);
-        let measured = super::with_plan(found, &request.options, |plan| {
+        let measured = with_plan(found, &request.options, |plan| {
             uturn_lab::watch(plan, &watching, None, &mut |what| printer.detail(what))
         })?;
         let answer = match measured {

@@ -6,15 +6,21 @@ use std::thread;
 use std::time::Instant;
 
 use uturn_lab::{LabError, MeasuredFlow};
+use uturn_snapshot::scenario::Case;
 
 use super::machine::Named;
-use super::measure_here;
 use super::options::MeasureOptions;
+use super::plan::with_plan;
 use crate::printer::Printer;
 use crate::status::Failure;
 
 /// The result of a case.
 pub(super) type Measured = Result<Result<Vec<MeasuredFlow>, LabError>, Failure>;
+
+/// Measures a case on this kernel.
+fn measure_here(case: &Case, options: &MeasureOptions, progress: &mut dyn FnMut(&str)) -> Measured {
+    with_plan(case, options, |plan| uturn_lab::measure(plan, progress))
+}
 
 /// A message from a worker.
 enum Message {

@@ -69,6 +69,20 @@ struct Cluster {
 struct Node {
     name: String,
     address: String,
+    /// The ports of Services that have this address as one of theirs: kube-proxy leaves it to chance
+    /// which of two Services gets a call of the same.
+    claimed: Vec<u16>,
+}
+
+impl Node {
+    /// Takes ports for a Service, unless another has one of them.
+    fn claim(&mut self, ports: impl Iterator<Item = u16> + Clone) -> bool {
+        let is_free = !ports.clone().any(|port| self.claimed.contains(&port));
+        if is_free {
+            self.claimed.extend(ports);
+        }
+        is_free
+    }
 }
 
 struct Pod {
@@ -133,7 +147,7 @@ impl Cluster {
             }
             self.objects.push(node);
         }
-        self.nodes.push(Node { name, address });
+        self.nodes.push(Node { name, address, claimed: Vec::new() });
     }
 
     fn backend(&mut self, dice: &mut Dice, app: &str, number: usize) {

@@ -13,11 +13,13 @@ use uturn_report::lab::CaseReport;
 use uturn_report::schema::lab::{Explained as ExplainedOutput, Lab as LabOutput};
 use uturn_snapshot::Source;
 
+use super::broken;
 use super::explanation;
+use super::judge::report;
 use super::kernels::{self, Kernels, Native};
 use super::machine::{self, Named};
 use super::options::MeasureOptions;
-use super::{broken, report, with_plan};
+use super::plan::with_plan;
 use crate::cli::{LabRun, Output};
 use crate::commands::print;
 use crate::printer::Printer;

@@ -28,6 +28,7 @@ impl Kubernetes {
             endpoints: true,
             ignores_empty: false,
             unmodelled: None,
+            multicluster: Vec::new(),
         };
         let reverse =
             |zone: &String| zone.ends_with("in-addr.arpa.") || zone.ends_with("ip6.arpa.");
@@ -66,7 +67,14 @@ impl Kubernetes {
                     read.unmodelled = Some("namespace_labels");
                     labels = true;
                 }
-                ("multicluster", _) => read.unmodelled = Some("multicluster"),
+                ("multicluster", _) => read.multicluster = name::zones(&arguments, &[]),
+                // Options of earlier releases, which change no address.
+                ("upstream", _) | ("resyncperiod", [_]) if setup.may_precede(7) => {}
+                ("transfer", [to, _, ..]) if to == "to" && setup.may_precede(8) => {}
+                // Options of later releases.
+                ("apiserver_qps" | "apiserver_burst" | "apiserver_max_inflight", [_])
+                    if setup.may_exceed(12) => {}
+                ("zonal", []) if setup.may_exceed(12) => read.unmodelled = Some("zonal"),
                 _ => {
                     let found = arguments.join(" ");
                     return words.fault(format!("kubernetes does not know {word} {found}"));

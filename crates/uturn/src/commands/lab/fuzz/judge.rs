@@ -20,6 +20,8 @@ pub(super) struct Judged {
     /// Whether chance keeps deciding which targets are alive, so that outcomes cannot be
     /// compared.
     pub(super) by_chance: bool,
+    /// Whether the prediction leaves an outcome open, which no measurement can settle.
+    pub(super) is_open: bool,
     /// What does not agree.
     differences: Vec<String>,
     disagreement: Disagreement,
@@ -76,7 +78,11 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
     let health = health(engine, &measured.flow).unwrap_or_default();
     let by_chance = health.iter().any(is_intermittent);
     let seen = within(&verdict, measured.limit);
-    if !by_chance && let Agreement::Differs(all) = agrees(&seen, &measured.counts, exact) {
+    let is_open = verdict.is_open();
+    if !by_chance
+        && !is_open
+        && let Agreement::Differs(all) = agrees(&seen, &measured.counts, exact)
+    {
         differences.extend(all.iter().map(ToString::to_string));
         disagreement.predicted =
             verdict.outcomes.iter().map(|(outcome, _)| word(*outcome)).collect();
@@ -100,6 +106,7 @@ fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, Str
         measured: measured.counts,
         probed,
         by_chance,
+        is_open,
         differences,
         disagreement,
     })
@@ -132,7 +139,7 @@ fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
             let stated = || outside.iter().find(|(name, _)| **name == **host).map(|(_, ip)| *ip);
             rule(host.parse().ok().or_else(stated)?, port.number())
         }
-        Destination::Ingress { name, host, path } => {
+        Destination::Ingress { name, host, path, .. } => {
             let cluster = engine.cluster();
             let ingress = cluster.ingresses.get(name)?;
             let vip = ingress.load_balancer.iter().find_map(|entry| entry.ip)?;

@@ -18,6 +18,8 @@ pub(super) struct Summary {
     probed: usize,
     /// Flows that cannot be judged because chance decides which targets are alive.
     by_chance: usize,
+    /// Flows of which the prediction says that their outcome is not known.
+    not_known: usize,
     pub(super) seconds: f64,
     outcomes: BTreeMap<String, u64>,
     mechanisms: BTreeMap<Mechanism, usize>,
@@ -61,6 +63,7 @@ impl Summary {
             connects: 0,
             probed: 0,
             by_chance: 0,
+            not_known: 0,
             seconds: 0.0,
             outcomes: BTreeMap::new(),
             mechanisms: BTreeMap::new(),
@@ -78,6 +81,7 @@ impl Summary {
             self.flows += 1;
             self.probed += flow.probed;
             self.by_chance += usize::from(flow.by_chance);
+            self.not_known += usize::from(flow.is_open);
             for (outcome, count) in &flow.measured {
                 self.connects += count;
                 *self.outcomes.entry(kind(*outcome)).or_default() += count;
@@ -136,6 +140,10 @@ impl Summary {
             let flows = words::count(self.by_chance, "flow");
             line("not judged", vec![format!("{flows}: chance decides which targets are alive")]);
         }
+        if self.not_known > 0 {
+            let flows = words::count(self.not_known, "flow");
+            line("not judged", vec![format!("{flows}: predicted to be not known")]);
+        }
         for (why, count) in self.reasons() {
             line("not run", vec![format!("{} because {why}", words::count(count, "scenario"))]);
         }
@@ -171,6 +179,7 @@ impl Summary {
             connects: self.connects,
             probed: self.probed,
             by_chance: self.by_chance,
+            not_known: self.not_known,
             seconds: self.seconds,
             outcomes: &self.outcomes,
             mechanisms: mechanisms.map(|(name, count)| (name.as_str(), *count)).collect(),

@@ -95,7 +95,10 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
         // Of a name alone nothing may be stated: addresses stand for it then, one for each zone.
         let is_stated = !(is_alone && dice.once_in(2));
         let numbers: Vec<u16> = ports.iter().map(|port| port.number).collect();
-        if is_stated {
+        let on_nodes = nodes_of_status(dice, cluster, &numbers);
+        if let Some(address) = on_nodes.first() {
+            vip = Some(address.clone());
+        } else if is_stated {
             let at = vip_for(dice, cluster, &numbers);
             vip = Some(cluster.vips[at].address.clone());
         }
@@ -110,7 +113,9 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
             entry["hostname"] = host.clone().into();
             cluster.hosts.extend(vip.iter().map(|address| (host.clone(), address.clone())));
         }
-        status = json!({ "loadBalancer": { "ingress": [entry] } });
+        let mut entries = vec![entry];
+        entries.extend(on_nodes.iter().skip(1).map(|address| json!({ "ip": address })));
+        status = json!({ "loadBalancer": { "ingress": entries } });
         if cluster.cloud.model.is_some() {
             annotate(dice, &mut annotations, &name, cluster, &ports);
         } else {
@@ -138,9 +143,14 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
         spec["publishNotReadyAddresses"] = true.into();
     }
     let external_ip = dice.once_in(8).then(|| match dice.once_in(2) {
-        true => cluster.nodes[dice.below(cluster.nodes.len())].address.clone(),
-        false => format!("10.0.9.{number}"),
+        true => {
+            let at = dice.below(cluster.nodes.len());
+            let node = &mut cluster.nodes[at];
+            node.claim(ports.iter().map(|port| port.number)).then(|| node.address.clone())
+        }
+        false => None,
     });
+    let external_ip = external_ip.map(|of_node| of_node.unwrap_or(format!("10.0.9.{number}")));
     if let Some(ip) = &external_ip {
         spec["externalIPs"] = json!([ip]);
     }
@@ -155,6 +165,20 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
     }
     cluster.objects.push(manifest);
     Service { name, cluster_ip, ports, external_ip, vip, host }
+}
+
+/// The nodes that the status of a Service lists where its load balancer is pods on nodes: all of them
+/// or some. Now and then none, as another controller leaves it.
+fn nodes_of_status(dice: &mut Dice, cluster: &mut Cluster, ports: &[u16]) -> Vec<String> {
+    let is_on_nodes = cluster.cloud.products.iter().any(|product| product.is_on_nodes());
+    if !is_on_nodes || dice.once_in(6) {
+        return Vec::new();
+    }
+    let is_partial = dice.once_in(3);
+    let nodes = cluster.nodes.iter_mut().filter(|_| !is_partial || dice.once_in(2));
+    let listed =
+        nodes.filter_map(|node| node.claim(ports.iter().copied()).then(|| node.address.clone()));
+    listed.collect()
 }
 
 fn port_of(dice: &mut Dice, port: &Port) -> Value {

@@ -1,0 +1,44 @@
+//! Why a cluster cannot be analysed.
+
+use std::fmt;
+
+use thiserror::Error;
+use uturn_path::WalkError;
+
+use super::{IgnoreError, MOST_FLOWS};
+
+/// Why a cluster cannot be analysed.
+#[derive(Debug, Error)]
+pub enum AnalysisError {
+    /// Flows cannot be walked.
+    #[error("{}", lines(.0))]
+    Walk(Vec<WalkError>),
+    /// Annotations that ignore findings cannot be understood.
+    #[error("{}", lines(.0))]
+    Ignore(Vec<IgnoreError>),
+    /// The namespace that was asked for has nothing to call.
+    #[error("namespace {namespace:?} has no Service and no Ingress; these have: {}", .others.join(", "))]
+    NothingIn {
+        /// The namespace.
+        namespace: String,
+        /// Those that have something.
+        others: Vec<String>,
+    },
+    /// There are too many flows to walk each by itself.
+    #[error(
+        "--exhaustive walks each flow by itself, and there are {0}: at most {limit} can be \
+         walked (-n picks a namespace)",
+        limit = MOST_FLOWS
+    )]
+    TooManyFlows(usize),
+}
+
+impl From<WalkError> for AnalysisError {
+    fn from(why: WalkError) -> Self {
+        Self::Walk(vec![why])
+    }
+}
+
+fn lines(errors: &[impl fmt::Display]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,41 @@
+//! What to analyse, and how thoroughly.
+
+use crate::Finding;
+#[cfg(doc)]
+use crate::group::shown_in_full;
+
+/// What to analyse, and how thoroughly.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'o> {
+    /// Only targets and findings of this namespace. Findings about objects without a namespace
+    /// are always included.
+    pub namespace: Option<&'o str>,
+    /// Findings that do not count because they are known.
+    pub known: Option<KnownFindings<'o>>,
+    /// Whether each client is walked against each target, without classes.
+    pub is_exhaustive: bool,
+    /// How much is computed for each finding.
+    pub detail: Detail,
+}
+
+/// A list of known findings, such as a baseline.
+#[derive(Clone, Copy)]
+pub struct KnownFindings<'o> {
+    /// The name of the list, for people.
+    pub list: &'o str,
+    /// Whether a finding is in the list.
+    pub contains: &'o dyn Fn(&Finding) -> bool,
+}
+
+/// How much is computed for each finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Findings, their groups and cures.
+    #[default]
+    Findings,
+    /// Evidence too, for each finding.
+    Evidence,
+    /// For the findings that are shown in full (see [`shown_in_full`]) their evidence, all cures
+    /// that were tried, and the flow that shows the finding, with its verdicts.
+    InFull,
+}

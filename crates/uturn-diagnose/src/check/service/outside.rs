@@ -1,0 +1,187 @@
+//! What a Service needs to be reached from outside the cluster.
+
+use std::net::SocketAddr;
+
+use uturn_model::lb::Scope;
+use uturn_model::service::Policy;
+use uturn_model::{Client, Destination, Family, Mechanism, Node, Protocol, Service};
+use uturn_path::Engine;
+
+use super::{from_each, lacks_endpoints};
+use crate::check::nodes::{group_lets_in, node_ports as node_port_range};
+use crate::check::{Check, State, flow, walked};
+use crate::{Code, cloud};
+
+/// The security groups of the nodes.
+pub(in crate::check) fn groups(engine: &Engine<'_>) -> Check {
+    let cluster = engine.cluster();
+    let (ports, groups) = (cloud::node_ports(cluster), cloud::firewalls(cluster));
+    let place = cloud::place(cluster);
+    let what = format!("the nodes' {groups} let {ports} in");
+    let nodes = engine.cluster().nodes.values();
+    let (mut shut, mut open, mut unknown) = (Vec::new(), 0, 0);
+    for node in nodes {
+        match group_lets_in(engine, node, node_port_range(cluster)) {
+            Some(Ok(())) => open += 1,
+            Some(Err(why)) => shut.push(format!("node {}: {why}", node.name)),
+            None => unknown += 1,
+        }
+    }
+    if !shut.is_empty() {
+        let mut check = Check::new(what, State::Failed);
+        check.evidence = shut;
+        return check.next(format!(
+            "{place}: let TCP and UDP {ports} in; {}",
+            Code::SecurityGroup.explain()
+        ));
+    }
+    match (open, unknown) {
+        (_, 0) => Check::ok(what, format!("{open} nodes, as Facts state their groups")),
+        _ => {
+            let group = cloud::firewall(cluster);
+            Check::unknown(what, format!("of {unknown} nodes no {group} is stated")).next(format!(
+                "look at the nodes' {groups} {place}, or state nodes.*.securityGroups in Facts"
+            ))
+        }
+    }
+}
+
+/// Only where Facts state it, or where the cloud has accounts that bill it by node.
+pub(super) fn bandwidth(engine: &Engine<'_>, service: &Service) -> Option<Check> {
+    let cluster = engine.cluster();
+    let is_stated = cluster.nodes.values().any(|node| node.public_bandwidth.is_some());
+    let what = match cloud::words(cluster).bandwidth {
+        Some(what) => what,
+        None if is_stated => "the nodes have public bandwidth",
+        None => return None,
+    };
+    Some(bandwidth_of(engine, service, what))
+}
+
+fn bandwidth_of(engine: &Engine<'_>, service: &Service, what: &str) -> Check {
+    let is_public = engine.balancers().iter().any(|balancer| {
+        balancer.scope == Scope::Public
+            && service.load_balancer.iter().any(|lb| lb.ip == Some(balancer.vip))
+    });
+    if !is_public {
+        return Check::ok(what, "not needed: the load balancer is a private one");
+    }
+    let nodes: Vec<&Node> = engine.cluster().nodes.values().collect();
+    let without: Vec<&str> = nodes
+        .iter()
+        .filter(|node| node.public_bandwidth == Some(false))
+        .map(|node| node.name.as_str())
+        .collect();
+    if !without.is_empty() {
+        return Check::failed(what, format!("none: {}", without.join(", ")))
+            .next(Code::NoBandwidth.explain());
+    }
+    if nodes.iter().all(|node| node.public_bandwidth == Some(true)) {
+        return Check::ok(what, "as Facts state it");
+    }
+    Check::unknown(what, "nothing states it")
+        .next("look at the account's billing and the nodes' bandwidth; state nodes.*.publicBandwidth in Facts")
+}
+
+/// Past the load balancer: each node's own address and port.
+pub(super) fn node_ports(engine: &Engine<'_>, service: &Service) -> Check {
+    let cluster = engine.cluster();
+    let mut flows = Vec::new();
+    let nodes: Vec<&Node> = cluster.nodes.values().collect();
+    let slices = cluster.slices(&service.name);
+    let homes: Vec<_> = slices
+        .iter()
+        .flat_map(|slice| &slice.endpoints)
+        .filter_map(|endpoint| endpoint.node.as_ref())
+        .collect();
+    for port in &service.ports {
+        let Some(number) = port.node_port else { continue };
+        for (at, node) in nodes.iter().enumerate() {
+            // A node without a pod answers no call under policy Local.
+            if service.external_policy == Policy::Local && !homes.contains(&&node.name) {
+                continue;
+            }
+            let Some(ip) = node.address(Family::V4).or(node.address(Family::V6)) else { continue };
+            let other = nodes[(at + 1) % nodes.len()];
+            let to = Destination::Address(SocketAddr::new(ip, number.number()));
+            flows.push(flow(Client::Node(other.name.clone()), to, port.protocol));
+        }
+    }
+    walked(engine, "NodeIP:NodePort answers, past the load balancer", flows)
+}
+
+/// The load balancer, from inside: does it loop?
+pub(super) fn load_balancer(engine: &Engine<'_>, service: &Service) -> Check {
+    let mut flows = Vec::new();
+    for vip in service.load_balancer.iter().filter_map(|address| address.ip) {
+        for port in &service.ports {
+            let to = Destination::Address(SocketAddr::new(vip, port.port.number()));
+            flows.extend(from_each(engine, &to, port.protocol));
+        }
+    }
+    let what = "pods reach the load balancer's address, and it does not send them back";
+    if flows.is_empty() {
+        return Check::unknown(what, "it has no address, or there is no pod that could call");
+    }
+    walked(engine, what, flows)
+}
+
+pub(super) fn health(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
+    let mut all = Vec::new();
+    for vip in service.load_balancer.iter().filter_map(|address| address.ip) {
+        for port in &service.ports {
+            let at = SocketAddr::new(vip, port.port.number());
+            all.extend(health_of(engine, at, port.protocol, lacks_endpoints(service)));
+        }
+    }
+    all
+}
+
+/// Whether targets answer their health checks.
+pub(in crate::check) fn health_of(
+    engine: &Engine<'_>,
+    at: SocketAddr,
+    protocol: Protocol,
+    is_open: bool,
+) -> Option<Check> {
+    let what = format!("health checks of {at} are answered");
+    let health = match engine.health(at, protocol) {
+        Ok(found) => found?,
+        Err(why) => return Some(Check::unknown(what, why.to_string())),
+    };
+    if is_open {
+        return Some(Check::unknown(what, "what stands behind it is not given"));
+    }
+    if health.is_empty() {
+        return Some(Check::failed(what, "there is no target").next(Code::NoTargets.explain()));
+    }
+    let alive = health.iter().filter(|target| target.alive).count();
+    let found = format!("{alive} of {} targets", health.len());
+    let is_local = has_local_targets(engine, at, protocol);
+    let by_design = |target: &uturn_path::Health| {
+        target.alive || is_local && alive > 0 && target.mechanisms == [Mechanism::NoEndpoint]
+    };
+    if health.iter().all(by_design) {
+        let more =
+            if alive < health.len() { "; the others have no pod, and policy is Local" } else { "" };
+        return Some(Check::ok(what, format!("{found}{more}")));
+    }
+    let mut check = Check::failed(what, found);
+    for dead in health.iter().filter(|target| !target.alive).take(3) {
+        let why: Vec<&str> = dead.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
+        check.evidence.push(format!("{}: {}", dead.target, why.join(", ")));
+    }
+    Some(check.next(Code::ProbeBlackhole.explain()))
+}
+
+/// Whether a Service of policy Local is behind a listener: nodes without a pod of it fail their checks.
+fn has_local_targets(engine: &Engine<'_>, at: SocketAddr, protocol: Protocol) -> bool {
+    let balancers = engine.balancers().iter().filter(|balancer| balancer.vip == at.ip());
+    let listeners = balancers.flat_map(|balancer| &balancer.listeners).filter(|listener| {
+        listener.port.number() == at.port() && listener.protocol.transport() == protocol
+    });
+    let mut services = listeners
+        .flat_map(|listener| &listener.rules)
+        .filter_map(|rule| engine.cluster().services.get(&rule.service));
+    services.any(|service| service.external_policy == Policy::Local)
+}

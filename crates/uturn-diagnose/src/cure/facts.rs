@@ -1,0 +1,17 @@
+//! The Facts document: cures edit it where it states what they change.
+
+use std::net::IpAddr;
+
+use uturn_model::{ObjectKind, ObjectRef};
+use uturn_snapshot::edit::At;
+
+use super::way;
+
+/// The Facts document.
+pub(super) fn facts() -> ObjectRef {
+    ObjectRef::global(ObjectKind::Facts, "facts")
+}
+
+pub(super) fn probe_source_path(vip: IpAddr) -> Vec<At> {
+    way!["loadBalancers", At::Where("vip".into(), vip.to_string()), "probeSource"]
+}

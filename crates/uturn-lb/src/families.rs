@@ -1,0 +1,69 @@
+//! Targets of the other family: a load balancer's address may be an IPv6 one where nodes and pods
+//! have IPv4 only, or the other way about.
+
+use std::net::IpAddr;
+
+use uturn_model::Family;
+use uturn_model::lb::{Delivery, Doubt, Listener, Rule, Source};
+
+use crate::cloud::own_address;
+
+/// The listeners of an address. A rule has targets of the address's family if there are any, else
+/// those of the other one, if its load balancer can reach them.
+pub(crate) fn with_targets(
+    address: IpAddr,
+    listeners: impl Fn(Family) -> Vec<Listener>,
+) -> Vec<Listener> {
+    let own = Family::of(address);
+    let mut all = listeners(own);
+    let lacks_targets = |listener: &Listener| {
+        may_have_others(listener) && listener.rules.iter().any(|rule| rule.targets.is_empty())
+    };
+    if !all.iter().any(lacks_targets) {
+        return all;
+    }
+    let mut others = listeners(own.other());
+    others.retain(may_have_others);
+    for listener in all.iter_mut().filter(|listener| may_have_others(listener)) {
+        let is_same =
+            |other: &&Listener| other.port == listener.port && other.protocol == listener.protocol;
+        let Some(other) = others.iter().find(is_same) else { continue };
+        take_targets(listener, other, own);
+    }
+    all
+}
+
+/// One that hands packets over as they are cannot reach targets of the other family.
+fn may_have_others(listener: &Listener) -> bool {
+    listener.profile.delivery == Delivery::ToTarget
+}
+
+/// Gives each rule without targets those of the same rule of the other family.
+fn take_targets(listener: &mut Listener, other: &Listener, own: Family) {
+    let mut took = false;
+    for rule in listener.rules.iter_mut().filter(|rule| rule.targets.is_empty()) {
+        let is_same = |other: &&Rule| {
+            other.owner == rule.owner
+                && other.service == rule.service
+                && (&other.host, &other.path) == (&rule.host, &rule.path)
+        };
+        let same = other.rules.iter().find(is_same);
+        if let Some(same) = same.filter(|same| !same.targets.is_empty()) {
+            rule.targets.clone_from(&same.targets);
+            took = true;
+        }
+    }
+    if !took {
+        return;
+    }
+    listener.profile.source_of_other_family = Some(match other.profile.source {
+        Source::Replaced(range) => range,
+        Source::Kept => own_address(own.other()),
+    });
+    let connects = listener.makes_connections() && other.profile.source != Source::Kept;
+    if !connects && listener.profile.doubt.is_none() {
+        let taken = "it translates between IPv4 and IPv6, and replaces the client's address";
+        let because = "no target has an address of the family that clients call";
+        listener.profile.doubt = Some(Doubt::new(taken, because));
+    }
+}

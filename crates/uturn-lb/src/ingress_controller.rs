@@ -1,0 +1,80 @@
+//! What ingress controllers in the cluster do with requests: which rule serves one, and which endpoints
+//! the pods of the controller may dial.
+//!
+//! A controller's pod makes a connection of its own to an endpoint of the Service behind the rule.
+//! It is supposed to try endpoints that differ, each order as likely as any other: its workers take
+//! turns independently of each other.
+
+mod annotations;
+mod dial;
+mod ingress;
+pub(crate) mod routes;
+mod rule;
+mod serve;
+
+use uturn_model::controller::ControllerListener;
+use uturn_model::lb::ListenerProtocol;
+use uturn_model::{Cluster, Ingress, IngressController, NamespacedName, Port, Text};
+
+pub use dial::{Dialled, Failure, dialled, given_up};
+pub use rule::{BackendRef, ControllerRule, RuleBackend};
+pub use serve::{ControllerRules, Served};
+
+use crate::addresses::addresses;
+use crate::cloud::{HTTP, HTTPS, Owner};
+use crate::ingress_call::IngressCall;
+use crate::rules;
+
+/// Completes a call of an Ingress that a controller in the cluster serves: by TLS where the host has
+/// it, at the port of the Service that has the Ingress's address.
+pub fn call(
+    cluster: &Cluster,
+    controller: &IngressController,
+    ingress: &Ingress,
+    host: Option<&Text>,
+    path: Option<&Text>,
+) -> IngressCall {
+    let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host.as_ref() == host);
+    let host = host.or_else(|| rule?.host.as_ref());
+    let path = path.or_else(|| Some(&rule?.paths.first()?.path));
+    if let Some(route) = &ingress.route {
+        return routes::call(route, host, path);
+    }
+    let mut hosts = ingress.tls.iter().flat_map(|tls| &tls.hosts);
+    let has_tls = host.is_some_and(|host| hosts.any(|known| rules::is_for_host(known, host)));
+    let own = addresses(cluster, Owner::Ingress(ingress));
+    let vip = own.first().map(|first| first.address);
+    let at_address = |name: &NamespacedName| {
+        let (Some(vip), Some(service)) = (vip, cluster.services.get(name)) else { return false };
+        let mut all = addresses(cluster, Owner::Service(service)).into_iter();
+        service.has_address(vip) || all.any(|at| at.address == vip)
+    };
+    let read = annotations::read(controller, ingress);
+    let is_its = |listener: &ControllerListener, tls: bool| match &listener.entry_point {
+        Some(entry) => {
+            rule::has_rule(entry, read.entry_points.as_deref())
+                && rule::speaks_tls(entry, read.asks_for_tls) == tls
+        }
+        None => listener.tls == tls,
+    };
+    let port_for = |tls: bool| {
+        let listeners = controller.listeners.iter().filter(|listener| is_its(listener, tls));
+        let services = listeners.flat_map(|listener| &listener.services);
+        let mut ports = services.filter(|(name, _)| at_address(name)).map(|(_, port)| *port);
+        let usual = if tls { HTTPS } else { HTTP };
+        let all: Vec<Port> = ports.by_ref().collect();
+        all.iter().copied().find(|port| *port == usual).or(all.first().copied())
+    };
+    let is_served = |tls: bool| port_for(tls).is_some();
+    let has_entry_points = controller.listeners.iter().any(|own| own.entry_point.is_some());
+    let tls = match (has_tls && !read.is_plain_only) || read.asks_for_tls || read.is_tls_only {
+        true => is_served(true) || !is_served(false),
+        false => has_entry_points && is_served(true) && !is_served(false),
+    };
+    IngressCall {
+        host: host.cloned(),
+        path: path.cloned(),
+        port: port_for(tls).unwrap_or(if tls { HTTPS } else { HTTP }),
+        protocol: if tls { ListenerProtocol::Https } else { ListenerProtocol::Http },
+    }
+}

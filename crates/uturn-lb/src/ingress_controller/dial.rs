@@ -1,0 +1,89 @@
+//! Which endpoints the pods of a controller may dial, and the status when none of them answers.
+
+use std::time::Duration;
+
+use uturn_model::controller::ControllerBehaviour;
+use uturn_model::lb::{Target, TargetKind};
+use uturn_model::service::ServiceKind;
+use uturn_model::{Cluster, Family, NamespacedName, Service};
+
+use super::{BackendRef, ControllerRule, RuleBackend};
+use crate::targets;
+
+/// The targets of connections for a backend of a rule.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Dialled<'c> {
+    /// One of these endpoints, or the cluster IP of the Service.
+    Targets(&'c Service, Vec<Target>),
+    /// The Service, or its port, does not exist.
+    Missing(NamespacedName),
+    /// No ReferenceGrant allows the rule to refer to that Service.
+    NotGranted(NamespacedName),
+    /// Whether a ReferenceGrant allows the rule to refer to that Service is not known.
+    GrantUnknown(NamespacedName),
+    /// Targets outside the cluster, or an object that is not a Service.
+    Unknown,
+}
+
+/// What a controller's pods may connect to for a backend of a rule, from addresses of these families.
+pub fn dialled<'c>(
+    cluster: &'c Cluster,
+    rule: &ControllerRule,
+    backend: &RuleBackend,
+    families: &[Family],
+) -> Dialled<'c> {
+    let (name, port) = match &backend.to {
+        BackendRef::Service(name, port) => (name, port),
+        BackendRef::NotGranted(name) => return Dialled::NotGranted(name.clone()),
+        BackendRef::GrantUnknown(name) => return Dialled::GrantUnknown(name.clone()),
+        BackendRef::Other => return Dialled::Unknown,
+    };
+    let Some(service) = cluster.services.get(name) else { return Dialled::Missing(name.clone()) };
+    if matches!(service.kind, ServiceKind::ExternalName(_)) {
+        return Dialled::Unknown;
+    }
+    let Some(port) = service.port_named(port) else { return Dialled::Missing(name.clone()) };
+    let usual = families.iter().copied().find(|family| {
+        let has_slice = cluster.slices(name).iter().any(|slice| slice.family == *family);
+        service.cluster_ip(*family).is_some() || has_slice
+    });
+    let Some(family) = usual else { return Dialled::Targets(service, Vec::new()) };
+    let own = service.cluster_ip(family).filter(|_| rule.behaviour.dials_services);
+    let all = match own {
+        Some(ip) => vec![Target {
+            address: (ip, port.port.number()).into(),
+            weight: 1,
+            kind: TargetKind::Pod { pod: None, node: None },
+        }],
+        None => {
+            targets::pods(cluster, service, port, family, |endpoint| endpoint.ready.then_some(1))
+        }
+    };
+    Dialled::Targets(service, all)
+}
+
+/// How an attempt to connect to an endpoint failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It refused.
+    Refused,
+    /// It did not answer in time.
+    TimedOut,
+}
+
+/// The status of a request after every attempt failed, and how long the attempts that timed out took.
+/// `None` if that is not known.
+pub fn given_up(
+    behaviour: &ControllerBehaviour,
+    last: Failure,
+    timeouts: u32,
+) -> Option<(u16, Duration)> {
+    let code = match last {
+        Failure::Refused => behaviour.refused,
+        Failure::TimedOut => behaviour.timed_out,
+    };
+    match timeouts {
+        0 => Some((code, Duration::ZERO)),
+        _ => Some((code, behaviour.connect_timeout? * timeouts)),
+    }
+}

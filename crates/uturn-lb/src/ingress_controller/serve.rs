@@ -1,0 +1,198 @@
+//! Which rule of a controller serves a request.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use uturn_model::controller::{ControllerListener, EntryRedirect, TlsRedirect};
+use uturn_model::lb::Redirect;
+use uturn_model::{Cluster, Ingress, IngressController, Text};
+
+use super::annotations::PATTERN;
+use super::{ControllerRule, ingress, routes};
+use crate::cloud::HTTPS;
+use crate::pattern::is_pattern;
+use crate::rules;
+
+/// What becomes of a request at a controller.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Served<'r> {
+    /// A rule passes it to a Service.
+    By(&'r ControllerRule),
+    /// It is redirected: by the rule, because the rule is for TLS, or by the port itself.
+    Redirected(Option<&'r ControllerRule>, Redirect),
+    /// It is refused with this status: the rule is for TLS.
+    Refused(&'r ControllerRule, u16),
+    /// No rule matches it: 404.
+    ByNone,
+    /// That is not known. The text says why.
+    Unknown(Text, Option<&'r ControllerRule>),
+}
+
+/// The rules of one controller, prepared for many requests.
+#[derive(Clone, Debug, Default)]
+pub struct ControllerRules {
+    all: Vec<ControllerRule>,
+    /// By host in lower case; a wildcard by what follows its star.
+    by_host: HashMap<String, Vec<usize>>,
+    /// Rules whose host is a regular expression, the longest first.
+    by_expression: Vec<usize>,
+    /// Rules for all hosts.
+    for_all_hosts: Vec<usize>,
+}
+
+impl ControllerRules {
+    /// The rules of all Ingresses that a controller serves or may serve, whatever their addresses are.
+    pub fn new(cluster: &Cluster, controller: &IngressController) -> Self {
+        let mut rules = Self::default();
+        let all = cluster.ingresses.values().flat_map(|ingress| {
+            if ingress.controller.as_ref() == Some(&controller.workload) {
+                return rules_of(controller, ingress);
+            }
+            match ingress.possible_controllers.contains(&controller.workload) {
+                true => not_known_to_be_served(rules_of(controller, ingress)),
+                false => Vec::new(),
+            }
+        });
+        for rule in all {
+            let place = rules.all.len();
+            match rule.host.as_deref().map(str::to_ascii_lowercase) {
+                Some(host) if is_pattern(&host) => rules.by_expression.push(place),
+                Some(host) => {
+                    let host =
+                        host.strip_prefix("*.").map_or(host.clone(), |rest| format!(".{rest}"));
+                    rules.by_host.entry(host).or_default().push(place);
+                }
+                None => rules.for_all_hosts.push(place),
+            }
+            rules.all.push(rule);
+        }
+        let length = |place: &usize| rules.all[*place].host.as_ref().map_or(0, |host| host.len());
+        rules.by_expression.sort_by_key(|place| Reverse(length(place)));
+        rules
+    }
+
+    /// The rule for a connection at a port of the controller's pods, if there is one. `name` is what the
+    /// client asks for when it begins TLS.
+    pub fn pass(
+        &self,
+        listener: &ControllerListener,
+        name: Option<&str>,
+    ) -> Option<&ControllerRule> {
+        let is_its = |rule: &&ControllerRule| {
+            rule.is_of_connections && rule.applies_at(listener, listener.tls)
+        };
+        let mut all: Vec<&ControllerRule> = self.all.iter().filter(is_its).collect();
+        let name = name.filter(|_| listener.takes.has_names());
+        if name.is_none() {
+            all.retain(|rule| rule.host.is_none());
+        }
+        // Of several stars that stand for a name, the one with the longest rest is the closest.
+        all.sort_by_key(|rule| Reverse(rule.host.as_ref().map_or(0, |host| host.len())));
+        rules::position(&all, name.unwrap_or_default(), "/").map(|place| all[place])
+    }
+
+    /// What becomes of a request at a port of the controller's pods, by TLS or not.
+    pub fn serve(
+        &self,
+        controller: &IngressController,
+        listener: &ControllerListener,
+        tls: bool,
+        host: &str,
+        path: &str,
+    ) -> Served<'_> {
+        let entry = listener.entry_point.as_ref();
+        if let Some(entry) = entry.filter(|entry| entry.tls == tls) {
+            match &entry.redirect {
+                EntryRedirect::None => {}
+                EntryRedirect::To(redirect) => {
+                    return Served::Redirected(None, routes::redirected(redirect, listener, None));
+                }
+                EntryRedirect::Unknown => {
+                    let why = format!("whether entry point {} sends it elsewhere", entry.name);
+                    return Served::Unknown(format!("{why} is not known").into(), None);
+                }
+            }
+        }
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
+        let wild = name.find('.').map(|dot| &name[dot..]).unwrap_or_default();
+        let named = [name.as_str(), wild].into_iter().filter_map(|name| self.by_host.get(name));
+        let places = named.flatten().chain(&self.by_expression).chain(&self.for_all_hosts);
+        let all: Vec<&ControllerRule> = places
+            .map(|place| &self.all[*place])
+            .filter(|rule| !rule.is_of_connections && rule.applies_at(listener, tls))
+            .collect();
+        // A path that equals the text of a regular expression selects the rule with that expression.
+        let has_expression = |rule: &&ControllerRule| {
+            let pattern = rule.path.as_ref().and_then(|(own, _)| own.strip_prefix(PATTERN));
+            pattern == Some(path)
+        };
+        let by_expression = all.iter().position(has_expression);
+        let found = by_expression.or_else(|| match controller.behaviour.goes_on_to_other_hosts {
+            true => rules::position(&all, host, path),
+            false => rules::position_in_host(&all, host, path),
+        });
+        let Some(rule) = found.map(|place| all[place]) else {
+            return match &controller.other_rules {
+                Some(kind) => {
+                    let why = format!(
+                        "objects of {kind} may have a rule for {host}{path}, and are not read"
+                    );
+                    Served::Unknown(why.into(), None)
+                }
+                None => Served::ByNone,
+            };
+        };
+        if let Some(why) = &rule.unknown {
+            return Served::Unknown(why.clone(), Some(rule));
+        }
+        if let Some(redirect) = &rule.redirect {
+            let redirect = routes::redirected(redirect, listener, Some(rule));
+            return Served::Redirected(Some(rule), redirect);
+        }
+        if rule.ports.is_some() || entry.is_some() {
+            return Served::By(rule);
+        }
+        if rule.entry_points.is_some() || rule.asks_for_tls {
+            let why = "which of its entry points listens on this port is not known";
+            return Served::Unknown(why.into(), Some(rule));
+        }
+        if tls && !rule.tls && !controller.behaviour.has_default_certificate {
+            let why =
+                "no certificate for this host is stated, and what is said without one is not known";
+            return Served::Unknown(why.into(), Some(rule));
+        }
+        if !tls && rule.tls {
+            match rule.behaviour.redirects_to_tls {
+                TlsRedirect::Never => {}
+                TlsRedirect::With(code) => {
+                    let redirect =
+                        Redirect { code, tls: true, host: None, port: HTTPS, path: None };
+                    return Served::Redirected(Some(rule), redirect);
+                }
+                TlsRedirect::Refuses(code) => return Served::Refused(rule, code),
+                TlsRedirect::Unknown => {
+                    let why = "whether it sends clients of hosts with TLS to https is not known";
+                    return Served::Unknown(why.into(), Some(rule));
+                }
+            }
+        }
+        Served::By(rule)
+    }
+}
+
+/// The rules of an Ingress, or of a route that is read as one.
+fn rules_of(controller: &IngressController, ingress: &Ingress) -> Vec<ControllerRule> {
+    match &ingress.route {
+        Some(route) => routes::rules_of(controller, ingress, route),
+        None => ingress::rules_of(controller, ingress),
+    }
+}
+
+/// Rules of an Ingress that a controller may serve.
+fn not_known_to_be_served(mut rules: Vec<ControllerRule>) -> Vec<ControllerRule> {
+    for rule in &mut rules {
+        let why = || format!("whether this controller serves {} is not known", rule.owner);
+        rule.unknown = rule.unknown.take().or_else(|| Some(why().into()));
+    }
+    rules
+}

@@ -1,0 +1,185 @@
+//! What an API server gave, as manifests and as files of a bundle.
+
+use std::sync::Arc;
+
+use uturn_model::cluster::{ReadTime, Unread};
+use uturn_model::{Extent, Text};
+use uturn_snapshot::bundle::{self, BundleWriter, KindRead, ObjectsManifest};
+use uturn_snapshot::{Listing, Manifests, Source};
+
+use crate::form::{Form, Kept, documents_of, list_of};
+
+/// How many compact objects are one text.
+const SOME: usize = 500;
+
+/// What an API server gave.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    kinds: Vec<Kind>,
+    server: Option<String>,
+    begun: String,
+    ended: String,
+    unread: Vec<Unread>,
+}
+
+/// The objects of a kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Kind {
+    pub(crate) kind: &'static str,
+    pub(crate) called: String,
+    pub(crate) api_version: Option<&'static str>,
+    pub(crate) form: Form,
+    pub(crate) objects: Vec<Arc<Kept>>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) extent: KindExtent,
+}
+
+/// How much of a kind was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KindExtent {
+    /// All there is; nothing, if the server does not have the kind.
+    All,
+    /// One namespace, since the server refuses the rest.
+    Namespace(String, String),
+    /// Nothing, since the server refuses it.
+    Nothing(String),
+}
+
+impl Kind {
+    /// Whether these are all slices of the cluster: then Endpoints say nothing more.
+    pub(crate) fn is_all_slices(&self) -> bool {
+        self.kind == "EndpointSlice" && self.extent == KindExtent::All && self.api_version.is_some()
+    }
+
+    pub(crate) fn unread(&self) -> Option<Unread> {
+        let (known, why) = match &self.extent {
+            KindExtent::All => return None,
+            KindExtent::Namespace(namespace, why) => {
+                (format!("only those of namespace {namespace} are known"), why)
+            }
+            KindExtent::Nothing(why) => ("none are known".to_owned(), why),
+        };
+        let (what, why) = (self.called.as_str().into(), why.as_str().into());
+        Some(Unread { what, known: known.into(), why })
+    }
+
+    fn entry(&self) -> KindRead {
+        let namespace = match &self.extent {
+            KindExtent::Namespace(namespace, _) => Some(namespace.clone()),
+            KindExtent::All | KindExtent::Nothing(_) => None,
+        };
+        KindRead {
+            kind: self.kind.to_owned(),
+            api_version: self.api_version.map(str::to_owned),
+            count: self.objects.len(),
+            resource_version: self.resource_version.clone(),
+            namespace,
+        }
+    }
+}
+
+impl Reading {
+    /// Kinds that were read, the ConfigMaps last, and which of these are refused.
+    pub(crate) fn new(
+        kinds: Vec<Kind>,
+        refused: Option<Unread>,
+        server: Option<String>,
+        begun: String,
+    ) -> Self {
+        let mut unread: Vec<Unread> = kinds.iter().filter_map(Kind::unread).collect();
+        unread.extend(refused);
+        Self { kinds, server, begun, ended: now(), unread }
+    }
+
+    /// What could not be read.
+    pub fn unread(&self) -> &[Unread] {
+        &self.unread
+    }
+
+    /// How many objects were read.
+    pub fn len(&self) -> usize {
+        self.kinds.iter().map(|kind| kind.objects.len()).sum()
+    }
+
+    /// The objects of a kind, as they are kept.
+    pub(crate) fn texts(&self, kind: &str) -> impl Iterator<Item = &str> {
+        let kinds = self.kinds.iter().filter(move |own| own.kind == kind);
+        kinds.flat_map(|own| own.objects.iter().map(|kept| &*kept.text))
+    }
+
+    /// Whether no object was read.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Which kinds were read in full, as far as conclusions rest on it. A kind that could not be
+    /// read may have objects with any address.
+    fn extent(&self) -> Extent {
+        let all = |name: &str| {
+            let mut kinds = self.kinds.iter().filter(|kind| kind.kind == name);
+            kinds.any(|kind| kind.extent == KindExtent::All)
+        };
+        Extent {
+            pods: all("Pod") && all("Node"),
+            services: all("Service") && all("Ingress"),
+            endpoints: all("EndpointSlice") || all("Endpoints"),
+            listeners: false,
+        }
+    }
+
+    /// The objects as texts that can be edited and read again, beside `others`.
+    pub fn manifests(self, others: Manifests) -> Manifests {
+        let read_at = ReadTime { begun: (&*self.begun).into(), ended: (&*self.ended).into() };
+        let listing = Listing::new(self.extent(), self.unread, read_at);
+        let mut sources = Vec::new();
+        for kind in self.kinds.into_iter().filter(|kind| !kind.objects.is_empty()) {
+            match kind.form {
+                Form::Compact => {
+                    let name: Text = kind.called.to_lowercase().into();
+                    let mut objects = kind.objects.into_iter();
+                    // Not one text of all, which would have to be in memory beside them.
+                    while !objects.as_slice().is_empty() {
+                        let some: Vec<Arc<Kept>> = objects.by_ref().take(SOME).collect();
+                        let text = list_of(some.iter().map(|kept| &*kept.text)).concat();
+                        sources.push(Source { name: name.clone(), text });
+                    }
+                }
+                Form::Whole => sources.extend(kind.objects.into_iter().map(|object| Source {
+                    name: format!("{}/{}", kind.kind.to_lowercase(), object.name).into(),
+                    text: object.text.clone(),
+                })),
+            }
+        }
+        others.with_live(sources, listing)
+    }
+
+    /// Writes the objects into a bundle. Returns what its manifest says of them.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write(&self, bundle: &mut BundleWriter) -> std::io::Result<ObjectsManifest> {
+        for kind in self.kinds.iter().filter(|kind| !kind.objects.is_empty()) {
+            let texts = kind.objects.iter().map(|kept| &*kept.text);
+            let (ending, parts) = match kind.form {
+                Form::Compact => ("json", list_of(texts)),
+                Form::Whole => ("yaml", documents_of(texts)),
+            };
+            let name = format!("{}/{}.{ending}", bundle::OBJECTS, kind.called.to_lowercase());
+            let parts: Vec<&[u8]> = parts.into_iter().map(str::as_bytes).collect();
+            bundle.add_parts(&name, &parts)?;
+        }
+        let mut manifest = ObjectsManifest {
+            server: self.server.clone(),
+            begun: self.begun.clone(),
+            ended: self.ended.clone(),
+            kinds: self.kinds.iter().map(Kind::entry).collect(),
+            ..ObjectsManifest::default()
+        };
+        manifest.set_listing(self.extent(), &self.unread);
+        Ok(manifest)
+    }
+}
+
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}

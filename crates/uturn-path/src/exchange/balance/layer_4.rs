@@ -1,0 +1,156 @@
+//! Layer 4: a connection, or a datagram, is forwarded to one target.
+
+use uturn_lb::decide::Choice;
+use uturn_model::lb::{Listener, Scheduler};
+use uturn_model::route::{Leg, Step, StepKind};
+use uturn_model::{Evidence, Mechanism, Outcome};
+
+use super::no_target::NotPicked;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::exchange::failover::pick_step;
+use crate::packet::{Exchange, PacketState, Peer, Request, ended};
+
+impl<'a> Walk<'_, 'a> {
+    pub(super) fn forward(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        client: Peer<'a>,
+        asked: Leg,
+        request: &Request,
+        state: &PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let seen = state.packet.leg();
+        let place = self.engine.place(Peer::Balancer(balancer));
+        // Who makes connections to targets has taken the client's before it picks a target. If there
+        // is none, all it can do is close it.
+        let ends_tls = listener.protocol.ends_tls();
+        let is_taken = listener.makes_connections();
+        let turned_away = match (is_taken, request.tls) {
+            (false, _) => Outcome::Hangs,
+            // The handshake of who speaks TLS through it has not begun.
+            (true, Some(true)) if !ends_tls => Outcome::TlsError,
+            (true, _) => Outcome::EmptyReply,
+        };
+        let home = |ways: Vec<Exchange>| match is_taken {
+            true => self.return_own_answer(balancer, client, asked, state, ways, turned_away),
+            false => Ok(ways),
+        };
+        let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
+        let Some(rule) = rule else {
+            let ways = self.engine.without_target(
+                state.clone(),
+                balancer,
+                turned_away,
+                NotPicked::NoTarget,
+            );
+            return home(ways);
+        };
+        // What is passed on as it came still speaks what the client spoke.
+        let tls = if ends_tls { None } else { request.tls };
+        let has_proxy_header = adds_header(listener);
+        let passed = Request { tls, has_proxy_header, ..request.clone() };
+        let alive = self.alive(balancer, listener, rule)?;
+        let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
+        let shares = choice.shares();
+        if shares.is_empty() {
+            let mut state = state.clone();
+            let reason = NotPicked::of(&alive);
+            if let NotPicked::NoneAlive = reason {
+                state.supposed.extend(self.engine.page_is_missing(listener));
+            }
+            return home(self.engine.without_target(state, balancer, turned_away, reason));
+        }
+        let picks_by_client = listener.profile.scheduler == Scheduler::SourceHash;
+        if self.population.failover().is_some() && picks_by_client && choice.candidates().len() > 1
+        {
+            return Err(WalkError::NeedsWhole);
+        }
+        let by = self.engine.by_listener(listener, rule);
+        let mut ways = Vec::new();
+        for (target, share) in shares {
+            let mut there = state.clone();
+            there.note(place.clone(), pick_step(listener, rule, target, seen, by.clone()));
+            let to = &rule.targets[target];
+            for inner in
+                self.exchange_with_target(balancer, listener, to, seen.src, &passed, state)?
+            {
+                // Of what is passed on as it came, all that was sent again is in there.
+                let mut state = if is_taken { there.clone() } else { there.clone().on_time() };
+                state.share *= share * inner.share;
+                state.chance |= inner.chance;
+                state.supposed = inner.supposed;
+                state.hops.extend(inner.hops);
+                // Who passes packets on and only adds a header waits as long as the client does.
+                let ends_connections = ends_tls || is_taken && listener.profile.ends_connections;
+                let gives_up = ends_connections && inner.outcome == Outcome::Hangs;
+                let outcome = match inner.outcome {
+                    // A target that does not answer is given up.
+                    Outcome::Hangs if gives_up => turned_away,
+                    Outcome::Answered { .. } | Outcome::Hangs | Outcome::Unknown => inner.outcome,
+                    // What was said on the connection to the target is said to the client.
+                    Outcome::Status { .. } | Outcome::EmptyReply => inner.outcome,
+                    _ if ends_tls => turned_away,
+                    Outcome::Refused | Outcome::Unreachable | Outcome::Reset if is_taken => {
+                        turned_away
+                    }
+                    other => other,
+                };
+                // A refusal comes back through the load balancer like any other answer.
+                if matches!(outcome, Outcome::Hangs | Outcome::Unknown) {
+                    state.tries.why.extend(inner.mechanisms);
+                    ways.push(ended(state, outcome, None));
+                    continue;
+                }
+                let is_last = |mechanism: &&Mechanism| !inner.lost.contains(mechanism);
+                let last = inner.mechanisms.iter().find(is_last);
+                let mechanism = last.or(inner.mechanisms.first()).copied();
+                state.tries.why.extend(inner.lost);
+                let party = Peer::Balancer(balancer);
+                let back = state.packet.reply();
+                let mut answer = match inner.refusal {
+                    Some(refusal) => state.refusal(refusal.with_leg(back.leg())),
+                    None => state.answer(),
+                };
+                answer.note(
+                    place.clone(),
+                    match gives_up {
+                        true => close_step(listener, seen, by.clone()),
+                        false => relay_step(seen, by.clone()),
+                    },
+                );
+                let waited = match gives_up {
+                    true => listener.profile.connect_timeout,
+                    false => inner.late,
+                };
+                let home = self.return_reply(party, client, asked, answer, outcome, mechanism)?;
+                ways.extend(home.into_iter().map(|way| {
+                    let late = way.late.max(waited);
+                    Exchange { late, ..way.relayed(outcome, inner.redirected.clone()) }
+                }));
+            }
+        }
+        Ok(self.merged(ways))
+    }
+}
+
+/// Whether connections to targets begin with a PROXY header. Datagrams do not.
+fn adds_header(listener: &Listener) -> bool {
+    listener.profile.proxy_header.is_some()
+        && listener.protocol.transport() == uturn_model::Protocol::Tcp
+}
+
+/// The step in which a load balancer that terminates connections closes the client's, because it has
+/// none to a target.
+fn close_step(listener: &Listener, seen: Leg, by: Evidence) -> Step {
+    let home = Leg { src: seen.dst, dst: seen.src };
+    let seconds = listener.profile.connect_timeout.as_secs_f64();
+    let why = format!("gives the target up after {seconds} s: closes the client's connection");
+    Step::new(StepKind::Answer, why, by).seeing(home)
+}
+
+fn relay_step(seen: Leg, by: Evidence) -> Step {
+    let home = Leg { src: seen.dst, dst: seen.src };
+    Step::new(StepKind::Untranslate, "passes the answer back", by).seeing(home)
+}

@@ -1,0 +1,134 @@
+//! Layer 7: the load balancer asks one target after another, and answers the client itself.
+
+use std::time::Duration;
+
+use uturn_lb::decide::Choice;
+use uturn_lb::rules;
+use uturn_model::lb::Listener;
+use uturn_model::route::{Leg, Step, StepKind};
+use uturn_model::{Mechanism, Outcome};
+
+use super::host_and_path;
+use super::no_target::NotPicked;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::exchange::failover::{Attempts, MAX_HOPS, MAX_HOPS_REDUCED};
+use crate::packet::{Exchange, PacketState, Peer, Redirected, Request, ended};
+use crate::population::Results;
+
+impl<'a> Walk<'_, 'a> {
+    pub(super) fn serve_request(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        client: Peer<'a>,
+        asked: Leg,
+        request: &Request,
+        mut state: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let seen = state.packet.leg();
+        let place = self.engine.place(Peer::Balancer(balancer));
+        let (host, path) = host_and_path(request, seen);
+        let Some(rule) = rules::find(&listener.rules, &host, &path) else {
+            let why = format!("no rule of the listener is for {host}{path}");
+            state.note(
+                place,
+                Step::new(StepKind::Reject, why, self.engine.by(Peer::Balancer(balancer))),
+            );
+            let outcome =
+                Outcome::Status { code: listener.profile.statuses.no_rule, after: Duration::ZERO };
+            let answer = state.answer();
+            let mechanism = Some(Mechanism::NoRuleForPath);
+            let party = Peer::Balancer(balancer);
+            return self.return_reply(party, client, asked, answer, outcome, mechanism);
+        };
+        if let Some(redirect) = &rule.redirect {
+            let by = self.engine.by_listener(listener, rule);
+            let redirected = Redirected { redirect: redirect.clone(), host, path };
+            let leg = (Peer::Balancer(balancer), client, asked);
+            return self.answer_with_redirect(leg, request, redirected, by, state);
+        }
+        let alive = self.alive(balancer, listener, rule)?;
+        let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
+        let shares = choice.shares();
+        if shares.is_empty() {
+            let outcome = Outcome::Status {
+                code: listener.profile.statuses.no_target,
+                after: Duration::ZERO,
+            };
+            let reason = match rule.targets.is_empty() {
+                true => NotPicked::NoTarget,
+                false => NotPicked::of(&alive),
+            };
+            let turned_away = self.engine.without_target(state.clone(), balancer, outcome, reason);
+            return self.return_own_answer(balancer, client, asked, &state, turned_away, outcome);
+        }
+        let by = self.engine.by_listener(listener, rule);
+        let failover = self.population.failover();
+        let mut ask = || -> Result<Results, WalkError> {
+            let mut results = vec![Vec::new(); rule.targets.len()];
+            for target in choice.candidates() {
+                let has_proxy_header = listener.profile.proxy_header.is_some();
+                let plain = Request { tls: None, has_proxy_header, ..request.clone() };
+                let target_there = &rule.targets[target];
+                results[target] = self.exchange_with_target(
+                    balancer,
+                    listener,
+                    target_there,
+                    seen.src,
+                    &plain,
+                    &state,
+                )?;
+            }
+            Ok(results.into())
+        };
+        let results = match failover {
+            Some(failover) => failover.results(seen, &mut ask)?,
+            None => ask()?,
+        };
+        let is_open = |way: &&Exchange| way.outcome.is_unknown();
+        if let Some(open) = results.iter().flatten().find(is_open) {
+            state
+                .note(place, Step::new(StepKind::Unknown, "cannot tell what a target answers", by));
+            return Ok(vec![ended(state, Outcome::Unknown, open.mechanisms.first().copied())]);
+        }
+        let begun = state.tries.delay();
+        let mut attempts = Attempts {
+            walk: self,
+            choice,
+            listener,
+            rule,
+            seen,
+            place,
+            by,
+            begun,
+            results,
+            max_hops: if failover.is_some() { MAX_HOPS_REDUCED } else { MAX_HOPS },
+            ways: Vec::new(),
+        };
+        match failover {
+            Some(failover) => {
+                let mut start = ended(state.clone(), Outcome::AT_ONCE, None);
+                if self.options.is_brief() {
+                    start.hops = Vec::new();
+                }
+                attempts.count(failover, start)?;
+            }
+            None => {
+                for (target, share) in shares {
+                    let mut start = state.clone();
+                    start.share *= share;
+                    attempts.follow(target, ended(start, Outcome::AT_ONCE, None));
+                }
+            }
+        }
+        let (place, by) = (attempts.place.clone(), attempts.by.clone());
+        let ways = self.merged(attempts.ways);
+        let party = Peer::Balancer(balancer);
+        let answers = self.own_answer((party, client, asked), &state)?;
+        if let Some(failover) = failover {
+            failover.note_answers(state.share, &answers);
+        }
+        Ok(self.with_own_answer(ways, &answers, asked, (&place, &by)))
+    }
+}

@@ -1,0 +1,54 @@
+//! How a request ends if the load balancer picks no target.
+
+use uturn_model::route::{Step, StepKind};
+use uturn_model::{Mechanism, Outcome};
+
+use crate::engine::Engine;
+use crate::packet::{Exchange, PacketState, Peer, ended};
+
+/// Why a load balancer picks no target.
+#[derive(Clone, Copy)]
+pub(super) enum NotPicked {
+    /// No target is registered.
+    NoTarget,
+    /// No target passes its health checks.
+    NoneAlive,
+    /// No target is eligible.
+    NoCandidate,
+}
+
+impl NotPicked {
+    pub(super) fn of(alive: &[bool]) -> Self {
+        match alive.contains(&true) {
+            true => Self::NoCandidate,
+            false => Self::NoneAlive,
+        }
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// The end of a request for which the load balancer picks no target.
+    pub(super) fn without_target(
+        &self,
+        mut state: PacketState,
+        balancer: usize,
+        outcome: Outcome,
+        reason: NotPicked,
+    ) -> Vec<Exchange> {
+        let (why, mechanism) = match reason {
+            NotPicked::NoTarget => {
+                ("has no target: no node and no pod is registered", Mechanism::NoEndpoint)
+            }
+            NotPicked::NoneAlive => {
+                ("has no target that answers its health checks", Mechanism::NoCandidate)
+            }
+            NotPicked::NoCandidate => (
+                "has no target that it may pick: it avoids the client's own address",
+                Mechanism::NoCandidate,
+            ),
+        };
+        let peer = Peer::Balancer(balancer);
+        state.note(self.place(peer), Step::new(StepKind::Drop, why, self.by(peer)));
+        vec![ended(state, outcome, Some(mechanism))]
+    }
+}

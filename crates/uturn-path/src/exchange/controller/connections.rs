@@ -1,0 +1,117 @@
+//! Connections through a controller whose rules are for them: its pod accepts the connection, opens one of
+//! its own to an endpoint, and passes on what is said, whatever that is.
+
+use uturn_lb::ingress_controller::ControllerRule;
+use uturn_model::controller::Takes;
+use uturn_model::route::{Leg, Step, StepKind};
+use uturn_model::{Evidence, Mechanism, Outcome};
+
+use super::{AtController, Forwarded, unknown};
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::exchange::proxy_header::is_read;
+use crate::packet::{Exchange, PacketState, Peer, Request};
+
+impl AtController<'_> {
+    /// Whether it is known of a request what the controller reads of it to find a rule. Of others, it is
+    /// known that they reach the controller.
+    pub(crate) fn reads(&self, request: &Request) -> bool {
+        match self.listener.takes {
+            Takes::Requests => request.http.is_some(),
+            Takes::Connections | Takes::Nothing => true,
+            Takes::NamedConnections => request.tls.is_some() || request.asked_name().is_some(),
+            Takes::NamedConnectionsOrRequests => {
+                request.http.is_some() || (request.tls.is_some() && request.asked_name().is_some())
+            }
+        }
+    }
+
+    /// What becomes of a client's connection that no endpoint takes.
+    fn closed(&self, request: &Request) -> Outcome {
+        match request.tls {
+            // The handshake of who speaks TLS through it has not begun.
+            Some(true) if !self.listener.tls => Outcome::TlsError,
+            _ => Outcome::EmptyReply,
+        }
+    }
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// The rule for a connection, if one is.
+    ///
+    /// # Errors
+    /// Returns why that is not known.
+    pub(super) fn connection_rule(
+        &self,
+        here: AtController<'a>,
+        request: &Request,
+    ) -> Result<Option<&ControllerRule>, String> {
+        let listener = here.listener;
+        if listener.takes == Takes::Nothing {
+            return Err("no route for this port of the Gateway is given".to_owned());
+        }
+        // Without TLS there is no name to read.
+        if listener.takes.has_names() && request.tls == Some(false) {
+            return Ok(None);
+        }
+        Ok(self.engine.controller_rules(here.place).pass(listener, request.asked_name()))
+    }
+
+    /// Passes a connection on.
+    pub(super) fn pass_on(
+        &self,
+        parties: (Peer<'a>, Peer<'a>, Leg),
+        here: AtController<'a>,
+        rule: &ControllerRule,
+        request: &Request,
+        state: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let listener = here.listener;
+        if let Some(why) = &rule.unknown {
+            let place = self.engine.place(parties.0);
+            return Ok(vec![unknown(place, state, why.to_string(), self.by_rule(rule))]);
+        }
+        let onward = Request {
+            tls: if listener.tls { Some(false) } else { request.tls },
+            has_proxy_header: request.has_proxy_header && !is_read(Some(&listener.proxy_header)),
+            ..request.clone()
+        };
+        let label = match request.asked_name() {
+            Some(name) if listener.takes.has_names() => {
+                format!("connections for {name}")
+            }
+            _ => format!("connections at port {}", listener.port),
+        };
+        let closed = Some(here.closed(request));
+        self.forward_by_rule(parties, &Forwarded { rule, label, onward, closed }, state)
+    }
+
+    /// Closes a connection that no rule is for.
+    pub(super) fn close(
+        &self,
+        (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
+        here: AtController<'a>,
+        request: &Request,
+        mut state: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let product = &here.controller.product;
+        let (why, mechanism) = match (request.tls, request.asked_name()) {
+            (Some(false), _) if here.listener.takes.has_names() => {
+                (format!("{product} expects TLS on this port"), Mechanism::WrongPort)
+            }
+            (_, Some(name)) => {
+                (format!("no rule that {product} serves is for {name}"), Mechanism::NoRuleForPath)
+            }
+            _ => {
+                let why = format!("no rule that {product} serves is for this connection");
+                (why, Mechanism::NoRuleForPath)
+            }
+        };
+        let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
+        let leg = state.packet.leg();
+        let why = format!("{why}: closes the connection");
+        state.note(self.engine.place(at), Step::new(StepKind::Reject, why, by).seeing(leg));
+        let outcome = here.closed(request);
+        self.return_reply(at, from, asked, state.answer(), outcome, Some(mechanism))
+    }
+}

@@ -1,0 +1,63 @@
+//! Answers that a load balancer or an ingress controller gives the client itself, over the client's own
+//! connection.
+
+use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::{Evidence, Hop, Outcome, Share};
+
+use crate::assumed::add_new;
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Exchange, PacketState, Peer};
+
+impl<'a> Walk<'_, 'a> {
+    /// The ways in which an answer of `party` itself reaches the client: the same for every answer.
+    pub(super) fn own_answer(
+        &self,
+        (party, client, asked): (Peer<'a>, Peer<'a>, Leg),
+        state: &PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let mut answer = state.answer().on_time();
+        answer.hops.clear();
+        (answer.share, answer.chance) = (Share::ALL, false);
+        self.return_reply(party, client, asked, answer, Outcome::AT_ONCE, None)
+    }
+
+    /// Each way in which a request ended, followed by each way in which its answer reaches the client.
+    pub(super) fn with_own_answer(
+        &self,
+        ended: Vec<Exchange>,
+        answers: &[Exchange],
+        asked: Leg,
+        (place, by): (&Place, &Evidence),
+    ) -> Vec<Exchange> {
+        let mut ways = Vec::with_capacity(ended.len() * answers.len());
+        for way in ended {
+            if way.outcome.is_unknown() {
+                ways.push(way);
+                continue;
+            }
+            for answer in answers {
+                let mut way = way.clone();
+                way.share *= answer.share;
+                way.chance |= answer.chance;
+                add_new(&mut way.supposed, answer.supposed.clone());
+                if !self.options.is_brief() {
+                    let back = Leg { src: asked.dst, dst: asked.src };
+                    let step = Step::new(StepKind::Answer, way.outcome.to_string(), by.clone());
+                    let steps = vec![step.seeing(back)];
+                    way.hops.push(Hop { place: place.clone(), way: Way::Back, steps });
+                    way.hops.extend(answer.hops.iter().cloned());
+                }
+                way.mechanisms.extend(&answer.mechanisms);
+                way.mechanisms.sort_unstable();
+                way.mechanisms.dedup();
+                if answer.outcome != Outcome::AT_ONCE {
+                    way.outcome = answer.outcome;
+                    way.redirected = None;
+                }
+                ways.push(way);
+            }
+        }
+        self.merged(ways)
+    }
+}

@@ -1,0 +1,116 @@
+//! The edge of the nodes' network, where public addresses of nodes become their own addresses, and
+//! the other way round.
+
+use std::net::IpAddr;
+
+use uturn_model::route::{Leg, Place, Step, StepKind};
+use uturn_model::{Evidence, FabricPart, Family, Node, Supposition};
+use uturn_netfilter::Connection;
+
+use crate::assumed::add_new;
+use crate::engine::Engine;
+use crate::packet::PacketState;
+
+impl<'a> Engine<'a> {
+    /// On its way to a public address, a packet of a node gets the node's public address.
+    pub(super) fn go_public(&self, state: &mut PacketState) {
+        let Some((src, by)) = self.public_source(state.packet.src) else { return };
+        let leg = state.packet.leg();
+        let outside = Leg { src: (src, leg.src.port()).into(), dst: leg.dst };
+        let what = "leaves the VPC with the node's public address";
+        translate(state, outside, what, by);
+    }
+
+    /// The address that a packet from here has outside the network of the nodes.
+    fn public_source(&self, src: IpAddr) -> Option<(IpAddr, Evidence)> {
+        let node = self.node_towards(src)?;
+        let stated =
+            node.external_ips.iter().copied().find(|ip| Family::of(*ip) == Family::of(src));
+        // Which address it is does not matter, only that the node does not know it.
+        let public = stated.unwrap_or(match src {
+            IpAddr::V4(_) => IpAddr::from([203, 0, 113, 254]),
+            IpAddr::V6(ip) => IpAddr::V6(ip),
+        });
+        let by = match (stated, src) {
+            (None, IpAddr::V4(_)) => Evidence::Supposed {
+                what: format!("{public} stands for the public address of node {}", node.name)
+                    .into(),
+            },
+            _ => Evidence::object(node.object(), node.origin.clone()),
+        };
+        Some((public, by))
+    }
+
+    /// The node whose status has this address as an external one, with the address of its own that
+    /// packets for it get.
+    pub(super) fn behind_public_address(&self, address: IpAddr) -> Option<(&'a Node, IpAddr)> {
+        let node = self.node_at(address)?;
+        let is_its_own =
+            node.internal_ips.contains(&address) || node.local_addresses.contains(&address);
+        let own = node.address(Family::of(address)).filter(|own| *own != address)?;
+        (!is_its_own && node.external_ips.contains(&address)).then_some((node, own))
+    }
+
+    /// A packet for a node's public address gets the node's own. If it comes from within, it leaves
+    /// the network of the nodes before.
+    pub(super) fn enter_by_public_address(
+        &self,
+        node: &'a Node,
+        own: IpAddr,
+        state: &mut PacketState,
+    ) {
+        let leg = state.packet.leg();
+        let is_public = !is_private(leg.dst.ip());
+        let source = self.public_source(leg.src.ip()).filter(|_| is_public);
+        let src = source.map_or(leg.src, |(src, _)| (src, leg.src.port()).into());
+        let inside = Leg { src, dst: (own, leg.dst.port()).into() };
+        let what = format!("the public address of node {} becomes the node's own", node.name);
+        let by = Evidence::object(node.object(), node.origin.clone());
+        translate(state, inside, &what, by);
+        let supposed = Supposition {
+            about: format!("what {} leads to", leg.dst.ip()).into(),
+            taken: format!("{own} of node {}", node.name).into(),
+            because: "the node's status has it as ExternalIP, and most clouds translate it".into(),
+            settle: format!("ip addr on node {} shows whether the node itself has it", node.name)
+                .into(),
+        };
+        add_new(&mut state.supposed, vec![supposed]);
+    }
+
+    /// What comes back through a translation gets the addresses that it was called with.
+    pub(super) fn leave_by_public_address(&self, state: &mut PacketState) {
+        let leg = state.packet.leg();
+        let found = state.fabric.iter().find(|translation| translation.reply == leg).cloned();
+        let Some(back) = found else { return };
+        let home = Leg { src: back.original.dst, dst: back.original.src };
+        let step = Step::new(
+            StepKind::Untranslate,
+            "the public address becomes the node's own again",
+            Evidence::fabric(FabricPart::Translation),
+        );
+        state.note(Place::Fabric, step.changing(leg, home));
+        state.packet = state.packet.with_leg(home);
+    }
+}
+
+/// Translates a packet, and remembers it for the reply.
+fn translate(state: &mut PacketState, to: Leg, what: &str, by: Evidence) {
+    let leg = state.packet.leg();
+    state.note(Place::Fabric, Step::new(StepKind::Translate, what, by).changing(leg, to));
+    state.fabric.push(Connection {
+        protocol: state.packet.connection_protocol(),
+        original: leg,
+        reply: Leg { src: to.dst, dst: to.src },
+        mark: 0,
+        scheduled: None,
+    });
+    state.packet = state.packet.with_leg(to);
+}
+
+/// Whether an address is one that no network outside routes.
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(ip) => ip.is_private() || ip.is_link_local() || ip.is_loopback(),
+        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_loopback(),
+    }
+}

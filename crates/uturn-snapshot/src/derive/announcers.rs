@@ -1,0 +1,53 @@
+//! Which nodes announce addresses of load balancers: what objects say of it, and where the program
+//! that does it runs.
+
+use std::collections::BTreeSet;
+
+use uturn_lb::cloud;
+use uturn_model::{Announcements, Cloud, Extent, Name, WorkloadKind};
+
+use crate::decode::objects::Objects;
+
+/// What objects say of it. They are all that there are if that is stated, or if an API server gave all
+/// of them.
+pub(super) fn derive(objects: &Objects) -> Announcements {
+    let kinds = || cloud::ALL.into_iter().filter_map(|entry| entry.announcements.as_ref());
+    let is_unread =
+        |kind: &str| objects.listing.unread.iter().any(|unread| unread.what.contains(kind));
+    let is_listed = || {
+        objects.listing.extent.is_some()
+            && !kinds().flat_map(|objects| objects.kinds()).any(is_unread)
+    };
+    Announcements {
+        pools: objects.pools.0.values().cloned().collect(),
+        all: objects.announcements.0.values().cloned().collect(),
+        lacks_labels: objects.nodes.0.values().any(|node| !node.has_all_labels()),
+        are_complete: objects.complete || is_listed(),
+    }
+}
+
+/// Notes the nodes on which the program does not run that announces addresses: its DaemonSet asks for
+/// other nodes, or all pods are given and none of its is there.
+pub(super) fn note_nodes_without(objects: &mut Objects, cloud: Option<Cloud>, extent: Extent) {
+    let entry = cloud.and_then(cloud::entry);
+    let Some(images) = entry.map(|entry| entry.announcer_images).filter(|all| !all.is_empty())
+    else {
+        return;
+    };
+    let runs_it = |spec: &uturn_model::pod::PodSpec| {
+        spec.containers.iter().any(|container| images.contains(&container.program()))
+    };
+    let sets = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
+    let wanted: Vec<_> = sets
+        .filter(|set| runs_it(&set.template))
+        .map(|set| set.template.node_selector.clone())
+        .collect();
+    let pods = objects.pods.0.values().filter(|pod| extent.pods && runs_it(&pod.spec));
+    let homes: BTreeSet<Name> = pods.filter_map(|pod| pod.node.clone()).collect();
+    for node in objects.nodes.0.values_mut() {
+        let is_unwanted =
+            !wanted.is_empty() && wanted.iter().all(|labels| !node.labels.contains_all(labels));
+        let is_empty = !homes.is_empty() && !homes.contains(&node.name);
+        node.lacks_announcer = is_empty || (is_unwanted && node.has_all_labels());
+    }
+}

@@ -1,0 +1,90 @@
+//! Routes of connections that are attached to the same listener for the same name: one of them gets the
+//! connections.
+
+use uturn_model::{NamespacedName, ObjectRef, Port, Text, Unknown};
+
+use super::super::unjudged::Gaps;
+use super::Attached;
+
+/// A place for one route: a Gateway, a port of it, and the name that clients ask for, if any.
+type Place = (NamespacedName, Port, Option<Text>);
+
+/// Leaves each place to the oldest of its routes. Where that is not known, and they lead to different
+/// backends, the connections there are not judged.
+pub(super) fn settle(attached: &mut Vec<Attached>, gaps: &mut Gaps) {
+    for place in contested(attached) {
+        let (gateway, port, _) = &place;
+        let mut own: Vec<&mut Attached> =
+            attached.iter_mut().filter(|known| places(known).any(|own| own == place)).collect();
+        own.sort_by(|a, b| age(a).cmp(&age(b)));
+        let are_alike = own.iter().all(|other| other.route.rules == own[0].route.rules);
+        let is_known = own.iter().all(|known| known.route.created.is_some());
+        let lost = match are_alike || is_known {
+            true => own.split_off(1),
+            false => {
+                let because = format!(
+                    "{} are attached to its port {port}, and which of them is the oldest is not given",
+                    joined(&own)
+                );
+                for route in &own {
+                    gaps.add(
+                        object(route),
+                        Unknown::Controller(format!("Gateway {gateway}").into()),
+                        because.as_str().into(),
+                        "give them with their metadata.creationTimestamp".into(),
+                    );
+                }
+                // Whichever it is, the connections are not known to be another's.
+                own[0].doubt = Some(because.into());
+                own.split_off(1)
+            }
+        };
+        for route in lost {
+            for listener in route.listeners.iter_mut().filter(|own| own.port == *port) {
+                listener.hosts.retain(|host| *host != place.2);
+            }
+            route.listeners.retain(|listener| !listener.hosts.is_empty());
+        }
+    }
+    attached.retain(|known| !known.listeners.is_empty());
+}
+
+/// The places that several routes have.
+fn contested(attached: &[Attached]) -> Vec<Place> {
+    let mut all: Vec<Place> = attached.iter().flat_map(places).collect();
+    all.sort();
+    let mut contested: Vec<Place> =
+        all.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0].clone()).collect();
+    contested.dedup();
+    contested
+}
+
+/// The places of a route of connections.
+fn places(attached: &Attached) -> impl Iterator<Item = Place> {
+    let listeners = match attached.route.kind.is_route_of_connections() {
+        true => attached.listeners.as_slice(),
+        false => &[],
+    };
+    listeners.iter().flat_map(|listener| {
+        let name = attached.gateway.name.clone();
+        listener.hosts.iter().map(move |host| (name.clone(), listener.port, host.clone()))
+    })
+}
+
+/// The oldest is first; of several, the first by name.
+fn age(attached: &Attached) -> (Option<&Text>, &NamespacedName) {
+    (attached.route.created.as_ref(), &attached.route.name)
+}
+
+fn object(attached: &Attached) -> ObjectRef {
+    ObjectRef::namespaced(attached.route.kind, &attached.route.name)
+}
+
+fn joined(all: &[&mut Attached]) -> String {
+    let mut names: Vec<String> = all.iter().map(|one| object(one).to_string()).collect();
+    names.sort();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.join(""),
+    }
+}

@@ -1,0 +1,21 @@
+//! The nodes that announce the addresses of load balancers, where something says which they are.
+
+use uturn_lb::cloud::{Maker, maker_of};
+use uturn_model::Known;
+use uturn_model::cluster::Provider;
+use uturn_model::service::ServiceKind;
+
+use crate::decode::objects::Objects;
+
+/// Finds them. One that is not a node any more announces nothing.
+pub(super) fn derive(objects: &mut Objects, provider: &Known<Provider>) {
+    for service in objects.services.0.values_mut() {
+        if service.kind != ServiceKind::LoadBalancer {
+            continue;
+        }
+        if let Maker::Product(product, _) = maker_of(service, provider) {
+            let holder = product.holder(service, &objects.leases);
+            service.holder = holder.filter(|name| objects.nodes.0.contains_key(name));
+        }
+    }
+}

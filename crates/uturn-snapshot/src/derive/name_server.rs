@@ -1,0 +1,30 @@
+//! The release of CoreDNS, which decides what a Corefile may say.
+
+use uturn_model::Version;
+
+use super::proxy;
+use crate::decode::objects::Objects;
+
+/// The release that the images of CoreDNS in the cluster's own namespace name, if they agree.
+pub(super) fn release(objects: &Objects) -> Option<Version> {
+    let pods = objects.pods.0.values().map(|pod| (&pod.name, &pod.spec));
+    let workloads = objects.workloads.0.values();
+    let templates = workloads.map(|workload| (&workload.name, &workload.template));
+    let in_system = pods.chain(templates).filter(|(name, spec)| {
+        let is_labelled = spec.labels.is("k8s-app", "kube-dns");
+        name.namespace.as_str() == "kube-system"
+            && (is_labelled || name.name.as_str().contains("coredns"))
+    });
+    let containers = in_system.flat_map(|(_, spec)| &spec.containers);
+    let mut releases =
+        containers.filter(|own| is_coredns(&own.image)).map(|own| proxy::tag(&own.image));
+    let first = releases.next()??;
+    releases.all(|other| other == Some(first)).then_some(first)
+}
+
+/// Whether an image is one of CoreDNS, whoever keeps the copy: `…/coredns/coredns:1.12.0`.
+fn is_coredns(image: &str) -> bool {
+    let last = image.rsplit('/').next().unwrap_or(image);
+    let name = last.split([':', '@']).next().unwrap_or(last);
+    name.ends_with("coredns")
+}

@@ -1,0 +1,35 @@
+//! The plan by which the lab builds and measures a case.
+
+use std::env;
+
+use uturn_lab::Plan;
+use uturn_model::Flow;
+use uturn_path::Engine;
+use uturn_snapshot::scenario::Case;
+
+use super::options::MeasureOptions;
+use crate::status::Failure;
+
+/// Calls `work` with the plan of a case.
+pub(super) fn with_plan<T>(
+    case: &Case,
+    options: &MeasureOptions,
+    work: impl FnOnce(&Plan<'_>) -> T,
+) -> Result<T, Failure> {
+    let mut rules = case.cluster.captures.clone();
+    rules.extend(options.captures()?);
+    let engine = Engine::new(&case.cluster)?;
+    let flows: Vec<Flow> = case.flows.iter().map(|flow| flow.flow.clone()).collect();
+    let program = env::current_exe()
+        .map_err(|why| Failure::not_here(format!("cannot tell where uturn itself is: {why}")))?;
+    let plan = Plan {
+        cluster: &case.cluster,
+        load_balancers: engine.balancers(),
+        flows: &flows,
+        connects: options.connects as usize,
+        program,
+        rules: &rules,
+        coredns: options.coredns.clone(),
+    };
+    Ok(work(&plan))
+}
