@@ -24,7 +24,7 @@ fn targets_are_shown_with_their_health() {
         |profile| profile.health_check = Some(check),
         |_| {},
     );
-    let page = balancer.page_with("/targets", |page| page.contains("\"alive\": false"));
+    let page = balancer.page_with("/targets", |page| !page.contains("\"decided\": false"));
     let page: Value = serde_json::from_str(&page).unwrap();
     let [dead, alive] = page["targets"].as_array().unwrap().as_slice() else { panic!("{page}") };
     let listener = balancer.address().to_string();
