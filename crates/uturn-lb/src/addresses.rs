@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::NamedAddress;
-use uturn_model::service::{ServiceKind, ServicePort};
-use uturn_model::{Client, Cluster, Destination};
+use uturn_model::service::ServiceKind;
+use uturn_model::{Client, Cluster, Destination, Service};
 
 use crate::cloud::Owner;
 
@@ -28,24 +28,50 @@ pub fn addresses(cluster: &Cluster, owner: Owner<'_>) -> Vec<NamedAddress> {
     all
 }
 
-/// What a client outside calls where it names a Service: its load balancer, which has an address. No
-/// client outside reaches a cluster IP.
-pub fn called_from_outside(
-    cluster: &Cluster,
-    from: &Client,
-    to: &Destination,
-) -> Option<SocketAddr> {
-    let (Client::Outside(own), Destination::Service(name, port)) = (from, to) else { return None };
-    let service = cluster.services.get(name).filter(|own| own.kind == ServiceKind::LoadBalancer)?;
-    let wanted = |known: &&ServicePort| match port {
-        None => true,
-        Some(text) => known.name.as_ref() == Some(text) || text.parse() == Ok(known.port),
-    };
-    let port = service.ports.iter().find(wanted)?.port;
-    let all = addresses(cluster, Owner::Service(service));
-    let fits = |at: &&NamedAddress| own.is_none_or(|own| own.is_ipv4() == at.address.is_ipv4());
-    let at = all.iter().find(fits).or(all.first())?;
-    Some(SocketAddr::new(at.address, port.number()))
+/// The load balancer that a client outside calls where it names a Service: no client outside reaches a
+/// cluster IP.
+#[derive(Clone, Copy, Debug)]
+pub enum BalancerCall<'a> {
+    /// The load balancer has this address. It need not listen on the port.
+    At(SocketAddr),
+    /// No address of this Service's load balancer is known.
+    WithoutAddress(&'a Service),
+}
+
+impl<'a> BalancerCall<'a> {
+    /// Returns `None` for every other client and destination, and for a port that the Service lacks by
+    /// that name.
+    pub fn of(cluster: &'a Cluster, from: &Client, to: &Destination) -> Option<Self> {
+        let (Client::Outside(own), Destination::Service(name, port)) = (from, to) else {
+            return None;
+        };
+        let service = cluster.services.get(name)?;
+        if service.kind != ServiceKind::LoadBalancer {
+            return None;
+        }
+        let port = match port {
+            None => service.ports.first()?.port,
+            Some(text) => {
+                let mut ports = service.ports.iter();
+                let named = ports.find(|known| known.name.as_ref() == Some(text));
+                named.map_or_else(|| text.parse().ok(), |known| Some(known.port))?
+            }
+        };
+        let all = addresses(cluster, Owner::Service(service));
+        let fits = |at: &&NamedAddress| own.is_none_or(|own| own.is_ipv4() == at.address.is_ipv4());
+        let at = all.iter().find(fits).or(all.first());
+        Some(at.map_or(Self::WithoutAddress(service), |at| {
+            Self::At(SocketAddr::new(at.address, port.number()))
+        }))
+    }
+
+    /// The address that is called.
+    pub fn address(self) -> Option<SocketAddr> {
+        match self {
+            Self::At(address) => Some(address),
+            Self::WithoutAddress(_) => None,
+        }
+    }
 }
 
 /// The own addresses of all nodes. Where a status has one of them, no load balancer is in front of

@@ -17,7 +17,7 @@ use uturn_model::{
 };
 
 use crate::addresses::NodeAddresses;
-pub use crate::addresses::{addresses, called_from_outside};
+pub use crate::addresses::{BalancerCall, addresses};
 use crate::cloud::{
     self, CloudModel, IngressProduct, Maker, Owner, WantedListener, WantedRule, made, made_ingress,
 };

@@ -3,7 +3,7 @@
 mod exchange;
 mod pace;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
 use uturn_model::{
@@ -40,6 +40,8 @@ impl PartialEq for Peer<'_> {
         }
     }
 }
+
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// A packet on its way, with what it has seen and what it left behind.
 #[derive(Clone, Debug)]
@@ -92,8 +94,12 @@ impl PacketState {
 
     /// One that begins nowhere: it is not known where it would go.
     pub(crate) fn nowhere(protocol: Protocol) -> Self {
-        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-        Self::new(Packet::new(protocol, nowhere, nowhere))
+        Self::new(Packet::new(protocol, NOWHERE, NOWHERE))
+    }
+
+    /// Whether no packet was sent: there is no address to show.
+    pub(crate) fn is_nowhere(&self) -> bool {
+        self.packet.leg() == Leg { src: NOWHERE, dst: NOWHERE }
     }
 
     /// The same, keeping only its last step if it is brief.

@@ -6,7 +6,7 @@ mod zones;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use uturn_lb::cloud::Owner;
-use uturn_lb::controller;
+use uturn_lb::controller::{self, BalancerCall};
 use uturn_model::lb::Layer;
 use uturn_model::{Client, Destination, Family, Flow, Pod, Port, Protocol};
 use uturn_netfilter::{Entry, Packet};
@@ -149,8 +149,11 @@ impl<'a> Engine<'a> {
         client: Peer<'a>,
         flow: &Flow,
     ) -> Result<ResolvedTarget, WalkError> {
-        match controller::called_from_outside(self.cluster, &flow.from, &flow.to) {
-            Some(address) => self.aim(client, &Destination::Address(address)),
+        match BalancerCall::of(self.cluster, &flow.from, &flow.to) {
+            Some(BalancerCall::At(address)) => self.aim(client, &Destination::Address(address)),
+            Some(BalancerCall::WithoutAddress(service)) => {
+                Err(WalkError::Later(format!("{} has no address yet", service.object())))
+            }
             None => self.aim(client, &flow.to),
         }
     }

@@ -75,8 +75,11 @@ impl Gap {
 
     /// The end of a flow that cannot be judged.
     pub(crate) fn exchange(&self, place: Place, mut state: PacketState) -> Exchange {
-        let leg = state.packet.leg();
-        state.note(place, self.step().seeing(leg));
+        let step = match state.is_nowhere() {
+            true => self.step(),
+            false => self.step().seeing(state.packet.leg()),
+        };
+        state.note(place, step);
         ended(state, uturn_model::Outcome::Unknown, Some(self.mechanism))
     }
 

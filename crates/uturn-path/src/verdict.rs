@@ -52,7 +52,7 @@ impl<'a> Walk<'_, 'a> {
         let clients = self.engine.clients(&flow.from)?;
         let mut by_client = Vec::with_capacity(clients.len());
         let mut without = None;
-        let gap = self.engine.gap_of_name(&flow.to);
+        let gap = self.engine.gap_of_call(flow);
         for client in clients {
             if let Some(gap) = &gap {
                 let nowhere = PacketState::nowhere(flow.protocol);

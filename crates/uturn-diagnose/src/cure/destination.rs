@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_lb::{controller, rules};
+use uturn_lb::controller::{self, BalancerCall};
+use uturn_lb::rules;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::{Layer, Redirect};
 use uturn_model::service::ServicePort;
@@ -32,6 +33,9 @@ pub(crate) struct Aim {
 /// if it is known.
 pub(super) fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
     let cluster = engine.cluster();
+    if let Some(BalancerCall::At(address)) = BalancerCall::of(cluster, &flow.from, &flow.to) {
+        return at(engine, address, None, None, flow);
+    }
     match &flow.to {
         Destination::Pod(..) => Aim::default(),
         Destination::Service(name, port) => {

@@ -6,8 +6,9 @@ mod request;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use uturn_lb::controller::BalancerCall;
 use uturn_lb::decide::Choice;
-use uturn_lb::{controller, rules};
+use uturn_lb::rules;
 use uturn_model::lb::{Layer, Listener, Scope};
 use uturn_model::{Cluster, Destination, Family, Flow, LoadBalancer, Protocol};
 
@@ -68,7 +69,8 @@ impl Target {
             let protocol = flow.protocol;
             return Err(LabError::Plan(format!("flows over {protocol} cannot be measured")));
         }
-        let to = controller::called_from_outside(cluster, &flow.from, &flow.to)
+        let to = BalancerCall::of(cluster, &flow.from, &flow.to)
+            .and_then(BalancerCall::address)
             .map_or_else(|| flow.to.clone(), Destination::Address);
         let named = balancer_addresses(cluster, flow);
         let resolved =

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_lb::controller;
+use uturn_lb::controller::{self, BalancerCall};
 use uturn_lb::rules::is_for_host;
-use uturn_model::{Destination, Evidence, Ingress};
+use uturn_model::{Destination, Evidence, Flow, Ingress};
 
 use super::Gap;
 use crate::engine::Engine;
@@ -36,9 +36,15 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// What keeps a destination from being judged that has no address to be called.
-    pub(crate) fn gap_of_name(&self, to: &Destination) -> Option<Gap> {
-        match to {
+    /// What keeps a flow from being judged whose destination has no address to be called.
+    pub(crate) fn gap_of_call(&self, flow: &Flow) -> Option<Gap> {
+        if let Some(BalancerCall::WithoutAddress(service)) =
+            BalancerCall::of(self.cluster, &flow.from, &flow.to)
+        {
+            let unknown = service.unjudged.iter().find(|unknown| unknown.is_of_balancer())?;
+            return Some(Gap::of(&service.object(), &service.origin, unknown));
+        }
+        match &flow.to {
             Destination::Url { host, .. } | Destination::Host(host, _) => {
                 self.find_balancer(|balancer| balancer.is_called(host))
             }

@@ -134,6 +134,29 @@ fn a_service_is_called_at_its_load_balancer_from_outside() {
     }
 }
 
+/// A port that the Service lacks is called at its load balancer too, and what has no address yet, or
+/// one that is not given, is not called at the cluster IP instead.
+#[test]
+fn ports_and_addresses_that_a_load_balancer_lacks() {
+    let from_outside = |folder: &Folder, to: &str| {
+        folder.run(&["trace", "-f", ".", "--from", "outside/10.0.0.200", "--to", to])
+    };
+    let folder = cluster("outside-no-port", &service(METALLB, ""), "");
+    let printed = from_outside(&folder, "svc/shop/web:81");
+    assert_has(&printed, &["exit 1\n", "10.0.0.200:40000 → 10.0.0.240:81"]);
+    let printed = from_outside(&folder, "svc/shop/web:metrics");
+    assert_has(&printed, &["exit 2\n", "svc/shop/web:metrics"]);
+
+    let pending = service(METALLB, "").replace("{ingress: [{ip: 10.0.0.240}]}", "{}");
+    let printed = from_outside(&cluster("outside-pending", &pending, ""), "svc/shop/web");
+    assert_has(&printed, &["exit 2\n", "Service shop/web has no address yet"]);
+
+    let named = service(METALLB, "").replace("ip: 10.0.0.240", "hostname: lb.example.com");
+    let printed = from_outside(&cluster("outside-named", &named, ""), "svc/shop/web");
+    assert_has(&printed, &["exit 0\n--- stdout\nnot known ", "is not modelled"]);
+    assert!(!printed.contains("0.0.0.0:0") && !printed.contains("10.96.0.3"), "{printed}");
+}
+
 /// A mode that the stated release lacks is an error that says so.
 #[test]
 fn a_mode_that_the_release_lacks() {

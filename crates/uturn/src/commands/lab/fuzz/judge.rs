@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use uturn_lab::agree::{Agreement, agrees, within};
 use uturn_lab::{MeasuredFlow, TargetHealth};
-use uturn_lb::controller;
+use uturn_lb::controller::{self, BalancerCall};
 use uturn_model::{Destination, Flow, Mechanism, Outcome};
 use uturn_path::{Engine, Health};
 use uturn_snapshot::scenario::Case;
@@ -146,7 +146,12 @@ fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
             let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
             rule(vip, call.port.number())
         }
-        Destination::Service(..) | Destination::Pod(..) => None,
+        Destination::Service(..) => {
+            let call = BalancerCall::of(engine.cluster(), &flow.from, &flow.to)?;
+            let at = call.address()?;
+            rule(at.ip(), at.port())
+        }
+        Destination::Pod(..) => None,
     }
 }
 
