@@ -21,6 +21,9 @@ pub struct Connection {
     pub mark: u32,
     /// The IPVS scheduling decision, if IPVS handled the connection.
     pub scheduled: Option<Scheduled>,
+    /// Whether a packet of the answering side was seen (SEEN_REPLY). Until then, what the first side
+    /// sends is NEW.
+    pub seen_reply: bool,
 }
 
 /// What IPVS records about a connection.
@@ -42,7 +45,14 @@ impl Connection {
     /// An entry for a packet that no rule translates.
     pub fn untranslated(packet: &Packet) -> Self {
         let (original, reply) = (packet.leg(), packet.reply().leg());
-        Self { protocol: packet.connection_protocol(), original, reply, mark: 0, scheduled: None }
+        Self {
+            protocol: packet.connection_protocol(),
+            original,
+            reply,
+            mark: 0,
+            scheduled: None,
+            seen_reply: false,
+        }
     }
 
     /// Whether the source was translated (SNAT or MASQUERADE).

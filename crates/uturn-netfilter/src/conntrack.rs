@@ -142,6 +142,7 @@ fn read(line: &str) -> Result<Option<Connection>, Fault<'_>> {
             reply,
             mark,
             scheduled: None,
+            seen_reply: true,
         })),
         _ => Err((line.trim(), "expected src= and dst= twice: there and back".into())),
     }

@@ -12,6 +12,7 @@ mod own_answer;
 pub(crate) mod proxy_header;
 pub(crate) mod redirect;
 pub(crate) mod relay;
+mod resent;
 mod undeclared;
 
 use std::collections::HashMap;
@@ -49,7 +50,7 @@ impl<'a> Walk<'_, 'a> {
         for arrival in self.send(from, state)? {
             let Arrival { mut state, stop } = arrival;
             match stop {
-                Stop::Lost(mechanism) => ways.push(ended(state, Outcome::Hangs, Some(mechanism))),
+                Stop::Lost(why) => ways.extend(self.without_answer(from, asked, state, why)?),
                 Stop::Unknown(mechanism) => {
                     ways.push(ended(state, Outcome::Unknown, Some(mechanism)));
                 }
@@ -209,31 +210,38 @@ impl<'a> Walk<'_, 'a> {
             Peer::Balancer(balancer) => self.engine.balancers()[balancer].vip == asked.dst.ip(),
             _ => false,
         };
-        let arrivals = self.send(at, answer)?;
-        let ways = arrivals
-            .into_iter()
-            .map(|Arrival { mut state, stop }| match stop {
+        let mut ways = Vec::new();
+        for Arrival { mut state, stop } in self.send(at, answer)? {
+            let lost = match stop {
                 Stop::At(party)
                     if (party == home || may_pass) && state.packet.leg() == expected =>
                 {
                     // A load balancer's next step shows that it has the answer.
-                    if matches!(home, Peer::Balancer(_)) {
-                        let refusal = Some(state.packet).filter(Packet::is_refusal);
-                        return Exchange { refusal, ..ended(state, outcome, mechanism) };
-                    }
-                    let step = Step::new(StepKind::Deliver, "has its answer", self.engine.by(home));
-                    state.note(self.engine.place(home), step.seeing(expected));
-                    ended(state, outcome, mechanism)
+                    let refusal = match home {
+                        Peer::Balancer(_) => Some(state.packet).filter(Packet::is_refusal),
+                        _ => {
+                            let by = self.engine.by(home);
+                            let step = Step::new(StepKind::Deliver, "has its answer", by);
+                            state.note(self.engine.place(home), step.seeing(expected));
+                            None
+                        }
+                    };
+                    ways.push(Exchange { refusal, ..ended(state, outcome, mechanism) });
+                    continue;
+                }
+                Stop::Unknown(why) => {
+                    ways.push(ended(state, Outcome::Unknown, Some(why)));
+                    continue;
                 }
                 Stop::At(party) => {
                     self.engine.note_stray_reply(&mut state, party, home);
-                    ended(state, Outcome::Hangs, Some(Mechanism::AsymmetricReturn))
+                    Mechanism::AsymmetricReturn
                 }
-                Stop::Lost(why) => ended(state, Outcome::Hangs, Some(why)),
-                Stop::Unknown(why) => ended(state, Outcome::Unknown, Some(why)),
-                Stop::Refused(refused) => ended(state, Outcome::Hangs, Some(refused.why)),
-            })
-            .collect();
+                Stop::Lost(why) => why,
+                Stop::Refused(refused) => refused.why,
+            };
+            ways.extend(self.without_answer(home, asked, state, lost)?);
+        }
         Ok(ways)
     }
 

@@ -106,6 +106,10 @@ impl<'a> Walk<'_, 'a> {
             true => runtime.bridging(),
             false => &runtime.kernel,
         };
+        // An ICMP error is no answer, and a reset ends the connection.
+        if state.way == Way::Back && !state.packet.is_refusal() {
+            state.note_reply_seen(&node.name);
+        }
         let mut ends = kernel.walk_assuming(&state.packet, entry, &known, &self.assumed);
         for (question, _) in ends.iter().flat_map(|end| &end.open_questions) {
             let mut open = self.open.borrow_mut();

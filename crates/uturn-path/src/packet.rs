@@ -68,6 +68,10 @@ pub(crate) struct PacketState {
     pub(crate) legs: Vec<(usize, Leg)>,
     /// The node that a load balancer hands it to, whatever its destination.
     pub(crate) handed_to: Option<Name>,
+    /// The node that its sender, a load balancer, hands every packet of the connection to.
+    pub(crate) first_handed_to: Option<Name>,
+    /// Whether it is a first packet that was sent before.
+    pub(crate) is_resent: bool,
     /// The address of the client outside the cluster that asked, wherever that lies.
     pub(crate) outside: Option<IpAddr>,
 }
@@ -88,6 +92,8 @@ impl PacketState {
             fabric: Vec::new(),
             legs: Vec::new(),
             handed_to: None,
+            first_handed_to: None,
+            is_resent: false,
             outside: None,
         }
     }
@@ -133,6 +139,8 @@ impl PacketState {
             hops: Vec::new(),
             passed: 0,
             chance: false,
+            first_handed_to: None,
+            is_resent: false,
             ..self.clone()
         }
     }
@@ -169,6 +177,14 @@ impl PacketState {
         match self.is_brief {
             true => self.hops.clear(),
             false => self.note(place(), step()),
+        }
+    }
+
+    /// A packet from the answering side is on a node: its connections there have an answer.
+    pub(crate) fn note_reply_seen(&mut self, node: &Name) {
+        let leg = self.packet.leg();
+        for (name, connection) in &mut self.nodes {
+            connection.seen_reply |= name == node && connection.reply == leg;
         }
     }
 

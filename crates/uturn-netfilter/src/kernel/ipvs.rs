@@ -227,6 +227,7 @@ impl Kernel {
                     reply: Leg { src: answered, dst: scheduled.client },
                     mark: 0,
                     scheduled: Some(scheduled.clone()),
+                    seen_reply: false,
                 }));
             }
         }

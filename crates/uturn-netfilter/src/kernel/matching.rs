@@ -235,10 +235,12 @@ pub(super) fn state(walk: &Walk) -> CtState {
         Tracking::New { .. } => CtState::New,
         // What a node sends because a rule refused a packet has the packet's entry. Any other reset is a
         // packet like all of its connection.
-        Tracking::Known { .. } => match walk.packet.transport {
+        tracking @ Tracking::Known { .. } => match walk.packet.transport {
             Transport::IcmpError { .. } => CtState::Related,
             Transport::Reset { by_rule: true, .. } if walk.from_here => CtState::Related,
-            _ => CtState::Established,
+            _ if tracking.has_seen_reply() => CtState::Established,
+            // The first packet, sent again.
+            _ => CtState::New,
         },
     }
 }
@@ -297,7 +299,7 @@ fn tracked(wanted: &Conntrack, walk: &Walk) -> Option<f64> {
     // `NONE` sets no status bit, so the kernel never finds it.
     let sure: &[CtStatus] = match tracking {
         Tracking::New { confirmed: false, .. } => return certain(status.not),
-        Tracking::New { .. } => &[CtStatus::Confirmed],
+        tracking if !tracking.has_seen_reply() => &[CtStatus::Confirmed],
         _ => &[CtStatus::SeenReply, CtStatus::Confirmed],
     };
     match status.value.iter().any(|bit| sure.contains(bit)) {

@@ -158,6 +158,11 @@ impl Tracking {
         }
     }
 
+    /// Whether this packet or one before it came from the answering side.
+    pub(super) fn has_seen_reply(&self) -> bool {
+        matches!(self, Self::Known { connection, reply } if *reply || connection.seen_reply)
+    }
+
     pub(super) fn connection_mut(&mut self) -> Option<&mut Connection> {
         match self {
             Self::New { connection, .. } | Self::Known { connection, .. } => Some(connection),

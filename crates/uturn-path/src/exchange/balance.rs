@@ -134,6 +134,7 @@ impl<'a> Walk<'_, 'a> {
         let mut inner = state.another(packet, Way::Out).sent_by(balancer);
         if listener.profile.delivery == Delivery::KeepsAddress {
             inner.handed_to = target.kind.node().cloned();
+            inner.first_handed_to.clone_from(&inner.handed_to);
         }
         add_new(&mut inner.supposed, self.engine.doubts(balancer, listener, target, client.ip()));
         if listener.makes_connections() {

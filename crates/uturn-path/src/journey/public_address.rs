@@ -103,6 +103,7 @@ fn translate(state: &mut PacketState, to: Leg, what: &str, by: Evidence) {
         reply: Leg { src: to.dst, dst: to.src },
         mark: 0,
         scheduled: None,
+        seen_reply: false,
     });
     state.packet = state.packet.with_leg(to);
 }

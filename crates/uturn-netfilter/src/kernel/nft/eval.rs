@@ -300,7 +300,7 @@ fn status(walk: &Walk) -> Option<(u128, u128)> {
         + u128::from(connection.destination_translated()) * 32;
     Some(match walk.tracking {
         Tracking::New { confirmed: false, .. } => (translated, 0),
-        Tracking::New { .. } => (translated | 8, 0),
+        ref tracking if !tracking.has_seen_reply() => (translated | 8, 0),
         // Whether the entry is ASSURED depends on earlier packets.
         _ => (translated | 2 | 8, 4),
     })

@@ -1,0 +1,93 @@
+//! A first packet that gets no answer is sent again, and nodes on its way remember the one before.
+//!
+//! Where a node's rules translated the first packet, connection tracking translates the next one the
+//! same way and does not ask the table `nat` again. No rule marks it then, and until an answer was
+//! seen its connection is still NEW: what let the first packet pass because of its mark, as
+//! kube-proxy's chain KUBE-FORWARD does, does not let this one pass. A rule after that may refuse it.
+
+use uturn_model::route::{Leg, Step, StepKind, Way};
+use uturn_model::{Evidence, Mechanism, Outcome, Protocol, Text};
+use uturn_netfilter::{Connection, IpProtocol, Packet};
+
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Exchange, PacketState, Peer, Stop, ended};
+
+impl<'a> Walk<'_, 'a> {
+    /// The end of a request that gets no answer for this reason: its sender waits, unless it is
+    /// refused when it sends again.
+    pub(super) fn without_answer(
+        &self,
+        from: Peer<'a>,
+        asked: Leg,
+        state: PacketState,
+        why: Mechanism,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        if is_met_otherwise(&state)
+            && let Some(refused) = self.refused_when_resent(from, asked, &state, why)?
+        {
+            return Ok(refused);
+        }
+        Ok(vec![ended(state, Outcome::Hangs, Some(why))])
+    }
+
+    /// The ways of the packet that is sent after a lost one, if all of them are refusals.
+    fn refused_when_resent(
+        &self,
+        from: Peer<'a>,
+        asked: Leg,
+        state: &PacketState,
+        why: Mechanism,
+    ) -> Result<Option<Vec<Exchange>>, WalkError> {
+        let mut again = PacketState {
+            packet: Packet::new(Protocol::Tcp, asked.src, asked.dst),
+            way: Way::Out,
+            passed: 0,
+            handed_to: state.first_handed_to.clone(),
+            is_resent: true,
+            ..state.clone()
+        };
+        again.tries.lost += 1;
+        if let Err(place) = again.tries.why.binary_search(&why) {
+            again.tries.why.insert(place, why);
+        }
+        let place = || self.engine.place(from);
+        again.note_unless_brief(place, || {
+            let by = Evidence::kernel("connection tracking");
+            Step::new(StepKind::Timeout, sent_again(state), by).seeing(asked)
+        });
+        let mut ways = Vec::new();
+        for arrival in self.send(from, again)? {
+            let Stop::Refused(refused) = arrival.stop else { return Ok(None) };
+            ways.extend(self.return_refusal(from, asked, refused, arrival.state)?);
+        }
+        let is_refused = ways.iter().all(|way| way.outcome != Outcome::Hangs);
+        Ok((is_refused && !ways.is_empty()).then_some(ways))
+    }
+}
+
+/// Whether nodes may treat the next packet of a connection otherwise than its first.
+fn is_met_otherwise(state: &PacketState) -> bool {
+    let is_translated = |connection: &Connection| {
+        connection.source_translated()
+            || connection.destination_translated()
+            || connection.scheduled.is_some()
+    };
+    // A reset ends the connection on all nodes that see it.
+    state.packet.protocol() == IpProtocol::TCP
+        && !state.packet.is_refusal()
+        && !state.is_resent
+        && state.tries.left() > 1
+        && state.nodes.iter().any(|(_, known)| !known.seen_reply && is_translated(known))
+}
+
+fn sent_again(state: &PacketState) -> Text {
+    let mut tries = state.tries.clone();
+    tries.lost += 1;
+    let seconds = tries.delay().as_secs();
+    format!(
+        "sends the packet again {seconds} s after the first: nodes that translated that one do not \
+         ask the table nat again, so that no rule of it marks this one"
+    )
+    .into()
+}
