@@ -79,6 +79,7 @@ built_in![
     "refusal-stopped",
     "refused-hairpin",
     "rejected-by-rule",
+    "resent-rejected",
     "reset-over-bridge",
     "reset-without-bridge",
     "routed-veth",

@@ -86,8 +86,8 @@ fn sent_again(state: &PacketState) -> Text {
     tries.lost += 1;
     let seconds = tries.delay().as_secs();
     format!(
-        "sends the packet again {seconds} s after the first: nodes that translated that one do not \
-         ask the table nat again, so that no rule of it marks this one"
+        "sends the packet again, {seconds} s after the first: nodes that translated that one do not \
+         ask the table nat again, so no rule of it marks this one"
     )
     .into()
 }
