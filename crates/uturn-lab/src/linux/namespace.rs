@@ -9,7 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountPropagationFlags, UnmountFlags, mount_bind, mount_bind_recursive, mount_change, unmount,
+};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 /// Where `ip netns` looks.
@@ -28,7 +32,7 @@ pub(crate) struct Namespace {
 impl Namespace {
     /// Creates a namespace with this name.
     pub(crate) fn new(name: String) -> io::Result<Self> {
-        fs::create_dir_all(NAMES)?;
+        make_folder()?;
         let path = path_of(&name);
         File::create_new(&path)?;
         let made = in_new_thread(|| {
@@ -152,6 +156,24 @@ pub(crate) fn remove(name: &str) -> io::Result<()> {
     // A file that was never mounted on (because its creation was interrupted) is removed too. One
     // that is still mounted is not.
     fs::remove_file(&path).map_err(|error| unmounted.map_or_else(Into::into, |()| error))
+}
+
+/// Makes the folder of names as `ip netns add` does: a shared mount of its own. The first `ip` would
+/// else put a copy of the folder, with all mounts in it, over names that are in use, which could not be
+/// removed any more.
+fn make_folder() -> io::Result<()> {
+    fs::create_dir_all(NAMES)?;
+    let folder = File::open(NAMES)?;
+    // `ip` does the same while it makes the mount.
+    flock(&folder, FlockOperation::LockExclusive)?;
+    let share = || mount_change(NAMES, MountPropagationFlags::SHARED | MountPropagationFlags::REC);
+    match share() {
+        Err(Errno::INVAL) => {
+            mount_bind_recursive(NAMES, NAMES)?;
+            Ok(share()?)
+        }
+        shared => Ok(shared?),
+    }
 }
 
 fn path_of(name: &str) -> PathBuf {

@@ -40,6 +40,7 @@ pub(crate) fn main() {
     match arguments.first().map(String::as_str) {
         Some("lb") => balance(&arguments),
         Some("victim") => victim(),
+        Some("beside-ip") => beside_ip(),
         Some("--list") => println!("kernel: test"),
         _ => match uturn_lab::available() {
             Ok(()) => {
@@ -88,6 +89,7 @@ fn all(only: &str) {
         ("ipv6", ipv6),
         ("terminated", terminated),
         ("killed", killed),
+        ("first-of-ip", first_of_ip),
         ("bad-plan", bad_plan),
     ];
     uturn_lab::sweep().unwrap();
@@ -305,6 +307,31 @@ fn killed() {
     while fs::exists(format!("/proc/{balancer}/exe")).unwrap() {
         assert!(Instant::now() < limit, "the load balancer lives on");
     }
+}
+
+/// The first `ip netns add` of a machine makes the folder of names a mount of its own, with a copy
+/// of each mount in it. A lab that stands then has to go all the same.
+fn first_of_ip() {
+    let script = "mount -t tmpfs none /run && exec \"$0\" beside-ip";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).arg(std::env::current_exe().unwrap());
+    assert!(command.status().unwrap().success());
+}
+
+/// Measures while `ip` makes a namespace.
+fn beside_ip() {
+    let (cluster, load_balancers) = quick(1);
+    let flows = [flow("pod/shop/web-1", INGRESS)];
+    let plan = plan(&cluster, &load_balancers, &flows);
+    let mut add_and_delete = |text: &str| {
+        for what in ["add", "delete"].iter().filter(|_| text.starts_with("measuring")) {
+            let status = Command::new("ip").args(["netns", what, "other"]).status().unwrap();
+            assert!(status.success(), "ip netns {what}: {status}");
+        }
+    };
+    uturn_lab::measure(&plan, &mut add_and_delete).unwrap();
+    let left = names("/run/netns");
+    assert!(left.is_empty(), "{left:?}");
 }
 
 fn bad_plan() {
