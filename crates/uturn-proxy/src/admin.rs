@@ -27,6 +27,7 @@ use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 use tokio::sync::{Semaphore, mpsc};
 use uturn_lb::config::{Config, ProcessSettings};
 
@@ -39,6 +40,9 @@ use crate::error::StartError;
 use crate::process::Process;
 use crate::requests::Request;
 
+/// Connections that the kernel completes before they are accepted.
+const BACKLOG: i32 = 128;
+
 /// The thread that answers.
 #[derive(Debug)]
 pub(crate) struct Admin {
@@ -46,6 +50,8 @@ pub(crate) struct Admin {
     handle: Option<JoinHandle<io::Result<()>>>,
     known: Arc<Known>,
     address: Option<SocketAddr>,
+    /// Whether the address may be one that a process which is being replaced shares.
+    takes_over: bool,
 }
 
 /// What the admin address needs to show the configuration and to have it changed.
@@ -84,6 +90,8 @@ struct Known {
     changing: Semaphore,
     /// Whether the health of every target has been decided once.
     was_decided: AtomicBool,
+    /// Whether another process answers at the address from now on.
+    is_replaced: AtomicBool,
 }
 
 /// A configuration that is served.
@@ -106,7 +114,9 @@ pub(crate) struct Prepared {
 enum Command {
     /// Answer what comes in here, and nowhere else.
     Listen(TcpListener),
-    /// Answer no more.
+    /// Let another process of this user listen at the address as well.
+    Share,
+    /// Answer what has come in already, and no more.
     Close,
 }
 
@@ -129,6 +139,7 @@ impl Admin {
     pub(crate) fn start(
         process: Arc<Process>,
         control: Option<Control>,
+        takes_over: bool,
     ) -> Result<Self, StartError> {
         let (commands, receiver) = mpsc::unbounded_channel();
         let overview = ArcSwap::default();
@@ -141,13 +152,15 @@ impl Admin {
             token: ArcSwapOption::empty(),
             changing: Semaphore::new(1),
             was_decided: AtomicBool::new(false),
+            is_replaced: AtomicBool::new(false),
         });
         let of_thread = Arc::clone(&known);
         let handle = thread::Builder::new()
             .name("admin".into())
             .spawn(move || serve::run(&of_thread, receiver))
             .map_err(|source| StartError { doing: "start the admin thread".into(), source })?;
-        Ok(Self { commands: Some(commands), handle: Some(handle), known, address: None })
+        let commands = Some(commands);
+        Ok(Self { commands, handle: Some(handle), known, address: None, takes_over })
     }
 
     /// Prepares to answer as these settings say.
@@ -170,7 +183,7 @@ impl Admin {
         match address {
             same if same == self.address => Ok(Move::Stay),
             None => Ok(Move::Close),
-            Some(address) => match listen(address) {
+            Some(address) => match listen(address, self.takes_over) {
                 Ok(listener) => Ok(Move::Open(address, listener)),
                 Err(source) => {
                     let doing = format!("listen on {address}, the admin address");
@@ -193,17 +206,25 @@ impl Admin {
             Move::Close => (None, Command::Close),
         };
         self.address = address;
+        self.tell(command);
+    }
+
+    /// Lets another process of this user listen at the address as well.
+    pub(crate) fn share(&self) {
+        self.tell(Command::Share);
+    }
+
+    /// Answers what has come in already, and leaves the address to the process that shares it.
+    pub(crate) fn leave(&mut self) {
+        self.address = None;
+        self.known.is_replaced.store(true, Ordering::Relaxed);
+        self.tell(Command::Close);
+    }
+
+    fn tell(&self, command: Command) {
         if let Some(commands) = &self.commands {
             // The thread is gone only if its runtime could not be set up.
             let _ = commands.send(command);
-        }
-    }
-
-    /// Answers no more.
-    pub(crate) fn close(&mut self) {
-        self.address = None;
-        if let Some(commands) = &self.commands {
-            let _ = commands.send(Command::Close);
         }
     }
 
@@ -252,8 +273,13 @@ impl Drop for Admin {
     }
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(address).map_err(|e| needs_to_listen(e, address))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+fn listen(address: SocketAddr, shares: bool) -> io::Result<TcpListener> {
+    let protocol = Some(SocketProtocol::TCP);
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, protocol)?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shares)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into()).map_err(|error| needs_to_listen(error, address))?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
 }

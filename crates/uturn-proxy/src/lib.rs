@@ -57,7 +57,7 @@ pub use l4::without_forwarded;
 pub use namespace::enter;
 pub use process::{Detail, Observer};
 pub use requests::{
-    Answer, Changed, Refusal, Replacement, Request, Requests, Scope, requests, take_over,
+    Answer, Changed, Refusal, Replacement, Request, Requests, Scope, ask_to_hand_over, requests,
 };
 pub use server::{Options, Server, Stopper};
 pub use service_manager::ServiceManager;

@@ -24,7 +24,9 @@ pub enum Request {
     Changed(Changed),
     /// Accept nothing more, and stop when what is open has ended: SIGTERM or SIGINT.
     Drain,
-    /// The same, but leave to another process what the kernel forwards: SIGUSR2.
+    /// Another process takes over: SIGUSR2. The first one asks to share the admin address and to
+    /// leave what the kernel forwards; the second one says that all of it is served, and does the
+    /// same as [`Request::Drain`].
     HandOver,
     /// Stop at once: a second SIGTERM or SIGINT, or the end of standard input.
     Stop,
@@ -141,11 +143,11 @@ pub fn requests(until_stdin_closes: bool) -> Result<Requests, StartError> {
     Ok(Requests { sender, receiver })
 }
 
-/// Asks another load balancer to leave everything to this one.
+/// Tells another load balancer that this one takes over: sends it [`Request::HandOver`].
 ///
 /// # Errors
 /// When there is no such process, or it runs another program.
-pub fn take_over(process: u32) -> Result<(), StartError> {
+pub fn ask_to_hand_over(process: u32) -> Result<(), StartError> {
     let program = |process: &str| fs::read_to_string(format!("/proc/{process}/comm"));
     let asked = || {
         if program(&process.to_string())? != program("self")? {
@@ -164,10 +166,14 @@ fn forward(mut signals: Signals, sender: &Sender<Request>) {
     for signal in signals.forever() {
         let request = match signal {
             SIGHUP => Request::Reload(None),
+            SIGUSR2 => {
+                is_draining = true;
+                Request::HandOver
+            }
             _ if is_draining => Request::Stop,
             _ => {
                 is_draining = true;
-                if signal == SIGUSR2 { Request::HandOver } else { Request::Drain }
+                Request::Drain
             }
         };
         if sender.send(request).is_err() {

@@ -27,6 +27,9 @@ use crate::worker_thread::{self, Command};
 /// Connections that the kernel completes before they are accepted.
 const BACKLOG: i32 = 4096;
 
+/// How long workers may take to accept the first connections.
+const START: Duration = Duration::from_secs(5);
+
 /// How a load balancer is run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -134,7 +137,7 @@ impl Server {
             loaded: Loaded::new(),
             changed: 0,
             process: Arc::clone(&process),
-            admin: Admin::start(Arc::clone(&process), control)?,
+            admin: Admin::start(Arc::clone(&process), control, takes_over)?,
             layer_4,
         };
         let count = config.process.workers.unwrap_or_else(cores);
@@ -143,6 +146,8 @@ impl Server {
         }
         server.serve(config, Renewal::All)?;
         process.report_change(&Event::Ready { listeners: listening(config, with_layer_4) });
+        // From here on `/healthz` finds every listener accepting. A worker that is late says so there.
+        server.is_responsive(START);
         Ok(server)
     }
 
@@ -196,13 +201,19 @@ impl Server {
         self.workers.iter().map(wait).all(|answer| answer.is_ok())
     }
 
-    /// Stops as [`Server::stop`] does, but for what another process has taken over: what the kernel
-    /// forwards stays, and the admin address is free at once.
-    pub fn hand_over(mut self, drain: Duration) {
+    /// Serves on while another process takes over: that one may have what the kernel forwards, and
+    /// listen at the admin address as well.
+    pub fn share(&mut self) {
         if let Some(layer_4) = self.layer_4.take() {
             layer_4.leave();
         }
-        self.admin.close();
+        self.admin.share();
+    }
+
+    /// Stops as [`Server::stop`] does, when another process serves everything after
+    /// [`Server::share`].
+    pub fn hand_over(mut self, drain: Duration) {
+        self.admin.leave();
         self.stop(drain);
     }
 

@@ -35,6 +35,9 @@ pub(super) fn answer<B>(request: &Request<B>, known: &Known) -> Response<String>
 
 /// Whether clients are served.
 fn health(known: &Known) -> (StatusCode, String) {
+    if known.is_replaced.load(Ordering::Relaxed) {
+        return (StatusCode::OK, "ok: another process has taken over\n".into());
+    }
     if known.process.is_draining.load(Ordering::Relaxed) {
         return (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into());
     }

@@ -2,20 +2,23 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::TcpListener as StdListener;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::spawn_local;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Command, Known, change};
@@ -42,41 +45,78 @@ pub(super) fn run(
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     runtime.block_on(async {
-        let mut accepting = None;
+        let mut accepting: Option<Accepting> = None;
         while let Some(command) = commands.recv().await {
             let next = match command {
-                Command::Close => None,
-                Command::Listen(socket) => {
-                    let known = Arc::clone(known);
-                    Some(spawn_local(async move { accept(socket, &known).await }))
+                Command::Share => {
+                    if let Some(accepting) = &accepting {
+                        // Without that, the other process says that the address is in use.
+                        let _ = SockRef::from(&*accepting.socket).set_reuse_port(true);
+                    }
+                    continue;
                 }
+                Command::Close => None,
+                // A socket that listens already can always be watched.
+                Command::Listen(socket) => Accepting::start(socket, known).ok(),
             };
             if let Some(before) = std::mem::replace(&mut accepting, next) {
-                before.abort();
+                before.stop(known).await;
             }
         }
     });
     Ok(())
 }
 
-async fn accept(socket: StdListener, known: &Arc<Known>) {
-    // A socket that listens already can always be watched.
-    let Ok(socket) = TcpListener::from_std(socket) else { return };
+/// The address's socket, and the task that accepts its connections.
+struct Accepting {
+    socket: Rc<TcpListener>,
+    task: JoinHandle<()>,
+}
+
+impl Accepting {
+    fn start(socket: StdListener, known: &Arc<Known>) -> io::Result<Self> {
+        let socket = Rc::new(TcpListener::from_std(socket)?);
+        let (of_task, known) = (Rc::clone(&socket), Arc::clone(known));
+        let task = spawn_local(async move { accept(&of_task, &known).await });
+        Ok(Self { socket, task })
+    }
+
+    /// Takes in the connections that the kernel has completed already, and closes the socket.
+    async fn stop(self, known: &Arc<Known>) {
+        self.task.abort();
+        let _ = self.task.await;
+        let next = async || {
+            poll_fn(|cx| match self.socket.poll_accept(cx) {
+                Poll::Ready(Ok((stream, _))) => Poll::Ready(Some(stream)),
+                _ => Poll::Ready(None),
+            })
+            .await
+        };
+        while let Some(stream) = next().await {
+            spawn_serving(stream, known, None);
+        }
+    }
+}
+
+async fn accept(socket: &TcpListener, known: &Arc<Known>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
         match socket.accept().await {
-            Ok((stream, _)) => {
-                let known = Arc::clone(known);
-                spawn_local(async move {
-                    // A client that is too slow, or breaks the protocol, gets no answer.
-                    serve_for_a_while(stream, &known).await;
-                    drop(place);
-                });
-            }
+            Ok((stream, _)) => spawn_serving(stream, known, Some(place)),
             Err(_) => sleep(EXHAUSTED).await,
         }
     }
+}
+
+/// Serves a connection in a task of its own, which gives its place back.
+fn spawn_serving(stream: TcpStream, known: &Arc<Known>, place: Option<OwnedSemaphorePermit>) {
+    let known = Arc::clone(known);
+    spawn_local(async move {
+        // A client that is too slow, or breaks the protocol, gets no answer.
+        serve_for_a_while(stream, &known).await;
+        drop(place);
+    });
 }
 
 async fn serve_for_a_while(stream: TcpStream, known: &Arc<Known>) {

@@ -505,29 +505,46 @@ fn it_is_ready_when_every_target_has_been_checked() {
     assert_eq!(site.admin("GET", "/readyz", "", "").0, 200);
 }
 
-/// Another process takes over, as when the program is replaced by a newer one.
+/// Another process takes over, as when the program is replaced by a newer one. Clients and what
+/// asks for the process's health notice nothing.
 #[test]
 fn a_second_process_takes_over() {
     let site = Site::new("lb-takeover");
     let mut first = site.start(&[]);
+    // The event says that it listens; workers accept a moment later.
+    while site.admin("GET", "/healthz", "", "").0 != 200 {
+        thread::yield_now();
+    }
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let client = scope.spawn(|| {
-            let mut answers = 0;
-            while !is_over.load(Ordering::Relaxed) {
-                let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-                match try_exchange(site.listener, request) {
-                    Ok(answer) => {
-                        assert!(answer.ends_with("\r\n\r\nfirst"), "{answer}");
-                        answers += 1;
+        let asked = |address, path, status, body| {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                let request =
+                    format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+                let mut answers = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    match try_exchange(address, &request) {
+                        Ok(answer) => {
+                            assert!(answer.starts_with(status), "{answer}");
+                            assert!(answer.contains(body), "{answer}");
+                            answers += 1;
+                        }
+                        // The kernel resets a connection whose handshake is under way when its
+                        // socket is closed: see net.ipv4.tcp_migrate_req in docs/lb-operations.md.
+                        Err(error) => {
+                            let reset = io::ErrorKind::ConnectionReset;
+                            assert_eq!(error.kind(), reset, "{address}{path}");
+                        }
                     }
-                    // The kernel resets a connection whose handshake is under way when its
-                    // socket is closed: see net.ipv4.tcp_migrate_req in docs/lb-operations.md.
-                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
                 }
-            }
-            answers
-        });
+                answers
+            })
+        };
+        let clients = [
+            asked(site.listener, "/", "HTTP/1.1 200 ", "\r\n\r\nfirst"),
+            asked(site.admin, "/healthz", "HTTP/1.1 200 ", "\r\n\r\nok"),
+        ];
         for _ in 0..3 {
             let process = first.child.id().to_string();
             let mut second = site.start(&["--takeover", &process]);
@@ -539,8 +556,27 @@ fn a_second_process_takes_over() {
             first = second;
         }
         is_over.store(true, Ordering::Relaxed);
-        assert!(client.join().unwrap() > 0);
+        for client in clients {
+            assert!(client.join().unwrap() > 0);
+        }
     });
+}
+
+/// Without `--takeover`, the admin address is the first one's, also where that has taken over.
+#[test]
+fn an_admin_address_is_not_shared_by_accident() {
+    let site = Site::new("lb-two-admins");
+    let mut first = site.start(&[]);
+    for _ in 0..2 {
+        let output = site.command(&["-f", "lb.yaml"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains("the admin address: "), "{error}");
+        let mut second = site.start(&["--takeover", &first.child.id().to_string()]);
+        assert_eq!(second.reloaded(), "takeover");
+        assert!(first.child.wait().unwrap().success());
+        first = second;
+    }
 }
 
 #[test]

@@ -105,6 +105,10 @@ fn another_process_takes_over_the_kernels_table() {
         }
         let table = pair.machines[active].space.sh("nft list tables");
         assert!(table.contains("uturn_lb"), "{table}");
+        // keepalived asks for the health of the load balancer all the time, and heard nothing bad.
+        let standby = &pair.machines[1 - active];
+        let took_over = standby.logged(Daemon::Keepalived, "Entering MASTER STATE");
+        assert_eq!(took_over, 0, "the standby took the VIP\n{}", pair.logs());
         for checked in open.map(|open| open.use_again(&pair.client)) {
             let (used, fates) = (checked.used, checked.fates());
             assert_eq!(fates.work, OPEN, "{used:?} {fates:?}");

@@ -25,7 +25,7 @@ use crate::status::{Failure, Status};
 /// How long to wait for requests when nothing else is due.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// How long another process may take to leave the admin address.
+/// How long either process may take to do its next step when one takes over from the other.
 const HAND_OVER: Duration = Duration::from_secs(5);
 
 /// How soon that is tried again.
@@ -109,19 +109,28 @@ fn take_over(
     observer: Observer,
     options: Options,
 ) -> Result<Server, StartError> {
-    // Listeners can share their addresses. The admin address and the kernel's rules are the other
-    // process's until that leaves them.
-    let mut first = uturn_proxy::without_forwarded(config);
-    first.process.admin = None;
+    // Listeners can share their addresses. The kernel's rules are the other process's until it
+    // leaves them. The admin address is shared last, when nothing can fail any more: what comes in
+    // there is answered by one of the two, at any moment.
+    let without_admin = |config: &Config| {
+        let mut config = config.clone();
+        config.process.admin = None;
+        config
+    };
+    let first = without_admin(&uturn_proxy::without_forwarded(config));
     let mut server = Server::start_with(&first, observer, options)?;
-    uturn_proxy::take_over(process)?;
-    let end = Instant::now() + HAND_OVER;
-    loop {
-        match server.reload(config) {
-            Err(_) if Instant::now() < end => thread::sleep(AGAIN),
-            outcome => return outcome.map(|()| server),
+    uturn_proxy::ask_to_hand_over(process)?;
+    for config in [&without_admin(config), config] {
+        let end = Instant::now() + HAND_OVER;
+        while let Err(error) = server.reload(config) {
+            if Instant::now() >= end {
+                return Err(error);
+            }
+            thread::sleep(AGAIN);
         }
     }
+    uturn_proxy::ask_to_hand_over(process)?;
+    Ok(server)
 }
 
 impl Running<'_> {
@@ -145,6 +154,10 @@ impl Running<'_> {
                 Ok(Request::HandOver) => {
                     let drain = self.config.process.drain;
                     self.manager.stopping(drain);
+                    self.server.share();
+                    if !self.await_successor(requests, pulse) {
+                        return self.server.stop(Duration::ZERO);
+                    }
                     return self.end(requests, pulse, |server| server.hand_over(drain));
                 }
                 Ok(Request::Stop) => return self.server.stop(Duration::ZERO),
@@ -154,6 +167,23 @@ impl Running<'_> {
                 && self.server.is_responsive(pulse)
             {
                 self.manager.alive();
+            }
+        }
+    }
+
+    /// Waits until the process that takes over serves everything. Meanwhile nothing changes here.
+    /// Returns whether open connections may end.
+    fn await_successor(&self, requests: &Requests, pulse: Option<Duration>) -> bool {
+        let end = Instant::now() + HAND_OVER;
+        loop {
+            let rest = end.saturating_duration_since(Instant::now());
+            match requests.recv_timeout(pulse.unwrap_or(LONG).min(rest)) {
+                Ok(Request::HandOver) => return true,
+                Ok(Request::Stop) => return false,
+                // It is dropped: who waits for an answer is told that this process stops.
+                Ok(_) => {}
+                Err(_) if rest.is_zero() => return true,
+                Err(_) => self.manager.alive(),
             }
         }
     }
