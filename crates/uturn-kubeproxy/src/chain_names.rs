@@ -11,12 +11,17 @@ pub const HASHED: [&str; 6] =
     ["KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-"];
 
 /// Chains in iptables to which every Service adds, in no particular order.
-pub const SHARED: [&str; 4] =
-    ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
+pub const SHARED: [&str; 5] = [
+    "KUBE-SERVICES",
+    "KUBE-NODEPORTS",
+    "KUBE-EXTERNAL-SERVICES",
+    "KUBE-PROXY-FIREWALL",
+    "KUBE-IPVS-OUT-FILTER",
+];
 
 /// The other chains in iptables that kube-proxy writes and nothing else does. Those that kubelet
 /// writes too, in its own version's way (KUBE-FIREWALL, KUBE-MARK-DROP), are not among them.
-pub const OTHERS: [&str; 8] = [
+pub const OTHERS: [&str; 7] = [
     "KUBE-FORWARD",
     "KUBE-MARK-MASQ",
     "KUBE-POSTROUTING",
@@ -24,7 +29,6 @@ pub const OTHERS: [&str; 8] = [
     "KUBE-LOAD-BALANCER",
     "KUBE-SOURCE-RANGES-FIREWALL",
     "KUBE-IPVS-FILTER",
-    "KUBE-IPVS-OUT-FILTER",
 ];
 
 /// Whether a chain in iptables drops what `spec.loadBalancerSourceRanges` does not let in.

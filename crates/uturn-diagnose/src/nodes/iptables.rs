@@ -137,3 +137,36 @@ pub(super) fn service_in(comment: &str) -> Option<Text> {
     let word = words.find(|word| word.split('/').count() == 2 && !word.starts_with('/'))?;
     Some(word.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use uturn_model::Family;
+    use uturn_netfilter::iptables::parse;
+
+    use super::super::blocks::changes;
+    use super::*;
+
+    /// kube-proxy goes through its Services in no particular order.
+    #[test]
+    fn the_order_of_services_is_no_difference() {
+        let fences = ["80", "81"].map(|port| {
+            format!(
+                "-A KUBE-IPVS-OUT-FILTER -s 203.0.113.12/32 -m ipvs --vproto 6 \
+                 --vaddr 203.0.113.12 --vport {port} -j DROP\n"
+            )
+        });
+        let services = ["10.0.0.1", "10.0.0.2"]
+            .map(|ip| format!("-A KUBE-SERVICES -d {ip}/32 -p tcp -m tcp --dport 80 -j REJECT\n"));
+        let read = |order: [usize; 2]| {
+            let [fences, services] =
+                [&fences, &services].map(|lines| order.map(|at| &*lines[at]).concat());
+            let text = format!(
+                "*filter\n:KUBE-IPVS-OUT-FILTER - [0:0]\n:KUBE-SERVICES - [0:0]\n\
+                 {fences}{services}COMMIT\n"
+            );
+            blocks(&parse("iptables.save", &text, Family::V4).unwrap())
+        };
+        let differences = changes(&read([0, 1]), &read([1, 0]));
+        assert!(differences.is_empty(), "{differences:?}");
+    }
+}
