@@ -7,6 +7,8 @@ mod public_address;
 pub(crate) mod retransmission;
 mod security_groups;
 
+pub(crate) use public_address::stands_for_public_address;
+
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};

@@ -14,3 +14,5 @@ mod huawei;
 mod ibm;
 #[path = "clouds/oracle.rs"]
 mod oracle;
+#[path = "clouds/source_ranges.rs"]
+mod source_ranges;

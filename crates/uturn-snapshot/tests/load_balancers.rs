@@ -170,6 +170,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 passive_check,
                 hairpin_source: None,
                 source_of_other_family: None,
+                allowed_sources: None,
                 statuses: Statuses::USUAL,
                 doubt: None,
             }

@@ -90,6 +90,7 @@ built_in![
     "rules-missing",
     "same-bridge-without-forwarding",
     "shared-vip",
+    "source-ranges",
     "tcp-ssl-refused",
     "tls-bypassed",
     "udp-probe-unanswered",

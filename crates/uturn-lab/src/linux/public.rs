@@ -1,6 +1,6 @@
 //! Addresses outside the VPC: the public addresses of nodes, and those of clients outside.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
 use uturn_lb::cloud;
@@ -10,13 +10,16 @@ use uturn_model::{Client, Cluster, Family, LoadBalancer, Node};
 
 use crate::Plan;
 
+/// The public address of nodes of which none is stated.
+pub(crate) const ANY_PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 254));
+
 /// The source address of a node's packets outside the VPC: its own public address or, if none is
 /// stated, a shared one. Its value does not matter as long as no node has it. IPv6 addresses are
 /// not translated, so this is `None` unless one is stated.
 pub(crate) fn address_of(node: &Node, family: Family) -> Option<IpAddr> {
     let stated = node.external_ips.iter().copied().find(|ip| Family::of(*ip) == family);
     match family {
-        Family::V4 => Some(stated.unwrap_or(IpAddr::from([203, 0, 113, 254]))),
+        Family::V4 => Some(stated.unwrap_or(ANY_PUBLIC)),
         Family::V6 => stated,
     }
 }

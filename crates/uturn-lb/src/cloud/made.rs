@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use uturn_model::lb::{Delivery, Doubt, Listener, Rule, Target};
 use uturn_model::service::ServicePort;
-use uturn_model::{Cluster, Family, Name, Node, Service};
+use uturn_model::{Cluster, Family, IpNet, Name, Node, Service};
 
-use super::product::{PortPlan, Product, Targets};
+use super::product::{PortPlan, Product, SourceRanges, Targets};
 use crate::announcers;
 use crate::targets;
 
@@ -23,6 +23,7 @@ pub(crate) fn listeners(
 ) -> Vec<Listener> {
     let listener = |port: &ServicePort| {
         let mut plan = product.port_in(cluster, service, port, family)?;
+        plan.profile.allowed_sources = allowed_sources(product, cluster, service);
         let mut holder = service.holder.as_ref().filter(|_| product.is_announced());
         let mut announcers = None;
         if product.is_announced() {
@@ -80,6 +81,29 @@ pub(crate) fn listeners(
         })
     };
     service.ports.iter().filter_map(listener).collect()
+}
+
+/// The sources that a Service's load balancer lets in, where it applies the Service's ranges.
+fn allowed_sources(
+    product: &dyn Product,
+    cluster: &Cluster,
+    service: &Service,
+) -> Option<Vec<IpNet>> {
+    if service.source_ranges.is_empty() {
+        return None;
+    }
+    let mut allowed = service.source_ranges.clone();
+    match product.source_ranges(service) {
+        SourceRanges::Ignored => return None,
+        SourceRanges::Applied => {}
+        SourceRanges::AppliedWithNodes => {
+            let nodes = cluster.nodes.values();
+            let addresses =
+                nodes.flat_map(|node| node.internal_ips.iter().chain(&node.external_ips));
+            allowed.extend(addresses.copied().map(IpNet::from));
+        }
+    }
+    Some(allowed)
 }
 
 /// Where every node answers ARP requests for an address, each may get what only some should announce:

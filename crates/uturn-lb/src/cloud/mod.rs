@@ -61,7 +61,7 @@ pub use entry::{
 pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of};
 pub use product::{
-    Leases, PageCheck, PortPlan, Product, Targets, Written, ZoneAnswers, stand_in,
+    Leases, PageCheck, PortPlan, Product, SourceRanges, Targets, Written, ZoneAnswers, stand_in,
     stands_for_balancer,
 };
 pub(crate) use product::{own_address, replaced, unnamed};

@@ -151,11 +151,29 @@ pub trait Product: Sync {
         None
     }
 
+    /// What it does with `spec.loadBalancerSourceRanges`. kube-proxy applies these ranges too, but only
+    /// to packets for the load balancer's own address.
+    fn source_ranges(&self, service: &Service) -> SourceRanges {
+        let _ = service;
+        SourceRanges::Ignored
+    }
+
     /// The page that its health checks request from targets, if they request one.
     fn page_check(&self, service: &Service, port: &ServicePort) -> Option<PageCheck> {
         let _ = (service, port);
         None
     }
+}
+
+/// What a load balancer does with the source ranges of a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceRanges {
+    /// It lets everyone in.
+    Ignored,
+    /// It drops packets of sources that are in none of the ranges.
+    Applied,
+    /// The same, but its controller adds the addresses of the nodes to the ranges.
+    AppliedWithNodes,
 }
 
 /// What a controller writes into the status of a Service.
@@ -279,6 +297,7 @@ pub(crate) fn passing(name: &str, source: Source) -> Profile {
         hairpin_source: None,
         source_of_other_family: None,
         statuses: Statuses::USUAL,
+        allowed_sources: None,
         doubt: None,
     }
 }

@@ -45,6 +45,9 @@ pub struct Profile {
     pub passive_check: Option<PassiveCheck>,
     /// The statuses that it answers itself; layer 7 only.
     pub statuses: Statuses,
+    /// The sources that it lets in, where it has a firewall of its own: it drops the packets of all
+    /// others. `None` lets everyone in.
+    pub allowed_sources: Option<Vec<IpNet>>,
     /// The part of this that is not certain: a verdict that rests on it says so.
     pub doubt: Option<Doubt>,
 }

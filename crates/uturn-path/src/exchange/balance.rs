@@ -4,6 +4,7 @@
 //! load balancer answers the client itself, asks a target, and asks the next target if the
 //! first does not answer. `uturn_lb::decide` picks the targets, as on the wire.
 
+mod allowed;
 mod layer_4;
 mod layer_7;
 mod no_target;
@@ -60,6 +61,10 @@ impl<'a> Walk<'_, 'a> {
                 mechanism,
             );
         };
+        if let Some(step) = self.engine.not_allowed(balancer, listener, &mut state) {
+            state.note(place, step);
+            return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
+        }
         if let Some(outcome) = protocol_mismatch(listener, request) {
             let why = format!("speaks {} here", listener.protocol);
             let party = Peer::Balancer(balancer);

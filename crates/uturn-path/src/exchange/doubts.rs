@@ -87,7 +87,7 @@ impl Engine<'_> {
 }
 
 /// What of a load balancer's behaviour is taken for true without being certain.
-fn doubted(profile: &str, doubt: &Doubt) -> Supposition {
+pub(super) fn doubted(profile: &str, doubt: &Doubt) -> Supposition {
     Supposition {
         about: format!("{BEHAVES}{profile}").into(),
         taken: doubt.taken.clone(),

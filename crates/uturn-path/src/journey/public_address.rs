@@ -1,7 +1,7 @@
 //! The edge of the nodes' network, where public addresses of nodes become their own addresses, and
 //! the other way round.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use uturn_model::route::{Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, FabricPart, Family, Node, Supposition};
@@ -10,6 +10,15 @@ use uturn_netfilter::Connection;
 use crate::assumed::add_new;
 use crate::engine::Engine;
 use crate::packet::PacketState;
+
+/// Stands for the public address of nodes of which none is stated. Which one it is only matters to rules
+/// that name it.
+const ANY_PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 254));
+
+/// Whether an address stands for a node's public one, which is not given.
+pub(crate) fn stands_for_public_address(address: IpAddr) -> bool {
+    address == ANY_PUBLIC
+}
 
 impl<'a> Engine<'a> {
     /// On its way to a public address, a packet of a node gets the node's public address.
@@ -28,7 +37,7 @@ impl<'a> Engine<'a> {
             node.external_ips.iter().copied().find(|ip| Family::of(*ip) == Family::of(src));
         // Which address it is does not matter, only that the node does not know it.
         let public = stated.unwrap_or(match src {
-            IpAddr::V4(_) => IpAddr::from([203, 0, 113, 254]),
+            IpAddr::V4(_) => ANY_PUBLIC,
             IpAddr::V6(ip) => IpAddr::V6(ip),
         });
         let by = match (stated, src) {

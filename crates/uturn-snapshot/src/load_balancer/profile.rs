@@ -52,6 +52,7 @@ pub(super) fn read<'d>(
         hairpin_source: None,
         source_of_other_family: None,
         statuses: Statuses::USUAL,
+        allowed_sources: None,
         doubt: None,
     };
     let mut probes = Probes::of(protocol);

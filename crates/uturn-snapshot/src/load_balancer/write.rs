@@ -199,13 +199,14 @@ fn listener(
 fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
     let lb::Profile {
         name: _,
-        // What no file sets: packets are sent to the target with one source, and settings name a
-        // PROXY header.
+        // What no file sets: packets are sent to the target with one source, settings name a
+        // PROXY header, and security groups say who is let in.
         delivery: _,
         proxy_header: _,
         hairpin_source: _,
         source_of_other_family: _,
         statuses: _,
+        allowed_sources: _,
         doubt: _,
         source,
         avoids_client,

@@ -119,6 +119,7 @@ impl Site {
             }
         }
         text += &groups::of_balancers(cluster, &self.balancers, family);
+        text += &groups::of_allowed_sources(&self.balancers, family);
         text += "COMMIT\n";
         if self.scope == Scope::Private {
             text += &handed::in_fabric(cluster, &self.balancers, public, family);

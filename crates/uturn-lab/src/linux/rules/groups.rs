@@ -7,13 +7,13 @@
 //! A group without outbound rules admits all outbound packets.
 
 use uturn_lb::cloud;
-use uturn_model::lb::{Listener, Source};
+use uturn_model::lb::{Listener, Scope, Source};
 use uturn_model::network::SecurityRule;
-use uturn_model::{Cluster, Family, LoadBalancer, Protocol, Text};
+use uturn_model::{Cluster, Family, IpNet, LoadBalancer, Protocol, Text};
 
 use crate::linux::layer_4::is_in_kernel;
 use crate::linux::links::links_of;
-use crate::linux::public::let_in;
+use crate::linux::public::{ANY_PUBLIC, let_in};
 
 /// The chains of the mangle table from which the chains of groups are called.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +107,36 @@ pub(super) fn of_balancers(cluster: &Cluster, all: &[LoadBalancer], family: Fami
             lb.vip
         );
         text += &chain(&format!("SG-LB-{number}"), &groups.inbound, Way::In, family);
+    }
+    text
+}
+
+/// Rules of the mangle table for listeners that let in only some sources.
+pub(super) fn of_allowed_sources(all: &[LoadBalancer], family: Family) -> String {
+    let mut text = String::new();
+    let of_family = all.iter().enumerate().filter(|(_, lb)| Family::of(lb.vip) == family);
+    for (number, lb) in of_family {
+        for listener in &lb.listeners {
+            let Some(allowed) = &listener.profile.allowed_sources else { continue };
+            let protocol = listener.protocol.transport().lower();
+            let (vip, port) = (lb.vip, listener.port);
+            let chain = format!("SRC-LB-{number}-{protocol}-{port}");
+            text += &format!(
+                ":{chain} - [0:0]\n\
+                 -A PREROUTING -d {vip} -p {protocol} -m {protocol} --dport {port} \
+                 -m conntrack --ctstate NEW -j {chain}\n"
+            );
+            let mut sources: Vec<IpNet> =
+                allowed.iter().filter(|net| Family::of(net.addr()) == family).copied().collect();
+            if lb.scope == Scope::Public && family == Family::V4 {
+                // The prediction supposes that an address which is not given is let in.
+                sources.push(IpNet::from(ANY_PUBLIC));
+            }
+            for source in sources {
+                text += &format!("-A {chain} -s {source} -j RETURN\n");
+            }
+            text += &format!("-A {chain} -j DROP\n");
+        }
     }
     text
 }

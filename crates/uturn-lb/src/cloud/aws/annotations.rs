@@ -42,6 +42,9 @@ pub(super) const ADDRESSES: &str = "eip-allocations";
 /// Addresses of its own choice, one for each subnet.
 pub(super) const PRIVATE_ADDRESSES: &str = "private-ipv4-addresses";
 
+/// Security groups of the user's own, which replace those that the controller makes.
+pub(super) const SECURITY_GROUPS: &str = "security-groups";
+
 /// The families of its own addresses: `ipv4`, `dualstack`.
 pub(super) const ADDRESS_TYPE: &str = "ip-address-type";
 
@@ -108,6 +111,7 @@ pub(super) const READ: &[Annotation] = &[
     of(SUBNETS, Holds::Names),
     of(ADDRESSES, Holds::Names),
     of(PRIVATE_ADDRESSES, Holds::Names),
+    of(SECURITY_GROUPS, Holds::Names),
     of(ADDRESS_TYPE, Holds::Words(&["ipv4", "dualstack"])),
     of(NODE_LABELS, Holds::Names),
 ];

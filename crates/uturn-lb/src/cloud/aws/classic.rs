@@ -5,10 +5,10 @@ use uturn_model::service::ServicePort;
 use uturn_model::{Family, Node, Protocol, Service};
 
 use super::annotations::{
-    BACKEND_PROTOCOL, INTERNAL, PROXY_PROTOCOL, ends_tls, get, has_target_labels,
+    BACKEND_PROTOCOL, INTERNAL, PROXY_PROTOCOL, SECURITY_GROUPS, ends_tls, get, has_target_labels,
 };
 use crate::cloud::Written;
-use crate::cloud::product::{PortPlan, Product, proxying};
+use crate::cloud::product::{PortPlan, Product, SourceRanges, proxying};
 
 pub(super) const NAME: &str = "AWS Classic Load Balancer";
 
@@ -30,6 +30,14 @@ impl Product for Classic {
 
     fn takes_node(&self, service: &Service, node: &Node) -> bool {
         has_target_labels(service, node)
+    }
+
+    /// The controller writes them into the load balancer's security group.
+    fn source_ranges(&self, service: &Service) -> SourceRanges {
+        match get(service, SECURITY_GROUPS) {
+            Some(_) => SourceRanges::Ignored,
+            None => SourceRanges::Applied,
+        }
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {

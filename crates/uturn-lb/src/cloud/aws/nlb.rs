@@ -8,14 +8,14 @@ use uturn_model::{Cluster, Family, Node, Protocol, Service, Version};
 
 use super::annotations::{
     ADDRESS_TYPE, ADDRESSES, ATTRIBUTES, CHECK_PORT, CHECK_PROTOCOL, CLIENT_ROUTING, CROSS_ZONE,
-    PRIVATE_ADDRESSES, PROXY_PROTOCOL, SCHEME, SUBNETS, TARGET_GROUP_ATTRIBUTES, TARGET_TYPE, TYPE,
-    attribute, ends_tls, get, has_target_labels, switch,
+    PRIVATE_ADDRESSES, PROXY_PROTOCOL, SCHEME, SECURITY_GROUPS, SUBNETS, TARGET_GROUP_ATTRIBUTES,
+    TARGET_TYPE, TYPE, attribute, ends_tls, get, has_target_labels, switch,
 };
 use super::are_pods_default;
 use super::classic::is_internal;
 use crate::cloud::Written;
 use crate::cloud::product::{
-    PortPlan, Product, Targets, ZoneAnswers, check, passing, plain_protocol, replaced,
+    PortPlan, Product, SourceRanges, Targets, ZoneAnswers, check, passing, plain_protocol, replaced,
 };
 
 pub(super) const NAME: &str = "AWS NLB";
@@ -68,6 +68,15 @@ impl Product for Nlb {
 
     fn takes_node(&self, service: &Service, node: &Node) -> bool {
         has_target_labels(service, node)
+    }
+
+    /// The controllers write them into a security group: AWS's own into the load balancer's, the
+    /// in-tree one into that of the nodes, which see the client's address.
+    fn source_ranges(&self, service: &Service) -> SourceRanges {
+        match get(service, SECURITY_GROUPS) {
+            Some(_) => SourceRanges::Ignored,
+            None => SourceRanges::Applied,
+        }
     }
 
     fn address_count(&self, service: &Service) -> Option<usize> {
@@ -136,6 +145,17 @@ impl Nlb {
             get(service, PROXY_PROTOCOL) == Some("*") && Controller::of(service) == Controller::Own;
         if group("proxy_protocol_v2.enabled").unwrap_or(annotated) {
             profile.proxy_header = Some(ProxyVersion::V2);
+        }
+        // Before release 2.6 only targets that see the client's address can be kept from it.
+        if !keeps && !service.source_ranges.is_empty() {
+            profile.doubt = Some(Doubt {
+                taken: "it lets in only what loadBalancerSourceRanges names".into(),
+                because:
+                    "it replaces the client's address, and its controller gives it a security \
+                          group of its own from release 2.6 on"
+                        .into(),
+                settle: "look at the load balancer's security groups".into(),
+            });
         }
         let has_header = profile.proxy_header.is_some();
         profile.health_check = Some(check(question(service, targets, has_header), (10, 6)));

@@ -6,7 +6,8 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Protocol, Service};
 
 use crate::cloud::product::{
-    PageCheck, PortPlan, Product, Targets, check, passing, plain_protocol, question_by_policy,
+    PageCheck, PortPlan, Product, SourceRanges, Targets, check, passing, plain_protocol,
+    question_by_policy,
 };
 use crate::cloud::{Annotation, Holds};
 
@@ -21,6 +22,12 @@ const CHECK_PATH: &str = "service.beta.kubernetes.io/azure-load-balancer-health-
 /// What health checks speak.
 const CHECK_PROTOCOL: &str = "service.beta.kubernetes.io/azure-load-balancer-health-probe-protocol";
 
+/// Annotations that let in others too.
+const ALSO_ALLOWED: [&str; 2] = [
+    "service.beta.kubernetes.io/azure-allowed-ip-ranges",
+    "service.beta.kubernetes.io/azure-allowed-service-tags",
+];
+
 /// The Standard Load Balancer.
 pub(super) struct Standard;
 
@@ -31,6 +38,15 @@ impl Product for Standard {
 
     fn is_private(&self, service: &Service) -> Option<bool> {
         Some(is_internal(service))
+    }
+
+    /// The controller writes them into the nodes' security group.
+    fn source_ranges(&self, service: &Service) -> SourceRanges {
+        let has_others = ALSO_ALLOWED.iter().any(|key| service.annotations.get(key).is_some());
+        match has_others {
+            true => SourceRanges::Ignored,
+            false => SourceRanges::Applied,
+        }
     }
 
     fn page_check(&self, service: &Service, port: &ServicePort) -> Option<PageCheck> {
@@ -87,6 +103,8 @@ fn delivery(service: &Service, family: Family) -> Delivery {
 pub(super) const READ: &[Annotation] = &[
     Annotation::new(INTERNAL, Holds::Switch),
     Annotation::new(NO_FLOATING_IP, Holds::Switch),
+    Annotation::new(ALSO_ALLOWED[0], Holds::Names),
+    Annotation::new(ALSO_ALLOWED[1], Holds::Names),
     Annotation::new(CHECK_PATH, Holds::Names),
     Annotation::new(CHECK_PROTOCOL, Holds::Words(&["http", "https", "tcp"])),
     Annotation::below(

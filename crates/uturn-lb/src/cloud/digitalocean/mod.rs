@@ -6,7 +6,7 @@ use uturn_model::lb::{Delivery, Doubt, ListenerProtocol, ProxyVersion, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces};
+use super::{Annotation, CloudEntry, Holds, PortPlan, Product, SourceRanges, Traces};
 use crate::cloud::product::{plain_protocol, proxying};
 use crate::cloud::values::{is_on, names_port, protocol_of};
 
@@ -41,6 +41,11 @@ struct Balancer;
 impl Product for Balancer {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    /// The controller writes them into the load balancer's firewall.
+    fn source_ranges(&self, _: &Service) -> SourceRanges {
+        SourceRanges::Applied
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {

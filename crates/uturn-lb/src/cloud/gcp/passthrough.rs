@@ -5,7 +5,9 @@ use uturn_model::lb::{Delivery, HealthCheck, HealthQuestion, Source};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Service};
 
-use crate::cloud::product::{PortPlan, Product, Targets, check, passing, plain_protocol};
+use crate::cloud::product::{
+    PortPlan, Product, SourceRanges, Targets, check, passing, plain_protocol,
+};
 use crate::cloud::{Annotation, Holds};
 
 pub(super) const NAME: &str = "Google Cloud passthrough load balancer";
@@ -30,6 +32,11 @@ impl Product for Passthrough {
             .filter_map(|key| service.annotations.get(key))
             .any(|value| value.eq_ignore_ascii_case("internal"));
         Some(is_asked || class.is_some_and(|class| class.starts_with(INTERNAL_CLASSES)))
+    }
+
+    /// The controller writes them into a rule of the network's firewall.
+    fn source_ranges(&self, _: &Service) -> SourceRanges {
+        SourceRanges::Applied
     }
 
     /// The guest agent adds a local route for each forwarded address on each backend.

@@ -14,8 +14,8 @@ use super::annotations::{
 use crate::cloud::Written;
 use crate::cloud::product::mode_by_header;
 use crate::cloud::product::{
-    PortPlan, Product, Targets, check, own_address, passing, plain_protocol, proxying,
-    question_by_policy,
+    PortPlan, Product, SourceRanges, Targets, check, own_address, passing, plain_protocol,
+    proxying, question_by_policy,
 };
 
 pub(super) const AMPHORA_NAME: &str = "OpenStack Octavia";
@@ -60,6 +60,14 @@ impl Product for Octavia {
 
     fn is_private(&self, service: &Service) -> Option<bool> {
         Some(is_internal(service))
+    }
+
+    /// The controller makes them the allowed ranges of listeners, which OVN's do not have.
+    fn source_ranges(&self, _: &Service) -> SourceRanges {
+        match self.driver {
+            Driver::Amphora | Driver::AmphoraOnly => SourceRanges::Applied,
+            Driver::Ovn => SourceRanges::Ignored,
+        }
     }
 
     /// With a PROXY header the name in the status may be made of the address, and a suffix that

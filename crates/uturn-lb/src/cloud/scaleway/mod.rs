@@ -6,7 +6,7 @@ use uturn_model::lb::{ListenerProtocol, ProxyVersion};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces};
+use super::{Annotation, CloudEntry, Holds, PortPlan, Product, SourceRanges, Traces};
 use crate::cloud::Written;
 use crate::cloud::product::mode_by_header;
 use crate::cloud::product::{plain_protocol, proxying};
@@ -43,6 +43,11 @@ impl Product for Balancer {
 
     fn writes(&self, service: &Service) -> Written {
         mode_by_header(self, service)
+    }
+
+    /// The controller makes them access rules, beside the nodes' own addresses.
+    fn source_ranges(&self, _: &Service) -> SourceRanges {
+        SourceRanges::AppliedWithNodes
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {

@@ -55,6 +55,7 @@ pub fn clb(layer: Layer) -> Profile {
         hairpin_source: None,
         source_of_other_family: None,
         statuses: Statuses::USUAL,
+        allowed_sources: None,
         doubt: None,
     }
 }

@@ -1,0 +1,49 @@
+//! The sources that a load balancer's own firewall lets in.
+
+use uturn_model::lb::{Listener, Scope};
+use uturn_model::route::{Step, StepKind};
+use uturn_model::{Evidence, Supposition};
+
+use crate::assumed::add_new;
+use crate::engine::Engine;
+use crate::exchange::doubts::doubted;
+use crate::journey::stands_for_public_address;
+use crate::packet::PacketState;
+
+impl Engine<'_> {
+    /// Why a listener does not let a packet in, if it does not. Where the public address that the packet
+    /// left with is not given, the packet is supposed to be let in.
+    pub(super) fn not_allowed(
+        &self,
+        balancer: usize,
+        listener: &Listener,
+        state: &mut PacketState,
+    ) -> Option<Step> {
+        let allowed = listener.profile.allowed_sources.as_ref()?;
+        let leg = state.packet.leg();
+        let source = leg.src.ip();
+        if allowed.iter().any(|range| range.contains(&source)) {
+            return None;
+        }
+        let owner = &listener.rules.first()?.owner;
+        let is_public = self.balancers()[balancer].scope == Scope::Public;
+        if is_public && stands_for_public_address(source) {
+            let supposed = Supposition {
+                about: format!("loadBalancerSourceRanges of {}", owner.short()).into(),
+                taken: "they have the public address that this call comes from".into(),
+                because: "which address that is, is not given".into(),
+                settle:
+                    "curl a service that tells your address from a pod, or look at the NAT gateway"
+                        .into(),
+            };
+            add_new(&mut state.supposed, vec![supposed]);
+            return None;
+        }
+        if let Some(doubt) = &listener.profile.doubt {
+            add_new(&mut state.supposed, vec![doubted(&listener.profile.name, doubt)]);
+        }
+        let why = format!("loadBalancerSourceRanges do not have {source}");
+        let by = Evidence::object(owner.clone(), self.origin_of(owner));
+        Some(Step::new(StepKind::Drop, why, by).seeing(leg))
+    }
+}
