@@ -119,6 +119,17 @@ fn an_address_of_a_zone_serves_its_own_nodes() {
     assert_eq!(answered, [0.5, 1.0], "only the address of its own zone leads back to it");
 }
 
+/// The name does not lead to the address of a zone without a target.
+#[test]
+fn pods_as_targets_are_in_the_zones_of_the_pods() {
+    let notes = &[("nlb-target-type", "ip"), ("scheme", "internal")];
+    let case = Case { notes, class: OWN, ..USUAL };
+    let cluster = case.cluster();
+    let zones: Vec<_> = cluster.dns.of_balancer(NLB).iter().map(|at| at.zone.as_deref()).collect();
+    assert_eq!(zones, [Some("a")]);
+    assert_eq!(case.answered("client-4"), [1.0]);
+}
+
 #[test]
 fn under_policy_local_only_the_node_of_the_pod_loses_all() {
     let notes = &[("type", "nlb"), ("internal", "true"), CROSS_ZONE];

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
-use uturn_lb::cloud::{self, IngressProduct, Maker, Product};
+use uturn_lb::cloud::{self, IngressProduct, Maker, Product, Targets};
 use uturn_lb::controller;
 use uturn_model::cluster::Provider;
 use uturn_model::ingress::Backend;
@@ -194,8 +194,16 @@ pub(super) fn network(
     }
 }
 
-/// The zones of the nodes that are targets of a Service: under policy Local those with a ready
-/// endpoint, unless there is none.
+/// Whether a port of a Service has every node as a target.
+fn targets_nodes(service: &Service, product: &dyn Product) -> bool {
+    service.ports.iter().any(|port| {
+        let plan = product.port(service, port, Family::V4);
+        plan.is_none_or(|plan| plan.targets == Targets::Nodes)
+    })
+}
+
+/// The zones of the targets of a Service: of all nodes, or of those with a ready endpoint where pods
+/// are the targets or the policy is Local, unless there is none.
 fn zones<'o>(
     objects: &'o Objects,
     endpoints: &BTreeMap<NamespacedName, Vec<EndpointSlice>>,
@@ -210,7 +218,8 @@ fn zones<'o>(
     let nodes = || objects.nodes.0.values().filter(is_target);
     let answers = |node: &&Node| homes.contains(&node.name);
     let with_pods: BTreeSet<&str> = nodes().filter(answers).filter_map(Node::zone).collect();
-    match service.external_policy == Policy::Local && !with_pods.is_empty() {
+    let need_pods = service.external_policy == Policy::Local || !targets_nodes(service, product);
+    match need_pods && !with_pods.is_empty() {
         true => with_pods,
         false => nodes().filter_map(Node::zone).collect(),
     }
