@@ -9,7 +9,7 @@ const WRITTEN: [&str; 3] = ["Service", "Ingress", "ConfigMap"];
 /// Kinds that people write too, with values of environments in them.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
 /// Kinds that cures do not edit.
-const COMPACT: [&str; 22] = [
+const COMPACT: [&str; 23] = [
     "Node",
     "Pod",
     "Endpoints",
@@ -19,6 +19,7 @@ const COMPACT: [&str; 22] = [
     "GatewayClass",
     "Gateway",
     "HTTPRoute",
+    "GRPCRoute",
     "TCPRoute",
     "TLSRoute",
     "ReferenceGrant",

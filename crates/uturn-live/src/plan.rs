@@ -131,6 +131,7 @@ mod tests {
                 "/apis/gateway.networking.k8s.io/v1/gatewayclasses",
                 "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways",
                 "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes",
+                "/apis/gateway.networking.k8s.io/v1/namespaces/shop/grpcroutes",
                 "/apis/gateway.networking.k8s.io/v1/namespaces/shop/tcproutes",
                 "/apis/gateway.networking.k8s.io/v1/namespaces/shop/tlsroutes",
                 "/apis/gateway.networking.k8s.io/v1/namespaces/shop/referencegrants",

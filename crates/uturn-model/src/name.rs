@@ -137,6 +137,7 @@ pub enum ObjectKind {
     IngressClass,
     Gateway,
     HttpRoute,
+    GrpcRoute,
     TcpRoute,
     TlsRoute,
     ConfigMap,
@@ -158,6 +159,7 @@ impl ObjectKind {
             "service" | "services" | "svc" => Self::Service,
             "ingress" | "ingresses" | "ing" => Self::Ingress,
             "httproute" | "httproutes" => Self::HttpRoute,
+            "grpcroute" | "grpcroutes" => Self::GrpcRoute,
             "tcproute" | "tcproutes" => Self::TcpRoute,
             "tlsroute" | "tlsroutes" => Self::TlsRoute,
             _ => return None,
@@ -166,7 +168,7 @@ impl ObjectKind {
 
     /// Whether it is a route of the Gateway API.
     pub fn is_route(self) -> bool {
-        matches!(self, Self::HttpRoute) || self.is_route_of_connections()
+        matches!(self, Self::HttpRoute | Self::GrpcRoute) || self.is_route_of_connections()
     }
 
     /// Whether it is a route of the Gateway API that leads connections on, whatever is spoken on them.
@@ -197,6 +199,7 @@ impl ObjectKind {
             Self::IngressClass => "IngressClass",
             Self::Gateway => "Gateway",
             Self::HttpRoute => "HTTPRoute",
+            Self::GrpcRoute => "GRPCRoute",
             Self::TcpRoute => "TCPRoute",
             Self::TlsRoute => "TLSRoute",
             Self::ConfigMap => "ConfigMap",
@@ -249,6 +252,7 @@ impl ObjectRef {
             ObjectKind::Service => "svc",
             ObjectKind::Ingress => "ingress",
             ObjectKind::HttpRoute => "httproute",
+            ObjectKind::GrpcRoute => "grpcroute",
             ObjectKind::TcpRoute => "tcproute",
             ObjectKind::TlsRoute => "tlsroute",
             other => other.as_str(),

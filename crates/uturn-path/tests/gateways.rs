@@ -205,6 +205,32 @@ fn weights_divide_requests() {
     );
 }
 
+/// A call of a method is a request for `/SERVICE/METHOD`, at the listeners that HTTPRoutes have too.
+#[test]
+fn a_grpc_route_leads_by_service_and_method() {
+    let rule = |matched: &str, service: &str| {
+        format!("{{matches: [{matched}], backendRefs: [{{name: {service}, port: 80}}]}}")
+    };
+    let rules = [
+        rule("{method: {service: shop.Cart, method: Add}}", "web"),
+        rule("{method: {service: shop.Stock}}", "web"),
+        rule("{method: {service: 'shop[.]A.*', method: Get, type: RegularExpression}}", "empty"),
+    ];
+    let spec = format!("{EDGE}, rules: [{}]", rules.join(", "));
+    let route = named("calls", "shop", &spec).replace("HTTPRoute", "GRPCRoute");
+    let cluster = cluster(&(objects() + GATEWAY + &route));
+    let ends = |path: &str| {
+        asked(&cluster, CLIENT, &format!("grpcroute/shop/calls/shop.example.com{path}"))
+    };
+    for path in ["/shop.Cart/Add", "/shop.Stock/Take", "/shop.Stock/Put"] {
+        assert_eq!(ends(path), ANSWERED, "{path}");
+    }
+    for path in ["/shop.Cart/Remove", "/shop.Stocks/Take", "/other"] {
+        assert_eq!(ends(path), ["404 at once"], "{path}");
+    }
+    assert_eq!(asked(&cluster, CLIENT, "grpcroute/shop/calls"), ANSWERED);
+}
+
 #[test]
 fn a_service_of_another_namespace_has_to_be_granted() {
     let rules = "rules: [{backendRefs: [{name: pay, namespace: pay, port: 80}]}]";

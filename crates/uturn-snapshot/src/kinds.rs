@@ -84,6 +84,12 @@ const KNOWN: &[Known] = &[
         decode: decode::gateway_route::read_http,
     },
     Known {
+        kind: "GRPCRoute",
+        groups: &[GATEWAY],
+        supported: &["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1alpha2"],
+        decode: decode::gateway_route::read_grpc,
+    },
+    Known {
         kind: "TCPRoute",
         groups: &[GATEWAY],
         supported: &["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1alpha2"],

@@ -43,8 +43,9 @@ pub enum Destination {
 }
 
 /// How the names end that stand for routes among those of Ingresses, with the word for each.
-const ROUTES: [(&str, ObjectKind); 3] = [
+const ROUTES: [(&str, ObjectKind); 4] = [
     (".httproute", ObjectKind::HttpRoute),
+    (".grpcroute", ObjectKind::GrpcRoute),
     (".tcproute", ObjectKind::TcpRoute),
     (".tlsroute", ObjectKind::TlsRoute),
 ];

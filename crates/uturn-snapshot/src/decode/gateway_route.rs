@@ -9,7 +9,7 @@ use super::value::one_of;
 use super::{Doc, FromNode, meta};
 use crate::document::Node;
 
-/// An HTTPRoute, a TCPRoute or a TLSRoute.
+/// An HTTPRoute, a GRPCRoute, a TCPRoute or a TLSRoute.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Route {
     pub(crate) kind: ObjectKind,
@@ -91,6 +91,11 @@ pub(crate) fn read_http(doc: &Doc<'_>, objects: &mut Objects) {
     read_route(doc, objects, ObjectKind::HttpRoute);
 }
 
+/// Reads a GRPCRoute: its methods are paths.
+pub(crate) fn read_grpc(doc: &Doc<'_>, objects: &mut Objects) {
+    read_route(doc, objects, ObjectKind::GrpcRoute);
+}
+
 /// Reads a TCPRoute.
 pub(crate) fn read_tcp(doc: &Doc<'_>, objects: &mut Objects) {
     read_route(doc, objects, ObjectKind::TcpRoute);
@@ -115,7 +120,7 @@ fn read_route(doc: &Doc<'_>, objects: &mut Objects, kind: ObjectKind) {
         None => Vec::new(),
     };
     let mut rules: Vec<RouteRule> =
-        doc.maps(spec, "rules").map(|item| rule(doc, item, &own)).collect();
+        doc.maps(spec, "rules").map(|item| rule(doc, item, kind, &own)).collect();
     if rules.is_empty() && kind == ObjectKind::HttpRoute {
         // The default of the API: one rule for all requests.
         rules.push(RouteRule::default());
@@ -186,8 +191,12 @@ fn parent_status<'d>(doc: &Doc<'d>, node: &'d Node<'d>, own: &Name) -> Option<Pa
     })
 }
 
-fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>, own: &Name) -> RouteRule {
-    let matches = doc.maps(node, "matches").filter_map(|item| route_match(doc, item)).collect();
+fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>, kind: ObjectKind, own: &Name) -> RouteRule {
+    let matches = doc.maps(node, "matches").filter_map(|item| match kind {
+        ObjectKind::GrpcRoute => Some(grpc_match(doc, item)),
+        _ => route_match(doc, item),
+    });
+    let matches = matches.collect();
     let backends = doc.maps(node, "backendRefs").filter_map(|item| backend(doc, item, own));
     let mut rule = RouteRule { matches, backends: backends.collect(), ..RouteRule::default() };
     for filter in doc.maps(node, "filters") {
@@ -224,6 +233,34 @@ fn route_match<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<RouteMatch> {
     Some(RouteMatch { path, asks_more })
 }
 
+/// A call of a method is a request for the path `/SERVICE/METHOD`.
+fn grpc_match<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> RouteMatch {
+    let method = doc.map(node, "method").map(|method| {
+        let kind = doc.read::<MethodMatch>(method, "type").unwrap_or(MethodMatch::Exact);
+        let part = |key| doc.read::<Text>(method, key);
+        (kind, part("service"), part("method"))
+    });
+    let path = match method {
+        None | Some((_, None, None)) => None,
+        Some((MethodMatch::Exact, Some(service), Some(method))) => {
+            Some((format!("/{service}/{method}").into(), PathMatch::Is(PathKind::Exact)))
+        }
+        Some((MethodMatch::Exact, Some(service), None)) => {
+            Some((format!("/{service}").into(), PathMatch::Is(PathKind::Prefix)))
+        }
+        Some((kind, service, method)) => {
+            let any: Text = "[^/]+".into();
+            let literal = |text: Text| match kind {
+                MethodMatch::Exact => text.replace('.', "\\.").into(),
+                MethodMatch::RegularExpression => text,
+            };
+            let [service, method] = [service, method].map(|part| part.map_or(any.clone(), literal));
+            Some((format!("/{service}/{method}").into(), PathMatch::RegularExpression))
+        }
+    };
+    RouteMatch { path, asks_more: !doc.items(node, "headers").is_empty() }
+}
+
 fn backend<'d>(doc: &Doc<'d>, node: &'d Node<'d>, own: &Name) -> Option<RouteBackend> {
     // Other kinds may have other names, such as `*`.
     let name = doc.need::<Text>(node, "name");
@@ -254,6 +291,21 @@ fn redirect<'d>(doc: &Doc<'d>, filter: &'d Node<'d>) -> Option<RouteRedirect> {
         changes_path: doc.map(node, "path").is_some(),
         code: doc.read(node, "statusCode").unwrap_or(302),
     })
+}
+
+/// `method.type` of a GRPCRoute's match.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MethodMatch {
+    Exact,
+    RegularExpression,
+}
+
+impl FromNode for MethodMatch {
+    const EXPECTED: &'static str = "Exact or RegularExpression";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        one_of(node, &[("Exact", Self::Exact), ("RegularExpression", Self::RegularExpression)])
+    }
 }
 
 impl FromNode for PathMatch {

@@ -49,7 +49,7 @@ pub(super) fn listeners(
                 _ => hosts(&route.hostnames, listener.hostname.as_deref()),
             };
             if is_allowed && !hosts.is_empty() {
-                if accepted.is_none() && route.kind.is_route_of_connections() {
+                if accepted.is_none() && route.kind != ObjectKind::HttpRoute {
                     suppose_served(route, gateway, suppositions);
                 }
                 let is = |word: &str| listener.protocol.eq_ignore_ascii_case(word);
@@ -97,7 +97,9 @@ fn is_meant(parent: &Parent, listener: &GatewayListener) -> bool {
 fn speaks(kind: ObjectKind, listener: &GatewayListener) -> bool {
     let is = |word: &str| listener.protocol.eq_ignore_ascii_case(word);
     match kind {
-        ObjectKind::HttpRoute => is("HTTP") || (is("HTTPS") && !listener.passes_tls),
+        ObjectKind::HttpRoute | ObjectKind::GrpcRoute => {
+            is("HTTP") || (is("HTTPS") && !listener.passes_tls)
+        }
         ObjectKind::TlsRoute => is("TLS"),
         _ => is("TCP") || (is("TLS") && !listener.passes_tls),
     }
