@@ -22,11 +22,17 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         if case.has(Mechanism::LocalSourceDrop) {
             all.extend(place.proposals(Want::ForeignAddress, "foreign-address", 20));
         }
+        if case.has(Mechanism::NoRuleForPath) {
+            all.extend(place.other_page());
+        }
         return all;
     }
     // A load balancer without a healthy target has no candidate.
     if case.has(Mechanism::LocalSourceDrop) || case.has(Mechanism::NoCandidate) {
         all.extend(place.proposals(Want::ForeignAddress, "foreign-address", 20));
+    }
+    if case.has(Mechanism::NoCandidate) {
+        all.extend(place.other_page());
     }
     let loops = [
         Mechanism::AsymmetricReturn,
@@ -164,6 +170,20 @@ impl<'c, 'a> Place<'c, 'a> {
             }
         }
         made
+    }
+
+    /// Has health checks ask for a page that targets have.
+    fn other_page(&self) -> Option<Proposal> {
+        let mut ports = self.service.ports.iter();
+        let port = ports.find(|port| port.port == self.listener.port)?;
+        let (key, path) = self.product.page_check(self.service, port)?.cure;
+        let title = format!("annotate svc/{} with {key}: {path:?}", self.service.name);
+        let answered = "servers answer that path with 200";
+        let because = "ingress-nginx does; else name a page that is there";
+        let annotation = way!["metadata", "annotations", key];
+        let set = Change::Set(Tree::text(path));
+        let made = Proposal::new("answerable-checks", 20, title).ask(answered, because);
+        Some(made.edit(self.service.object(), annotation, set))
     }
 
     fn replace_source(&self) -> Vec<Proposal> {

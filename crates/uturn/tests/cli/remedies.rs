@@ -309,6 +309,33 @@ fn a_page_that_a_controller_lacks_fails_the_check() {
         .with(ports, "ports: [{port: 80, targetPort: 8080, nodePort: 30080, appProtocol: http}]");
     // A server that is no controller may well have the page.
     assert!(!asked.scan().contains("UT207"), "{}", asked.scan());
+    let controller = asked
+        .with(
+            "{name: web, image: web, ports: [{containerPort: 8080}]}",
+            "{name: controller, image: registry.example/ingress-nginx/controller:v1.12.0, \
+             args: [/nginx-ingress-controller], ports: [{name: http, containerPort: 80}]}",
+        )
+        .with("port: 80, targetPort: 8080", "port: 80, targetPort: http")
+        .with(
+            "apiVersion: v1\nkind: Service\n",
+            "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: nginx}\n\
+             spec: {controller: k8s.io/ingress-nginx}\n---\n\
+             apiVersion: networking.k8s.io/v1\nkind: Ingress\n\
+             metadata: {name: shop, namespace: shop}\nspec: {ingressClassName: nginx, rules: \
+             [{host: shop.example.com, http: {paths: [{path: /, pathType: Prefix, backend: \
+             {service: {name: web, port: {number: 80}}}}]}}]}\n---\n\
+             apiVersion: v1\nkind: Service\n",
+        );
+    assert_has(&controller.scan(), &["UT207", "UT103"]);
+    for (code, then) in
+        [("UT207", "then 2 of 2 targets answer"), ("UT103", "then answered at once")]
+    {
+        let other = controller.cure(code, "answerable-checks");
+        let annotation = "azure-load-balancer-health-probe-request-path: \"/healthz\"";
+        let asks = "make sure servers answer that path with 200: ingress-nginx does";
+        assert_has(&other, &[annotation, asks, then]);
+    }
+    assert_clean(&controller.cured("UT207", "answerable-checks", None));
 }
 
 #[test]
