@@ -77,6 +77,19 @@ fn without_a_header_everybody_is_answered() {
     }
 }
 
+/// The name beside an address leads to it, unless it is a label.
+#[test]
+fn a_name_of_the_status_leads_to_the_address_beside_it() {
+    let of = |host: &str| {
+        let entry = format!("{{ip: 192.0.2.80, hostname: {host}}}");
+        let (id, header) = CLOUDS[2];
+        met(&cluster(id, header, &entry), CLIENT, &format!("http://{host}/"))
+    };
+    let lost = (vec![Outcome::EmptyReply], vec![Mechanism::ProxyHeader]);
+    assert_eq!(of("192-0-2-80.ip.linodeusercontent.com"), lost);
+    assert_ne!(of("label"), lost);
+}
+
 /// A server that is not ready: no node takes what is sent to its node port.
 fn without_server(mut cluster: Cluster) -> Cluster {
     for endpoint in cluster.endpoints.values_mut().flatten().flat_map(|slice| &mut slice.endpoints)

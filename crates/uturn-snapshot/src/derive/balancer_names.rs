@@ -3,6 +3,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use ipnet::IpNet;
 use uturn_lb::cloud::{self, IngressProduct, Maker, Product, Targets};
@@ -38,6 +39,14 @@ pub(super) fn derive(
         let at = NamedAddress { address: fact.vip, zone: fact.zone.clone() };
         all.entry(host.clone()).or_default().push(at);
     }
+    for (host, address) in objects.services.0.values().flat_map(named_addresses) {
+        let is_stated = !stated(objects, &host).is_empty();
+        let known = all.entry(host).or_default();
+        if !is_stated && known.iter().all(|at| at.address != address) {
+            known.push(NamedAddress { address, zone: None });
+        }
+    }
+    all.retain(|_, addresses| !addresses.is_empty());
     let mut stood_for: Vec<Text> = Vec::new();
     for service in objects.services.0.values() {
         if service.kind != ServiceKind::LoadBalancer {
@@ -97,6 +106,17 @@ pub(super) fn derive(
 fn only_name(entry: &LbIngress) -> Option<Text> {
     let host = entry.hostname.as_deref().filter(|_| entry.ip.is_none())?;
     Some(host.trim_end_matches('.').to_ascii_lowercase().into())
+}
+
+/// The names of a Service's status that stand beside an address. A word without a dot is a label, and
+/// no name that anything resolves.
+fn named_addresses(service: &Service) -> impl Iterator<Item = (Text, IpAddr)> {
+    let entries = service.load_balancer.iter();
+    entries.filter_map(|entry| {
+        let host = entry.hostname.as_deref()?.trim_end_matches('.').to_ascii_lowercase();
+        let address = entry.ip.filter(|_| host.contains('.'))?;
+        Some((host.into(), address))
+    })
 }
 
 /// What Facts state that a name leads to.
