@@ -161,9 +161,13 @@ impl Node {
 
     /// Whether a label excludes it from load balancers.
     pub fn excluded_from_load_balancers(&self) -> bool {
-        self.labels.get("node.kubernetes.io/exclude-from-external-load-balancers").is_some()
+        self.labels.get(EXCLUDE_FROM_LOAD_BALANCERS).is_some()
     }
 }
+
+/// The label that excludes a node from load balancers.
+pub const EXCLUDE_FROM_LOAD_BALANCERS: &str =
+    "node.kubernetes.io/exclude-from-external-load-balancers";
 
 /// Additional rules of a node in the format of `iptables-restore --noflush`, loaded after
 /// kube-proxy's.

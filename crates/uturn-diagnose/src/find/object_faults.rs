@@ -3,14 +3,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use uturn_lb::cloud;
+use uturn_lb::cloud::{self, Maker, Targets};
+use uturn_lb::targets;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::{HealthQuestion, Listener, Scope, TargetKind};
+use uturn_model::node::EXCLUDE_FROM_LOAD_BALANCERS;
 use uturn_model::pod::DnsPolicy;
-use uturn_model::service::{Policy, ServiceKind, TargetPort};
+use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
-    Client, Cluster, Destination, Evidence, Flow, Mechanism, Name, NamespacedName, ObjectKind,
-    ObjectRef, Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Unknown,
+    Client, Cluster, Destination, Evidence, Family, Flow, Mechanism, Name, NamespacedName, Node,
+    ObjectKind, ObjectRef, Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Unknown,
 };
 use uturn_path::{Engine, WalkError};
 
@@ -111,9 +113,9 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
                 _ if service.ports.iter().all(|port| port.node_port.is_none()) => {
                     format!("{} has no NodePort, and its pods are no targets", service.object())
                 }
-                _ => {
+                _ => excluded_nodes(engine.cluster(), service).unwrap_or_else(|| {
                     format!("{} has neither pods nor nodes that could be targets", service.object())
-                }
+                }),
             };
             let origin = engine.origin_of(&rule.owner);
             let finding = about(Code::NoTargets, rule.owner.clone(), &origin, why);
@@ -123,6 +125,36 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
         }
     }
     all
+}
+
+/// That a label keeps every node that could be a target from being one, if that is so: under policy
+/// Local those with a ready endpoint.
+fn excluded_nodes(cluster: &Cluster, service: &Service) -> Option<String> {
+    let Maker::Product(product, _) = cloud::maker_of(service, &cluster.provider) else {
+        return None;
+    };
+    // Pods as targets do not depend on it.
+    let has_nodes = |port: &ServicePort| {
+        let plan = product.port(service, port, Family::V4);
+        plan.is_some_and(|plan| plan.targets != Targets::Pods)
+    };
+    let is_read = product.reads_exclusion(cluster) && service.ports.iter().any(has_nodes);
+    let has_pod = |node: &&Node| {
+        service.external_policy == Policy::Cluster
+            || targets::has_ready_pod(cluster, service, &node.name)
+    };
+    let nodes: Vec<&Node> =
+        cluster.nodes.values().filter(|node| node.ready).filter(has_pod).collect();
+    let is_excluded = nodes.iter().all(|node| node.excluded_from_load_balancers());
+    let first = nodes.first().filter(|_| is_read && is_excluded)?;
+    let others = match nodes.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let first = &first.name;
+    Some(format!(
+        "the label {EXCLUDE_FROM_LOAD_BALANCERS} keeps node {first}{others} from being a target"
+    ))
 }
 
 /// Policy Local, with nodes that run no server among the targets.

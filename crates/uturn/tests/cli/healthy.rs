@@ -116,7 +116,7 @@ fn nodes_that_are_excluded_from_load_balancers_announce_addresses() {
         let folder = folder(test, &parts);
         let to = ["--from", "outside/10.0.0.200", "--to", "10.0.0.240:80"];
         let traced = folder.run(&[&["trace", "-f", "."][..], &to].concat());
-        (folder.run(&["scan", "-f", "."]), traced)
+        (folder.run(&["scan", "-f", "."]), folder.run(&["scan", "-f", ".", "-o", "json"]), traced)
     };
     let image = |version: &str| format!("registry:5000/metallb/speaker:{version}");
     let speaker = |arguments: &str| program("DaemonSet", &image("v0.14.5"), arguments);
@@ -133,7 +133,7 @@ fn nodes_that_are_excluded_from_load_balancers_announce_addresses() {
         ),
     ];
     for (test, class, more) in well {
-        let (scanned, traced) = announced(test, class, more);
+        let (scanned, _, traced) = announced(test, class, more);
         assert_well(&scanned);
         assert!(traced.starts_with("exit 0\n--- stdout\nanswered at once\n"), "{class}: {traced}");
     }
@@ -148,8 +148,10 @@ fn nodes_that_are_excluded_from_load_balancers_announce_addresses() {
         ),
     ];
     for (test, class, more) in excluded {
-        let (scanned, traced) = announced(test, class, more);
+        let (scanned, evidence, traced) = announced(test, class, more);
         assert_found(&scanned, 1, &["UT203"]);
+        let label = "the label node.kubernetes.io/exclude-from-external-load-balancers keeps node";
+        assert_found(&evidence, 1, &[label]);
         assert_found(&traced, 1, &["hangs", "has no target"]);
     }
 }
