@@ -22,13 +22,14 @@ use uturn_snapshot::{Manifests, Source};
 const RARE: [u64; 9] = [41, 44, 58, 85, 102, 103, 119, 179, 193];
 
 /// How often each cure has to be offered, so that the test cannot pass by trying none.
-const OFFERED_AT_LEAST: [(&str, usize); 19] = [
+const OFFERED_AT_LEAST: [(&str, usize); 20] = [
     ("bandwidth", 1),
     ("bridge-rules", 1),
     ("call-service", 40),
     ("dns-rewrite", 1),
     ("forwarding", 3),
     ("ingress-rule", 1),
+    ("internal-policy", 1),
     ("ip-mode-vip", 3),
     ("kube-proxy-image", 1),
     ("l7-snat", 5),

@@ -1,6 +1,6 @@
 //! Cures of a Service: its ports, its selector, its type.
 
-use uturn_model::service::{ServiceKind, ServicePort, TargetPort};
+use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{Mechanism, ObjectKind, ObjectRef, Pod, Service};
 use uturn_snapshot::edit::{Change, Tree};
 
@@ -22,6 +22,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     if case.has(Mechanism::NoEndpoint) {
         all.extend(selector(case, service));
         all.extend(node_port(case, service));
+        all.extend(internal_policy(service));
     }
     all
 }
@@ -131,6 +132,17 @@ fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
             .costs("these are the only pods of the namespace that have those labels' keys and the ports: make sure that they are meant")
             .trial(),
     ]
+}
+
+/// Endpoints of other nodes for calls from inside.
+fn internal_policy(service: &Service) -> Option<Proposal> {
+    let title = format!("internalTrafficPolicy Cluster for svc/{}", service.name);
+    let field = way!["spec", "internalTrafficPolicy"];
+    (service.internal_policy == Policy::Local).then(|| {
+        Proposal::new("internal-policy", 12, title)
+            .edit(service.object(), field, Change::Set(Tree::text("Cluster")))
+            .costs("calls from inside may leave their node: make sure that none has to stay there")
+    })
 }
 
 /// A NodePort, where a load balancer has to have one for a target.
