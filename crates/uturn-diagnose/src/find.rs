@@ -28,6 +28,7 @@ use self::scanned::{Known, judge};
 use crate::clients::Example;
 use crate::evidence::worst;
 use crate::finding::Finding;
+use crate::{Code, Severity};
 
 /// At most this many nodes times Services, or nodes times listeners, are walked pair by pair.
 const MOST_PAIRS: usize = 20_000;
@@ -42,8 +43,8 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     let mut found = Found::default();
     for result in met {
         for verdict in result.verdicts.iter().filter(|verdict| verdict.can_fail()) {
-            let Some(new) = judge(&known, result, verdict)? else { continue };
-            let cause = found.cause(scanner, &new)?;
+            let Some(mut new) = judge(&known, result, verdict)? else { continue };
+            let cause = found.cause(scanner, &mut new)?;
             found.add(new, cause);
         }
     }
@@ -92,11 +93,12 @@ struct Found {
 const MOST_CAUSES: usize = 50;
 
 impl Found {
-    /// The object that causes a finding, if it is not the target.
+    /// The object that causes a finding, if it is not the target. A Service that names whom it lets in
+    /// keeps others out on purpose, as far as anything tells: that is a warning.
     fn cause(
         &mut self,
         scanner: &Scanner<'_, '_>,
-        new: &Finding,
+        new: &mut Finding,
     ) -> Result<Option<ObjectRef>, WalkError> {
         if !new.mechanism.is_some_and(cause::is_shared) || self.looked_for >= MOST_CAUSES {
             return Ok(None);
@@ -104,7 +106,11 @@ impl Found {
         self.looked_for += 1;
         let Example::Scanned(met) = &new.example else { return Ok(None) };
         let verdicts = scanner.explain(met)?;
-        Ok(verdicts.iter().find_map(worst).and_then(cause::of))
+        let worst = verdicts.iter().find_map(worst);
+        if worst.is_some_and(cause::is_asked_for) {
+            new.severity = new.severity.min(Severity::Warning);
+        }
+        Ok(worst.and_then(cause::of))
     }
 
     fn add(&mut self, mut new: Finding, cause: Option<ObjectRef>) {
@@ -136,14 +142,19 @@ impl Found {
     /// same object by walking, and replaces that.
     fn add_written(&mut self, new: Finding) {
         let vague = new.code.replaces();
-        // A hint replaces no finding.
+        // A hint replaces no finding. Without the port, what was walked holds only if nothing has it.
+        let replaces = new.conditions.is_empty() || new.code == Code::NamedPortMissing;
         let is_same = |known: &&mut Finding| {
-            new.conditions.is_empty() && known.subject == new.subject && vague.contains(&known.code)
+            replaces && known.subject == new.subject && vague.contains(&known.code)
         };
         match self.findings.iter_mut().find(is_same) {
             Some(known) => {
                 known.code = new.code;
-                known.severity = known.severity.max(new.severity);
+                known.severity = match new.conditions.is_empty() {
+                    true => known.severity.max(new.severity),
+                    false => new.severity,
+                };
+                known.conditions.extend(new.conditions);
                 known.written.extend(new.written);
             }
             None => self.add(new, None),

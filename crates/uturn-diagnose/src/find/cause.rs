@@ -43,6 +43,17 @@ pub(crate) fn of(route: &Route) -> Option<ObjectRef> {
     }
 }
 
+/// Whether a Service asks for what stops a packet: its source ranges, where kube-proxy or the load
+/// balancer applies them.
+pub(crate) fn is_asked_for(route: &Route) -> bool {
+    of_route(route).pop().is_some_and(|last| match &last.by {
+        Evidence::Object { object, .. } => {
+            object.kind == ObjectKind::Service && route.mechanisms.contains(&Mechanism::Firewall)
+        }
+        by => is_of_source_ranges(by),
+    })
+}
+
 /// Whether a rule is kube-proxy's for `spec.loadBalancerSourceRanges`.
 fn is_of_source_ranges(by: &Evidence) -> bool {
     match by {

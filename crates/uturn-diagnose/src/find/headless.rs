@@ -29,6 +29,9 @@ fn of_service<'a>(engine: &Engine<'a>, service: &'a Service) -> Option<Finding> 
     let mut finding = about(Code::WrongPort, service.object(), &service.origin, what);
     // Who calls the pods at their own port is served: nothing tells whether anybody does not.
     finding.severity = Severity::Warning;
+    if !engine.cluster().extent.listeners {
+        finding.conditions.push(format!("nothing listens on {}", first.port).into());
+    }
     finding.targets = dead.iter().map(|(port, _)| format!(":{}", port.port)).collect();
     finding.clients = Clients::other(Clients::BY_NAME);
     finding.share_failing = Share::ALL;

@@ -19,7 +19,7 @@ use uturn_path::{Engine, WalkError};
 use super::{MOST_PAIRS, hints};
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Observation};
+use crate::{Code, Observation, Severity};
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let mut all = Vec::new();
@@ -287,7 +287,16 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let what =
             format!("targetPort {name:?} is no port of the pods it selects; they have: {known}");
-        all.push(about(Code::NamedPortMissing, service.object(), &service.origin, what));
+        let mut finding = about(Code::NamedPortMissing, service.object(), &service.origin, what);
+        // Of what is still to run, another workload or an injected container may have the port.
+        if !cluster.extent.pods && pods.iter().all(|pod| pod.supposed) {
+            finding.severity = Severity::Warning;
+            finding.conditions.push(
+                format!("no other pod that it selects, and no injected container, has port {name}")
+                    .into(),
+            );
+        }
+        all.push(finding);
     }
     all
 }

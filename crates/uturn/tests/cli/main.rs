@@ -17,6 +17,7 @@ mod clouds;
 mod commands;
 mod common;
 mod completion;
+mod conditional;
 mod cure;
 mod docs;
 mod folders;

@@ -1,0 +1,66 @@
+//! Findings that rest on what nothing states: they name it as their condition, and are warnings.
+
+use super::common::Folder;
+
+const POD: &str = "---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web, ports: [{containerPort: 8080, name: http}]}]}
+";
+
+fn service(spec: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: shop}}\nspec: \
+         {{selector: {{app: web}}, {spec}}}\n"
+    )
+}
+
+/// What a scan prints of a Service before a Deployment's pods.
+fn scan(test: &str, spec: &str, words: &[&str]) -> String {
+    let folder = Folder::new(test);
+    folder.file("manifests.yaml", &(POD.to_owned() + &service(spec)));
+    folder.run(&[&["scan", "-f", "manifests.yaml"], words].concat())
+}
+
+#[track_caller]
+fn assert_found(printed: &str, exit: u8, parts: &[&str]) {
+    assert!(printed.starts_with(&format!("exit {exit}\n")), "{printed}");
+    parts.iter().for_each(|part| assert!(printed.contains(part), "{part:?} is not in\n{printed}"));
+}
+
+/// An injector may add a container with the port to pods that are still to be made.
+#[test]
+fn a_named_port_may_be_injected() {
+    let ports = "ports: [{port: 15090, targetPort: stats}]";
+    let condition = "no other pod that it selects, and no injected container, has port stats";
+    let of_manifests = scan("conditional-port", ports, &[]);
+    assert_found(&of_manifests, 0, &["UT313", condition]);
+    assert!(!of_manifests.contains("UT311"), "{of_manifests}");
+    let of_all = scan("conditional-port-complete", ports, &["--complete"]);
+    assert_found(&of_all, 1, &["UT313"]);
+    assert!(!of_all.contains(condition), "{of_all}");
+}
+
+/// Containers need not declare the ports that they listen on.
+#[test]
+fn an_undeclared_port_may_be_open() {
+    let ports = "clusterIP: None, ports: [{port: 80, targetPort: 8080}]";
+    let printed = scan("conditional-headless", ports, &[]);
+    assert_found(&printed, 0, &["UT312", "if nothing listens on 80"]);
+}
+
+/// A Service that names whom it lets in may mean to keep pods out.
+#[test]
+fn source_ranges_are_asked_for() {
+    let ports = "type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24], clusterIP: 10.96.0.9, \
+                 ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}\nstatus: {loadBalancer: \
+                 {ingress: [{ip: 203.0.113.7}]}";
+    let printed = scan("conditional-ranges", ports, &["--complete"]);
+    assert_found(&printed, 0, &["UT601", "firewall"]);
+}
