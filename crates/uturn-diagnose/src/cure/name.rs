@@ -170,9 +170,24 @@ pub(super) fn needs_corefile(case: &Case<'_>, made: Proposal) -> Proposal {
             corefile.origin.to_string()
         }),
     );
-    made.costs("every pod that asks CoreDNS for the host is led past the load balancer")
-        .costs("CoreDNS reads it within a minute; names may be cached for a while longer")
-        .types("kubectl -n kube-system rollout status deploy/coredns")
+    let made = made.costs("every pod that asks CoreDNS for the host bypasses the load balancer");
+    takes_effect(case, made)
+}
+
+/// When CoreDNS reads a Corefile that was edited: by itself only with its plugin `reload`.
+fn takes_effect(case: &Case<'_>, made: Proposal) -> Proposal {
+    let corefile = case.cluster().dns.corefile.as_ref();
+    let reloads = corefile.is_none_or(|corefile| {
+        corefile.text.lines().any(|line| line.split_whitespace().next() == Some("reload"))
+    });
+    match reloads {
+        true => {
+            made.costs("CoreDNS reads it within a minute; names may be cached for a while longer")
+        }
+        false => made
+            .costs("CoreDNS has to be restarted: its Corefile lacks the plugin reload")
+            .types("kubectl -n kube-system rollout restart deploy/coredns"),
+    }
 }
 
 /// The line in the Corefile, and the flow by name.
@@ -375,11 +390,10 @@ fn serve_domain(case: &Case<'_>) -> Option<Proposal> {
     let is_it = |line: &str| line.split_whitespace().next() == Some("kubernetes");
     let (at, line) = corefile.text.lines().enumerate().find(|(_, line)| is_it(line))?;
     let new = line.replacen("kubernetes", &format!("kubernetes {domain}"), 1);
-    Some(
-        Proposal::new("dns-domain", 20, format!("let CoreDNS serve {domain}"))
-            .edit(corefile_object(), way!["data", "Corefile"], Change::Replace(at, new))
-            .costs("CoreDNS reads it within a minute")
-            .types("kubectl -n kube-system rollout restart deploy/coredns")
-            .trial(),
-    )
+    let made = Proposal::new("dns-domain", 20, format!("let CoreDNS serve {domain}")).edit(
+        corefile_object(),
+        way!["data", "Corefile"],
+        Change::Replace(at, new),
+    );
+    Some(takes_effect(case, made).trial())
 }
