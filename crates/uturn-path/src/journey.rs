@@ -255,11 +255,11 @@ impl<'a> Walk<'_, 'a> {
             }
             EndKind::Reject(how) => {
                 let why = self.why_stopped(node, &state)?;
-                let past_rules =
-                    how == RejectWith::TcpReset && self.engine.resets_past_rules(stay)?;
-                if past_rules && stay.came.1 != state.packet.leg() {
+                if self.engine.resets_in_vain(stay, how, state.packet.leg())? {
                     return Ok(vec![reset_in_vain(stay, why, state)]);
                 }
+                let past_rules =
+                    how == RejectWith::TcpReset && self.engine.resets_past_rules(stay)?;
                 let outcome = refusal::of_reject(how, state.packet.protocol());
                 let notice = (!past_rules).then(|| tells(how));
                 let refused = Refused { why, by: Peer::Host(node, None), outcome, notice };

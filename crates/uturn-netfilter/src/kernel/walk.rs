@@ -306,7 +306,8 @@ impl Walk {
             self.hook == Hook::Input || self.route.as_ref().is_some_and(|way| way.local);
         // Entries of recent lists and sets remain, and they usually record the random choice.
         let is_kept = !self.recent_entries.is_empty() || self.nft.has_added();
-        let redrawn_on_retry = self.randomized && !is_kept && matches!(kind, EndKind::Drop(_));
+        let is_lost = matches!(kind, EndKind::Drop(_) | EndKind::Reject(_));
+        let redrawn_on_retry = self.randomized && !is_kept && is_lost;
         let way = self.route.filter(|_| leaves);
         let named = |dev: &Text| match &**dev == UNKNOWN_INTERFACE {
             true => self.capture_assumptions.name().cloned(),

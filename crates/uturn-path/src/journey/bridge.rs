@@ -6,7 +6,7 @@
 use uturn_model::network::NetworkMode;
 use uturn_model::route::{Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, FabricPart, Family, IpNet, Mechanism, Node, Pod, Text};
-use uturn_netfilter::{Connection, Entry, Packet};
+use uturn_netfilter::{Connection, Entry, Packet, RejectWith};
 
 use crate::engine::Engine;
 use crate::error::WalkError;
@@ -79,6 +79,17 @@ impl<'a> Engine<'a> {
         let runtime = self.runtime(&stay.node.name)?;
         Ok(runtime.is_bridge(link, sent.src.ip())
             && runtime.bridge_shows_rules(Family::of(sent.src.ip())))
+    }
+
+    /// Whether the pod ignores the reset that a rule sends for a packet that has these addresses by
+    /// then: it comes from an address that the pod did not call.
+    pub(crate) fn resets_in_vain(
+        &self,
+        stay: &Stay<'a>,
+        how: RejectWith,
+        leg: Leg,
+    ) -> Result<bool, WalkError> {
+        Ok(how == RejectWith::TcpReset && stay.came.1 != leg && self.resets_past_rules(stay)?)
     }
 }
 

@@ -25,8 +25,14 @@ impl<'a> Walk<'_, 'a> {
         ends: Vec<End>,
         state: &PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let is_open = |end: &End| state.way == Way::Out && is_sent_again(end, stay);
-        let lost: Share = ends.iter().filter(|end| is_open(end)).map(|end| end.share).sum();
+        let (mut open, mut kept) = (Vec::new(), Vec::new());
+        for end in &ends {
+            match state.way == Way::Out && self.is_sent_again(end, stay)? {
+                true => open.push(end.clone()),
+                false => kept.push(end.clone()),
+            }
+        }
+        let lost: Share = open.iter().map(|end| end.share).sum();
         let go = |ends: Vec<End>, state: &PacketState| -> Result<Vec<Arrival<'a>>, WalkError> {
             let mut arrivals = Vec::new();
             for end in ends {
@@ -38,7 +44,6 @@ impl<'a> Walk<'_, 'a> {
         if !lost.is_partial() || left < 2 {
             return go(ends, state);
         }
-        let (open, kept): (Vec<End>, Vec<End>) = ends.into_iter().partition(is_open);
         let evidence = open.iter().find_map(|end| end.steps.last()).map(|step| step.by.clone());
         let mut hopeless = state.clone();
         hopeless.share *= lost.power((left - 1) as u64);
@@ -67,6 +72,18 @@ impl<'a> Walk<'_, 'a> {
         arrivals.extend(hopeless);
         Ok(arrivals)
     }
+
+    /// Whether a packet that ended so is sent again, and no node remembers the first.
+    fn is_sent_again(&self, end: &End, stay: &Stay<'a>) -> Result<bool, WalkError> {
+        let protocol = end.packet.protocol();
+        let is_answered = match &end.kind {
+            EndKind::Drop(reason) if stay.sent_here => refusal::of_unsent(reason).is_some(),
+            EndKind::Drop(reason) => refusal::of_drop(reason, protocol).is_some(),
+            EndKind::Reject(how) => !self.engine.resets_in_vain(stay, *how, end.packet.leg())?,
+            _ => return Ok(false),
+        };
+        Ok(end.redrawn_on_retry && protocol == IpProtocol::TCP && !is_answered)
+    }
 }
 
 impl<'a> Engine<'a> {
@@ -79,17 +96,6 @@ impl<'a> Engine<'a> {
             _ => Pace::of(client),
         }
     }
-}
-
-/// Whether a packet that ended so is sent again, and no node remembers the first.
-fn is_sent_again(end: &End, stay: &Stay<'_>) -> bool {
-    let EndKind::Drop(reason) = &end.kind else { return false };
-    let protocol = end.packet.protocol();
-    let is_answered = match stay.sent_here {
-        true => refusal::of_unsent(reason).is_some(),
-        false => refusal::of_drop(reason, protocol).is_some(),
-    };
-    end.redrawn_on_retry && protocol == IpProtocol::TCP && !is_answered
 }
 
 fn why_lost(arrival: &Arrival<'_>) -> Option<Mechanism> {
