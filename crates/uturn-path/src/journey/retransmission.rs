@@ -25,14 +25,10 @@ impl<'a> Walk<'_, 'a> {
         ends: Vec<End>,
         state: &PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let (mut open, mut kept) = (Vec::new(), Vec::new());
-        for end in &ends {
-            match state.way == Way::Out && self.is_sent_again(end, stay)? {
-                true => open.push(end.clone()),
-                false => kept.push(end.clone()),
-            }
-        }
-        let lost: Share = open.iter().map(|end| end.share).sum();
+        let is_open = |end: &End| Ok(state.way == Way::Out && self.is_sent_again(end, stay)?);
+        let open: Vec<bool> = ends.iter().map(is_open).collect::<Result<_, WalkError>>()?;
+        let sent_again = ends.iter().zip(&open).filter(|(_, is_open)| **is_open);
+        let lost: Share = sent_again.map(|(end, _)| end.share).sum();
         let go = |ends: Vec<End>, state: &PacketState| -> Result<Vec<Arrival<'a>>, WalkError> {
             let mut arrivals = Vec::new();
             for end in ends {
@@ -44,6 +40,9 @@ impl<'a> Walk<'_, 'a> {
         if !lost.is_partial() || left < 2 {
             return go(ends, state);
         }
+        let mut is_open = open.into_iter();
+        let (open, kept): (Vec<End>, Vec<End>) =
+            ends.into_iter().partition(|_| is_open.next() == Some(true));
         let evidence = open.iter().find_map(|end| end.steps.last()).map(|step| step.by.clone());
         let mut hopeless = state.clone();
         hopeless.share *= lost.power((left - 1) as u64);
@@ -76,13 +75,16 @@ impl<'a> Walk<'_, 'a> {
     /// Whether a packet that ended so is sent again, and no node remembers the first.
     fn is_sent_again(&self, end: &End, stay: &Stay<'a>) -> Result<bool, WalkError> {
         let protocol = end.packet.protocol();
+        if !end.redrawn_on_retry || protocol != IpProtocol::TCP {
+            return Ok(false);
+        }
         let is_answered = match &end.kind {
             EndKind::Drop(reason) if stay.sent_here => refusal::of_unsent(reason).is_some(),
             EndKind::Drop(reason) => refusal::of_drop(reason, protocol).is_some(),
             EndKind::Reject(how) => !self.engine.resets_in_vain(stay, *how, end.packet.leg())?,
             _ => return Ok(false),
         };
-        Ok(end.redrawn_on_retry && protocol == IpProtocol::TCP && !is_answered)
+        Ok(!is_answered)
     }
 }
 
