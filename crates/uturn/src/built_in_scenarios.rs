@@ -98,6 +98,7 @@ built_in![
     "vip-kept-direct",
     "vip-kept-named",
     "vip-kept-no-rule",
+    "vip-kept-two-cards",
     "vip-on-lo",
     "vpc-cni-needs-no-pod-routes",
     "vpc-cni-strict-filter",

@@ -193,7 +193,7 @@ impl<'a> Walk<'_, 'a> {
         }
         let (from, to) = (SocketAddr::new(prober, PROBE_PORT), SocketAddr::new(vip, port.number()));
         let runtime = self.engine.runtime(node)?;
-        let entry = Entry::Interface(runtime.card_for(vip));
+        let entry = Entry::Interface(runtime.uplink.clone());
         let packet = Packet::new(Protocol::Tcp, from, to);
         let ends = runtime.kernel.walk_assuming(&packet, &entry, &[], &self.assumed);
         let is_stopped = |end: &End| match &end.kind {

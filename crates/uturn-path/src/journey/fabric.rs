@@ -9,7 +9,7 @@ use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
 use uturn_model::network::{NetworkMode, Transport};
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, FabricPart, Ingress, IpNet, Known, Mechanism, Node, Service};
+use uturn_model::{Evidence, FabricPart, Ingress, IpNet, Known, Mechanism, Node, Service, Text};
 use uturn_netfilter::{Entry, IpProtocol};
 
 use crate::engine::Engine;
@@ -44,7 +44,8 @@ impl<'a> Walk<'_, 'a> {
                 Some(node) if self.cluster.proxy.replaced_by().is_some() => {
                     self.handed_over(node, state)
                 }
-                Some(node) => self.at_card(node, state),
+                // It is sent to the node's own address, whatever address it is for.
+                Some(node) => self.at_interface(node, &self.engine.runtime(&name)?.uplink, state),
                 None => Ok(vec![lost(state, Mechanism::NoRoute)]),
             };
         }
@@ -182,10 +183,21 @@ impl<'a> Walk<'_, 'a> {
         Ok(arrivals)
     }
 
-    /// A packet arrives at a node from the fabric.
+    /// A packet arrives at a node from the fabric: by the card that its destination is reached at.
     pub(crate) fn at_card(
         &self,
         node: &'a Node,
+        state: PacketState,
+    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+        let card = self.engine.runtime(&node.name)?.card_for(state.packet.dst);
+        self.at_interface(node, &card, state)
+    }
+
+    /// A packet arrives at a node from the fabric, by this interface.
+    fn at_interface(
+        &self,
+        node: &'a Node,
+        interface: &Text,
         mut state: PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let groups = node.security_groups.as_deref();
@@ -193,8 +205,7 @@ impl<'a> Walk<'_, 'a> {
             state.note(Place::Fabric, step);
             return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
         }
-        let card = self.engine.runtime(&node.name)?.card_for(state.packet.dst);
-        self.at_node(node, &Entry::Interface(card), state)
+        self.at_node(node, &Entry::Interface(interface.clone()), state)
     }
 
     /// A packet leaves a node by an interface that leads neither to one of its pods nor to the
