@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use thiserror::Error;
-use uturn_model::network::Transport;
 use uturn_model::{
     Capture, CaptureFile, Cluster, Flow, LoadBalancer, Name, Outcome, ProxyMode, Text,
 };
@@ -55,7 +54,7 @@ impl Plan<'_> {
                             .values()
                             .any(|capture| !captured::own_tables(capture).is_empty())
                 }
-                KernelPart::Vxlan => self.cluster.network.transport.value == Transport::Tunnel,
+                KernelPart::Vxlan => self.cluster.network.has_tunnels(),
             })
             .collect()
     }

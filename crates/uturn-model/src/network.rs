@@ -15,6 +15,8 @@ pub struct Network {
     pub mode: Known<NetworkMode>,
     /// How packets reach other nodes' pods.
     pub transport: Known<Transport>,
+    /// The same for IPv6, where it is another.
+    pub transport_v6: Option<Known<Transport>>,
     /// Whether packets from pods to addresses outside `non_masquerade_cidrs` are masqueraded.
     pub masquerades: Known<bool>,
     /// All pod address ranges.
@@ -25,6 +27,24 @@ pub struct Network {
     pub vpc_cidrs: Known<Vec<IpNet>>,
     /// Destinations for which pod traffic is not masqueraded (ip-masq-agent).
     pub non_masquerade_cidrs: Known<Vec<IpNet>>,
+}
+
+impl Network {
+    /// How packets of a family reach other nodes' pods.
+    pub fn transport_of(&self, family: Family) -> &Known<Transport> {
+        let other = self.transport_v6.as_ref().filter(|_| family == Family::V6);
+        other.unwrap_or(&self.transport)
+    }
+
+    /// Whether packets of a family are encapsulated on their way to another node's pods.
+    pub fn is_encapsulated(&self, family: Family) -> bool {
+        self.transport_of(family).value == Transport::Tunnel
+    }
+
+    /// Whether packets of any family are encapsulated on their way to another node's pods.
+    pub fn has_tunnels(&self) -> bool {
+        Family::BOTH.iter().any(|family| self.is_encapsulated(*family))
+    }
 }
 
 /// The CNI plugin.

@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use uturn_kubeproxy::{Program, host_ports, pod_network};
 use uturn_lb::held;
 use uturn_model::capture::CaptureFile;
-use uturn_model::network::{NetworkMode, Transport};
+use uturn_model::network::NetworkMode;
 use uturn_model::node::RpFilter;
 use uturn_model::{Capture, Cluster, Family, Name, Node, ProxyMode, RulesPart, SourceName, Text};
 use uturn_netfilter::{
@@ -173,7 +173,7 @@ impl NodeRuntime {
         }
         let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
         let forwarding = OnceLock::new();
-        let is_wrapped = cluster.network.transport.value == Transport::Tunnel;
+        let is_wrapped = cluster.network.has_tunnels();
         let tunnel = (is_wrapped && !knows_links).then(|| TUNNEL.into());
         Ok(Self { kernel, uplink, card, tunnel, links, usual_link, forwarding })
     }

@@ -42,7 +42,6 @@ use std::net::IpAddr;
 use uturn_model::cluster::Unread;
 use uturn_model::dns::{Corefile, Dns};
 use uturn_model::lb::NamedAddress;
-use uturn_model::network::Transport;
 use uturn_model::pod::PodSpec;
 use uturn_model::{
     Cluster, NamespacedName, ObjectKind, ObjectRef, Origin, Service, Supposition, Text,
@@ -98,7 +97,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     holders::derive(&mut objects, &provider);
     let network =
         network::derive(&objects, plugin, mode, proxy.mode.value, &ranges, &mut suppositions);
-    if network.transport.value == Transport::Tunnel {
+    if network.has_tunnels() {
         plugin::add_tunnel_ends(&mut objects, network.plugin.value);
     }
     proxy::suppose_detector(&mut proxy, &objects, &network, &mut suppositions);

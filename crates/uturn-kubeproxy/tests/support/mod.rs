@@ -70,6 +70,7 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
             plugin: known(uturn_lb::cloud::usual_network(NetworkMode::GlobalRouter)),
             mode: known(NetworkMode::GlobalRouter),
             transport: known(Transport::Underlay),
+            transport_v6: None,
             masquerades: known(false),
             pod_cidrs: known(Vec::new()),
             service_cidrs: known(Vec::new()),

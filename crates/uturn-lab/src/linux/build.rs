@@ -17,7 +17,7 @@ use std::net::IpAddr;
 
 use uturn_lb::held;
 use uturn_model::lb::Scope;
-use uturn_model::network::{Network, NetworkMode, Transport};
+use uturn_model::network::{Network, NetworkMode};
 use uturn_model::{Client, Cluster, Family, Name, NamespacedName, Node, Pod};
 
 use super::edge::Edge;
@@ -54,7 +54,7 @@ impl Twin {
         for (number, node) in cluster.nodes.values().enumerate() {
             twin.add_node(run, plan, number, node)?;
         }
-        if cluster.network.transport.value == Transport::Tunnel {
+        if cluster.network.has_tunnels() {
             tunnel::add(cluster, &twin)?;
         }
         let pods = cluster.pods.values().filter(|pod| pod.is_alive() && wanted(pod));
@@ -116,9 +116,7 @@ impl Twin {
         let space = namespace(run, &format!("node-{}", node.name))?;
         space.run(|| node_kernel(node)).during(&doing)?;
         let uplink = Wire { here: uplink(number), there: "eth0", mac: mac(2, number) };
-        let is_ranged = node.routed != Some(false)
-            && network.mode.value != NetworkMode::Routed
-            && network.transport.value == Transport::Underlay;
+        let is_ranged = node.routed != Some(false) && network.mode.value != NetworkMode::Routed;
         self.fabric
             .run(|| {
                 let mut netlink = Netlink::open()?;
@@ -132,7 +130,9 @@ impl Twin {
                     netlink.add_route(ip.into(), Via::Link(link))?;
                 }
                 for range in node.pod_cidrs.iter().filter(|_| is_ranged) {
-                    if let Some(ip) = node.address(Family::of(range.addr())) {
+                    let family = Family::of(range.addr());
+                    let ip = node.address(family).filter(|_| !network.is_encapsulated(family));
+                    if let Some(ip) = ip {
                         netlink.add_route(*range, Via::Router(ip, link))?;
                     }
                 }

@@ -21,8 +21,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use uturn_kubeproxy::pod_network;
-use uturn_model::network::{Network, NetworkMode, Transport};
-use uturn_model::{Cluster, Node, Pod};
+use uturn_model::network::{Network, NetworkMode};
+use uturn_model::{Cluster, Family, Node, Pod};
 
 use super::build::Twin;
 use super::kernel_settings::{disable_address_detection, set_syn_retries};
@@ -122,7 +122,7 @@ pub(crate) fn build(
             whole(pod)
         }
     };
-    let mtu = (cluster.network.transport.value == Transport::Tunnel).then_some(tunnel::MTU);
+    let mtu = cluster.network.has_tunnels().then_some(tunnel::MTU);
     space
         .run(|| {
             let mut netlink = Netlink::open()?;
@@ -179,7 +179,7 @@ fn deliver<'a>(
 fn is_routed(network: &Network, node: &Node, ip: IpAddr) -> bool {
     let is_in = |nets: &[IpNet]| nets.iter().any(|net| net.contains(&ip));
     let needs_route = is_in(&node.pod_cidrs) || !is_in(&network.vpc_cidrs.value);
-    network.transport.value == Transport::Underlay && (node.routed != Some(false) || !needs_route)
+    !network.is_encapsulated(Family::of(ip)) && (node.routed != Some(false) || !needs_route)
 }
 
 /// On the node: creates a pod's link and the routes to its addresses.

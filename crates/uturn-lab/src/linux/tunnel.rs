@@ -85,7 +85,8 @@ impl Peer<'_> {
         node: &Node,
     ) -> io::Result<()> {
         netlink.add_peer(link, self.mac, self.at)?;
-        for family in Family::BOTH {
+        let families = Family::BOTH.into_iter();
+        for family in families.filter(|family| cluster.network.is_encapsulated(*family)) {
             let ends = |of: &Node| of.tunnel_ips.iter().copied().find(is_of(family));
             // If the tunnel device has no address, use the node's.
             let Some(gateway) = ends(self.node).or_else(|| self.node.address(family)) else {

@@ -84,6 +84,7 @@ fn empty() -> Cluster {
             plugin: Known::stated(usual_network(NetworkMode::GlobalRouter), here()),
             mode: Known::stated(NetworkMode::GlobalRouter, here()),
             transport: Known::stated(Transport::Underlay, here()),
+            transport_v6: None,
             masquerades: Known::stated(false, here()),
             pod_cidrs: known(&["10.1.0.0/16", "fd01::/16"]),
             service_cidrs: known(&["172.16.0.0/16", "fd02::/64"]),

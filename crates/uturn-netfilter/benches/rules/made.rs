@@ -129,6 +129,7 @@ fn cluster(proxy: ProxySettings) -> Cluster {
             plugin: known(Plugin::Kubenet),
             mode: known(NetworkMode::GlobalRouter),
             transport: known(Transport::Underlay),
+            transport_v6: None,
             masquerades: known(false),
             pod_cidrs: known(Vec::new()),
             service_cidrs: known(Vec::new()),

@@ -7,9 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
-use uturn_model::network::{NetworkMode, Transport};
+use uturn_model::network::NetworkMode;
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, FabricPart, Ingress, IpNet, Known, Mechanism, Node, Service, Text};
+use uturn_model::{
+    Evidence, FabricPart, Family, Ingress, IpNet, Known, Mechanism, Node, Service, Text,
+};
 use uturn_netfilter::{Entry, IpProtocol};
 
 use crate::engine::Engine;
@@ -110,7 +112,8 @@ impl<'a> Walk<'_, 'a> {
             Some(node) if self.engine.is_hidden(node, dst) => {
                 let why = "the network around the nodes is not told of pods' addresses";
                 let by = Evidence::fabric(FabricPart::PodNetwork);
-                if let Basis::Stated(_) = self.cluster.network.transport.basis {
+                let transport = self.cluster.network.transport_of(Family::of(dst));
+                if let Basis::Stated(_) = transport.basis {
                     state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                     return Ok(vec![lost(state, Mechanism::NoRoute)]);
                 }
@@ -268,7 +271,7 @@ impl<'a> Engine<'a> {
 
     /// Whether an address is a pod's that only the tunnels between nodes know.
     fn is_hidden(&self, node: &Node, address: IpAddr) -> bool {
-        self.cluster.network.transport.value == Transport::Tunnel
+        self.cluster.network.is_encapsulated(Family::of(address))
             && !node.has_address(address)
             && !node.tunnel_ips.contains(&address)
             && !node.local_addresses.contains(&address)

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::IpNet;
 use uturn_kubeproxy::pod_network;
 use uturn_lb::held;
-use uturn_model::network::{NetworkMode, Transport};
+use uturn_model::network::NetworkMode;
 use uturn_model::{Cluster, Family, Name, Node, Origin};
 use uturn_netfilter::{Interface, NodeState, PolicyRule, RouteEntry, RouteKind};
 
@@ -107,7 +107,7 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
             links.extend([(POD_CARD, Vec::new()), (&*link, Vec::new())]);
         }
     }
-    if cluster.network.transport.value == Transport::Tunnel {
+    if cluster.network.has_tunnels() {
         links.push((TUNNEL, tunnel(cluster, node, state)));
     }
     let is_bridged = cluster.network.mode.value == NetworkMode::GlobalRouter;
@@ -129,8 +129,9 @@ pub(super) fn own_addresses(cluster: &Cluster, node: &Name) -> Vec<IpAddr> {
 fn tunnel(cluster: &Cluster, node: &Node, state: &mut NodeState) -> Vec<(IpAddr, u8)> {
     let origin = &node.origin;
     for net in &cluster.network.pod_cidrs.value {
+        let is_plain = !cluster.network.is_encapsulated(Family::of(net.addr()));
         // On a cluster of one node, all pods are its own.
-        if state.routes.iter().any(|route| route.dst == *net) {
+        if is_plain || state.routes.iter().any(|route| route.dst == *net) {
             continue;
         }
         let mut others = route_to(*net, TUNNEL, MAIN, RouteKind::Unicast, origin);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use uturn_diagnose::Example;
-use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
-use uturn_model::{NamespacedName, Protocol, Skipped, Text, Unjudged};
+use uturn_model::network::{Network, NetworkMode, Plugin};
+use uturn_model::{Family, NamespacedName, Protocol, Skipped, Text, Unjudged};
 
 use uturn_diagnose::analysis::Suppression;
 
@@ -108,9 +108,11 @@ fn network(network: Option<&Network>, style: Style) -> String {
                 NetworkMode::VpcCni => "pods on network cards",
                 NetworkMode::Routed => "a link for each pod",
             };
-            let between = match network.transport.value {
-                Transport::Underlay => "no tunnels",
-                Transport::Tunnel => "tunnels between nodes",
+            let between = match Family::BOTH.map(|family| network.is_encapsulated(family)) {
+                [false, false] => "no tunnels",
+                [true, true] => "tunnels between nodes",
+                [true, false] => "tunnels between nodes for IPv4",
+                [false, true] => "tunnels between nodes for IPv6",
             };
             format!("network: {plugin}, {pods}, {between} ({})\n", network.plugin.basis)
         }

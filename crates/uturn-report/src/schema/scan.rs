@@ -320,6 +320,9 @@ pub struct Network<'a> {
     pub mode: String,
     /// How packets cross from node to node.
     pub transport: String,
+    /// The same for packets of IPv6, where it is another way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport_v6: Option<String>,
     /// Whether nodes translate the source of what pods send out of the cluster.
     pub masquerade: bool,
 }
@@ -331,6 +334,7 @@ impl<'a> From<&'a network::Network> for Network<'a> {
             because: network.plugin.basis.to_string(),
             mode: network.mode.value.to_string(),
             transport: network.transport.value.to_string(),
+            transport_v6: network.transport_v6.as_ref().map(|other| other.value.to_string()),
             masquerade: network.masquerades.value,
         }
     }

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use uturn_kubeproxy::compile;
 use uturn_model::capture::{Capture, CaptureFile, CapturedText};
-use uturn_model::network::{NetworkMode, Transport};
-use uturn_model::{Cluster, Family, Node};
+use uturn_model::network::NetworkMode;
+use uturn_model::{Cluster, Family, IpNet, Node};
 
 use super::dice::Dice;
 
@@ -185,8 +185,9 @@ fn routed(
             }
         }
     }
-    if cluster.network.transport.value == Transport::Tunnel {
-        for net in &cluster.network.pod_cidrs.value {
+    if cluster.network.has_tunnels() {
+        let is_wrapped = |net: &&IpNet| cluster.network.is_encapsulated(Family::of(net.addr()));
+        for net in cluster.network.pod_cidrs.value.iter().filter(is_wrapped) {
             let _ = writeln!(routes, "{net} dev flannel.1 scope link");
         }
         links.push(("flannel.1".to_owned(), node.tunnel_ips.iter().map(|ip| whole(*ip)).collect()));

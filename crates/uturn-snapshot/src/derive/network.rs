@@ -30,11 +30,13 @@ pub(super) fn derive(
     let non_masquerade_cidrs = stated(&facts.non_masquerade_cidrs)
         .unwrap_or_else(|| non_masquerade(objects, &plugin, &pod_cidrs, &vpc_cidrs));
     let transport = plugin::transport(objects, &plugin);
+    let transport_v6 = plugin::transport_v6(objects, &plugin, &transport);
     let masquerades = plugin::masquerades(objects, &plugin);
     Network {
         plugin,
         mode,
         transport,
+        transport_v6,
         masquerades,
         pod_cidrs,
         service_cidrs,

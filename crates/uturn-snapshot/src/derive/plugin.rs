@@ -58,12 +58,16 @@ const POD_KEYS: &[(&str, Plugin)] = &[
 const CALICO_TUNNELS: [&str; 3] = [
     "projectcalico.org/IPv4IPIPTunnelAddr",
     "projectcalico.org/IPv4VXLANTunnelAddr",
-    "projectcalico.org/IPv6VXLANTunnelAddr",
+    CALICO_TUNNEL_V6,
 ];
+const CALICO_TUNNEL_V6: &str = "projectcalico.org/IPv6VXLANTunnelAddr";
 
 /// The annotations in which Cilium notes the address that a node has among its pods.
-const CILIUM_HOSTS: [&str; 2] =
-    ["network.cilium.io/ipv4-cilium-host", "io.cilium.network.ipv4-cilium-host"];
+const CILIUM_HOSTS: [&str; 3] = [
+    "network.cilium.io/ipv4-cilium-host",
+    "network.cilium.io/ipv6-cilium-host",
+    "io.cilium.network.ipv4-cilium-host",
+];
 
 /// Which plugin makes the pod network.
 pub(super) fn derive(objects: &Objects, suppositions: &mut Suppositions) -> Known<Plugin> {
@@ -300,12 +304,16 @@ pub(super) fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Tran
             }
         }
         Plugin::Calico => {
-            if let Some((_, trace)) = CALICO_TUNNELS.iter().find_map(|key| first(key)) {
+            let of_v4 = CALICO_TUNNELS.iter().filter(|key| **key != CALICO_TUNNEL_V6);
+            if let Some((_, trace)) = of_v4.into_iter().find_map(|key| first(key)) {
                 return Known::derived(Transport::Tunnel, trace);
             }
             if let Some((_, trace)) = first("projectcalico.org/IPv4Address") {
                 let because = format!("{trace}, and none has the address of a tunnel");
                 return Known::derived(Transport::Underlay, because);
+            }
+            if let Some((_, trace)) = first(CALICO_TUNNEL_V6) {
+                return Known::derived(Transport::Tunnel, trace);
             }
         }
         Plugin::Cilium => {
@@ -320,6 +328,33 @@ pub(super) fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Tran
         true => Known::supposed(usual, "the network is supposed"),
         false => Known::derived(usual, format!("{} usually does it so", plugin.value)),
     }
+}
+
+/// How packets of IPv6 get to another node's pods, where it is not as those of IPv4 do. Calico
+/// encapsulates by pool, and every node has the address of a tunnel of each family that has one.
+pub(super) fn transport_v6(
+    objects: &Objects,
+    plugin: &Known<Plugin>,
+    transport: &Known<Transport>,
+) -> Option<Known<Transport>> {
+    if plugin.value != Plugin::Calico || objects.facts.transport.is_some() {
+        return None;
+    }
+    let first = |key: &str| {
+        let mut nodes = objects.nodes.0.values();
+        let node = nodes.find(|node| node.annotations.get(key).is_some())?;
+        Some(format!("{key} of Node {}", node.name))
+    };
+    let known = match first(CALICO_TUNNEL_V6) {
+        Some(trace) => Known::derived(Transport::Tunnel, trace),
+        None => {
+            let notes = ["projectcalico.org/IPv6Address"].iter().chain(&CALICO_TUNNELS);
+            let trace = notes.into_iter().find_map(|key| first(key))?;
+            let because = format!("{trace}, and none has {CALICO_TUNNEL_V6}");
+            Known::derived(Transport::Underlay, because)
+        }
+    };
+    (known.value != transport.value).then_some(known)
 }
 
 /// What Cilium's ConfigMap says: older releases name the tunnel.

@@ -20,6 +20,7 @@ mod completion;
 mod conditional;
 mod cure;
 mod docs;
+mod dual_stack;
 mod folders;
 mod groups;
 mod healthy;

@@ -5,7 +5,6 @@ use std::fs;
 use uturn_lab::{KernelPart, Unavailable};
 use uturn_machine::Machine;
 use uturn_model::ProxyMode;
-use uturn_model::network::Transport;
 use uturn_snapshot::scenario::Case;
 
 use crate::status::Failure;
@@ -125,7 +124,7 @@ fn needs(case: &Case) -> impl Iterator<Item = KernelPart> {
         ProxyMode::Nftables => Some(KernelPart::NfTables),
         ProxyMode::Iptables => None,
     };
-    let is_wrapped = case.cluster.network.transport.value == Transport::Tunnel;
+    let is_wrapped = case.cluster.network.has_tunnels();
     mode.into_iter().chain(is_wrapped.then_some(KernelPart::Vxlan))
 }
 
