@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
             return Ok(Outcome::Skipped(format!("the clients are not here: {failure}")));
         }
     };
-    shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
+    shell::build(&["uturn"])?;
     let failures: Vec<String> = facts(&sources, &installed)
         .map(|mut compare| shell::run(&mut compare))
         .into_iter()

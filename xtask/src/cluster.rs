@@ -58,8 +58,7 @@ pub(crate) fn run(is_short: bool) -> Result<Outcome, Failure> {
         Outcome::Complete => {}
         skipped => return Ok(skipped),
     }
-    shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
-    // With the features of the whole workspace it is what `test` has built.
+    shell::build(&["uturn"])?;
     let mut test = shell::cargo(&["test", "--workspace", "--test", "cluster"]);
     test.args(is_short.then_some(["--", "short"]).into_iter().flatten());
     test.env("UTURN_PROGRAM", shell::built("uturn"));

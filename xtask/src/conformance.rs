@@ -32,13 +32,7 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
     for version in &versions {
         go::build(&modules.join(version), &programs.join(version), &KUBE_PROXY)?;
     }
-    shell::run(&mut shell::cargo(&[
-        "build",
-        "--package",
-        "uturn-conformance",
-        "--package",
-        "uturn",
-    ]))?;
+    shell::build(&["uturn", "uturn-conformance"])?;
 
     let mut stage = Command::new(shell::built("uturn-conformance"));
     stage.arg("--programs").arg(&programs).arg("--work").arg(&programs);

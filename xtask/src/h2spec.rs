@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
     let module = shell::root().join("conformance").join("h2spec");
     let programs = go::folder().join("bin");
     go::build(&module, &programs, &[PROGRAM])?;
-    shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
+    shell::build(&["uturn"])?;
 
     let list = read(&module.join("explained.txt"))?;
     let explained = Explained::parse(&list).map_err(Failure)?;

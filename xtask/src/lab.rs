@@ -21,7 +21,7 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
     if let Err(why) = machine::install_packages() {
         return Ok(Outcome::Skipped(why));
     }
-    shell::run(&mut shell::cargo(&["build", "--package", "uturn"]))?;
+    shell::build(&["uturn"])?;
     let mut verify = Command::new(shell::built("uturn"));
     verify.args(["lab", "verify"]).current_dir(shell::root());
     match go::coredns() {

@@ -88,7 +88,7 @@ fn prepare() -> Result<PathBuf, Failure> {
 
 /// The test, with all that it needs.
 fn test() -> Command {
-    let mut test = shell::cargo(&["test", "--package", "uturn", "--test", "live"]);
+    let mut test = shell::cargo(&["test", "--workspace", "--test", "live"]);
     test.env("UTURN_CLUSTER_PARTS", go::folder());
     test.env("UTURN_REQUIRE", "cluster-parts");
     test
