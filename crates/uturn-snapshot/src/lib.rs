@@ -80,6 +80,16 @@ pub struct Loaded {
     pub seen: BTreeMap<Text, usize>,
 }
 
+impl Loaded {
+    /// Whether Scenarios are all that was read.
+    pub fn has_only_scenarios(&self) -> bool {
+        !self.scenarios.is_empty() && self.seen.keys().all(|kind| &**kind == SCENARIO)
+    }
+}
+
+/// The kind of Scenarios.
+const SCENARIO: &str = "Scenario";
+
 /// Reads the files and folders that `-f` names.
 ///
 /// # Errors
@@ -143,7 +153,7 @@ fn read_with(
     }
     let mut seen = objects.seen.clone();
     if !scenarios.is_empty() {
-        seen.insert("Scenario".into(), scenarios.len());
+        seen.insert(SCENARIO.into(), scenarios.len());
     }
     let largest = match scenarios.as_slice() {
         [only] if objects.is_empty() => only.cases.iter().max_by_key(|case| case.nodes),

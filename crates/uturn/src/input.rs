@@ -20,6 +20,18 @@ pub(crate) fn read(
     printer: &Printer,
     most_bytes: usize,
 ) -> Result<Input, Failure> {
+    let input = read_any(args, namespace, printer, most_bytes)?;
+    check_scenarios(&input.loaded, printer)?;
+    Ok(input)
+}
+
+/// The same, whatever Scenarios there are.
+fn read_any(
+    args: &ClusterArgs,
+    namespace: Option<&str>,
+    printer: &Printer,
+    most_bytes: usize,
+) -> Result<Input, Failure> {
     let (manifests, faults) = match args.is_live() {
         true => (running(args, namespace, printer)?, Vec::new()),
         false => {
@@ -43,11 +55,15 @@ pub(crate) fn read_what_can_be(
     printer: &Printer,
     most_bytes: usize,
 ) -> Result<(Input, bool), Failure> {
-    let whole = read(args, namespace, printer, most_bytes);
+    let whole = read_any(args, namespace, printer, most_bytes);
     let is_once = args.inputs.files.iter().any(|path| path.as_os_str() == "-");
     let failure = match whole {
         Err(failure) if !args.is_live() && !is_once => failure,
-        whole => return whole.map(|input| (input, false)),
+        whole => {
+            let input = whole?;
+            check_scenarios(&input.loaded, printer)?;
+            return Ok((input, false));
+        }
     };
     match without_faulty(args, most_bytes) {
         Some((input, faults)) => {
@@ -56,6 +72,7 @@ pub(crate) fn read_what_can_be(
             }
             printer.note("files with errors are left out");
             print_counts(&input.loaded, printer);
+            check_scenarios(&input.loaded, printer)?;
             print_unread(&input.loaded.cluster, printer);
             Ok((input, true))
         }
@@ -127,6 +144,26 @@ pub(crate) fn print_counts(loaded: &Loaded, printer: &Printer) {
     let counts: Vec<String> =
         loaded.seen.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     printer.detail(&format!("read {}", counts.join(", ")));
+}
+
+/// Each Scenario is a cluster of its own: of several, or beside other objects, none is read.
+fn check_scenarios(loaded: &Loaded, printer: &Printer) -> Result<(), Failure> {
+    let names: Vec<&str> = loaded.scenarios.iter().map(|scenario| &*scenario.name).collect();
+    let why = "each is a cluster of its own; give the file of one with -f, and nothing else";
+    match (names.as_slice(), loaded.has_only_scenarios()) {
+        ([], _) | ([_], true) => {}
+        ([one], false) => {
+            printer.note(&format!("left out: Scenario {one}: {why}"));
+        }
+        ([first, rest @ ..], only) => {
+            let what = format!("Scenario {first} and {} more", rest.len());
+            if only {
+                return Err(Failure::usage(format!("{what}: {why}")));
+            }
+            printer.note(&format!("left out: {what}: {why}"));
+        }
+    }
+    Ok(())
 }
 
 /// Where something is not that was asked for: not even known to be missing, where an API server did

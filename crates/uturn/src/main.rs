@@ -44,8 +44,9 @@ fn main() -> ExitCode {
         Err(usage) => return status::usage(&usage),
     };
     let printer = printer::Printer::new(&cli.global);
-    match commands::run(cli, &printer) {
-        Ok(status) => status.into(),
-        Err(failure) => failure.report(&printer).into(),
+    let ended = commands::run(cli, &printer).unwrap_or_else(|failure| failure.report(&printer));
+    match printer::Printer::unwritten() {
+        Some(why) => status::Failure::unwritten(why).report(&printer).into(),
+        None => ended.into(),
     }
 }

@@ -1,7 +1,8 @@
 //! The one place that prints: results on stdout, the rest on stderr.
 
 use std::env;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::sync::OnceLock;
 
 use anstream::AutoStream;
 use anstream::stream::RawStream;
@@ -9,6 +10,9 @@ use uturn_report::Style;
 
 use crate::called;
 use crate::cli::{ColorChoice, Global};
+
+/// Why the first result that could not be written was not.
+static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
 
 /// Prints, and decides how it looks.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +32,22 @@ impl Printer {
         let mut out = io::stdout();
         let has_colors = self.has_colors(&out);
         let write = |out: &mut dyn Write| out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        // A reader that went away (`| head`) wants no more, which is no failure.
-        let _ = match has_colors {
+        let written = match has_colors {
             true => write(&mut AutoStream::always(out)),
             false => write(&mut out),
         };
+        match written {
+            // A reader that went away (`| head`) wants no more, which is no failure.
+            Err(why) if why.kind() == ErrorKind::BrokenPipe => {}
+            // The first is kept.
+            Err(why) => drop(UNWRITTEN.set(why)),
+            Ok(()) => {}
+        }
+    }
+
+    /// Why a result could not be written, if one was not.
+    pub(crate) fn unwritten() -> Option<&'static io::Error> {
+        UNWRITTEN.get()
     }
 
     /// Prints a result that people read, with commands as they type them.

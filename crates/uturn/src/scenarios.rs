@@ -14,11 +14,13 @@ pub(crate) fn own(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     if faults.is_empty() { Ok(own) } else { Err(faulty(&faults)) }
 }
 
-/// The built-in scenarios and the user's own.
+/// The built-in scenarios and the user's own, which take the place of built-in ones of their names.
 pub(crate) fn read(own: Vec<Source>) -> Result<Vec<Scenario>, Failure> {
-    let mut sources = built_in();
-    sources.extend(own);
-    read_only(sources)
+    let own = read_only(own)?;
+    let mut all = read_only(built_in())?;
+    all.retain(|scenario| own.iter().all(|mine| mine.name != scenario.name));
+    all.extend(own);
+    Ok(all)
 }
 
 /// These and no others.
@@ -33,6 +35,20 @@ pub(crate) fn built_in() -> Vec<Source> {
         text: (*text).into(),
     };
     BUILT_IN.iter().map(source).collect()
+}
+
+/// The names of scenarios that are wanted: those that were given, else all of the user's own files.
+/// None means all.
+pub(crate) fn wanted(names: &[String], own: &[Source]) -> Result<Vec<String>, Failure> {
+    if !names.is_empty() || own.is_empty() {
+        return Ok(names.to_vec());
+    }
+    let of_files = read_only(own.to_vec())?;
+    if of_files.is_empty() {
+        let files: Vec<&str> = own.iter().map(|source| &*source.name).collect();
+        return Err(Failure::usage(format!("there is no Scenario in {}", files.join(", "))));
+    }
+    Ok(of_files.iter().map(|scenario| scenario.name.to_string()).collect())
 }
 
 /// Those of these names; without any, all.

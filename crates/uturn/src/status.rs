@@ -48,6 +48,11 @@ impl Failure {
         Self { status: Status::NotHere, messages: vec![message.into()] }
     }
 
+    /// The result could not be written to stdout.
+    pub(crate) fn unwritten(why: &std::io::Error) -> Self {
+        Self::not_here(format!("the result could not be written: {why}"))
+    }
+
     /// What is wrong.
     #[cfg(any(all(feature = "lab", target_os = "linux"), feature = "live"))]
     pub(crate) fn messages(&self) -> &[String] {

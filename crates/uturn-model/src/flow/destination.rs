@@ -116,6 +116,7 @@ impl FromStr for Destination {
                     None => (rest, "/"),
                 };
                 let (host, port) = host_and_port(authority).ok_or_else(|| fault("bad host"))?;
+                check_host(&host).map_err(|why| fault(&why))?;
                 let port = match port {
                     Some(port) => port.parse().map_err(|_| fault("bad port"))?,
                     None => Port::new(usual).ok_or_else(|| fault("bad port"))?,
@@ -154,6 +155,7 @@ impl FromStr for Destination {
         match host_and_port(text) {
             Some((host, Some(port))) => {
                 let port = port.parse().map_err(|_| fault("bad port"))?;
+                check_host(&host).map_err(|why| fault(&why))?;
                 Ok(Self::Host(host, port))
             }
             Some((host, None)) if host.contains('.') && !text.contains('[') => {
@@ -196,6 +198,16 @@ fn by_rules(kind: Option<ObjectKind>, rest: &str) -> Result<Destination, String>
         Some(ObjectKind::TcpRoute) if host.is_some() || path.is_some() => Err(form()),
         Some(ObjectKind::TlsRoute) if path.is_some() => Err(form()),
         _ => Ok(Destination::Ingress { name, host, path, port }),
+    }
+}
+
+/// Refuses what looks like an IPv4 address and is none, such as `10.0.0.300`: no name ends in a number.
+fn check_host(host: &str) -> Result<(), String> {
+    let is_number = |label: &str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_digit());
+    let ends_in_number = host.rsplit('.').next().is_some_and(is_number);
+    match ends_in_number && host.parse::<std::net::Ipv4Addr>().is_err() {
+        true => Err(format!("{host} is neither an IPv4 address nor a name")),
+        false => Ok(()),
     }
 }
 

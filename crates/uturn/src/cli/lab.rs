@@ -34,7 +34,7 @@ pub(crate) enum Lab {
 
 #[derive(Args, Debug)]
 pub(crate) struct LabList {
-    /// Files with more scenarios than the built-in ones (repeat for more)
+    /// Files with scenarios beside the built-in ones (repeat for more)
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
     /// Output format
@@ -44,10 +44,10 @@ pub(crate) struct LabList {
 
 #[derive(Args, Debug)]
 pub(crate) struct LabRun {
-    /// Names of scenarios; all scenarios by default
+    /// Names of scenarios; by default all of the files, and without files all built-in ones
     #[arg(value_name = "SCENARIO", add = completion::scenario())]
     pub(crate) names: Vec<String>,
-    /// Files with more scenarios than the built-in ones (repeat for more)
+    /// Files with scenarios beside the built-in ones (repeat for more)
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
     /// Only cases with this many nodes (repeat for more)

@@ -59,7 +59,9 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
 fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, Failure> {
     let options = MeasureOptions::of(args)?;
     let captures = options.captures()?;
-    let (own, names) = cure::with_cured(scenarios::own(&args.files)?, args)?;
+    let own = scenarios::own(&args.files)?;
+    let names = scenarios::wanted(&args.names, &own)?;
+    let (own, names) = cure::with_cured(own, names, args)?;
     let mut scenarios = scenarios::pick(scenarios::read(own.clone())?, &names)?;
     for scenario in &mut scenarios {
         scenario.cases.retain(|case| {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 
-use super::common::{Folder, root, run};
+use super::common::{Folder, root, run, uturn};
 use insta::assert_snapshot;
 
 impl Folder {
@@ -135,4 +135,45 @@ fn a_word_beside_what_there_is() {
     );
     let bare = run(&["check", "service", "front", "-f", "examples/shop"]);
     assert!(bare.contains("expected NAMESPACE/NAME, such as default/front"), "{bare}");
+}
+
+/// Each Scenario is a cluster of its own.
+#[test]
+fn several_scenarios() {
+    let zones = "scenarios/zones.yaml";
+    let several = run(&["scan", "-f", zones, "-f", "scenarios/wrong-port.yaml"]);
+    let why = "each is a cluster of its own; give the file of one with -f, and nothing else";
+    assert_eq!(several, format!("exit 2\n--- stderr\nerror: Scenario zones and 1 more: {why}\n"));
+    let beside = run(&["scan", "-f", zones, "-f", "examples/shop"]);
+    assert!(beside.contains(&format!("left out: Scenario zones: {why}\n")), "{beside}");
+    assert!(run(&["scan", "-f", zones]).starts_with("exit 1\n--- stdout\n"));
+}
+
+/// A full disk, or what else keeps a result from being written, is no success.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_result_cannot_be_written() {
+    for args in [&["explain", "UT101"][..], &["scan", "-f", "examples/shop", "-o", "json"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = uturn(args).stdout(full).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{args:?}: {said}");
+        assert!(said.contains("error: the result could not be written: No space left"), "{said}");
+    }
+}
+
+/// No name ends in a number.
+#[test]
+fn what_looks_like_an_address() {
+    for (to, host) in [
+        ("http://10.0.0.300/", "10.0.0.300"),
+        ("https://1.2.3:8443/", "1.2.3"),
+        ("10.0.0.300:80", "10.0.0.300"),
+    ] {
+        let printed =
+            run(&["trace", "-f", "examples/shop", "--from", "pod/shop/web-0", "--to", to]);
+        assert!(printed.starts_with("exit 2\n"), "{printed}");
+        let why = format!("{to:?} is no target: {host} is neither an IPv4 address nor a name");
+        assert!(printed.contains(&why), "{printed}");
+    }
 }

@@ -18,16 +18,16 @@ use crate::status::Failure;
 /// The user's own scenarios and names, with those of cured cases where a cure is asked for.
 pub(super) fn with_cured(
     mut own: Vec<Source>,
+    mut names: Vec<String>,
     args: &LabRun,
 ) -> Result<(Vec<Source>, Vec<String>), Failure> {
-    let mut names = args.names.clone();
     let Some(wanted) = &args.cure else { return Ok((own, names)) };
     let mut found = Vec::new();
     let mut refusals = Vec::new();
     let texts: Vec<Source> = scenarios::built_in().into_iter().chain(own.iter().cloned()).collect();
     for source in texts {
         for scenario in scenarios::read_only(vec![source.clone()])? {
-            if !names.is_empty() && !args.names.iter().any(|name| **name == *scenario.name) {
+            if !names.is_empty() && !names.iter().any(|name| **name == *scenario.name) {
                 continue;
             }
             for case in scenario.cases.iter().filter(|case| is_asked_for(case, args)) {
