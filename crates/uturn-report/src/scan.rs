@@ -16,7 +16,7 @@ use crate::{table, words};
 
 mod changes;
 mod groups;
-mod summary;
+pub(crate) mod summary;
 
 pub use changes::{Difference, FindingLines};
 

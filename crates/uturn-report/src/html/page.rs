@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 use uturn_diagnose::{Code, Group, Severity};
-use uturn_model::Supposition;
+use uturn_model::cluster::Unread;
+use uturn_model::{ObjectRef, Supposition, Unjudged};
 
 use super::finding::failing;
 use super::group::{self, Articles};
 use super::markdown;
 use crate::markup::Markup;
-use crate::scan::{self, ScanReport};
+use crate::scan::{self, ScanReport, summary};
 use crate::{svg, words};
 use uturn_diagnose::analysis::{Suppressed, Suppression};
 
@@ -36,6 +37,9 @@ pub(super) struct Page<'a> {
     groups: Vec<Markup>,
     omitted: BTreeMap<Code, usize>,
     omitted_count: String,
+    unjudged: Vec<UnjudgedRow<'a>>,
+    without_address: String,
+    unread: Vec<Unread>,
     aside: Vec<AsideRow>,
     aside_omitted: usize,
     gone: usize,
@@ -64,6 +68,14 @@ struct CauseRow {
     clients: String,
     worst: String,
     cure: String,
+}
+
+/// What keeps flows from being judged.
+struct UnjudgedRow<'a> {
+    what: String,
+    objects: String,
+    because: &'a str,
+    settle: &'a str,
 }
 
 /// A finding that does not count.
@@ -111,6 +123,9 @@ impl<'a> Page<'a> {
             groups: articles.shown,
             omitted: articles.omitted,
             omitted_count: words::count(omitted, "finding"),
+            unjudged: report.unjudged.iter().map(UnjudgedRow::new).collect(),
+            without_address: summary::without_address(&report.without_address).unwrap_or_default(),
+            unread: Unread::grouped(&report.unread),
             aside: report.aside.iter().take(MOST_ASIDE).map(AsideRow::new).collect(),
             aside_omitted: report.aside.len().saturating_sub(MOST_ASIDE),
             gone: report.gone,
@@ -144,6 +159,14 @@ impl CauseRow {
     }
 }
 
+impl<'a> UnjudgedRow<'a> {
+    fn new(gap: &'a Unjudged) -> Self {
+        let objects: Vec<String> = gap.objects.iter().map(ObjectRef::short).collect();
+        let (because, settle) = (&*gap.because, &*gap.settle);
+        Self { what: gap.to_string(), objects: words::some_of(&objects), because, settle }
+    }
+}
+
 impl AsideRow {
     fn new(aside: &Suppressed) -> Self {
         Self {
@@ -174,6 +197,10 @@ fn tiles(report: &ScanReport) -> Vec<Tile> {
     let (fine, flows) = (words::grouped(report.fine), words::grouped(report.flows));
     let number = format!("{fine} of {flows}");
     tiles.push(Tile { class: "flows", number, what: "flows fine".to_owned() });
+    if report.open > 0 {
+        let number = words::grouped(report.open);
+        tiles.push(Tile { class: "aside", number, what: "not judged".to_owned() });
+    }
     if !report.aside.is_empty() {
         let number = words::grouped(report.aside.len());
         tiles.push(Tile { class: "aside", number, what: "known or ignored".to_owned() });

@@ -82,13 +82,13 @@ fn not_judged(unjudged: &[Unjudged]) -> String {
 }
 
 /// The pods that cannot call yet.
-fn without_address(pods: &[NamespacedName]) -> String {
+pub(crate) fn without_address(pods: &[NamespacedName]) -> Option<String> {
     match pods.len() {
-        0 => String::new(),
-        1 => format!("not judged: the calls of 1 pod that has no address yet: {}\n", pods[0]),
+        0 => None,
+        1 => Some(format!("the calls of 1 pod that has no address yet: {}", pods[0])),
         many => {
             let some = words::some_of(pods);
-            format!("not judged: the calls of {many} pods that have no address yet: {some}\n")
+            Some(format!("the calls of {many} pods that have no address yet: {some}"))
         }
     }
 }
@@ -171,7 +171,9 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
         if report.open > 0 { format!(", {} not judged", report.open) } else { String::new() }
     ));
     text.push_str(&not_judged(&report.unjudged));
-    text.push_str(&without_address(&report.without_address));
+    if let Some(calls) = without_address(&report.without_address) {
+        text.push_str(&format!("not judged: {calls}\n"));
+    }
     text.push_str(&network(report.network.as_ref(), style));
     text.push_str(&set_aside(report));
     for supposition in &report.supposed {

@@ -196,3 +196,43 @@ fn in_browser(folder: &Folder, page: &str) -> Option<String> {
     let title = dom.split("<title>").nth(1).unwrap().split("</title>").next().unwrap();
     Some(title.to_owned())
 }
+
+/// What was not judged is on the page too: nothing found is not the same as nothing to find.
+#[test]
+fn what_is_not_judged_is_said() {
+    let folder = Folder::new("html-gaps");
+    folder.file(
+        "cluster.yaml",
+        "apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.1.1.0/24}
+status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: client, namespace: shop}
+spec: {nodeName: n1, containers: [{name: c, image: c}]}
+status: {phase: Running, podIP: 10.1.1.5}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: young, namespace: shop}
+spec: {nodeName: n1, containers: [{name: c, image: c}]}
+status: {phase: Pending}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {clusterIP: 10.96.0.10, ports: [{port: 80}], selector: {app: web}}
+",
+    );
+    let page = folder.run(&["scan", "-f", ".", "-o", "html"]);
+    let (_, gaps) = page.split_once(">Not judged</h2>").unwrap();
+    let (gaps, _) = gaps.split_once("</section>").unwrap();
+    assert!(gaps.contains("<b>endpoints of 1 Service</b>: svc/shop/web: nothing here"), "{gaps}");
+    assert!(gaps.contains("To settle it: give the EndpointSlices"), "{gaps}");
+    assert!(gaps.contains("the calls of 1 pod that has no address yet: shop/young"), "{gaps}");
+    assert!(page.contains("<b>1</b> not judged"), "{page}");
+    assert!(!self::page(&["-f", "examples/shop"]).contains("Not judged"));
+}
