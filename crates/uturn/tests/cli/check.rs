@@ -100,3 +100,18 @@ fn a_cluster_without_ingresses_has_nothing_to_check() {
         "{named}"
     );
 }
+
+/// A status with a name has addresses too: one stands for each zone.
+#[test]
+fn a_load_balancer_with_a_name_is_checked() {
+    let checked = run(&["check", "service", "shop/web", "-f", "scenarios/zones.yaml"]);
+    assert!(checked.starts_with("exit 1\n"), "{checked}");
+    for line in [
+        "  failed  pods reach the load balancer's address, and it does not send them back\n",
+        "          pod/shop/client-3 to 10.0.0.201:80: hangs (asymmetric-return)\n",
+        "  ok      health checks of 10.0.0.200:80 are answered\n",
+        "  ok      health checks of 10.0.0.201:80 are answered\n",
+    ] {
+        assert!(checked.contains(line), "{checked}");
+    }
+}

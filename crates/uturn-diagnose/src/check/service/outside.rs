@@ -1,8 +1,9 @@
 //! What a Service needs to be reached from outside the cluster.
 
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::lb::Scope;
+use uturn_model::lb::{Rule, Scope};
 use uturn_model::service::Policy;
 use uturn_model::{Client, Destination, Family, Mechanism, Node, Protocol, Service};
 use uturn_path::Engine;
@@ -110,10 +111,22 @@ pub(super) fn node_ports(engine: &Engine<'_>, service: &Service) -> Check {
     walked(engine, "NodeIP:NodePort answers, past the load balancer", flows)
 }
 
+/// The addresses of a Service's load balancer: those of its status, and those that stand for a name
+/// in it.
+fn addresses(engine: &Engine<'_>, service: &Service) -> BTreeSet<IpAddr> {
+    let owner = service.object();
+    let serves = |rule: &Rule| rule.owner == owner;
+    let balancers = engine.balancers().iter().filter(|balancer| {
+        balancer.listeners.iter().flat_map(|listener| &listener.rules).any(serves)
+    });
+    let stated = service.load_balancer.iter().filter_map(|address| address.ip);
+    stated.chain(balancers.map(|balancer| balancer.vip)).collect()
+}
+
 /// The load balancer, from inside: does it loop?
 pub(super) fn load_balancer(engine: &Engine<'_>, service: &Service) -> Check {
     let mut flows = Vec::new();
-    for vip in service.load_balancer.iter().filter_map(|address| address.ip) {
+    for vip in addresses(engine, service) {
         for port in &service.ports {
             let to = Destination::Address(SocketAddr::new(vip, port.port.number()));
             flows.extend(from_each(engine, &to, port.protocol));
@@ -128,7 +141,7 @@ pub(super) fn load_balancer(engine: &Engine<'_>, service: &Service) -> Check {
 
 pub(super) fn health(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
     let mut all = Vec::new();
-    for vip in service.load_balancer.iter().filter_map(|address| address.ip) {
+    for vip in addresses(engine, service) {
         for port in &service.ports {
             let at = SocketAddr::new(vip, port.port.number());
             all.extend(health_of(engine, at, port.protocol, lacks_endpoints(service)));
