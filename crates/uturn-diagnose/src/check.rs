@@ -77,10 +77,13 @@ pub enum Topic {
     CrossNode,
 }
 
-/// The lists of a topic: of one object where one is named, else of all there are.
-pub fn check(engine: &Engine<'_>, topic: Topic, name: Option<&NamespacedName>) -> Vec<Checklist> {
+/// The lists of a topic: of the Services or Ingresses that are wanted.
+pub fn check(
+    engine: &Engine<'_>,
+    topic: Topic,
+    wanted: impl Fn(&NamespacedName) -> bool,
+) -> Vec<Checklist> {
     let cluster = engine.cluster();
-    let wanted = |object: &&NamespacedName| name.is_none_or(|name| *object == name);
     match topic {
         Topic::Service => {
             let all = cluster.services.iter().filter(|(name, _)| wanted(name));

@@ -86,7 +86,7 @@ fn lines(cluster: &Cluster, node: u8, files: &Files) -> Vec<Check> {
     cluster.captures.insert(name.clone(), capture);
     let engine = Engine::new(&cluster).unwrap();
     let subject = format!("node/{name}");
-    let lists = check(&engine, Topic::Nodes, None);
+    let lists = check(&engine, Topic::Nodes, |_| true);
     lists.into_iter().find(|list| list.subject == subject).unwrap().checks
 }
 

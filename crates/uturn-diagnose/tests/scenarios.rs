@@ -269,7 +269,7 @@ spec: {kubeProxy: {mode: iptables, version: v1.34.4}}
     let of_check = |cluster: &Cluster| {
         let engine = Engine::new(cluster).unwrap();
         let name = NamespacedName::new("shop", "db").unwrap();
-        let lists = check::check(&engine, check::Topic::Service, Some(&name));
+        let lists = check::check(&engine, check::Topic::Service, |object| *object == name);
         let failed = |check: &&check::Check| check.state == check::State::Failed;
         lists.iter().flat_map(|list| &list.checks).filter(failed).count()
     };

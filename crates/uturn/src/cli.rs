@@ -5,6 +5,7 @@ mod cloud;
 mod here;
 mod lab;
 mod lb;
+mod named;
 mod operator;
 mod output;
 mod probe;
@@ -44,6 +45,7 @@ pub(crate) use self::running::{ClusterArgs, Collect};
 pub(crate) use self::shells::Completion;
 use crate::completion;
 use crate::packet::{Carried, Owner, Place};
+use named::Named;
 
 /// Finds, explains and proves load-balancer loopback in Kubernetes.
 #[derive(Debug, Parser)]
@@ -190,6 +192,15 @@ pub(crate) struct Inputs {
     pub(crate) complete: bool,
 }
 
+/// The namespace that is meant.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct OfNamespace {
+    /// The namespace of names that leave it out; of a running cluster that may not be read as a
+    /// whole, the one to read
+    #[arg(short, long, value_name = "NS", add = completion::namespace())]
+    pub(crate) namespace: Option<String>,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct Scan {
     #[command(flatten)]
@@ -234,7 +245,7 @@ pub(crate) struct Trace {
     pub(crate) cluster: ClusterArgs,
     /// The client: pod/NS/NAME, deploy/NS/NAME (or another workload), node/NAME, outside[/IP]
     #[arg(long, value_name = "CLIENT", add = completion::client())]
-    pub(crate) from: Client,
+    pub(crate) from: Named<Client>,
     #[arg(
         long,
         value_name = "TARGET",
@@ -242,7 +253,9 @@ pub(crate) struct Trace {
         help = "The target: a URL, HOST:PORT, IP:PORT, svc/NS/NAME[:PORT], \
                 ingress/NS/NAME[/HOST/PATH], pod/NS/NAME:PORT"
     )]
-    pub(crate) to: Destination,
+    pub(crate) to: Named<Destination>,
+    #[command(flatten)]
+    pub(crate) of: OfNamespace,
     /// Transport protocol
     #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
     pub(crate) proto: Protocol,
@@ -267,10 +280,12 @@ pub(crate) struct Cure {
     /// The client of a flow, instead of a finding: pod/NS/NAME, node/NAME, outside …
     #[arg(long, value_name = "CLIENT", requires = "to", conflicts_with = "code")]
     #[arg(add = completion::client())]
-    pub(crate) from: Option<Client>,
+    pub(crate) from: Option<Named<Client>>,
     /// The target of that flow: a URL, IP:PORT, svc/NS/NAME, ingress/NS/NAME …
     #[arg(long, value_name = "TARGET", requires = "from", add = completion::target())]
-    pub(crate) to: Option<Destination>,
+    pub(crate) to: Option<Named<Destination>>,
+    #[command(flatten)]
+    pub(crate) of: OfNamespace,
     /// Transport protocol
     #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
     pub(crate) proto: Protocol,

@@ -107,8 +107,12 @@ fn without_faulty(args: &ClusterArgs, most_bytes: usize) -> Option<(Input, Vec<F
 const MOST_ROUNDS: usize = 8;
 
 /// The same, if only the cluster matters.
-pub(crate) fn cluster(args: &ClusterArgs, printer: &Printer) -> Result<Cluster, Failure> {
-    read(args, None, printer, 0).map(|input| input.loaded.cluster)
+pub(crate) fn cluster(
+    args: &ClusterArgs,
+    namespace: Option<&str>,
+    printer: &Printer,
+) -> Result<Cluster, Failure> {
+    read(args, namespace, printer, 0).map(|input| input.loaded.cluster)
 }
 
 #[cfg(feature = "live")]

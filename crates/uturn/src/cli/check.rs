@@ -1,9 +1,12 @@
 //! The options of `uturn check`.
 
+use std::str::FromStr;
+
 use clap::{Args, ValueEnum};
 use uturn_model::NamespacedName;
 
-use super::{ClusterArgs, Output};
+use super::named::Named;
+use super::{ClusterArgs, OfNamespace, Output};
 use crate::completion;
 
 #[derive(Args, Debug)]
@@ -13,8 +16,10 @@ pub(crate) struct Check {
     /// What to check
     pub(crate) topic: CheckTopic,
     /// One Service or Ingress, instead of all
-    #[arg(value_name = "NS/NAME", value_parser = object, add = completion::checked())]
-    pub(crate) object: Option<Checked>,
+    #[arg(value_name = "NS/NAME", add = completion::checked())]
+    pub(crate) object: Option<Named<Checked>>,
+    #[command(flatten)]
+    pub(crate) of: OfNamespace,
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: Output,
@@ -28,17 +33,21 @@ pub(crate) struct Checked {
     pub(crate) name: NamespacedName,
 }
 
-fn object(text: &str) -> Result<Checked, String> {
-    let (topic, name) = match text.split_once('/') {
-        Some((word, name)) if name.contains('/') => {
-            let topic = CheckTopic::from_str(word, true);
-            (Some(topic.map_err(|_| "expected NAMESPACE/NAME".to_owned())?), name)
-        }
-        Some(_) => (None, text),
-        None => return Err(format!("expected NAMESPACE/NAME, such as default/{text}")),
-    };
-    let name = name.parse().map_err(|why: uturn_model::InvalidName| why.to_string())?;
-    Ok(Checked { topic, name })
+impl FromStr for Checked {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (topic, name) = match text.split_once('/') {
+            Some((word, name)) if name.contains('/') => {
+                let topic = <CheckTopic as ValueEnum>::from_str(word, true);
+                (Some(topic.map_err(|_| "expected NAMESPACE/NAME".to_owned())?), name)
+            }
+            Some(_) => (None, text),
+            None => return Err(format!("expected NAMESPACE/NAME, such as default/{text}")),
+        };
+        let name = name.parse().map_err(|why: uturn_model::InvalidName| why.to_string())?;
+        Ok(Self { topic, name })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -19,7 +19,10 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
         CheckTopic::Nodes => Topic::Nodes,
         CheckTopic::CrossNode => Topic::CrossNode,
     };
-    if let Some(other) = args.object.as_ref().and_then(|object| object.topic)
+    let namespace = args.of.namespace.as_deref();
+    let object = args.object.as_ref().map(|object| object.within(namespace)).transpose();
+    let object = object.map_err(Failure::usage)?;
+    if let Some(other) = object.as_ref().and_then(|object| object.topic)
         && other != args.topic
     {
         return Err(Failure::usage(format!(
@@ -28,17 +31,22 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
             other.as_str()
         )));
     }
-    let name = args.object.as_ref().map(|object| &object.name);
+    let name = object.as_ref().map(|object| &object.name);
     if name.is_some() && !matches!(topic, Topic::Service | Topic::Ingress) {
         return Err(Failure::usage("NS/NAME can be given for service and ingress only"));
     }
-    let cluster = input::cluster(&args.cluster, printer)?;
+    let cluster = input::cluster(&args.cluster, namespace, printer)?;
     let engine = Engine::new(&cluster)?;
-    let lists = check::check(&engine, topic, name);
+    let lists = check::check(&engine, topic, |object| match name {
+        Some(name) => object == name,
+        None => namespace.is_none_or(|namespace| object.namespace.as_str() == namespace),
+    });
     let what = args.topic.as_str();
-    let missing = match name {
-        Some(name) => format!("there is no {what} {name} {}", input::among(&cluster)),
-        None => format!("there is no {what} {}", input::among(&cluster)),
+    let among = input::among(&cluster);
+    let missing = match (name, namespace) {
+        (Some(name), _) => format!("there is no {what} {name} {among}"),
+        (None, Some(namespace)) => format!("there is no {what} of namespace {namespace} {among}"),
+        (None, None) => format!("there is no {what} {among}"),
     };
     if lists.is_empty() && name.is_some() {
         return Err(Failure::usage(missing));

@@ -19,13 +19,21 @@ use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
-    let Input { manifests, loaded } = input::read(&args.cluster, None, printer, usize::MAX)?;
+    let namespace = args.of.namespace.as_deref();
+    let object = args.object.as_ref().map(|object| match namespace {
+        Some(namespace) if !object.contains('/') => format!("{namespace}/{object}"),
+        _ => object.clone(),
+    });
+    let from = args.from.as_ref().map(|from| from.within(namespace)).transpose();
+    let to = args.to.as_ref().map(|to| to.within(namespace)).transpose();
+    let (from, to) = (from.map_err(Failure::usage)?, to.map_err(Failure::usage)?);
+    let Input { manifests, loaded } = input::read(&args.cluster, namespace, printer, usize::MAX)?;
     let engine = Engine::new(&loaded.cluster)?;
     let base = TrialBase::new(&manifests, &engine);
-    let cases = match (&args.code, &args.object, &args.from, &args.to) {
+    let cases = match (&args.code, &object, from, to) {
         (Some(code), Some(object), _, _) => found(&manifests, &engine, code, object)?,
         (_, _, Some(from), Some(to)) => {
-            let flow = Flow { from: from.clone(), to: to.clone(), protocol: args.proto };
+            let flow = Flow { from, to, protocol: args.proto };
             let case = Case::flow(&manifests, &engine, flow);
             vec![case.map_err(|why| suggest::with_suggestion(why, &loaded.cluster))?]
         }

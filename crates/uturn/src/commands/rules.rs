@@ -9,7 +9,7 @@ use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
-    let mut cluster = input::cluster(&args.cluster, printer)?;
+    let mut cluster = input::cluster(&args.cluster, None, printer)?;
     if let Some(mode) = args.mode {
         let origin = Origin::Derived(DerivedFrom::Option("--mode"));
         cluster.proxy.mode = Known::stated(mode, origin.clone());

@@ -14,13 +14,16 @@ use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
-    let Input { manifests, loaded } = input::read(&args.cluster, None, printer, MOST_BYTES)?;
+    let namespace = args.of.namespace.as_deref();
+    let from = args.from.within(namespace).map_err(Failure::usage)?;
+    let to = args.to.within(namespace).map_err(Failure::usage)?;
+    let Input { manifests, loaded } = input::read(&args.cluster, namespace, printer, MOST_BYTES)?;
     let cluster = &loaded.cluster;
     let mut engine = Engine::new(cluster)?;
     if args.all {
         engine = engine.with_every_way();
     }
-    let flow = Flow { from: args.from.clone(), to: args.to.clone(), protocol: args.proto };
+    let flow = Flow { from, to, protocol: args.proto };
     let verdicts = engine.cases(&flow).map_err(|why| suggest::with_suggestion(why, cluster))?;
     let of_one = |verdict: &Verdict| codes(&engine, &flow, std::slice::from_ref(verdict));
     let all = codes(&engine, &flow, &verdicts);

@@ -340,3 +340,36 @@ fn what_scan_says_to_type_shows_what_it_found() {
     }
     assert!(followed > 20, "{followed}");
 }
+
+/// As with kubectl, -n gives the namespace of names that leave it out.
+#[test]
+fn the_namespace_may_be_given_once() {
+    let shop = ["-f", "examples/shop"];
+    for (short, full) in [
+        (
+            &["trace", "-n", "shop", "--from", "pod/web-0", "--to", "svc/front"][..],
+            &["trace", "--from", "pod/shop/web-0", "--to", "svc/shop/front"][..],
+        ),
+        (
+            &["cure", "-n", "shop", "--from", "pod/web-0", "--to", "ingress/front"],
+            &["cure", "--from", "pod/shop/web-0", "--to", "ingress/shop/front"],
+        ),
+        (&["cure", "UT101", "front", "-n", "shop"], &["cure", "UT101", "shop/front"]),
+        (&["check", "ingress", "front", "-n", "shop"], &["check", "ingress", "shop/front"]),
+    ] {
+        let (short, full) = (run(&[short, &shop].concat()), run(&[full, &shop].concat()));
+        assert!(!full.starts_with("exit 2\n"), "{full}");
+        assert_eq!(short, full);
+    }
+    let missing =
+        run(&[&["trace", "--from", "pod/web-0", "--to", "svc/front"], &shop[..]].concat());
+    assert_eq!(
+        missing,
+        "exit 2\n--- stderr\nerror: \"pod/web-0\" is no client: expected pod/NAMESPACE/NAME, such as \
+         pod/default/web; or give the namespace with -n\n"
+    );
+    let all = run(&[&["check", "service", "-n", "shop"], &shop[..]].concat());
+    assert!(all.contains("svc/shop/front\n") && !all.contains("svc/default/"), "{all}");
+    let none = run(&[&["check", "service", "-n", "other"], &shop[..]].concat());
+    assert!(none.contains("there is no Service of namespace other in this cluster"), "{none}");
+}
