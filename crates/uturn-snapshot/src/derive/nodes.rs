@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::Firewall;
 use uturn_model::wording::{count, some_of};
-use uturn_model::{Name, Node};
+use uturn_model::{Name, Node, WorkloadKind};
 
 use super::ranges::{self, Ranges};
 use super::{Suppositions, nowhere, pod_ranges};
@@ -16,6 +16,12 @@ use crate::decode::objects::Objects;
 /// The number of nodes if nothing states it: with three, "my own node", "the backend's
 /// node" and "another" are three different ones.
 const USUAL: usize = 3;
+
+/// How many pods a node has at most, as kubelets have it where nobody sets another number.
+const PODS_A_NODE: usize = 110;
+
+/// More nodes are not made up: what is tried beyond says nothing new.
+const MOST: usize = 200;
 
 /// Completes the nodes.
 pub(super) fn complete(
@@ -74,10 +80,23 @@ fn add(objects: &mut Objects, name: Name) {
     objects.nodes.0.insert(name, node);
 }
 
+/// How many nodes have room for all pods that there are or will be.
+fn enough(objects: &Objects) -> usize {
+    let workloads = objects.workloads.0.values();
+    let (everywhere, counted): (Vec<_>, Vec<_>) =
+        workloads.partition(|workload| workload.kind == WorkloadKind::DaemonSet);
+    let replicas: usize = counted.iter().map(|workload| workload.replicas as usize).sum();
+    let pods = replicas.saturating_add(objects.pods.0.len());
+    let room = PODS_A_NODE.saturating_sub(everywhere.len()).max(1);
+    pods.div_ceil(room).clamp(USUAL, MOST)
+}
+
 fn suppose(objects: &mut Objects, suppositions: &mut Suppositions) {
     let mentioned = objects.nodes.0.len();
+    // Nodes that others name have the pods that are given.
+    let wanted = if mentioned == 0 { enough(objects) } else { USUAL };
     for number in 1.. {
-        if objects.nodes.0.len() >= USUAL {
+        if objects.nodes.0.len() >= wanted {
             break;
         }
         if let Ok(name) = Name::new(format!("n{number}"))

@@ -166,6 +166,19 @@ fn scaled_to_nothing_means_no_pods() {
     assert_eq!(pods, ["shop/agent-n1", "shop/agent-n2", "shop/agent-n3"]);
 }
 
+/// Where no node is given, there are as many as have room for the pods.
+#[test]
+fn nodes_have_room_for_their_pods() {
+    let text = PULL_REQUEST.replace("replicas: 4", "replicas: 2000");
+    let cluster = cluster(&text);
+    assert_eq!(cluster.nodes.len(), 19, "110 pods a node, one of them of the DaemonSet");
+    assert!(cluster.pods.values().all(|pod| !pod.ips.is_empty()));
+    for node in cluster.nodes.keys() {
+        let count = cluster.pods_on(node).count();
+        assert!((100..=110).contains(&count), "{node}: {count}");
+    }
+}
+
 #[test]
 fn a_crowd_gets_distinct_addresses() {
     let text = PULL_REQUEST.replace("replicas: 4", "replicas: 4000000000");
