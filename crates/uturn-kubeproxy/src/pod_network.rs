@@ -12,6 +12,9 @@ use crate::host_ports;
 /// The chain that decides whether a pod's packet is masqueraded.
 const CHAIN: &str = "POD-MASQUERADE";
 
+/// The chain that decides whether a packet to another node's pod is masqueraded that no pod sent.
+const TO_PODS: &str = "TO-POD-MASQUERADE";
+
 /// The pods' bridge, if the plugin does not define its name.
 const BRIDGE: &str = "cbr0";
 
@@ -47,7 +50,11 @@ pub fn link(cluster: &Cluster) -> Text {
 /// All rules of a node that are the pod network's, for `iptables-restore --noflush`: what it
 /// masquerades, and ports of the node that lead to pods. `None` if there are none.
 pub fn rules(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
-    let parts = [masquerade(&cluster.network, family), host_ports::rules(cluster, node, family)];
+    let parts = [
+        masquerade(&cluster.network, family),
+        masquerade_to_pods(cluster, node, family),
+        host_ports::rules(cluster, node, family),
+    ];
     let text: String = parts.into_iter().flatten().collect();
     (!text.is_empty()).then_some(text)
 }
@@ -57,18 +64,12 @@ pub fn rules(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
 ///
 /// Plugins masquerade IPv6 only if configured to, which is not modelled.
 fn masquerade(network: &Network, family: Family) -> Option<String> {
-    let of = |nets: &[IpNet]| -> Vec<IpNet> {
-        nets.iter().copied().filter(|net| Family::of(net.addr()) == family).collect()
-    };
-    let pods = of(&network.pod_cidrs.value);
-    if !network.masquerades.value || pods.is_empty() || family == Family::V6 {
-        return None;
-    }
+    let pods = masqueraded(network, family)?;
     let mut text = format!("*nat\n:{CHAIN} - [0:0]\n");
     for net in &pods {
         let _ = writeln!(text, "-A POSTROUTING -s {net} -j {CHAIN}");
     }
-    let mut kept = of(&network.non_masquerade_cidrs.value);
+    let mut kept = of_family(&network.non_masquerade_cidrs.value, family);
     kept.sort_unstable();
     kept.dedup();
     for net in &kept {
@@ -76,6 +77,45 @@ fn masquerade(network: &Network, family: Family) -> Option<String> {
     }
     let _ = write!(text, "-A {CHAIN} -j MASQUERADE\nCOMMIT\n");
     Some(text)
+}
+
+/// The rules of flannel and Weave for packets to other nodes' pods that no pod sent, such as those
+/// that kube-proxy sends on with the client's address: they get the node's address, so that the answer
+/// comes back here. `None` where the plugin has no such rules.
+fn masquerade_to_pods(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
+    let network = &cluster.network;
+    let own = match network.plugin.value {
+        Plugin::Flannel | Plugin::Canal => node.pod_cidrs.clone(),
+        Plugin::Weave => {
+            let pods = cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
+            pods.flat_map(|pod| &pod.ips).copied().map(IpNet::from).collect()
+        }
+        _ => return None,
+    };
+    let pods = masqueraded(network, family)?;
+    let mut text = format!("*nat\n:{TO_PODS} - [0:0]\n");
+    for net in &pods {
+        let _ = writeln!(text, "-A POSTROUTING -d {net} -j {TO_PODS}");
+    }
+    for net in &pods {
+        let _ = writeln!(text, "-A {TO_PODS} -s {net} -j RETURN");
+    }
+    for net in of_family(&own, family) {
+        let _ = writeln!(text, "-A {TO_PODS} -d {net} -j RETURN");
+    }
+    let _ = write!(text, "-A {TO_PODS} -j MASQUERADE\nCOMMIT\n");
+    Some(text)
+}
+
+/// The ranges of pods whose packets the plugin masquerades. `None` if there are none.
+fn masqueraded(network: &Network, family: Family) -> Option<Vec<IpNet>> {
+    let pods = of_family(&network.pod_cidrs.value, family);
+    let is_so = network.masquerades.value && !pods.is_empty() && family == Family::V4;
+    is_so.then_some(pods)
+}
+
+fn of_family(nets: &[IpNet], family: Family) -> Vec<IpNet> {
+    nets.iter().copied().filter(|net| Family::of(net.addr()) == family).collect()
 }
 
 /// An encapsulation of packets between nodes, as the underlay sees it.

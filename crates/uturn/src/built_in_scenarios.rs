@@ -26,6 +26,7 @@ built_in![
     "edge-masquerade",
     "edge-masquerade-not-vpc",
     "flannel",
+    "flannel-ipvs-fallback",
     "flannel-strict-filter",
     "hairpin-off",
     "host-port",

@@ -3,7 +3,7 @@
 
 use uturn_model::{Mechanism, Outcome};
 
-use crate::case::{ALL, Case, ELSEWHERE, HOST, OTHER_HOST, OUTSIDE, PRIVATE, SERVER};
+use crate::case::{ALL, Case, ELSEWHERE, HOST, OTHER_HOST, OUTSIDE, PRIVATE, Pods, SERVER};
 
 const PREFIX: &str = "service.kubernetes.io/ibm-load-balancer-cloud-provider-";
 const FEATURES: &str = "service.kubernetes.io/ibm-load-balancer-cloud-provider-enable-features";
@@ -53,8 +53,10 @@ fn nodes_answer_for_the_address_of_the_status() {
         case.is_answered(&ALL);
         Case { policy: "Local", ..case }.is_answered(&ALL);
         let ipvs = Case { policy: "Local", mode: "ipvs", ..case };
-        ipvs.is_answered(&[HOST, ELSEWHERE, OUTSIDE]);
-        ipvs.hangs(&[OTHER_HOST]);
+        ipvs.is_answered(&ALL);
+        let native = Case { pods: Pods::Native, ..ipvs };
+        native.is_answered(&[HOST, ELSEWHERE, OUTSIDE]);
+        native.hangs(&[OTHER_HOST]);
     }
 }
 
