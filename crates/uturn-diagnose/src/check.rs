@@ -9,6 +9,7 @@ mod dns;
 mod ingress;
 mod nodes;
 mod service;
+mod service_name;
 
 use uturn_model::pod::DnsPolicy;
 use uturn_model::{

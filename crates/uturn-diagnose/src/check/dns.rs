@@ -2,10 +2,11 @@
 
 use uturn_model::pod::DnsPolicy;
 use uturn_model::wording::some_of;
-use uturn_model::{Client, Destination, Protocol};
+use uturn_model::{Client, Destination, Flow, Protocol};
 use uturn_path::Engine;
 
 use super::service::lacks_endpoints;
+use super::service_name::leads_elsewhere;
 use super::{Check, Checklist, State, a_pod_on_each, asks, flow, walked, walked_to_server};
 use crate::Code;
 
@@ -154,5 +155,7 @@ fn resolves(engine: &Engine<'_>) -> Check {
         let to = Destination::Host(host.as_str().into(), port?.port);
         Some(flow(Client::Pod(pod.name.clone()), to, Protocol::Tcp))
     });
-    walked_to_server(engine, what, flows.collect())
+    let flows: Vec<Flow> = flows.collect();
+    leads_elsewhere(engine, what, service, &flows)
+        .unwrap_or_else(|| walked_to_server(engine, what, flows))
 }

@@ -134,3 +134,51 @@ fn a_corefile_is_read_as_its_release_of_coredns_reads_it() {
         found.iter().for_each(|part| assert!(printed.contains(part), "{test}: {printed}"));
     }
 }
+
+/// A search domain that answers every name takes the names of Services, which have fewer than five dots.
+#[test]
+fn a_search_domain_that_answers_every_name() {
+    let services = "---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default}
+spec: {clusterIP: 10.96.0.77, selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1, namespace: default, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+endpoints: [{addresses: [10.244.2.9], nodeName: n2, conditions: {ready: true}}]
+ports: [{port: 80, protocol: TCP}]
+";
+    let name = "web.default.svc.cluster.local";
+    for (test, dns, leads) in [
+        ("searches-none", "", None),
+        (
+            "searches-all",
+            "---
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  dns: {searches: [apps.example.com], outside: {'*.apps.example.com': 198.51.100.9}}
+",
+            Some("198.51.100.9"),
+        ),
+    ] {
+        let folder = cluster(test, IMAGE, "", FORWARD, "");
+        folder.file("more.yaml", &format!("{services}{dns}"));
+        let service = folder.run(&["check", "service", "default/web", "-f", "."]);
+        let names = folder.run(&["check", "dns", "-f", "."]);
+        let state = if leads.is_some() { "failed " } else { "ok     " };
+        assert!(service.contains(&format!("  {state} its name leads there")), "{service}");
+        assert!(names.contains(&format!("  {state} the name of a Service leads to it")), "{names}");
+        if let Some(address) = leads {
+            let why =
+                format!("pod/default/web is sent to {address}, and its address is 10.96.0.77");
+            assert!(service.contains(&why), "{service}");
+            assert!(names.contains(&format!("pod/default/web is sent to {address}, ")), "{names}");
+            let next = format!("next: uturn trace --from pod/default/web --to {name}:80");
+            assert!(service.contains(&next), "{service}");
+        }
+    }
+}

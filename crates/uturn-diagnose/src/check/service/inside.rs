@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 
 use uturn_model::service::{ServicePort, TargetPort};
-use uturn_model::{Client, Destination, Pod, Service, Unknown};
+use uturn_model::{Client, Destination, Flow, Pod, Service, Unknown};
 use uturn_path::Engine;
 
 use super::{from_each, lacks_endpoints};
 use crate::Code;
+use crate::check::service_name::leads_elsewhere;
 use crate::check::{Check, State, a_pod_on_each, asks, flow, walked};
 
 /// What a Service needs inside the cluster, with or without a load balancer.
@@ -139,7 +140,11 @@ fn name(engine: &Engine<'_>, service: &Service) -> Check {
     let to = Destination::Host(host.into(), port.port);
     let pods = a_pod_on_each(engine).into_iter().filter(|pod| asks(pod));
     let flows = pods.map(|pod| flow(Client::Pod(pod.name.clone()), to.clone(), port.protocol));
-    let check = walked(engine, what, flows.take(1).collect());
+    let flows: Vec<Flow> = flows.take(1).collect();
+    if let Some(check) = leads_elsewhere(engine, what, service, &flows) {
+        return check;
+    }
+    let check = walked(engine, what, flows);
     match check.state {
         State::Failed => check.next("uturn check dns"),
         _ => check,
