@@ -19,6 +19,8 @@ pub struct Route {
     pub mechanisms: Vec<Mechanism>,
     /// Whether its probability is due to random rules rather than a scheduler's rotation.
     pub chance: bool,
+    /// Whether it stands for others that end alike: its hops are those of one of them.
+    pub has_others: bool,
     /// The hops, forth and back, in order.
     pub hops: Vec<Hop>,
 }

@@ -272,6 +272,7 @@ impl<'a> Walk<'_, 'a> {
                 Some(known) => {
                     known.share += way.share;
                     known.chance |= way.chance;
+                    known.has_others = true;
                     add_new(&mut known.supposed, way.supposed);
                 }
                 None => {

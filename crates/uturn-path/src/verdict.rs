@@ -100,6 +100,7 @@ impl<'a> Walk<'_, 'a> {
                 late: way.late,
                 mechanisms: way.mechanisms,
                 chance: way.chance,
+                has_others: way.has_others,
                 hops: way.hops,
             });
         }

@@ -20,7 +20,15 @@ fn route(outcome: Outcome, share: Share) -> Route {
         Outcome::AT_ONCE => Vec::new(),
         _ => vec![Mechanism::AsymmetricReturn],
     };
-    Route { share, outcome, late: Duration::ZERO, mechanisms, chance: false, hops: Vec::new() }
+    Route {
+        share,
+        outcome,
+        late: Duration::ZERO,
+        mechanisms,
+        chance: false,
+        has_others: false,
+        hops: Vec::new(),
+    }
 }
 
 fn verdict(condition: &[&str], outcomes: &[(Outcome, Share)]) -> Verdict {

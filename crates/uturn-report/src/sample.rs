@@ -145,6 +145,7 @@ pub(crate) fn verdicts(text: &str) -> Vec<Verdict> {
         outcome: Outcome::Hangs,
         mechanisms: vec![Mechanism::AsymmetricReturn],
         chance: false,
+        has_others: false,
         hops: vec![
             hop(Place::Dns, Way::Out, vec![step(StepKind::Resolve)]),
             hop(Place::Outside, Way::Out, vec![step(StepKind::Send).seeing(leg)]),

@@ -90,8 +90,11 @@ fn condition(verdict: &Verdict) -> String {
 }
 
 fn way(number: usize, of: usize, route: &Route, style: Style) -> String {
-    let heading =
+    let mut heading =
         format!("way {number} of {of} · {} · {}", words::share(route.share), route.outcome);
+    if route.has_others {
+        heading.push_str(" · one of several that end alike: --all shows each");
+    }
     let mut text = format!("\n  {}\n", style.bold(&heading));
     let names = route.hops.iter().map(|hop| table::length(&place(hop).1));
     let width = names.max().unwrap_or_default().clamp(NAME, LONGEST_NAME);

@@ -22,6 +22,8 @@ pub struct Exchange {
     pub mechanisms: Vec<Mechanism>,
     /// Whether a random choice on the way decides other ways too.
     pub chance: bool,
+    /// Whether it stands for others that end alike.
+    pub has_others: bool,
     /// Why packets were lost before the one that arrived.
     pub lost: Vec<Mechanism>,
     /// How much later than the first packet that one was sent, if the outcome does not include it.
@@ -109,6 +111,7 @@ pub(crate) fn ended(
         outcome: outcome.later(state.tries.delay()),
         mechanisms,
         chance: state.chance,
+        has_others: false,
         lost: state.tries.why,
         late,
         supposed: state.supposed,

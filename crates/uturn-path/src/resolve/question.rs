@@ -79,6 +79,7 @@ fn nameless(hops: Vec<Hop>, supposed: Vec<Supposition>) -> Exchange {
         outcome: Outcome::NameNotFound,
         mechanisms: vec![Mechanism::NameUnresolved],
         chance: false,
+        has_others: false,
         lost: Vec::new(),
         late: Duration::ZERO,
         supposed,

@@ -77,6 +77,10 @@ pub struct Route<'a> {
     pub outcome: OutcomeShare,
     /// Why it is not answered at once.
     pub mechanisms: Vec<&'static str>,
+    /// Whether it stands for others that end alike: its hops are those of one of them, and `--all`
+    /// lists each.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_others: bool,
     /// Where it goes, out and back, in order.
     pub hops: Vec<Hop<'a>>,
 }
@@ -86,6 +90,7 @@ impl<'a> From<&'a route::Route> for Route<'a> {
         Self {
             outcome: OutcomeShare { outcome: route.outcome.into(), share: route.share.get() },
             mechanisms: route.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect(),
+            has_others: route.has_others,
             hops: route.hops.iter().map(Hop::from).collect(),
         }
     }

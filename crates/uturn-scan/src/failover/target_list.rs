@@ -87,6 +87,7 @@ impl Round {
             late: Duration::ZERO,
             mechanisms: why.mechanisms(),
             chance,
+            has_others: false,
             hops: Vec::new(),
         });
         Verdict::of(routes.collect(), Vec::new(), Vec::new())

@@ -127,7 +127,8 @@ impl<'a> Walk<'_, 'a> {
                 let home = self.return_reply(party, client, asked, answer, outcome, mechanism)?;
                 ways.extend(home.into_iter().map(|way| {
                     let late = way.late.max(waited);
-                    Exchange { late, ..way.relayed(outcome, inner.redirected.clone()) }
+                    let has_others = way.has_others || inner.has_others;
+                    Exchange { late, has_others, ..way.relayed(outcome, inner.redirected.clone()) }
                 }));
             }
         }
