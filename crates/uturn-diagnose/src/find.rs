@@ -142,8 +142,10 @@ impl Found {
     /// same object by walking, and replaces that.
     fn add_written(&mut self, new: Finding) {
         let vague = new.code.replaces();
-        // A hint replaces no finding. Without the port, what was walked holds only if nothing has it.
-        let replaces = new.conditions.is_empty() || new.code == Code::NamedPortMissing;
+        // A hint replaces no finding. Without the port, or without targets, what was walked holds only
+        // under the same conditions.
+        let replaces = new.conditions.is_empty()
+            || matches!(new.code, Code::NamedPortMissing | Code::NoTargets);
         let is_same = |known: &&mut Finding| {
             replaces && known.subject == new.subject && vague.contains(&known.code)
         };

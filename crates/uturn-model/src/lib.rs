@@ -47,6 +47,7 @@ pub mod outcome;
 pub mod pod;
 pub mod proxy;
 pub mod route;
+pub mod scheduling;
 pub mod service;
 pub mod share;
 pub mod unjudged;

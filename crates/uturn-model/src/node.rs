@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::scheduling::Taint;
 use crate::{Family, Labels, Name, NamespacedName, ObjectKind, ObjectRef, Origin, Text, Version};
 
 /// A node: its object, and what Facts add.
@@ -31,6 +32,8 @@ pub struct Node {
     pub ready: bool,
     /// `spec.unschedulable`: cordoned.
     pub unschedulable: bool,
+    /// The taints that keep pods away.
+    pub taints: Vec<Taint>,
     /// `status.nodeInfo.kubeProxyVersion`, where it reads as a version.
     pub kube_proxy_version: Option<Version>,
     /// Whether it runs Windows: the label `kubernetes.io/os`, or `status.nodeInfo.operatingSystem`.
@@ -95,6 +98,7 @@ impl Node {
             provider_id: None,
             ready: true,
             unschedulable: false,
+            taints: Vec::new(),
             kube_proxy_version: None,
             is_windows: false,
             kernel: None,

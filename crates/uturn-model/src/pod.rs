@@ -92,8 +92,8 @@ pub struct PodSpec {
     pub subdomain: Option<Text>,
     /// `hostAliases`.
     pub host_aliases: Vec<(Text, IpAddr)>,
-    /// `nodeSelector`.
-    pub node_selector: Labels,
+    /// Which nodes it may run on.
+    pub placement: crate::scheduling::Placement,
     /// Pods with which it must not share a node (`requiredDuringScheduling…`, by hostname).
     pub anti_affinity: Vec<crate::Selector>,
     /// Files from ConfigMaps in its nginx containers: that program's configuration. Other mounts

@@ -25,6 +25,7 @@ pub(crate) mod node;
 pub(crate) mod objects;
 pub(crate) mod pod;
 pub(crate) mod proxy_config;
+pub(crate) mod scheduling;
 pub(crate) mod selector;
 pub(crate) mod service;
 pub(crate) mod value;

@@ -72,7 +72,7 @@ mod tests {
                 "annotations": {LAST_APPLIED: "{secret}", "mine": "kept"},
             },
             "spec": {
-                "nodeName": "n1", "tolerations": [{"key": "a"}],
+                "nodeName": "n1", "readinessProbes": [{"key": "a"}],
                 "containers": [{
                     "name": "calico-node", "image": "calico", "resources": {"limits": {"cpu": "1"}},
                     "env": [

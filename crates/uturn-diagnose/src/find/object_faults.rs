@@ -12,7 +12,8 @@ use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
     Client, Cluster, Destination, Evidence, Family, Flow, Mechanism, Name, NamespacedName, Node,
-    ObjectKind, ObjectRef, Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Unknown,
+    ObjectKind, ObjectRef, Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Text,
+    Unknown,
 };
 use uturn_path::{Engine, WalkError};
 
@@ -118,7 +119,11 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
                 }),
             };
             let origin = engine.origin_of(&rule.owner);
-            let finding = about(Code::NoTargets, rule.owner.clone(), &origin, why);
+            let mut finding = about(Code::NoTargets, rule.owner.clone(), &origin, why);
+            if let Some(condition) = placement(engine.cluster(), service) {
+                finding.severity = Severity::Warning;
+                finding.conditions.push(condition);
+            }
             if all.iter().all(|known| known.subject != finding.subject) {
                 all.push(finding);
             }
@@ -155,6 +160,22 @@ fn excluded_nodes(cluster: &Cluster, service: &Service) -> Option<String> {
     Some(format!(
         "the label {EXCLUDE_FROM_LOAD_BALANCERS} keeps node {first}{others} from being a target"
     ))
+}
+
+/// What has to be so where a load balancer's targets depend on the nodes of pods, and these are only
+/// supposed.
+fn placement(cluster: &Cluster, service: &Service) -> Option<Text> {
+    if service.external_policy != Policy::Local {
+        return None;
+    }
+    let slices = cluster.slices(&service.name).iter();
+    let endpoints = slices.flat_map(|slice| &slice.endpoints);
+    let mut pods = endpoints.filter_map(|endpoint| cluster.pods.get(endpoint.pod.as_ref()?));
+    let is_everywhere =
+        |pod: &Pod| pod.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::DaemonSet);
+    let pod = pods.find(|pod| pod.supposed && !is_everywhere(pod))?;
+    let (owner, node) = (pod.owner.as_ref()?, pod.node.as_ref()?);
+    Some(format!("the pods of {owner} run where they are supposed to, as on node {node}").into())
 }
 
 /// Policy Local, with nodes that run no server among the targets.
@@ -271,7 +292,7 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
             continue;
         }
         let pods = pods.selected(service);
-        let lacks = |(name, protocol): &&(&uturn_model::Text, Protocol)| {
+        let lacks = |(name, protocol): &&(&Text, Protocol)| {
             pods.iter().all(|pod| pod.spec.named_port(name, *protocol).is_none())
         };
         let Some((name, _)) = names.iter().find(lacks).filter(|_| !pods.is_empty()) else {

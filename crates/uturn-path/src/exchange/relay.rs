@@ -100,13 +100,11 @@ impl<'a> Walk<'_, 'a> {
             }
             let why = inner.mechanisms.first().copied();
             let home = self.return_reply(at, from, asked, there.answer(), inner.outcome, why)?;
-            ways.extend(
-                home.into_iter().map(|way| Exchange {
-                    late: way.late.max(inner.late),
-                    has_others: way.has_others || inner.has_others,
-                    ..way
-                }),
-            );
+            ways.extend(home.into_iter().map(|way| Exchange {
+                late: way.late.max(inner.late),
+                has_others: way.has_others || inner.has_others,
+                ..way
+            }));
         }
         Ok(self.merged(ways))
     }

@@ -52,7 +52,7 @@ pub(super) fn grounds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<Groun
     let wanted = movers.first().and_then(|name| cluster.pods.get(name));
     let mut grounds: Vec<Ground> = Vec::new();
     for node in cluster.nodes.values() {
-        let fits = wanted.is_none_or(|pod| node.labels.contains_all(&pod.spec.node_selector));
+        let fits = wanted.is_none_or(|pod| pod.spec.may_run_on(node));
         if !fits {
             continue;
         }

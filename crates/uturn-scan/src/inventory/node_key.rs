@@ -79,6 +79,8 @@ impl NodeKey {
             lacks_announcer,
             // The cloud's controller reads it: it says which nodes are excluded.
             unschedulable: _,
+            // They decided where pods are.
+            taints: _,
             // Those that lack Services are apart for these Services only.
             unprogrammed: _,
             // Read where the cluster is made, and by nothing that packets meet.

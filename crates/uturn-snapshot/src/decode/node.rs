@@ -6,7 +6,7 @@ use uturn_lb::cloud;
 use uturn_model::{Node, Text};
 
 use super::objects::Objects;
-use super::{Doc, meta};
+use super::{Doc, meta, scheduling};
 
 /// Reads a Node.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
@@ -24,6 +24,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         }
         node.provider_id = doc.read(spec, "providerID");
         node.unschedulable = doc.read(spec, "unschedulable").unwrap_or_default();
+        node.taints = scheduling::taints(doc, spec);
     }
     if let Some(status) = doc.map(doc.root, "status") {
         for address in doc.maps(status, "addresses") {

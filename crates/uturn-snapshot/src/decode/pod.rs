@@ -10,7 +10,7 @@ use uturn_model::{Labels, Name, NamespacedName, ObjectKind, ObjectRef, Pod, Port
 
 use super::objects::Objects;
 use super::value::{Loose, one_of};
-use super::{Doc, FromNode, calico, meta, selector, service};
+use super::{Doc, FromNode, calico, meta, scheduling, selector, service};
 use crate::document::{Node, Value};
 use crate::fault::Faults;
 
@@ -190,7 +190,7 @@ pub(crate) fn spec<'d>(
         let names = doc.list::<Text>(alias, "hostnames");
         read.host_aliases.extend(names.into_iter().map(|name| (name, ip)));
     }
-    read.node_selector = meta::labels(doc, spec, "nodeSelector");
+    read.placement = scheduling::placement(doc, spec);
     read.anti_affinity = anti_affinity(doc, spec);
     read.files = files(doc, spec);
     read

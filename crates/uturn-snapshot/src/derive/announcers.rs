@@ -40,7 +40,7 @@ pub(super) fn note_nodes_without(objects: &mut Objects, cloud: Option<Cloud>, ex
     let sets = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
     let wanted: Vec<_> = sets
         .filter(|set| runs_it(&set.template))
-        .map(|set| set.template.node_selector.clone())
+        .map(|set| set.template.placement.node_selector.clone())
         .collect();
     let pods = objects.pods.0.values().filter(|pod| extent.pods && runs_it(&pod.spec));
     let homes: BTreeSet<Name> = pods.filter_map(|pod| pod.node.clone()).collect();

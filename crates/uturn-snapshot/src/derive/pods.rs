@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
-use uturn_model::pod::Phase;
+use uturn_model::pod::{Phase, PodSpec};
 use uturn_model::wording::{count, some_of};
 use uturn_model::{
     Name, NamespacedName, Node, ObjectKind, ObjectRef, Pod, Selector, Workload, WorkloadKind,
@@ -53,7 +53,7 @@ fn place_written(objects: &mut Objects, suppositions: &mut Suppositions) {
             pod.phase = Phase::Succeeded;
             continue;
         }
-        pod.node = spread.next(&pod.spec.node_selector);
+        pod.node = spread.next(&pod.spec);
         if pod.node.is_some() {
             (pod.phase, pod.ready) = (Phase::Running, true);
             placed.push(name);
@@ -216,7 +216,7 @@ fn of_namespace<'o>(
 
 fn one_a_node(objects: &mut Objects, workload: &Workload) {
     let fits = Spread::over(objects);
-    let nodes: Vec<Name> = fits.matching(&workload.template.node_selector).cloned().collect();
+    let nodes: Vec<Name> = fits.matching(&workload.template).cloned().collect();
     for node in nodes {
         let name = format!("{}-{node}", workload.name.name);
         add(objects, workload, &name, 0, Some(node));
@@ -226,7 +226,7 @@ fn one_a_node(objects: &mut Objects, workload: &Workload) {
 fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread) {
     let template = &workload.template;
     let alone = template.anti_affinity.iter().any(|affinity| affinity.matches(&template.labels));
-    let room = if alone { spread.matching(&template.node_selector).count() } else { 0 };
+    let room = if alone { spread.matching(template).count() } else { 0 };
     let first = match workload.kind {
         WorkloadKind::StatefulSet => {
             objects.first_numbers.get(&workload.name).copied().unwrap_or_default()
@@ -235,7 +235,7 @@ fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread) {
     };
     for number in 0..workload.replicas.min(MOST) {
         let fits = !alone || (number as usize) < room;
-        let node = if fits { spread.next(&template.node_selector) } else { None };
+        let node = if fits { spread.next(template) } else { None };
         let number = number.saturating_add(first);
         let name = format!("{}-{number}", workload.name.name);
         add(objects, workload, &name, number, node);
@@ -278,17 +278,15 @@ impl Spread {
         Self { nodes: usable.cloned().collect(), at: 0 }
     }
 
-    /// The nodes that a pod may be on. A supposed node may have any labels.
-    fn matching<'s>(&'s self, selector: &'s uturn_model::Labels) -> impl Iterator<Item = &'s Name> {
-        let fits = |node: &&Node| node.supposed || node.labels.contains_all(selector);
-        self.nodes.iter().filter(fits).map(|node| &node.name)
+    /// The nodes that a pod may be on.
+    fn matching<'s>(&'s self, pod: &'s PodSpec) -> impl Iterator<Item = &'s Name> {
+        self.nodes.iter().filter(|node| pod.may_run_on(node)).map(|node| &node.name)
     }
 
-    fn next(&mut self, selector: &uturn_model::Labels) -> Option<Name> {
-        let fits = |node: &Node| node.supposed || node.labels.contains_all(selector);
+    fn next(&mut self, pod: &PodSpec) -> Option<Name> {
         let count = self.nodes.len();
-        let at =
-            (0..count).map(|step| (self.at + step) % count).find(|at| fits(&self.nodes[*at]))?;
+        let mut places = (0..count).map(|step| (self.at + step) % count);
+        let at = places.find(|at| pod.may_run_on(&self.nodes[*at]))?;
         self.at = at + 1;
         Some(self.nodes[at].name.clone())
     }

@@ -71,6 +71,7 @@ const NAMES: &[&str] = &[
     "dnsPolicy",
     "domain",
     "domains",
+    "effect",
     "enable",
     "enableProxyProtocol",
     "endpoints",
@@ -115,8 +116,8 @@ const NAMES: &[&str] = &[
     "ingress",
     "ingressClassName",
     "initContainers",
-    "internalTrafficPolicy",
     "interfaces",
+    "internalTrafficPolicy",
     "intervalTime",
     "ip",
     "ipAddressPoolSelectors",
@@ -145,6 +146,7 @@ const NAMES: &[&str] = &[
     "loadBalancerSourceRanges",
     "match",
     "matchExpressions",
+    "matchFields",
     "matchLabels",
     "matches",
     "metadata",
@@ -156,10 +158,12 @@ const NAMES: &[&str] = &[
     "nameservers",
     "namespace",
     "namespaces",
+    "nodeAffinity",
     "nodeInfo",
     "nodeName",
     "nodePort",
     "nodeSelector",
+    "nodeSelectorTerms",
     "nodeSelectors",
     "notReadyAddresses",
     "number",
@@ -237,6 +241,7 @@ const NAMES: &[&str] = &[
     "subPath",
     "subdomain",
     "subsets",
+    "taints",
     "targetPort",
     "targetRef",
     "targetRefs",
@@ -249,6 +254,7 @@ const NAMES: &[&str] = &[
     "timeoutSeconds",
     "tls",
     "to",
+    "tolerations",
     "topology",
     "topologyKey",
     "trafficDistribution",
@@ -308,7 +314,7 @@ mod tests {
     use super::*;
 
     /// The decoders of Kubernetes objects.
-    const DECODERS: [&str; 19] = [
+    const DECODERS: [&str; 20] = [
         include_str!("../collect.rs"),
         include_str!("../decode/announcement.rs"),
         include_str!("../decode/calico.rs"),
@@ -325,6 +331,7 @@ mod tests {
         include_str!("../decode/nginx_proxy.rs"),
         include_str!("../decode/node.rs"),
         include_str!("../decode/pod.rs"),
+        include_str!("../decode/scheduling.rs"),
         include_str!("../decode/selector.rs"),
         include_str!("../decode/service.rs"),
         include_str!("../decode/workload.rs"),
@@ -377,8 +384,7 @@ mod tests {
 
     #[test]
     fn others_are_not() {
-        for other in ["", "managedFields", "uid", "envFrom", "tolerations", "Name", "names", "nam"]
-        {
+        for other in ["", "managedFields", "uid", "envFrom", "priority", "Name", "names", "nam"] {
             assert!(!is_wanted(other), "{other}");
         }
     }

@@ -196,3 +196,88 @@ fn a_crowd_gets_distinct_addresses() {
     assert!(all > 700, "{all}: three ranges of 256 hold that many");
     assert!(abouts(&cluster).contains(&"pods of Deployment shop/web"));
 }
+
+/// As the scheduler does, by what the nodes' labels and taints tell.
+#[test]
+fn pods_are_supposed_where_the_scheduler_may_put_them() {
+    const NODES: &str = "
+apiVersion: v1
+kind: Node
+metadata: {name: first, labels: {role: control}}
+spec:
+  podCIDR: 10.1.1.0/24
+  taints:
+  - {key: node-role.kubernetes.io/control-plane, effect: NoSchedule}
+  - {key: node.kubernetes.io/disk-pressure, effect: NoSchedule}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: second, labels: {role: work}}
+spec: {podCIDR: 10.1.2.0/24, taints: [{key: soft, effect: PreferNoSchedule}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: third, labels: {role: work, disk: fast}}
+spec: {podCIDR: 10.1.3.0/24, taints: [{key: team, value: db, effect: NoExecute}]}
+";
+    let required = |terms: &str| {
+        format!(
+            "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: \
+             {{nodeSelectorTerms: [{terms}]}}}}}}"
+        )
+    };
+    let exists = "tolerations: [{operator: Exists}]";
+    let not_control = "{matchExpressions: [{key: role, operator: NotIn, values: [control]}]}";
+    let fast = "{matchExpressions: [{key: disk, operator: Exists}]}";
+    for (spec, nodes) in [
+        (String::new(), &["second"][..]),
+        (exists.into(), &["first", "second", "third"]),
+        ("tolerations: [{key: team, value: db}]".into(), &["second", "third"]),
+        ("tolerations: [{key: team, value: web}]".into(), &["second"]),
+        (
+            "tolerations: [{key: team, operator: Exists, effect: NoExecute}]".into(),
+            &["second", "third"],
+        ),
+        ("tolerations: [{key: team, operator: Exists, effect: NoSchedule}]".into(), &["second"]),
+        (format!("{exists}, {}", required(not_control)), &["second", "third"]),
+        (format!("{exists}, {}", required(fast)), &["third"]),
+        (
+            format!("{exists}, {}", required(&format!("{fast}, {not_control}"))),
+            &["second", "third"],
+        ),
+        (format!("nodeSelector: {{disk: fast}}, {exists}"), &["third"]),
+        // What more than labels decides is not known: any node.
+        (
+            format!(
+                "{exists}, {}",
+                required("{matchExpressions: [{key: cores, operator: Gt, values: ['4']}]}")
+            ),
+            &["first", "second", "third"],
+        ),
+    ] {
+        for kind in ["Deployment", "DaemonSet"] {
+            let text = format!(
+                "{NODES}---
+apiVersion: apps/v1
+kind: {kind}
+metadata: {{name: web}}
+spec:
+  replicas: 6
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec: {{containers: [{{name: c, image: c}}], {spec}}}
+"
+            );
+            let cluster = cluster(&text);
+            let mut used: Vec<String> = cluster
+                .pods
+                .values()
+                .filter_map(|pod| Some(pod.node.as_ref()?.to_string()))
+                .collect();
+            used.sort();
+            used.dedup();
+            assert_eq!(used, nodes, "{kind}: {spec}");
+        }
+    }
+}

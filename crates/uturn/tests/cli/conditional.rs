@@ -64,3 +64,59 @@ fn source_ranges_are_asked_for() {
     let printed = scan("conditional-ranges", ports, &["--complete"]);
     assert_found(&printed, 0, &["UT601", "firewall"]);
 }
+
+/// Under policy Local, the nodes of the pods are the targets: where pods will run is only supposed.
+#[test]
+fn targets_depend_on_where_pods_will_run() {
+    let nodes = "---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {node.kubernetes.io/exclude-from-external-load-balancers: ''}}
+spec: {podCIDR: 10.244.0.0/24}
+status: {addresses: [{type: InternalIP, address: 192.168.10.11}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2}
+spec: {podCIDR: 10.244.1.0/24}
+status: {addresses: [{type: InternalIP, address: 192.168.10.12}]}
+---
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: pool, namespace: metallb-system}
+spec: {addresses: [192.168.10.240-192.168.10.250]}
+---
+apiVersion: metallb.io/v1beta1
+kind: L2Advertisement
+metadata: {name: l2, namespace: metallb-system}
+";
+    let service = service(
+        "type: LoadBalancer, externalTrafficPolicy: Local, clusterIP: 10.96.0.20, ports: [{port: 80, \
+         targetPort: 8080, nodePort: 30080}]",
+    ) + "status: {loadBalancer: {ingress: [{ip: 192.168.10.240}]}}\n";
+    let one = POD.replace("replicas: 2", "replicas: 1");
+    let pod = "---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web-1
+  namespace: shop
+  labels: {app: web}
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u, controller: true}]
+spec: {nodeName: n1, containers: [{name: web, image: web, ports: [{containerPort: 8080}]}]}
+status:
+  phase: Running
+  podIP: 10.244.0.9
+  conditions: [{type: Ready, status: 'True'}]
+";
+    let condition = "the pods of Deployment shop/web run where they are supposed to, as on node n1";
+    for (test, pods, exit, is_conditional) in
+        [("conditional-placement", "", 0, true), ("stated-placement", pod, 1, false)]
+    {
+        let folder = Folder::new(test);
+        folder.file("manifests.yaml", &[nodes, &service, &one, pods].concat());
+        let printed = folder.run(&["scan", "-f", "manifests.yaml"]);
+        assert_found(&printed, exit, &["UT203"]);
+        assert_eq!(printed.contains(condition), is_conditional, "{printed}");
+    }
+}

@@ -1,0 +1,54 @@
+//! What decides which nodes pods run on: taints, tolerations, node selectors and affinity.
+
+use uturn_model::scheduling::{Placement, Taint, Toleration};
+use uturn_model::{Selector, Text};
+
+use super::{Doc, meta, selector};
+use crate::document::Node;
+
+/// The taints of a node that keep pods away; others are preferences.
+pub(crate) fn taints<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<Taint> {
+    let taint = |item: &'d Node<'d>| {
+        let effect = text(item, "effect").filter(|effect| effect.starts_with("No"))?;
+        let value = text(item, "value").unwrap_or_else(|| "".into());
+        Some(Taint { key: text(item, "key")?, value, effect })
+    };
+    doc.maps(spec, "taints").filter_map(taint).collect()
+}
+
+/// Where a pod may run.
+pub(crate) fn placement<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Placement {
+    let toleration = |item: &'d Node<'d>| {
+        let exists = text(item, "operator").as_deref() == Some("Exists");
+        Toleration {
+            key: text(item, "key"),
+            value: (!exists).then(|| text(item, "value").unwrap_or_else(|| "".into())),
+            effect: text(item, "effect"),
+        }
+    };
+    Placement {
+        node_selector: meta::labels(doc, spec, "nodeSelector"),
+        node_terms: node_terms(doc, spec).unwrap_or_default(),
+        tolerations: doc.maps(spec, "tolerations").map(toleration).collect(),
+    }
+}
+
+/// The terms of the required affinity to nodes. `None` without one, and where a term asks for more
+/// than labels have, such as a greater number.
+fn node_terms<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<Vec<Selector>> {
+    let affinity = doc.map(doc.map(spec, "affinity")?, "nodeAffinity")?;
+    let required = doc.map(affinity, "requiredDuringSchedulingIgnoredDuringExecution")?;
+    let terms: Vec<&'d Node<'d>> = doc.maps(required, "nodeSelectorTerms").collect();
+    let is_plain = |term: &&'d Node<'d>| {
+        let by_number =
+            |item: &'d Node<'d>| matches!(text(item, "operator").as_deref(), Some("Gt" | "Lt"));
+        term.get("matchFields").is_none() && !doc.maps(term, "matchExpressions").any(by_number)
+    };
+    let is_known = terms.iter().all(is_plain);
+    is_known.then(|| terms.into_iter().map(|term| selector::of(doc, term)).collect())
+}
+
+/// A text that is not empty.
+fn text(item: &Node<'_>, key: &str) -> Option<Text> {
+    item.get(key).and_then(|value| value.as_str()).filter(|text| !text.is_empty()).map(Text::from)
+}
