@@ -65,6 +65,7 @@ const WITHOUT: &[(&str, &str)] = &[
     ("refused-hairpin: pod/shop/client-1 → http://10.0.0.100/", NO_POD),
     ("refused-hairpin: pod/shop/client-2 → http://10.0.0.100/", NO_POD),
     ("overlay-local: outside → 10.0.0.11:30080", LOCAL),
+    ("calico-ipvs-fallback: outside → 10.0.0.11:30080", LOCAL),
     ("routed-veth-local: outside → 10.0.0.11:30080", LOCAL),
     (
         "proxy-header-unexpected: outside → http://shop.example.com/",

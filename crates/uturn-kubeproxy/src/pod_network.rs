@@ -18,6 +18,9 @@ const TO_PODS: &str = "TO-POD-MASQUERADE";
 /// The pods' bridge, if the plugin does not define its name.
 const BRIDGE: &str = "cbr0";
 
+/// The device that wraps packets to other nodes' pods.
+pub const TUNNEL: &str = "tunnel";
+
 /// The prefix of the interfaces of single pods without a bridge, if nothing defines it.
 const POD_LINKS: &str = "pods";
 
@@ -53,6 +56,7 @@ pub fn rules(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
     let parts = [
         masquerade(&cluster.network, family),
         masquerade_to_pods(cluster, node, family),
+        masquerade_into_tunnel(&cluster.network, family),
         host_ports::rules(cluster, node, family),
     ];
     let text: String = parts.into_iter().flatten().collect();
@@ -105,6 +109,18 @@ fn masquerade_to_pods(cluster: &Cluster, node: &Node, family: Family) -> Option<
     }
     let _ = write!(text, "-A {TO_PODS} -j MASQUERADE\nCOMMIT\n");
     Some(text)
+}
+
+/// Calico's rule for packets of the node itself that leave through its tunnel with an address that is
+/// not the tunnel's: the answer would not come back by it.
+fn masquerade_into_tunnel(network: &Network, family: Family) -> Option<String> {
+    let is_so = network.plugin.value == Plugin::Calico && network.is_encapsulated(family);
+    is_so.then(|| {
+        format!(
+            "*nat\n-A POSTROUTING -o {TUNNEL} -m addrtype ! --src-type LOCAL --limit-iface-out \
+             -m addrtype --src-type LOCAL -j MASQUERADE\nCOMMIT\n"
+        )
+    })
 }
 
 /// The ranges of pods whose packets the plugin masquerades. `None` if there are none.

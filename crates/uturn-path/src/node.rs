@@ -21,7 +21,7 @@ use uturn_netfilter::{
 
 use crate::error::WalkError;
 use crate::node::switches::{BRIDGE_RULES, shows_rules};
-use interfaces::{MAIN, POD_CARD, TUNNEL, UPLINK, bind, interfaces, own_addresses, usual_rules};
+use interfaces::{MAIN, POD_CARD, UPLINK, bind, interfaces, own_addresses, usual_rules};
 
 /// The switches that make a node forward.
 const FORWARDING: [&str; 2] = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
@@ -174,7 +174,7 @@ impl NodeRuntime {
         let kernel = Kernel::new(state).map_err(|faults| unreadable(&faults))?;
         let forwarding = OnceLock::new();
         let is_wrapped = cluster.network.has_tunnels();
-        let tunnel = (is_wrapped && !knows_links).then(|| TUNNEL.into());
+        let tunnel = (is_wrapped && !knows_links).then(|| pod_network::TUNNEL.into());
         Ok(Self { kernel, uplink, card, tunnel, links, usual_link, forwarding })
     }
 

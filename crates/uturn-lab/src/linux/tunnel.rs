@@ -19,8 +19,8 @@ use super::netlink::{Index, Mac, Netlink, Via, Vxlan};
 use super::system::During;
 use crate::LabError;
 
-/// What the device is called on each node.
-pub(crate) const DEVICE: &str = "vxlan0";
+/// What the device is called on each node: rules name it.
+pub(crate) const DEVICE: &str = pod_network::TUNNEL;
 
 /// The protocol that VXLAN is carried by.
 const UDP: u8 = 17;

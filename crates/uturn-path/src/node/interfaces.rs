@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
-use uturn_kubeproxy::pod_network;
+use uturn_kubeproxy::pod_network::{self, TUNNEL};
 use uturn_lb::held;
 use uturn_model::network::NetworkMode;
 use uturn_model::{Cluster, Family, Name, Node, Origin};
@@ -18,8 +18,6 @@ const POD_TABLE: u32 = 2003;
 /// The priorities of the rules for what goes to a pod and what comes from it.
 const TO_POD: u32 = 512;
 const FROM_POD: u32 = 1536;
-/// The device that wraps packets to other nodes' pods, where no capture says its name.
-pub(super) const TUNNEL: &str = "tunnel";
 
 /// The device that kube-proxy binds addresses on in IPVS mode.
 const IPVS_DEVICE: &str = "kube-ipvs0";
