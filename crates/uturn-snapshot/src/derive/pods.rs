@@ -13,7 +13,7 @@ use uturn_model::{
 };
 
 use super::ranges::Ranges;
-use super::{Suppositions, labels, owners};
+use super::{Suppositions, labels, owners, proxy};
 use crate::decode::objects::Objects;
 
 /// How many pods of one workload are made up at most.
@@ -34,7 +34,7 @@ pub(super) fn complete(
     leave_ending_out(objects, suppositions);
     let pool = match mode {
         NetworkMode::GlobalRouter => None,
-        NetworkMode::VpcCni => Some(ranges.vpc(objects)),
+        NetworkMode::VpcCni => Some(Pool { net: ranges.vpc(objects), is_supposed: false }),
         NetworkMode::Routed => pool(objects, ranges),
     };
     add_addresses(objects, pool, ranges, suppositions);
@@ -292,25 +292,36 @@ impl Spread {
     }
 }
 
+/// A range of all pods.
+#[derive(Clone, Copy)]
+struct Pool {
+    net: IpNet,
+    /// Whether nothing names it.
+    is_supposed: bool,
+}
+
 /// Where the addresses of pods come from that have none, where nodes have no range for them.
-fn pool(objects: &Objects, ranges: &mut Ranges) -> Option<IpNet> {
+fn pool(objects: &Objects, ranges: &mut Ranges) -> Option<Pool> {
     if objects.nodes.0.values().all(|node| !node.pod_cidrs.is_empty()) {
         return None;
     }
-    let config = objects.proxy_config.as_ref().and_then(|config| config.cluster_cidrs.as_ref());
-    let stated = objects.facts.pod_cidrs.as_ref().or(config);
-    let stated = stated.and_then(|(nets, _)| nets.first().copied());
-    Some(stated.unwrap_or_else(|| ranges.for_pods(objects.nodes.0.len())))
+    let of_facts = objects.facts.pod_cidrs.as_ref().map(|(nets, _)| nets.clone());
+    let stated = of_facts.or_else(|| proxy::cluster_cidrs(objects)).unwrap_or_default();
+    Some(match stated.first() {
+        Some(net) => Pool { net: *net, is_supposed: false },
+        None => Pool { net: ranges.for_pods(objects.nodes.0.len()), is_supposed: true },
+    })
 }
 
 fn add_addresses(
     objects: &mut Objects,
-    pool: Option<IpNet>,
+    pool: Option<Pool>,
     ranges: &mut Ranges,
     suppositions: &mut Suppositions,
 ) {
     let nodes = &objects.nodes.0;
     let mut without: BTreeSet<&Name> = BTreeSet::new();
+    let is_range_supposed = pool.is_some_and(|pool| pool.is_supposed);
     let mut given = 0;
     for pod in objects.pods.0.values_mut() {
         let Some(node) = pod.node.as_ref().and_then(|name| nodes.get(name)) else { continue };
@@ -325,13 +336,14 @@ fn add_addresses(
             continue;
         }
         let nets = match pool {
-            Some(pool) => vec![pool],
+            Some(pool) => vec![pool.net],
             None => node.pod_cidrs.clone(),
         };
         let ips: Vec<IpAddr> = nets.iter().filter_map(|net| ranges.address(*net, 10)).collect();
         match ips.is_empty() {
             true => drop(without.insert(&node.name)),
-            false if pod.supposed => {}
+            // What nodes' ranges are is said elsewhere.
+            false if pod.supposed && !is_range_supposed => {}
             false => given += 1,
         }
         pod.ips = ips;
@@ -339,7 +351,10 @@ fn add_addresses(
     if given > 0 {
         suppositions.suppose(
             format!("addresses of {}", count(given, "pod")),
-            "free ones of their node's range",
+            match pool {
+                Some(pool) => format!("free ones of {}", pool.net),
+                None => "free ones of their node's range".to_owned(),
+            },
             "no status.podIPs is given",
             "give the running Pod objects",
         );

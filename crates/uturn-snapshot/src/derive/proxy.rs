@@ -278,6 +278,17 @@ fn detector(objects: &Objects, configs: &[&ProxyConfig]) -> Known<LocalDetector>
     Known::supposed(LocalDetector::None, NO_CIDR)
 }
 
+/// The ranges of pods that kube-proxy's configuration or arguments name.
+pub(super) fn cluster_cidrs(objects: &Objects) -> Option<Vec<IpNet>> {
+    let of = |config: &ProxyConfig| config.cluster_cidrs.as_ref().map(|(nets, _)| nets.clone());
+    let arguments = || {
+        let (_, arguments, origin) = container(objects)?;
+        of(&proxy_config::from_arguments(arguments, origin))
+    };
+    let of_k3s = || k3s(objects).as_ref().and_then(of);
+    objects.proxy_config.as_ref().and_then(of).or_else(arguments).or_else(of_k3s)
+}
+
 /// Whether kube-proxy is set by its arguments alone, and these are known. Arguments that a
 /// shell or an environment completes say less.
 fn has_all_flags(objects: &Objects) -> bool {

@@ -281,3 +281,53 @@ spec:
         }
     }
 }
+
+/// Where nodes have no ranges, pods have addresses of the range that kube-proxy is told.
+#[test]
+fn addresses_are_of_the_range_that_kube_proxy_has() {
+    let azure = |arguments: &str| {
+        format!(
+            "apiVersion: v1
+kind: Node
+metadata: {{name: n1}}
+spec: {{providerID: 'azure:///subscriptions/0/virtualMachines/1'}}
+status: {{addresses: [{{type: InternalIP, address: 10.224.0.4}}]}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: kube-proxy, namespace: kube-system}}
+spec:
+  selector: {{matchLabels: {{component: kube-proxy}}}}
+  template:
+    metadata: {{labels: {{component: kube-proxy}}}}
+    spec:
+      hostNetwork: true
+      containers: [{{name: kube-proxy, image: kube-proxy, command: [kube-proxy{arguments}]}}]
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: azure-cns, namespace: kube-system}}
+spec:
+  selector: {{matchLabels: {{k8s-app: azure-cns}}}}
+  template:
+    metadata: {{labels: {{k8s-app: azure-cns}}}}
+    spec: {{hostNetwork: true, containers: [{{name: cns, image: cns}}]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web}}
+spec:
+  replicas: 2
+  selector: {{matchLabels: {{app: web}}}}
+  template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: [{{name: c, image: c}}]}}}}
+"
+        )
+    };
+    let range: uturn_model::IpNet = "10.224.0.0/16".parse().unwrap();
+    let told = cluster(&azure(", --cluster-cidr=10.224.0.0/16"));
+    let pods = || told.pods.values().filter(|pod| !pod.spec.host_network);
+    assert!(pods().count() == 2 && pods().all(|pod| range.contains(&pod.ips[0])));
+    assert!(!abouts(&told).contains(&"addresses of 2 pods"));
+    // Where nothing tells, the range is supposed, and that is said.
+    assert!(abouts(&cluster(&azure(""))).contains(&"addresses of 2 pods"));
+}
