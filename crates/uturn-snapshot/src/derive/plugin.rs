@@ -347,6 +347,7 @@ pub(super) fn transport_v6(
     };
     let known = match first(CALICO_TUNNEL_V6) {
         Some(trace) => Known::derived(Transport::Tunnel, trace),
+        None if !has_v6(objects) => return None,
         None => {
             let notes = ["projectcalico.org/IPv6Address"].iter().chain(&CALICO_TUNNELS);
             let trace = notes.into_iter().find_map(|key| first(key))?;
@@ -355,6 +356,13 @@ pub(super) fn transport_v6(
         }
     };
     (known.value != transport.value).then_some(known)
+}
+
+/// Whether a node or a pod has an address of IPv6.
+fn has_v6(objects: &Objects) -> bool {
+    let of_nodes = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
+    let of_pods = objects.pods.0.values().flat_map(|pod| &pod.ips);
+    of_nodes.chain(of_pods).any(IpAddr::is_ipv6)
 }
 
 /// What Cilium's ConfigMap says: older releases name the tunnel.
