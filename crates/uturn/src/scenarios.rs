@@ -17,8 +17,7 @@ pub(crate) fn own(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
 /// The built-in scenarios and the user's own, which take the place of built-in ones of their names.
 pub(crate) fn read(own: Vec<Source>) -> Result<Vec<Scenario>, Failure> {
     let own = read_only(own)?;
-    let mut all = read_only(built_in())?;
-    all.retain(|scenario| own.iter().all(|mine| mine.name != scenario.name));
+    let mut all = read_only(built_in_beside(&own))?;
     all.extend(own);
     Ok(all)
 }
@@ -28,13 +27,14 @@ pub(crate) fn read_only(sources: Vec<Source>) -> Result<Vec<Scenario>, Failure> 
     scenario::read_all(sources).map_err(|faults| faulty(&faults))
 }
 
-/// The texts of the built-in scenarios.
-pub(crate) fn built_in() -> Vec<Source> {
+/// The texts of the built-in scenarios that have other names than these.
+pub(crate) fn built_in_beside(own: &[Scenario]) -> Vec<Source> {
     let source = |(name, text): &(&str, &str)| Source {
         name: format!("scenarios/{name}.yaml").into(),
         text: (*text).into(),
     };
-    BUILT_IN.iter().map(source).collect()
+    let is_other = |(name, _): &&(&str, &str)| own.iter().all(|mine| *mine.name != **name);
+    BUILT_IN.iter().filter(is_other).map(source).collect()
 }
 
 /// The names of scenarios that are wanted: those that were given, else all of the user's own files.
@@ -73,6 +73,18 @@ fn faulty(faults: &[Fault]) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn own_scenarios_take_the_place_of_built_in_ones() {
+        let (name, text) = BUILT_IN[0];
+        let own = Source { name: "mine.yaml".into(), text: text.into() };
+        let all = read(vec![own.clone()]).unwrap();
+        assert_eq!(all.len(), BUILT_IN.len());
+        let of_name: Vec<_> = all.iter().filter(|scenario| *scenario.name == *name).collect();
+        let [only] = of_name[..] else { panic!("{} of {name}", of_name.len()) };
+        assert!(only.origin.to_string().starts_with("mine.yaml:"), "{}", only.origin);
+        assert_eq!(wanted(&[], &[own]).unwrap(), [name]);
+    }
 
     #[test]
     fn every_scenario_of_the_tree_is_built_in() {

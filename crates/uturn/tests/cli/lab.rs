@@ -384,3 +384,17 @@ spec:
     to: http://else.example.com:8080/
     expect: [{outcomes: [{outcome: answered}]}]
 "#;
+
+/// A file may have a scenario of a built-in name: it alone is run, also with a cure.
+#[test]
+fn a_file_takes_the_place_of_a_built_in_scenario() {
+    let file = super::common::root().join("scenarios/l7-loop.yaml");
+    let case = ["run", "-f", file.to_str().unwrap(), "--nodes", "2", "--mode", "iptables"];
+    let args = [&case[..], &["--cure", "l7-snat", "--connects", "2", "-o", "json"]].concat();
+    let Some(output) = lab(&args) else { return };
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = report["scenarios"].as_array().unwrap().iter();
+    let names: Vec<&str> = all.map(|scenario| scenario["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["l7-loop", "l7-loop.l7-snat.2.iptables"]);
+}

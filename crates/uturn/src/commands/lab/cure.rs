@@ -24,8 +24,8 @@ pub(super) fn with_cured(
     let Some(wanted) = &args.cure else { return Ok((own, names)) };
     let mut found = Vec::new();
     let mut refusals = Vec::new();
-    let texts: Vec<Source> = scenarios::built_in().into_iter().chain(own.iter().cloned()).collect();
-    for source in texts {
+    let mine = scenarios::read_only(own.clone())?;
+    for source in scenarios::built_in_beside(&mine).into_iter().chain(own.clone()) {
         for scenario in scenarios::read_only(vec![source.clone()])? {
             if !names.is_empty() && !names.iter().any(|name| **name == *scenario.name) {
                 continue;
