@@ -55,11 +55,9 @@ const POD_KEYS: &[(&str, Plugin)] = &[
 ];
 
 /// The annotations in which Calico notes a node's end of its tunnels.
-const CALICO_TUNNELS: [&str; 3] = [
-    "projectcalico.org/IPv4IPIPTunnelAddr",
-    "projectcalico.org/IPv4VXLANTunnelAddr",
-    CALICO_TUNNEL_V6,
-];
+const CALICO_TUNNELS: [&str; 3] = [CALICO_TUNNELS_V4[0], CALICO_TUNNELS_V4[1], CALICO_TUNNEL_V6];
+const CALICO_TUNNELS_V4: [&str; 2] =
+    ["projectcalico.org/IPv4IPIPTunnelAddr", "projectcalico.org/IPv4VXLANTunnelAddr"];
 const CALICO_TUNNEL_V6: &str = "projectcalico.org/IPv6VXLANTunnelAddr";
 
 /// The annotations in which Cilium notes the address that a node has among its pods.
@@ -289,12 +287,7 @@ pub(super) fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Tran
     if let Some((transport, origin)) = &objects.facts.transport {
         return Known::stated(*transport, origin.clone());
     }
-    let nodes = || objects.nodes.0.values();
-    let first = |key: &str| {
-        nodes().find_map(|node| {
-            Some((node.annotations.get(key)?, format!("{key} of Node {}", node.name)))
-        })
-    };
+    let first = |key: &str| first_note(objects, key);
     match plugin.value {
         Plugin::Flannel | Plugin::Canal => {
             if let Some((backend, trace)) = first("flannel.alpha.coreos.com/backend-type") {
@@ -304,8 +297,7 @@ pub(super) fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Tran
             }
         }
         Plugin::Calico => {
-            let of_v4 = CALICO_TUNNELS.iter().filter(|key| **key != CALICO_TUNNEL_V6);
-            if let Some((_, trace)) = of_v4.into_iter().find_map(|key| first(key)) {
+            if let Some((_, trace)) = CALICO_TUNNELS_V4.into_iter().find_map(first) {
                 return Known::derived(Transport::Tunnel, trace);
             }
             if let Some((_, trace)) = first("projectcalico.org/IPv4Address") {
@@ -340,22 +332,27 @@ pub(super) fn transport_v6(
     if plugin.value != Plugin::Calico || objects.facts.transport.is_some() {
         return None;
     }
-    let first = |key: &str| {
-        let mut nodes = objects.nodes.0.values();
-        let node = nodes.find(|node| node.annotations.get(key).is_some())?;
-        Some(format!("{key} of Node {}", node.name))
-    };
+    let first = |key: &str| first_note(objects, key);
     let known = match first(CALICO_TUNNEL_V6) {
-        Some(trace) => Known::derived(Transport::Tunnel, trace),
+        Some((_, trace)) => Known::derived(Transport::Tunnel, trace),
         None if !has_v6(objects) => return None,
         None => {
-            let notes = ["projectcalico.org/IPv6Address"].iter().chain(&CALICO_TUNNELS);
-            let trace = notes.into_iter().find_map(|key| first(key))?;
+            let mut notes = ["projectcalico.org/IPv6Address"].into_iter().chain(CALICO_TUNNELS_V4);
+            let (_, trace) = notes.find_map(first)?;
             let because = format!("{trace}, and none has {CALICO_TUNNEL_V6}");
             Known::derived(Transport::Underlay, because)
         }
     };
     (known.value != transport.value).then_some(known)
+}
+
+/// What the first node with this annotation has there, and where that is.
+fn first_note<'o>(objects: &'o Objects, key: &str) -> Option<(&'o str, String)> {
+    objects
+        .nodes
+        .0
+        .values()
+        .find_map(|node| Some((node.annotations.get(key)?, format!("{key} of Node {}", node.name))))
 }
 
 /// Whether a node or a pod has an address of IPv6.
