@@ -9,7 +9,7 @@ use uturn_model::service::ServiceKind;
 use uturn_model::{Family, Known, ProxyMode};
 
 use super::ranges::{self, Ranges};
-use super::{Suppositions, joined, plugin};
+use super::{Suppositions, joined, plugin, proxy};
 use crate::decode::facts::Fact;
 use crate::decode::objects::Objects;
 
@@ -97,9 +97,8 @@ fn pods(
     mode: &Known<NetworkMode>,
     vpc: &Known<Vec<IpNet>>,
 ) -> Known<Vec<IpNet>> {
-    let config = objects.proxy_config.as_ref().and_then(|config| config.cluster_cidrs.as_ref());
-    let ranges = match config {
-        Some((nets, origin)) => Known::stated(nets.clone(), origin.clone()),
+    let ranges = match proxy::cluster_cidrs(objects) {
+        Some((nets, origin)) => Known::stated(nets, origin),
         None if mode.value == NetworkMode::VpcCni => {
             Known::derived(vpc.value.clone(), "vpc-cni: pods have addresses of the VPC")
         }

@@ -7,8 +7,8 @@ use ipnet::IpNet;
 use uturn_model::wording::count;
 use uturn_model::{Family, Name, Node};
 
-use super::Suppositions;
 use super::ranges::{self, Ranges};
+use super::{Suppositions, proxy};
 use crate::decode::objects::Objects;
 
 /// The addresses that pods have on each node, by what pods and endpoints say. A pod that has ended may
@@ -167,10 +167,9 @@ fn give_blocks(
     if lacking.is_empty() || is_v6_only {
         return;
     }
-    let config = objects.proxy_config.as_ref().and_then(|config| config.cluster_cidrs.as_ref());
-    let stated = objects.facts.pod_cidrs.as_ref().or(config);
+    let stated = objects.facts.pod_cidrs.clone().or_else(|| proxy::cluster_cidrs(objects));
     let stated =
-        stated.and_then(|(nets, _)| nets.iter().copied().find(|net| matches!(net, IpNet::V4(_))));
+        stated.and_then(|(nets, _)| nets.into_iter().find(|net| matches!(net, IpNet::V4(_))));
     let whole = stated.unwrap_or_else(|| ranges.for_pods(objects.nodes.0.len()));
     let mut blocks = ranges::blocks(whole).filter(|block| !given.contains(block));
     for name in lacking {

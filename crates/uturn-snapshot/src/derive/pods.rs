@@ -305,10 +305,10 @@ fn pool(objects: &Objects, ranges: &mut Ranges) -> Option<Pool> {
     if objects.nodes.0.values().all(|node| !node.pod_cidrs.is_empty()) {
         return None;
     }
-    let of_facts = objects.facts.pod_cidrs.as_ref().map(|(nets, _)| nets.clone());
-    let stated = of_facts.or_else(|| proxy::cluster_cidrs(objects)).unwrap_or_default();
-    Some(match stated.first() {
-        Some(net) => Pool { net: *net, is_supposed: false },
+    let stated = objects.facts.pod_cidrs.clone().or_else(|| proxy::cluster_cidrs(objects));
+    let first = stated.and_then(|(nets, _)| nets.into_iter().next());
+    Some(match first {
+        Some(net) => Pool { net, is_supposed: false },
         None => Pool { net: ranges.for_pods(objects.nodes.0.len()), is_supposed: true },
     })
 }

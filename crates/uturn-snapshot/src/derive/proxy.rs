@@ -278,9 +278,9 @@ fn detector(objects: &Objects, configs: &[&ProxyConfig]) -> Known<LocalDetector>
     Known::supposed(LocalDetector::None, NO_CIDR)
 }
 
-/// The ranges of pods that kube-proxy's configuration or arguments name.
-pub(super) fn cluster_cidrs(objects: &Objects) -> Option<Vec<IpNet>> {
-    let of = |config: &ProxyConfig| config.cluster_cidrs.as_ref().map(|(nets, _)| nets.clone());
+/// The ranges of pods that kube-proxy's configuration or arguments name, and where.
+pub(super) fn cluster_cidrs(objects: &Objects) -> Option<(Vec<IpNet>, Origin)> {
+    let of = |config: &ProxyConfig| config.cluster_cidrs.clone();
     let arguments = || {
         let (_, arguments, origin) = container(objects)?;
         of(&proxy_config::from_arguments(arguments, origin))

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::{IpNet, Ipv4Net};
 
+use super::proxy;
 use crate::decode::objects::Objects;
 
 /// Addresses and ranges that are in use.
@@ -46,11 +47,7 @@ impl Ranges {
         for stated in [&facts.pod_cidrs, &facts.service_cidrs] {
             taken.extend(stated.iter().flat_map(|(nets, _)| nets));
         }
-        if let Some((nets, _)) =
-            objects.proxy_config.as_ref().and_then(|config| config.cluster_cidrs.as_ref())
-        {
-            taken.extend(nets);
-        }
+        taken.extend(proxy::cluster_cidrs(objects).into_iter().flat_map(|(nets, _)| nets));
         let cluster_ips = objects.services.0.values().flat_map(|service| &service.cluster_ips);
         let mut around: Vec<IpNet> = cluster_ips.filter_map(|ip| around(*ip, 16)).collect();
         let pods = objects.pods.0.values().filter(|pod| !pod.spec.host_network);

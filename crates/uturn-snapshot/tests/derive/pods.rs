@@ -331,3 +331,28 @@ spec:
     // Where nothing tells, the range is supposed, and that is said.
     assert!(abouts(&cluster(&azure(""))).contains(&"addresses of 2 pods"));
 }
+
+/// Blocks of nodes that state none are of that range too, and it is that of the network.
+#[test]
+fn ranges_of_nodes_are_of_the_range_that_kube_proxy_has() {
+    let told = cluster(
+        "apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {addresses: [{type: InternalIP, address: 192.168.0.4}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: kube-proxy-n1, namespace: kube-system, labels: {component: kube-proxy}}
+spec:
+  nodeName: n1
+  hostNetwork: true
+  containers: [{name: kube-proxy, image: kube-proxy, command: [kube-proxy, --cluster-cidr=10.50.0.0/16]}]
+",
+    );
+    let range: uturn_model::IpNet = "10.50.0.0/16".parse().unwrap();
+    assert_eq!(told.network.pod_cidrs.value, [range]);
+    assert!(matches!(told.network.pod_cidrs.basis, Basis::Stated(_)));
+    let own = told.nodes.values().flat_map(|node| &node.pod_cidrs).collect::<Vec<_>>();
+    assert!(own.len() == 1 && range.contains(own[0]), "{own:?}");
+}
