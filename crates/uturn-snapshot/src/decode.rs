@@ -12,6 +12,7 @@ pub(crate) mod config_map;
 pub(crate) mod custom;
 pub(crate) mod endpoints;
 pub(crate) mod facts;
+pub(crate) mod fields;
 pub(crate) mod gateway;
 pub(crate) mod gateway_route;
 pub(crate) mod ingress;
@@ -220,22 +221,53 @@ impl<'d> Doc<'d> {
     pub(crate) fn only(&self, map: &Node<'_>, known: &[&str]) {
         let Value::Map(entries) = &map.value else { return };
         for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
-            let key = Node { line: entry.line, column: entry.column, value: Value::Null };
-            let mut fault = Fault::new(self.origin(&key), "unknown field");
-            // Another one is only counted.
-            if !self.faults.borrow().is_full() {
-                let mut path = self.prefix.to_owned();
-                path_to(self.root, map, &mut path);
-                step(&mut path, &crate::document::shorten(&entry.key));
-                fault.field = Some(path);
-                fault.hint = Some(match closest(&entry.key, known) {
-                    Some(close) => format!("did you mean {close}?"),
-                    None => format!("known here: {}", known.join(", ")),
-                });
-            }
-            self.faults.borrow_mut().push(fault);
+            self.unknown_field(map, entry, || match closest(&entry.key, known) {
+                Some(close) => did_you_mean(close),
+                None => format!("known here: {}", known.join(", ")),
+            });
         }
     }
+
+    /// Reports a fault for each key that is a misspelt one of `known`, which is not there: an API
+    /// server refuses such an object, or drops the field. Other fields may be newer than uturn, and
+    /// custom resources have fields of their own.
+    pub(crate) fn spelled(&self, map: &Node<'_>, known: &[&str]) {
+        let Value::Map(entries) = &map.value else { return };
+        if !self.is_written() || !is_of_kubernetes(self.root) {
+            return;
+        }
+        for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
+            let is_meant = |word: &&&str| map.get(word).is_none() && is_misspelt(&entry.key, word);
+            if let Some(meant) = known.iter().find(is_meant) {
+                self.unknown_field(map, entry, || did_you_mean(meant));
+            }
+        }
+    }
+
+    fn unknown_field(&self, map: &Node<'_>, entry: &Entry<'_>, hint: impl FnOnce() -> String) {
+        let key = Node { line: entry.line, column: entry.column, value: Value::Null };
+        let mut fault = Fault::new(self.origin(&key), "unknown field");
+        // Another one is only counted.
+        if !self.faults.borrow().is_full() {
+            let mut path = self.prefix.to_owned();
+            path_to(self.root, map, &mut path);
+            step(&mut path, &crate::document::shorten(&entry.key));
+            fault.field = Some(path);
+            fault.hint = Some(hint());
+        }
+        self.faults.borrow_mut().push(fault);
+    }
+}
+
+fn did_you_mean(word: &str) -> String {
+    format!("did you mean {word}?")
+}
+
+/// Whether the API group of an object is one of Kubernetes' own.
+fn is_of_kubernetes(object: &Node<'_>) -> bool {
+    let version = object.get("apiVersion").and_then(Node::as_str).unwrap_or_default();
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    !group.contains('.') || group.ends_with(".k8s.io")
 }
 
 /// The version of an object that an API server gave.
@@ -308,6 +340,12 @@ pub(crate) fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         .filter(near)
         .min_by_key(|known_word| distance(&word, &known_word.to_lowercase()))
         .copied()
+}
+
+/// Whether a word is another one but for a slip: a letter or two, or their case.
+fn is_misspelt(word: &str, known: &str) -> bool {
+    let slips = if known.len() < 5 { 1 } else { 2 };
+    distance(&word.to_lowercase(), &known.to_lowercase()) <= slips
 }
 
 /// How many letters differ (Levenshtein).

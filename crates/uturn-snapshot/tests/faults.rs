@@ -55,6 +55,57 @@ fn a_file_cut_in_half() {
     );
 }
 
+/// An API server refuses them, or drops the field where it is not asked to be strict.
+#[test]
+fn misspelt_fields_of_kubernetes() {
+    for (from, to, message) in [
+        (
+            "spec: {",
+            "spec: {sellector: {app: web}, ",
+            "4:8: spec.sellector: unknown field\n  did you mean selector?",
+        ),
+        (
+            "port: 80",
+            "port: 80, targetport: 8080",
+            "4:27: spec.ports[0].targetport: unknown field\n  did you mean targetPort?",
+        ),
+        (
+            "name: front,",
+            "name: front, lables: {app: web},",
+            "3:25: metadata.lables: unknown field\n  did you mean labels?",
+        ),
+    ] {
+        let text = SERVICE.replacen(from, to, 1);
+        assert_eq!(messages(&text), format!("a.yaml:{message}\n"), "{to}");
+    }
+    let deployment = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  template:
+    spec: {hostnetwork: true, containers: [{name: c, image: c, ports: [{containerport: 80, containerPort: 80}]}]}
+";
+    assert_eq!(
+        messages(deployment),
+        "a.yaml:6:12: spec.template.spec.hostnetwork: unknown field\n  did you mean hostNetwork?\n"
+    );
+}
+
+/// Fields that are newer than uturn, those that a custom resource has, and those that an API server
+/// gave are left alone.
+#[test]
+fn other_fields_of_kubernetes() {
+    let newer = SERVICE.replace("spec: {", "spec: {trafficShape: even, ");
+    let custom = SERVICE
+        .replace("apiVersion: v1", "apiVersion: example.com/v1")
+        .replace("name: front,", "name: front, lables: {},");
+    let given = SERVICE.replace("name: front,", "name: front, resourceVersion: '7', lables: {},");
+    for text in [newer, custom, given] {
+        read(vec![Source { name: "a.yaml".into(), text }]).unwrap();
+    }
+}
+
 #[test]
 fn tabs() {
     for (text, place) in [

@@ -5,7 +5,7 @@ use uturn_model::{Ingress, IngressClass, Labels, Name, Port, Text};
 
 use super::objects::Objects;
 use super::value::one_of;
-use super::{Doc, FromNode, meta, service};
+use super::{Doc, FromNode, fields, meta, service};
 use crate::document::Node;
 
 /// Reads an Ingress of networking.k8s.io/v1, or of one of the versions before it, which write
@@ -20,6 +20,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     if !doc.is_map(spec) {
         return;
     }
+    doc.spelled(spec, fields::INGRESS);
     let is_old = doc.root.get("apiVersion").and_then(Node::as_str) != Some("networking.k8s.io/v1");
     let default = if is_old { "backend" } else { "defaultBackend" };
     let default_backend = doc.map(spec, default).and_then(|item| backend(doc, item, is_old));
@@ -58,6 +59,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
 }
 
 fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>, is_old: bool) -> IngressRule {
+    doc.spelled(node, fields::INGRESS_RULE);
     let host = node.get("host").filter(|host| host.as_str() != Some(""));
     let http = doc.map(node, "http");
     let paths = http.map(|http| doc.maps(http, "paths")).into_iter().flatten();
@@ -68,6 +70,7 @@ fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>, is_old: bool) -> IngressRule {
 }
 
 fn path<'d>(doc: &Doc<'d>, node: &'d Node<'d>, is_old: bool) -> Option<IngressPath> {
+    doc.spelled(node, fields::INGRESS_PATH);
     let kind = match node.get("pathType") {
         None if is_old => Some(PathKind::ImplementationSpecific),
         _ => doc.need::<PathKind>(node, "pathType"),

@@ -2,7 +2,7 @@
 
 use uturn_model::{Labels, Name, NamespacedName, Origin};
 
-use super::Doc;
+use super::{Doc, fields};
 use crate::document::{Node, Value};
 
 /// The part of `metadata` that is needed.
@@ -23,6 +23,7 @@ pub(crate) fn read<'d>(doc: &Doc<'d>) -> Option<Meta> {
     if !doc.is_map(meta) {
         return None;
     }
+    doc.spelled(meta, fields::METADATA);
     let labels = labels(doc, meta, "labels");
     let annotations = self::labels(doc, meta, "annotations");
     let namespace = match meta.get("namespace") {

@@ -10,7 +10,7 @@ use uturn_model::{Labels, Name, NamespacedName, ObjectKind, ObjectRef, Pod, Port
 
 use super::objects::Objects;
 use super::value::{Loose, one_of};
-use super::{Doc, FromNode, calico, meta, scheduling, selector, service};
+use super::{Doc, FromNode, calico, fields, meta, scheduling, selector, service};
 use crate::document::{Node, Value};
 use crate::fault::Faults;
 
@@ -169,6 +169,7 @@ pub(crate) fn spec<'d>(
 ) -> PodSpec {
     let mut read = PodSpec { labels, annotations, ..PodSpec::default() };
     let Some(spec) = spec else { return read };
+    doc.spelled(spec, fields::POD);
     read.host_network = doc.read(spec, "hostNetwork").unwrap_or_default();
     read.containers = doc.maps(spec, "containers").map(|item| container(doc, item)).collect();
     let sidecars =
@@ -271,6 +272,7 @@ fn variables<'n>(container: &'n Node<'_>) -> impl Iterator<Item = (&'n str, &'n 
 }
 
 fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
+    doc.spelled(node, fields::CONTAINER);
     // A null item is an empty text, as for the API server.
     let word = |word: &Node<'_>| match word.value {
         Value::Null => Some("".into()),
@@ -281,6 +283,7 @@ fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
     let ports: Vec<ContainerPort> = doc
         .maps(node, "ports")
         .filter_map(|port| {
+            doc.spelled(port, fields::CONTAINER_PORT);
             let protocol = service::protocol(doc, port);
             Some(ContainerPort {
                 name: doc.read(port, "name"),

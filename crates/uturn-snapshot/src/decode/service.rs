@@ -8,7 +8,7 @@ use uturn_model::{Family, Port, Protocol, Selector, Service, Text};
 
 use super::objects::Objects;
 use super::value::one_of;
-use super::{Doc, FromNode, meta};
+use super::{Doc, FromNode, fields, meta};
 use crate::document::{Node, Value};
 
 /// Reads a Service.
@@ -21,6 +21,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     if !doc.is_map(spec) {
         return;
     }
+    doc.spelled(spec, fields::SERVICE);
     let kind = kind(doc, spec);
     let headless = is_none(spec.get("clusterIP"));
     let ports: Vec<ServicePort> =
@@ -110,6 +111,7 @@ fn cluster_ips<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<IpAddr> {
 }
 
 fn port<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<ServicePort> {
+    doc.spelled(node, fields::SERVICE_PORT);
     let number = doc.need::<Port>(node, "port");
     let name = node.get("name").filter(|name| name.as_str() != Some(""));
     let name = name.and_then(|name| doc.value::<Text>(name));

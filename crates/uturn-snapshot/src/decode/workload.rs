@@ -6,7 +6,7 @@ use uturn_model::pod::PodSpec;
 use uturn_model::{Labels, NamespacedName, Origin, Selector, Text, Workload, WorkloadKind};
 
 use super::objects::Objects;
-use super::{Doc, calico, meta, pod, selector};
+use super::{Doc, calico, fields, meta, pod, selector};
 use crate::document::{Node, Value};
 use crate::fault::Faults;
 
@@ -19,6 +19,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {
         let Some(job) = job else { return };
         spec = job;
     }
+    doc.spelled(spec, fields::WORKLOAD);
     if kind == WorkloadKind::DaemonSet {
         let inner = spec.get("template").and_then(|template| template.get("spec"));
         calico::look_into(doc, inner, objects);
