@@ -23,9 +23,11 @@ pub(crate) struct ListedKind {
 }
 
 /// Every kind that is listed. ConfigMaps are not: a few are read by their names. Nor are Leases, which
-/// all change every few seconds: they are read of files.
+/// all change every few seconds, and ScaledObjects, where the pods themselves are there: both are read
+/// of files.
 pub(crate) fn listed_kinds() -> Vec<ListedKind> {
-    let is_listed = |known: &ReadKind| !matches!(known.kind, "ConfigMap" | "Lease");
+    let is_listed =
+        |known: &ReadKind| !matches!(known.kind, "ConfigMap" | "Lease" | "ScaledObject");
     let all = uturn_snapshot::kinds().into_iter().filter(is_listed);
     all.map(|ReadKind { kind, api_versions }| ListedKind { kind, api_versions }).collect()
 }

@@ -201,6 +201,12 @@ const KNOWN: &[Known] = &[
         ],
         decode: decode::workload::read_autoscaler,
     },
+    Known {
+        kind: "ScaledObject",
+        groups: &["keda.sh"],
+        supported: &["keda.sh/v1alpha1"],
+        decode: decode::workload::read_scaled_object,
+    },
 ];
 
 /// A kind of Kubernetes' objects that is read.

@@ -204,6 +204,25 @@ fn an_autoscaler_says_how_many_there_are_at_least() {
     }
 }
 
+/// It makes pods of a workload that has none, unless it is paused at that.
+#[test]
+fn what_keda_scales_is_judged_at_work() {
+    let target = "scaleTargetRef: {name: web}, triggers: []";
+    for (replicas, least, notes, pods) in [
+        ("replicas: 0, ", "", "", 1),
+        ("replicas: 0, ", "minReplicaCount: 2, ", "", 2),
+        ("replicas: 4, ", "minReplicaCount: 2, ", "", 4),
+        ("", "minReplicaCount: 2, ", "", 2),
+        ("replicas: 0, ", "", "autoscaling.keda.sh/paused-replicas: '0'", 0),
+    ] {
+        let deployment = workload("apps/v1", "Deployment", &format!("{replicas}{TEMPLATE}"));
+        let scaler = workload("keda.sh/v1alpha1", "ScaledObject", &format!("{least}{target}"));
+        let scaler =
+            scaler.replace("name: web}\n", &format!("name: web, annotations: {{{notes}}}}}\n"));
+        assert_eq!(cluster(&(deployment + &scaler)).pods.len(), pods, "{replicas}{least}{notes}");
+    }
+}
+
 #[test]
 fn pods_of_jobs_are_endpoints_only_where_no_others_are() {
     let web = workload("apps/v1", "Deployment", &format!("replicas: 2, {TEMPLATE}"));

@@ -20,7 +20,7 @@ use super::gateway_route::Route;
 use super::istio::ProxyFilter;
 use super::nginx_proxy::NginxProxy;
 use super::proxy_config::ProxyConfig;
-use super::workload::Reference;
+use super::workload::{Autoscaling, Reference};
 use super::{Doc, announcement};
 use crate::fault::Note;
 use crate::listing::Listing;
@@ -38,7 +38,7 @@ pub(crate) struct Objects {
     /// Workloads that do not say how many pods they want.
     pub(crate) unscaled: BTreeSet<(WorkloadKind, NamespacedName)>,
     /// How many an autoscaler wants at least.
-    pub(crate) autoscaled: BTreeMap<(WorkloadKind, NamespacedName), u32>,
+    pub(crate) autoscaled: BTreeMap<(WorkloadKind, NamespacedName), Autoscaling>,
     /// Jobs whose pods are numbered.
     pub(crate) indexed: BTreeSet<(WorkloadKind, NamespacedName)>,
     /// The number of a StatefulSet's first pod, where it is not zero.

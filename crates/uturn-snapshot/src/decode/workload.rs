@@ -175,7 +175,16 @@ fn refers<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, objects: &mut Objects) -> bool 
     true
 }
 
-/// Reads a HorizontalPodAutoscaler: how many pods there are at least.
+/// What an autoscaler does with a workload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Autoscaling {
+    /// How many pods there are at least.
+    pub(crate) least: u32,
+    /// Whether it makes pods of a workload that is set to have none.
+    pub(crate) raises_from_zero: bool,
+}
+
+/// Reads a HorizontalPodAutoscaler.
 pub(crate) fn read_autoscaler(doc: &Doc<'_>, objects: &mut Objects) {
     let Some(meta) = meta::read(doc) else { return };
     let Some(spec) = doc.need_map(doc.root, "spec") else { return };
@@ -183,9 +192,33 @@ pub(crate) fn read_autoscaler(doc: &Doc<'_>, objects: &mut Objects) {
     let least = doc.read(spec, "minReplicas").unwrap_or(1);
     let kind = doc.need::<Text>(target, "kind");
     let Some(name) = doc.need(target, "name") else { return };
-    let kind = kind.as_deref().and_then(WorkloadKind::from_word);
+    if let Some(kind) = kind.as_deref().and_then(WorkloadKind::from_word) {
+        let name = NamespacedName { namespace: meta.name.namespace, name };
+        let autoscaling = Autoscaling { least, raises_from_zero: false };
+        objects.autoscaled.insert((kind, name), autoscaling);
+    }
+}
+
+/// The number of pods that KEDA keeps a workload at while it is paused.
+const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
+
+/// Reads a ScaledObject of KEDA, which makes pods of a workload that has none as soon as there is work
+/// for them. What is judged is the workload at work.
+pub(crate) fn read_scaled_object(doc: &Doc<'_>, objects: &mut Objects) {
+    let Some(meta) = meta::read(doc) else { return };
+    let Some(spec) = doc.need_map(doc.root, "spec") else { return };
+    let Some(target) = doc.need_map(spec, "scaleTargetRef") else { return };
+    let least: u32 = doc.read(spec, "minReplicaCount").unwrap_or_default();
+    let paused = meta.annotations.get(PAUSED_REPLICAS).and_then(|count| count.parse().ok());
+    let kind = match target.get("kind") {
+        Some(kind) => kind.as_str().and_then(WorkloadKind::from_word),
+        None => Some(WorkloadKind::Deployment),
+    };
+    let Some(name) = doc.need(target, "name") else { return };
     if let Some(kind) = kind {
         let name = NamespacedName { namespace: meta.name.namespace, name };
-        objects.autoscaled.insert((kind, name), least);
+        let autoscaling =
+            Autoscaling { least: paused.unwrap_or(least.max(1)), raises_from_zero: true };
+        objects.autoscaled.insert((kind, name), autoscaling);
     }
 }

@@ -52,13 +52,14 @@ fn refer(objects: &mut Objects) {
     }
 }
 
-/// Gives workloads that name no number the least that their autoscaler wants.
+/// Gives workloads that name no number the least that their autoscaler wants, and those that have no
+/// pods where it makes them.
 fn scale(objects: &mut Objects) {
-    for (key, least) in std::mem::take(&mut objects.autoscaled) {
-        if let Some(workload) = objects.workloads.0.get_mut(&key)
-            && objects.unscaled.contains(&key)
-        {
-            workload.replicas = least;
+    for (key, autoscaling) in std::mem::take(&mut objects.autoscaled) {
+        let Some(workload) = objects.workloads.0.get_mut(&key) else { continue };
+        let is_raised = autoscaling.raises_from_zero && workload.replicas < autoscaling.least;
+        if is_raised || objects.unscaled.contains(&key) {
+            workload.replicas = autoscaling.least;
         }
     }
 }

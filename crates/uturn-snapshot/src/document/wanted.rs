@@ -151,6 +151,7 @@ const NAMES: &[&str] = &[
     "matches",
     "metadata",
     "method",
+    "minReplicaCount",
     "minReplicas",
     "mode",
     "mountPath",
