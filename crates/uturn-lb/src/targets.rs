@@ -12,6 +12,12 @@ pub fn has_ready_pod(cluster: &Cluster, service: &Service, node: &Name) -> bool 
     ready_endpoints(cluster, service, node).next().is_some()
 }
 
+/// Whether a Service has a ready endpoint on any node.
+pub fn has_endpoint(cluster: &Cluster, service: &Service) -> bool {
+    let mut endpoints = cluster.slices(&service.name).iter().flat_map(|slice| &slice.endpoints);
+    endpoints.any(|endpoint| endpoint.ready)
+}
+
 /// The addresses of the ready endpoints of a Service that are on a node.
 pub fn ready_endpoints<'c>(
     cluster: &'c Cluster,

@@ -104,7 +104,7 @@ fn proxies_take_connections_and_close_them_without_a_target() {
     for (id, header) in CLOUDS {
         for notes in ["", header] {
             let cluster = without_server(cluster(id, notes, IP));
-            let dead = vec![Mechanism::NoCandidate];
+            let dead = vec![Mechanism::NoEndpoint];
             let plain = met(&cluster, "outside", URL);
             assert_eq!(plain, (vec![Outcome::EmptyReply], dead.clone()), "{id} {notes}");
             let tls = met(&cluster, "outside", "https://192.0.2.80:80/");

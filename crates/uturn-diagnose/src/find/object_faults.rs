@@ -114,9 +114,15 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
                 _ if service.ports.iter().all(|port| port.node_port.is_none()) => {
                     format!("{} has no NodePort, and its pods are no targets", service.object())
                 }
-                _ => excluded_nodes(engine.cluster(), service).unwrap_or_else(|| {
-                    format!("{} has neither pods nor nodes that could be targets", service.object())
-                }),
+                _ => match excluded_nodes(engine.cluster(), service) {
+                    Some(why) => why,
+                    // That the Service has no endpoints says more.
+                    None if !targets::has_endpoint(engine.cluster(), service) => continue,
+                    None => {
+                        let object = service.object();
+                        format!("{object} has neither pods nor nodes that could be targets")
+                    }
+                },
             };
             let origin = engine.origin_of(&rule.owner);
             let mut finding = about(Code::NoTargets, rule.owner.clone(), &origin, why);

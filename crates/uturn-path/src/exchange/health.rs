@@ -53,17 +53,6 @@ impl Engine<'_> {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// Which targets the health checks find alive.
-    pub(crate) fn alive(
-        &self,
-        balancer: usize,
-        listener: &Listener,
-        rule: &Rule,
-    ) -> Result<Vec<bool>, WalkError> {
-        let all = self.health_of(balancer, listener, rule)?;
-        Ok(all.into_iter().map(|health| health.alive).collect())
-    }
-
     fn health(
         &self,
         listener: SocketAddr,
@@ -96,8 +85,9 @@ impl<'a> Walk<'_, 'a> {
         Ok(Some(all))
     }
 
-    /// Probes travel like any packet. Each target of each prober is asked once.
-    fn health_of(
+    /// What the health checks find of each target. Probes travel like any packet. Each target of
+    /// each prober is asked once.
+    pub(crate) fn health_of(
         &self,
         balancer: usize,
         listener: &Listener,

@@ -483,3 +483,27 @@ fn a_service_without_pods_lacks_them_under_a_proxy_that_is_not_modelled() {
     let check = folder.run(&["check", "service", "shop/web", "-f", ".", "--complete"]);
     assert_has(&check, &["uturn explain UT311"]);
 }
+
+/// A Service without endpoints is named as such, whatever stands before it: not the load balancer
+/// without a target that answers its health checks.
+#[test]
+fn a_service_without_endpoints_is_no_fault_of_its_load_balancer() {
+    let folder = Folder::new("clouds-no-endpoint");
+    let azure = "service.beta.kubernetes.io/azure-load-balancer-internal: \"true\"";
+    for (provider_id, notes, policy) in [
+        ("hcloud://1", "", "Cluster"),
+        ("digitalocean://1", "", "Local"),
+        ("azure:///subscriptions/0/1", azure, "Cluster"),
+        ("azure:///subscriptions/0/1", azure, "Local"),
+        ("", "metallb.io/address-pool: pool", "Local"),
+    ] {
+        let more = format!("externalTrafficPolicy: {policy}");
+        let text = nodes_and_pods(provider_id).replace("app: web", "app: other")
+            + &service(notes, &more, "{ip: 10.224.0.80}");
+        let found = folder.file("a.yaml", &text).run(&["scan", "--complete", "-f", "a.yaml"]);
+        assert!(found.contains("UT311"), "{provider_id} {policy}: {found}");
+        for other in ["UT103", "UT203"] {
+            assert!(!found.contains(other), "{provider_id} {policy}: {found}");
+        }
+    }
+}

@@ -51,12 +51,13 @@ impl<'a> Walk<'_, 'a> {
         let tls = if ends_tls { None } else { request.tls };
         let has_proxy_header = adds_header(listener);
         let passed = Request { tls, has_proxy_header, ..request.clone() };
-        let alive = self.alive(balancer, listener, rule)?;
+        let health = self.health_of(balancer, listener, rule)?;
+        let alive: Vec<bool> = health.iter().map(|target| target.alive).collect();
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
         if shares.is_empty() {
             let mut state = state.clone();
-            let reason = NotPicked::of(&alive);
+            let reason = NotPicked::of(&listener.profile, &health);
             if let NotPicked::NoneAlive = reason {
                 state.supposed.extend(self.engine.page_is_missing(listener));
             }

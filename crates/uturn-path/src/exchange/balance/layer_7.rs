@@ -48,7 +48,8 @@ impl<'a> Walk<'_, 'a> {
             let leg = (Peer::Balancer(balancer), client, asked);
             return self.answer_with_redirect(leg, request, redirected, by, state);
         }
-        let alive = self.alive(balancer, listener, rule)?;
+        let health = self.health_of(balancer, listener, rule)?;
+        let alive: Vec<bool> = health.iter().map(|target| target.alive).collect();
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
         let shares = choice.shares();
         if shares.is_empty() {
@@ -58,7 +59,7 @@ impl<'a> Walk<'_, 'a> {
             };
             let reason = match rule.targets.is_empty() {
                 true => NotPicked::NoTarget,
-                false => NotPicked::of(&alive),
+                false => NotPicked::of(&listener.profile, &health),
             };
             let turned_away = self.engine.without_target(state.clone(), balancer, outcome, reason);
             return self.return_own_answer(balancer, client, asked, &state, turned_away, outcome);

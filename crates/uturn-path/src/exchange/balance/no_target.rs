@@ -1,9 +1,11 @@
 //! How a request ends if the load balancer picks no target.
 
+use uturn_model::lb::Profile;
 use uturn_model::route::{Step, StepKind};
 use uturn_model::{Mechanism, Outcome};
 
 use crate::engine::Engine;
+use crate::exchange::health::Health;
 use crate::packet::{Exchange, PacketState, Peer, ended};
 
 /// Why a load balancer picks no target.
@@ -13,14 +15,20 @@ pub(super) enum NotPicked {
     NoTarget,
     /// No target passes its health checks.
     NoneAlive,
+    /// No target passes its health checks, since behind none there is an endpoint.
+    NoneWithEndpoint,
     /// No target is eligible.
     NoCandidate,
 }
 
 impl NotPicked {
-    pub(super) fn of(alive: &[bool]) -> Self {
-        match alive.contains(&true) {
+    pub(super) fn of(profile: &Profile, health: &[Health]) -> Self {
+        // Who takes all for alive if none is has targets, but none that it may pick.
+        let takes_all = profile.panic_threshold.is_some();
+        let lacks_endpoint = |target: &Health| target.mechanisms == [Mechanism::NoEndpoint];
+        match takes_all || health.iter().any(|target| target.alive) {
             true => Self::NoCandidate,
+            false if health.iter().all(lacks_endpoint) => Self::NoneWithEndpoint,
             false => Self::NoneAlive,
         }
     }
@@ -42,6 +50,10 @@ impl<'a> Engine<'a> {
             NotPicked::NoneAlive => {
                 ("has no target that answers its health checks", Mechanism::NoCandidate)
             }
+            NotPicked::NoneWithEndpoint => (
+                "has no target that answers its health checks: none has an endpoint",
+                Mechanism::NoEndpoint,
+            ),
             NotPicked::NoCandidate => (
                 "has no target that it may pick: it avoids the client's own address",
                 Mechanism::NoCandidate,
