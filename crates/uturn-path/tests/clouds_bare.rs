@@ -6,7 +6,7 @@
 mod small;
 
 use small::{LOCAL, SMALL, Small, URL};
-use uturn_model::Mechanism;
+use uturn_model::{Mechanism, Outcome};
 
 const CLIENT: &str = "pod/shop/client-2";
 const CLIENTS: [&str; 4] = [CLIENT, "pod/shop/web-1", "node/n2", "outside"];
@@ -116,6 +116,30 @@ fn source_ranges_hold_for_those_pods() {
     let case = Small { spec, ..K3S_LOCAL };
     let (answered, why) = case.met("pod/shop/client-3", "http://10.0.0.12/");
     assert_eq!((answered, why), (0.0, vec![Mechanism::Firewall]));
+}
+
+/// Azure's and Google Cloud's load balancers pass on what is for their ports and nothing else. A node
+/// that announces an address refuses for it if it has that, as in IPVS mode.
+#[test]
+fn ports_that_no_service_has() {
+    let met = |case: Small| {
+        let verdict = case.verdict("outside", "http://10.0.0.80:81/");
+        (verdict.outcomes[0].0, verdict.mechanisms)
+    };
+    let announced =
+        Small { notes: "metallb.io/address-pool: pool", status: "{ip: 10.0.0.80}", ..SMALL };
+    let dropped = (Outcome::Hangs, vec![Mechanism::WrongPort]);
+    let refused = (Outcome::Refused, vec![Mechanism::WrongPort]);
+    assert_eq!(met(announced), dropped);
+    assert_eq!(met(Small { proxy: "mode: ipvs, version: v1.34.4", ..announced }), refused);
+    let of_cloud = |provider_id, notes| Small { provider_id, notes, ..announced };
+    let azure = "service.beta.kubernetes.io/azure-load-balancer-internal: 'true'";
+    let google = "networking.gke.io/load-balancer-type: Internal";
+    for (id, notes) in [("azure:///", azure), ("gce://project/zone/", google)] {
+        assert_eq!(met(of_cloud(id, notes)), dropped, "{id}");
+    }
+    let proxy = "load-balancer.hetzner.cloud/use-private-ip: 'true'";
+    assert_eq!(met(of_cloud("hcloud://", proxy)), refused);
 }
 
 /// kube-proxy's configuration in IPVS mode, with a setting of `ipvs`.

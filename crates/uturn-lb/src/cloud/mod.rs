@@ -61,8 +61,8 @@ pub use entry::{
 pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of};
 pub use product::{
-    Leases, PageCheck, PortPlan, Product, SourceRanges, Targets, Written, ZoneAnswers, stand_in,
-    stands_for_balancer,
+    Leases, PageCheck, PortPlan, Product, SourceRanges, Targets, UnservedPort, Written,
+    ZoneAnswers, stand_in, stands_for_balancer,
 };
 pub(crate) use product::{own_address, replaced, unnamed};
 pub use remedy::{Need, NewStatus, Remedies, Remedy, Want};

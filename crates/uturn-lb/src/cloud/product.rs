@@ -120,6 +120,14 @@ pub trait Product: Sync {
         false
     }
 
+    /// What becomes of packets for ports of its address that it does not serve.
+    fn unserved_port(&self) -> UnservedPort {
+        match self.is_announced() {
+            true => UnservedPort::UpToNode,
+            false => UnservedPort::Refused,
+        }
+    }
+
     /// The node that announces the address of a Service, where the Service or the holder of a Lease
     /// says which.
     fn holder(&self, service: &Service, leases: &Leases) -> Option<Name> {
@@ -163,6 +171,17 @@ pub trait Product: Sync {
         let _ = (service, port);
         None
     }
+}
+
+/// What becomes of packets for ports of a load balancer's address that it does not serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnservedPort {
+    /// It refuses them.
+    Refused,
+    /// It drops them.
+    Dropped,
+    /// They arrive at the node that announces the address.
+    UpToNode,
 }
 
 /// What a load balancer does with the source ranges of a Service.

@@ -8,6 +8,7 @@ mod allowed;
 mod layer_4;
 mod layer_7;
 mod no_target;
+mod unserved;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -48,18 +49,7 @@ impl<'a> Walk<'_, 'a> {
             state.packet.protocol(),
         );
         let Some(listener) = listener else {
-            let why = format!("has no listener on port {}", seen.dst.port());
-            let party = Peer::Balancer(balancer);
-            state.note(place, Step::new(StepKind::Reject, why, self.engine.by(party)));
-            let mechanism = Some(Mechanism::WrongPort);
-            return self.return_reply(
-                party,
-                client,
-                asked,
-                state.answer(),
-                Outcome::Refused,
-                mechanism,
-            );
+            return self.unserved(balancer, client, asked, state);
         };
         if let Some(step) = self.engine.not_allowed(balancer, listener, &mut state) {
             state.note(place, step);

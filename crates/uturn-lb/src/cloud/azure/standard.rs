@@ -6,8 +6,8 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Protocol, Service};
 
 use crate::cloud::product::{
-    PageCheck, PortPlan, Product, SourceRanges, Targets, check, passing, plain_protocol,
-    question_by_policy,
+    PageCheck, PortPlan, Product, SourceRanges, Targets, UnservedPort, check, passing,
+    plain_protocol, question_by_policy,
 };
 use crate::cloud::{Annotation, Holds};
 
@@ -34,6 +34,10 @@ pub(super) struct Standard;
 impl Product for Standard {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn unserved_port(&self) -> UnservedPort {
+        UnservedPort::Dropped
     }
 
     fn is_private(&self, service: &Service) -> Option<bool> {

@@ -6,7 +6,7 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Service};
 
 use crate::cloud::product::{
-    PortPlan, Product, SourceRanges, Targets, check, passing, plain_protocol,
+    PortPlan, Product, SourceRanges, Targets, UnservedPort, check, passing, plain_protocol,
 };
 use crate::cloud::{Annotation, Holds};
 
@@ -23,6 +23,10 @@ pub(super) struct Passthrough;
 impl Product for Passthrough {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn unserved_port(&self) -> UnservedPort {
+        UnservedPort::Dropped
     }
 
     fn is_private(&self, service: &Service) -> Option<bool> {
