@@ -15,6 +15,7 @@ mod completion;
 #[cfg(all(feature = "lab", feature = "live"))]
 mod examples;
 mod input;
+mod likeness;
 mod packet;
 mod printer;
 #[cfg(feature = "lab")]

@@ -6,6 +6,7 @@ use uturn_snapshot::scenario::{self, Scenario};
 use uturn_snapshot::{Fault, Source};
 
 use crate::built_in_scenarios::BUILT_IN;
+use crate::likeness;
 use crate::status::Failure;
 
 /// The texts of the user's own files.
@@ -53,11 +54,15 @@ pub(crate) fn wanted(names: &[String], own: &[Source]) -> Result<Vec<String>, Fa
 
 /// Those of these names; without any, all.
 pub(crate) fn pick(scenarios: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Failure> {
-    let unknown: Vec<String> = names
-        .iter()
-        .filter(|name| !scenarios.iter().any(|scenario| *scenario.name == ***name))
-        .map(|name| format!("there is no scenario {name:?}: uturn lab list shows all"))
-        .collect();
+    let mut known: Vec<&str> = scenarios.iter().map(|scenario| &*scenario.name).collect();
+    let mut missing = |name: &String| {
+        likeness::sort_likest_first(&mut known, name);
+        let likest = known.first().map(|likest| format!("; did you mean {likest}?"));
+        let likest = likest.unwrap_or_default();
+        format!("there is no scenario {name:?}{likest} (uturn lab list shows all)")
+    };
+    let is_unknown = |name: &&String| !scenarios.iter().any(|scenario| *scenario.name == ***name);
+    let unknown: Vec<String> = names.iter().filter(is_unknown).map(&mut missing).collect();
     if !unknown.is_empty() {
         return Err(Failure::input(unknown));
     }

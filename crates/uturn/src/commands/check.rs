@@ -5,7 +5,7 @@ use uturn_path::Engine;
 use uturn_report::check as report;
 use uturn_report::schema::check::Checks;
 
-use super::print;
+use super::{print, suggest};
 use crate::cli::{Check, CheckTopic};
 use crate::input;
 use crate::printer::Printer;
@@ -44,7 +44,11 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
     let what = args.topic.as_str();
     let among = input::among(&cluster);
     let missing = match (name, namespace) {
-        (Some(name), _) => format!("there is no {what} {name} {among}"),
+        (Some(name), _) => {
+            let kind = if topic == Topic::Ingress { "ingress" } else { "svc" };
+            let instead = suggest::instead(kind, &name.to_string(), &cluster);
+            format!("there is no {what} {name} {among}{instead}")
+        }
         (None, Some(namespace)) => format!("there is no {what} of namespace {namespace} {among}"),
         (None, None) => format!("there is no {what} {among}"),
     };

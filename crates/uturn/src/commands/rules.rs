@@ -3,6 +3,7 @@
 use uturn_lb::cloud;
 use uturn_model::{DerivedFrom, Family, Known, Name, Origin, ProxyMode, ServiceProxy, Version};
 
+use super::suggest;
 use crate::cli::{Rules, RulesFormat};
 use crate::input;
 use crate::printer::Printer;
@@ -22,7 +23,10 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
         cloud::set_address_binding(&mut cluster.proxy);
     }
     let among = input::among(&cluster);
-    let unknown = || Failure::usage(format!("there is no node {:?} {among}", args.node));
+    let unknown = || {
+        let instead = suggest::instead("node", &args.node, &cluster);
+        Failure::usage(format!("there is no node {:?} {among}{instead}", args.node))
+    };
     let node = Name::new(args.node.as_str()).map_err(|_| unknown())?;
     if !cluster.nodes.contains_key(&node) {
         return Err(unknown());

@@ -3,6 +3,7 @@
 use uturn_model::Cluster;
 use uturn_path::WalkError;
 
+use crate::likeness;
 use crate::status::Failure;
 
 /// At most this many names are suggested.
@@ -13,8 +14,8 @@ pub(super) fn with_suggestion(why: WalkError, cluster: &Cluster) -> Failure {
     match &why {
         WalkError::Unknown(what) => {
             let mut message = why.to_string();
-            if let Some(instead) = instead(what, cluster) {
-                message.push_str(&format!("; {instead}"));
+            if let Some((kind, wanted)) = what.split_once('/') {
+                message.push_str(&instead(kind, wanted, cluster));
             }
             if !cluster.unread.is_empty() {
                 let unread: Vec<&str> = cluster.unread.iter().map(|unread| &*unread.what).collect();
@@ -26,9 +27,8 @@ pub(super) fn with_suggestion(why: WalkError, cluster: &Cluster) -> Failure {
     }
 }
 
-/// `there are pod/shop/web-0 and pod/shop/web-1`.
-fn instead(what: &str, cluster: &Cluster) -> Option<String> {
-    let (kind, wanted) = what.split_once('/')?;
+/// `; there are pod/shop/web-0 and pod/shop/web-1`, where there is any of the kind.
+pub(super) fn instead(kind: &str, wanted: &str, cluster: &Cluster) -> String {
     let mut there = all_of(kind, cluster);
     let namespace = wanted.split_once('/').map(|(namespace, _)| format!("{namespace}/"));
     if let Some(namespace) = &namespace
@@ -36,21 +36,16 @@ fn instead(what: &str, cluster: &Cluster) -> Option<String> {
     {
         there.retain(|name| name.starts_with(namespace));
     }
-    // The likest first: most letters alike from the beginning, then from the end.
-    let alike = |name: &str| {
-        let ahead = name.chars().zip(wanted.chars()).take_while(|(a, b)| a == b).count();
-        let behind = name.chars().rev().zip(wanted.chars().rev()).take_while(|(a, b)| a == b);
-        ahead + behind.count()
-    };
-    there.sort_by_key(|name| std::cmp::Reverse(alike(name)));
+    likeness::sort_likest_first(&mut there, wanted);
     let mut named: Vec<String> =
         there.iter().take(MOST).map(|name| format!("{kind}/{name}")).collect();
     if there.len() > MOST {
         named.push(format!("{} more", there.len() - MOST));
     }
-    match named.split_last()? {
-        (only, []) => Some(format!("there is {only}")),
-        (last, others) => Some(format!("there are {} and {last}", others.join(", "))),
+    match named.split_last() {
+        None => String::new(),
+        Some((only, [])) => format!("; there is {only}"),
+        Some((last, others)) => format!("; there are {} and {last}", others.join(", ")),
     }
 }
 

@@ -85,6 +85,21 @@ fn what_is_not_there_cannot_be_checked() {
     assert_snapshot!("nodes_have_no_namespace", run(&["check", "-f", SHOP, "nodes", "shop/none"]));
 }
 
+#[test]
+fn names_that_may_have_been_meant() {
+    for (arguments, instead) in [
+        (
+            &["check", "service", "shop/frnt"] as &[&str],
+            "; there are svc/shop/front and svc/shop/api",
+        ),
+        (&["check", "ingress", "shop/frnt"], "; there is ingress/shop/front"),
+        (&["rules", "--node", "n9"], "; there are node/n1, node/n2 and node/n3"),
+    ] {
+        let found = run(&[arguments, &["-f", SHOP]].concat());
+        assert!(found.starts_with("exit 2\n") && found.contains(instead), "{found}");
+    }
+}
+
 /// Nothing that is asked for is there: no fault of the user's.
 #[test]
 fn a_cluster_without_ingresses_has_nothing_to_check() {
