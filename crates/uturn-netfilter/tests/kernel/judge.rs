@@ -179,8 +179,11 @@ impl Judge<'_> {
         // Only if the reply reached its destination do both sides know the connection, and the
         // reply may have changed its connection mark.
         let after = walked.iter().filter(|end| self.fits(end, &back, &reply));
-        let known: Vec<Vec<Connection>> =
-            after.map(|end| end.connection.iter().cloned().collect()).collect();
+        let answered = |end: &End| {
+            let connection = end.connection.clone();
+            connection.map(|known| Connection { seen_reply: true, ..known }).into_iter().collect()
+        };
+        let known: Vec<Vec<Connection>> = after.map(answered).collect();
         let arrived = matches!(back, Seen::Out { .. } | Seen::Local { .. });
         if !arrived || known.iter().any(Vec::is_empty) {
             return Ok(());
