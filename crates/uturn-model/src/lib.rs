@@ -34,6 +34,7 @@ pub mod evidence;
 pub mod extent;
 pub mod flow;
 pub mod gateway;
+pub mod image;
 pub mod ingress;
 pub mod known;
 pub mod labels;

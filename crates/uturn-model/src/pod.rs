@@ -159,9 +159,7 @@ impl Container {
 
     /// The name of its image without registry and tag.
     pub fn program(&self) -> &str {
-        let image = self.image.split('@').next().unwrap_or_default();
-        let name = image.rsplit('/').next().unwrap_or_default();
-        name.split(':').next().unwrap_or_default()
+        crate::image::name(&self.image)
     }
 }
 

@@ -108,11 +108,7 @@ fn nested(flag: &str, value: &str, names: &mut Names) -> String {
 /// An image: its registry goes unless it is a cloud's own, its name is redacted like all names
 /// unless it is that of an Ingress controller, its tag like a version.
 pub(crate) fn image(text: &str, names: &mut Names) -> String {
-    let plain = text.split('@').next().unwrap_or_default();
-    let (path, tag) = match plain.rsplit_once(':') {
-        Some((path, tag)) if !tag.contains('/') => (path, Some(tag)),
-        _ => (plain, None),
-    };
+    let (path, tag) = (uturn_model::image::repository(text), uturn_model::image::tag(text));
     let path = match path.split_once('/') {
         Some((registry, rest)) if registry.contains(['.', ':']) || registry == "localhost" => rest,
         _ => path,

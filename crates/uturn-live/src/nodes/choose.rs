@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use uturn_model::Name;
+use uturn_model::{Name, image};
 
 use crate::exec::Container;
 use crate::reading::Reading;
 
-/// The name of kube-proxy's image and of its container.
+/// The name of kube-proxy's image, or of its container.
 const PROXY: &str = "kube-proxy";
 
 /// Which nodes are captured.
@@ -87,7 +87,9 @@ fn container(pod: &Value) -> Option<Container> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let runs = pod["status"]["phase"] == "Running" && pod["spec"]["hostNetwork"] == true;
     let mut containers = pod["spec"]["containers"].as_array()?.iter();
-    let found = containers.find(|container| program(container) == PROXY).filter(|_| runs)?;
+    // Distributions name the image otherwise: `kube-proxy-amd64`, `hardened-kubernetes`.
+    let is_proxy = |container: &&Value| program(container) == PROXY || container["name"] == PROXY;
+    let found = containers.find(is_proxy).filter(|_| runs)?;
     Some(Container {
         namespace: text(&pod["metadata"]["namespace"])?,
         pod: text(&pod["metadata"]["name"])?,
@@ -97,10 +99,7 @@ fn container(pod: &Value) -> Option<Container> {
 
 /// The name of a container's image, without registry and version.
 fn program(container: &Value) -> &str {
-    let image = container["image"].as_str().unwrap_or_default();
-    let image = image.split('@').next().unwrap_or_default();
-    let last = image.rsplit('/').next().unwrap_or_default();
-    last.split(':').next().unwrap_or_default()
+    image::name(container["image"].as_str().unwrap_or_default())
 }
 
 /// What nodes have in common whose kernels are programmed alike: the kernel's release, the image of
@@ -153,6 +152,16 @@ mod tests {
         ];
         let plans = choose(nodes, pods.into_iter(), choice)?;
         Ok(plans.into_iter().map(|plan| (plan.name.to_string(), plan.proxy)).collect())
+    }
+
+    /// As RKE2 and older GKE run it: from an image of another name.
+    #[test]
+    fn a_container_is_known_by_its_name_too() {
+        let mut pod = proxy("n1", "registry/hardened-kubernetes:v1.34.4", "Running");
+        assert_eq!(container(&pod), None);
+        pod["spec"]["containers"][1]["name"] = "kube-proxy".into();
+        let found = container(&pod).unwrap();
+        assert_eq!(found.container.as_deref(), Some("kube-proxy"));
     }
 
     #[test]

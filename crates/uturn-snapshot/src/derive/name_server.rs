@@ -1,6 +1,6 @@
 //! The release of CoreDNS, which decides what a Corefile may say.
 
-use uturn_model::Version;
+use uturn_model::{Version, image};
 
 use super::proxy;
 use crate::decode::objects::Objects;
@@ -24,7 +24,5 @@ pub(super) fn release(objects: &Objects) -> Option<Version> {
 
 /// Whether an image is one of CoreDNS, whoever keeps the copy: `…/coredns/coredns:1.12.0`.
 fn is_coredns(image: &str) -> bool {
-    let last = image.rsplit('/').next().unwrap_or(image);
-    let name = last.split([':', '@']).next().unwrap_or(last);
-    name.ends_with("coredns")
+    image::name(image).ends_with("coredns")
 }

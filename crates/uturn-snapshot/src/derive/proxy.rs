@@ -7,7 +7,7 @@ use uturn_model::network::{Network, covering_each};
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, NodePortAddresses};
 use uturn_model::{
     Known, Origin, Pod, ProxyMode, ProxySettings, ServiceProxy, Text, Variant, Version,
-    WorkloadKind,
+    WorkloadKind, image,
 };
 
 use super::{Suppositions, joined, ranges, service_proxy};
@@ -369,7 +369,5 @@ pub(super) fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
 
 /// The version that an image's tag is.
 pub(super) fn tag(image: &str) -> Option<Version> {
-    let (name, _) = image.split_once('@').unwrap_or((image, ""));
-    let (_, tag) = name.rsplit_once(':')?;
-    tag.parse().ok().map(cloud::with_known_build)
+    image::tag(image)?.parse().ok().map(cloud::with_known_build)
 }

@@ -7,6 +7,7 @@ use uturn_model::lb::StatedProbeSource;
 use uturn_model::service::ServiceKind;
 use uturn_model::{
     Mechanism, NamespacedName, ObjectKind, ObjectRef, ProxyMode, Service, Variant, WorkloadKind,
+    image,
 };
 use uturn_snapshot::edit::{At, Change, Tree};
 
@@ -149,14 +150,14 @@ pub(super) fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
         .costs("all that changed between the two versions changes too");
     let name = NamespacedName::new("kube-system", "kube-proxy").ok()?;
     let daemon = ObjectRef::namespaced(ObjectKind::DaemonSet, &name);
-    let image = case
+    let own = case
         .cluster()
         .workloads
         .get(&(WorkloadKind::DaemonSet, name))
         .and_then(|set| set.template.containers.iter().find(|own| &*own.name == "kube-proxy"))
         .map(|container| container.image.to_string());
-    if let Some(image) = image.filter(|_| case.manifests.has(&daemon)) {
-        let (repository, _) = image.rsplit_once(':').unwrap_or((&image, ""));
+    if let Some(own) = own.filter(|_| case.manifests.has(&daemon)) {
+        let repository = image::repository(&own);
         let way = way![
             "spec",
             "template",

@@ -3,7 +3,7 @@
 
 use uturn_model::controller::ProxyExpectation;
 use uturn_model::pod::PodSpec;
-use uturn_model::{Name, Port, Version};
+use uturn_model::{Name, Port, Version, image};
 
 use crate::as_json::json_value;
 use crate::decode::istio::Effect;
@@ -48,7 +48,6 @@ pub(super) fn proxy_header(
 fn release(template: &PodSpec) -> Option<(u16, u16)> {
     let mut containers = template.containers.iter();
     let proxy = containers.find(|container| &*container.name == "istio-proxy")?;
-    let (_, tag) = proxy.image.rsplit_once(':')?;
-    let version: Version = tag.parse().ok()?;
+    let version: Version = image::tag(&proxy.image)?.parse().ok()?;
     Some((version.major, version.minor))
 }
