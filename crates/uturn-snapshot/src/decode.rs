@@ -265,7 +265,11 @@ fn did_you_mean(word: &str) -> String {
 
 /// Whether the API group of an object is one of Kubernetes' own.
 fn is_of_kubernetes(object: &Node<'_>) -> bool {
-    let version = object.get("apiVersion").and_then(Node::as_str).unwrap_or_default();
+    is_own_version(object.get("apiVersion").and_then(Node::as_str).unwrap_or_default())
+}
+
+/// Whether a version is of an API group of Kubernetes' own.
+pub(crate) fn is_own_version(version: &str) -> bool {
     let group = version.split_once('/').map_or("", |(group, _)| group);
     !group.contains('.') || group.ends_with(".k8s.io")
 }
@@ -342,10 +346,21 @@ pub(crate) fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         .copied()
 }
 
-/// Whether a word is another one but for a slip: a letter or two, or their case.
-fn is_misspelt(word: &str, known: &str) -> bool {
+/// Whether a word is another one but for a slip: a letter or two, two that changed places, or their
+/// case.
+pub(crate) fn is_misspelt(word: &str, known: &str) -> bool {
+    let (word, known) = (word.to_lowercase(), known.to_lowercase());
     let slips = if known.len() < 5 { 1 } else { 2 };
-    distance(&word.to_lowercase(), &known.to_lowercase()) <= slips
+    distance(&word, &known) <= slips || is_swapped(&word, &known)
+}
+
+/// Whether two letters side by side changed places.
+fn is_swapped(word: &str, known: &str) -> bool {
+    let pairs = word.chars().zip(known.chars());
+    let differ: Vec<(usize, (char, char))> =
+        pairs.enumerate().filter(|(_, (a, b))| a != b).collect();
+    let [(first, (a, b)), (second, (c, d))] = differ.as_slice() else { return false };
+    word.chars().count() == known.chars().count() && first + 1 == *second && (a, b) == (d, c)
 }
 
 /// How many letters differ (Levenshtein).

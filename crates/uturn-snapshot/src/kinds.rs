@@ -22,6 +22,8 @@ const fn core(kind: &'static str, decode: Decoder) -> Known {
     Known { kind, groups: &[""], supported: &["v1"], decode }
 }
 
+/// The group of uturn's own documents.
+const OURS_GROUP: &str = "uturn.dev";
 const APPS: &[&str] = &["apps", "extensions"];
 /// Versions that clusters had before v1.16, and manifests still have.
 const OLD_APPS: &[&str] = &["apps/v1", "apps/v1beta2", "apps/v1beta1", "extensions/v1beta1"];
@@ -220,7 +222,7 @@ pub struct ReadKind {
 
 /// The kinds of Kubernetes' objects that are read, those of clouds last.
 pub fn kinds() -> Vec<ReadKind> {
-    let own = KNOWN.iter().filter(|known| !known.groups.contains(&"uturn.dev"));
+    let own = KNOWN.iter().filter(|known| !known.groups.contains(&OURS_GROUP));
     let own = own.map(|known| ReadKind { kind: known.kind, api_versions: known.supported });
     let of_clouds = cloud::ALL.into_iter().filter_map(|entry| entry.overrides.as_ref());
     let of_clouds =
@@ -262,8 +264,13 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
         .map(|known| (known.supported, known.decode))
         .or_else(|| of_clouds(group, kind))
     else {
-        if group == "uturn.dev" {
+        if group == OURS_GROUP {
             return unknown_of_ours(doc, version, kind);
+        }
+        if let Some(meant) = misspelt(version, kind).filter(|_| doc.is_written()) {
+            let at = doc.root.get("kind").unwrap_or(doc.root);
+            let message = format!("{version} {kind} is unknown");
+            return doc.fault_with_hint(at, message, format!("did you mean {meant}?"));
         }
         if decode::workload::read_other(doc, kind, objects) {
             return objects.see(&format!("{version}/{kind}"));
@@ -280,6 +287,22 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
     }
     objects.see(kind);
     decode(doc, objects);
+}
+
+/// The kind of Kubernetes' own that was probably meant: its name or its group is misspelt.
+fn misspelt(version: &str, kind: &str) -> Option<String> {
+    let (group, number) = version.rsplit_once('/').unwrap_or(("", version));
+    let own = || KNOWN.iter().filter(|known| !known.groups.contains(&OURS_GROUP));
+    let by_group = own().filter(|known| known.kind == kind).find_map(|known| {
+        let close = |own: &&&str| !own.is_empty() && decode::is_misspelt(group, own);
+        known.groups.iter().find(close).map(|own| format!("{own}/{number} {kind}"))
+    });
+    let by_kind = || {
+        let of_group = own().filter(|known| known.groups.contains(&group));
+        let mut close = of_group.filter(|known| decode::is_misspelt(kind, known.kind));
+        close.next().map(|known| format!("{version} {}", known.kind))
+    };
+    by_group.or_else(|| by_kind().filter(|_| decode::is_own_version(version)))
 }
 
 /// The versions of a kind that a cloud brings, and its decoder.

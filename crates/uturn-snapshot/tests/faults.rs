@@ -92,6 +92,47 @@ spec:
     );
 }
 
+#[test]
+fn misspelt_fields_within_and_misspelt_kinds() {
+    let ingress = |rule: &str| {
+        format!(
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: web}}\nspec: {{rules: [{{{rule}}}]}}\n"
+        )
+    };
+    for (text, message) in [
+        (ingress("hsot: a.example.com"), "4:17: spec.rules[0].hsot: unknown field\n  did you mean host?"),
+        (ingress("http: {pahts: []}"), "4:24: spec.rules[0].http.pahts: unknown field\n  did you mean paths?"),
+        (
+            "apiVersion: v1\nkind: Servcie\nmetadata: {name: a}\n".to_owned(),
+            "2:7: kind: v1 Servcie is unknown\n  did you mean v1 Service?",
+        ),
+        (
+            "apiVersion: networking.k8.io/v1\nkind: Ingress\nmetadata: {name: a}\n".to_owned(),
+            "2:7: kind: networking.k8.io/v1 Ingress is unknown\n  did you mean networking.k8s.io/v1 Ingress?",
+        ),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {metadata: {lables: \
+             {}}, spec: {containers: []}}}\n"
+                .to_owned(),
+            "4:30: spec.template.metadata.lables: unknown field\n  did you mean labels?",
+        ),
+    ] {
+        let found = messages(&text);
+        assert!(found.contains(&format!("a.yaml:{message}\n")), "{found}");
+    }
+    // Kinds that are not read, and custom ones, are no misspelt ones.
+    for (version, kind) in [
+        ("v1", "ServiceAccount"),
+        ("apps/v1", "ControllerRevision"),
+        ("example.com/v1", "Servic"),
+        ("networking.k8s.io/v1", "IPAddress"),
+        ("policy/v1", "Eviction"),
+    ] {
+        let text = format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n");
+        read(vec![Source { name: "a.yaml".into(), text }]).unwrap();
+    }
+}
+
 /// Fields that are newer than uturn, those that a custom resource has, and those that an API server
 /// gave are left alone.
 #[test]

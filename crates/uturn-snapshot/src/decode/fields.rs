@@ -58,6 +58,9 @@ pub(crate) const INGRESS: &[&str] =
 /// A rule of an Ingress.
 pub(crate) const INGRESS_RULE: &[&str] = &["host", "http"];
 
+/// The paths of an Ingress's rule.
+pub(crate) const INGRESS_PATHS: &[&str] = &["paths"];
+
 /// A path of an Ingress.
 pub(crate) const INGRESS_PATH: &[&str] = &["backend", "path", "pathType"];
 
@@ -94,6 +97,9 @@ pub(crate) const WORKLOAD: &[&str] = &[
     "updateStrategy",
     "volumeClaimTemplates",
 ];
+
+/// The template of a workload's pods.
+pub(crate) const TEMPLATE: &[&str] = &["metadata", "spec"];
 
 /// `spec` of a pod.
 pub(crate) const POD: &[&str] = &[
@@ -198,6 +204,8 @@ mod tests {
             ("targetport", "targetPort"),
             ("hostnetwork", "hostNetwork"),
             ("label", "labels"),
+            ("hsot", "host"),
+            ("pahts", "paths"),
         ] {
             assert!(is_misspelt(word, known), "{word}");
         }

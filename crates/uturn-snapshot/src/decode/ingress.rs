@@ -62,6 +62,9 @@ fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>, is_old: bool) -> IngressRule {
     doc.spelled(node, fields::INGRESS_RULE);
     let host = node.get("host").filter(|host| host.as_str() != Some(""));
     let http = doc.map(node, "http");
+    if let Some(http) = http {
+        doc.spelled(http, fields::INGRESS_PATHS);
+    }
     let paths = http.map(|http| doc.maps(http, "paths")).into_iter().flatten();
     IngressRule {
         host: host.and_then(|host| doc.value(host)),

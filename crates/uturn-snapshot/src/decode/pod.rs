@@ -204,8 +204,8 @@ const SERVERS: [&str; 2] = ["nginx", "haproxy"];
 fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
     let mut files = Vec::new();
     // The faults of the container are reported where it is read.
-    let unheard = RefCell::new(Faults::default());
-    let trial = Doc::new(doc.file, doc.root, &unheard);
+    let ignored = RefCell::new(Faults::default());
+    let trial = Doc::new(doc.file, doc.root, &ignored);
     let is_server = |item: &&Node<'_>| SERVERS.contains(&container(&trial, item).program());
     for mount in doc
         .maps(spec, "containers")

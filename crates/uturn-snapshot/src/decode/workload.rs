@@ -24,7 +24,11 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {
         let inner = spec.get("template").and_then(|template| template.get("spec"));
         calico::look_into(doc, inner, objects);
     }
-    let Some(template) = template(doc, spec) else { return };
+    let Some(mut template) = template(doc, spec) else { return };
+    if kind == WorkloadKind::StatefulSet {
+        // Its controller has the pods answer to names below that Service.
+        template.subdomain = doc.read(spec, "serviceName").or(template.subdomain);
+    }
     let count = if kind.ends() { "parallelism" } else { "replicas" };
     let replicas = doc.read(spec, count);
     let selector = match kind {
@@ -61,7 +65,11 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {
 /// The pod that a workload makes.
 fn template<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<PodSpec> {
     let template = doc.need_map(spec, "template")?;
+    doc.spelled(template, fields::TEMPLATE);
     let beside = doc.map(template, "metadata");
+    if let Some(beside) = beside {
+        doc.spelled(beside, fields::METADATA);
+    }
     let labels = |key| beside.map(|beside| meta::labels(doc, beside, key)).unwrap_or_default();
     Some(pod::spec(doc, doc.need_map(template, "spec"), labels("labels"), labels("annotations")))
 }

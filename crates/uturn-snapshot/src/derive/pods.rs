@@ -262,6 +262,9 @@ fn add(objects: &mut Objects, workload: &Workload, name: &str, number: u32, node
             origin: workload.origin.clone(),
         };
         labels::add(&mut pod, labels);
+        if workload.kind == WorkloadKind::StatefulSet {
+            pod.spec.hostname = Some(pod.name.name.as_str().into());
+        }
         pod
     });
 }
