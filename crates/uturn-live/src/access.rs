@@ -82,6 +82,11 @@ impl Access {
             None => usual()?,
         };
         let Some(mut kubeconfig) = found else {
+            if let Some(context) = &self.context {
+                let why =
+                    format!("there is no kubeconfig ({looked_at}) with the context {context:?}");
+                return Err(LiveError::Kubeconfig(why));
+            }
             let config = Config::incluster().map_err(|_| {
                 let why = format!("there is no kubeconfig ({looked_at}), and this is no pod");
                 LiveError::NoCluster(why)

@@ -17,7 +17,7 @@ pub enum LiveError {
     /// A kubeconfig cannot be used.
     #[error("{0}")]
     Kubeconfig(String),
-    /// Who asks cannot be shown, since credentials cannot be had.
+    /// Credentials cannot be obtained.
     #[error("no credentials for {server}: {why}")]
     Credentials {
         /// The URL of the API server.

@@ -9,7 +9,7 @@ const WRITTEN: [&str; 3] = ["Service", "Ingress", "ConfigMap"];
 /// Kinds that people write too, with values of environments in them.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
 /// Kinds that cures do not edit.
-const COMPACT: [&str; 23] = [
+const COMPACT: [&str; 24] = [
     "Node",
     "Pod",
     "Endpoints",
@@ -33,6 +33,7 @@ const COMPACT: [&str; 23] = [
     "Job",
     "ReplicationController",
     "HorizontalPodAutoscaler",
+    "ScaledObject",
 ];
 
 /// What objects are read for.

@@ -83,7 +83,7 @@ async fn until<T>(
             *is_stopped = true;
             match stopped {
                 Ok(()) => Err(SessionError::Stopped),
-                Err(why) => Err(ExecError::Failed(format!("Ctrl-C cannot be heard: {why}")).into()),
+                Err(why) => Err(ExecError::Failed(format!("cannot listen for Ctrl-C: {why}")).into()),
             }
         }
         done = work => Ok(done?),

@@ -22,10 +22,12 @@ pub(crate) fn proxy_before(
     if let Some(stated) = stated.filter(|stated| !stated.is_empty()) {
         return parsed("proxy-url", stated).map(Some);
     }
-    // The first that is set counts, as Go has it.
+    // The first that is set to something counts, as Go has it.
     let first = |names: [&'static str; 2]| {
-        let set = names.into_iter().find_map(|name| variable(name).map(|value| (name, value)));
-        set.filter(|(_, value)| !value.is_empty())
+        names.into_iter().find_map(|name| {
+            let value = variable(name).filter(|value| !value.is_empty())?;
+            Some((name, value))
+        })
     };
     let names = match server.scheme_str() {
         Some("http") => ["HTTP_PROXY", "http_proxy"],
@@ -123,8 +125,9 @@ mod tests {
         assert_eq!(proxy(SERVER, None, &all).unwrap(), "http://s:1/");
         assert_eq!(proxy("http://api.example.com", None, &all).unwrap(), "socks5://p:2/");
         assert_eq!(proxy(SERVER, None, &[("https_proxy", "s:1")]).unwrap(), "http://s:1/");
-        // The first that is set counts, even if it is empty.
-        assert_eq!(proxy(SERVER, None, &[("HTTPS_PROXY", ""), ("https_proxy", "s:1")]), None);
+        // An empty one counts as none.
+        let second = [("HTTPS_PROXY", ""), ("https_proxy", "s:1")];
+        assert_eq!(proxy(SERVER, None, &second).unwrap(), "http://s:1/");
     }
 
     #[test]

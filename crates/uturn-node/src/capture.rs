@@ -197,8 +197,12 @@ impl<M: Machine> Taken<'_, M> {
 }
 
 /// A line of rules without `[packets:bytes]` and `counter packets P bytes B`, of a set without
-/// the time that its elements have left.
+/// the time that its elements have left, and of `/proc/net/ip_vs` without the connections of a server.
 fn without_counters(line: &str) -> String {
+    // `  -> 0AF40109:0050      Masq    1      3          12`
+    if let Some(server) = line.trim_start().strip_prefix("-> ") {
+        return server.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+    }
     let (mut words, mut kept) = (line.split(' '), Vec::new());
     while let Some(word) = words.next() {
         match word {
@@ -221,6 +225,7 @@ mod tests {
             ("[1:2] -A INPUT -j DROP", "-A INPUT -j DROP"),
             ("counter packets 5 bytes 6 drop", "counter drop"),
             ("10.0.0.1 timeout 3h expires 2h58m,", "10.0.0.1"),
+            ("  -> 0AF40109:0050      Masq    1      3          12", "0AF40109:0050 Masq 1"),
         ];
         for (line, expected) in same {
             assert_eq!(without_counters(line), expected);

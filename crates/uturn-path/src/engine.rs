@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use uturn_lb::controller;
 use uturn_lb::ingress_controller::ControllerRules;
 use uturn_lb::on_nodes::{self, OnNodes};
+use uturn_model::node::Firewall;
 use uturn_model::{
     Cluster, DerivedFrom, Destination, LoadBalancer, Name, Node, ObjectRef, Origin, Pod, Protocol,
     Supposition, Version,
@@ -98,21 +99,27 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Reads the rules that are given, and tries kube-proxy's settings.
+    /// Reads the rules that are given, and tries kube-proxy's settings. Rules of a firewall are read
+    /// once, however many nodes have them.
     fn check(&self) -> Result<(), Vec<WalkError>> {
         let cluster = self.cluster;
         let mut faults = Vec::new();
-        let mut is_tried = false;
+        let mut read: Vec<Option<&Firewall>> = Vec::new();
         for (name, cell) in &self.runtimes {
             let node = &cluster.nodes[*name];
-            let is_written = cluster.captures.contains_key(*name) || node.firewall.is_some();
-            let made = match is_written {
-                true => NodeRuntime::new(cluster, node)
-                    .map(|runtime| drop(cell.set(Ok(Arc::new(runtime))))),
-                false if is_tried => continue,
-                false => NodeRuntime::new(&outline_with(cluster, node), node).map(drop),
+            let firewall = node.firewall.as_ref();
+            let made = if cluster.captures.contains_key(*name) {
+                NodeRuntime::new(cluster, node).map(|runtime| drop(cell.set(Ok(Arc::new(runtime)))))
+            } else if read.contains(&firewall) {
+                continue;
+            } else {
+                read.push(firewall);
+                match firewall {
+                    // Its rules may be of any Service's chains.
+                    Some(_) => NodeRuntime::new(cluster, node).map(drop),
+                    None => NodeRuntime::new(&outline_with(cluster, node), node).map(drop),
+                }
             };
-            is_tried |= !is_written;
             faults.extend(made.err());
         }
         faults.dedup_by(|a, b| a.has_same_cause(b));

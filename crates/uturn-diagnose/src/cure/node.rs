@@ -65,7 +65,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         all.extend(settle(case, "rpFilter", "0", is_strict, &Words {
             name: "rp-filter",
             title: "source validation off on",
-            command: "on node {}: sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.eth0.rp_filter=0",
+            command: "on node {}: sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.INTERFACE.rp_filter=0 (of the interface that packets arrive by)",
             cost: "the node accepts packets that arrive by another interface than the route to their source",
         }));
     }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use uturn_model::lb::HealthQuestion;
 use uturn_model::{Cluster, Mechanism, Protocol, Share};
@@ -56,8 +57,8 @@ impl<'e, 'a> Walk<'e, 'a> {
     }
 }
 
-/// A health check: its source, its target, its protocol, and what it asks.
-pub(crate) type Probed = (IpAddr, SocketAddr, Protocol, HealthQuestion);
+/// A health check: its source, its target, its protocol, what it asks, and how long it waits.
+pub(crate) type Probed = (IpAddr, SocketAddr, Protocol, HealthQuestion, Duration);
 
 /// How often a target answers probes, and why not always.
 pub(crate) type ProbeResult = (Share, Vec<Mechanism>);

@@ -204,7 +204,7 @@ impl<'a> Walk<'_, 'a> {
         (check, pace): (&HealthCheck, &Pace),
     ) -> Result<(Share, Vec<Mechanism>), WalkError> {
         let protocol = listener.protocol.transport();
-        let key = (prober, target, protocol, check.question);
+        let key = (prober, target, protocol, check.question, check.timeout);
         if let Some(known) = self.probes.get(&key) {
             return Ok(known);
         }

@@ -28,11 +28,13 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Exchange>, WalkError> {
         let url = redirected.redirect.location(&redirected.host, &redirected.path);
         let code = redirected.redirect.code;
-        let goes_round = request.redirect_urls.contains(&url);
-        let is_followed = request.redirects < MAX_REDIRECTS && !goes_round;
-        let why = match (goes_round, is_followed) {
+        let is_loop = request.redirect_urls.contains(&url);
+        let is_followed = request.redirects < MAX_REDIRECTS && !is_loop;
+        let why = match (is_loop, is_followed) {
             (true, _) => {
-                format!("answers {code}: ask {url}, as before: it goes round, and clients give up")
+                format!(
+                    "answers {code}: ask {url}, as before: a redirect loop, and clients give up"
+                )
             }
             (false, true) => format!("answers {code}: ask {url}"),
             (false, false) => format!("answers {code}: ask {url}; clients follow no further"),
@@ -107,16 +109,18 @@ impl<'a> Walk<'_, 'a> {
             return Ok(vec![failed(Outcome::NameNotFound, uturn_model::Mechanism::NameUnresolved)]);
         }
         let mut ways = Vec::new();
+        let share = first_call.share.split(addresses.len());
         for address in &addresses {
             let Some(source) = self.engine.source(client, *address, Protocol::Tcp)? else {
-                ways.push(failed(Outcome::Unreachable, uturn_model::Mechanism::NoRoute));
+                let lost = failed(Outcome::Unreachable, uturn_model::Mechanism::NoRoute);
+                ways.push(Exchange { share, ..lost });
                 continue;
             };
             let packet = Packet::new(Protocol::Tcp, source, *address);
             let mut state = PacketState::new(packet)
                 .briefly(self.options.is_brief())
                 .paced(self.engine.pace(client));
-            state.share = first_call.share.split(addresses.len());
+            state.share = share;
             state.chance = first_call.chance;
             state.supposed.clone_from(&first_call.supposed);
             state.hops.clone_from(&first_call.hops);

@@ -1,6 +1,8 @@
 //! The name that each kube-proxy takes for its node's. Endpoints are local for it where their
 //! `nodeName` is this name.
 
+use std::collections::HashMap;
+
 use uturn_model::{Name, Node, Pod, Text, Version};
 
 use super::nodes::value;
@@ -30,14 +32,20 @@ pub(super) fn complete(objects: &mut Objects, version: Version) {
     let every = &objects.facts.every_node;
     let nothing = NodeFacts::default();
     let of_all = proxy::container(objects).map(|(_, arguments, _)| arguments);
+    let mut of_nodes: HashMap<&Name, &[Text]> = HashMap::new();
+    for pod in objects.pods.0.values() {
+        if let (Some(node), Some(arguments)) = (&pod.node, arguments(pod)) {
+            of_nodes.entry(node).or_insert(arguments);
+        }
+    }
     let names = objects.nodes.0.values().map(|node| {
         let own = objects.facts.nodes.get(&node.name).unwrap_or(&nothing);
         if let Some(name) = value(&own.proxy_name, &every.proxy_name) {
             return (Some(name), None);
         }
-        let mut pods = objects.pods.0.values().filter(|pod| pod.node.as_ref() == Some(&node.name));
         // Without its arguments it is not known: as kubeadm installs it, they name the node.
-        let Some(arguments) = pods.find_map(arguments).or(of_all) else { return (None, None) };
+        let of_node = of_nodes.get(&node.name).copied();
+        let Some(arguments) = of_node.or(of_all) else { return (None, None) };
         match told(objects, arguments, version) {
             Told::Name(name) => (Some(name), None),
             Told::Own => (None, None),

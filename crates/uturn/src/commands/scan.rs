@@ -34,7 +34,8 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         return Err(Failure::usage("the input contains no object: nothing to scan"));
     }
     if args.explain_classes {
-        return explain_classes(&input.loaded.cluster, args, printer);
+        let status = explain_classes(&input.loaded.cluster, args, printer)?;
+        return Ok(if has_faults { Status::BadInput } else { status });
     }
     let baseline = BaselineFile::read(args.baseline.as_deref(), &input.loaded.cluster)?;
     let known = baseline.as_ref().map(|file| (file, |finding: &_| file.list.knows(finding)));

@@ -284,6 +284,8 @@ fn a_file_with_faults_does_not_hide_the_result_of_the_others() {
         json.starts_with("exit 2\n--- stdout\n{") && json.contains("all/broken.yaml"),
         "{json}"
     );
+    let classes = folder.run(&["scan", "-f", "all", "--explain-classes"]);
+    assert!(classes.starts_with("exit 2\n"), "{classes}");
     // What the user names is to be read, and so are Facts.
     let named = folder.run(&["scan", "-f", "all/web.yaml", "-f", "all/api.yaml"]);
     assert!(named.starts_with("exit 2\n--- stderr\nerror: all/api.yaml:3:18: "), "{named}");
