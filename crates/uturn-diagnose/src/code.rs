@@ -62,7 +62,7 @@ codes! {
     /// Health checks get no answer from healthy targets.
     ProbeBlackhole = 201, "probe blackhole", Warning, for ProbeBlackhole;
     /// kube-proxy does not know the annotation that asks it to prevent loopback.
-    RequestUnheard = 202, "prevent-loopback unheard", Warning;
+    RequestUnheard = 202, "prevent-loopback has no effect", Warning;
     /// A load balancer has no targets.
     NoTargets = 203, "load balancer without targets", Error, replaces NoCandidate NoEndpoints;
     /// Nodes without an endpoint are targets although the policy is Local.
@@ -70,7 +70,7 @@ codes! {
     /// Two Services claim one listener.
     TwoOwners = 205, "two owners of one listener", Warning;
     /// A load balancer ejects a healthy target because calls of one client fail.
-    HealthyTargetEjected = 206, "healthy target set aside", Warning;
+    HealthyTargetEjected = 206, "healthy target ejected", Warning;
     /// Health checks ask for what no healthy target answers.
     CheckCannotPass = 207, "health check that cannot pass", Warning;
     /// A load balancer has an address in a zone without a target.
@@ -122,7 +122,7 @@ codes! {
     /// Nodes cannot reach each other's pods.
     CrossNode = 704, "nodes cannot reach each other's pods", Error, for CrossNode;
     /// Flows that were not walked because the cluster is too large.
-    NotExamined = 901, "not looked at", Info;
+    NotExamined = 901, "not checked", Info;
     /// Flows that have no verdict because something is not given or not modelled.
     NotJudged = 902, "not judged", Info, for NotModelled NotGiven;
 }

@@ -128,7 +128,7 @@ impl<'a> Walk<'_, 'a> {
         }
         let stay =
             Stay { node, astray, sent_here: *entry == Entry::Local, came: (entry.clone(), leg) };
-        self.after_dice(&stay, ends, &state)
+        self.after_random_choice(&stay, ends, &state)
     }
 
     /// Fails if a packet reached something that the population lacks.

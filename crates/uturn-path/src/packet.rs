@@ -54,7 +54,7 @@ pub(crate) struct PacketState {
     pub(crate) is_brief: bool,
     /// How many nodes this packet has passed.
     pub(crate) passed: usize,
-    /// Whether a rule threw dice on the way.
+    /// Whether a rule chose at random on the way.
     pub(crate) chance: bool,
     /// What had to be taken for true.
     pub(crate) supposed: Vec<Supposition>,

@@ -170,7 +170,7 @@ fn a_client_behind_a_load_balancer_follows_a_redirect_itself() {
     };
     let verdicts = engine.verdicts(&flow).unwrap();
     let steps = verdicts[0].routes[0].hops.iter().flat_map(|hop| &hop.steps);
-    assert!(steps.map(|step| step.why.to_string()).any(|why| why.contains("it goes round")));
+    assert!(steps.map(|step| step.why.to_string()).any(|why| why.contains("a redirect loop")));
 }
 
 /// What only a listing of a whole cluster has.

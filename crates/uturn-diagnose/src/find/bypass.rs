@@ -34,8 +34,11 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Findin
         };
         let Some(listener) = balancer.listeners.iter().find(same) else { continue };
         let effects_of = effects_of(balancer, listener);
-        if effects_of.is_empty() || walked >= MOST {
+        if effects_of.is_empty() {
             continue;
+        }
+        if walked >= MOST {
+            break;
         }
         walked += 1;
         all.extend(judge(engine, result, listener, &effects_of)?);

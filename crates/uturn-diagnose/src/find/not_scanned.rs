@@ -32,10 +32,10 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     if size > MOST_PAIRS {
         let has_any = cluster.services.values().any(|service| !service.load_balancer.is_empty())
             || cluster.ingresses.values().any(|ingress| !ingress.load_balancer.is_empty());
-        return Ok(if has_any { vec![(not_looked_at(engine), None)] } else { Vec::new() });
+        return Ok(if has_any { vec![(not_examined(engine), None)] } else { Vec::new() });
     }
     if listeners(engine.balancers()) * cluster.nodes.len() > MOST_PAIRS {
-        return Ok(vec![(not_looked_at(engine), None)]);
+        return Ok(vec![(not_examined(engine), None)]);
     }
     let mut all = Vec::new();
     let clients = OutsideClients::of(engine);
@@ -54,13 +54,14 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     Ok(all)
 }
 
-fn not_looked_at(engine: &Engine<'_>) -> Finding {
+/// What is left out of a large cluster: all that makes or walks every target of every load balancer.
+fn not_examined(engine: &Engine<'_>) -> Finding {
     let cluster = engine.cluster();
     Finding {
         code: Code::NotExamined,
         severity: Code::NotExamined.severity(),
         subject: ObjectRef::global(ObjectKind::Facts, "cluster"),
-        targets: vec!["health checks, and clients from outside".to_owned()],
+        targets: vec!["health checks, targets of load balancers, and clients from outside".to_owned()],
         clients: Clients::other(Clients::OUTSIDE),
         share_failing: Share::NONE,
         outcome: Outcome::AT_ONCE,
@@ -69,7 +70,8 @@ fn not_looked_at(engine: &Engine<'_>) -> Finding {
         written: vec![Observation {
             place: None,
             what: format!(
-                "{} nodes and {} Services: flows from outside and health checks are walked one by one in smaller clusters only",
+                "{} nodes and {} Services: flows from outside, health checks, and which targets load \
+                 balancers have and pods bypass, are walked one by one in smaller clusters only",
                 cluster.nodes.len(),
                 cluster.services.len()
             )

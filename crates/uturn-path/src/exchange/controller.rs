@@ -74,7 +74,8 @@ impl<'a> Walk<'_, 'a> {
         let leg = state.packet.leg();
         let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
         if request.controllers >= MAX_CONTROLLERS {
-            let why = "it has passed so many controllers that it may go round".to_owned();
+            let why =
+                "it has passed so many Ingress controllers that it may be in a loop".to_owned();
             return Ok(vec![unknown(place, state, why, by)]);
         }
         if here.listener.takes != Takes::Requests {

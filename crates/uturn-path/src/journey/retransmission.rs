@@ -2,8 +2,8 @@
 //!
 //! A node that dropped it may have kept nothing of it: connection tracking remembers a
 //! connection when its first packet leaves the node or reaches a process there. Where rules
-//! threw dice on the way to the drop, the next packet throws them anew, and may get through.
-//! Where the dice were remembered, each packet goes the way of the first.
+//! chose at random on the way to the drop, they choose anew for the next packet, which may get
+//! through. Where the choice was remembered, each packet goes the way of the first.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::packet::{Arrival, Pace, PacketState, Peer, Stay, Stop};
 
 impl<'a> Walk<'_, 'a> {
     /// What becomes of a packet on a node, and of those that are sent after it.
-    pub(crate) fn after_dice(
+    pub(crate) fn after_random_choice(
         &self,
         stay: &Stay<'a>,
         ends: Vec<End>,
@@ -115,7 +115,7 @@ fn dropped_before(many: usize, delay: Duration) -> Text {
     };
     format!(
         "dropped {packets} before this one and kept nothing of {them}: sent again, {seconds} s \
-         after the first, it meets the dice anew"
+         after the first, it meets the random choice anew"
     )
     .into()
 }
