@@ -240,7 +240,7 @@ pub fn ingress_call(
     path: Option<&Text>,
 ) -> IngressCall {
     if let Some(route) = ingress.route.as_ref().filter(|_| ingress.controller.is_none()) {
-        let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host.as_ref() == host);
+        let rule = ingress.rule_for(host, path);
         let host = host.or_else(|| rule?.host.as_ref());
         let path = path.or_else(|| Some(&rule?.paths.first()?.path));
         return ingress_controller::routes::call(route, host, path);
@@ -248,7 +248,7 @@ pub fn ingress_call(
     if let Some(controller) = cluster.controller_for(ingress) {
         return ingress_controller::call(cluster, controller, ingress, host, path);
     }
-    let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host.as_ref() == host);
+    let rule = ingress.rule_for(host, path);
     let host = host.or_else(|| rule?.host.as_ref());
     let path = path.or_else(|| Some(&rule?.paths.first()?.path));
     let (port, protocol) = ingress_serves(cluster, ingress, host, path);

@@ -34,7 +34,7 @@ pub fn call(
     host: Option<&Text>,
     path: Option<&Text>,
 ) -> IngressCall {
-    let rule = ingress.rules.iter().find(|rule| host.is_none() || rule.host.as_ref() == host);
+    let rule = ingress.rule_for(host, path);
     let host = host.or_else(|| rule?.host.as_ref());
     let path = path.or_else(|| Some(&rule?.paths.first()?.path));
     if let Some(route) = &ingress.route {

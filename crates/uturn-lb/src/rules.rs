@@ -12,6 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use uturn_model::Text;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::Rule;
 
@@ -104,8 +105,8 @@ struct Paths {
     exact: HashMap<String, usize>,
     /// After `^~`; the best comes first.
     first: Vec<(String, usize)>,
-    /// In their order.
-    patterns: Vec<(Pattern, usize)>,
+    /// In their order, with their texts.
+    patterns: Vec<(Text, Pattern, usize)>,
     /// The best comes first.
     prefixes: Vec<(Option<(String, PathKind)>, usize)>,
 }
@@ -173,7 +174,7 @@ impl Paths {
                 self.exact.entry(path.to_string()).or_insert(i);
             }
             Some((path, PathKind::ImplementationSpecific)) if is_pattern(path) => {
-                self.patterns.extend(Pattern::path(path).map(|pattern| (pattern, i)));
+                self.patterns.extend(Pattern::path(path).map(|own| (path.clone(), own, i)));
             }
             Some((path, PathKind::ImplementationSpecific)) if first_prefix(path).is_some() => {
                 self.first.extend(first_prefix(path).map(|prefix| (prefix.to_owned(), i)));
@@ -201,9 +202,11 @@ impl Paths {
         };
         let exact = (!self.exact.is_empty()).then(|| self.exact.get(path)).flatten().copied();
         let first = || self.first.iter().find(|(prefix, _)| path.starts_with(prefix.as_str()));
-        let pattern = || self.patterns.iter().find(|(pattern, _)| pattern.matches(path));
+        // The expression itself stands for a path that it matches.
+        let is_its = |(text, own): (&Text, &Pattern)| **text == *path || own.matches(path);
+        let pattern = || self.patterns.iter().find(|(text, own, _)| is_its((text, own)));
         let exact = exact.or_else(|| first().map(|(_, i)| *i));
-        let exact = exact.or_else(|| pattern().map(|(_, i)| *i));
+        let exact = exact.or_else(|| pattern().map(|(_, _, i)| *i));
         exact.or_else(|| self.prefixes.iter().find(|(wanted, _)| matches(wanted)).map(|(_, i)| *i))
     }
 }
@@ -254,7 +257,9 @@ fn path_rank(wanted: Option<(&str, PathKind)>, path: &str) -> Option<(u8, usize)
     match kind {
         PathKind::Exact => (wanted == path).then_some((3, wanted.len())),
         PathKind::ImplementationSpecific if is_pattern(wanted) => {
-            Pattern::path(wanted).is_ok_and(|pattern| pattern.matches(path)).then_some((1, 0))
+            // The expression itself stands for a path that it matches.
+            let matches = |pattern: Pattern| wanted == path || pattern.matches(path);
+            Pattern::path(wanted).is_ok_and(matches).then_some((1, 0))
         }
         PathKind::ImplementationSpecific => {
             let first = first_prefix(wanted);

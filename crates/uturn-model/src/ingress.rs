@@ -48,6 +48,22 @@ impl Ingress {
         }
     }
 
+    /// The rule that a call is about. Without a host that is the rule for every host, if that has
+    /// the path; else the first that has it.
+    pub fn rule_for(&self, host: Option<&Text>, path: Option<&Text>) -> Option<&IngressRule> {
+        let has_path = |rule: &&IngressRule| {
+            path.is_none_or(|path| rule.paths.iter().any(|own| own.path == *path))
+        };
+        let of = |host: Option<&Text>| {
+            let mut rules = self.rules.iter().filter(|rule| rule.host.as_ref() == host);
+            rules.find(has_path)
+        };
+        match host {
+            Some(_) => of(host).or(self.rules.iter().find(|rule| rule.host.as_ref() == host)),
+            None => of(None).or(self.rules.iter().find(has_path)).or(self.rules.first()),
+        }
+    }
+
     /// Whether calls through its load balancer are not judged, or its address is not known to lead
     /// to its controller.
     pub fn is_open(&self) -> bool {

@@ -54,8 +54,8 @@ pub(crate) struct Resolution {
 pub(crate) enum UnresolvedReason {
     /// A Corefile cannot be read.
     Unread,
-    /// The world outside answers, and nothing says what.
-    Outside,
+    /// The world outside answers for this name, and nothing says what.
+    Outside(String),
     /// CoreDNS does something that is not modelled.
     Unmodelled(String),
 }
@@ -162,10 +162,10 @@ impl<'a> Names<'a> {
                     LookupResult::Unknown(unknown) => {
                         let balancer = unknown.why.strip_prefix(outside::BALANCER);
                         found.balancer = balancer.map(str::to_owned);
-                        let doubt = match () {
-                            () if unknown.settle == outside::SETTLE => UnresolvedReason::Outside,
-                            () if self.servers.are_unread() => UnresolvedReason::Unread,
-                            () => UnresolvedReason::Unmodelled(unknown.why.clone()),
+                        let doubt = match unknown.why.strip_prefix(outside::ANSWERS) {
+                            Some(name) => UnresolvedReason::Outside(name.to_owned()),
+                            None if self.servers.are_unread() => UnresolvedReason::Unread,
+                            None => UnresolvedReason::Unmodelled(unknown.why.clone()),
                         };
                         found.doubt = Some(doubt).filter(|_| balancer.is_none());
                         found.supposed.push(Supposition {

@@ -11,9 +11,14 @@ pub(super) use inside::{cluster_ip, inside};
 use outside::{bandwidth, health, load_balancer, node_ports};
 pub(super) use outside::{groups, health_of};
 
-use super::{Checklist, a_pod_on_each, flow};
+use super::{Check, Checklist, a_pod_on_each, flow};
 
 pub(super) fn check(engine: &Engine<'_>, service: &Service) -> Checklist {
+    if let ServiceKind::ExternalName(host) = &service.kind {
+        let found = format!("clients resolve {host} and call what it leads to");
+        let check = Check::ok("it stands for another name and needs no endpoints", found);
+        return Checklist { subject: format!("svc/{}", service.name), checks: vec![check] };
+    }
     let mut checks = Vec::new();
     let has_node_ports = service.ports.iter().any(|port| port.node_port.is_some());
     if has_node_ports {

@@ -1,7 +1,7 @@
 //! Cures of a Service: its ports, its selector, its type.
 
 use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
-use uturn_model::{Mechanism, ObjectKind, ObjectRef, Pod, Service};
+use uturn_model::{Mechanism, ObjectKind, ObjectRef, Pod, Selector, Service};
 use uturn_snapshot::edit::{Change, Tree};
 
 use super::{Case, Proposal, controller, way};
@@ -92,7 +92,7 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
 /// A selector that selects something.
 fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
     let Some(old) = &service.selector else { return Vec::new() };
-    if !selected(case, service).is_empty() {
+    if !selected(case, service).is_empty() || has_workload(case, service, old) {
         return Vec::new();
     }
     let fits = |pod: &&Pod| {
@@ -132,6 +132,16 @@ fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
             .costs("these are the only pods of the namespace that have those labels' keys and the ports: make sure that they are meant")
             .trial(),
     ]
+}
+
+/// Whether a workload makes pods that a Service selects, even if it has none now: then the selector is
+/// as it is meant.
+fn has_workload(case: &Case<'_>, service: &Service, selector: &Selector) -> bool {
+    let mut workloads = case.cluster().workloads.values();
+    workloads.any(|workload| {
+        workload.name.namespace == service.name.namespace
+            && selector.matches(&workload.template.labels)
+    })
 }
 
 /// Endpoints of other nodes for calls from inside.

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
+use uturn_lb::cloud;
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
+use uturn_model::network::Plugin;
 use uturn_model::service::ServicePort;
 use uturn_model::{
-    Destination, Flow, Mechanism, NamespacedName, ObjectKind, Protocol, Supposition, Text, Verdict,
+    Destination, Flow, Mechanism, NamespacedName, ObjectKind, Place, Protocol, ProxyMode,
+    Supposition, Text, Verdict,
 };
 use uturn_path::{Engine, WalkError, supposed_of_balancer, supposed_of_servers};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
@@ -24,12 +27,20 @@ pub(super) fn judge(
     // Mechanisms are in order: the cause nearest to the client comes first.
     let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
     let target = &met.target;
+    if is_beyond_redirect(known.engine, target, mechanism) {
+        return Ok(None);
+    }
     let is_unseen = are_replies_unseen(known.scanner, met, mechanism)?;
     let code = Code::of_reply(mechanism, target.object.kind, is_unseen);
-    let conditions = conditions(code, mechanism, verdict);
+    let mut conditions = conditions(code, mechanism, verdict);
+    let mut most_severe = most_severe(code, &conditions);
+    if rests_on_plugin(known.scanner, met, mechanism)? {
+        conditions.push(MASQUERADES_NOTHING.into());
+        most_severe = Severity::Warning;
+    }
     Ok(Some(Finding {
         code,
-        severity: severity(code, met).min(most_severe(code, &conditions)),
+        severity: severity(code, met).min(most_severe),
         subject: target.object.clone(),
         targets: vec![target.label.clone()],
         clients: Clients::pods(met.clients.pods.clone()),
@@ -73,6 +84,50 @@ impl<'e, 'a> Known<'e, 'a> {
             Err(why) => Err(why),
         }
     }
+}
+
+/// Whether it is what a redirect leads to that fails, and for want of a name or of a rule. A route that
+/// redirects states neither the host nor the path that clients ask for, so that they are invented;
+/// and what serves the other URL is a target of its own.
+fn is_beyond_redirect(engine: &Engine<'_>, target: &ScanTarget, mechanism: Mechanism) -> bool {
+    let Destination::Ingress { name, host, path, .. } = &target.to else { return false };
+    let for_want_of = matches!(mechanism, Mechanism::NameUnresolved | Mechanism::NoRuleForPath);
+    let Some(ingress) = engine.cluster().ingresses.get(name).filter(|_| for_want_of) else {
+        return false;
+    };
+    let rule = ingress.rule_for(host.as_ref(), path.as_ref());
+    let mut paths = rule.into_iter().flat_map(|rule| &rule.paths);
+    let own = paths.find(|own| path.as_ref().is_none_or(|path| own.path == *path));
+    own.is_some_and(|own| matches!(own.backend, Backend::Redirect(_)))
+}
+
+/// What has to be so where an unknown network plugin decides.
+const MASQUERADES_NOTHING: &str =
+    "the pod network does not masquerade what nodes send to other nodes' pods";
+
+/// Whether it is up to a network plugin that nothing names. In IPVS mode, what a node sends to another
+/// node's pod has the address of the Service, which that node has too; flannel, Weave and Calico's
+/// tunnels replace it.
+fn rests_on_plugin(
+    scanner: &Scanner<'_, '_>,
+    met: &ScanResult,
+    mechanism: Mechanism,
+) -> Result<bool, WalkError> {
+    let cluster = scanner.engine().cluster();
+    let is_bound = cluster.proxy.mode.value == ProxyMode::Ipvs;
+    // Where nothing names one, it is taken for the usual one of the cloud that is modelled.
+    let is_unknown = match cluster.network.plugin.value {
+        Plugin::OfCloud(_) => cloud::model(cluster).is_none(),
+        plugin => plugin == Plugin::Unknown,
+    };
+    if mechanism != Mechanism::LocalSourceDrop || !is_bound || !is_unknown {
+        return Ok(false);
+    }
+    let passes_balancer = |verdict: &Verdict| {
+        let mut hops = verdict.routes.iter().flat_map(|route| &route.hops);
+        hops.any(|hop| matches!(hop.place, Place::LoadBalancer(_)))
+    };
+    Ok(!scanner.explain_worst(met)?.iter().any(passes_balancer))
 }
 
 /// Whether answers go astray because a bridge shows them to no rule.

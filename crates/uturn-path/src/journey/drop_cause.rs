@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Evidence, Mechanism, Node, Service};
+use uturn_model::{Evidence, Family, Mechanism, Node, Service};
 use uturn_netfilter::{DropReason, IpProtocol};
 
 use crate::engine::Engine;
@@ -64,6 +64,7 @@ impl<'a> Engine<'a> {
                 .cluster
                 .slices(&service.name)
                 .iter()
+                .filter(|slice| slice.family == Family::of(to.ip()))
                 .filter(|slice| slice.ports.iter().any(|slice_port| slice_port.name == port.name))
                 .flat_map(|slice| &slice.endpoints)
                 .filter(|endpoint| endpoint.ready);

@@ -14,6 +14,9 @@ use crate::unmodelled::{EXTERNAL_DNS, unmodelled};
 /// How what the world outside answers is settled.
 pub(super) const SETTLE: &str = "state it in Facts: spec.dns.outside";
 
+/// How it begins where it is not known what servers outside answer; the name comes next.
+pub(super) const ANSWERS: &str = "what the world outside answers to ";
+
 /// How it begins where the name is that of a load balancer whose addresses are not known; the
 /// name comes next.
 pub(super) const BALANCER: &str = "what addresses the load balancer has that is reached as ";
@@ -96,8 +99,7 @@ pub(super) fn answer(
         let why = format!("{name} is not known outside the cluster");
         return (Answer::Reply(Reply::nothing(Rcode::NxDomain)), step(why, by), None);
     }
-    let unknown =
-        Unknown { why: format!("what the world outside answers to {name}"), settle: SETTLE.into() };
+    let unknown = Unknown { why: format!("{ANSWERS}{name}"), settle: SETTLE.into() };
     (Answer::Unknown(unknown), None, None)
 }
 

@@ -46,9 +46,10 @@ impl Engine<'_> {
         nowhere: Vec<Verdict>,
     ) -> Result<Vec<Verdict>, WalkError> {
         let mut cluster = self.cluster().clone();
-        match doubt.why {
-            UnresolvedReason::Outside => {
-                cluster.dns.outside.push((doubt.host.clone(), IpAddr::from(ELSEWHERE)));
+        match &doubt.why {
+            // A Service may stand for the name that is asked for outside.
+            UnresolvedReason::Outside(name) => {
+                cluster.dns.outside.push((name.as_str().into(), IpAddr::from(ELSEWHERE)));
             }
             UnresolvedReason::Unread | UnresolvedReason::Unmodelled(_) => {
                 cluster.dns.corefile = Some(names::usual(&cluster));
@@ -62,13 +63,13 @@ impl Engine<'_> {
             return Ok(nowhere);
         }
         let mut somewhere = engine.cases(flow)?;
-        if doubt.why == UnresolvedReason::Outside {
+        if let UnresolvedReason::Outside(name) = &doubt.why {
             let routes = somewhere.iter_mut().flat_map(|verdict| &mut verdict.routes);
             let hops = routes.flat_map(|route| &mut route.hops);
             let names = hops.filter(|hop| hop.place == Place::Dns);
             for step in names.flat_map(|hop| &mut hop.steps) {
                 if matches!(step.by, Evidence::StatedName { .. }) {
-                    step.why = format!("{} → some address outside", doubt.host).into();
+                    step.why = format!("{name} → some address outside").into();
                     step.by = Evidence::Supposed { what: "one case of several".into() };
                 }
             }
@@ -83,12 +84,11 @@ impl UnresolvedName {
     fn condition(&self, leads: bool) -> Text {
         let host = &self.host;
         match (&self.why, leads) {
-            (UnresolvedReason::Outside, true) => {
-                format!("{host} has an address outside the cluster")
+            (UnresolvedReason::Outside(name), true) => {
+                format!("{name} has an address outside the cluster")
             }
-            (UnresolvedReason::Outside, false) | (UnresolvedReason::Unmodelled(_), false) => {
-                format!("{host} has no address")
-            }
+            (UnresolvedReason::Outside(name), false) => format!("{name} has no address"),
+            (UnresolvedReason::Unmodelled(_), false) => format!("{host} has no address"),
             (UnresolvedReason::Unread, true) => {
                 "CoreDNS answers as usual, without the Corefile that cannot be read".to_owned()
             }

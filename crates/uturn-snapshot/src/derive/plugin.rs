@@ -75,7 +75,7 @@ pub(super) fn derive(objects: &Objects, suppositions: &mut Suppositions) -> Know
     if let Some((mode, origin)) = &objects.facts.network_mode {
         return Known::stated(cloud::usual_network(*mode), origin.clone());
     }
-    let traces = [by_request, by_agent, by_node, by_pod, by_addresses];
+    let traces = [by_request, by_agent, by_node, by_pod, by_configuration, by_addresses];
     if let Some((plugin, trace)) = traces.iter().find_map(|find| find(objects)) {
         return Known::derived(plugin, trace);
     }
@@ -171,6 +171,12 @@ fn by_pod(objects: &Objects) -> Option<(Plugin, String)> {
             Some((*plugin, format!("{key} of Pod {}", pod.name)))
         })
     })
+}
+
+/// The configuration of flannel's CNI plugin.
+fn by_configuration(objects: &Objects) -> Option<(Plugin, String)> {
+    let of_flannel = objects.bridges.iter().find(|bridge| bridge.by_flannel)?;
+    Some((Plugin::Flannel, format!("flannel's CNI configuration, {}", of_flannel.origin)))
 }
 
 /// The cloud of the nodes, and where their pods' addresses are.

@@ -34,12 +34,14 @@ impl Ranges {
         let vips = vips.chain(ingresses.flat_map(|ingress| &ingress.load_balancer));
         let vips = vips.filter_map(|entry| entry.ip);
         let stated = objects.facts.load_balancers.iter().map(|fact| fact.vip);
-        let slices = objects.slices.0.values();
-        let endpoints =
-            slices.flat_map(|slice| slice.endpoints.iter().map(|endpoint| endpoint.address));
+        let old = objects.endpoints.0.values().flat_map(|old| &old.slices);
+        let slices = objects.slices.0.values().chain(old);
+        let endpoints: Vec<IpAddr> = slices
+            .flat_map(|slice| slice.endpoints.iter().map(|endpoint| endpoint.address))
+            .collect();
         let mut used: HashSet<IpAddr> =
             node_ips.chain(pod_ips).chain(service_ips).copied().collect();
-        used.extend(vips.chain(stated).chain(endpoints));
+        used.extend(vips.chain(stated).chain(endpoints.iter().copied()));
         used.extend(objects.host_addresses.values().flatten());
 
         let facts = &objects.facts;
@@ -53,6 +55,7 @@ impl Ranges {
         let pods = objects.pods.0.values().filter(|pod| !pod.spec.host_network);
         let pod_nets = pods.flat_map(|pod| &pod.ips).filter_map(|ip| self::around(*ip, 24));
         around.extend(pod_nets);
+        around.extend(endpoints.into_iter().filter_map(|ip| self::around(ip, 24)));
         around.sort_unstable();
         around.dedup();
         taken.extend(around);

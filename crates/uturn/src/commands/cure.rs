@@ -4,7 +4,7 @@ use uturn_diagnose::analysis::{Input, case_of};
 use uturn_diagnose::cure::{self, Case, TrialBase};
 use uturn_diagnose::{Code, Finding, diagnose};
 use uturn_model::{Flow, ObjectKind};
-use uturn_path::Engine;
+use uturn_path::{Engine, what_if};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
 use uturn_report::schema::cure::Cures;
@@ -86,8 +86,6 @@ fn found<'a>(
         Some((namespace, name)) => (Some(namespace), name),
         None => (None, full),
     };
-    let scanner = Scanner::new(engine);
-    let findings = diagnose(&scanner, &scanner.scan(&scanner.targets())?)?;
     let is_it = |finding: &&Finding| {
         let subject = &finding.subject;
         let is_named = word.is_none_or(|word| ObjectKind::from_word(word) == Some(subject.kind))
@@ -95,6 +93,13 @@ fn found<'a>(
             && subject.namespace.as_ref().map(|name| name.as_str()) == namespace;
         finding.code == code && (is_named || subject.short() == *object)
     };
+    let mut findings = findings_of(engine)?;
+    if !findings.iter().any(|finding| is_it(&finding)) {
+        // It may hold only if something that is not known is otherwise.
+        for other in what_if::others(engine.cluster()) {
+            findings.extend(findings_of(&Engine::new(&other)?)?);
+        }
+    }
     let mut found = findings.iter().filter(is_it).peekable();
     if found.peek().is_none() {
         let others = findings.iter().filter(|finding| finding.code == code);
@@ -117,6 +122,11 @@ fn found<'a>(
         )));
     }
     Ok(cases)
+}
+
+fn findings_of(engine: &Engine<'_>) -> Result<Vec<Finding>, Failure> {
+    let scanner = Scanner::new(engine);
+    Ok(diagnose(&scanner, &scanner.scan(&scanner.targets())?)?)
 }
 
 fn report_of(base: &TrialBase<'_>, case: &Case<'_>) -> CureReport {

@@ -24,6 +24,7 @@ mod dual_stack;
 mod folders;
 mod groups;
 mod healthy;
+mod healthy_routes;
 mod html;
 mod krew;
 mod lab;
