@@ -1,6 +1,7 @@
 //! Suggestions for names that do not exist.
 
-use uturn_model::Cluster;
+use uturn_model::service::ServicePort;
+use uturn_model::{Cluster, NamespacedName};
 use uturn_path::WalkError;
 
 use crate::likeness;
@@ -13,6 +14,9 @@ const MOST: usize = 3;
 pub(super) fn with_suggestion(why: WalkError, cluster: &Cluster) -> Failure {
     match &why {
         WalkError::Unknown(what) => {
+            if let Some(lacking) = lacks_port(what, cluster) {
+                return Failure::usage(lacking);
+            }
             let mut message = why.to_string();
             if let Some((kind, wanted)) = what.split_once('/') {
                 message.push_str(&instead(kind, wanted, cluster));
@@ -25,6 +29,28 @@ pub(super) fn with_suggestion(why: WalkError, cluster: &Cluster) -> Failure {
         }
         _ => why.into(),
     }
+}
+
+/// That a Service is there, and the port is not that is called.
+fn lacks_port(what: &str, cluster: &Cluster) -> Option<String> {
+    let wanted = what.strip_prefix("svc/")?;
+    let (name, port) = match wanted.split_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (wanted, None),
+    };
+    let service = cluster.services.get(&name.parse::<NamespacedName>().ok()?)?;
+    let of = |port: &ServicePort| match &port.name {
+        Some(name) => format!("{name} ({})", port.port),
+        None => port.port.to_string(),
+    };
+    let ports: Vec<String> = service.ports.iter().map(of).collect();
+    Some(match (port, ports.as_slice()) {
+        (_, []) => format!("svc/{name} has no ports: call it by its name, as HOST:PORT"),
+        (Some(port), ports) => {
+            format!("svc/{name} has no port {port}; it has {}", ports.join(", "))
+        }
+        (None, _) => return None,
+    })
 }
 
 /// `; there are pod/shop/web-0 and pod/shop/web-1`, where there is any of the kind.

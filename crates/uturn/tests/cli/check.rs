@@ -85,6 +85,24 @@ fn what_is_not_there_cannot_be_checked() {
     assert_snapshot!("nodes_have_no_namespace", run(&["check", "-f", SHOP, "nodes", "shop/none"]));
 }
 
+/// The Service is there: what is missing is the port.
+#[test]
+fn ports_that_may_have_been_meant() {
+    let call = |to: &str| run(&["trace", "-f", SHOP, "--from", "pod/shop/api-0", "--to", to]);
+    let found = call("svc/shop/front:htp");
+    assert!(found.contains("svc/shop/front has no port htp; it has "), "{found}");
+    let folder = super::common::Folder::new("port-none");
+    folder.file(
+        "a.yaml",
+        "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: c}]}}\n---\n\
+         {apiVersion: v1, kind: Service, metadata: {name: db}, spec: {type: ExternalName, externalName: \
+         db.example.org}}\n",
+    );
+    let found =
+        folder.run(&["trace", "-f", "a.yaml", "--from", "pod/default/a", "--to", "svc/default/db"]);
+    assert!(found.contains("svc/default/db has no ports: call it by its name"), "{found}");
+}
+
 #[test]
 fn names_that_may_have_been_meant() {
     for (arguments, instead) in [

@@ -145,7 +145,7 @@ fn ports_and_addresses_that_a_load_balancer_lacks() {
     let printed = from_outside(&folder, "svc/shop/web:81");
     assert_has(&printed, &["exit 1\n", "10.0.0.200:40000 → 10.0.0.240:81"]);
     let printed = from_outside(&folder, "svc/shop/web:metrics");
-    assert_has(&printed, &["exit 2\n", "svc/shop/web:metrics"]);
+    assert_has(&printed, &["exit 2\n", "svc/shop/web has no port metrics"]);
 
     let pending = service(METALLB, "").replace("{ingress: [{ip: 10.0.0.240}]}", "{}");
     let printed = from_outside(&cluster("outside-pending", &pending, ""), "svc/shop/web");
