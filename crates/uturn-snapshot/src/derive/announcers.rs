@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use uturn_lb::cloud;
+use uturn_model::pod::PodSpec;
 use uturn_model::{Announcements, Cloud, Extent, Name, WorkloadKind};
 
 use crate::decode::objects::Objects;
@@ -26,27 +27,25 @@ pub(super) fn derive(objects: &Objects) -> Announcements {
     }
 }
 
-/// Notes the nodes on which the program does not run that announces addresses: its DaemonSet asks for
-/// other nodes, or all pods are given and none of its is there.
+/// Notes the nodes on which the program does not run that announces addresses: its DaemonSet is for
+/// other nodes (`nodeSelector`, affinity, taints), or all pods are given and none of its is there.
 pub(super) fn note_nodes_without(objects: &mut Objects, cloud: Option<Cloud>, extent: Extent) {
     let entry = cloud.and_then(cloud::entry);
     let Some(images) = entry.map(|entry| entry.announcer_images).filter(|all| !all.is_empty())
     else {
         return;
     };
-    let runs_it = |spec: &uturn_model::pod::PodSpec| {
+    let runs_it = |spec: &PodSpec| {
         spec.containers.iter().any(|container| images.contains(&container.program()))
     };
     let sets = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
-    let wanted: Vec<_> = sets
-        .filter(|set| runs_it(&set.template))
-        .map(|set| set.template.placement.node_selector.clone())
-        .collect();
+    let templates: Vec<&PodSpec> =
+        sets.map(|set| &set.template).filter(|spec| runs_it(spec)).collect();
     let pods = objects.pods.0.values().filter(|pod| extent.pods && runs_it(&pod.spec));
     let homes: BTreeSet<Name> = pods.filter_map(|pod| pod.node.clone()).collect();
     for node in objects.nodes.0.values_mut() {
         let is_unwanted =
-            !wanted.is_empty() && wanted.iter().all(|labels| !node.labels.contains_all(labels));
+            !templates.is_empty() && templates.iter().all(|spec| !spec.may_run_on(node));
         let is_empty = !homes.is_empty() && !homes.contains(&node.name);
         node.lacks_announcer = is_empty || (is_unwanted && node.has_all_labels());
     }

@@ -156,6 +156,22 @@ fn advertisements_say_which_nodes_announce() {
     assert!(one.contains("picks node n1") && !one.contains("picks node n2"), "{one}");
 }
 
+/// The program's own place decides too, however it is stated.
+#[test]
+fn a_program_that_affinity_keeps_from_nodes() {
+    let terms =
+        "nodeSelectorTerms: [{matchExpressions: [{key: role, operator: In, values: [core]}]}]";
+    let required = format!("requiredDuringSchedulingIgnoredDuringExecution: {{{terms}}}");
+    let by_affinity = speaker(SPEAKER, "")
+        .replace("nodeSelector: {}", &format!("affinity: {{nodeAffinity: {{{required}}}}}"));
+    let run = |test: &str, policy: &str| {
+        traced(test, &[cluster(hostname, policy), by_affinity.clone(), pool(), l2("")], &[])
+    };
+    let any = run("announced-affinity", "Cluster");
+    assert!(any.contains("picks node n2") && !any.contains("picks node n1"), "{any}");
+    assert_by_nobody(&run("announced-affinity-local", "Local"));
+}
+
 #[test]
 fn advertisements_are_of_pools_and_services() {
     let run = |test: &str, objects: &[String], more: &[&str]| {
