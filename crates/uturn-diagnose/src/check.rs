@@ -13,9 +13,9 @@ mod service_name;
 
 use uturn_model::pod::DnsPolicy;
 use uturn_model::{
-    Client, Destination, Flow, Mechanism, Name, NamespacedName, Pod, Protocol, Verdict,
+    Client, Destination, Flow, Mechanism, Name, NamespacedName, Pod, Protocol, Text, Verdict,
 };
-use uturn_path::{Engine, WalkError};
+use uturn_path::{Engine, WalkError, supposed_of_servers};
 
 use crate::outcomes::outcomes_and_reasons;
 
@@ -160,7 +160,7 @@ fn walked_until(
     }
     let all = flows.len();
     let mut check = Check::new(what, State::Ok);
-    let (mut fine, mut lost, mut open, mut first) = (0, 0, 0, None);
+    let (mut fine, mut lost, mut conditional, mut open, mut first) = (0, 0, 0, 0, None);
     let mut without = Vec::new();
     for flow in flows.into_iter().take(MOST) {
         let verdicts = match engine.verdicts(&flow) {
@@ -196,6 +196,21 @@ fn walked_until(
             open += 1;
             continue;
         }
+        let mut failing = verdicts.iter().filter(|verdict| verdict.can_fail());
+        if failing.all(|verdict| expected_header(verdict).is_some()) {
+            // Whether servers expect a header is not known: that is no failure yet.
+            if check.state == State::Ok {
+                check.state = State::Unknown;
+            }
+            if conditional == 0 {
+                let condition = verdicts.iter().find_map(expected_header).unwrap_or_default();
+                let line = in_a_line(&verdicts);
+                check.evidence.push(format!("{} to {}: {line} if {condition}", flow.from, flow.to));
+            }
+            conditional += 1;
+            first.get_or_insert(flow);
+            continue;
+        }
         check.state = State::Failed;
         lost += 1;
         if lost <= NAMED {
@@ -205,6 +220,9 @@ fn walked_until(
     }
     if lost > NAMED {
         check.evidence.push(format!("and {} more", lost - NAMED));
+    }
+    if conditional > 1 {
+        check.evidence.push(format!("and {} more under that condition", conditional - 1));
     }
     if without.len() == all.min(MOST) {
         check.state = State::Unknown;
@@ -223,6 +241,12 @@ fn walked_until(
         check.next = Some(format!("uturn trace --from {} --to {}", flow.from, flow.to));
     }
     check
+}
+
+/// What servers are supposed to expect, where calls fail by a PROXY header and nothing given says it.
+fn expected_header(verdict: &Verdict) -> Option<Text> {
+    let is_of_header = verdict.mechanisms.contains(&Mechanism::ProxyHeader);
+    verdict.supposed.iter().filter(|_| is_of_header).find_map(supposed_of_servers)
 }
 
 /// Verdicts in a line.

@@ -85,6 +85,15 @@ fn what_is_not_there_cannot_be_checked() {
     assert_snapshot!("nodes_have_no_namespace", run(&["check", "-f", SHOP, "nodes", "shop/none"]));
 }
 
+/// That servers expect a header is only concluded from the load balancer that sends one.
+#[test]
+fn what_rests_on_a_supposition_has_not_failed() {
+    let clouds = "examples/clouds/hetzner.yaml";
+    let found = run(&["check", "-f", clouds, "service", "shop/web"]);
+    assert!(found.starts_with("exit 0\n"), "{found}");
+    assert!(found.contains("(proxy-header) if its pods expect a PROXY header"), "{found}");
+}
+
 /// The Service is there: what is missing is the port.
 #[test]
 fn ports_that_may_have_been_meant() {
