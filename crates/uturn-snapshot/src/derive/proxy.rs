@@ -319,6 +319,11 @@ pub(super) fn suppose_detector(
         let services = objects.services.0.values().flat_map(|service| &service.cluster_ips);
         nodes.chain(services).any(|ip| net.contains(ip))
     };
+    if has_gke_nodes(objects) && !nets.is_empty() {
+        let from = "GKE starts kube-proxy with the range of all pods as --cluster-cidr";
+        proxy.detector = Known::derived(LocalDetector::ClusterCidr(nets), from);
+        return;
+    }
     let taken = if nets.is_empty() || nets.iter().any(has_others) {
         "none".into()
     } else {
@@ -330,6 +335,11 @@ pub(super) fn suppose_detector(
         let settle = "give kube-proxy's ConfigMap, or state spec.network.podCIDRs in Facts";
         suppositions.suppose(CLUSTER_CIDR, taken, NO_CIDR, settle);
     }
+}
+
+fn has_gke_nodes(objects: &Objects) -> bool {
+    let mut nodes = objects.nodes.0.values();
+    nodes.any(|node| node.labels.key_from("cloud.google.com/gke-").is_some())
 }
 
 fn needs_proxy(objects: &Objects) -> bool {
