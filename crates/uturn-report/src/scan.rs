@@ -37,6 +37,8 @@ pub struct ScanReport {
     pub aside: Vec<Suppressed>,
     /// How many findings of the baseline are gone.
     pub gone: usize,
+    /// The options that name the input on a command line, with a space before each.
+    pub input: String,
     /// The least severity that makes the scan fail; `None` if nothing does.
     pub fails_from: Option<Severity>,
     /// How many flows were looked at. Pods of one node that are treated alike are one client.
@@ -71,6 +73,7 @@ impl ScanReport {
             origins: Vec::new(),
             aside: Vec::new(),
             gone: 0,
+            input: String::new(),
             fails_from: Some(Severity::Error),
             flows: 0,
             fine: 0,
@@ -96,6 +99,7 @@ impl ScanReport {
             origins: analysis.origins,
             aside: analysis.suppressed,
             gone: 0,
+            input: String::new(),
             fails_from: Some(Severity::Error),
             flows: all,
             fine,

@@ -326,13 +326,13 @@ fn of_clouds(group: &str, kind: &str) -> Option<(&'static [&'static str], Decode
 }
 
 fn unknown_of_ours(doc: &Doc<'_>, version: &str, kind: &str) {
-    let (kinds, at) = (["Facts", "Scenario", "LoadBalancer"], doc.root.get("kind"));
+    let (kinds, at) = (["Facts", "Scenario", "LoadBalancer", "DataPlane"], doc.root.get("kind"));
     let hint = match kind {
         "Scenario" if version == OURS => {
             "a Scenario stands for itself, not within another".to_owned()
         }
         "Facts" | "Scenario" => format!("supported: {OURS}"),
-        "LoadBalancer" => "a LoadBalancer document is for `uturn lb`".to_owned(),
+        "LoadBalancer" | "DataPlane" => format!("a {kind} document is for `uturn lb`"),
         _ => match decode::closest(kind, &kinds) {
             Some(close) => format!("did you mean {close}?"),
             None => format!("{OURS} has {}", kinds.join(", ")),

@@ -204,8 +204,8 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
                 other => format!(" --proto {}", other.to_string().to_lowercase()),
             };
             text.push_str(&format!(
-                "; uturn trace --from {from} --to {}{proto} shows the way, packet by packet",
-                flow.to
+                "; uturn trace{} --from {from} --to {}{proto} shows the way, packet by packet",
+                report.input, flow.to
             ));
         }
         text.push('\n');

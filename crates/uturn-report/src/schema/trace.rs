@@ -31,11 +31,13 @@ impl<'a> Trace<'a> {
         findings: &'a [String],
         cures: Vec<&'a str>,
     ) -> Self {
-        let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
+        let routes = verdicts.iter().flat_map(|verdict| {
+            verdict.routes.iter().map(|route| Route::of(route, &verdict.conditions))
+        });
         Self {
             flow: Flow::from(flow),
             verdicts: verdicts.iter().map(Verdict::from).collect(),
-            routes: routes.map(Route::from).collect(),
+            routes: routes.collect(),
             findings,
             cures,
         }
@@ -72,6 +74,9 @@ impl<'a> From<&'a model::Verdict> for Verdict<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Route<'a> {
+    /// What has to hold for it, as in its verdict; left out where it always holds.
+    #[serde(rename = "if", skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<&'a str>,
     /// How it ends, and its share of the calls.
     #[serde(flatten)]
     pub outcome: OutcomeShare,
@@ -85,9 +90,10 @@ pub struct Route<'a> {
     pub hops: Vec<Hop<'a>>,
 }
 
-impl<'a> From<&'a route::Route> for Route<'a> {
-    fn from(route: &'a route::Route) -> Self {
+impl<'a> Route<'a> {
+    fn of(route: &'a route::Route, conditions: &'a [model::Text]) -> Self {
         Self {
+            conditions: conditions.iter().map(|condition| &**condition).collect(),
             outcome: OutcomeShare { outcome: route.outcome.into(), share: route.share.get() },
             mechanisms: route.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect(),
             has_others: route.has_others,

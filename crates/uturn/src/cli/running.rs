@@ -19,6 +19,37 @@ pub(crate) struct ClusterArgs {
     pub(crate) api: ApiArgs,
 }
 
+impl ClusterArgs {
+    /// The options that name the input, as they are typed, with a space before each. Nothing where
+    /// that is standard input, which was read.
+    pub(crate) fn as_typed(&self) -> String {
+        let Inputs { files, bundles, complete } = &self.inputs;
+        if files.iter().any(|file| file.as_os_str() == "-") {
+            return String::new();
+        }
+        let path = |path: &PathBuf| path.display().to_string();
+        let files = files.iter().map(|file| format!(" -f {}", quoted(&path(file))));
+        let bundles = bundles.iter().map(|bundle| format!(" --bundle {}", quoted(&path(bundle))));
+        let ApiArgs { live, kubeconfig, context, .. } = &self.api;
+        let kubeconfig =
+            kubeconfig.as_ref().map(|file| format!(" --kubeconfig {}", quoted(&path(file))));
+        let context = context.as_ref().map(|name| format!(" --context {}", quoted(name)));
+        let mut typed: String = files.chain(bundles).chain(kubeconfig).chain(context).collect();
+        typed.push_str(if *complete { " --complete" } else { "" });
+        typed.push_str(if *live { " --live" } else { "" });
+        typed
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_./-@:=+,%".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// The heading of the options of a running cluster in `--help`.
 const RUNNING: &str = "A running cluster (where neither -f nor --bundle is given)";
 

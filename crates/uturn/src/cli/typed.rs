@@ -1,6 +1,9 @@
 //! The command line as the user typed it: `uturn`, or `kubectl uturn`.
 
+use std::path::Path;
+
 use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 
 use super::Cli;
@@ -14,9 +17,32 @@ impl Cli {
     /// What is wrong with it; also help and the version, if they were asked for.
     pub(crate) fn parse_as_typed() -> Result<Self, clap::Error> {
         let mut command = as_typed(Self::command()).bin_name(called::name());
-        let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        let mut matches = command
+            .try_get_matches_from_mut(std::env::args_os())
+            .map_err(|error| with_tip(error, &command))?;
         Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     }
+}
+
+/// Where a command that reads manifests is given a path without its option: how it is given.
+fn with_tip(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    let mut words = std::env::args().skip(1);
+    let called = words.find_map(|word| command.find_subcommand(word));
+    if !called.is_some_and(|called| called.get_arguments().any(|own| own.get_short() == Some('f')))
+    {
+        return error;
+    }
+    let path = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) if error.kind() == ErrorKind::UnknownArgument => {
+            Some(argument.clone()).filter(|path| Path::new(path).exists())
+        }
+        _ => None,
+    };
+    if let Some(path) = path {
+        let tip = StyledStr::from(format!("to read manifests, use '-f {path}'"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 /// A command whose help names commands as they are typed.

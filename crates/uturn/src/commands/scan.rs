@@ -127,5 +127,6 @@ fn report_of(args: &Scan, analysis: Analysis, gone: usize, loaded: Loaded) -> Sc
         FailOn::Error => Some(Severity::Error),
         FailOn::Never => None,
     };
-    ScanReport { gone, fails_from, ..ScanReport::of(analysis, loaded) }
+    let input = args.cluster.as_typed();
+    ScanReport { gone, input, fails_from, ..ScanReport::of(analysis, loaded) }
 }

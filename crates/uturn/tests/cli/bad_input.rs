@@ -177,3 +177,16 @@ fn what_looks_like_an_address() {
         assert!(printed.contains(&why), "{printed}");
     }
 }
+
+/// What one types first.
+#[test]
+fn a_path_without_its_option() {
+    let folder = Folder::new("no-option");
+    let printed = folder.file("a.yaml", SERVICE).run(&["scan", "a.yaml"]);
+    let tip = "tip: to read manifests, use '-f a.yaml'";
+    assert!(printed.starts_with("exit 2\n") && printed.contains(tip), "{printed}");
+    // A command that reads none, and what is no path.
+    for arguments in [&["walk", "a.yaml"] as &[&str], &["scan", "b.yaml"]] {
+        assert!(!folder.run(arguments).contains(tip), "{arguments:?}");
+    }
+}
