@@ -21,6 +21,9 @@ pub struct CloudEntry {
     pub words: Words,
     /// The builds of kube-proxy that it ships itself.
     pub kube_proxy: Option<&'static KubeProxyBuilds>,
+    /// How a label begins of nodes on which it starts kube-proxy with the range of all pods
+    /// (`--cluster-cidr`), where no object shows the arguments.
+    pub label_with_cluster_cidr: Option<&'static str>,
     /// The pod networks that it provides.
     pub networks: &'static [Network],
     /// The objects in which users set properties of listeners.
@@ -74,6 +77,7 @@ impl CloudEntry {
             writes: StatusShape::Any,
             words: Words::NEUTRAL,
             kube_proxy: None,
+            label_with_cluster_cidr: None,
             networks: &[],
             overrides: None,
             class_parameters: None,

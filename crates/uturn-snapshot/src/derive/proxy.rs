@@ -319,8 +319,8 @@ pub(super) fn suppose_detector(
         let services = objects.services.0.values().flat_map(|service| &service.cluster_ips);
         nodes.chain(services).any(|ip| net.contains(ip))
     };
-    if has_gke_nodes(objects) && !nets.is_empty() {
-        let from = "GKE starts kube-proxy with the range of all pods as --cluster-cidr";
+    if let Some(label) = label_with_cluster_cidr(objects).filter(|_| !nets.is_empty()) {
+        let from = format!("nodes with {label} have a kube-proxy with the range of all pods");
         proxy.detector = Known::derived(LocalDetector::ClusterCidr(nets), from);
         return;
     }
@@ -337,9 +337,11 @@ pub(super) fn suppose_detector(
     }
 }
 
-fn has_gke_nodes(objects: &Objects) -> bool {
+/// The label of a node whose cloud starts kube-proxy with a cluster CIDR.
+fn label_with_cluster_cidr(objects: &Objects) -> Option<&str> {
+    let begins = || cloud::ALL.into_iter().filter_map(|entry| entry.label_with_cluster_cidr);
     let mut nodes = objects.nodes.0.values();
-    nodes.any(|node| node.labels.key_from("cloud.google.com/gke-").is_some())
+    nodes.find_map(|node| begins().find_map(|begins| node.labels.key_from(begins)))
 }
 
 fn needs_proxy(objects: &Objects) -> bool {

@@ -356,3 +356,20 @@ spec:
     let own = told.nodes.values().flat_map(|node| &node.pod_cidrs).collect::<Vec<_>>();
     assert!(own.len() == 1 && range.contains(own[0]), "{own:?}");
 }
+
+/// GKE starts kube-proxy with the range of all pods: that there is none is no case there.
+#[test]
+fn a_cloud_that_gives_kube_proxy_the_range_of_pods() {
+    let node = |label: &str| {
+        cluster(&format!(
+            "apiVersion: v1
+kind: Node
+metadata: {{name: n1, labels: {{{label}: pool}}}}
+spec: {{providerID: 'gce://project/zone/n1', podCIDR: 10.8.0.0/24}}
+status: {{addresses: [{{type: InternalIP, address: 10.128.0.4}}]}}
+"
+        ))
+    };
+    assert!(!node("cloud.google.com/gke-nodepool").proxy.detector.is_supposed());
+    assert!(node("example.com/pool").proxy.detector.is_supposed());
+}

@@ -20,6 +20,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ],
     samples: &[&[("networking.gke.io/load-balancer-type", "Internal")]],
     words: Words::with_firewall("VPC firewall"),
+    label_with_cluster_cidr: Some("cloud.google.com/gke-"),
     ..CloudEntry::recognised(
         "gcp",
         "Google Cloud",

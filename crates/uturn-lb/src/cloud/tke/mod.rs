@@ -48,6 +48,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     writes: StatusShape::Any,
     words: words::WORDS,
     kube_proxy: Some(&kube_proxy::BUILDS),
+    label_with_cluster_cidr: None,
     networks: &words::NETWORKS,
     overrides: Some(overrides::OBJECT),
     class_parameters: None,
