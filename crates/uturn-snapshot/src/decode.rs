@@ -265,11 +265,7 @@ fn did_you_mean(word: &str) -> String {
 
 /// Whether the API group of an object is one of Kubernetes' own.
 fn is_of_kubernetes(object: &Node<'_>) -> bool {
-    is_own_version(object.get("apiVersion").and_then(Node::as_str).unwrap_or_default())
-}
-
-/// Whether a version is of an API group of Kubernetes' own.
-pub(crate) fn is_own_version(version: &str) -> bool {
+    let version = object.get("apiVersion").and_then(Node::as_str).unwrap_or_default();
     let group = version.split_once('/').map_or("", |(group, _)| group);
     !group.contains('.') || group.ends_with(".k8s.io")
 }

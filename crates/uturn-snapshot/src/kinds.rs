@@ -289,10 +289,15 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
     decode(doc, objects);
 }
 
-/// The kind of Kubernetes' own that was probably meant: its name or its group is misspelt.
+/// The API groups that every API server has. Others have kinds that are not read, with names like
+/// those that are (UDPRoute).
+const BUILT_IN: [&str; 7] =
+    ["", "apps", "autoscaling", "batch", "discovery.k8s.io", "extensions", "networking.k8s.io"];
+
+/// The built-in kind that was probably meant: its name or its group is misspelt.
 fn misspelt(version: &str, kind: &str) -> Option<String> {
     let (group, number) = version.rsplit_once('/').unwrap_or(("", version));
-    let own = || KNOWN.iter().filter(|known| !known.groups.contains(&OURS_GROUP));
+    let own = || KNOWN.iter().filter(|known| BUILT_IN.contains(&known.groups[0]));
     let by_group = own().filter(|known| known.kind == kind).find_map(|known| {
         let close = |own: &&&str| !own.is_empty() && decode::is_misspelt(group, own);
         known.groups.iter().find(close).map(|own| format!("{own}/{number} {kind}"))
@@ -302,7 +307,7 @@ fn misspelt(version: &str, kind: &str) -> Option<String> {
         let mut close = of_group.filter(|known| decode::is_misspelt(kind, known.kind));
         close.next().map(|known| format!("{version} {}", known.kind))
     };
-    by_group.or_else(|| by_kind().filter(|_| decode::is_own_version(version)))
+    by_group.or_else(by_kind)
 }
 
 /// The versions of a kind that a cloud brings, and its decoder.

@@ -127,6 +127,8 @@ fn misspelt_fields_within_and_misspelt_kinds() {
         ("example.com/v1", "Servic"),
         ("networking.k8s.io/v1", "IPAddress"),
         ("policy/v1", "Eviction"),
+        ("gateway.networking.k8s.io/v1alpha2", "UDPRoute"),
+        ("v1", "Secret"),
     ] {
         let text = format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n");
         read(vec![Source { name: "a.yaml".into(), text }]).unwrap();
