@@ -56,7 +56,11 @@ pub(crate) fn kubeconfigs(plane: &ControlPlane) {
     let mut config = plane.config_of(&token, plane.port);
     config["current-context"] = "".into();
     let path = write(plane, "no-context", &config);
-    assert_eq!(scanned(plane, &["--context", "live", "--kubeconfig", &path], ""), expected);
+    let named = format!("uturn trace --kubeconfig {path} --context live --from");
+    assert_eq!(
+        scanned(plane, &["--context", "live", "--kubeconfig", &path], ""),
+        expected.replace("uturn trace --from", &named)
+    );
     let none = run_with(plane, &["scan"], &path);
     assert_eq!(none.0, 2, "{}", none.1);
     assert!(none.1.contains("names no current context; it has live"), "{}", none.1);
