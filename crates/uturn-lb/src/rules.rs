@@ -203,8 +203,9 @@ impl Paths {
         let exact = (!self.exact.is_empty()).then(|| self.exact.get(path)).flatten().copied();
         let first = || self.first.iter().find(|(prefix, _)| path.starts_with(prefix.as_str()));
         // The expression itself stands for a path that it matches.
-        let is_its = |(text, own): (&Text, &Pattern)| **text == *path || own.matches(path);
-        let pattern = || self.patterns.iter().find(|(text, own, _)| is_its((text, own)));
+        let is_its =
+            |(text, own, _): &&(Text, Pattern, usize)| **text == *path || own.matches(path);
+        let pattern = || self.patterns.iter().find(is_its);
         let exact = exact.or_else(|| first().map(|(_, i)| *i));
         let exact = exact.or_else(|| pattern().map(|(_, _, i)| *i));
         exact.or_else(|| self.prefixes.iter().find(|(wanted, _)| matches(wanted)).map(|(_, i)| *i))

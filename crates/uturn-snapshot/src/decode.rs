@@ -259,7 +259,7 @@ impl<'d> Doc<'d> {
     }
 }
 
-fn did_you_mean(word: &str) -> String {
+pub(crate) fn did_you_mean(word: &str) -> String {
     format!("did you mean {word}?")
 }
 

@@ -270,7 +270,7 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
         if let Some(meant) = misspelt(version, kind).filter(|_| doc.is_written()) {
             let at = doc.root.get("kind").unwrap_or(doc.root);
             let message = format!("{version} {kind} is unknown");
-            return doc.fault_with_hint(at, message, format!("did you mean {meant}?"));
+            return doc.fault_with_hint(at, message, decode::did_you_mean(&meant));
         }
         if decode::workload::read_other(doc, kind, objects) {
             return objects.see(&format!("{version}/{kind}"));
@@ -339,7 +339,7 @@ fn unknown_of_ours(doc: &Doc<'_>, version: &str, kind: &str) {
         "Facts" | "Scenario" => format!("supported: {OURS}"),
         "LoadBalancer" | "DataPlane" => format!("a {kind} document is for `uturn lb`"),
         _ => match decode::closest(kind, &kinds) {
-            Some(close) => format!("did you mean {close}?"),
+            Some(close) => decode::did_you_mean(close),
             None => format!("{OURS} has {}", kinds.join(", ")),
         },
     };

@@ -34,11 +34,8 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Findin
         };
         let Some(listener) = balancer.listeners.iter().find(same) else { continue };
         let effects_of = effects_of(balancer, listener);
-        if effects_of.is_empty() {
+        if effects_of.is_empty() || walked >= MOST {
             continue;
-        }
-        if walked >= MOST {
-            break;
         }
         walked += 1;
         all.extend(judge(engine, result, listener, &effects_of)?);

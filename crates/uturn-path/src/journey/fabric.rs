@@ -307,14 +307,8 @@ impl<'a> Engine<'a> {
 
     /// Whether the address is one that only exists in rules on nodes.
     fn is_cluster_address(&self, address: IpAddr) -> bool {
-        let known = &self.cluster.network.service_cidrs;
-        let is_in_range = known.value.iter().any(|net| net.contains(&address));
-        // A range that is only supposed may be too wide: an endpoint in it shows that.
-        let is_endpoint = || {
-            let slices = self.cluster.endpoints.values().flatten();
-            slices.flat_map(|slice| &slice.endpoints).any(|own| own.address == address)
-        };
-        is_in_range && !(known.is_supposed() && is_endpoint())
+        let network = &self.cluster.network;
+        network.service_cidrs.value.iter().any(|net| net.contains(&address))
             || self.cluster.services.values().any(|service| service.cluster_ips.contains(&address))
     }
 

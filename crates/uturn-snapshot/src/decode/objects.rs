@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use uturn_model::announcement::{AddressPool, Announcement};
 use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
+use uturn_model::endpoints::Endpoint;
 use uturn_model::lb::ListenerOverrides;
 use uturn_model::{
     EndpointSlice, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, ObjectKind,
@@ -110,6 +111,12 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
+    /// The endpoints that EndpointSlices and Endpoints give.
+    pub(crate) fn given_endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        let old = self.endpoints.0.values().flat_map(|old| &old.slices);
+        self.slices.0.values().chain(old).flat_map(|slice| &slice.endpoints)
+    }
+
     /// Counts an object that is not needed.
     pub(crate) fn skip(&mut self, what: &str) {
         match self.skipped.get_mut(what) {

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use uturn_lb::cloud;
 use uturn_model::network::{Network, NetworkMode, Plugin, covering_each};
 use uturn_model::service::ServiceKind;
-use uturn_model::{EndpointSlice, Family, Known, ProxyMode};
+use uturn_model::{Family, Known, ProxyMode};
 
 use super::ranges::{self, Ranges};
 use super::{Suppositions, joined, plugin, proxy};
@@ -148,9 +148,10 @@ fn services(
     let ips: Vec<IpNet> = ips.map(IpNet::from).collect();
     let (mut nets, mut because) =
         (covering_each(&ips), "the smallest that has every known clusterIP");
-    let endpoints = objects.slices.0.values().chain(old_slices(objects));
-    let mut endpoints = endpoints.flat_map(|slice| &slice.endpoints);
-    if endpoints.any(|endpoint| nets.iter().any(|net| net.contains(&endpoint.address))) {
+    if objects
+        .given_endpoints()
+        .any(|endpoint| nets.iter().any(|net| net.contains(&endpoint.address)))
+    {
         (nets, because) = (
             IpNet::aggregate(&ips),
             "every known clusterIP alone: there are endpoints between them",
@@ -161,11 +162,6 @@ fn services(
         suppositions.suppose("service ranges", joined(&nets), because, settle);
     }
     Known::supposed(nets, because)
-}
-
-/// The slices that Endpoints stand for.
-fn old_slices(objects: &Objects) -> impl Iterator<Item = &EndpointSlice> {
-    objects.endpoints.0.values().flat_map(|old| &old.slices)
 }
 
 fn non_masquerade(

@@ -34,11 +34,8 @@ impl Ranges {
         let vips = vips.chain(ingresses.flat_map(|ingress| &ingress.load_balancer));
         let vips = vips.filter_map(|entry| entry.ip);
         let stated = objects.facts.load_balancers.iter().map(|fact| fact.vip);
-        let old = objects.endpoints.0.values().flat_map(|old| &old.slices);
-        let slices = objects.slices.0.values().chain(old);
-        let endpoints: Vec<IpAddr> = slices
-            .flat_map(|slice| slice.endpoints.iter().map(|endpoint| endpoint.address))
-            .collect();
+        let endpoints: Vec<IpAddr> =
+            objects.given_endpoints().map(|endpoint| endpoint.address).collect();
         let mut used: HashSet<IpAddr> =
             node_ips.chain(pod_ips).chain(service_ips).copied().collect();
         used.extend(vips.chain(stated).chain(endpoints.iter().copied()));
