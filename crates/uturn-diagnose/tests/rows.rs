@@ -17,6 +17,7 @@ use uturn_scan::Scanner;
 
 /// What has no cure, and why.
 const WITHOUT: &[(&str, &str)] = &[
+    ("unserved-port: outside → 10.0.0.240:443", "the Service does not list the port"),
     ("mixed-rules: outside → http://shop.example.com:8080/sealed", MIXED),
     ("mixed-rules: outside → http://shop.example.com:8080/unnamed", MIXED),
     ("mixed-rules: outside → https://shop.example.com:8443/clear", MIXED),

@@ -40,3 +40,4 @@ pub mod source;
 pub mod stated;
 pub mod steer;
 pub mod targets;
+pub mod unserved;

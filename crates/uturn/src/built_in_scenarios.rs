@@ -96,6 +96,7 @@ built_in![
     "tcp-ssl-refused",
     "tls-bypassed",
     "udp-probe-unanswered",
+    "unserved-port",
     "vip-kept",
     "vip-kept-direct",
     "vip-kept-named",

@@ -2,7 +2,8 @@
 //! the host name in its status, its annotations, and the cloud of the cluster.
 
 use uturn_model::cluster::Provider;
-use uturn_model::{Basis, Cloud, Known, Service};
+use uturn_model::lb::Listener;
+use uturn_model::{Basis, Cloud, Cluster, Known, ObjectKind, Service};
 
 use super::{ALL, CloudModel, Product, by_host_name, by_load_balancer_class, by_service_key};
 use super::{entry, model_of};
@@ -81,6 +82,20 @@ pub fn maker_of(service: &Service, provider: &Known<Provider>) -> Maker {
             Basis::Derived(from) => from.to_string(),
             basis => format!("{} at {basis}", cloud.word()),
         }),
+    }
+}
+
+/// The product that serves a listener, and the Service that it serves there.
+pub fn product_of<'c>(
+    cluster: &'c Cluster,
+    listener: &Listener,
+) -> Option<(&'static dyn Product, &'c Service)> {
+    let owner = &listener.rules.first()?.owner;
+    let name = owner.namespaced_name().filter(|_| owner.kind == ObjectKind::Service)?;
+    let service = cluster.services.get(&name)?;
+    match maker_of(service, &cluster.provider) {
+        Maker::Product(product, _) => Some((product, service)),
+        Maker::Model(_) | Maker::Other(..) | Maker::Unknown => None,
     }
 }
 

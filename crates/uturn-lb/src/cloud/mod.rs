@@ -59,7 +59,7 @@ pub use entry::{
     OverridesField, OverridesObject, ProgramArgument, StatusShape,
 };
 pub use ingress_product::{IngressProduct, ingress_product};
-pub use maker::{Maker, is_left_to_balancer, maker_of};
+pub use maker::{Maker, is_left_to_balancer, maker_of, product_of};
 pub use product::{
     Leases, PageCheck, PortPlan, Product, SourceRanges, Targets, UnservedPort, Written,
     ZoneAnswers, stand_in, stands_for_balancer,

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud::{self, Maker, PageCheck, Product};
+use uturn_lb::cloud::{self, PageCheck};
 use uturn_model::lb::{Doubt, Listener, Scope, Source, Target};
-use uturn_model::{ObjectKind, Service, Supposition, Text};
+use uturn_model::{Supposition, Text};
 
 use crate::engine::Engine;
 
@@ -51,23 +51,9 @@ impl Engine<'_> {
 
     /// The page that health checks of a listener ask for, where the Service does not name it.
     pub fn page_check(&self, listener: &Listener) -> Option<PageCheck> {
-        let (product, service) = self.product_of(listener)?;
+        let (product, service) = cloud::product_of(self.cluster(), listener)?;
         let port = service.ports.iter().find(|port| port.port == listener.port)?;
         product.page_check(service, port)
-    }
-
-    /// The kind of a load balancer that a controller made for a Service, and the Service.
-    pub(super) fn product_of(
-        &self,
-        listener: &Listener,
-    ) -> Option<(&'static dyn Product, &Service)> {
-        let owner = &listener.rules.first()?.owner;
-        let name = owner.namespaced_name().filter(|_| owner.kind == ObjectKind::Service)?;
-        let service = self.cluster().services.get(&name)?;
-        let Maker::Product(product, _) = cloud::maker_of(service, &self.cluster().provider) else {
-            return None;
-        };
-        Some((product, service))
     }
 
     /// That targets have the page which health checks ask them for.

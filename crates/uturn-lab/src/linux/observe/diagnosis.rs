@@ -12,6 +12,7 @@ use super::kernel_state::KernelState;
 use super::packet::Body;
 use super::trace::EndedPacket;
 use crate::linux::netlink::HOLE;
+use crate::linux::rules::UNSERVED_PORTS;
 use crate::linux::tunnel;
 
 /// Everything that was observed of a connection.
@@ -231,6 +232,7 @@ impl Observations<'_> {
         let explain = |(rule, by): (String, u64)| {
             let mechanism = match rule.split(' ').nth(1).unwrap_or_default() {
                 chain if chain.starts_with("SG-") => Mechanism::SecurityGroup,
+                chain if chain.starts_with(UNSERVED_PORTS) => Mechanism::WrongPort,
                 "NO-BANDWIDTH" => Mechanism::NoBandwidth,
                 "LB-NO-TARGET" => Mechanism::NoCandidate,
                 // The chain for bound addresses on ports without a virtual server.

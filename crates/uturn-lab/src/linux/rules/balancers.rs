@@ -9,7 +9,7 @@ use uturn_lb::steer;
 use uturn_model::lb::Scope;
 use uturn_model::{Cluster, Family, LoadBalancer};
 
-use super::{edge, groups, handed, layer_4, restore_more};
+use super::{edge, groups, handed, layer_4, restore_more, unserved};
 use crate::LabError;
 use crate::linux::call_counters::{self, Call};
 use crate::linux::handover::{self, Nodes};
@@ -120,6 +120,7 @@ impl Site {
         }
         text += &groups::of_balancers(cluster, &self.balancers, family);
         text += &groups::of_allowed_sources(&self.balancers, family);
+        text += &unserved::ports(cluster, &self.balancers, family);
         text += "COMMIT\n";
         if self.scope == Scope::Private {
             text += &handed::in_fabric(cluster, &self.balancers, public, family);

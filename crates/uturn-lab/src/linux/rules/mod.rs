@@ -8,10 +8,12 @@ mod groups;
 mod handed;
 pub(crate) mod layer_4;
 mod node;
+mod unserved;
 
 pub(crate) use balancers::Site;
 #[cfg(feature = "cluster")]
 pub(crate) use groups::{Hooks, of_nodes as groups_of_nodes};
 pub(crate) use node::program_node;
+pub(crate) use unserved::UNSERVED_PORTS;
 
 use super::tables::{restore, restore_more};

@@ -1,0 +1,49 @@
+//! What becomes of packets for ports that a load balancer does not serve.
+
+use uturn_model::{Cluster, LoadBalancer, ProxyMode};
+
+use crate::cloud::{UnservedPort, product_of};
+
+/// What a client gets that calls a port without a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unserved {
+    /// The load balancer refuses.
+    Refused,
+    /// The node that announces the address has it, and refuses unless a program of its own listens.
+    RefusedByNode,
+    /// The load balancer drops the packet.
+    Dropped,
+    /// The node that announces the address does not have it, and has nowhere to send the packet.
+    LostAtNode,
+}
+
+impl Unserved {
+    /// What a load balancer of a cluster does.
+    pub fn of(cluster: &Cluster, balancer: &LoadBalancer) -> Self {
+        let mut listeners = balancer.listeners.iter();
+        let found = listeners.find_map(|listener| product_of(cluster, listener));
+        let Some((product, service)) = found else { return Self::Refused };
+        // kube-proxy in IPVS mode has every address of a load balancer on every node.
+        let proxy = &cluster.proxy;
+        let is_bound = proxy.replaced_by().is_none() && proxy.mode.value == ProxyMode::Ipvs;
+        let mut nodes = cluster.nodes.values();
+        match product.unserved_port() {
+            UnservedPort::Refused => Self::Refused,
+            UnservedPort::Dropped => Self::Dropped,
+            UnservedPort::UpToNode
+                if is_bound || nodes.any(|node| product.is_held_by(service, node)) =>
+            {
+                Self::RefusedByNode
+            }
+            UnservedPort::UpToNode => Self::LostAtNode,
+        }
+    }
+
+    /// Whether the client waits for an answer that never comes.
+    pub fn is_silent(self) -> bool {
+        match self {
+            Self::Refused | Self::RefusedByNode => false,
+            Self::Dropped | Self::LostAtNode => true,
+        }
+    }
+}
