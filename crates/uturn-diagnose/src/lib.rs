@@ -18,6 +18,7 @@ pub mod check;
 pub mod clients;
 mod cloud;
 pub mod code;
+pub mod conditions;
 pub mod cure;
 pub mod evidence;
 mod find;

@@ -76,6 +76,38 @@ fn begins_with_command(after: &str) -> bool {
     COMMANDS.contains(&word)
 }
 
+/// What `check` takes before an object.
+const TOPICS: [&str; 5] = ["service", "ingress", "dns", "nodes", "cross-node"];
+
+/// The commands that read a cluster.
+const READERS: [&str; 5] = ["scan", "trace", "check", "cure", "rules"];
+
+/// A text whose commands name the input, as [`crate::cli::ClusterArgs::as_typed`] does.
+pub(crate) fn with_input(text: &str, input: &str) -> String {
+    let mut named = String::with_capacity(text.len() + input.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("uturn ") {
+        let (before, after) = rest.split_at(at + "uturn ".len());
+        named.push_str(before);
+        rest = after;
+        let end = word_end(rest);
+        if !READERS.contains(&&rest[..end]) {
+            continue;
+        }
+        let topic = rest[end..].strip_prefix(' ').unwrap_or_default();
+        let topic = &topic[..word_end(topic)];
+        let end = if TOPICS.contains(&topic) { end + 1 + topic.len() } else { end };
+        named.push_str(&rest[..end]);
+        named.push_str(input);
+        rest = &rest[end..];
+    }
+    named + rest
+}
+
+fn word_end(text: &str) -> usize {
+    text.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(text.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +130,23 @@ mod tests {
             ("uturn ", "uturn "),
         ] {
             assert_eq!(for_kubectl(text), expected);
+        }
+    }
+
+    #[test]
+    fn commands_name_their_input() {
+        for (text, expected) in [
+            ("uturn trace --from a --to b", "uturn trace -f x --from a --to b"),
+            ("uturn check service shop/web", "uturn check service -f x shop/web"),
+            (
+                "uturn check cross-node, and uturn check nodes",
+                "uturn check cross-node -f x, and uturn check nodes -f x",
+            ),
+            ("compare: uturn rules --node NODE", "compare: uturn rules -f x --node NODE"),
+            ("uturn reads it", "uturn reads it"),
+            ("uturn explain UT311", "uturn explain UT311"),
+        ] {
+            assert_eq!(with_input(text, " -f x"), expected);
         }
     }
 }

@@ -13,9 +13,9 @@ use uturn_path::{Engine, Health, WalkError};
 use uturn_scan::address_label;
 
 use super::outside_clients::OutsideClients;
-use super::scanned::{conditions, most_severe};
 use super::{MOST_PAIRS, cause};
 use crate::clients::{Clients, Example};
+use crate::conditions::{conditions, most_severe};
 use crate::evidence::worst;
 use crate::finding::Finding;
 use crate::{Code, Observation};

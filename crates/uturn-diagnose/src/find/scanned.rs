@@ -7,13 +7,13 @@ use uturn_model::ingress::{Backend, BackendPort, IngressRule};
 use uturn_model::network::Plugin;
 use uturn_model::service::ServicePort;
 use uturn_model::{
-    Destination, Flow, Mechanism, NamespacedName, ObjectKind, Place, Protocol, ProxyMode,
-    Supposition, Text, Verdict,
+    Destination, Flow, Mechanism, NamespacedName, ObjectKind, Place, Protocol, ProxyMode, Verdict,
 };
-use uturn_path::{Engine, WalkError, supposed_of_balancer, supposed_of_servers};
+use uturn_path::{Engine, WalkError};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use crate::clients::{Clients, Example};
+use crate::conditions::{conditions, most_severe};
 use crate::evidence::worst;
 use crate::finding::{CureTitle, Finding};
 use crate::{Code, Severity};
@@ -140,37 +140,6 @@ fn are_replies_unseen(
         return Ok(false);
     }
     Ok(scanner.explain_worst(met)?.iter().any(Code::is_reply_unseen))
-}
-
-/// What has to be so for a finding that rests on what servers are supposed to expect, or on what a
-/// load balancer is supposed to do with packets.
-pub(super) fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) -> Vec<Text> {
-    let is_of_header = code == Code::ProxyHeaderLost;
-    let expected = |supposed: &Supposition| supposed_of_servers(supposed).filter(|_| is_of_header);
-    // Which targets it has, and which it leaves out, is a part of that.
-    let is_of_packets = matches!(
-        mechanism,
-        Mechanism::AsymmetricReturn
-            | Mechanism::LocalSourceDrop
-            | Mechanism::VipUnknown
-            | Mechanism::NoEndpoint
-            | Mechanism::NoCandidate
-    );
-    let of_balancer =
-        |supposed: &Supposition| supposed_of_balancer(supposed).filter(|_| is_of_packets);
-    let first =
-        |what: &dyn Fn(&Supposition) -> Option<Text>| verdict.supposed.iter().find_map(what);
-    first(&expected).or_else(|| first(&of_balancer)).into_iter().collect()
-}
-
-/// How bad a finding can be with these conditions. That servers expect a header is only concluded
-/// from the load balancer that sends one: there are servers that take connections with and without.
-/// What a load balancer asks of its targets is up to settings that no object has.
-pub(super) fn most_severe(code: Code, conditions: &[Text]) -> Severity {
-    match code {
-        Code::ProxyHeaderLost | Code::NoCandidate if !conditions.is_empty() => Severity::Warning,
-        _ => Severity::Error,
-    }
 }
 
 /// A pod that only fails to call itself is no error. Nobody need call the cluster address of

@@ -115,7 +115,7 @@ fn cure(report: &ScanReport, group: &Group) -> String {
                 None => worst.subject.name.to_string(),
             };
             let of_all = if group.members.len() > 1 { "none known for all of them; " } else { "" };
-            format!("{of_all}uturn cure {code} {object} tries what may help")
+            format!("{of_all}uturn cure{} {code} {object} tries what may help", report.input)
         }
     }
 }

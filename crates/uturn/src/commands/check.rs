@@ -6,6 +6,7 @@ use uturn_report::check as report;
 use uturn_report::schema::check::Checks;
 
 use super::{print, suggest};
+use crate::called;
 use crate::cli::{Check, CheckTopic};
 use crate::input;
 use crate::printer::Printer;
@@ -37,7 +38,7 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
     }
     let cluster = input::cluster(&args.cluster, namespace, printer)?;
     let engine = Engine::new(&cluster)?;
-    let lists = check::check(&engine, topic, |object| match name {
+    let mut lists = check::check(&engine, topic, |object| match name {
         Some(name) => object == name,
         None => namespace.is_none_or(|namespace| object.namespace.as_str() == namespace),
     });
@@ -52,6 +53,10 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
         (None, Some(namespace)) => format!("there is no {what} of namespace {namespace} {among}"),
         (None, None) => format!("there is no {what} {among}"),
     };
+    let input = args.cluster.as_typed();
+    for check in lists.iter_mut().flat_map(|list| &mut list.checks) {
+        check.next = check.next.take().map(|next| called::with_input(&next, &input));
+    }
     if lists.is_empty() && name.is_some() {
         return Err(Failure::usage(missing));
     }

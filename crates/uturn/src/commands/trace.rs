@@ -1,7 +1,7 @@
 //! `uturn trace`: one flow, hop by hop.
 
-use uturn_diagnose::Code;
 use uturn_diagnose::analysis::{Input, MOST_BYTES, cures_of_flow};
+use uturn_diagnose::{Code, conditions};
 use uturn_model::{Destination, Flow, ObjectKind, Verdict};
 use uturn_path::Engine;
 use uturn_report::schema::trace::Trace as TraceOutput;
@@ -25,6 +25,13 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     }
     let flow = Flow { from, to, protocol: args.proto };
     let verdicts = engine.cases(&flow).map_err(|why| suggest::with_suggestion(why, cluster))?;
+    let kind = kind_of(&engine, &flow);
+    let with_conditions = |mut verdict: Verdict| {
+        let more = conditions::of_verdict(&verdict, kind);
+        verdict.conditions.extend(more);
+        verdict
+    };
+    let verdicts: Vec<Verdict> = verdicts.into_iter().map(with_conditions).collect();
     let of_one = |verdict: &Verdict| codes(&engine, &flow, std::slice::from_ref(verdict));
     let all = codes(&engine, &flow, &verdicts);
     let can_fail = verdicts.iter().any(Verdict::can_fail);
@@ -33,7 +40,9 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         let mut text = trace::text(&flow, &verdicts, &of_one, style);
         if !cures.is_empty() {
             text.push_str(&format!("\ncure: {}\n", words::first_of(&cures)));
-            text.push_str(&format!("uturn cure --from {} --to {} says how\n", flow.from, flow.to));
+            let input = args.cluster.as_typed();
+            let Flow { from, to, .. } = &flow;
+            text.push_str(&format!("uturn cure{input} --from {from} --to {to} says how\n"));
         }
         text
     };

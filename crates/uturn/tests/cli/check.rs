@@ -92,6 +92,13 @@ fn what_rests_on_a_supposition_has_not_failed() {
     let found = run(&["check", "-f", clouds, "service", "shop/web"]);
     assert!(found.starts_with("exit 0\n"), "{found}");
     assert!(found.contains("(proxy-header) if its pods expect a PROXY header"), "{found}");
+    let traced = run(&["trace", "-f", clouds, "--from", "outside", "--to", "svc/shop/web"]);
+    let client = found.split("--from pod/shop/").nth(1).unwrap().split(' ').next().unwrap();
+    let client = format!("pod/shop/{client}");
+    let traced_inside = run(&["trace", "-f", clouds, "--from", &client, "--to", "svc/shop/web"]);
+    let condition = "if its pods expect a PROXY header: empty reply   UT108 proxy-header\n";
+    assert!(traced_inside.contains(condition), "{traced_inside}");
+    assert!(!traced.contains("if its pods"), "{traced}");
 }
 
 /// The Service is there: what is missing is the port.

@@ -177,7 +177,7 @@ spec:
                 format!("pod/default/web is sent to {address}, and its address is 10.96.0.77");
             assert!(service.contains(&why), "{service}");
             assert!(names.contains(&format!("pod/default/web is sent to {address}, ")), "{names}");
-            let next = format!("next: uturn trace --from pod/default/web --to {name}:80");
+            let next = format!("next: uturn trace -f . --from pod/default/web --to {name}:80");
             assert!(service.contains(&next), "{service}");
         }
     }

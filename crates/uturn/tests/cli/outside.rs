@@ -213,7 +213,7 @@ fn what_is_sent_to_a_holder_without_a_pod_is_lost() {
         match is_fine {
             true => assert_has(&traced, &["exit 0\n--- stdout\nanswered at once\n"]),
             false => {
-                assert_has(&traced, &["exit 1\n--- stdout\nhangs "]);
+                assert_has(&traced, &["exit 1\n", "hangs   UT311 no-endpoint\n"]);
                 assert_has(
                     &scanned,
                     &["always hangs", "outside in the same network", "no-endpoint"],
