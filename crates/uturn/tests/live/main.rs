@@ -17,6 +17,7 @@ mod same;
 mod scale;
 mod watch;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -51,11 +52,14 @@ fn live() {
     watch::random_changes(&stage);
 }
 
-/// The program as a user runs it, without any kubeconfig but the named one. What is measured is
-/// another build of it.
+/// The program. What is measured is another build of it.
+pub(crate) fn built() -> OsString {
+    std::env::var_os("UTURN_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_uturn").into())
+}
+
+/// The program as a user runs it, without any kubeconfig but the named one.
 pub(crate) fn uturn(plane: &ControlPlane, words: &[&str]) -> Command {
-    let built = std::env::var_os("UTURN_PROGRAM");
-    let mut command = Command::new(built.unwrap_or(env!("CARGO_BIN_EXE_uturn").into()));
+    let mut command = Command::new(built());
     command
         .args(words)
         .current_dir(&plane.folder)

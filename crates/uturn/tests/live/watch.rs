@@ -14,7 +14,7 @@ use changes::Changes;
 use serde_json::Value;
 
 use crate::control_plane::{ControlPlane, READER, Stage};
-use crate::{objects, run, same, text};
+use crate::{built, objects, run, same, text};
 
 /// How long it runs, and nothing else with it; without it, some hundreds of changes are made.
 pub(crate) const MINUTES: &str = "UTURN_WATCH_MINUTES";
@@ -104,7 +104,7 @@ impl Watch {
     fn start(plane: &ControlPlane) -> Self {
         // It ends with this process, whatever ends it.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", env!("CARGO_BIN_EXE_uturn")]);
+        command.args(["--pdeathsig", "KILL"]).arg(built());
         command.args(["scan", "--watch", "-o", "json"]).current_dir(&plane.folder);
         command.env("HOME", &plane.folder).env("KUBECONFIG", plane.kubeconfig(READER));
         command.stdout(Stdio::piped());
