@@ -13,6 +13,7 @@
 //! each file finds one sort of thing, and [`cure`]; `cloud` has the words of each cloud.
 
 pub mod analysis;
+mod call;
 pub mod cases;
 pub mod check;
 pub mod clients;

@@ -10,7 +10,7 @@ use uturn_scan::ScanResult;
 use super::MOST_PAIRS;
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
-use crate::{Code, Observation};
+use crate::{Code, Observation, call};
 
 /// At most this many classes of clients are walked.
 const MOST: usize = 300;
@@ -66,16 +66,7 @@ fn judge(
     effects_of: &[String],
 ) -> Result<Option<Finding>, WalkError> {
     let Destination::Address(address) = met.target.to else { return Ok(None) };
-    let tls = listener.protocol.ends_tls();
-    let to = match listener.protocol.layer() {
-        Layer::L4 if !tls => met.target.to.clone(),
-        _ => Destination::Url {
-            tls,
-            host: address.ip().to_string().into(),
-            port: listener.port,
-            path: "/".into(),
-        },
-    };
+    let to = call::destination(listener, address);
     let flow = Flow { to, ..met.flow() };
     let Ok(verdicts) = engine.verdicts(&flow) else { return Ok(None) };
     let mut hops =

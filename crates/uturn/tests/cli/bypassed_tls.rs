@@ -92,6 +92,9 @@ fn assert_bypassed(test: &str, parts: &[&str], host: &str) {
     assert!(trace.starts_with("exit 1\n--- stdout\nTLS error   UT106 tls-bypassed\n"), "{trace}");
     let scan = folder.run(&["scan", "-f", "."]);
     assert!(scan.contains("svc/shop/web 167.99.10.11:443  tls-bypassed"), "{scan}");
+    let check = folder.run(&["check", "service", "shop/web", "-f", "."]);
+    let failed = "pod/shop/client to https://167.99.10.11/: TLS error (tls-bypassed)";
+    assert!(check.starts_with("exit 1\n") && check.contains(failed), "{check}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use uturn_path::Engine;
 use super::{from_each, lacks_endpoints};
 use crate::check::nodes::{group_lets_in, node_ports as node_port_range};
 use crate::check::{Check, State, flow, walked};
-use crate::{Code, cloud};
+use crate::{Code, call, cloud};
 
 /// The security groups of the nodes.
 pub(in crate::check) fn groups(engine: &Engine<'_>) -> Check {
@@ -128,7 +128,9 @@ pub(super) fn load_balancer(engine: &Engine<'_>, service: &Service) -> Check {
     let mut flows = Vec::new();
     for vip in addresses(engine, service) {
         for port in &service.ports {
-            let to = Destination::Address(SocketAddr::new(vip, port.port.number()));
+            let at = SocketAddr::new(vip, port.port.number());
+            let listener = call::listener_at(engine, at, port.protocol);
+            let to = listener.map_or(Destination::Address(at), |own| call::destination(own, at));
             flows.extend(from_each(engine, &to, port.protocol));
         }
     }
