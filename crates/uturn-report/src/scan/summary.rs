@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use uturn_diagnose::Example;
+use uturn_diagnose::{Example, Finding, Severity};
 use uturn_model::network::{Network, NetworkMode, Plugin};
 use uturn_model::{Family, NamespacedName, Protocol, Skipped, Text, Unjudged};
 
@@ -153,13 +153,32 @@ fn nothing_to_judge(report: &ScanReport) -> Option<String> {
     Some(format!("nothing to judge: {read} read, {why} ({})\n", kinds.join(", ")))
 }
 
+/// How many findings there are, with their severities where not all are errors.
+fn counted(findings: &[Finding]) -> String {
+    let all = words::count(findings.len(), "finding");
+    let of = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    if of(Severity::Error) == findings.len() {
+        return all;
+    }
+    let severities = [Severity::Error, Severity::Warning, Severity::Info];
+    let counts = severities.map(|severity| (severity.as_str(), of(severity)));
+    let mut parts = Vec::new();
+    for (word, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        parts.push(match word {
+            "info" => format!("{count} {word}"),
+            _ => words::count(count, word),
+        });
+    }
+    format!("{all} ({})", parts.join(", "))
+}
+
 pub(super) fn text(report: &ScanReport, style: Style) -> String {
     if let Some(text) = nothing_to_judge(report) {
         return text + &set_aside(report);
     }
     let mut text = match report.findings.len() {
         0 => style.green("nothing found"),
-        found => words::count(found, "finding"),
+        _ => counted(&report.findings),
     };
     // What is found if something else holds is no flow of what is taken to hold.
     let is_if = report.findings.iter().any(|finding| !finding.conditions.is_empty());

@@ -184,7 +184,7 @@ fn a_lost_header_is_cured_by_the_status() {
         assert!(cured.starts_with("exit 0\n"), "{cured}");
         let info = "info: always empty reply";
         let condition = "svc/shop/web :80 proxy-header if its pods expect a PROXY header UT108";
-        assert_has(&cured, &[info, condition, "1 finding;"]);
+        assert_has(&cured, &[info, condition, "1 finding (1 info);"]);
     }
 }
 
