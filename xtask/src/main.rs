@@ -1,7 +1,7 @@
 //! What people and CI run: `cargo xtask WORD`.
 //!
 //! **Owns** the order of checks, what they need from the machine, and saying what was left
-//! out. **Refuses** to know anything about uturn's own subject, and every dependency.
+//! out. **Out of scope:** uturn's own subject. It has no dependency.
 //! **Start reading** at [`Task`]; each task has a file of its own.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to people")]

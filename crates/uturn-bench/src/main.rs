@@ -6,8 +6,8 @@
 //! reached ([`goal`]); the client that makes the load ([`load`]) and the target of layer 4
 //! ([`target`]), which run as processes of their own.
 //!
-//! **Refuses** to be shipped, to know uturn's own types, and to send a packet that leaves the
-//! network namespaces that it makes ([`network`]).
+//! **Out of scope:** it is not shipped, knows none of uturn's own types, and sends no packet that
+//! leaves the network namespaces that it makes ([`network`]).
 //!
 //! **Start reading** at [`comparison`], then [`row`].
 

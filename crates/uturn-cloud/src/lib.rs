@@ -4,8 +4,7 @@
 //! schema that every request is held against ([`schema`]) and its types ([`api`]), what exists
 //! ([`state`], [`inventory`]) and what the actions do with it ([`actions`]).
 //!
-//! **Refuses** to know what traffic does on a load balancer: `uturn-proxy` serves it, and
-//! `uturn-lb` decides.
+//! **Out of scope:** traffic. `uturn-proxy` serves it, and `uturn-lb` decides which target gets it.
 //!
 //! **Start reading** at [`wire`], then at [`actions`].
 

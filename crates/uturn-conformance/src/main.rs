@@ -8,8 +8,8 @@
 //! there, and faults that are put in ([`nodes`]). [`mode`] has the differences between modes of kube-proxy; IPVS
 //! mode runs on a kernel that has it ([`in_machine`]).
 //!
-//! **Refuses** to be shipped, and to build the real programs: `cargo xtask conformance` does
-//! that, from the Go modules in `conformance/`, and then calls this program.
+//! **Out of scope:** it is not shipped, and it does not build the real programs: `cargo xtask
+//! conformance` does that, from the Go modules in `conformance/`, and then calls this program.
 //!
 //! **Start reading** at [`judge`], then [`trial`].
 

@@ -6,8 +6,8 @@
 //! checked by hand. [`cure`] has the edits that help, each tried on a copy of the cluster;
 //! [`check`] has the checklists.
 //!
-//! **Refuses** to walk packets or to draw: verdicts come from `uturn-path`, tables and
-//! files are made by `uturn-report`. A cure that a walk does not confirm is not offered.
+//! **Out of scope:** walking packets, which `uturn-path` does, and output: `uturn-report` makes
+//! tables and files. A cure that a walk does not confirm is not offered.
 //!
 //! **Start reading** at [`analysis`], which does all of it in one call, then `find`, where
 //! each file finds one sort of thing, and [`cure`]; `cloud` has the words of each cloud.

@@ -4,7 +4,7 @@
 //! `uturn lab fuzz` draws, random clusters of tests and of the conformance run, mutants of fuzz
 //! seeds.
 //!
-//! **Refuses** to be a source of entropy: a caller that needs an unpredictable seed provides it.
+//! **Out of scope:** entropy. A caller that needs an unpredictable seed provides it.
 //!
 //! **Start reading** at [`Dice`].
 //!

@@ -5,7 +5,7 @@
 //! line that it rests on; [`client`]: the contents of a pod's `resolv.conf`, and the queries that
 //! a C library derives from a name; and [`wire`], the project's one DNS wire codec.
 //!
-//! **Refuses** I/O, and guesses: a plugin or expression that is not modelled makes the answer
+//! **Out of scope:** I/O. It does not guess: a plugin or expression that is not modelled makes the answer
 //! [`Answer::Unknown`], with how to find out. The caller provides the servers that CoreDNS
 //! forwards to ([`UpstreamServers`]). Packets are `uturn-path`'s: whether a query reaches CoreDNS
 //! is not decided here.

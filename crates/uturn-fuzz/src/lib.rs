@@ -6,7 +6,7 @@
 //! inputs of any length to check that time grows linearly (the program `uturn-growth`). `fuzz/`
 //! passes the same functions to libFuzzer.
 //!
-//! **Refuses** to use anything of a parser but its public functions.
+//! **Out of scope:** private functions of a parser: only its public ones are called.
 //!
 //! **Start reading** at [`TARGETS`]. To add a parser: a function in [`words`] or a file of its
 //! own, a line in [`TARGETS`], a folder of seeds, and a file in `fuzz/targets`; a test reports

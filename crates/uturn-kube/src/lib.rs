@@ -10,7 +10,7 @@
 //! ([`mod@write`]), events, the lease by which one of several processes works ([`lease`]), and what an
 //! administrator asks over HTTP ([`health`]).
 //!
-//! **Refuses** to decide anything about load balancers: `uturn-lb` and `uturn-operator` do. It
+//! **Out of scope:** decisions about load balancers, which `uturn-lb` and `uturn-operator` make. It
 //! deletes no object, and it reads no Secret that no object names for TLS.
 //!
 //! **Start reading** at [`sync`].

@@ -7,7 +7,7 @@
 //! link names of the pod network's plugin ([`pod_network`]). What a cloud's own builds do
 //! differently is set in [`ProxySettings::address_binding`].
 //!
-//! **Refuses** to load anything, to read a dump, and to guess: rules that it cannot write are an
+//! **Out of scope:** loading rules and reading dumps. It does not guess: rules that it cannot write are an
 //! [`Unsupported`] error, not an empty program.
 //!
 //! **Start reading** at `plan`, the part that every mode shares (which endpoints serve

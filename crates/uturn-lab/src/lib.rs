@@ -8,8 +8,8 @@
 //! connect, and counts the outcomes. It cleans up after an error, a panic and Ctrl-C; the next
 //! [`sweep`] cleans up after a run that was killed.
 //!
-//! **Refuses** to touch the host's own network: both ends of every link are made inside
-//! namespaces of the lab. It predicts nothing: rules come from `uturn-kubeproxy`, decisions from
+//! **Out of scope:** the host's own network, which it does not touch: both ends of every link are
+//! made inside namespaces of the lab. It predicts nothing: rules come from `uturn-kubeproxy`, decisions from
 //! `uturn-lb`, and the caller supplies the expected outcomes, which [`agree`] compares with the
 //! measured ones.
 //!

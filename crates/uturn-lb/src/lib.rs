@@ -11,8 +11,8 @@
 //! agree. What both sides of the data plane need stands beside it: [`config`], [`change`], [`event`],
 //! [`proxy_header`], [`source`] and [`steer`].
 //!
-//! **Refuses** to know how packets travel, which `uturn-path` does, and to name a cloud outside
-//! its folder.
+//! **Out of scope:** how packets travel, which `uturn-path` knows. No code outside a cloud's folder
+//! names that cloud.
 //!
 //! **Start reading** at [`decide`], then at [`cloud`].
 

@@ -13,8 +13,8 @@
 //!
 //! It captures nodes with such commands ([`Session::capture`]).
 //!
-//! **Refuses** to change anything while it reads, to read a Secret, and to know what objects mean:
-//! which kinds and fields are needed, `uturn-snapshot` says. To read, it only lists and watches, and
+//! **Out of scope:** what objects mean: `uturn-snapshot` says which kinds and fields are needed.
+//! It changes nothing while it reads, and reads no Secret. To read, it only lists and watches, and
 //! gets a few ConfigMaps by name. Pods are made only where an image for them is named.
 //!
 //! **Start reading** at [`read`]; a server that refuses something is met in `server` and `list`.

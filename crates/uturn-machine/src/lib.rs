@@ -7,7 +7,7 @@
 //! of the machine remains. The crate owns the inside too ([`inside`]): the same executable is the
 //! machine's first process.
 //!
-//! **Refuses** to know what the job does. The machine sees the host's files, so there is no image
+//! **Out of scope:** what the job does. The machine sees the host's files, so there is no image
 //! to build, but it writes to none of them: its root is an overlay in memory. It has no network
 //! unless the caller, as root, gives it a link to a network namespace of the host.
 //!

@@ -4,7 +4,7 @@
 //! kube-proxy settings, captures), and the results about it ([`Flow`], [`Route`],
 //! [`Outcome`], [`Mechanism`], [`Verdict`]).
 //!
-//! **Refuses** I/O, Kubernetes wire types, serialisation and policy. A value of these
+//! **Out of scope:** I/O, Kubernetes wire types, serialisation and policy. A value of these
 //! types is already valid: a [`Port`] is not zero, a [`Name`] is a name, a
 //! [`Verdict`]'s shares add up. What could not be known is expressed with [`Known`] and
 //! [`Supposition`] instead of being left out.

@@ -7,7 +7,7 @@
 //! hooks and tables in the kernel's order, connection tracking, NAT, and route lookups with their
 //! checks of the source address.
 //!
-//! **Refuses** clusters, Services and load balancers: it knows packets and rules only. It does no
+//! **Out of scope:** clusters, Services and load balancers. It knows packets and rules only. It does no
 //! I/O. A match that is not modelled is kept as written, and a walk branches on it instead of
 //! guessing. `docs/rules.md` lists what is modelled, from [`iptables::catalogue`].
 //!

@@ -6,7 +6,7 @@
 //! `uturn_snapshot` writes into a bundle and reads. It asks a [`Machine`]; [`Local`] is the one that it runs
 //! on, in its network namespace.
 //!
-//! **Refuses** to parse what the tools print: `uturn-netfilter` does. It changes nothing on the
+//! **Out of scope:** parsing what the tools print, which `uturn-netfilter` does. It changes nothing on the
 //! node, and it reads no secrets, no environment and no names of processes.
 //!
 //! **Start reading** at [`capture()`].

@@ -10,8 +10,8 @@
 //! **Owns** the translation of what `uturn-lb` decides into the API's terms ([`wanted`]), the
 //! reading of its answers ([`observed`]), and the order of calls ([`plan`]).
 //!
-//! **Refuses** to decide which listeners and targets a Service or an Ingress has: `uturn-lb`
-//! does, for the prediction and for this crate. It touches nothing that is the user's: a load
+//! **Out of scope:** which listeners and targets a Service or an Ingress has. `uturn-lb` decides
+//! that, for the prediction and for this crate. It touches nothing that is the user's: a load
 //! balancer without this cluster's tags, unless an annotation names it, and a listener with
 //! another name than [`clb::LISTENER_NAME`].
 //!

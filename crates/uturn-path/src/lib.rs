@@ -5,12 +5,11 @@
 //! (`uturn-lb`) do to it what they do, brings the reply home the same way, and adds the
 //! ways up to a [`Verdict`](uturn_model::Verdict).
 //!
-//! **Refuses** to decide what other crates decide: what a node does is read from its capture or
-//! from what `uturn-kubeproxy` would program there; which target a load balancer picks is
-//! decided by `uturn_lb::decide`; what CoreDNS answers is `uturn-dns`'s. It knows nothing of
-//! classes of clients: `uturn-scan` walks a few for all, and states through a [`Population`] how
-//! many objects each target and endpoint represents. It says nothing about cures: that is
-//! `uturn-diagnose`.
+//! **Out of scope:** what other crates decide. A node's rules come from its capture or from
+//! `uturn-kubeproxy`; `uturn_lb::decide` picks a load balancer's target; `uturn-dns` answers for
+//! CoreDNS. This crate knows nothing of classes of clients: `uturn-scan` walks a few for
+//! all, and states through a [`Population`] how many objects each target and endpoint represents.
+//! Cures are `uturn-diagnose`'s.
 //!
 //! **Start reading** at `engine` (a cluster made ready, which walks share, and `walk`, the state
 //! of one) and `verdict` (from a flow to its verdict). Then, in the order of a packet:

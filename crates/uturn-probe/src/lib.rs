@@ -8,7 +8,7 @@
 //! output means ([`Tool`]); the calls one after the other ([`measure()`]); whether they fit a
 //! prediction, and with which probability ([`judge()`]).
 //!
-//! **Refuses** to know how a command gets into a pod: that is an [`Exec`]. It predicts nothing, and
+//! **Out of scope:** how a command gets into a pod, which an [`Exec`] knows. It predicts nothing, and
 //! reads no cluster. It passes hosts and paths as arguments of their own, never inside the text of
 //! a script.
 //!

@@ -5,8 +5,8 @@
 //! time limits, probes, reload and draining; the kernel, which forwards layer 4; and what is told of
 //! it all: metrics, the state of targets and the access log.
 //!
-//! **Refuses** to decide: which target is picked, avoided and tried next, when a target is alive
-//! and which rule serves a request is decided in `uturn-lb`, which the prediction asks too.
+//! **Out of scope:** decisions. `uturn-lb` decides which target is picked, avoided and tried next, when
+//! a target is alive, and which rule serves a request; the prediction asks it too.
 //!
 //! **Start reading** at [`Server`], then `worker_thread` (a worker), `client` (a connection), `exchange` (a
 //! request) and `upstream` (connections to targets), and for layer 4 at `l4`.

@@ -3,7 +3,7 @@
 //!
 //! **Owns** what stands for what, and which texts of objects, Facts and captures are names.
 //!
-//! **Refuses** to pass on what it does not know: a word that is not known to be the same in every
+//! **Never passes on** what it does not know: a word that is not known to be the same in every
 //! cluster is replaced, a field that no decoder reads is removed, and what cannot be redacted
 //! with certainty is left out and named in `bundle.json`.
 //!

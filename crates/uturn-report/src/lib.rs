@@ -6,8 +6,8 @@
 //! [`sarif`] and [`junit`], and what it knew before is a [`baseline`]; [`svg`] draws
 //! a flow's way, and [`html`] has it all on one page.
 //!
-//! **Refuses** to print: it makes strings, the binary decides where they go. It also
-//! refuses to judge: what is a finding was decided before.
+//! **Out of scope:** printing: it makes strings, and the binary decides where they go. What is a
+//! finding was decided by `uturn-diagnose`.
 //!
 //! **Start reading** at [`style`] and [`words`], which the others share.
 

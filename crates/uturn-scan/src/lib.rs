@@ -6,7 +6,7 @@
 //! every class of clients and every target; [`Scanner::explain`] shows one of them hop by hop, and
 //! [`Scanner::scan_exhaustively`] uses no classes, for comparison.
 //!
-//! **Refuses** to walk packets: that is `uturn-path`'s, which asks a
+//! **Out of scope:** walking packets, which `uturn-path` does. It asks a
 //! [`Population`](uturn_path::Population) how many objects each target and endpoint represents.
 //!
 //! **Start reading** at `scan`; then `schedule` (targets one after the other, walks on all

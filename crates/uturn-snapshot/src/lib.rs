@@ -5,8 +5,8 @@
 //! LoadBalancer documents; bundles, read and written ([`mod@bundle`]); and the derivation of what missing objects leave open, where each
 //! assumption becomes a [`uturn_model::Supposition`].
 //!
-//! **Refuses** to judge (a Service that selects nothing is read like any other), to contact an
-//! API server, and to know any kernel.
+//! **Out of scope:** verdicts (a Service that selects nothing is read like any other), API servers,
+//! and kernels.
 //!
 //! **Start reading** at [`load`], then `collect`, `kinds` (which decoder reads what), `decode`
 //! (one module a kind), `derive` (what is made of it: `derive::plugin` recognises the pod network,

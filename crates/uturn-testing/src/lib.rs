@@ -4,8 +4,8 @@
 //! tools in a network namespace of its own ([`in_a_namespace`]), the network and the nodes of
 //! small clusters ([`manifests`]), what benchmarks print their figures beside
 //! ([`yardstick`]), and with the feature `tls` a client that takes every certificate (`tls`).
-//! **Refuses** everything that only one crate's tests need, and to be more than a dev-dependency
-//! (but of `uturn-conformance` and `uturn-bench`, which are nothing but tests, and of `uturn-lab`,
+//! **Out of scope:** what only one crate's tests need. It is a dev-dependency
+//! (but not of `uturn-conformance` and `uturn-bench`, which are nothing but tests, and of `uturn-lab`,
 //! whose clients are tests too).
 //! **Start reading** below; `xtask/src/test.rs` has the other end.
 

@@ -4,7 +4,7 @@
 //! ([`input`]), what is printed where ([`printer`]) and the exit status ([`status`]). Each
 //! command is one file in [`commands`].
 //!
-//! **Refuses** to know anything about packets or clusters itself.
+//! **Out of scope:** packets and clusters, which the other crates know.
 
 #[cfg(feature = "lab")]
 mod built_in_scenarios;
