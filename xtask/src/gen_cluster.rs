@@ -54,15 +54,15 @@ impl Size {
         if size.file.is_empty() {
             return Err("gen-cluster: expected -o FILE".to_owned());
         }
-        if size.pods > size.nodes * MOST_ON_NODE {
-            return Err(format!("gen-cluster: at most {MOST_ON_NODE} pods a node have addresses"));
+        if size.pods > size.nodes * MAX_ON_NODE {
+            return Err(format!("gen-cluster: at most {MAX_ON_NODE} pods a node have addresses"));
         }
         Ok(size)
     }
 }
 
 /// A node's range is a /26.
-const MOST_ON_NODE: u32 = 60;
+const MAX_ON_NODE: u32 = 60;
 pub(crate) fn run(size: &Size) -> Result<Outcome, Failure> {
     let write = || -> io::Result<u64> {
         let mut out = Writer {

@@ -16,7 +16,7 @@ use crate::packet_end::{self, PacketEnd, ReplyEnd};
 use crate::wire::{Probe, ProbeResult};
 
 /// This many tries miss an end with a share of 1/16 less than once in 10^16 flows.
-const MOST_TRIES: u16 = 600;
+const MAX_TRIES: u16 = 600;
 /// Even if only one end is predicted, this many packets must agree.
 const FEWEST_TRIES: u16 = 3;
 
@@ -108,7 +108,7 @@ pub(crate) fn compare(
         let predicted = predicted(&kernel, &ends, &flow.probe, memory);
         let mut seen_ends: BTreeMap<(PacketEnd, Option<ReplyEnd>), u16> = BTreeMap::new();
         let (mut wrong, mut forgets) = (false, true);
-        for tries in 1..=MOST_TRIES {
+        for tries in 1..=MAX_TRIES {
             port = if port == u16::MAX { 1024 } else { port + 1 };
             let probe = Probe { sport: port, ..flow.probe.clone() };
             if flow.affinity {

@@ -38,7 +38,7 @@ use crate::{Cure, Example, Finding, Observation, diagnose};
 pub use cures::{case_of, cures_of_flow, failing_flow, titles};
 pub use error::AnalysisError;
 pub use ignore::{IgnoreError, IgnoreRules};
-pub use input::{Input, MOST_BYTES};
+pub use input::{Input, MAX_BYTES};
 pub use notes::Note;
 pub use options::{Detail, KnownFindings, Options};
 pub use prepared::PreparedCluster;
@@ -151,7 +151,7 @@ fn find(scanners: &[Scanner<'_, '_>], options: &Options<'_>) -> Result<Found, An
 }
 
 /// At most this many flows are walked one by one.
-const MOST_FLOWS: usize = 200_000;
+const MAX_FLOWS: usize = 200_000;
 
 /// Walks everything that was asked for, by class or each flow by itself.
 fn walk(
@@ -163,7 +163,7 @@ fn walk(
         return Ok(scanner.scan(&targets)?);
     }
     match scanner.flows(targets.len()) {
-        flows if flows > MOST_FLOWS => Err(AnalysisError::TooManyFlows(flows)),
+        flows if flows > MAX_FLOWS => Err(AnalysisError::TooManyFlows(flows)),
         _ => Ok(scanner.scan_exhaustively(&targets)?),
     }
 }

@@ -129,7 +129,7 @@ impl Check {
 }
 
 /// At most this many flows are walked for one check.
-const MOST: usize = 60;
+const MAX: usize = 60;
 /// At most this many failed flows are named.
 const NAMED: usize = 3;
 
@@ -162,7 +162,7 @@ fn walked_until(
     let mut check = Check::new(what, State::Ok);
     let (mut fine, mut lost, mut conditional, mut open, mut first) = (0, 0, 0, 0, None);
     let mut without = Vec::new();
-    for flow in flows.into_iter().take(MOST) {
+    for flow in flows.into_iter().take(MAX) {
         let verdicts = match engine.verdicts(&flow) {
             Ok(verdicts) => verdicts,
             // A pod of another family does not call it.
@@ -224,11 +224,11 @@ fn walked_until(
     if conditional > 1 {
         check.evidence.push(format!("and {} more under that condition", conditional - 1));
     }
-    if without.len() == all.min(MOST) {
+    if without.len() == all.min(MAX) {
         check.state = State::Unknown;
         check.evidence.extend(without.first().cloned());
     }
-    let (looked, all) = (all.min(MOST) - without.len(), all - without.len());
+    let (looked, all) = (all.min(MAX) - without.len(), all - without.len());
     if fine > 0 {
         let of =
             if looked < all { format!("{looked} (the first of {all})") } else { all.to_string() };

@@ -31,7 +31,7 @@ use crate::finding::Finding;
 use crate::{Code, Severity};
 
 /// At most this many nodes times Services, or nodes times listeners, are walked pair by pair.
-const MOST_PAIRS: usize = 20_000;
+const MAX_PAIRS: usize = 20_000;
 
 /// Turns what a scan found, and what can be seen without one, into findings, the worst first.
 ///
@@ -90,7 +90,7 @@ struct Found {
 }
 
 /// At most this many causes are looked for; other findings are about their targets.
-const MOST_CAUSES: usize = 50;
+const MAX_CAUSES: usize = 50;
 
 impl Found {
     /// The object that causes a finding, if it is not the target. A Service that names whom it lets in
@@ -100,7 +100,7 @@ impl Found {
         scanner: &Scanner<'_, '_>,
         new: &mut Finding,
     ) -> Result<Option<ObjectRef>, WalkError> {
-        if !new.mechanism.is_some_and(cause::is_shared) || self.looked_for >= MOST_CAUSES {
+        if !new.mechanism.is_some_and(cause::is_shared) || self.looked_for >= MAX_CAUSES {
             return Ok(None);
         }
         self.looked_for += 1;

@@ -18,7 +18,7 @@ use uturn_model::{Mechanism, ObjectKind, ObjectRef, Outcome, Text};
 use crate::{Clients, Code, CureTitle, Example, Finding, Severity};
 
 /// With at most this many findings, each one is shown in full.
-pub const MOST_IN_FULL: usize = 40;
+pub const MAX_IN_FULL: usize = 40;
 
 /// What the findings of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,7 +102,7 @@ pub fn group<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<Group> 
 /// each group of a long one. Indices in the list that was grouped, in the order of the groups.
 pub fn shown_in_full(groups: &[Group]) -> Vec<usize> {
     let count: usize = groups.iter().map(|group| group.members.len()).sum();
-    let most = if count <= MOST_IN_FULL { count } else { 1 };
+    let most = if count <= MAX_IN_FULL { count } else { 1 };
     groups.iter().flat_map(|group| group.members.iter().take(most).copied()).collect()
 }
 

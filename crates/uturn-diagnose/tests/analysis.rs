@@ -5,14 +5,14 @@
 use std::path::Path;
 
 use uturn_diagnose::analysis::{
-    Analysis, AnalysisError, Detail, Input, KnownFindings, MOST_BYTES, Options, Suppression,
+    Analysis, AnalysisError, Detail, Input, KnownFindings, MAX_BYTES, Options, Suppression,
 };
 use uturn_diagnose::{Finding, analyze};
 use uturn_snapshot::Manifests;
 
 fn shop() -> Input {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
-    Input::read(&[folder], &[], false, MOST_BYTES).unwrap()
+    Input::read(&[folder], &[], false, MAX_BYTES).unwrap()
 }
 
 fn of_shop(input: &Input, options: &Options<'_>) -> Analysis {

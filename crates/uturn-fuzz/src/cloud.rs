@@ -18,10 +18,10 @@ use self::exchange::{Exchange, Lines};
 use crate::text;
 
 /// The most requests of an input: what each costs grows with what those before it created.
-const MOST_REQUESTS: usize = 12;
+const MAX_REQUESTS: usize = 12;
 
 /// The most subnets and instances of a region that are looked up: each is searched for among all.
-const MOST_FOUND: usize = 20;
+const MAX_FOUND: usize = 20;
 
 /// The server's clock.
 fn now() -> Timestamp {
@@ -77,7 +77,7 @@ pub fn cloud_query(data: &[u8]) -> bool {
 pub fn cloud_requests(data: &[u8]) -> bool {
     let exchange = Exchange::new(now());
     let mut succeeded = false;
-    for line in data.split(|byte| *byte == b'\n').take(MOST_REQUESTS) {
+    for line in data.split(|byte| *byte == b'\n').take(MAX_REQUESTS) {
         succeeded |= exchange.send(line);
     }
     succeeded
@@ -169,14 +169,14 @@ pub fn cloud_inventory(data: &[u8]) -> bool {
             }
         }
         let subnets = region.networks.iter().flat_map(|network| &network.subnets);
-        for subnet in subnets.take(MOST_FOUND) {
+        for subnet in subnets.take(MAX_FOUND) {
             let is_v6 = subnet.addresses.addr().is_ipv6();
             let found = inventory.private_address(&region.name, &subnet.id, is_v6, |_| false);
             let taken = found.and_then(|found| inventory.instance_at(&region.name, found));
             assert!(taken.is_none(), "{found:?} is an instance's");
             assert!(found.is_none_or(|found| subnet.addresses.contains(&found)), "{found:?}");
         }
-        for instance in region.instances.iter().take(MOST_FOUND) {
+        for instance in region.instances.iter().take(MAX_FOUND) {
             let found = inventory.instance(&region.name, &instance.id);
             assert_eq!(found.as_deref(), Some(instance), "ids stand once");
         }

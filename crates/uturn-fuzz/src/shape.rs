@@ -20,10 +20,10 @@ const TOKENS: [&str; 27] = [
 ];
 
 /// Longer lines are machine-made and have too many words to try each.
-const MOST_WORDS: usize = 16;
+const MAX_WORDS: usize = 16;
 
 /// Of a longer seed, this many lines are tried, spread over it.
-const MOST_LINES: usize = 60;
+const MAX_LINES: usize = 60;
 
 /// A family of inputs.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ fn different(lines: &[&str]) -> Vec<usize> {
     let mut seen = BTreeSet::new();
     let new: Vec<usize> =
         (0..lines.len()).filter(|at| seen.insert(without_digits(lines[*at]))).collect();
-    let step = new.len().div_ceil(MOST_LINES).max(1);
+    let step = new.len().div_ceil(MAX_LINES).max(1);
     new.into_iter().step_by(step).collect()
 }
 
@@ -142,7 +142,7 @@ impl Maker<'_> {
             [vec![start], pieces, vec![end]].concat()
         };
         self.add(&name, among(vec![Piece::Repeated(line.into())]));
-        for (start, end) in words(line).into_iter().take(MOST_WORDS) {
+        for (start, end) in words(line).into_iter().take(MAX_WORDS) {
             let (head, word, tail) = (&line[..start], &line[start..end], &line[end..]);
             let own = format!("{head}{}{tail}", of_its_own(word));
             self.add(&format!("{name}, own {word:?}"), among(vec![Piece::Repeated(own)]));

@@ -49,7 +49,7 @@ const COLLECT: Duration = Duration::from_millis(200);
 /// How often the load balancers are listed.
 const LIST: Duration = Duration::from_secs(60);
 /// How many groups are dealt with at once.
-const MOST_JOBS: usize = 128;
+const MAX_JOBS: usize = 128;
 /// How many failures of the cloud's API there are before the first pause.
 const FIRST_PAUSE: u32 = 2;
 
@@ -255,7 +255,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         if !self.mirror.is_listed() || self.refusals > 0 {
             return Ok(());
         }
-        while self.jobs.len() < MOST_JOBS {
+        while self.jobs.len() < MAX_JOBS {
             if self.ready.is_empty() {
                 self.prepare(now)?;
             }

@@ -15,7 +15,7 @@ use crate::plan::ListedKind;
 use crate::server::{Answer, Server};
 
 /// How many names are asked for.
-const MOST: usize = 500;
+const MAX: usize = 500;
 /// How long names may take: the user waits for them with a half-typed line.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Asks for metadata only. A server that cannot do that gives whole objects.
@@ -134,7 +134,7 @@ struct ItemMeta {
 }
 
 async fn page(server: &Server, path: &str) -> Option<Names> {
-    let path = url(path, MOST, None, None).ok()?;
+    let path = url(path, MAX, None, None).ok()?;
     let Answer::Text(text) = server.ask_at_once(&path, METADATA).await? else { return None };
     let page: Page = serde_json::from_str(&text).ok()?;
     let names = page.items.into_iter().map(|item| (item.metadata.namespace, item.metadata.name));

@@ -10,7 +10,7 @@ use crate::manifest::{FORMAT, Manifest, Part};
 use crate::{iptables, sysctls};
 
 /// How often a capture is begun again if the rules change while it is taken.
-const MOST_ATTEMPTS: usize = 4;
+const MAX_ATTEMPTS: usize = 4;
 
 /// What to capture besides rules and routes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,7 +50,7 @@ pub fn capture(machine: &impl Machine, node: &Name, options: Options) -> Capture
     let mut attempt = 1;
     loop {
         let captured = capture_once(machine, node, options);
-        if captured.manifest.settled || attempt == MOST_ATTEMPTS {
+        if captured.manifest.settled || attempt == MAX_ATTEMPTS {
             return captured;
         }
         attempt += 1;

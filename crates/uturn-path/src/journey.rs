@@ -27,7 +27,7 @@ use crate::population::KnownDestination;
 use crate::unjudged::Gap;
 
 /// More nodes than any real way passes: a packet that goes round is lost.
-const MOST_NODES: usize = 16;
+const MAX_NODES: usize = 16;
 
 impl<'a> Walk<'_, 'a> {
     /// Sends a packet and follows it in every way it can go.
@@ -82,7 +82,7 @@ impl<'a> Walk<'_, 'a> {
         mut state: PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
         state.passed += 1;
-        if state.passed > MOST_NODES {
+        if state.passed > MAX_NODES {
             return Ok(vec![lost(state, Mechanism::NoRoute)]);
         }
         if node.is_windows {

@@ -16,7 +16,7 @@ mod table;
 use uturn_model::{Cluster, Flow, Verdict};
 use uturn_netfilter::{Assumptions, Question};
 
-pub use self::kube_proxy::{MOST_PODS, conditions, others};
+pub use self::kube_proxy::{MAX_PODS, conditions, others};
 use self::kube_proxy::{as_running, runnings};
 use self::placement::{grounds, movers, on_ground};
 use self::table::Table;

@@ -13,7 +13,7 @@ use crate::chance::tails;
 use crate::tool::{CallEnd, MeasuredCall};
 
 /// Counts that are less likely than this contradict a prediction.
-const LEAST: f64 = 1e-3;
+const MIN: f64 = 1e-3;
 /// How much less than a wait a client may measure.
 const EARLY: Duration = Duration::from_millis(100);
 /// Within so much after a wait that is known to occur, an answer is taken to have waited for it.
@@ -198,7 +198,7 @@ fn fit(rows: &[Row], of: u64, known: &Known) -> Fit {
         };
         chance = chance.min((2.0 * tail * tests).min(1.0));
     }
-    match chance < LEAST {
+    match chance < MIN {
         true => Fit::Unlikely { chance },
         false => Fit::Agrees { chance },
     }

@@ -14,7 +14,7 @@ use crate::table;
 use crate::words::{count, seconds};
 
 /// How many targets of a rule are named.
-const MOST_TARGETS: usize = 2;
+const MAX_TARGETS: usize = 2;
 
 /// A line for each rule, and what is served beside.
 pub fn text(config: &Config, style: Style) -> String {
@@ -84,7 +84,7 @@ fn goes_to(rule: &Rule, settings: &RuleSettings, style: Style) -> String {
         let host = rule.host.as_deref().unwrap_or("HOST");
         return format!("{} to {}", redirect.code, redirect.location(host, "/…"));
     }
-    let most = if style.wide { usize::MAX } else { MOST_TARGETS };
+    let most = if style.wide { usize::MAX } else { MAX_TARGETS };
     let mut text: Vec<String> = rule.targets.iter().take(most).map(target).collect();
     match rule.targets.len().saturating_sub(most) {
         _ if rule.targets.is_empty() => text.push("none".to_owned()),

@@ -24,10 +24,10 @@ use sequence::Sequence;
 use shape::{Arrow, Shape};
 
 /// A picture draws at most this many sequences; in a page, fewer.
-const MOST_SEQUENCES: usize = 12;
-const MOST_IN_PAGE: usize = 4;
+const MAX_SEQUENCES: usize = 12;
+const MAX_IN_PAGE: usize = 4;
 /// At most this many endings are named in the heading; retries can have very many.
-const MOST_ENDS: usize = 6;
+const MAX_ENDS: usize = 6;
 
 #[derive(Template)]
 #[template(path = "picture.svg")]
@@ -48,14 +48,14 @@ struct Picture<'a> {
 pub fn trace(flow: &Flow, verdicts: &[Verdict], codes: &[String]) -> String {
     let picture = Picture {
         style: Some(Markup::own(STYLE)),
-        ..Picture::new(flow, verdicts, codes, "u", MOST_SEQUENCES)
+        ..Picture::new(flow, verdicts, codes, "u", MAX_SEQUENCES)
     };
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", Markup::of(&picture))
 }
 
 /// Draws a flow for a page that has [`STYLE`]. Each picture of a page needs a name of its own.
 pub(crate) fn picture(flow: &Flow, verdicts: &[Verdict], codes: &[String], name: &str) -> Markup {
-    Markup::of(&Picture::new(flow, verdicts, codes, name, MOST_IN_PAGE))
+    Markup::of(&Picture::new(flow, verdicts, codes, name, MAX_IN_PAGE))
 }
 
 impl<'a> Picture<'a> {
@@ -95,7 +95,7 @@ impl<'a> Picture<'a> {
 }
 
 fn in_words(verdict: &Verdict) -> String {
-    let outcomes = words::verdict(verdict, MOST_ENDS);
+    let outcomes = words::verdict(verdict, MAX_ENDS);
     match verdict.conditions.is_empty() {
         true => outcomes,
         false => format!("if {}: {outcomes}", verdict.conditions.join(" and ")),

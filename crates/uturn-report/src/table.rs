@@ -10,7 +10,7 @@ use crate::style::{Paint, Style};
 /// Blanks between two columns.
 const GAP: usize = 2;
 /// Names are cut only as far as this, even if the table is then too wide.
-const LEAST: usize = 8;
+const MIN: usize = 8;
 
 /// One cell: its text, and its colour.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ fn widths(rows: &[Vec<Cell>], limit: Option<usize>) -> Vec<usize> {
     let gaps = GAP * natural.len().saturating_sub(1);
     let Some(limit) = limit.map(|limit| limit.saturating_sub(gaps)) else { return natural };
     let words: Vec<usize> = columns.map(|column| most(column, &longest_word)).collect();
-    let cut: Vec<usize> = words.iter().map(|word| (*word).min(LEAST)).collect();
+    let cut: Vec<usize> = words.iter().map(|word| (*word).min(MIN)).collect();
     let whole_words = fit(&natural, &words, limit);
     if whole_words.iter().sum::<usize>() <= limit {
         whole_words

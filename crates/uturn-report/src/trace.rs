@@ -61,11 +61,11 @@ pub fn text(
 }
 
 /// At most this many endings are named in the line; all are in JSON.
-const MOST_ENDS: usize = 12;
+const MAX_ENDS: usize = 12;
 
 /// How a flow ends, in one line.
 fn heading(verdict: &Verdict, codes: Vec<String>, style: Style) -> String {
-    let summary = words::verdict(verdict, MOST_ENDS);
+    let summary = words::verdict(verdict, MAX_ENDS);
     let summary = match (verdict.can_fail(), verdict.is_open()) {
         (true, _) => style.red(&summary),
         (false, true) => style.yellow(&summary),

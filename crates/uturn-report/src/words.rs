@@ -25,14 +25,14 @@ pub fn share(share: Share) -> String {
 }
 
 /// More names than these are not given.
-const MOST_NAMES: usize = 1000;
+const MAX_NAMES: usize = 1000;
 /// Nor are they of many findings together, but for some of each.
-const MOST_OF_ALL: usize = 100_000;
+const MAX_OF_ALL: usize = 100_000;
 const SOME: usize = 20;
 
 /// At most this many pods and nodes of each finding are named, where there are so many findings.
 pub fn most_names(findings: usize) -> usize {
-    (MOST_OF_ALL / findings.max(1)).clamp(SOME, MOST_NAMES)
+    (MAX_OF_ALL / findings.max(1)).clamp(SOME, MAX_NAMES)
 }
 
 /// Pods by name: all of them, or some of very many.

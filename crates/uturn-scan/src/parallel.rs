@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// More helpers than these would wait for one another.
-const MOST: usize = 7;
+const MAX: usize = 7;
 /// Packets' ways nest deeply.
 const STACK: usize = 8 << 20;
 
@@ -22,7 +22,7 @@ pub(crate) fn side_by_side<Piece: Send, Done: Send>(
     let pieces = Mutex::new(pieces);
     let (pieces, work) = (&pieces, &work);
     let mut done = thread::scope(|scope| {
-        let helpers = thread::available_parallelism().map_or(0, |all| (all.get() - 1).min(MOST));
+        let helpers = thread::available_parallelism().map_or(0, |all| (all.get() - 1).min(MAX));
         let helper = |_| {
             let helper = thread::Builder::new().stack_size(STACK);
             helper.spawn_scoped(scope, || do_all(pieces, work)).ok()

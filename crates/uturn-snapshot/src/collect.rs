@@ -32,7 +32,7 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &OtherFiles, listing: &Listi
             if let Some(lacks) = what_it_lacks(doc) {
                 objects.leave_out("documents that are no objects", &source.name);
                 // Of so many, those that are not shown are not kept either.
-                if others.len() < MOST_OTHERS {
+                if others.len() < MAX_OTHERS {
                     others.push((doc.origin(doc.root), lacks));
                 }
                 return;
@@ -89,7 +89,7 @@ fn repeated(twice: Vec<Twice>) -> Option<Note> {
     })
 }
 
-const MOST_OTHERS: usize = 1000;
+const MAX_OTHERS: usize = 1000;
 
 /// Placeholders of templates: Go and Jinja, shell, ytt.
 const TEMPLATE_MARKS: [&str; 4] = ["{{", "{%", "${", "#@"];

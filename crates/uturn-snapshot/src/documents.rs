@@ -49,7 +49,7 @@ pub(crate) fn each_document(
                 let live = is_live.then(|| resource_version(&root));
                 each(&Doc { live, ..Doc::new(&source.name, &root, faults) });
             }
-            Err(trouble) if trouble.note.is_some() && passed.len() < MOST_PASSED => {
+            Err(trouble) if trouble.note.is_some() && passed.len() < MAX_PASSED => {
                 passed.push(trouble);
             }
             Err(trouble) => faults.borrow_mut().push(fault(source, trouble)),
@@ -74,7 +74,7 @@ pub(crate) fn each_document(
 }
 
 /// A source with more oddities than this is no manifest.
-const MOST_PASSED: usize = 100;
+const MAX_PASSED: usize = 100;
 
 fn fault(source: &Source, trouble: Trouble) -> Fault {
     let Trouble { line, column, message, hint, .. } = trouble;

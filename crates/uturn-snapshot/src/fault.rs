@@ -65,12 +65,12 @@ pub(crate) struct Twice {
 }
 
 /// How many faults of one source are kept; the rest is counted.
-const MOST: usize = 1000;
+const MAX: usize = 1000;
 
 /// After how many faults the rest of a source is not read.
 const TOO_MANY: usize = 50_000;
 
-/// Faults as they are found: of each source all are counted and the first [`MOST`] kept, so
+/// Faults as they are found: of each source all are counted and the first [`MAX`] kept, so
 /// that one bad file does not hide what is wrong with the next.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
@@ -107,7 +107,7 @@ impl Faults {
     }
 
     pub(crate) fn note(&mut self, note: Note) {
-        if self.notes.len() < MOST {
+        if self.notes.len() < MAX {
             self.notes.push(note);
         }
     }
@@ -118,7 +118,7 @@ impl Faults {
 
     /// Whether another fault would only be counted.
     pub(crate) fn is_full(&self) -> bool {
-        self.kept.len() - self.from >= MOST
+        self.kept.len() - self.from >= MAX
     }
 
     /// How many there are, the ones that are only counted too.

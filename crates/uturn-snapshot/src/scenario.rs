@@ -173,7 +173,7 @@ pub enum Alive {
 }
 
 /// How many nodes a case can have: more would not fit the shape's ranges.
-const MOST_NODES: usize = 200;
+const MAX_NODES: usize = 200;
 
 /// Reads every Scenario of the sources. Other objects are ignored.
 ///
@@ -275,8 +275,8 @@ fn sizes<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<usize> {
     }
     let sizes = items.iter().filter_map(|item| {
         let size = doc.value::<usize>(item)?;
-        if !(1..=MOST_NODES).contains(&size) {
-            doc.fault(item, format!("expected 1 to {MOST_NODES} nodes, found {size}"));
+        if !(1..=MAX_NODES).contains(&size) {
+            doc.fault(item, format!("expected 1 to {MAX_NODES} nodes, found {size}"));
             return None;
         }
         Some((item, size))

@@ -166,10 +166,10 @@ impl Gathering {
 const HEAD: usize = 1 << 16;
 
 /// How much is read at most.
-const MOST: u64 = 4 << 30;
+const MAX: u64 = 4 << 30;
 
 fn read_file(mut file: File) -> io::Result<Vec<u8>> {
-    let size = file.metadata().map_or(0, |about| about.len().min(MOST));
+    let size = file.metadata().map_or(0, |about| about.len().min(MAX));
     read(&mut file, usize::try_from(size).unwrap_or(0))
 }
 
@@ -182,9 +182,9 @@ fn read(file: &mut dyn Read, size: usize) -> io::Result<Vec<u8>> {
     if !bytes.contains(&0) || encoding::is_utf16(&bytes) {
         // One byte more than expected, to detect the end.
         bytes.reserve_exact(size.saturating_sub(bytes.len()) + 1);
-        file.take(MOST).read_to_end(&mut bytes)?;
+        file.take(MAX).read_to_end(&mut bytes)?;
     }
-    if bytes.len() as u64 >= MOST {
+    if bytes.len() as u64 >= MAX {
         return Err(io::Error::other("larger than 4 GiB"));
     }
     Ok(bytes)

@@ -90,7 +90,7 @@ fn without_faulty(args: &ClusterArgs, most_bytes: usize) -> Option<(Input, Vec<F
     let mut manifests = manifests.complete_if(args.inputs.complete);
     let mut all = Vec::new();
     // A fault may show only once another file is gone.
-    for _ in 0..MOST_ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         match Input::of(manifests.clone(), Vec::new(), most_bytes) {
             Ok(input) => {
                 return Some((input, all)).filter(|(input, _)| !input.loaded.seen.is_empty());
@@ -104,7 +104,7 @@ fn without_faulty(args: &ClusterArgs, most_bytes: usize) -> Option<(Input, Vec<F
     None
 }
 
-const MOST_ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 /// The same, if only the cluster matters.
 pub(crate) fn cluster(

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use super::addresses::{namespace, node_ip, node_name, pod_ip, service_ip, uid, vip};
 use super::draw::Draw;
 use super::pod::{Pod, pod_text};
-use super::{MOST_ON_NODE, Size, cloud};
+use super::{MAX_ON_NODE, Size, cloud};
 
 pub(super) struct Writer {
     pub(super) out: BufWriter<File>,
@@ -108,7 +108,7 @@ impl Writer {
 
     fn free_node(&mut self, size: &Size) -> u32 {
         let mut node = self.draw.below(size.nodes);
-        while self.on_node[node as usize] >= MOST_ON_NODE {
+        while self.on_node[node as usize] >= MAX_ON_NODE {
             node = (node + 1) % size.nodes;
         }
         node

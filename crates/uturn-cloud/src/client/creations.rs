@@ -14,7 +14,7 @@ const FIRST: Duration = Duration::from_millis(100);
 /// The longest of these pauses.
 const LONGEST: Duration = Duration::from_secs(2);
 /// How many pauses there are. What does not run then has a task that says why.
-const MOST: usize = 20;
+const MAX: usize = 20;
 /// The most load balancers of a request.
 const MAX_IDS: usize = 20;
 
@@ -42,7 +42,7 @@ impl Creations {
     {
         let entry = Entry::new(self, ids);
         let mut pause = FIRST;
-        for _ in 0..MOST {
+        for _ in 0..MAX {
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST);
             if let Some(turn) = entry.turn() {
@@ -165,7 +165,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_never_runs_ends_some_time() {
         let (all, asked) = wait(&ids(0..1), 1_000_000).await;
-        assert_eq!((all, asked.len()), (vec![false], MOST));
+        assert_eq!((all, asked.len()), (vec![false], MAX));
     }
 
     #[tokio::test(start_paused = true)]

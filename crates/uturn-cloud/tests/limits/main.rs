@@ -51,7 +51,7 @@ fn a_query_string_that_is_too_long_is_refused() {
 
 #[test]
 fn a_body_that_is_too_large_is_refused() {
-    const MOST: usize = 10 << 20;
+    const MAX: usize = 10 << 20;
     let server = Running::start(Limits::default());
     let code = |length: usize| {
         let mut stream = server.connect();
@@ -61,14 +61,14 @@ fn a_body_that_is_too_large_is_refused() {
         )
         .unwrap();
         // What is far too large is refused before it comes.
-        if length < 2 * MOST {
+        if length < 2 * MAX {
             stream.write_all(&vec![b' '; length]).unwrap();
         }
         server::code(&server::rest(stream))
     };
-    assert_eq!(code(MOST), "AuthFailure.InvalidAuthorization");
-    assert_eq!(code(MOST + 1), "RequestSizeLimitExceeded");
-    assert_eq!(code(MOST * 100), "RequestSizeLimitExceeded");
+    assert_eq!(code(MAX), "AuthFailure.InvalidAuthorization");
+    assert_eq!(code(MAX + 1), "RequestSizeLimitExceeded");
+    assert_eq!(code(MAX * 100), "RequestSizeLimitExceeded");
     server.serves();
 }
 

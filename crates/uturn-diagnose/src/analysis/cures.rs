@@ -5,14 +5,14 @@ use uturn_model::{Client, Cluster, Flow, NamespacedName, ObjectKind, Verdict};
 use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
 
-use super::MOST_BYTES;
+use super::MAX_BYTES;
 use crate::cure::{Case, Cure, TrialBase, cures};
 use crate::{CureTitle, Example, Finding};
 
 /// Cures are tried on at most this many findings.
-const MOST_FINDINGS: usize = 40;
+const MAX_FINDINGS: usize = 40;
 /// At most this many clients are tried as an example of a finding.
-const MOST_CLIENTS: usize = 20;
+const MAX_CLIENTS: usize = 20;
 
 /// Tries cures on the findings with these indices and gives them the titles of the cures that
 /// work. Other findings keep the cures that a walk confirmed.
@@ -27,7 +27,7 @@ pub(super) fn try_all(
     let of = |(number, index): (usize, &usize)| {
         let (reading, finding) = &mut findings[*index];
         // The base is built from the first reading.
-        let may_try = *reading == 0 && number < MOST_FINDINGS && is_editable(base.manifests());
+        let may_try = *reading == 0 && number < MAX_FINDINGS && is_editable(base.manifests());
         let Some(mut cures) = may_try.then(|| try_one(base, finding)).flatten() else {
             return Vec::new();
         };
@@ -49,7 +49,7 @@ fn try_one(base: &TrialBase<'_>, finding: &Finding) -> Option<Vec<Cure>> {
 
 /// Whether there are manifests to edit, and not too much of them.
 fn is_editable(manifests: &Manifests) -> bool {
-    (1..=MOST_BYTES).contains(&manifests.bytes())
+    (1..=MAX_BYTES).contains(&manifests.bytes())
 }
 
 /// The cures that work for a flow. Empty if there are no manifests to edit, or too long ones.
@@ -118,6 +118,6 @@ pub fn failing_flow(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
     let mut clients: Vec<&NamespacedName> =
         finding.clients.iter().filter(uses_cluster_dns).collect();
     clients.sort_by_key(|name| (!is_at_home(name), *name));
-    let failing = clients.into_iter().take(MOST_CLIENTS).find(fails);
+    let failing = clients.into_iter().take(MAX_CLIENTS).find(fails);
     Some(failing.map_or_else(|| flow.clone(), from))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use thiserror::Error;
 use uturn_path::WalkError;
 
-use super::{IgnoreError, MOST_FLOWS};
+use super::{IgnoreError, MAX_FLOWS};
 
 /// Why a cluster cannot be analysed.
 #[derive(Debug, Error)]
@@ -28,7 +28,7 @@ pub enum AnalysisError {
     #[error(
         "--exhaustive walks each flow by itself, and there are {0}: at most {limit} can be \
          walked (-n picks a namespace)",
-        limit = MOST_FLOWS
+        limit = MAX_FLOWS
     )]
     TooManyFlows(usize),
 }

@@ -6,7 +6,7 @@ use uturn_snapshot::{Fault, Loaded, Manifests};
 
 /// Manifests longer than this (in bytes) are not edited, read and walked again for every finding
 /// of a scan.
-pub const MOST_BYTES: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// What was read.
 #[derive(Debug)]

@@ -52,7 +52,7 @@ pub(super) fn of<'f>(
     findings: impl Iterator<Item = &'f Finding> + Clone,
 ) -> Vec<Note> {
     let mode = &cluster.proxy.mode;
-    let one_mode = cluster.pods.len() > what_if::MOST_PODS && mode.is_supposed();
+    let one_mode = cluster.pods.len() > what_if::MAX_PODS && mode.is_supposed();
     let no_flows = scanned.is_empty() && has_targets(cluster);
     let mut notes = Vec::new();
     notes.extend(one_mode.then_some(Note::OneModeOnly(mode.value)));

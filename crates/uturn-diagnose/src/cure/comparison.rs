@@ -114,7 +114,7 @@ pub(crate) struct AllFlows {
 }
 
 /// Flows of clients that are not pods are walked if there are at most this many.
-const MOST: usize = 400;
+const MAX: usize = 400;
 
 impl AllFlows {
     /// The flows of each reading of what is not known, those of the assumed reading first.
@@ -145,7 +145,7 @@ impl AllFlows {
         let nodes = engine.cluster().nodes.keys().map(|name| Client::Node(name.clone()));
         let clients: Vec<Client> = nodes.chain([Client::Outside(None)]).collect();
         let mut others = HashMap::new();
-        if clients.len() * targets.len() <= MOST {
+        if clients.len() * targets.len() <= MAX {
             for target in &targets {
                 for from in &clients {
                     let is_inside = matches!(target.to, Destination::Service(..));

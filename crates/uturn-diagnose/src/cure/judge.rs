@@ -29,7 +29,7 @@ pub struct TrialBase<'a> {
 }
 
 /// Copies are kept until their texts take this many bytes.
-const MOST_KEPT: usize = 32 << 20;
+const MAX_KEPT: usize = 32 << 20;
 
 /// A cluster with edits made.
 struct Edited {
@@ -148,7 +148,7 @@ impl<'a> TrialBase<'a> {
         }
         let new = Rc::new(Edited::of(self.manifests, proposal)?);
         let mut copies = self.copies.borrow_mut();
-        if (copies.len() + 1) * self.manifests.bytes() <= MOST_KEPT {
+        if (copies.len() + 1) * self.manifests.bytes() <= MAX_KEPT {
             copies.push(Rc::clone(&new));
         }
         Ok(new)

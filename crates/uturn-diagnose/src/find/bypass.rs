@@ -7,17 +7,17 @@ use uturn_model::{Destination, Evidence, Flow, Mechanism, ObjectKind, Outcome};
 use uturn_path::{Engine, WalkError};
 use uturn_scan::ScanResult;
 
-use super::MOST_PAIRS;
+use super::MAX_PAIRS;
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::{Code, Observation, call};
 
 /// At most this many classes of clients are walked.
-const MOST: usize = 300;
+const MAX: usize = 300;
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
     let cluster = engine.cluster();
-    if cluster.nodes.len() * cluster.services.len() > MOST_PAIRS {
+    if cluster.nodes.len() * cluster.services.len() > MAX_PAIRS {
         return Ok(Vec::new());
     }
     let mut all = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Findin
         };
         let Some(listener) = balancer.listeners.iter().find(same) else { continue };
         let effects_of = effects_of(balancer, listener);
-        if effects_of.is_empty() || walked >= MOST {
+        if effects_of.is_empty() || walked >= MAX {
             continue;
         }
         walked += 1;

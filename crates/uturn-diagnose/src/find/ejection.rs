@@ -8,14 +8,14 @@ use uturn_model::{Evidence, Mechanism, ObjectRef, Outcome, Share};
 use uturn_path::Engine;
 use uturn_scan::ScanResult;
 
-use super::MOST_PAIRS;
+use super::MAX_PAIRS;
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::{Code, Observation};
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     let cluster = engine.cluster();
-    if cluster.nodes.len() * cluster.services.len() > MOST_PAIRS {
+    if cluster.nodes.len() * cluster.services.len() > MAX_PAIRS {
         return Vec::new();
     }
     let loops = |result: &&ScanResult| {

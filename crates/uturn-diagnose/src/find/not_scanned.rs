@@ -13,7 +13,7 @@ use uturn_path::{Engine, Health, WalkError};
 use uturn_scan::address_label;
 
 use super::outside_clients::OutsideClients;
-use super::{MOST_PAIRS, cause};
+use super::{MAX_PAIRS, cause};
 use crate::clients::{Clients, Example};
 use crate::conditions::{conditions, most_severe};
 use crate::evidence::worst;
@@ -29,12 +29,12 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     // Without load balancers in the status of any object, none is derived and none left out.
     let listeners =
         |all: &[LoadBalancer]| all.iter().map(|balancer| balancer.listeners.len()).sum::<usize>();
-    if size > MOST_PAIRS {
+    if size > MAX_PAIRS {
         let has_any = cluster.services.values().any(|service| !service.load_balancer.is_empty())
             || cluster.ingresses.values().any(|ingress| !ingress.load_balancer.is_empty());
         return Ok(if has_any { vec![(not_examined(engine), None)] } else { Vec::new() });
     }
-    if listeners(engine.balancers()) * cluster.nodes.len() > MOST_PAIRS {
+    if listeners(engine.balancers()) * cluster.nodes.len() > MAX_PAIRS {
         return Ok(vec![(not_examined(engine), None)]);
     }
     let mut all = Vec::new();

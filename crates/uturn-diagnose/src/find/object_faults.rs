@@ -17,7 +17,7 @@ use uturn_model::{
 };
 use uturn_path::{Engine, WalkError};
 
-use super::{MOST_PAIRS, hints};
+use super::{MAX_PAIRS, hints};
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::{Code, Observation, Severity};
@@ -28,7 +28,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let backends = backends(engine);
     let cluster = engine.cluster();
     // All targets of all load balancers are made for a cluster of some size only.
-    let is_small = cluster.nodes.len() * cluster.services.len() <= MOST_PAIRS;
+    let is_small = cluster.nodes.len() * cluster.services.len() <= MAX_PAIRS;
     // Where a backend is missing there is no target either.
     let is_known =
         |finding: &Finding| backends.iter().any(|other| other.subject == finding.subject);

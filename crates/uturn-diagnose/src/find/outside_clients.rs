@@ -9,10 +9,10 @@ use uturn_model::{Client, Cluster, Family, IpNet};
 use uturn_path::{Engine, any_client};
 
 /// How many addresses of a range are looked at for one that nothing has.
-const MOST_LOOKED_AT: usize = 4096;
+const MAX_LOOKED_AT: usize = 4096;
 
 /// How many clients of one network are walked: firewalls may let only some in.
-const MOST_CLIENTS: usize = 8;
+const MAX_CLIENTS: usize = 8;
 
 /// The clients outside of a cluster.
 pub(super) struct OutsideClients<'a> {
@@ -75,7 +75,7 @@ impl<'a> OutsideClients<'a> {
         let nets = std::iter::once(network).chain(let_in).flat_map(within);
         let mut addresses: Vec<IpAddr> = Vec::new();
         for address in nets.filter_map(|net| self.free(net, near)) {
-            if !addresses.contains(&address) && addresses.len() < MOST_CLIENTS {
+            if !addresses.contains(&address) && addresses.len() < MAX_CLIENTS {
                 addresses.push(address);
             }
         }
@@ -119,7 +119,7 @@ impl<'a> OutsideClients<'a> {
         let block = block(near).and_then(|block| common(block, net));
         let high = block.into_iter().flat_map(|block| block.hosts().skip(199));
         let low = block.into_iter().flat_map(|block| block.hosts().skip(1));
-        let mut all = high.chain(low).chain(net.hosts().take(MOST_LOOKED_AT));
+        let mut all = high.chain(low).chain(net.hosts().take(MAX_LOOKED_AT));
         all.find(|ip| !self.used.contains(ip) && !self.taken.iter().any(|net| net.contains(ip)))
     }
 }

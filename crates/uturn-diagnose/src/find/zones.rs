@@ -9,14 +9,14 @@ use uturn_model::service::{Policy, ServiceKind};
 use uturn_model::{Cluster, Family, Node, Service};
 use uturn_path::Engine;
 
-use super::MOST_PAIRS;
+use super::MAX_PAIRS;
 use super::object_faults::about;
 use crate::Code;
 use crate::finding::Finding;
 
 pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
-    if cluster.nodes.len() * cluster.services.len() > MOST_PAIRS {
+    if cluster.nodes.len() * cluster.services.len() > MAX_PAIRS {
         return Vec::new();
     }
     cluster.services.values().filter_map(|service| of_service(cluster, service)).collect()

@@ -137,8 +137,8 @@ fn of_a_long_list_the_worst_of_each_group_is_shown_in_full() {
         let many = (0..count).map(|at| finding(&format!("n{at:02}")));
         shown_in_full(&group(&many.chain([other.clone()]).collect::<Vec<_>>()))
     };
-    assert_eq!(list(MOST_IN_FULL - 1), (0..MOST_IN_FULL).collect::<Vec<_>>());
-    assert_eq!(list(MOST_IN_FULL), [0, MOST_IN_FULL]);
+    assert_eq!(list(MAX_IN_FULL - 1), (0..MAX_IN_FULL).collect::<Vec<_>>());
+    assert_eq!(list(MAX_IN_FULL), [0, MAX_IN_FULL]);
     assert_eq!(shown_in_full(&[]), [0; 0]);
 }
 

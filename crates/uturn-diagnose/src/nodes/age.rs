@@ -4,7 +4,7 @@ use super::Subject;
 use super::difference::{Answer, Question};
 
 /// Objects that were read so long before or after a capture may be others by then.
-const MOST_MINUTES: i64 = 5;
+const MAX_MINUTES: i64 = 5;
 
 /// Takes differences for unknown if the objects were read long before the capture, or long after it:
 /// what changed between is no fault. `questions` are those whose answers follow from objects that
@@ -25,7 +25,7 @@ fn apart(subject: &Subject<'_>) -> Option<String> {
     let before = subject.manifest.as_ref()?.before(&read.begun, &read.ended)?;
     let minutes = before.as_mins();
     let which = if minutes > 0 { "before" } else { "after" };
-    (minutes.abs() >= MOST_MINUTES).then(|| {
+    (minutes.abs() >= MAX_MINUTES).then(|| {
         format!(
             "the capture was taken {} minutes {which} the objects were read, and what changed \
              between is no fault",

@@ -11,7 +11,7 @@ use super::{Subject, iptables};
 use crate::Code;
 
 /// At most this many Services are called.
-const MOST: usize = 60;
+const MAX: usize = 60;
 
 /// The beginnings of chains in which a pod network, or a policy that users wrote, decides what
 /// pods may call: a drop there is meant.
@@ -42,7 +42,7 @@ pub(super) fn question(engine: &Engine<'_>, subject: &Subject<'_>) -> Question {
     };
     let callers = callers(subject.node, &|ip| runtime.pod_link(ip), subject);
     let (mut walked, mut found) = (0, Vec::<Difference>::new());
-    for service in subject.cluster.services.values().take(MOST) {
+    for service in subject.cluster.services.values().take(MAX) {
         for (packet, what) in calls(service, &callers) {
             let ends = runtime.kernel.walk(&packet.0, &packet.1, &[]);
             walked += 1;

@@ -28,7 +28,7 @@ const SIZES: [usize; 4] = [1 << 16, 1 << 17, 1 << 18, 1 << 19];
 const COUNTED: usize = 3;
 
 /// A larger exponent is an error.
-const MOST: f64 = 1.2;
+const MAX: f64 = 1.2;
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -87,8 +87,8 @@ fn lines(names: &[&str], folder: &Path) -> Result<bool, String> {
         }
         for result in tried.iter().take(COUNTED) {
             let counted = counted(name, &result.shape, folder)?;
-            let verdict = if counted.exponent > MOST { "  worse than n log n" } else { "" };
-            well &= counted.exponent <= MOST;
+            let verdict = if counted.exponent > MAX { "  worse than n log n" } else { "" };
+            well &= counted.exponent <= MAX;
             println!(
                 "{name:<18} {:>7} {:>9.0} {:>8.2}  {}{verdict}",
                 tried.len(),

@@ -18,7 +18,7 @@ const OLD: Duration = Duration::from_secs(60);
 /// How often some of them are looked at.
 const LOOK: Duration = Duration::from_secs(5);
 /// How many of them at most.
-const MOST_LOOKED_AT: usize = 10;
+const MAX_LOOKED_AT: usize = 10;
 /// How many objects are read from the store at once.
 const BATCH: usize = 256;
 
@@ -46,7 +46,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         if now >= self.next_look && self.refusals == 0 {
             self.next_look = now + LOOK;
             let before = now.checked_sub(OLD);
-            let old = before.map(|before| self.mirror.oldest(before, MOST_LOOKED_AT));
+            let old = before.map(|before| self.mirror.oldest(before, MAX_LOOKED_AT));
             for id in old.unwrap_or_default() {
                 self.mirror.doubt(&id, now);
                 self.settled.remove(&id);

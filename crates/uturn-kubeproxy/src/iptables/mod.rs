@@ -19,7 +19,7 @@ use crate::{Options, Program};
 use port::PortWriter;
 
 /// With more endpoints than this, kube-proxy leaves out comments that name Services.
-const MOST_ENDPOINTS_WITH_REMARKS: usize = 1000;
+const MAX_ENDPOINTS_WITH_REMARKS: usize = 1000;
 
 const CANARY: Chain = Chain::named("KUBE-PROXY-CANARY");
 const SERVICES: Chain = Chain::named("KUBE-SERVICES");

@@ -5,8 +5,8 @@ use uturn_model::{Family, Port, ProxySettings};
 
 use super::probability::Probabilities;
 use super::{
-    EXTERNAL_SERVICES, MARK_MASQ, MOST_ENDPOINTS_WITH_REMARKS, NODE_PORTS, PROXY_FIREWALL,
-    SERVICES, Tables, accounted,
+    EXTERNAL_SERVICES, MARK_MASQ, MAX_ENDPOINTS_WITH_REMARKS, NODE_PORTS, PROXY_FIREWALL, SERVICES,
+    Tables, accounted,
 };
 use crate::Options;
 use crate::features::{EmptyVips, Iptables};
@@ -49,7 +49,7 @@ impl<'p> PortWriter<'p> {
             family: plan.family,
             masquerade_all: settings.masquerade_all,
             options,
-            remarks: plan.endpoints <= MOST_ENDPOINTS_WITH_REMARKS,
+            remarks: plan.endpoints <= MAX_ENDPOINTS_WITH_REMARKS,
             probabilities: Probabilities::up_to(most.unwrap_or(0)),
         }
     }

@@ -216,7 +216,7 @@ fn head(device: &File) -> io::Result<[u64; 2]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::{MOST, Message};
+    use super::super::frame::{MAX, Message};
     use super::*;
     use crate::Ended;
 
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(inner.next().unwrap(), None);
         let frames = [
             Message::Out(Vec::new()),
-            Message::Err(vec![7; MOST]),
+            Message::Err(vec![7; MAX]),
             Message::Ended(Ended::Exit(255)),
             Message::Cannot("no such program".into()),
         ];

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
-use super::frame::{Frame, MOST, Message, WINDOW};
+use super::frame::{Frame, MAX, Message, WINDOW};
 use super::{During, job_encoding};
 use crate::{Ended, Job, JobOutput, MachineError};
 
@@ -114,7 +114,7 @@ impl Stream {
         let during = "pass input on to the small machine";
         let (writes, credit) = (Arc::clone(&self.writes), Arc::clone(&self.credit));
         let pass = move || -> io::Result<()> {
-            let mut bytes = vec![0; MOST];
+            let mut bytes = vec![0; MAX];
             loop {
                 match input.read(&mut bytes) {
                     Ok(0) => break,

@@ -10,7 +10,7 @@ use std::io;
 use crate::Ended;
 
 /// The largest payload of a piece of input or output, in bytes.
-pub(super) const MOST: usize = 64 * 1024;
+pub(super) const MAX: usize = 64 * 1024;
 
 /// How many bytes of input, or of output, may be under way in one stream.
 pub(super) const WINDOW: usize = 256 * 1024;
@@ -161,7 +161,7 @@ mod tests {
             Message::Cannot("no".into()),
             Message::Run(vec![0; 70_000]),
             Message::Connect(65_535),
-            Message::Input(vec![7; MOST]),
+            Message::Input(vec![7; MAX]),
             Message::InputEnds,
             Message::OutputEnds,
             Message::Taken(u32::MAX),

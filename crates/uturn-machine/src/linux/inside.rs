@@ -25,7 +25,7 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use self::streams::Streams;
 use super::channel::Inner;
-use super::frame::{Frame, MOST, Message};
+use super::frame::{Frame, MAX, Message};
 use super::{job_encoding, root, tools};
 use crate::{Ended, Job};
 
@@ -230,7 +230,7 @@ fn pass_on(
     message: impl Fn(Vec<u8>) -> Message,
     outside: &mut Outside,
 ) -> io::Result<()> {
-    let mut bytes = vec![0; MOST];
+    let mut bytes = vec![0; MAX];
     while let Some(open) = pipe {
         match rustix::io::read(&*open, &mut bytes) {
             Ok(0) => *pipe = None,

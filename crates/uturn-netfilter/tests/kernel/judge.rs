@@ -19,7 +19,7 @@ use crate::wire::{Fate, PORTS, Seen, SendError};
 /// An end with a smaller share need not occur.
 const SMALLEST_SHARE: f64 = 0.04;
 /// An end with that share is missed this often with a probability below 10^-12.
-const MOST_TRIES: u16 = 700;
+const MAX_TRIES: u16 = 700;
 
 /// The result of a case.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,7 @@ impl Judge<'_> {
     fn first(&mut self, probe: &Probe) -> Result<(), Refused> {
         let block = probe.packet.leg().src.port() / 1000 * 1000;
         let mut missing: Vec<End> = Vec::new();
-        for tries in 1..=MOST_TRIES {
+        for tries in 1..=MAX_TRIES {
             self.port = (self.port + 1) % 1000;
             let probe = probe.again(block + self.port);
             let kernel = &self.node.kernel;
@@ -93,7 +93,7 @@ impl Judge<'_> {
                 return Ok(());
             }
         }
-        let text = format!("one of its ways, by {MOST_TRIES} packets,");
+        let text = format!("one of its ways, by {MAX_TRIES} packets,");
         self.differ(&text, probe, &missing, None);
         Ok(())
     }

@@ -39,7 +39,7 @@ use uturn_testing::Requirement;
 const SEEDS: [u64; 2] = [1, 2];
 const CASES: u64 = 5;
 /// At most this many differing cases are shrunk; for others, only the differences are printed.
-const MOST_SHRUNK: usize = 3;
+const MAX_SHRUNK: usize = 3;
 
 /// Tries a case in a thread of its own, which moves to another network namespace.
 fn tried(case: &Case) -> Result<Tried, Refused> {
@@ -102,7 +102,7 @@ fn random_cases(what: &str, make: fn(&mut Dice) -> Case) {
             cases += 1;
             if !result.differences.is_empty() {
                 let name = format!("{what}: seed {seed}, case {number}");
-                different.push(match different.len() < MOST_SHRUNK {
+                different.push(match different.len() < MAX_SHRUNK {
                     true => smaller(&name, &case),
                     false => format!("# {name}\n{case}{}", result.differences.join("\n")),
                 });

@@ -31,12 +31,12 @@ pub(super) struct Running {
 }
 
 /// More pods are not there several times, once for each reading of what is not known.
-pub const MOST_PODS: usize = 20_000;
+pub const MAX_PODS: usize = 20_000;
 
 /// The cluster as it would be if kube-proxy ran otherwise than it is taken to, once for each
 /// other way; none where that is known, or the cluster is too large for it.
 pub fn others(cluster: &Cluster) -> Vec<Cluster> {
-    if cluster.pods.len() > MOST_PODS {
+    if cluster.pods.len() > MAX_PODS {
         return Vec::new();
     }
     runnings(cluster).into_iter().skip(1).map(|running| as_running(cluster, running)).collect()

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use uturn_model::{Client, Cluster, EndpointSlice, Name, NamespacedName, Pod};
 
 /// At most so many kinds of nodes are tried for pods that are on none yet.
-const MOST_KINDS: usize = 6;
+const MAX_KINDS: usize = 6;
 
 /// A kind of node that pods may run on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) fn grounds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<Groun
             .filter(|(_, slices)| has_endpoint(slices))
             .map(|(name, _)| name.clone())
             .collect();
-        if grounds.iter().all(|known| known.serves != serves) && grounds.len() < MOST_KINDS {
+        if grounds.iter().all(|known| known.serves != serves) && grounds.len() < MAX_KINDS {
             grounds.push(Ground { node: node.name.clone(), serves });
         }
     }

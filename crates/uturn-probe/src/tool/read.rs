@@ -11,7 +11,7 @@ const MARK: &str = "uturn ";
 /// The status of a shell for a command that was ended by SIGTERM.
 const TERMINATED: i32 = 128 + 15;
 /// What may be shown of an output that cannot be read.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 pub(super) fn is_shown(tool: Tool, ran: &Ran) -> bool {
     let (out, err) = (&ran.stdout, &ran.stderr);
@@ -233,7 +233,7 @@ fn failed(tool: Tool, ran: &Ran, why: &str) -> CallEnd {
         .unwrap_or_default()
         .chars()
         .filter(|letter| !letter.is_control())
-        .take(MOST_SHOWN)
+        .take(MAX_SHOWN)
         .collect();
     CallEnd::Failed(match shown.is_empty() {
         true => format!("{tool}: {why} (status {})", ran.exit),

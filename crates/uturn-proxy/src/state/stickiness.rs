@@ -10,7 +10,7 @@ use uturn_lb::hash::fnv1a;
 use crate::lock::locked;
 
 /// So many clients are remembered at most; others are given targets as if nothing were.
-const MOST: usize = 200_000;
+const MAX: usize = 200_000;
 
 /// The targets that clients had, by the clients' addresses.
 #[derive(Debug, Default)]
@@ -26,9 +26,9 @@ impl Remembered {
     /// Records that a client has a target, and is to stay with it for a time.
     pub(super) fn set(&self, client: IpAddr, target: SocketAddr, time: Duration, now: Instant) {
         let mut all = locked(&self.0);
-        if all.len() >= MOST && !all.contains_key(&client) {
+        if all.len() >= MAX && !all.contains_key(&client) {
             all.retain(|_, (_, until)| now < *until);
-            if all.len() >= MOST {
+            if all.len() >= MAX {
                 return;
             }
         }

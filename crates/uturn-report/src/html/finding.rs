@@ -9,13 +9,13 @@ use crate::{svg, words};
 use uturn_diagnose::analysis::InFull;
 
 /// A list names at most this many; the rest is counted.
-const MOST_NAMES: usize = 60;
+const MAX_NAMES: usize = 60;
 /// A list of more names than these is folded.
-const MOST_UNFOLDED: usize = 4;
+const MAX_UNFOLDED: usize = 4;
 /// The most names that the filter finds a finding by.
-const MOST_FOUND: usize = 180;
+const MAX_FOUND: usize = 180;
 /// The most pods whose names are sorted to choose from.
-const MOST_PODS: usize = 1000;
+const MAX_PODS: usize = 1000;
 
 /// What `finding.html` prints.
 pub(super) struct FindingView<'a> {
@@ -67,7 +67,7 @@ impl<'a> FindingView<'a> {
     ) -> Self {
         let finding = &report.findings[index];
         let pods: Vec<String> =
-            words::pods(&finding.clients, MOST_PODS).iter().map(ToString::to_string).collect();
+            words::pods(&finding.clients, MAX_PODS).iter().map(ToString::to_string).collect();
         Self {
             number: index + 1,
             code: finding.code,
@@ -100,9 +100,9 @@ impl RouteView {
 impl Names {
     fn new(names: &[String], total: usize) -> Self {
         Self {
-            listed: names.iter().take(MOST_NAMES).cloned().collect(),
+            listed: names.iter().take(MAX_NAMES).cloned().collect(),
             total,
-            is_long: names.len() > MOST_UNFOLDED,
+            is_long: names.len() > MAX_UNFOLDED,
         }
     }
 
@@ -139,7 +139,7 @@ pub(super) fn picture(finding: &Finding, index: usize, details: &InFull) -> Opti
 fn find(finding: &Finding, pods: &[String]) -> String {
     let mut text = format!("{} {}", finding.subject.short(), words::who(&finding.clients));
     let nodes: Vec<String> = finding.clients.nodes().iter().map(ToString::to_string).collect();
-    for name in finding.targets.iter().chain(&nodes).chain(pods).take(MOST_FOUND) {
+    for name in finding.targets.iter().chain(&nodes).chain(pods).take(MAX_FOUND) {
         text.push(' ');
         text.push_str(name);
     }

@@ -7,7 +7,7 @@ use uturn_diagnose::{Code, Finding, Group, GroupCure, Severity};
 use uturn_model::{Flow, ObjectKind, Share};
 
 use super::finding::{FindingView, RouteView, failing, picture};
-use super::room::{MOST_IN_FULL, MOST_PICTURES, MOST_ROWS, share_out};
+use super::room::{MAX_IN_FULL, MAX_PICTURES, MAX_ROWS, share_out};
 use crate::markup::Markup;
 use crate::scan::{self, ScanReport};
 use crate::words;
@@ -71,7 +71,7 @@ pub(super) fn articles(report: &ScanReport, details: &BTreeMap<usize, InFull>) -
     let mut articles = Articles { shown: Vec::new(), omitted: BTreeMap::new() };
     let mut used = 0;
     for (number, ((group, worst), rows)) in (1..).zip(groups.iter().zip(worst).zip(rows)) {
-        if used > MOST_IN_FULL {
+        if used > MAX_IN_FULL {
             *articles.omitted.entry(group.cause.code).or_default() += group.members.len();
             continue;
         }
@@ -131,7 +131,7 @@ fn rows<'a>(
     let shown = |group: &Group| group.members[1..].iter().map(&mut row).collect();
     let mut all: Vec<Rows> =
         report.groups.iter().map(shown).map(|shown| Rows { shown, omitted: 0 }).collect();
-    let most = share_out(&all.iter().map(Rows::size).collect::<Vec<_>>(), MOST_ROWS);
+    let most = share_out(&all.iter().map(Rows::size).collect::<Vec<_>>(), MAX_ROWS);
     all.iter_mut().for_each(|rows| rows.cut(most));
     all
 }
@@ -156,7 +156,7 @@ impl<'a> Pictures<'a> {
             return RouteView::DrawnAt { number, code: other.code, subject };
         }
         match picture(finding, index, details) {
-            Some(picture) if self.used + picture.len() <= MOST_PICTURES => {
+            Some(picture) if self.used + picture.len() <= MAX_PICTURES => {
                 let is_open = self.drawn.is_empty();
                 self.used += picture.len();
                 self.drawn.insert(flow, index);

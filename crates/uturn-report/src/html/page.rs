@@ -16,7 +16,7 @@ use crate::{svg, words};
 use uturn_diagnose::analysis::{Suppressed, Suppression};
 
 /// At most this many of the known and ignored findings are named; the rest is counted.
-const MOST_ASIDE: usize = 500;
+const MAX_ASIDE: usize = 500;
 
 const SEVERITIES: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Info];
 
@@ -126,8 +126,8 @@ impl<'a> Page<'a> {
             unjudged: report.unjudged.iter().map(UnjudgedRow::new).collect(),
             without_address: summary::without_address(&report.without_address).unwrap_or_default(),
             unread: Unread::grouped(&report.unread),
-            aside: report.aside.iter().take(MOST_ASIDE).map(AsideRow::new).collect(),
-            aside_omitted: report.aside.len().saturating_sub(MOST_ASIDE),
+            aside: report.aside.iter().take(MAX_ASIDE).map(AsideRow::new).collect(),
+            aside_omitted: report.aside.len().saturating_sub(MAX_ASIDE),
             gone: report.gone,
             supposed: &report.supposed,
             read: read(report),

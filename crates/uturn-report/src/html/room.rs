@@ -1,11 +1,11 @@
 //! How large a page may become: at most about 5 MB, which a browser opens in a second.
 
 /// The most bytes of all findings that are shown in full, without their pictures.
-pub(super) const MOST_IN_FULL: usize = 1_400_000;
+pub(super) const MAX_IN_FULL: usize = 1_400_000;
 /// The most bytes of all pictures.
-pub(super) const MOST_PICTURES: usize = 1_200_000;
+pub(super) const MAX_PICTURES: usize = 1_200_000;
 /// The most bytes of all rows: the findings of a group after its worst.
-pub(super) const MOST_ROWS: usize = 2_200_000;
+pub(super) const MAX_ROWS: usize = 2_200_000;
 
 /// Divides `total` among parts of these sizes and returns the most that a part may take: small
 /// parts are whole, large ones are cut to the same size.

@@ -10,7 +10,7 @@ use crate::well_formed::well_formed;
 use crate::{ScanReport, html, words};
 use uturn_diagnose::analysis::InFull;
 
-const MOST_BYTES: usize = 5_000_000;
+const MAX_BYTES: usize = 5_000_000;
 
 /// Gives the findings conditions of their own: none has the cause of another.
 fn set_apart(findings: &mut [Finding]) {
@@ -42,7 +42,7 @@ fn many_findings_have_room() {
     let first_two: Vec<usize> = worst.take(2).collect();
     details.insert(first_two[1], details[&first_two[0]].clone());
     let page = html::scan(&report, &details);
-    assert!(page.len() < MOST_BYTES, "{}", page.len());
+    assert!(page.len() < MAX_BYTES, "{}", page.len());
     well_formed(&page).unwrap();
     let (drawn, groups) = (page.matches("<svg ").count(), page.matches("<article ").count());
     assert!(drawn > 20 && groups == 201, "{drawn} {groups}");
@@ -64,7 +64,7 @@ fn causes_without_room_are_counted() {
         (0..5000).map(|i| sample::finding(&format!("front-{i}"), &[":80"])).collect();
     set_apart(&mut findings);
     let page = html::scan(&ScanReport::new(findings), &BTreeMap::new());
-    assert!(page.len() < MOST_BYTES, "{}", page.len());
+    assert!(page.len() < MAX_BYTES, "{}", page.len());
     let shown = page.matches("<article ").count();
     assert!((1000..5000).contains(&shown), "{shown}");
     assert_eq!(page.matches("<a href=\"#g").count(), shown, "each has a row in the table");

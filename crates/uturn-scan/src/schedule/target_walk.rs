@@ -76,7 +76,7 @@ type Settled<'a> = Option<(Answered<'a>, bool)>;
 
 /// More nodes than these are not kept beside what a walk found: it is the whole cluster, once for
 /// each target.
-const MOST_KEPT_NODES: usize = 500;
+const MAX_KEPT_NODES: usize = 500;
 
 impl<'a> Walker<'a> {
     /// Walks a client of each class whose verdict is not known yet, in a reduced cluster. Returns
@@ -100,7 +100,7 @@ impl<'a> Walker<'a> {
         let memory = self
             .known
             .as_deref()
-            .filter(|_| !self.inventory.has_captures() && cluster.nodes.len() <= MOST_KEPT_NODES);
+            .filter(|_| !self.inventory.has_captures() && cluster.nodes.len() <= MAX_KEPT_NODES);
         let memory = memory.map(|known| {
             let inputs = WalkInputs {
                 clients: self.walked_clients(line, job, &settled),

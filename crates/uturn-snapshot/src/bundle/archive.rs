@@ -14,15 +14,15 @@ use crate::fault::Fault;
 use crate::source::Source;
 
 /// How much all files may hold in all: an archive of a few bytes can be many once unpacked.
-const MOST_BYTES: u64 = 2 << 30;
+const MAX_BYTES: u64 = 2 << 30;
 /// How many files there may be.
-const MOST_FILES: usize = 200_000;
+const MAX_FILES: usize = 200_000;
 
 /// Reads an archive.
 pub(super) fn read(path: &Path) -> Bundle {
     let mut bundle = Bundle::default();
     let files = File::open(path).map_err(|why| unreadable(path, &why));
-    match files.and_then(|file| unpack(path, file, MOST_BYTES)) {
+    match files.and_then(|file| unpack(path, file, MAX_BYTES)) {
         Ok(files) => fill(&mut bundle, path, without_top(files)),
         Err(fault) => bundle.faults.push(fault),
     }
@@ -61,8 +61,8 @@ fn unpack(path: &Path, from: impl Read, most: u64) -> Result<Files, Fault> {
         }
         left -= read;
         files.insert(name, bytes);
-        if files.len() > MOST_FILES {
-            return Err(within(format!("more than {MOST_FILES} files")));
+        if files.len() > MAX_FILES {
+            return Err(within(format!("more than {MAX_FILES} files")));
         }
     }
     // What follows the last file shows whether all is as it was written.

@@ -21,7 +21,7 @@ const USUAL: usize = 3;
 const PODS_A_NODE: usize = 110;
 
 /// More nodes are not made up: what is tried beyond says nothing new.
-const MOST: usize = 200;
+const MAX: usize = 200;
 
 /// Completes the nodes.
 pub(super) fn complete(
@@ -88,7 +88,7 @@ fn enough(objects: &Objects) -> usize {
     let replicas: usize = counted.iter().map(|workload| workload.replicas as usize).sum();
     let pods = replicas.saturating_add(objects.pods.0.len());
     let room = PODS_A_NODE.saturating_sub(everywhere.len()).max(1);
-    pods.div_ceil(room).clamp(USUAL, MOST)
+    pods.div_ceil(room).clamp(USUAL, MAX)
 }
 
 fn suppose(objects: &mut Objects, suppositions: &mut Suppositions) {

@@ -17,7 +17,7 @@ use super::{Suppositions, labels, owners, proxy};
 use crate::decode::objects::Objects;
 
 /// How many pods of one workload are made up at most.
-const MOST: u32 = 10_000;
+const MAX: u32 = 10_000;
 
 /// Completes the pods.
 pub(super) fn complete(
@@ -105,10 +105,10 @@ fn suppose(objects: &mut Objects, collected: bool, suppositions: &mut Suppositio
         if new > 0 {
             made.push(workload.object());
         }
-        if workload.replicas > MOST {
+        if workload.replicas > MAX {
             suppositions.suppose(
                 format!("pods of {}", workload.object()),
-                format!("the first {MOST} of {}", workload.replicas),
+                format!("the first {MAX} of {}", workload.replicas),
                 "more are not made up",
                 "give the Pod objects",
             );
@@ -233,7 +233,7 @@ fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread) {
         }
         _ => 1,
     };
-    for number in 0..workload.replicas.min(MOST) {
+    for number in 0..workload.replicas.min(MAX) {
         let fits = !alone || (number as usize) < room;
         let node = if fits { spread.next(template) } else { None };
         let number = number.saturating_add(first);

@@ -10,7 +10,7 @@ use super::{ClusterArgs, Output};
 use crate::completion;
 
 /// More calls than these are not made.
-const MOST_CALLS: i64 = 1000;
+const MAX_CALLS: i64 = 1000;
 
 #[derive(Args, Debug)]
 pub(crate) struct Probe {
@@ -30,7 +30,7 @@ pub(crate) struct Probe {
     pub(crate) to: Destination,
     /// How many calls to make, one at a time: 12, or as many as do not make a load balancer leave a
     /// target alone
-    #[arg(short = 'n', long = "calls", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_CALLS))]
+    #[arg(short = 'n', long = "calls", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
     pub(crate) calls: Option<u32>,
     /// The container in which to run commands, instead of the pod's default one
     #[arg(long, value_name = "NAME", conflicts_with = "image")]

@@ -25,7 +25,7 @@ fn unknown(word: &str) -> String {
         .filter(|code| pages::find(&code.to_string()).is_some_and(has))
         .partition(|code| has(code.title()));
     let mut text = format!("{word:?} is no code and no mechanism");
-    for code in titled.iter().chain(&others).take(MOST_NAMED) {
+    for code in titled.iter().chain(&others).take(MAX_NAMED) {
         text.push_str(&format!("\n  {code}  {}", code.title()));
     }
     match titled.is_empty() && others.is_empty() {
@@ -35,7 +35,7 @@ fn unknown(word: &str) -> String {
 }
 
 /// At most this many pages are named.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 fn list() -> String {
     let mut text = String::from("Codes of findings:\n");

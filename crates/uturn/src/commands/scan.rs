@@ -1,6 +1,6 @@
 //! `uturn scan`: every class of client against every target.
 
-use uturn_diagnose::analysis::{Analysis, Detail, KnownFindings, MOST_BYTES, Options};
+use uturn_diagnose::analysis::{Analysis, Detail, KnownFindings, MAX_BYTES, Options};
 use uturn_diagnose::{Severity, analyze};
 use uturn_model::{Cluster, Name};
 use uturn_path::Engine;
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     let namespace = args.namespace.as_deref();
     let (input, has_faults) =
-        input::read_what_can_be(&args.cluster, namespace, printer, MOST_BYTES)?;
+        input::read_what_can_be(&args.cluster, namespace, printer, MAX_BYTES)?;
     if input.is_empty() {
         return Err(Failure::usage("the input contains no object: nothing to scan"));
     }

@@ -8,7 +8,7 @@ use crate::likeness;
 use crate::status::Failure;
 
 /// At most this many names are suggested.
-const MOST: usize = 3;
+const MAX: usize = 3;
 
 /// The failure of a flow that cannot be walked, with names that may have been meant.
 pub(super) fn with_suggestion(why: WalkError, cluster: &Cluster) -> Failure {
@@ -64,9 +64,9 @@ pub(super) fn instead(kind: &str, wanted: &str, cluster: &Cluster) -> String {
     }
     likeness::sort_likest_first(&mut there, wanted);
     let mut named: Vec<String> =
-        there.iter().take(MOST).map(|name| format!("{kind}/{name}")).collect();
-    if there.len() > MOST {
-        named.push(format!("{} more", there.len() - MOST));
+        there.iter().take(MAX).map(|name| format!("{kind}/{name}")).collect();
+    if there.len() > MAX {
+        named.push(format!("{} more", there.len() - MAX));
     }
     match named.split_last() {
         None => String::new(),

@@ -1,6 +1,6 @@
 //! `uturn trace`: one flow, hop by hop.
 
-use uturn_diagnose::analysis::{Input, MOST_BYTES, cures_of_flow};
+use uturn_diagnose::analysis::{Input, MAX_BYTES, cures_of_flow};
 use uturn_diagnose::{Code, conditions};
 use uturn_model::{Destination, Flow, ObjectKind, Verdict};
 use uturn_path::Engine;
@@ -17,7 +17,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     let namespace = args.of.namespace.as_deref();
     let from = args.from.within(namespace).map_err(Failure::usage)?;
     let to = args.to.within(namespace).map_err(Failure::usage)?;
-    let Input { manifests, loaded } = input::read(&args.cluster, namespace, printer, MOST_BYTES)?;
+    let Input { manifests, loaded } = input::read(&args.cluster, namespace, printer, MAX_BYTES)?;
     let cluster = &loaded.cluster;
     let mut engine = Engine::new(cluster)?;
     if args.all {

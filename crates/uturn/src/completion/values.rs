@@ -10,7 +10,7 @@ use super::line;
 use super::source::{ObjectName, Source};
 
 /// Up to this many names are shown at once. Of more, the namespaces are.
-const MOST_AT_ONCE: usize = 30;
+const MAX_AT_ONCE: usize = 30;
 
 /// A client: `pod/shop/web-0`.
 pub(crate) fn client() -> ArgValueCompleter {
@@ -205,7 +205,7 @@ fn names(kinds: &[ObjectKind], typed: &str) -> Vec<String> {
         return found.iter().map(|(namespace, name)| full(namespace.as_deref(), name)).collect();
     }
     found.retain(is_begun);
-    if !has_more && found.len() <= MOST_AT_ONCE {
+    if !has_more && found.len() <= MAX_AT_ONCE {
         return found.iter().map(|(namespace, name)| full(namespace.as_deref(), name)).collect();
     }
     let mut namespaces: Vec<String> = match has_more {

@@ -21,7 +21,7 @@ use crate::{objects, program, same, shown};
 const CLUSTER: &str = "UTURN_SCALE_CLUSTER";
 
 /// kubectl does not get more pods than this into the memory of a usual machine.
-const MOST_FOR_KUBECTL: usize = 30_000;
+const MAX_FOR_KUBECTL: usize = 30_000;
 
 /// The file with the cluster, if this is asked for.
 pub(crate) fn wanted() -> Option<PathBuf> {
@@ -55,7 +55,7 @@ pub(crate) fn measure(stage: &Stage, cluster: &Path) {
     let mut line = |what: &str, measured: &Measured| {
         println!("{what:<34} {measured}  {}", requests.since_last());
     };
-    if count <= MOST_FOR_KUBECTL {
+    if count <= MAX_FOR_KUBECTL {
         line("kubectl get pods -A -o json", &kubectl(&["get", "pods", "-A", "-o", "json"]));
         line("kubectl get pods -A", &kubectl(&["get", "pods", "-A"]));
     }

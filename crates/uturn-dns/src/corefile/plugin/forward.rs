@@ -10,7 +10,7 @@ use crate::name;
 use crate::upstream::Upstream;
 
 /// The maximum number of servers in one `forward`.
-const MOST: usize = 15;
+const MAX: usize = 15;
 
 #[derive(Debug)]
 pub(crate) struct Forward {
@@ -83,8 +83,8 @@ fn stanza(
             None => return words.fault(format!("expected an address or a file, found {word:?}")),
         }
     }
-    if read.to.is_empty() || read.to.len() > MOST {
-        return words.fault(format!("expected 1 to {MOST} servers, found {}", read.to.len()));
+    if read.to.is_empty() || read.to.len() > MAX {
+        return words.fault(format!("expected 1 to {MAX} servers, found {}", read.to.len()));
     }
     while words.next_in_block() {
         let word = words.value();

@@ -19,7 +19,7 @@ use crate::linux::system::During;
 use crate::linux::wait::QUIET_PERIOD;
 
 /// The maximum number of frames kept while one connection is followed.
-const MOST: usize = 200_000;
+const MAX: usize = 200_000;
 
 /// All taps of a lab. Reading ends when this is dropped.
 #[derive(Debug)]
@@ -144,7 +144,7 @@ impl Reading {
                 captures.add(&self.names[at](&frame.link), frame.at, &frame.bytes)?;
             }
             let mut state = self.memory.lock();
-            if state.is_kept && state.frames.len() < MOST {
+            if state.is_kept && state.frames.len() < MAX {
                 state.frames.push(frame);
                 self.memory.news.notify_all();
             }

@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::{Outside, spawn};
 use crate::Ended;
-use crate::linux::frame::{Frame, MOST, Message, WINDOW};
+use crate::linux::frame::{Frame, MAX, Message, WINDOW};
 use crate::linux::job_encoding;
 
 /// How long a server of the loopback may take to accept a connection.
@@ -228,7 +228,7 @@ fn drain(
         if *credit == 0 {
             return Ok(false);
         }
-        let mut bytes = vec![0; MOST.min(*credit)];
+        let mut bytes = vec![0; MAX.min(*credit)];
         match rustix::io::read(&*open, &mut bytes) {
             Ok(0) => *from = None,
             Ok(length) => {

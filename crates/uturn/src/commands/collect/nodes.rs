@@ -15,7 +15,7 @@ use crate::printer::Printer;
 use crate::status::Failure;
 
 /// How many nodes are named; the rest are counted.
-const MOST: usize = 10;
+const MAX: usize = 10;
 
 /// Which nodes are captured; `None` if no node is.
 pub(super) fn choice(args: &Here) -> Result<Option<NodeChoice>, Failure> {
@@ -103,9 +103,9 @@ fn ask(image: &str, with: &[&NodePlan], without: &[&NodePlan]) -> Result<(), Fai
 }
 
 fn named(plans: &[&NodePlan]) -> String {
-    let mut names: Vec<&str> = plans.iter().take(MOST).map(|plan| plan.name.as_str()).collect();
-    let more = format!("{} more", plans.len().saturating_sub(MOST));
-    if plans.len() > MOST {
+    let mut names: Vec<&str> = plans.iter().take(MAX).map(|plan| plan.name.as_str()).collect();
+    let more = format!("{} more", plans.len().saturating_sub(MAX));
+    if plans.len() > MAX {
         names.push(&more);
     }
     names.join(", ")

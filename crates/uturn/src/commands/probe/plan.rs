@@ -19,11 +19,11 @@ use crate::status::Failure;
 /// How many calls are made unless that is stated.
 const CALLS: u32 = 12;
 /// The least time for a call: the first packet is sent again after 1, 3 and 7 s.
-const LEAST: Duration = Duration::from_secs(10);
+const MIN: Duration = Duration::from_secs(10);
 /// How much longer than any wait that is predicted a call may take.
 const LONGER: Duration = Duration::from_secs(5);
 /// So many timeouts of a load balancer in a row are told from a server that is slow.
-const MOST_TIMEOUTS: u32 = 3;
+const MAX_TIMEOUTS: u32 = 3;
 
 /// What is called, from where.
 pub(super) struct Plan {
@@ -50,7 +50,7 @@ impl Plan {
     /// How often and how long.
     pub(super) fn limits(&self, verdicts: &[Verdict], args: &Probe) -> Limits {
         let longest = self.waits(verdicts).into_iter().max().unwrap_or_default();
-        let call = args.call_timeout.unwrap_or_else(|| LEAST.max(longest + LONGER));
+        let call = args.call_timeout.unwrap_or_else(|| MIN.max(longest + LONGER));
         let calls = args.calls.unwrap_or_else(|| self.usual_calls());
         Limits { calls, call, total: args.total_timeout.max(call) }
     }
@@ -91,7 +91,7 @@ impl Plan {
             && listener.protocol.layer() == Layer::L7
         {
             let timeout = listener.profile.connect_timeout;
-            waits.extend((1..=MOST_TIMEOUTS).map(|times| timeout * times));
+            waits.extend((1..=MAX_TIMEOUTS).map(|times| timeout * times));
         }
         waits.sort_unstable();
         waits.dedup();
@@ -100,7 +100,7 @@ impl Plan {
 
     /// How long all calls and what is done for them take at most.
     pub(super) fn longest(limits: &Limits) -> Duration {
-        limits.total.min((limits.call + LEAST) * limits.calls)
+        limits.total.min((limits.call + MIN) * limits.calls)
     }
 
     /// The listener that is called.

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use uturn_diagnose::PreparedCluster;
-use uturn_diagnose::analysis::{Input, KnownFindings, MOST_BYTES, Options};
+use uturn_diagnose::analysis::{Input, KnownFindings, MAX_BYTES, Options};
 use uturn_live::{Moment, WatchEnd, WatchedCluster};
 use uturn_report::ScanReport;
 use uturn_report::schema::scan::{NotCurrent, Scan as ScanJson, Watch};
@@ -124,7 +124,7 @@ impl Analyses<'_> {
             input::live::print_unread(reading.unread(), self.printer);
         }
         let manifests = reading.manifests(self.facts.clone());
-        let input = Input::of(manifests, Vec::new(), MOST_BYTES);
+        let input = Input::of(manifests, Vec::new(), MAX_BYTES);
         let input = match input.map_err(|faults| input::faulty(&faults)) {
             Ok(input) => input,
             Err(failure) => {

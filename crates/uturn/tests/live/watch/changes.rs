@@ -23,7 +23,7 @@ const KINDS: [(&str, &str, &str); 7] = [
     ("NetworkPolicies", "/apis/networking.k8s.io/v1", "networkpolicies"),
 ];
 /// At most so many objects are made of a kind beside those that are there.
-const MOST_MADE: usize = 12;
+const MAX_MADE: usize = 12;
 
 /// Makes changes.
 pub(crate) struct Changes {
@@ -137,7 +137,7 @@ impl Changes {
 
     /// A copy of another object.
     fn create(&mut self, at: usize) -> bool {
-        if self.kinds[at].made.len() >= MOST_MADE || self.kinds[at].called == "Nodes" {
+        if self.kinds[at].made.len() >= MAX_MADE || self.kinds[at].called == "Nodes" {
             return self.delete(at);
         }
         // One that was there at first: its status is whole.
