@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::iter;
 use std::sync::Arc;
 
-use uturn_model::{Cluster, ObjectKind, ObjectRef, Origin, Supposition, Verdict};
+use uturn_model::{Assumption, Cluster, ObjectKind, ObjectRef, Origin, Verdict};
 use uturn_path::{Engine, WalkError, add_new, what_if};
 use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner};
 use uturn_snapshot::Manifests;
@@ -113,7 +113,7 @@ fn analyze_knowing(
 }
 
 /// What was supposed of the cluster, and of what failed flows passed.
-fn supposed(engine: &Engine<'_>, scanned: &[ScanResult]) -> Vec<Supposition> {
+fn supposed(engine: &Engine<'_>, scanned: &[ScanResult]) -> Vec<Assumption> {
     let mut all = engine.supposed().to_vec();
     let verdicts = scanned.iter().flat_map(|met| &*met.verdicts);
     for verdict in verdicts.filter(|verdict| verdict.can_fail()) {

@@ -1,6 +1,6 @@
 //! What has to be so for a finding or a verdict that rests on something supposed.
 
-use uturn_model::{Mechanism, ObjectKind, Supposition, Text, Verdict};
+use uturn_model::{Assumption, Mechanism, ObjectKind, Text, Verdict};
 use uturn_path::{supposed_of_balancer, supposed_of_servers};
 
 use crate::{Code, Severity};
@@ -19,7 +19,7 @@ pub fn of_verdict(verdict: &Verdict, target: ObjectKind) -> Vec<Text> {
 /// load balancer is supposed to do with packets.
 pub(crate) fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) -> Vec<Text> {
     let is_of_header = code == Code::ProxyHeaderLost;
-    let expected = |supposed: &Supposition| supposed_of_servers(supposed).filter(|_| is_of_header);
+    let expected = |supposed: &Assumption| supposed_of_servers(supposed).filter(|_| is_of_header);
     // Which targets it has, and which it leaves out, is a part of that.
     let is_of_packets = matches!(
         mechanism,
@@ -30,9 +30,8 @@ pub(crate) fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) ->
             | Mechanism::NoCandidate
     );
     let of_balancer =
-        |supposed: &Supposition| supposed_of_balancer(supposed).filter(|_| is_of_packets);
-    let first =
-        |what: &dyn Fn(&Supposition) -> Option<Text>| verdict.supposed.iter().find_map(what);
+        |supposed: &Assumption| supposed_of_balancer(supposed).filter(|_| is_of_packets);
+    let first = |what: &dyn Fn(&Assumption) -> Option<Text>| verdict.supposed.iter().find_map(what);
     first(&expected).or_else(|| first(&of_balancer)).into_iter().collect()
 }
 

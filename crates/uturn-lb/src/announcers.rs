@@ -30,7 +30,7 @@ pub(crate) fn of<'c>(cluster: &'c Cluster, service: &Service, address: IpAddr) -
             match is_certain {
                 true => other_interfaces(chosen),
                 false => Some(Doubt {
-                    taken: format!("{address} is announced as {} says", named(chosen)).into(),
+                    assumed: format!("{address} is announced as {} says", named(chosen)).into(),
                     because: "no pool that is given has it".into(),
                     settle: "look for the pool with the address, and for what announces that"
                         .into(),
@@ -38,7 +38,7 @@ pub(crate) fn of<'c>(cluster: &'c Cluster, service: &Service, address: IpAddr) -
             }
         }
         (Some(pool), None) => Some(Doubt {
-            taken: format!("every node may announce {address}").into(),
+            assumed: format!("every node may announce {address}").into(),
             because: format!(
                 "it is of {}, and nothing that is given says who announces addresses of a pool",
                 pool.object
@@ -72,7 +72,7 @@ fn labels_of_nodes(given: &Announcements, chosen: &[&Announcement]) -> Option<Do
     let asking: Vec<&Announcement> =
         chosen.iter().filter(|own| !own.nodes.is_empty()).copied().collect();
     (given.lacks_labels && !asking.is_empty()).then(|| Doubt {
-        taken: format!("nodes have the labels that {} asks for", named(&asking)).into(),
+        assumed: format!("nodes have the labels that {} asks for", named(&asking)).into(),
         because: "the labels of some are not given".into(),
         settle: "kubectl get nodes -o yaml, among the files".into(),
     })
@@ -86,7 +86,7 @@ fn other_interfaces(chosen: &[&Announcement]) -> Option<Doubt> {
     let names: Vec<&str> =
         chosen.iter().flat_map(|own| &own.interfaces).map(|name| &**name).collect();
     Some(Doubt {
-        taken: format!("clients are on the segment of {}", names.join(", ")).into(),
+        assumed: format!("clients are on the segment of {}", names.join(", ")).into(),
         because: format!("{} announces on these interfaces alone", named(chosen)).into(),
         settle: "ip addr on the nodes that announce".into(),
     })

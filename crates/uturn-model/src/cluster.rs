@@ -8,9 +8,10 @@ use crate::dns::Dns;
 use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
 use crate::{
-    Announcements, Capture, EndpointSlice, Extent, Ingress, IngressClass, IngressController, Known,
-    Labels, Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, ProxyExpectation,
-    ProxySettings, Selector, Service, Supposition, Text, Unjudged, Workload, WorkloadKind,
+    Announcements, Assumption, Capture, EndpointSlice, Extent, Ingress, IngressClass,
+    IngressController, Known, Labels, Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin,
+    Pod, ProxyExpectation, ProxySettings, Selector, Service, Text, Unjudged, Workload,
+    WorkloadKind,
 };
 
 /// Everything that is known about a cluster.
@@ -65,7 +66,7 @@ pub struct Cluster {
     /// Why flows cannot be judged, by cause.
     pub unjudged: Vec<Unjudged>,
     /// Assumptions about what is not stated.
-    pub supposed: Vec<Supposition>,
+    pub supposed: Vec<Assumption>,
     /// The kinds of objects that were read but not used, with their counts.
     pub skipped: Vec<Skipped>,
     /// What an API server did not give.

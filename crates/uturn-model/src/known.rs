@@ -58,19 +58,19 @@ impl fmt::Display for Basis {
 
 /// An assumption about something that is not stated.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Supposition {
+pub struct Assumption {
     /// The subject: `kube-proxy mode`.
-    pub about: Text,
+    pub subject: Text,
     /// The assumed value: `iptables`.
-    pub taken: Text,
+    pub assumed: Text,
     /// The reason for the assumption.
     pub because: Text,
     /// How to replace it by a fact: `state spec.kubeProxy.mode in Facts`.
     pub settle: Text,
 }
 
-impl fmt::Display for Supposition {
+impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} ({}; {})", self.about, self.taken, self.because, self.settle)
+        write!(f, "{}: {} ({}; {})", self.subject, self.assumed, self.because, self.settle)
     }
 }

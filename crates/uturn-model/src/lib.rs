@@ -7,7 +7,7 @@
 //! **Out of scope:** I/O, Kubernetes wire types, serialisation and policy. A value of these
 //! types is already valid: a [`Port`] is not zero, a [`Name`] is a name, a
 //! [`Verdict`]'s shares add up. What could not be known is expressed with [`Known`] and
-//! [`Supposition`] instead of being left out.
+//! [`Assumption`] instead of being left out.
 //!
 //! **Start reading** at [`cluster`], then [`service`] and [`lb`]; flows and
 //! their results are in [`flow`] and [`route`].
@@ -68,7 +68,7 @@ pub use extent::Extent;
 pub use flow::{Client, Destination, Flow};
 pub use ingress::{Ingress, IngressClass};
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-pub use known::{Basis, Known, Supposition};
+pub use known::{Assumption, Basis, Known};
 pub use labels::{Labels, Selector};
 pub use lb::LoadBalancer;
 pub use mechanism::Mechanism;

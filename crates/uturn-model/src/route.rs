@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::{Evidence, Mechanism, Name, NamespacedName, Outcome, Share, Supposition, Text};
+use crate::{Assumption, Evidence, Mechanism, Name, NamespacedName, Outcome, Share, Text};
 
 /// One route that a flow can take.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,14 +210,14 @@ pub struct Verdict {
     /// Why some of it is not fine.
     pub mechanisms: Vec<Mechanism>,
     /// The assumptions that it rests on.
-    pub supposed: Vec<Supposition>,
+    pub supposed: Vec<Assumption>,
     /// The possible routes.
     pub routes: Vec<Route>,
 }
 
 impl Verdict {
     /// Sums up routes, and scales their shares to sum to 1.
-    pub fn of(routes: Vec<Route>, conditions: Vec<Text>, supposed: Vec<Supposition>) -> Self {
+    pub fn of(routes: Vec<Route>, conditions: Vec<Text>, supposed: Vec<Assumption>) -> Self {
         let total: f64 = routes.iter().map(|route| route.share.get()).sum();
         let mut mechanisms = Vec::new();
         let ends =

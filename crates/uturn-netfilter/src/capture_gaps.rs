@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use uturn_model::capture::{Capture, CaptureFile};
-use uturn_model::{DerivedFrom, Family, IpNet, Origin, Supposition, Text};
+use uturn_model::{Assumption, DerivedFrom, Family, IpNet, Origin, Text};
 
 use crate::state::{Interface, NodeState, RouteEntry, RouteKind, TABLE_LOCAL};
 
@@ -87,16 +87,16 @@ impl CaptureGap {
     }
 
     /// The assumption that a walk makes in its place.
-    pub fn supposition(self) -> Supposition {
+    pub fn assumption(self) -> Assumption {
         let (about, taken, because, settle) = match self {
             Self::Rules(family) => {
                 let file = match family {
                     Family::V4 => CaptureFile::Iptables,
                     Family::V6 => CaptureFile::Ip6tables,
                 };
-                return Supposition {
-                    about: format!("rules for {}", named(family)).into(),
-                    taken: "none".into(),
+                return Assumption {
+                    subject: format!("rules for {}", named(family)).into(),
+                    assumed: "none".into(),
                     because: format!(
                         "the capture has neither {} nor {}",
                         file.file_name(),
@@ -111,9 +111,9 @@ impl CaptureGap {
                     Family::V4 => "net.ipv4.ip_forward",
                     Family::V6 => "net.ipv6.conf.all.forwarding",
                 };
-                return Supposition {
-                    about: format!("forwarding of {}", named(family)).into(),
-                    taken: "on".into(),
+                return Assumption {
+                    subject: format!("forwarding of {}", named(family)).into(),
+                    assumed: "on".into(),
                     because: format!(
                         "the capture does not say {switch}, and nodes and hosts of containers forward"
                     )
@@ -160,9 +160,9 @@ impl CaptureGap {
                 "capture ipvsadm -Sn as ipvs.save",
             ),
         };
-        Supposition {
-            about: about.into(),
-            taken: taken.into(),
+        Assumption {
+            subject: about.into(),
+            assumed: taken.into(),
             because: because.into(),
             settle: settle.into(),
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use uturn_model::{Evidence, Family, Share, Step, Supposition, Text};
+use uturn_model::{Assumption, Evidence, Family, Share, Step, Text};
 
 use crate::connection::Connection;
 use crate::packet::Packet;
@@ -37,7 +37,7 @@ pub struct End {
     /// The questions on which the walk branched, each with the answer that this branch assumes.
     pub open_questions: Vec<(Question, bool)>,
     /// Assumptions made for state that is not known.
-    pub supposed: Vec<Supposition>,
+    pub supposed: Vec<Assumption>,
 }
 
 /// How a packet ends.

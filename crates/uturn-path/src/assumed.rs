@@ -1,12 +1,12 @@
 //! The assumptions of a walk, each listed once.
 
-use uturn_model::Supposition;
+use uturn_model::Assumption;
 
-/// Adds the suppositions that are not in the list yet.
-pub fn add_new(known: &mut Vec<Supposition>, more: impl IntoIterator<Item = Supposition>) {
-    for supposition in more {
-        if !known.contains(&supposition) {
-            known.push(supposition);
+/// Adds the assumptions that are not in the list yet.
+pub fn add_new(known: &mut Vec<Assumption>, more: impl IntoIterator<Item = Assumption>) {
+    for assumption in more {
+        if !known.contains(&assumption) {
+            known.push(assumption);
         }
     }
 }

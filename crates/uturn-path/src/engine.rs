@@ -16,8 +16,8 @@ use uturn_lb::ingress_controller::ControllerRules;
 use uturn_lb::on_nodes::{self, OnNodes};
 use uturn_model::node::Firewall;
 use uturn_model::{
-    Cluster, DerivedFrom, Destination, LoadBalancer, Name, Node, ObjectRef, Origin, Pod, Protocol,
-    Supposition, Version,
+    Assumption, Cluster, DerivedFrom, Destination, LoadBalancer, Name, Node, ObjectRef, Origin,
+    Pod, Protocol, Version,
 };
 use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::FastSet;
@@ -46,7 +46,7 @@ pub struct Engine<'a> {
     runtimes: BTreeMap<&'a Name, OnceLock<Result<Arc<NodeRuntime>, WalkError>>>,
     names: OnceLock<Names<'a>>,
     controller_rules: OnceLock<Vec<ControllerRules>>,
-    supposed: Vec<Supposition>,
+    supposed: Vec<Assumption>,
     /// Whether some bridge shows its frames to no rule.
     pub(crate) blind_bridges: OnceLock<bool>,
     /// What probes found on walks that assume nothing.
@@ -225,7 +225,7 @@ impl<'a> Engine<'a> {
 
     /// What is taken for true: where the cluster was made, and by this engine, which does not
     /// judge everything.
-    pub fn supposed(&self) -> &[Supposition] {
+    pub fn supposed(&self) -> &[Assumption] {
         &self.supposed
     }
 

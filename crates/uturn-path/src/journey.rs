@@ -12,7 +12,7 @@ pub(crate) use public_address::stands_for_public_address;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Mechanism, Node, Share, Supposition, Unknown};
+use uturn_model::{Assumption, Evidence, Mechanism, Node, Share, Unknown};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
 
 use crate::assumed::add_new;
@@ -292,10 +292,10 @@ fn whole_unless(is_settled: bool) -> Result<(), WalkError> {
 }
 
 /// A rule that is not modelled: both ways were followed, half and half.
-fn both_ways(node: &Node, by: &Evidence) -> Supposition {
-    Supposition {
-        about: format!("a rule of node {} that uturn does not model", node.name).into(),
-        taken: "both ways, half and half".into(),
+fn both_ways(node: &Node, by: &Evidence) -> Assumption {
+    Assumption {
+        subject: format!("a rule of node {} that uturn does not model", node.name).into(),
+        assumed: "both ways, half and half".into(),
         because: by.to_string().into(),
         settle: "look at the rule".into(),
     }

@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use uturn_dns::client::{Library, LookupResult, ResolvConf, resolve};
 use uturn_dns::{Answer, Fault, Question, Rcode, RecordType, Reply};
 use uturn_model::route::StepKind;
-use uturn_model::{Cluster, Evidence, Family, Pod, Step, Supposition, Version};
+use uturn_model::{Assumption, Cluster, Evidence, Family, Pod, Step, Version};
 
 use crate::assumed::add_new;
 use servers::Servers;
@@ -39,7 +39,7 @@ pub(crate) struct Resolution {
     /// What led there.
     pub(crate) steps: Vec<Step>,
     /// What had to be taken for true.
-    pub(crate) supposed: Vec<Supposition>,
+    pub(crate) supposed: Vec<Assumption>,
     /// The address of the cluster's DNS Service that had to answer, where it did.
     pub(crate) through: Option<IpAddr>,
     /// Why it is not known what it leads to.
@@ -168,9 +168,9 @@ impl<'a> Names<'a> {
                             None => UnresolvedReason::Unmodelled(unknown.why.clone()),
                         };
                         found.doubt = Some(doubt).filter(|_| balancer.is_none());
-                        found.supposed.push(Supposition {
-                            about: format!("the address of {host}").into(),
-                            taken: "none".into(),
+                        found.supposed.push(Assumption {
+                            subject: format!("the address of {host}").into(),
+                            assumed: "none".into(),
                             because: format!("it is not known: {}", unknown.why).into(),
                             settle: unknown.settle.clone().into(),
                         });
@@ -201,7 +201,7 @@ impl<'a> Names<'a> {
         conf: &ResolvConf,
         asker: Asker<'_>,
         question: &Question,
-        supposed: &RefCell<Vec<Supposition>>,
+        supposed: &RefCell<Vec<Assumption>>,
     ) -> QuestionResult {
         let mut last = QuestionResult { answer: Answer::Silence, steps: Vec::new(), by: None };
         let servers = conf.of_node.then_some(None).into_iter();
@@ -259,7 +259,7 @@ fn suppose_no_wildcard(
     searches: &[String],
     question: &Question,
     result: &mut QuestionResult,
-    supposed: &RefCell<Vec<Supposition>>,
+    supposed: &RefCell<Vec<Assumption>>,
 ) {
     let Answer::Unknown(unknown) = &result.answer else { return };
     let asked = question.name.trim_end_matches('.');
@@ -272,13 +272,13 @@ fn suppose_no_wildcard(
     if unknown.settle != outside::SETTLE || !host.trim_end_matches('.').contains('.') {
         return;
     }
-    let supposition = Supposition {
-        about: format!("what {domain}, a search domain, answers to any name").into(),
-        taken: "that there is none".into(),
+    let assumption = Assumption {
+        subject: format!("what {domain}, a search domain, answers to any name").into(),
+        assumed: "that there is none".into(),
         because: "nothing states a wildcard of it".into(),
         settle: format!("state *.{domain} in Facts: spec.dns.outside").into(),
     };
-    add_new(&mut supposed.borrow_mut(), [supposition]);
+    add_new(&mut supposed.borrow_mut(), [assumption]);
     result.answer = Answer::Reply(Reply::nothing(Rcode::NxDomain));
 }
 
@@ -288,7 +288,7 @@ fn nothing(host: &str, why: &str) -> Step {
 }
 
 /// Most images have glibc; where musl would end elsewhere, a step notes it.
-fn libraries_differ(host: &str, glibc: &LookupResult, musl: &LookupResult) -> Vec<Supposition> {
+fn libraries_differ(host: &str, glibc: &LookupResult, musl: &LookupResult) -> Vec<Assumption> {
     let same = match (glibc, musl) {
         (LookupResult::Addresses(own), LookupResult::Addresses(other)) => {
             own.iter().all(|ip| other.contains(ip)) && other.iter().all(|ip| own.contains(ip))
@@ -306,9 +306,9 @@ fn libraries_differ(host: &str, glibc: &LookupResult, musl: &LookupResult) -> Ve
         }
         _ => "musl (Alpine's images) would find nothing".to_owned(),
     };
-    vec![Supposition {
-        about: format!("which library resolves {host}").into(),
-        taken: "glibc".into(),
+    vec![Assumption {
+        subject: format!("which library resolves {host}").into(),
+        assumed: "glibc".into(),
         because: other.into(),
         settle: "look whether the image has /lib/ld-musl-*".into(),
     }]

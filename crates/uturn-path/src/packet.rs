@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use uturn_model::route::{Leg, Place, Step, StepKind, Way};
 use uturn_model::{
-    Evidence, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Share, Supposition,
+    Assumption, Evidence, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Share,
 };
 use uturn_netfilter::{Connection, Entry, Packet};
 
@@ -57,7 +57,7 @@ pub(crate) struct PacketState {
     /// Whether a rule chose at random on the way.
     pub(crate) chance: bool,
     /// What had to be taken for true.
-    pub(crate) supposed: Vec<Supposition>,
+    pub(crate) supposed: Vec<Assumption>,
     /// How often it was sent.
     pub(crate) tries: Tries,
     /// What each node's connection tracking remembers of this flow.

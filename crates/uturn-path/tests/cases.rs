@@ -294,7 +294,7 @@ spec:
         let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
         let engine = Engine::new(&cluster).unwrap();
         let all: Vec<String> =
-            engine.supposed().iter().map(|supposition| supposition.about.to_string()).collect();
+            engine.supposed().iter().map(|assumption| assumption.subject.to_string()).collect();
         all.iter().any(|about| about == "Ingress shop/web by http")
     };
     assert!(supposes(ingress("")));

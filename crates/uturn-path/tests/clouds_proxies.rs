@@ -180,8 +180,8 @@ fn a_doubt_says_what_it_comes_from() {
         let (from, to) = ("outside".parse().unwrap(), URL.parse().unwrap());
         let verdict =
             engine.verdicts(&Flow { from, to, protocol: Default::default() }).unwrap().remove(0);
-        let about = |own: &&uturn_model::Supposition| {
-            own.about.starts_with("how the load balancer behaves")
+        let about = |own: &&uturn_model::Assumption| {
+            own.subject.starts_with("how the load balancer behaves")
         };
         verdict.supposed.iter().filter(about).map(|own| own.because.to_string()).collect()
     };

@@ -163,7 +163,7 @@ fn an_unknown_name_is_not_found_and_every_try_is_listed() {
         "{steps}"
     );
     assert!(
-        verdict.supposed.iter().any(|supposition| supposition.settle.contains("dns.outside")),
+        verdict.supposed.iter().any(|assumption| assumption.settle.contains("dns.outside")),
         "{verdict:?}"
     );
 }
@@ -318,7 +318,7 @@ fn an_answer_in_another_name_is_found_by_musl_only() {
     let verdict = Case { rule, ..USUAL }.trace("http://web.example.com/");
     assert_eq!(outcome(&verdict), Outcome::NameNotFound);
     assert!(
-        verdict.supposed.iter().any(|supposition| supposition.because.contains("musl")),
+        verdict.supposed.iter().any(|assumption| assumption.because.contains("musl")),
         "{verdict:?}"
     );
     let rule = r"rewrite name regex (.*)\.example\.com\. {1}.shop.svc.cluster.local answer auto";
@@ -349,5 +349,5 @@ fn a_wildcard_of_the_nodes_search_domain_takes_whole_names() {
     // Without one that is stated, none is supposed.
     let verdict = Case { more: NONE, ..USUAL }.trace("http://shop.example.com/");
     assert!(resolution(&verdict).join("\n").contains("→ 192.0.2.1:"), "{verdict:?}");
-    assert!(verdict.supposed.iter().any(|one| one.about.contains("corp.example")), "{verdict:?}");
+    assert!(verdict.supposed.iter().any(|one| one.subject.contains("corp.example")), "{verdict:?}");
 }

@@ -205,7 +205,11 @@ fn sections_and_kinds_decide_where_a_route_is_attached() {
     }
     // Nothing says that its controller serves it.
     let about = "whether Gateway shop/edge serves TCPRoute shop/db";
-    assert!(both.supposed.iter().any(|supposed| &*supposed.about == about), "{:?}", both.supposed);
+    assert!(
+        both.supposed.iter().any(|supposed| &*supposed.subject == about),
+        "{:?}",
+        both.supposed
+    );
     let other_kind = objects(ENVOY).replace("{kind: TCPRoute}", "{kind: UDPRoute}");
     let other_kind = other_kind + all;
     let one = cluster(&other_kind);

@@ -303,8 +303,8 @@ fn supposed(report: &ProbeReport) -> String {
     let all: Vec<String> = all.map(ToString::to_string).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let mut text = String::new();
-    for supposition in distinct(&all) {
-        text.push_str(&format!("\nsupposed, and perhaps wrong: {supposition}"));
+    for assumption in distinct(&all) {
+        text.push_str(&format!("\nsupposed, and perhaps wrong: {assumption}"));
     }
     if !text.is_empty() {
         text.push('\n');

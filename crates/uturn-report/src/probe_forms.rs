@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use uturn_model::{
-    Client, Destination, Flow, Mechanism, NamespacedName, Outcome, Protocol, Route, Share,
-    Supposition, Verdict,
+    Assumption, Client, Destination, Flow, Mechanism, NamespacedName, Outcome, Protocol, Route,
+    Share, Verdict,
 };
 use uturn_probe::{CallEnd, Known, MeasuredCall, Measurement, Stopped, Tool, judge};
 
@@ -34,9 +34,9 @@ fn route(outcome: Outcome, share: Share) -> Route {
 fn verdict(condition: &[&str], outcomes: &[(Outcome, Share)]) -> Verdict {
     let routes = outcomes.iter().map(|(outcome, share)| route(*outcome, *share)).collect();
     let conditions = condition.iter().map(|condition| (*condition).into()).collect();
-    let supposed = Supposition {
-        about: "the weather".into(),
-        taken: "good".into(),
+    let supposed = Assumption {
+        subject: "the weather".into(),
+        assumed: "good".into(),
         because: "it is May".into(),
         settle: "look out of the window".into(),
     };

@@ -38,9 +38,9 @@ pub fn scan(report: &ScanReport) -> String {
     });
     let results = counted.chain(aside).zip(&prints);
     let results = results.map(|(placed, print)| result(&placed, print, &codes)).collect();
-    let notes = report.supposed.iter().map(|supposition| Notification {
+    let notes = report.supposed.iter().map(|assumption| Notification {
         level: "note",
-        message: Message { text: format!("supposed: {supposition}") },
+        message: Message { text: format!("supposed: {assumption}") },
     });
     let run = Run {
         tool: Tool {

@@ -7,7 +7,7 @@ use uturn_diagnose::group::group;
 use uturn_diagnose::{Finding, Group, Observation, Severity};
 use uturn_model::cluster::Unread;
 use uturn_model::network::Network;
-use uturn_model::{NamespacedName, Origin, Skipped, Supposition, Text, Unjudged};
+use uturn_model::{Assumption, NamespacedName, Origin, Skipped, Text, Unjudged};
 use uturn_snapshot::Loaded;
 
 use crate::style::{Paint, Style};
@@ -54,7 +54,7 @@ pub struct ScanReport {
     /// What keeps flows from being judged.
     pub unjudged: Vec<Unjudged>,
     /// The assumptions that were made.
-    pub supposed: Vec<Supposition>,
+    pub supposed: Vec<Assumption>,
     /// Kinds of objects that were read and not needed.
     pub skipped: Vec<Skipped>,
     /// What an API server did not give.

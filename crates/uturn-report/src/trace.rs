@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::route::{Hop, Place, Route, Step, StepKind};
-use uturn_model::{Flow, Supposition, Verdict};
+use uturn_model::{Assumption, Flow, Verdict};
 
 use crate::style::Style;
 use crate::{table, words};
@@ -39,20 +39,20 @@ pub fn text(
             text.push_str(&way(i + 1, routes.len(), route, style));
         }
     }
-    let mut supposed: Vec<&Supposition> = Vec::new();
-    for supposition in verdicts.iter().flat_map(|verdict| &verdict.supposed) {
+    let mut supposed: Vec<&Assumption> = Vec::new();
+    for assumption in verdicts.iter().flat_map(|verdict| &verdict.supposed) {
         // What differs only from case to case is printed once.
-        let is_same = |known: &&Supposition| {
-            known.about == supposition.about
-                && known.settle == supposition.settle
+        let is_same = |known: &&Assumption| {
+            known.subject == assumption.subject
+                && known.settle == assumption.settle
                 && verdicts.len() > 1
         };
-        if !supposed.iter().any(|known| *known == supposition || is_same(known)) {
-            supposed.push(supposition);
+        if !supposed.iter().any(|known| *known == assumption || is_same(known)) {
+            supposed.push(assumption);
         }
     }
-    for supposition in &supposed {
-        text.push_str(&format!("\nsupposed: {supposition}"));
+    for assumption in &supposed {
+        text.push_str(&format!("\nsupposed: {assumption}"));
     }
     if !supposed.is_empty() {
         text.push('\n');

@@ -1,7 +1,7 @@
 //! One packet through one node: every way that the walk can end.
 
 use uturn_model::route::Leg;
-use uturn_model::{Share, Step, StepKind, Supposition};
+use uturn_model::{Assumption, Share, Step, StepKind};
 
 use crate::style::Style;
 use crate::trace::end as place;
@@ -30,7 +30,7 @@ pub struct WalkEnd {
     /// answers where no question is open.
     pub cases: Vec<Vec<Case>>,
     /// What was supposed because nothing stated it.
-    pub supposed: Vec<Supposition>,
+    pub supposed: Vec<Assumption>,
 }
 
 /// Something that holds in a case, or does not.
@@ -93,10 +93,10 @@ fn join(end: &mut WalkEnd, other: WalkEnd) {
     let new: Vec<String> =
         other.unknown.into_iter().filter(|rule| !end.unknown.contains(rule)).collect();
     end.unknown.extend(new);
-    let new: Vec<Supposition> = other
+    let new: Vec<Assumption> = other
         .supposed
         .into_iter()
-        .filter(|supposition| !end.supposed.contains(supposition))
+        .filter(|assumption| !end.supposed.contains(assumption))
         .collect();
     end.supposed.extend(new);
     end.cases.extend(other.cases);
@@ -177,8 +177,8 @@ pub fn text(ends: &[WalkEnd], style: Style) -> String {
         for step in &end.steps {
             text.push_str(&trace::line(step.kind.as_str(), step, style));
         }
-        for supposition in &end.supposed {
-            text.push_str(&format!("  {}\n", style.dim(&format!("supposed: {supposition}"))));
+        for assumption in &end.supposed {
+            text.push_str(&format!("  {}\n", style.dim(&format!("supposed: {assumption}"))));
         }
     }
     text

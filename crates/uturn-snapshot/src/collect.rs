@@ -83,7 +83,7 @@ fn repeated(twice: Vec<Twice>) -> Option<Note> {
     Some(Note {
         origin: first.origin,
         message: format!("{}{more}", first.message),
-        taken: "the last one counts",
+        assumed: "the last one counts",
         because: "kubectl applies them in this order",
         settle: "leave the others out".to_owned(),
     })

@@ -1,4 +1,4 @@
-//! From objects to a whole cluster: every gap is filled, and every supposition is listed.
+//! From objects to a whole cluster: every gap is filled, and every assumption is listed.
 //!
 //! A value that follows from something written is *derived* and carries its ground; a value
 //! that nothing gives is *supposed* and listed in [`Cluster::supposed`] with what would
@@ -44,21 +44,20 @@ use uturn_model::dns::{Corefile, Dns};
 use uturn_model::lb::NamedAddress;
 use uturn_model::pod::PodSpec;
 use uturn_model::{
-    Cluster, NamespacedName, ObjectKind, ObjectRef, Origin, Service, Supposition, Text,
-    WorkloadKind,
+    Assumption, Cluster, NamespacedName, ObjectKind, ObjectRef, Origin, Service, Text, WorkloadKind,
 };
 
 use crate::decode::objects::Objects;
 
 /// Makes a cluster of what was read.
 pub(crate) fn cluster(mut objects: Objects) -> Cluster {
-    let mut suppositions = Suppositions::default();
+    let mut assumptions = Assumptions::default();
     for note in std::mem::take(&mut objects.notes) {
         let about = format!("{}: {}", note.origin, note.message);
-        suppositions.suppose(about, note.taken, note.because, note.settle);
+        assumptions.assume(about, note.assumed, note.because, note.settle);
     }
     for unread in Unread::grouped(&objects.listing.unread) {
-        suppositions.suppose(
+        assumptions.assume(
             unread.what,
             unread.known,
             format!("could not be read: {}", unread.why),
@@ -68,49 +67,43 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let extent = extent::of(&objects);
     let coming = extent::coming(&objects);
     let provider = provider::derive(&objects);
-    let mut proxy = proxy::derive(&objects, &provider, &mut suppositions);
+    let mut proxy = proxy::derive(&objects, &provider, &mut assumptions);
     owners::settle(&mut objects);
-    let plugin = plugin::derive(&objects, &mut suppositions);
+    let plugin = plugin::derive(&objects, &mut assumptions);
     let mode = plugin::mode(&objects, &plugin);
     let mut ranges = ranges::Ranges::new(&objects);
-    nodes::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
+    nodes::complete(&mut objects, mode.value, &mut ranges, &mut assumptions);
     proxy::add_arp_ranges(&mut proxy, &objects);
     proxy_names::complete(&mut objects, proxy.version.value);
     plugin::add_hairpin(&mut objects, plugin.value, mode.value);
-    pods::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
-    families::complete(&mut objects, mode.value, &mut ranges, &mut suppositions);
+    pods::complete(&mut objects, mode.value, &mut ranges, &mut assumptions);
+    families::complete(&mut objects, mode.value, &mut ranges, &mut assumptions);
     files::complete(&mut objects);
     let unapplied = pending_balancers::unapplied(&objects);
-    services::complete(&mut objects, &mut ranges, &mut suppositions);
+    services::complete(&mut objects, &mut ranges, &mut assumptions);
     let mut gaps = unjudged::Gaps::default();
-    gateways::complete(&mut objects, &mut gaps, &mut suppositions);
-    ingress_products::derive(&mut objects, &provider, &mut suppositions);
-    balancers::complete_stated(&mut objects, &mut ranges, &mut suppositions);
-    pending_balancers::complete(
-        &mut objects,
-        &provider,
-        &unapplied,
-        &mut ranges,
-        &mut suppositions,
-    );
+    gateways::complete(&mut objects, &mut gaps, &mut assumptions);
+    ingress_products::derive(&mut objects, &provider, &mut assumptions);
+    balancers::complete_stated(&mut objects, &mut ranges, &mut assumptions);
+    pending_balancers::complete(&mut objects, &provider, &unapplied, &mut ranges, &mut assumptions);
     balancers::leave_to_balancers(&mut objects, &provider);
     holders::derive(&mut objects, &provider);
     let network =
-        network::derive(&objects, plugin, mode, proxy.mode.value, &ranges, &mut suppositions);
+        network::derive(&objects, plugin, mode, proxy.mode.value, &ranges, &mut assumptions);
     if network.has_tunnels() {
         plugin::add_tunnel_ends(&mut objects, network.plugin.value);
     }
-    proxy::suppose_detector(&mut proxy, &objects, &network, &mut suppositions);
+    proxy::suppose_detector(&mut proxy, &objects, &network, &mut assumptions);
     let endpoints = endpoints::derive(&mut objects);
     let balancer_names =
-        balancer_names::derive(&objects, &endpoints, &provider, &mut ranges, &mut suppositions);
-    let dns = dns(&mut objects, balancer_names, &mut suppositions);
-    let served = controllers::derive(&mut objects, &provider, &mut suppositions);
+        balancer_names::derive(&objects, &endpoints, &provider, &mut ranges, &mut assumptions);
+    let dns = dns(&mut objects, balancer_names, &mut assumptions);
+    let served = controllers::derive(&mut objects, &provider, &mut assumptions);
     service_proxy::find_placeholders(&objects, &endpoints, &mut gaps);
     missing::find(&objects, &endpoints, extent, &coming, &mut gaps);
     balancers::find_unjudged(&objects, &provider, &served.open, &mut gaps);
     service_proxy::find_unjudged(&objects, &proxy.served_by, &mut gaps);
-    service_proxy::suppose_no_mesh(&objects, &mut suppositions);
+    service_proxy::suppose_no_mesh(&objects, &mut assumptions);
     unjudged::find_windows(&objects, &mut gaps);
     let unjudged = gaps.settle(&mut objects);
     let balancer_arguments = balancer_arguments::derive(&objects);
@@ -143,7 +136,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         unjudged,
         unread: std::mem::take(&mut objects.listing.unread),
         read_at: objects.listing.read_at.take(),
-        supposed: suppositions.into_sorted(),
+        supposed: assumptions.into_sorted(),
     }
 }
 
@@ -151,7 +144,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
 fn dns(
     objects: &mut Objects,
     balancers: BTreeMap<Text, Vec<NamedAddress>>,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Dns {
     let service = dns_service(objects);
     let custom = std::mem::take(&mut objects.corefile_custom);
@@ -162,12 +155,12 @@ fn dns(
     }
     let stated = objects.facts.domain.take().map(|(domain, _)| domain);
     let node_local = objects.node_local.take();
-    let served = || domain(corefile.as_ref()?, suppositions);
+    let served = || domain(corefile.as_ref()?, assumptions);
     Dns {
         service,
         domain: stated.or_else(served),
         corefile,
-        of_pods: servers_of_pods(objects, node_local.as_ref(), suppositions),
+        of_pods: servers_of_pods(objects, node_local.as_ref(), assumptions),
         node_local,
         outside: std::mem::take(&mut objects.facts.outside),
         node_searches: objects.facts.node_searches.take().map(|(all, _)| all).unwrap_or_default(),
@@ -198,7 +191,7 @@ fn dns_service(objects: &Objects) -> Option<NamespacedName> {
 fn servers_of_pods(
     objects: &Objects,
     cache: Option<&Corefile>,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Vec<IpAddr> {
     let mut all = objects.kubelet_dns.values().filter(|servers| !servers.is_empty());
     let Some(first) = all.next().filter(|first| all.all(|other| other == *first)) else {
@@ -212,7 +205,7 @@ fn servers_of_pods(
     if first.iter().all(is_there) {
         return first.clone();
     }
-    suppositions.suppose(
+    assumptions.assume(
         "the name servers of pods",
         "those that the cluster has",
         format!("kubelet-config names {}, which no Service has", joined(first)),
@@ -223,7 +216,7 @@ fn servers_of_pods(
 
 /// The cluster's domain as CoreDNS serves it, where it is not the usual one. Kubelets are
 /// supposed to tell pods the same.
-fn domain(corefile: &Corefile, suppositions: &mut Suppositions) -> Option<Text> {
+fn domain(corefile: &Corefile, assumptions: &mut Assumptions) -> Option<Text> {
     let mut zones = corefile.text.lines().flat_map(|line| {
         let mut words = line.split_whitespace();
         let is_ours = words.next() == Some("kubernetes");
@@ -236,7 +229,7 @@ fn domain(corefile: &Corefile, suppositions: &mut Suppositions) -> Option<Text> 
     let is_usual = |zone: &&str| zone.trim_end_matches('.') == "cluster.local";
     let zone = all.first().filter(|zone| !all.iter().any(is_usual) && **zone != ".")?;
     let zone = zone.trim_end_matches('.');
-    suppositions.suppose(
+    assumptions.assume(
         "the cluster's domain",
         zone,
         format!("the Corefile at {} serves it", corefile.origin),
@@ -261,27 +254,27 @@ fn nowhere() -> Origin {
     Origin::SUPPOSED
 }
 
-/// Suppositions as they are made.
+/// Assumptions as they are made.
 #[derive(Default)]
-struct Suppositions(Vec<Supposition>);
+struct Assumptions(Vec<Assumption>);
 
-impl Suppositions {
-    fn suppose(
+impl Assumptions {
+    fn assume(
         &mut self,
         about: impl Into<Text>,
         taken: impl Into<Text>,
         because: impl Into<Text>,
         settle: impl Into<Text>,
     ) {
-        self.0.push(Supposition {
-            about: about.into(),
-            taken: taken.into(),
+        self.0.push(Assumption {
+            subject: about.into(),
+            assumed: taken.into(),
             because: because.into(),
             settle: settle.into(),
         });
     }
 
-    fn into_sorted(mut self) -> Vec<Supposition> {
+    fn into_sorted(mut self) -> Vec<Assumption> {
         self.0.sort();
         self.0.dedup();
         self.0

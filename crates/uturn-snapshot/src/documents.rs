@@ -66,7 +66,7 @@ pub(crate) fn each_document(
             Some((taken, because)) => {
                 let Fault { origin, message, hint, .. } = fault(source, trouble);
                 let settle = hint.unwrap_or_default();
-                faults.note(Note { origin, message, taken, because, settle });
+                faults.note(Note { origin, message, assumed: taken, because, settle });
             }
         }
     }

@@ -52,7 +52,7 @@ impl std::error::Error for Fault {}
 pub(crate) struct Note {
     pub(crate) origin: Origin,
     pub(crate) message: String,
-    pub(crate) taken: &'static str,
+    pub(crate) assumed: &'static str,
     pub(crate) because: &'static str,
     pub(crate) settle: String,
 }

@@ -3,7 +3,7 @@
 //! **Owns** files, folders and standard input; documents (YAML and JSON, many in a file, `List`s)
 //! with the place of every value; the formats of Kubernetes objects, Facts, Scenarios and
 //! LoadBalancer documents; bundles, read and written ([`mod@bundle`]); and the derivation of what missing objects leave open, where each
-//! assumption becomes a [`uturn_model::Supposition`].
+//! assumption becomes a [`uturn_model::Assumption`].
 //!
 //! **Out of scope:** verdicts (a Service that selects nothing is read like any other), API servers,
 //! and kernels.

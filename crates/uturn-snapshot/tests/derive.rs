@@ -30,7 +30,7 @@ fn name(text: &str) -> NamespacedName {
 }
 
 fn abouts(cluster: &Cluster) -> Vec<&str> {
-    cluster.supposed.iter().map(|fact| &*fact.about).collect()
+    cluster.supposed.iter().map(|fact| &*fact.subject).collect()
 }
 
 const PULL_REQUEST: &str = "
@@ -173,7 +173,7 @@ data:
     assert_eq!(domain(&corefile("{$DOMAIN} in-addr.arpa")), "cluster.local");
     assert_eq!(domain(&corefile("")), "cluster.local");
     let supposed = cluster(&corefile("corp.internal")).supposed;
-    assert!(supposed.iter().any(|fact| *fact.about == *"the cluster's domain"), "{supposed:?}");
+    assert!(supposed.iter().any(|fact| *fact.subject == *"the cluster's domain"), "{supposed:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use uturn_model::{Flow, NamespacedName, Origin, Supposition, Text, Verdict};
+use uturn_model::{Assumption, Flow, NamespacedName, Origin, Text, Verdict};
 use uturn_scan::ScanResult;
 
 #[cfg(doc)]
@@ -34,7 +34,7 @@ pub struct Analysis {
     /// Pods on nodes that have no address yet, in order of their names: their calls are not judged.
     pub without_address: Vec<NamespacedName>,
     /// Assumptions that the result rests on.
-    pub supposed: Vec<Supposition>,
+    pub supposed: Vec<Assumption>,
     /// What the user should know about the analysis itself.
     pub notes: Vec<Note>,
 }

@@ -119,7 +119,7 @@ fn announce_everywhere(
     if is_everywhere && plan.targets == Targets::NodesWithPods {
         plan.targets = Targets::Nodes;
         plan.profile.doubt = Some(Doubt {
-            taken: format!("every node answers ARP requests for {address}").into(),
+            assumed: format!("every node answers ARP requests for {address}").into(),
             because: "IPVS mode binds it on every node, and strictARP is off".into(),
             settle: "arping the address from its segment, and count who answers".into(),
         });

@@ -133,7 +133,7 @@ impl Statuses {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Doubt {
     /// What is assumed, as a sentence.
-    pub taken: Text,
+    pub assumed: Text,
     /// Why it is not certain, or what it is inferred from.
     pub because: Text,
     /// How to find out.
@@ -143,15 +143,15 @@ pub struct Doubt {
 impl Doubt {
     /// An assumption that is inferred, or on which documents contradict each other: only a
     /// measurement tells.
-    pub fn new(taken: impl Into<Text>, because: impl Into<Text>) -> Self {
+    pub fn new(assumed: impl Into<Text>, because: impl Into<Text>) -> Self {
         let settle = "measure it: uturn probe".into();
-        Self { taken: taken.into(), because: because.into(), settle }
+        Self { assumed: assumed.into(), because: because.into(), settle }
     }
 }
 
 /// An assumption on which no document says anything.
 impl From<&str> for Doubt {
-    fn from(taken: &str) -> Self {
-        Self::new(taken, "no document says it")
+    fn from(assumed: &str) -> Self {
+        Self::new(assumed, "no document says it")
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 
-use uturn_model::{Evidence, Family, IpNet, Origin, Supposition, Text};
+use uturn_model::{Assumption, Evidence, Family, IpNet, Origin, Text};
 
 use crate::capture_gaps::UNKNOWN_INTERFACE;
 use crate::hash::{FastMap, FastSet};
@@ -68,7 +68,7 @@ pub(super) struct PolicyQuery<'a, 'w> {
     pub(super) stops: bool,
     /// Rules that were skipped.
     pub(super) skipped: Vec<&'a PolicyRule>,
-    pub(super) supposed: Vec<Supposition>,
+    pub(super) supposed: Vec<Assumption>,
 }
 
 impl<'w> PolicyQuery<'_, 'w> {
@@ -390,9 +390,9 @@ fn suppresses(
         return true;
     }
     if let Some(group) = &suppress.group {
-        policy_query.supposed.push(Supposition {
-            about: format!("interfaces of group {group}").into(),
-            taken: "there are none".into(),
+        policy_query.supposed.push(Assumption {
+            subject: format!("interfaces of group {group}").into(),
+            assumed: "there are none".into(),
             because: "the groups of interfaces are not known".into(),
             settle: "ip -d link on the node".into(),
         });
@@ -400,10 +400,10 @@ fn suppresses(
     false
 }
 
-fn no_vrf() -> Supposition {
-    Supposition {
-        about: "virtual routers (VRF)".into(),
-        taken: "no interface belongs to one".into(),
+fn no_vrf() -> Assumption {
+    Assumption {
+        subject: "virtual routers (VRF)".into(),
+        assumed: "no interface belongs to one".into(),
         because: "a rule for them stays once there was one".into(),
         settle: "ip link show type vrf on the node".into(),
     }

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{Evidence, Supposition, Text};
+use uturn_model::{Assumption, Evidence, Text};
 
 use super::Kernel;
 use super::interface_name::interface;
@@ -80,7 +80,7 @@ impl Kernel {
         // The walk branches on these; nothing is assumed.
         let open = matches!(gap, CaptureGap::Routes | CaptureGap::Policy) && self.knows_no_route();
         if self.state.gaps.contains(&gap) && !open {
-            walk.suppose(gap.supposition());
+            walk.assume(gap.assumption());
         }
     }
 
@@ -93,7 +93,7 @@ impl Kernel {
         let ip = walk.packet.dst;
         if !self.knows_no_address() {
             if !ip.is_loopback() {
-                walk.suppose(CaptureGap::Addresses.supposition());
+                walk.assume(CaptureGap::Addresses.assumption());
             }
             return;
         }
@@ -105,9 +105,9 @@ impl Kernel {
         let translated =
             walk.tracking.connection().is_some_and(|connection| connection.original.dst.ip() != ip);
         if translated || at_limit {
-            walk.suppose(Supposition {
-                about: format!("the address {ip}").into(),
-                taken: "not one of this node".into(),
+            walk.assume(Assumption {
+                subject: format!("the address {ip}").into(),
+                assumed: "not one of this node".into(),
                 because: "the capture has neither addr nor route".into(),
                 settle: "capture ip addr as addr".into(),
             });

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use uturn_model::route::Leg;
-use uturn_model::{Evidence, Step, StepKind, Supposition, Text};
+use uturn_model::{Assumption, Evidence, Step, StepKind, Text};
 
 pub(super) use self::index::VirtualServerIndex;
 use self::pick::pick;
@@ -236,9 +236,9 @@ impl Kernel {
 
 impl Walk {
     fn in_tunnel(&mut self) {
-        self.suppose(Supposition {
-            about: "the packet around one in a tunnel".into(),
-            taken: "the node's rules let it pass".into(),
+        self.assume(Assumption {
+            subject: "the packet around one in a tunnel".into(),
+            assumed: "the node's rules let it pass".into(),
             because: "encapsulated packets are not modelled".into(),
             settle: "the counters of rules for the protocol ipencap on the node".into(),
         });

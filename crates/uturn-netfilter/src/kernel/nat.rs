@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use uturn_model::route::Leg;
-use uturn_model::{Evidence, Family, IpNet, Step, StepKind, Supposition, Text};
+use uturn_model::{Assumption, Evidence, Family, IpNet, Step, StepKind, Text};
 
 use super::Kernel;
 use super::compile::Hook;
@@ -157,7 +157,7 @@ impl Kernel {
         match target {
             Target::Redirect(_) => self.redirected(walk),
             Target::Masquerade(_) if first.is_unspecified() => {
-                walk.suppose(unknown_masquerade_address());
+                walk.assume(unknown_masquerade_address());
             }
             _ => {}
         }
@@ -192,10 +192,10 @@ impl Kernel {
 }
 
 /// The assumption for MASQUERADE if the node's addresses are unknown.
-fn unknown_masquerade_address() -> Supposition {
-    Supposition {
-        about: "the address that MASQUERADE takes".into(),
-        taken: "one of the node, shown as unspecified".into(),
+fn unknown_masquerade_address() -> Assumption {
+    Assumption {
+        subject: "the address that MASQUERADE takes".into(),
+        assumed: "one of the node, shown as unspecified".into(),
         because: "the capture has neither addr nor route".into(),
         settle: "capture ip addr as addr".into(),
     }

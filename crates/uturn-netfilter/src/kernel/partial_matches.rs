@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::Supposition;
+use uturn_model::Assumption;
 
 use super::Kernel;
 use super::compile::Hook;
@@ -61,7 +61,7 @@ impl Kernel {
             }
             "policy" => {
                 let (not, kind) = value(words, "--pol")?;
-                walk.suppose(no_ipsec());
+                walk.assume(no_ipsec());
                 Some((kind == "none") != not)
             }
             // No packet in the model has one of these protocols or headers.
@@ -128,7 +128,7 @@ pub(super) fn recent(recent: &Recent, walk: &mut Walk) -> bool {
         }
     };
     if recent.action.value != RecentAction::Set && hits == 0 {
-        walk.suppose(empty_list(recent));
+        walk.assume(empty_list(recent));
     }
     matched != recent.action.not
 }
@@ -161,19 +161,19 @@ fn value<'w>(words: &'w [uturn_model::Text], option: &str) -> Option<(bool, &'w 
     Some((before || after, words.get(at + 1 + usize::from(after))?))
 }
 
-fn no_ipsec() -> Supposition {
-    Supposition {
-        about: "IPsec".into(),
-        taken: "the packet is none of a protected connection".into(),
+fn no_ipsec() -> Assumption {
+    Assumption {
+        subject: "IPsec".into(),
+        assumed: "the packet is none of a protected connection".into(),
         because: "a node rarely has any".into(),
         settle: "ip xfrm policy on the node".into(),
     }
 }
 
-fn empty_list(recent: &Recent) -> Supposition {
-    Supposition {
-        about: format!("the list {} of -m recent", recent.name).into(),
-        taken: "the packet's address is not on it".into(),
+fn empty_list(recent: &Recent) -> Assumption {
+    Assumption {
+        subject: format!("the list {} of -m recent", recent.name).into(),
+        assumed: "the packet's address is not on it".into(),
         because: "a client's first connection comes before any entry".into(),
         settle: format!("/proc/net/xt_recent/{} on the node", recent.name).into(),
     }

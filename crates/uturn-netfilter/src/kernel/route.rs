@@ -1,6 +1,6 @@
 //! Route lookups, with the checks of a packet's addresses.
 
-use uturn_model::{Evidence, Family, StepKind, Supposition};
+use uturn_model::{Assumption, Evidence, Family, StepKind};
 
 use super::MAX_BRANCHES;
 use super::compile::Hook;
@@ -68,7 +68,7 @@ impl Kernel {
         let stated = self.state.sysctls.get(&format!("net.ipv4.conf.{iif}.forwarding")).is_some();
         let gap = CaptureGap::Forwarding(packet.family());
         if !local && !forwards && !stated && self.state.gaps.contains(&gap) {
-            walk.suppose(gap.supposition());
+            walk.assume(gap.assumption());
         } else if !local && !forwards {
             let by = Evidence::sysctl(self.forward_switch(packet.family()), "0");
             return Err(walk.dropped(
@@ -86,7 +86,7 @@ impl Kernel {
             if self.state.gaps.contains(&CaptureGap::ReversePath)
                 && self.source_fault(walk, &iif, strict, oif).is_some()
             {
-                walk.suppose(CaptureGap::ReversePath.supposition());
+                walk.assume(CaptureGap::ReversePath.assumption());
             }
         }
         if local {
@@ -147,7 +147,7 @@ impl Kernel {
                 };
                 match own {
                     Some(own) => walk.packet.src = own,
-                    None if walk.packet.transport.is_error() => walk.suppose(unknown_source()),
+                    None if walk.packet.transport.is_error() => walk.assume(unknown_source()),
                     None => {}
                 }
             }
@@ -268,8 +268,8 @@ impl Kernel {
             for rule in skipped {
                 walk.note_unknown("this routing rule is not modelled: skipped", of_policy(rule));
             }
-            for supposition in supposed {
-                walk.suppose(supposition);
+            for assumption in supposed {
+                walk.assume(assumption);
             }
             break answer;
         };
@@ -359,10 +359,10 @@ fn part(
 }
 
 /// The assumption for an ICMP error of a node whose addresses are not known.
-fn unknown_source() -> Supposition {
-    Supposition {
-        about: "the address that an ICMP error comes from".into(),
-        taken: "one of the node that no rule names".into(),
+fn unknown_source() -> Assumption {
+    Assumption {
+        subject: "the address that an ICMP error comes from".into(),
+        assumed: "one of the node that no rule names".into(),
         because: "the capture has neither addr nor route".into(),
         settle: "capture ip addr as addr".into(),
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use uturn_model::{Evidence, Family, Supposition, Text};
+use uturn_model::{Assumption, Evidence, Family, Text};
 
 use super::Kernel;
 use super::walk::Walk;
@@ -111,11 +111,11 @@ impl Kernel {
 }
 
 /// The assumption for a rule that changes a set: the change does not affect the packet itself.
-pub(super) fn change(extension: &Extension, family: Family, by: &Evidence) -> Supposition {
+pub(super) fn change(extension: &Extension, family: Family, by: &Evidence) -> Assumption {
     let name: Text = extension.words.get(1).cloned().unwrap_or_else(|| "".into());
-    Supposition {
-        about: format!("the set {name}, which -j SET changes").into(),
-        taken: "rules see it as it was before this packet".into(),
+    Assumption {
+        subject: format!("the set {name}, which -j SET changes").into(),
+        assumed: "rules see it as it was before this packet".into(),
         because: format!("a walk changes nothing on the node ({})", by.origin()).into(),
         settle: format!(
             "`ipset list {name}` on the node after such a packet of {}",

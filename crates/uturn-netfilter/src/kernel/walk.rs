@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_model::route::Leg;
-use uturn_model::{Evidence, Share, Step, StepKind, Supposition, Text};
+use uturn_model::{Assumption, Evidence, Share, Step, StepKind, Text};
 
 use super::compile::Hook;
 use super::incomplete_capture::CaptureAssumptions;
@@ -55,7 +55,7 @@ pub(super) struct Walk {
     pub(super) open_questions: Vec<(Question, bool)>,
     /// Assumptions about rules that are not modelled.
     pub(super) assumed: Assumptions,
-    pub(super) supposed: Vec<Supposition>,
+    pub(super) supposed: Vec<Assumption>,
     /// Facts about the packet and its sender, known or assumed.
     pub(super) facts: Facts,
     /// Answers that this branch gives to unknown iptables conditions.
@@ -251,9 +251,9 @@ impl Walk {
         })
     }
 
-    pub(super) fn suppose(&mut self, supposition: Supposition) {
-        if !self.supposed.contains(&supposition) {
-            self.supposed.push(supposition);
+    pub(super) fn assume(&mut self, assumption: Assumption) {
+        if !self.supposed.contains(&assumption) {
+            self.supposed.push(assumption);
         }
     }
 

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use uturn_lb::{cloud, controller};
 use uturn_model::ingress::PathKind;
-use uturn_model::{Cluster, Ingress, NamespacedName, Port, Supposition, Text};
+use uturn_model::{Assumption, Cluster, Ingress, NamespacedName, Port, Text};
 
 /// What is taken for true about Ingresses.
-pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
+pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Assumption> {
     let mut by_class: BTreeMap<Option<&Text>, Vec<&Ingress>> = BTreeMap::new();
     let served = |ingress: &&Ingress| controller::is_served(cluster, ingress);
     for ingress in cluster.ingresses.values().filter(|ingress| !served(ingress)) {
@@ -20,21 +20,21 @@ pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Supposition> {
             all.iter().copied().filter(|ingress| !ingress.is_open()).collect();
         (!rest.is_empty()).then(|| unserved(cluster, *class, &rest))
     });
-    let mut unserved: Vec<Supposition> = unlisted.collect();
+    let mut unserved: Vec<Assumption> = unlisted.collect();
     unserved.extend(by_class.into_iter().filter_map(|(class, all)| sealed(cluster, class?, &all)));
     unserved.into_iter().chain(contested(cluster)).chain(unread(cluster)).collect()
 }
 
 /// Annotations that say where rules stand and cannot be read.
-fn unread(cluster: &Cluster) -> Vec<Supposition> {
+fn unread(cluster: &Cluster) -> Vec<Assumption> {
     let all = cluster.ingresses.values();
     let served = all.filter(|ingress| controller::is_served_by_cloud(cluster, ingress));
     let each = served.flat_map(|ingress| {
         controller::unreadable(cluster, ingress).into_iter().map(move |what| (ingress, what))
     });
-    each.map(|(ingress, (key, expected))| Supposition {
-        about: format!("{key} of {}", ingress.object()).into(),
-        taken: "as if it were not there".into(),
+    each.map(|(ingress, (key, expected))| Assumption {
+        subject: format!("{key} of {}", ingress.object()).into(),
+        assumed: "as if it were not there".into(),
         because: format!("it cannot be read: expected {expected}").into(),
         settle: "mend the annotation".into(),
     })
@@ -42,7 +42,7 @@ fn unread(cluster: &Cluster) -> Vec<Supposition> {
 }
 
 /// No known controller reads these Ingresses.
-fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Supposition {
+fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Assumption {
     let first = all[0].object();
     let about = match all.len() {
         1 => first.to_string(),
@@ -53,9 +53,9 @@ fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Suppos
         true => "the cloud's controller does not read such",
         false => "no cloud's controller is here to read it",
     };
-    Supposition {
-        about: about.into(),
-        taken: "no load balancer of its own".into(),
+    Assumption {
+        subject: about.into(),
+        assumed: "no load balancer of its own".into(),
         because: format!("it has {class}, and {cloud}").into(),
         settle: "trace to the Service of the controller that reads it".into(),
     }
@@ -68,7 +68,7 @@ const ALWAYS: &str = "nginx.ingress.kubernetes.io/force-ssl-redirect";
 
 /// An nginx of the cluster's own sends clients of these Ingresses from HTTP to HTTPS, and
 /// uturn does not follow them there.
-fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Supposition> {
+fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Assumption> {
     let known = cluster.ingress_classes.values().find(|known| known.name.as_str() == &**class);
     let is_nginx = match known {
         Some(known) => &*known.controller == "k8s.io/ingress-nginx",
@@ -85,9 +85,9 @@ fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Suppositi
         0 => format!("{first} by http"),
         more => format!("{first} and {more} more by http"),
     };
-    Some(Supposition {
-        about: about.into(),
-        taken: "nginx answers itself".into(),
+    Some(Assumption {
+        subject: about.into(),
+        assumed: "nginx answers itself".into(),
         because: "ingress-nginx redirects hosts with TLS to https (308), which is not followed"
             .into(),
         settle: "trace the https URL too".into(),
@@ -98,7 +98,7 @@ fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Suppositi
 type Place<'a> = (IpAddr, Port, Option<&'a Text>, &'a Text, bool);
 
 /// Rules for one host and path of one listener in two Ingresses.
-fn contested(cluster: &Cluster) -> Vec<Supposition> {
+fn contested(cluster: &Cluster) -> Vec<Assumption> {
     let mut first: HashMap<Place<'_>, &NamespacedName> = HashMap::new();
     let mut doubts = Vec::new();
     for ingress in cluster.ingresses.values() {
@@ -118,9 +118,9 @@ fn contested(cluster: &Cluster) -> Vec<Supposition> {
                         continue;
                     }
                     let host = rule.host.as_deref().unwrap_or("*");
-                    doubts.push(Supposition {
-                        about: format!("{host}{} at {vip}:{port}", path.path).into(),
-                        taken: format!("the rule of Ingress {owner}").into(),
+                    doubts.push(Assumption {
+                        subject: format!("{host}{} at {vip}:{port}", path.path).into(),
+                        assumed: format!("the rule of Ingress {owner}").into(),
                         because: format!("Ingress {} has one for it too", ingress.name).into(),
                         settle: "leave one of the two".into(),
                     });

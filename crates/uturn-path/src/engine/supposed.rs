@@ -1,13 +1,13 @@
 //! What the cluster supposes, and what uturn does not judge.
 
 use uturn_lb::controller;
-use uturn_model::{Cluster, Supposition, Text};
+use uturn_model::{Assumption, Cluster, Text};
 
 use super::{ingress_assumptions, uncaptured};
 use crate::outline::outline_of_listeners;
 
 /// What is taken for true of a cluster, and what uturn does not judge.
-pub(super) fn of(cluster: &Cluster) -> Vec<Supposition> {
+pub(super) fn of(cluster: &Cluster) -> Vec<Assumption> {
     // Only Facts give load balancers security groups.
     let has_groups = cluster.load_balancers.iter().any(|fact| fact.security_groups.is_some());
     let balancers = match has_groups {
@@ -18,9 +18,9 @@ pub(super) fn of(cluster: &Cluster) -> Vec<Supposition> {
     supposed.extend(uncaptured::supposed(cluster));
     supposed.extend(ingress_assumptions::of_ingresses(cluster));
     let mut unjudged = |about: String, settle: &str| {
-        supposed.push(Supposition {
-            about: about.into(),
-            taken: "everything passes".into(),
+        supposed.push(Assumption {
+            subject: about.into(),
+            assumed: "everything passes".into(),
             because: "uturn does not judge it".into(),
             settle: settle.into(),
         });

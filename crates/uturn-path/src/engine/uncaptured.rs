@@ -3,32 +3,32 @@
 
 use uturn_model::capture::CaptureFile;
 use uturn_model::wording::some_of;
-use uturn_model::{Capture, Cluster, Family, Name, Node, ProxyMode, Supposition};
+use uturn_model::{Assumption, Capture, Cluster, Family, Name, Node, ProxyMode};
 
 /// What is supposed of one kind of file.
 struct Row {
-    about: &'static str,
-    taken: &'static str,
+    subject: &'static str,
+    assumed: &'static str,
     lacks: fn(&Cluster, &Node, &Capture) -> bool,
     file: CaptureFile,
 }
 
 const ROWS: [Row; 8] = [
     Row {
-        about: "rules for IPv4",
-        taken: "those that kube-proxy programs",
+        subject: "rules for IPv4",
+        assumed: "those that kube-proxy programs",
         lacks: |_, node, capture| lacks_rules(node, capture, Family::V4),
         file: CaptureFile::Iptables,
     },
     Row {
-        about: "rules for IPv6",
-        taken: "those that kube-proxy programs",
+        subject: "rules for IPv6",
+        assumed: "those that kube-proxy programs",
         lacks: |_, node, capture| lacks_rules(node, capture, Family::V6),
         file: CaptureFile::Ip6tables,
     },
     Row {
-        about: "sets that rules name",
-        taken: "those that kube-proxy programs; what other sets contain is not known",
+        subject: "sets that rules name",
+        assumed: "those that kube-proxy programs; what other sets contain is not known",
         lacks: |_, _, capture| {
             let rules = [CaptureFile::Iptables, CaptureFile::Ip6tables];
             let mut rules = rules.iter().filter_map(|file| capture.files.get(file));
@@ -38,34 +38,34 @@ const ROWS: [Row; 8] = [
         file: CaptureFile::Ipset,
     },
     Row {
-        about: "virtual servers of IPVS",
-        taken: "those that kube-proxy programs",
+        subject: "virtual servers of IPVS",
+        assumed: "those that kube-proxy programs",
         lacks: |cluster, _, capture| {
             cluster.proxy.mode.value == ProxyMode::Ipvs && lacks(capture, CaptureFile::Ipvs)
         },
         file: CaptureFile::Ipvs,
     },
     Row {
-        about: "addresses and routes",
-        taken: "as its object and the pod network have it",
+        subject: "addresses and routes",
+        assumed: "as its object and the pod network have it",
         lacks: |_, _, capture| lacks(capture, CaptureFile::Addresses),
         file: CaptureFile::Addresses,
     },
     Row {
-        about: "addresses and routes",
-        taken: "as its object and the pod network have it",
+        subject: "addresses and routes",
+        assumed: "as its object and the pod network have it",
         lacks: |_, _, capture| lacks(capture, CaptureFile::Routes),
         file: CaptureFile::Routes,
     },
     Row {
-        about: "rules that pick tables of routes",
-        taken: "the usual ones",
+        subject: "rules that pick tables of routes",
+        assumed: "the usual ones",
         lacks: |_, _, capture| lacks(capture, CaptureFile::Rules),
         file: CaptureFile::Rules,
     },
     Row {
-        about: "forwarding",
-        taken: "on, unless Facts say otherwise",
+        subject: "forwarding",
+        assumed: "on, unless Facts say otherwise",
         lacks: |_, _, capture| {
             let text = capture.files.get(&CaptureFile::Sysctls).map_or("", |file| &*file.text);
             let switches = ["net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"];
@@ -85,7 +85,7 @@ fn lacks_rules(node: &Node, capture: &Capture, family: Family) -> bool {
 }
 
 /// One line for each kind of file that some captures lack.
-pub(crate) fn supposed(cluster: &Cluster) -> Vec<Supposition> {
+pub(crate) fn supposed(cluster: &Cluster) -> Vec<Assumption> {
     let captured = || {
         let pair = |(name, capture)| Some((cluster.nodes.get(name)?, capture));
         cluster.captures.iter().filter_map(pair)
@@ -100,9 +100,9 @@ pub(crate) fn supposed(cluster: &Cluster) -> Vec<Supposition> {
             continue;
         }
         let file = row.file.file_name();
-        all.push(Supposition {
-            about: format!("{} of {}", row.about, some_of(&lacking)).into(),
-            taken: row.taken.into(),
+        all.push(Assumption {
+            subject: format!("{} of {}", row.subject, some_of(&lacking)).into(),
+            assumed: row.assumed.into(),
             because: format!("the capture does not say it in {file}").into(),
             settle: format!("capture {file} of each").into(),
         });

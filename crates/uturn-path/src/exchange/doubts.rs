@@ -4,19 +4,19 @@ use std::net::IpAddr;
 
 use uturn_lb::cloud::{self, PageCheck};
 use uturn_model::lb::{Doubt, Listener, Scope, Source, Target};
-use uturn_model::{Supposition, Text};
+use uturn_model::{Assumption, Text};
 
 use crate::engine::Engine;
 
-/// How suppositions about what a load balancer does begin.
+/// How assumptions about what a load balancer does begin.
 const BEHAVES: &str = "how the load balancer behaves: ";
 
-/// What has to be so of a load balancer, where a supposition is about one.
-pub fn supposed_of_balancer(supposed: &Supposition) -> Option<Text> {
-    let profile = supposed.about.strip_prefix(BEHAVES)?;
-    Some(match supposed.taken.strip_prefix("it ") {
+/// What has to be so of a load balancer, where an assumption is about one.
+pub fn supposed_of_balancer(supposed: &Assumption) -> Option<Text> {
+    let profile = supposed.subject.strip_prefix(BEHAVES)?;
+    Some(match supposed.assumed.strip_prefix("it ") {
         Some(does) => format!("{profile} {does}").into(),
-        None => format!("{profile}: {}", supposed.taken).into(),
+        None => format!("{profile}: {}", supposed.assumed).into(),
     })
 }
 
@@ -28,9 +28,9 @@ impl Engine<'_> {
         listener: &Listener,
         target: &Target,
         client: IpAddr,
-    ) -> Vec<Supposition> {
+    ) -> Vec<Assumption> {
         let profile = &listener.profile;
-        let mut all: Vec<Supposition> = Vec::new();
+        let mut all: Vec<Assumption> = Vec::new();
         all.extend(profile.doubt.as_ref().map(|doubt| doubted(&profile.name, doubt)));
         let is_public = self.balancers()[balancer].scope == Scope::Public;
         if is_public && profile.source == Source::Kept && self.is_public_address_of(target, client)
@@ -57,25 +57,25 @@ impl Engine<'_> {
     }
 
     /// That targets have the page which health checks ask them for.
-    fn page_is_there(&self, listener: &Listener) -> Option<Supposition> {
+    fn page_is_there(&self, listener: &Listener) -> Option<Assumption> {
         let check = self.page_check(listener)?;
         let owner = &listener.rules.first()?.owner;
         let (key, path) = check.cure;
-        Some(Supposition {
-            about: format!("health checks of {} :{}", owner.short(), listener.port).into(),
-            taken: format!("targets answer {} with 200", check.path).into(),
+        Some(Assumption {
+            subject: format!("health checks of {} :{}", owner.short(), listener.port).into(),
+            assumed: format!("targets answer {} with 200", check.path).into(),
             because: format!("they ask for it if {}: {}", check.condition, check.because).into(),
             settle: format!("{key}: {path:?} names a page, if it is there").into(),
         })
     }
 
     /// That health checks ask for a page, which targets are known not to have.
-    pub(super) fn page_is_missing(&self, listener: &Listener) -> Option<Supposition> {
+    pub(super) fn page_is_missing(&self, listener: &Listener) -> Option<Assumption> {
         let check = self.page_check(listener)?;
         let (key, path) = check.cure;
-        Some(Supposition {
-            about: format!("{BEHAVES}{}", listener.profile.name).into(),
-            taken: format!("it asks targets for {}, which they do not have", check.path).into(),
+        Some(Assumption {
+            subject: format!("{BEHAVES}{}", listener.profile.name).into(),
+            assumed: format!("it asks targets for {}, which they do not have", check.path).into(),
             because: format!("{}, and {}", check.because, check.condition).into(),
             settle: format!("{key}: {path:?} names a page that is there").into(),
         })
@@ -83,25 +83,25 @@ impl Engine<'_> {
 }
 
 /// What of a load balancer's behaviour is taken for true without being certain.
-pub(super) fn doubted(profile: &str, doubt: &Doubt) -> Supposition {
-    Supposition {
-        about: format!("{BEHAVES}{profile}").into(),
-        taken: doubt.taken.clone(),
+pub(super) fn doubted(profile: &str, doubt: &Doubt) -> Assumption {
+    Assumption {
+        subject: format!("{BEHAVES}{profile}").into(),
+        assumed: doubt.assumed.clone(),
         because: doubt.because.clone(),
         settle: doubt.settle.clone(),
     }
 }
 
 /// A target that is given itself, with the public address that it called with.
-fn to_itself(profile: &str, client: IpAddr) -> Supposition {
+fn to_itself(profile: &str, client: IpAddr) -> Assumption {
     let of_target = Doubt::new(
         "it is answered",
         "the address is not one of its own cards; documents say so, and a report of a target with a \
          public address of its own says that such calls hang",
     );
-    Supposition {
-        about: format!("a target that {profile} gives itself, called from {client}").into(),
-        taken: of_target.taken,
+    Assumption {
+        subject: format!("a target that {profile} gives itself, called from {client}").into(),
+        assumed: of_target.assumed,
         because: of_target.because,
         settle: of_target.settle,
     }

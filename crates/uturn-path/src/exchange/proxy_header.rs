@@ -5,29 +5,29 @@ use std::time::Duration;
 use uturn_lb::cloud;
 use uturn_model::controller::{ProxyExpectation, Takes};
 use uturn_model::route::Leg;
-use uturn_model::{IpNet, NamespacedName, Outcome, Pod, Supposition, Text};
+use uturn_model::{Assumption, IpNet, NamespacedName, Outcome, Pod, Text};
 
 use super::doubts::supposed_of_balancer;
 use crate::engine::Engine;
 use crate::packet::{Peer, Request};
 
-/// How the supposition begins that servers expect a header; their Service comes next.
+/// How the assumption begins that servers expect a header; their Service comes next.
 const EXPECTS_HEADER: &str = "whether the pods of ";
 
 /// What is taken of servers where nothing that is given asks for a header.
 const THEY_DO_NOT: &str = "they do not";
 
-/// What has to be so of servers, where a supposition is about the header that they expect.
-pub fn supposed_of_servers(supposed: &Supposition) -> Option<Text> {
-    let is_it = supposed.about.starts_with(EXPECTS_HEADER);
-    let expected = if *supposed.taken == *THEY_DO_NOT { "no" } else { "a" };
+/// What has to be so of servers, where an assumption is about the header that they expect.
+pub fn supposed_of_servers(supposed: &Assumption) -> Option<Text> {
+    let is_it = supposed.subject.starts_with(EXPECTS_HEADER);
+    let expected = if *supposed.assumed == *THEY_DO_NOT { "no" } else { "a" };
     is_it.then(|| format!("its pods expect {expected} PROXY header").into())
 }
 
-/// Leaves the Service out of such a supposition: several targets may have one verdict.
-pub fn without_service(supposed: &mut Supposition) {
+/// Leaves the Service out of such an assumption: several targets may have one verdict.
+pub fn without_service(supposed: &mut Assumption) {
     if supposed_of_servers(supposed).is_some() {
-        supposed.about = format!("{EXPECTS_HEADER}the Service expect a PROXY header").into();
+        supposed.subject = format!("{EXPECTS_HEADER}the Service expect a PROXY header").into();
     }
 }
 
@@ -42,12 +42,12 @@ pub(crate) struct Misread {
     /// What the client gets.
     pub(crate) outcome: Outcome,
     /// What is taken for true of the server, where its settings do not say it.
-    pub(crate) supposed: Option<Supposition>,
+    pub(crate) supposed: Option<Assumption>,
 }
 
-/// Whether a supposition is about a load balancer or a server that a flow passes: what is found of the
+/// Whether an assumption is about a load balancer or a server that a flow passes: what is found of the
 /// flow holds on this condition.
-pub fn is_condition(supposed: &Supposition) -> bool {
+pub fn is_condition(supposed: &Assumption) -> bool {
     supposed_of_balancer(supposed).is_some() || supposed_of_servers(supposed).is_some()
 }
 
@@ -104,7 +104,7 @@ impl<'a> Engine<'a> {
         at: Peer<'a>,
         leg: Leg,
         request: &Request,
-    ) -> Option<Supposition> {
+    ) -> Option<Assumption> {
         match self.expected_at(at, leg) {
             Some(ProxyExpectation::Unasked(what)) if !request.has_proxy_header => {
                 Some(expects_none(self.header_servers().service_of(leg.dst)?, what))
@@ -132,7 +132,7 @@ pub(super) fn is_read(expected: Option<&ProxyExpectation>) -> bool {
 
 /// A server that reads something else where a header should stand closes the connection: a client
 /// that speaks TLS sees its handshake fail.
-fn header_missing(request: &Request, supposed: Option<Supposition>) -> Misread {
+fn header_missing(request: &Request, supposed: Option<Assumption>) -> Misread {
     let outcome = match request.tls {
         Some(true) => Outcome::TlsError,
         Some(false) | None => Outcome::EmptyReply,
@@ -142,7 +142,7 @@ fn header_missing(request: &Request, supposed: Option<Supposition>) -> Misread {
 }
 
 /// A server that takes a header for the beginning of a request refuses that.
-fn header_unexpected(request: &Request, supposed: Option<Supposition>) -> Misread {
+fn header_unexpected(request: &Request, supposed: Option<Assumption>) -> Misread {
     let outcome = match request.tls {
         Some(true) => Outcome::TlsError,
         Some(false) | None => Outcome::Status { code: 400, after: Duration::ZERO },
@@ -151,20 +151,20 @@ fn header_unexpected(request: &Request, supposed: Option<Supposition>) -> Misrea
     Misread { why, outcome, supposed }
 }
 
-fn expects_none(service: &NamespacedName, what: &str) -> Supposition {
-    Supposition {
-        about: format!("{EXPECTS_HEADER}svc/{service} expect a PROXY header").into(),
-        taken: THEY_DO_NOT.into(),
+fn expects_none(service: &NamespacedName, what: &str) -> Assumption {
+    Assumption {
+        subject: format!("{EXPECTS_HEADER}svc/{service} expect a PROXY header").into(),
+        assumed: THEY_DO_NOT.into(),
         because: format!("their default, and nothing that is given asks for one: {what} may")
             .into(),
         settle: format!("give every {what}").into(),
     }
 }
 
-fn expects_header(service: &NamespacedName) -> Supposition {
-    Supposition {
-        about: format!("{EXPECTS_HEADER}svc/{service} expect a PROXY header").into(),
-        taken: "they do".into(),
+fn expects_header(service: &NamespacedName) -> Assumption {
+    Assumption {
+        subject: format!("{EXPECTS_HEADER}svc/{service} expect a PROXY header").into(),
+        assumed: "they do".into(),
         because: "its load balancer sends one: pods that do not expect it would fail calls from \
                   outside"
             .into(),

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use uturn_model::pod::ContainerPort;
 use uturn_model::service::ServicePort;
-use uturn_model::{Pod, Port, Service, Supposition};
+use uturn_model::{Assumption, Pod, Port, Service};
 use uturn_netfilter::IpProtocol;
 
 use crate::engine::Engine;
@@ -131,15 +131,15 @@ impl<'a> Engine<'a> {
         at: Peer<'_>,
         to: SocketAddr,
         protocol: IpProtocol,
-    ) -> Option<Supposition> {
+    ) -> Option<Assumption> {
         let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = at else { return None };
         let is_port = !matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6);
         let is_open = is_port
             && declared(pod, to, protocol) == Declared::Others
             && !self.is_service_endpoint(to);
-        is_open.then(|| Supposition {
-            about: format!("port {} of {}", to.port(), pod.object()).into(),
-            taken: "a process listens there".into(),
+        is_open.then(|| Assumption {
+            subject: format!("port {} of {}", to.port(), pod.object()).into(),
+            assumed: "a process listens there".into(),
             because: "no container declares it, and no Service leads to it".into(),
             settle: "ask the pod; if containers listen on what they declare only, state \
                      declaredPortsOnly in Facts"

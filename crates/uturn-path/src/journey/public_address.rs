@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use uturn_model::route::{Leg, Place, Step, StepKind};
-use uturn_model::{Evidence, FabricPart, Family, Node, Supposition};
+use uturn_model::{Assumption, Evidence, FabricPart, Family, Node};
 use uturn_netfilter::Connection;
 
 use crate::assumed::add_new;
@@ -76,9 +76,9 @@ impl<'a> Engine<'a> {
         let what = format!("the public address of node {} becomes the node's own", node.name);
         let by = Evidence::object(node.object(), node.origin.clone());
         translate(state, inside, &what, by);
-        let supposed = Supposition {
-            about: format!("what {} leads to", leg.dst.ip()).into(),
-            taken: format!("{own} of node {}", node.name).into(),
+        let supposed = Assumption {
+            subject: format!("what {} leads to", leg.dst.ip()).into(),
+            assumed: format!("{own} of node {}", node.name).into(),
             because: "the node's status has it as ExternalIP, and most clouds translate it".into(),
             settle: format!("ip addr on node {} shows whether the node itself has it", node.name)
                 .into(),

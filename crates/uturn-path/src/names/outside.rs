@@ -7,7 +7,7 @@ use uturn_lb::cloud::Owner;
 use uturn_lb::controller;
 use uturn_lb::rules::is_for_host;
 use uturn_model::route::StepKind;
-use uturn_model::{Cluster, Evidence, Ingress, Service, Step, Supposition};
+use uturn_model::{Assumption, Cluster, Evidence, Ingress, Service, Step};
 
 use crate::unmodelled::{EXTERNAL_DNS, unmodelled};
 
@@ -25,7 +25,7 @@ pub(super) const BALANCER: &str = "what addresses the load balancer has that is 
 pub(super) fn answer(
     cluster: &Cluster,
     question: &Question,
-) -> (Answer, Option<Step>, Option<Supposition>) {
+) -> (Answer, Option<Step>, Option<Assumption>) {
     let name = question.name.trim_end_matches('.');
     let step = |why: String, by: Evidence| Some(Step::new(StepKind::Resolve, why, by));
     let reply = |ips: Vec<IpAddr>| Answer::Reply(Reply::addresses(question, ips));
@@ -50,9 +50,9 @@ pub(super) fn answer(
         let first = ips.first().map(ToString::to_string).unwrap_or_default();
         let by = Evidence::object(service.object(), service.origin.clone());
         let why = format!("{name} → {first}: supposed to lead to the Service that asks for it");
-        let supposed = Supposition {
-            about: format!("what {name} leads to outside the cluster").into(),
-            taken: first.into(),
+        let supposed = Assumption {
+            subject: format!("what {name} leads to outside the cluster").into(),
+            assumed: first.into(),
             because: format!("an annotation of {} asks for this name", service.object()).into(),
             settle: SETTLE.into(),
         };
@@ -82,9 +82,9 @@ pub(super) fn answer(
             0 => format!("{} serves this host", ingress.object()),
             _ => format!("{} serves this host, and so do {others} more", ingress.object()),
         };
-        let supposed = Supposition {
-            about: format!("what {name} leads to outside the cluster").into(),
-            taken: first.into(),
+        let supposed = Assumption {
+            subject: format!("what {name} leads to outside the cluster").into(),
+            assumed: first.into(),
             because: because.into(),
             settle: "state it in Facts: spec.dns.outside".into(),
         };

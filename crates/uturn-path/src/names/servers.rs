@@ -8,8 +8,8 @@ use uturn_dns::{
 };
 use uturn_model::route::StepKind;
 use uturn_model::{
-    Cluster, DerivedFrom, Evidence, Family, Origin, Protocol, ProxyMode, Service, Step,
-    Supposition, Version, dns,
+    Assumption, Cluster, DerivedFrom, Evidence, Family, Origin, Protocol, ProxyMode, Service, Step,
+    Version, dns,
 };
 
 use super::{Asker, outside};
@@ -119,7 +119,7 @@ impl<'a> Servers<'a> {
         server: Option<IpAddr>,
         asker: Asker<'_>,
         question: &Question,
-        supposed: &RefCell<Vec<Supposition>>,
+        supposed: &RefCell<Vec<Assumption>>,
     ) -> (Answer, Vec<Step>) {
         let client = match asker {
             Asker::Pod(pod) => server.and_then(|server| pod.address(Family::of(server))),
@@ -195,7 +195,7 @@ fn servers_of_pods(cluster: &Cluster, service: &[IpAddr], of_cache: &[IpAddr]) -
 /// A question on its way from server to server.
 struct Chain<'s> {
     servers: &'s Servers<'s>,
-    supposed: &'s RefCell<Vec<Supposition>>,
+    supposed: &'s RefCell<Vec<Assumption>>,
     passed: Cell<usize>,
 }
 
@@ -222,9 +222,9 @@ impl Chain<'_> {
 
     fn coredns(&self, client: Option<IpAddr>, question: &Question) -> (Answer, Vec<Step>) {
         if self.servers.usual {
-            self.suppose(Supposition {
-                about: "the configuration of CoreDNS".into(),
-                taken: "the usual one: kubernetes, then forward".into(),
+            self.suppose(Assumption {
+                subject: "the configuration of CoreDNS".into(),
+                assumed: "the usual one: kubernetes, then forward".into(),
                 because: "there is no ConfigMap kube-system/coredns".into(),
                 settle: "give that ConfigMap".into(),
             });
@@ -264,14 +264,14 @@ impl Chain<'_> {
 
     fn outside(&self, question: &Question) -> (Answer, Vec<Step>) {
         let (answer, step, supposed) = outside::answer(self.servers.cluster, question);
-        supposed.into_iter().for_each(|supposition| self.suppose(supposition));
+        supposed.into_iter().for_each(|assumption| self.suppose(assumption));
         (answer, step.into_iter().collect())
     }
 
-    fn suppose(&self, supposition: Supposition) {
+    fn suppose(&self, assumption: Assumption) {
         let mut supposed = self.supposed.borrow_mut();
-        if !supposed.contains(&supposition) {
-            supposed.push(supposition);
+        if !supposed.contains(&assumption) {
+            supposed.push(assumption);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use uturn_model::lb::Redirect;
-use uturn_model::{Hop, Mechanism, Outcome, Share, Supposition};
+use uturn_model::{Assumption, Hop, Mechanism, Outcome, Share};
 use uturn_netfilter::Packet;
 
 use super::PacketState;
@@ -29,7 +29,7 @@ pub struct Exchange {
     /// How much later than the first packet that one was sent, if the outcome does not include it.
     pub late: Duration,
     /// The assumptions that it rests on.
-    pub supposed: Vec<Supposition>,
+    pub supposed: Vec<Assumption>,
     /// The redirect in the answer, which the client follows.
     pub redirected: Option<Arc<Redirected>>,
     /// The reset or ICMP error with which a target refused, as it reached the load balancer.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use uturn_model::{Mechanism, Node, Supposition};
+use uturn_model::{Assumption, Mechanism, Node};
 
 use super::{PacketState, Peer};
 use crate::assumed::add_new;
@@ -19,7 +19,7 @@ const FIRST_STEADY: (u16, u16) = (6, 5);
 pub(crate) struct Pace {
     pub(super) seconds: &'static [u64],
     /// The assumption that it rests on.
-    supposed: Option<Supposition>,
+    supposed: Option<Assumption>,
 }
 
 impl Pace {
@@ -46,9 +46,9 @@ impl Pace {
             Some(version) if version >= FIRST_STEADY => &STEADY,
             _ => &DOUBLING,
         };
-        let suppose = || Supposition {
-            about: "when the client sends the first packet of a connection again".into(),
-            taken: "after 1, 3, 7 and more seconds".into(),
+        let suppose = || Assumption {
+            subject: "when the client sends the first packet of a connection again".into(),
+            assumed: "after 1, 3, 7 and more seconds".into(),
             because:
                 "the version of its kernel is not stated: since Linux 6.5 it is after 1, 2, 3, 4"
                     .into(),
@@ -88,7 +88,7 @@ impl Tries {
     }
 
     /// The assumptions that the time of a retransmission rests on.
-    pub(crate) fn supposed(&self) -> Vec<Supposition> {
+    pub(crate) fn supposed(&self) -> Vec<Assumption> {
         let is_late = self.lost > 0;
         self.pace.supposed.iter().filter(|_| is_late).cloned().collect()
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use uturn_model::route::{Place, Step, StepKind, Way};
-use uturn_model::{Evidence, Hop, Mechanism, Outcome, Protocol, Share, Supposition};
+use uturn_model::{Assumption, Evidence, Hop, Mechanism, Outcome, Protocol, Share};
 use uturn_netfilter::Packet;
 
 use crate::assumed::add_new;
@@ -73,7 +73,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-fn nameless(hops: Vec<Hop>, supposed: Vec<Supposition>) -> Exchange {
+fn nameless(hops: Vec<Hop>, supposed: Vec<Assumption>) -> Exchange {
     Exchange {
         share: Share::ALL,
         outcome: Outcome::NameNotFound,

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use uturn_lb::cloud::{self, Maker, ZoneAnswers};
-use uturn_model::{Node, Port, Service, Supposition};
+use uturn_model::{Assumption, Node, Port, Service};
 
 use super::ResolvedTarget;
 use crate::engine::Engine;
@@ -61,9 +61,9 @@ impl<'a> Engine<'a> {
             }
         };
         resolved.addresses = target.addresses.iter().map(|at| at.ip()).collect();
-        resolved.supposed.push(Supposition {
-            about: format!("which address of {name} clients are told").into(),
-            taken: taken.into(),
+        resolved.supposed.push(Assumption {
+            subject: format!("which address of {name} clients are told").into(),
+            assumed: taken.into(),
             because: format!("{} asks for answers by zone", service.object()).into(),
             settle: format!("dig +short {name}, in a pod").into(),
         });

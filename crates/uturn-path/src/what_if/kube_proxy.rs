@@ -6,7 +6,7 @@ use uturn_model::network::covering_each;
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
 use uturn_model::service::Policy;
 use uturn_model::{
-    Cluster, Family, Known, Name, Node, ProxyMode, Service, Supposition, Text, Version,
+    Assumption, Cluster, Family, Known, Name, Node, ProxyMode, Service, Text, Version,
 };
 
 use super::table::listed;
@@ -127,11 +127,11 @@ pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     let mut cluster = cluster.clone();
     let because = "one case of several";
     let mut add = |about: &str, taken: &str| {
-        for supposition in
-            cluster.supposed.iter_mut().filter(|supposition| *supposition.about == *about)
+        for assumption in
+            cluster.supposed.iter_mut().filter(|assumption| *assumption.subject == *about)
         {
-            *supposition =
-                Supposition { taken: taken.into(), because: because.into(), ..supposition.clone() };
+            *assumption =
+                Assumption { assumed: taken.into(), because: because.into(), ..assumption.clone() };
         }
     };
     if cluster.proxy.mode.is_supposed() {

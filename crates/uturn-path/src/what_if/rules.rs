@@ -1,7 +1,7 @@
 //! Rules that are not modelled: what becomes of a flow if one matches and if it does not, on every
 //! node.
 
-use uturn_model::{Flow, Supposition, Text, Verdict};
+use uturn_model::{Assumption, Flow, Text, Verdict};
 use uturn_netfilter::{Assumptions, Question, QuestionSubject};
 
 use super::table::either;
@@ -43,13 +43,13 @@ fn holding(question: &Question, holds: bool) -> Text {
     question.describe(holds).into()
 }
 
-fn taken(question: &Question, holds: bool) -> Supposition {
+fn taken(question: &Question, holds: bool) -> Assumption {
     let taken = match (question.about, holds) {
         (QuestionSubject::Sender(fact), _) => {
-            return Supposition {
-                about: format!("the sender of packets that rule {} matches", question.by.rule())
+            return Assumption {
+                subject: format!("the sender of packets that rule {} matches", question.by.rule())
                     .into(),
-                taken: fact.describe(holds).into(),
+                assumed: fact.describe(holds).into(),
                 because: "one case of several: no dump says which process sends a packet".into(),
                 settle: "ps -eo user,group,args on the node".into(),
             };
@@ -59,17 +59,17 @@ fn taken(question: &Question, holds: bool) -> Supposition {
         (QuestionSubject::Pass, true) => "it lets pass what it matches",
         (QuestionSubject::Pass, false) => "it keeps what it matches",
         (QuestionSubject::Own | QuestionSubject::Out, _) => {
-            return Supposition {
-                about: question.by.rule(),
-                taken: question.describe(holds).into(),
+            return Assumption {
+                subject: question.by.rule(),
+                assumed: question.describe(holds).into(),
                 because: "one case of several: the capture does not say it".into(),
                 settle: "capture addr and route of the node too".into(),
             };
         }
     };
-    Supposition {
-        about: format!("rule {}", question.by.rule()).into(),
-        taken: taken.into(),
+    Assumption {
+        subject: format!("rule {}", question.by.rule()).into(),
+        assumed: taken.into(),
         because: "one case of several: uturn does not model it".into(),
         settle: "see whether its counter grows when the client calls".into(),
     }

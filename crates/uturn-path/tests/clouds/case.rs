@@ -149,7 +149,7 @@ impl Case<'_> {
             hangs: share(&|end| end == Outcome::Hangs),
             outcomes: verdict.outcomes.iter().map(|(end, _)| *end).collect(),
             mechanisms: verdict.mechanisms.clone(),
-            doubts: verdict.supposed.iter().map(|doubt| doubt.taken.to_string()).collect(),
+            doubts: verdict.supposed.iter().map(|doubt| doubt.assumed.to_string()).collect(),
         }
     }
 

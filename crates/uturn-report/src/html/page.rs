@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use askama::Template;
 use uturn_diagnose::{Code, Group, Severity};
 use uturn_model::cluster::Unread;
-use uturn_model::{ObjectRef, Supposition, Unjudged};
+use uturn_model::{Assumption, ObjectRef, Unjudged};
 
 use super::finding::failing;
 use super::group::{self, Articles};
@@ -43,7 +43,7 @@ pub(super) struct Page<'a> {
     aside: Vec<AsideRow>,
     aside_omitted: usize,
     gone: usize,
-    supposed: &'a [Supposition],
+    supposed: &'a [Assumption],
     read: String,
     pages: Vec<CodePage>,
 }

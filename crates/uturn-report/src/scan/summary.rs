@@ -195,8 +195,8 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     }
     text.push_str(&network(report.network.as_ref(), style));
     text.push_str(&set_aside(report));
-    for supposition in &report.supposed {
-        text.push_str(&format!("supposed: {supposition}\n"));
+    for assumption in &report.supposed {
+        text.push_str(&format!("supposed: {assumption}\n"));
     }
     if !report.skipped.is_empty() {
         let objects = report.skipped.iter().filter(|skipped| skipped.files.is_empty());

@@ -18,7 +18,7 @@ pub struct Checks<'a> {
 
 impl<'a> Checks<'a> {
     /// Of checklists, and what was supposed for them.
-    pub fn new(lists: &'a [check::Checklist], supposed: &[model::Supposition]) -> Self {
+    pub fn new(lists: &'a [check::Checklist], supposed: &[model::Assumption]) -> Self {
         Self {
             checklists: lists.iter().map(Checklist::from).collect(),
             supposed: Supposition::all(supposed),

@@ -267,7 +267,7 @@ impl From<route::Leg> for Leg {
 pub struct Supposition(pub String);
 
 impl Supposition {
-    pub(crate) fn all<'s>(all: impl IntoIterator<Item = &'s model::Supposition>) -> Vec<Self> {
+    pub(crate) fn all<'s>(all: impl IntoIterator<Item = &'s model::Assumption>) -> Vec<Self> {
         all.into_iter().map(|supposition| Self(supposition.to_string())).collect()
     }
 }

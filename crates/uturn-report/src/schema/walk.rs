@@ -19,7 +19,7 @@ pub struct Walk<'a> {
 
 impl<'a> From<&'a [WalkEnd]> for Walk<'a> {
     fn from(ends: &'a [WalkEnd]) -> Self {
-        let mut supposed: Vec<&model::Supposition> = Vec::new();
+        let mut supposed: Vec<&model::Assumption> = Vec::new();
         for supposition in ends.iter().flat_map(|end| &end.supposed) {
             if !supposed.contains(&supposition) {
                 supposed.push(supposition);

@@ -16,7 +16,7 @@ use uturn_model::{
     EndpointSlice, Family, Ingress, Known, Name, NamespacedName, Node, Service, Text,
 };
 
-use super::Suppositions;
+use super::Assumptions;
 use super::ranges::{self, Ranges};
 use crate::decode::objects::Objects;
 
@@ -31,7 +31,7 @@ pub(super) fn derive(
     endpoints: &BTreeMap<NamespacedName, Vec<EndpointSlice>>,
     provider: &Known<Provider>,
     ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> BTreeMap<Text, Vec<NamedAddress>> {
     let mut all: BTreeMap<Text, Vec<NamedAddress>> = BTreeMap::new();
     for fact in &objects.facts.load_balancers {
@@ -92,7 +92,7 @@ pub(super) fn derive(
             others => format!(" and {others} more"),
         };
         let taken: Vec<String> = all[first].iter().map(|named| named.address.to_string()).collect();
-        suppositions.suppose(
+        assumptions.assume(
             format!("addresses of {first}{more}"),
             format!("{} stand for them", taken.join(", ")),
             "the status has a name and no address",

@@ -13,7 +13,7 @@ use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::unjudged::UNKNOWN_CLOUD;
 use uturn_model::{Ingress, Known, NamespacedName, ObjectRef, Service, Text, Unknown};
 
-use super::Suppositions;
+use super::Assumptions;
 use super::clouds::{self, Maker};
 use super::controllers;
 use super::ranges::Ranges;
@@ -209,7 +209,7 @@ pub(super) fn leave_to_balancers(objects: &mut Objects, provider: &Known<Provide
 pub(super) fn complete_stated(
     objects: &mut Objects,
     ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) {
     for mut fact in std::mem::take(&mut objects.facts.named_balancers) {
         let host = fact.hostname.clone().unwrap_or_default();
@@ -221,7 +221,7 @@ pub(super) fn complete_stated(
         };
         let Some(vip) = taken.or_else(|| ranges.address(net, 200)) else { continue };
         if taken.is_none() {
-            suppositions.suppose(
+            assumptions.assume(
                 format!("the address of {host}"),
                 format!("{vip} stands for it"),
                 format!("{} has a host name and no address", fact.origin),
@@ -238,12 +238,12 @@ pub(super) fn complete_stated(
                 for name in names.iter().filter(|name| !objects.nodes.0.contains_key(*name)) {
                     let because = format!("{} names it, and there is no such node", fact.origin);
                     let taken = format!("without node {name}");
-                    suppositions.suppose(&*about, taken, because, "give its Node object");
+                    assumptions.assume(&*about, taken, because, "give its Node object");
                 }
             }
             if !objects.nodes.0.values().any(|node| fact.has_target(targets, node)) {
                 let because = format!("no node is what {} asks for", fact.origin);
-                suppositions.suppose(&*about, "none", because, "look at names, labels and zone");
+                assumptions.assume(&*about, "none", because, "look at names, labels and zone");
             }
         }
     }

@@ -27,7 +27,7 @@ use uturn_model::{
     cluster::Provider,
 };
 
-use super::Suppositions;
+use super::Assumptions;
 use super::clouds::{self, Maker};
 use crate::decode::gateway::Gateway;
 use crate::decode::objects::Objects;
@@ -60,7 +60,7 @@ pub(super) struct Found {
 pub(super) fn derive(
     objects: &mut Objects,
     provider: &Known<Provider>,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Found {
     let mut served: BTreeMap<NamespacedName, usize> = BTreeMap::new();
     let mut open: BTreeMap<NamespacedName, Open> = BTreeMap::new();
@@ -78,7 +78,7 @@ pub(super) fn derive(
         if let Some(route) = &ingress.route {
             let Some(product) = product else { continue };
             let found = gateways.entry(route.gateway.clone()).or_insert_with(|| {
-                server_of_gateway(&all, objects, route, &product, &mut controllers, suppositions)
+                server_of_gateway(&all, objects, route, &product, &mut controllers, assumptions)
             });
             match found {
                 Ok(place) => drop(served.insert(ingress.name.clone(), *place)),
@@ -103,7 +103,7 @@ pub(super) fn derive(
                 let mut known = controllers.iter();
                 let known = known.position(|(known, _)| known.workload == candidate.workload);
                 known.unwrap_or_else(|| {
-                    controllers.push(controller(candidate, objects, suppositions));
+                    controllers.push(controller(candidate, objects, assumptions));
                     controllers.len() - 1
                 })
             };
@@ -149,7 +149,7 @@ pub(super) fn derive(
             }
         }
         let settled =
-            address::settle(objects, provider, controller, published.as_ref(), &name, suppositions);
+            address::settle(objects, provider, controller, published.as_ref(), &name, assumptions);
         if let Err(why) = settled {
             open.insert(name, why);
         }
@@ -173,7 +173,7 @@ fn server_of_gateway(
     route: &AttachedRoute,
     product: &str,
     controllers: &mut Vec<(IngressController, Option<NamespacedName>)>,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Result<usize, Open> {
     let Some(behaviour) = products::of_gateways(product) else {
         return Err(Open::new(
@@ -209,7 +209,7 @@ fn server_of_gateway(
         None => {
             let candidate = all.iter().find(|candidate| candidate.workload == pods.object);
             let made = match candidate.filter(|candidate| candidate.product.name == product) {
-                Some(candidate) => (controller(candidate, objects, suppositions).0, None),
+                Some(candidate) => (controller(candidate, objects, assumptions).0, None),
                 None => {
                     let made = IngressController {
                         product: product.into(),
@@ -300,14 +300,14 @@ fn candidates(objects: &Objects) -> Vec<Candidate<'_>> {
 fn controller(
     candidate: &Candidate<'_>,
     objects: &Objects,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> (IngressController, Option<NamespacedName>) {
     let arguments = Arguments::of(candidate, objects);
     let settings = Settings::of(candidate.product, &arguments, objects);
     let mut behaviour = (candidate.product.behaviour)(&arguments, &settings);
     match &settings {
         Settings::Given(labels) => products::set(&mut behaviour, candidate.product, labels),
-        Settings::Missing(name) => suppositions.suppose(
+        Settings::Missing(name) => assumptions.assume(
             format!("time-outs, retries and redirects of {}", candidate.workload),
             "the defaults",
             format!("its arguments name ConfigMap {name}, which is not given"),

@@ -11,7 +11,7 @@ use uturn_model::pod::Phase;
 use uturn_model::wording::{count, some_of};
 use uturn_model::{Family, Service};
 
-use super::Suppositions;
+use super::Assumptions;
 use super::ranges::Ranges;
 use crate::decode::objects::Objects;
 
@@ -24,7 +24,7 @@ pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
     ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) {
     let asks = |service: &&Service| {
         service.families.contains(&Family::V6) || service.cluster_ips.iter().any(IpAddr::is_ipv6)
@@ -58,7 +58,7 @@ pub(super) fn complete(
         let own = node.pod_cidrs.iter().copied().find(|net| net.addr().is_ipv6());
         pod.ips.extend(ranges.address(own.unwrap_or(net), 10));
     }
-    suppositions.suppose(
+    assumptions.assume(
         about,
         "every node and pod has it, beside IPv4",
         "no Node object is given",

@@ -8,7 +8,7 @@ use uturn_model::gateway::{AttachedRoute, RouteBackend, RouteListener, RouteRedi
 use uturn_model::ingress::{Backend, IngressPath, IngressRule, PathKind};
 use uturn_model::{Ingress, Name, NamespacedName, ObjectKind, ObjectRef, Text, Unknown};
 
-use super::Suppositions;
+use super::Assumptions;
 use super::unjudged::Gaps;
 use crate::decode::gateway::Gateway;
 use crate::decode::gateway_route::{
@@ -18,7 +18,7 @@ use crate::decode::objects::Objects;
 
 /// Makes an Ingress of each route and each Gateway that it is attached to. Notes the routes that are
 /// not judged.
-pub(super) fn complete(objects: &mut Objects, gaps: &mut Gaps, suppositions: &mut Suppositions) {
+pub(super) fn complete(objects: &mut Objects, gaps: &mut Gaps, assumptions: &mut Assumptions) {
     let routes: Vec<Route> = objects.routes.0.values().cloned().collect();
     let mut attached: Vec<Attached> = Vec::new();
     for route in routes {
@@ -34,7 +34,7 @@ pub(super) fn complete(objects: &mut Objects, gaps: &mut Gaps, suppositions: &mu
                 gaps.add(object.clone(), unknown, because.into(), "give the Gateway".into());
                 continue;
             };
-            let listeners = attach::listeners(&route, &gateway, suppositions);
+            let listeners = attach::listeners(&route, &gateway, assumptions);
             if listeners.is_empty() {
                 continue;
             }
@@ -45,7 +45,7 @@ pub(super) fn complete(objects: &mut Objects, gaps: &mut Gaps, suppositions: &mu
     contest::settle(&mut attached, gaps);
     for one in attached {
         let (route, gateway) = (one.route.clone(), one.gateway.clone());
-        let made = ingress(objects, one, suppositions);
+        let made = ingress(objects, one, assumptions);
         let Some(made) = made.filter(|made| !objects.ingresses.0.contains_key(&made.name)) else {
             let unknown = Unknown::Controller(format!("Gateway {}", gateway.name).into());
             let because = "an Ingress has the name by which it would be called here";
@@ -83,7 +83,7 @@ fn called(route: &Route, gateway: &Gateway, number: usize) -> Option<NamespacedN
 fn ingress(
     objects: &Objects,
     attached: Attached,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Option<Ingress> {
     let Attached { route, gateway, number, listeners, doubt } = attached;
     let mut hosts: Vec<Option<Text>> = Vec::new();
@@ -93,7 +93,7 @@ fn ingress(
         }
     }
     let object = ObjectRef::namespaced(route.kind, &route.name);
-    let mut paths = paths(objects, &route, &object, suppositions);
+    let mut paths = paths(objects, &route, &object, assumptions);
     let doubt = doubt.or_else(|| {
         let has_several = route.kind.is_route_of_connections() && paths.len() > 1;
         has_several.then(|| "it has several rules, and each is for every connection".into())
@@ -130,7 +130,7 @@ fn paths(
     objects: &Objects,
     route: &Route,
     object: &ObjectRef,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Vec<IngressPath> {
     let mut all = Vec::new();
     let mut left_out = 0;
@@ -156,7 +156,7 @@ fn paths(
         }
     }
     if left_out > 0 {
-        suppositions.suppose(
+        assumptions.assume(
             format!("requests of {object}"),
             "they have no header, parameter or method that a rule asks for",
             format!("{left_out} of its matches ask for one"),

@@ -6,7 +6,7 @@ use uturn_model::cluster::Provider;
 use uturn_model::gateway::AttachedRoute;
 use uturn_model::{Ingress, Known, Labels, NamespacedName, Text};
 
-use super::Suppositions;
+use super::Assumptions;
 use super::clouds::{self, Maker};
 use crate::decode::objects::Objects;
 
@@ -14,7 +14,7 @@ use crate::decode::objects::Objects;
 pub(super) fn derive(
     objects: &mut Objects,
     provider: &Known<Provider>,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) {
     let product = |ingress: &Ingress| match clouds::of_ingress(ingress, objects, provider) {
         // The products are described for requests.
@@ -26,7 +26,7 @@ pub(super) fn derive(
     let found = found.filter_map(|(name, ingress)| Some((name.clone(), product(ingress)?)));
     let found: Vec<_> = found.collect();
     for (name, product) in found {
-        let settings = class_settings(objects, &name, suppositions);
+        let settings = class_settings(objects, &name, assumptions);
         let Some(ingress) = objects.ingresses.0.get_mut(&name) else { continue };
         ingress.class_settings = settings;
         ingress.product = Some(Text::from(product.name()));
@@ -43,7 +43,7 @@ pub(super) fn derive(
 fn class_settings(
     objects: &Objects,
     name: &NamespacedName,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Labels {
     let Some(ingress) = objects.ingresses.0.get(name).filter(|ingress| ingress.route.is_none())
     else {
@@ -59,7 +59,7 @@ fn class_settings(
     let Some(known) = cloud::class_parameters(kind) else { return Labels::new() };
     let found = objects.class_parameters.get(&(known.kind, parameters.clone()));
     found.cloned().unwrap_or_else(|| {
-        suppositions.suppose(
+        assumptions.assume(
             format!("settings of IngressClass {}", class.name),
             "what annotations say",
             format!("it names {kind} {parameters}, which is not given"),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uturn_model::wording::{count, some_of};
 use uturn_model::{NamespacedName, ObjectRef, Pod, Text, Workload, WorkloadKind};
 
-use super::Suppositions;
+use super::Assumptions;
 use crate::decode::objects::Objects;
 
 /// Labels whose values only the running cluster knows.
@@ -50,7 +50,7 @@ pub(super) fn of_pod(
 
 /// Gives made-up pods the hashes that Services ask for, where the rest of the selector fits:
 /// the Services are those of a running cluster, and so are its pods.
-pub(super) fn add_hashes(objects: &mut Objects, suppositions: &mut Suppositions) {
+pub(super) fn add_hashes(objects: &mut Objects, assumptions: &mut Assumptions) {
     let mut asked: BTreeMap<(ObjectRef, &'static str), BTreeSet<Text>> = BTreeMap::new();
     let mut asking = BTreeSet::new();
     for service in objects.services.0.values() {
@@ -94,7 +94,7 @@ pub(super) fn add_hashes(objects: &mut Objects, suppositions: &mut Suppositions)
         }
     }
     let asking: Vec<_> = asking.into_iter().collect();
-    suppositions.suppose(
+    assumptions.assume(
         format!(
             "labels that {} by and no manifest has: {}",
             if asking.len() == 1 {

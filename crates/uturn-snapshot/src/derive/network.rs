@@ -9,7 +9,7 @@ use uturn_model::service::ServiceKind;
 use uturn_model::{Family, Known, ProxyMode};
 
 use super::ranges::{self, Ranges};
-use super::{Suppositions, joined, plugin, proxy};
+use super::{Assumptions, joined, plugin, proxy};
 use crate::decode::facts::Fact;
 use crate::decode::objects::Objects;
 
@@ -20,13 +20,13 @@ pub(super) fn derive(
     mode: Known<NetworkMode>,
     proxy: ProxyMode,
     ranges: &Ranges,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Network {
     let facts = &objects.facts;
-    let vpc_cidrs = stated(&facts.vpc_cidrs).unwrap_or_else(|| vpc(objects, ranges, suppositions));
+    let vpc_cidrs = stated(&facts.vpc_cidrs).unwrap_or_else(|| vpc(objects, ranges, assumptions));
     let pod_cidrs = stated(&facts.pod_cidrs).unwrap_or_else(|| pods(objects, &mode, &vpc_cidrs));
     let service_cidrs =
-        stated(&facts.service_cidrs).unwrap_or_else(|| services(objects, proxy, suppositions));
+        stated(&facts.service_cidrs).unwrap_or_else(|| services(objects, proxy, assumptions));
     let non_masquerade_cidrs = stated(&facts.non_masquerade_cidrs)
         .unwrap_or_else(|| non_masquerade(objects, &plugin, &pod_cidrs, &vpc_cidrs));
     let transport = plugin::transport(objects, &plugin);
@@ -50,7 +50,7 @@ fn stated(fact: &Fact<Vec<IpNet>>) -> Option<Known<Vec<IpNet>>> {
     Some(Known::stated(nets.clone(), origin.clone()))
 }
 
-fn vpc(objects: &Objects, ranges: &Ranges, suppositions: &mut Suppositions) -> Known<Vec<IpNet>> {
+fn vpc(objects: &Objects, ranges: &Ranges, assumptions: &mut Assumptions) -> Known<Vec<IpNet>> {
     let nodes = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
     let services = objects.services.0.values().flat_map(|service| &service.load_balancer);
     let ingresses = objects.ingresses.0.values().flat_map(|ingress| &ingress.load_balancer);
@@ -72,7 +72,7 @@ fn vpc(objects: &Objects, ranges: &Ranges, suppositions: &mut Suppositions) -> K
     nets.dedup();
     let because = "the ranges around nodes and private load balancers";
     if !nets.is_empty() && has_balancers(objects) {
-        suppositions.suppose(
+        assumptions.assume(
             "VPC ranges",
             joined(&nets),
             because,
@@ -142,7 +142,7 @@ fn pod_ranges_besides(objects: &Objects, known: &[IpNet]) -> Vec<IpNet> {
 fn services(
     objects: &Objects,
     proxy: ProxyMode,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Known<Vec<IpNet>> {
     let ips = objects.services.0.values().flat_map(|service| service.cluster_ips.iter().copied());
     let ips: Vec<IpNet> = ips.map(IpNet::from).collect();
@@ -159,7 +159,7 @@ fn services(
     }
     if !nets.is_empty() && proxy == ProxyMode::Nftables {
         let settle = "state spec.network.serviceCIDRs in Facts";
-        suppositions.suppose("service ranges", joined(&nets), because, settle);
+        assumptions.assume("service ranges", joined(&nets), because, settle);
     }
     Known::supposed(nets, because)
 }

@@ -9,7 +9,7 @@ use uturn_model::wording::{count, some_of};
 use uturn_model::{Name, Node, WorkloadKind};
 
 use super::ranges::{self, Ranges};
-use super::{Suppositions, nowhere, pod_ranges};
+use super::{Assumptions, nowhere, pod_ranges};
 use crate::decode::facts::{Fact, NodeFacts};
 use crate::decode::objects::Objects;
 
@@ -28,17 +28,17 @@ pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
     ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) {
     let written = objects.nodes.0.len();
-    add_mentioned(objects, suppositions);
+    add_mentioned(objects, assumptions);
     if written == 0 && has_something_to_run(objects) {
-        suppose(objects, suppositions);
+        suppose(objects, assumptions);
     }
     add_facts(objects);
-    add_addresses(objects, ranges, suppositions);
+    add_addresses(objects, ranges, assumptions);
     if mode == NetworkMode::GlobalRouter {
-        pod_ranges::complete(objects, ranges, suppositions);
+        pod_ranges::complete(objects, ranges, assumptions);
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn has_something_to_run(objects: &Objects) -> bool {
 }
 
 /// Nodes that pods, endpoints or Facts speak of.
-fn add_mentioned(objects: &mut Objects, suppositions: &mut Suppositions) {
+fn add_mentioned(objects: &mut Objects, assumptions: &mut Assumptions) {
     let pods = objects.pods.0.values().filter_map(|pod| pod.node.as_ref());
     let slices = objects.slices.0.values().flat_map(|slice| &slice.endpoints);
     let old = objects.endpoints.0.values().flat_map(|old| &old.slices);
@@ -63,7 +63,7 @@ fn add_mentioned(objects: &mut Objects, suppositions: &mut Suppositions) {
         mentioned.into_iter().filter(|name| !objects.nodes.0.contains_key(name)).collect();
     if !objects.nodes.0.is_empty() && !new.is_empty() {
         let because = "pods, endpoints or Facts speak of them";
-        suppositions.suppose(
+        assumptions.assume(
             format!("nodes {}", some_of(&new)),
             "they are there",
             because,
@@ -91,7 +91,7 @@ fn enough(objects: &Objects) -> usize {
     pods.div_ceil(room).clamp(USUAL, MAX)
 }
 
-fn suppose(objects: &mut Objects, suppositions: &mut Suppositions) {
+fn suppose(objects: &mut Objects, assumptions: &mut Assumptions) {
     let mentioned = objects.nodes.0.len();
     // Nodes that others name have the pods that are given.
     let wanted = if mentioned == 0 { enough(objects) } else { USUAL };
@@ -111,7 +111,7 @@ fn suppose(objects: &mut Objects, suppositions: &mut Suppositions) {
         _ => format!("there is no Node object; {} named by others", count(mentioned, "node")),
     };
     let taken = format!("{} ({})", names.len(), some_of(&names));
-    suppositions.suppose("nodes", taken, because, "give the cluster's Node objects");
+    assumptions.assume("nodes", taken, because, "give the cluster's Node objects");
 }
 
 fn add_facts(objects: &mut Objects) {
@@ -141,10 +141,10 @@ pub(super) fn value<T: Clone>(own: &Fact<T>, every: &Fact<T>) -> Option<T> {
     own.as_ref().or(every.as_ref()).map(|(value, _)| value.clone())
 }
 
-fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut Suppositions) {
+fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Assumptions) {
     from_host_pods(objects);
     from_pods(objects);
-    add_v6(objects, ranges, suppositions);
+    add_v6(objects, ranges, assumptions);
     let lacking: Vec<Name> = objects
         .nodes
         .0
@@ -162,7 +162,7 @@ fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut 
             node.internal_ips.push(address);
         }
     }
-    suppositions.suppose(
+    assumptions.assume(
         format!("addresses of {}", count(lacking.len(), "node")),
         format!("free ones of {vpc}"),
         "no InternalIP is given",
@@ -171,7 +171,7 @@ fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut 
 }
 
 /// A node that is not given has IPv6 where all others have it.
-fn add_v6(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut Suppositions) {
+fn add_v6(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Assumptions) {
     let has_v6 = |node: &Node| node.internal_ips.iter().any(IpAddr::is_ipv6);
     let (supposed, given): (Vec<&Node>, Vec<&Node>) =
         objects.nodes.0.values().partition(|node| node.supposed);
@@ -189,7 +189,7 @@ fn add_v6(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut Supposi
             node.internal_ips.push(address);
         }
     }
-    suppositions.suppose(
+    assumptions.assume(
         format!("IPv6 addresses of {}", some_of(&lacking)),
         format!("free ones of {net}"),
         "all other nodes have one",

@@ -10,7 +10,7 @@ use uturn_model::lb::LoadBalancerFact;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::{Family, IpNet, Known, NamespacedName, ObjectRef, Port, Text};
 
-use super::Suppositions;
+use super::Assumptions;
 use super::balancer_names;
 use super::balancers::PUBLIC;
 use super::clouds::{self, Maker};
@@ -44,7 +44,7 @@ pub(super) fn complete(
     provider: &Known<Provider>,
     unapplied: &BTreeSet<NamespacedName>,
     ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) {
     let mut all = waiting_for_products(objects, provider, unapplied);
     if let Some(model) = provider.value.cloud().and_then(cloud::model_of) {
@@ -72,7 +72,7 @@ pub(super) fn complete(
         let vip = match (before, stated.next(), stated.next()) {
             (Some(vip), _, _) => Some(vip),
             (None, Some(only), None) => {
-                suppositions.suppose(
+                assumptions.assume(
                     format!("address of {}", waiting.object),
                     only.vip.to_string(),
                     format!(
@@ -87,7 +87,7 @@ pub(super) fn complete(
         };
         let entry = match &waiting.status {
             ExpectedStatus::Name(own) => {
-                let name = name(own.as_deref(), &waiting, vip, objects, suppositions);
+                let name = name(own.as_deref(), &waiting, vip, objects, assumptions);
                 Some(LbIngress { ip: None, hostname: Some(name), mode: IpMode::Vip })
             }
             other => {
@@ -95,7 +95,7 @@ pub(super) fn complete(
                     ExpectedStatus::AddressInModeProxy => IpMode::Proxy,
                     ExpectedStatus::Address | ExpectedStatus::Name(_) => IpMode::Vip,
                 };
-                let vip = vip.or_else(|| suppose(objects, &waiting, ranges, suppositions));
+                let vip = vip.or_else(|| suppose(objects, &waiting, ranges, assumptions));
                 if let (Some(vip), Some(id)) = (vip, &waiting.existing) {
                     shared.insert(id.clone(), vip);
                 }
@@ -120,7 +120,7 @@ fn name(
     waiting: &Waiting,
     stated: Option<IpAddr>,
     objects: &mut Objects,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Text {
     let facts = &mut objects.facts.load_balancers;
     let fact = facts.iter_mut().find(|fact| Some(fact.vip) == stated);
@@ -134,7 +134,7 @@ fn name(
     };
     match fact {
         Some(fact) => fact.hostname = Some(name.clone()),
-        None => suppositions.suppose(
+        None => assumptions.assume(
             format!("address of {}", waiting.object),
             name.as_ref(),
             "its status has no address, and its controller writes a name",
@@ -149,7 +149,7 @@ fn suppose(
     objects: &Objects,
     waiting: &Waiting,
     ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Option<IpAddr> {
     let net = match (waiting.is_private, waiting.family) {
         (false, Family::V4) => PUBLIC.parse::<IpNet>().ok()?,
@@ -157,7 +157,7 @@ fn suppose(
     };
     let vip = ranges.address(net, 100)?;
     let scope = if waiting.is_private { "private" } else { "public" };
-    suppositions.suppose(
+    assumptions.assume(
         format!("address of {}", waiting.object),
         format!("{vip} ({scope})"),
         "its status has no address",

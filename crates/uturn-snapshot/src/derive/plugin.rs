@@ -11,7 +11,7 @@ use uturn_lb::cloud;
 use uturn_model::network::{NetworkMode, Plugin, Transport};
 use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
 
-use super::{Suppositions, daemon_sets, nodes, pod_ranges};
+use super::{Assumptions, daemon_sets, nodes, pod_ranges};
 use crate::decode::cni::BridgeConfig;
 use crate::decode::objects::Objects;
 
@@ -68,7 +68,7 @@ const CILIUM_HOSTS: [&str; 3] = [
 ];
 
 /// Which plugin makes the pod network.
-pub(super) fn derive(objects: &Objects, suppositions: &mut Suppositions) -> Known<Plugin> {
+pub(super) fn derive(objects: &Objects, assumptions: &mut Assumptions) -> Known<Plugin> {
     if let Some((plugin, origin)) = &objects.facts.network_plugin {
         return Known::stated(*plugin, origin.clone());
     }
@@ -81,12 +81,7 @@ pub(super) fn derive(objects: &Objects, suppositions: &mut Suppositions) -> Know
     }
     let because = "neither nodes nor pods say it";
     if nodes::has_something_to_run(objects) {
-        suppositions.suppose(
-            "network",
-            "global-router",
-            because,
-            "state spec.network.mode in Facts",
-        );
+        assumptions.assume("network", "global-router", because, "state spec.network.mode in Facts");
     }
     Known::supposed(cloud::usual_network(NetworkMode::GlobalRouter), because)
 }

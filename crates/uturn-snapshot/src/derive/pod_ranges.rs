@@ -8,7 +8,7 @@ use uturn_model::wording::count;
 use uturn_model::{Family, Name, Node};
 
 use super::ranges::{self, Ranges};
-use super::{Suppositions, proxy};
+use super::{Assumptions, proxy};
 use crate::decode::objects::Objects;
 
 /// The addresses that pods have on each node, by what pods and endpoints say. A pod that has ended may
@@ -103,11 +103,7 @@ pub(super) fn without_bridge(objects: &Objects) -> Option<String> {
 }
 
 /// Gives a range to each node that states none.
-pub(super) fn complete(
-    objects: &mut Objects,
-    ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
-) {
+pub(super) fn complete(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Assumptions) {
     let [v4, v6] = {
         let seen = Seen::of(objects);
         [Family::V4, Family::V6].map(|family| seen.own(family))
@@ -136,7 +132,7 @@ pub(super) fn complete(
             true => "those around their pods",
             false => "the /24 around their pods",
         };
-        suppositions.suppose(
+        assumptions.assume(
             format!("pod ranges of {}", count(found.len(), "node")),
             taken,
             "no podCIDR is given",
@@ -148,7 +144,7 @@ pub(super) fn complete(
             node.pod_cidrs.extend(nets);
         }
     }
-    give_blocks(objects, &lacking, &given, ranges, suppositions);
+    give_blocks(objects, &lacking, &given, ranges, assumptions);
 }
 
 /// Gives a block of the cluster's range to each of these nodes.
@@ -157,7 +153,7 @@ fn give_blocks(
     lacking: &[Name],
     given: &HashSet<IpNet>,
     ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) {
     // Where all pods have IPv6 alone, none needs another range.
     let has_range = |node: &Node| !node.pod_cidrs.is_empty();
@@ -177,7 +173,7 @@ fn give_blocks(
             node.pod_cidrs.push(block);
         }
     }
-    suppositions.suppose(
+    assumptions.assume(
         format!("pod ranges of {}", count(lacking.len(), "node")),
         format!("a /24 of {whole} each"),
         "no podCIDR is given",

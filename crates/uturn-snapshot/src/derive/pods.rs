@@ -13,7 +13,7 @@ use uturn_model::{
 };
 
 use super::ranges::Ranges;
-use super::{Suppositions, labels, owners, proxy};
+use super::{Assumptions, labels, owners, proxy};
 use crate::decode::objects::Objects;
 
 /// How many pods of one workload are made up at most.
@@ -24,24 +24,24 @@ pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
     ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) {
     let is_written = |name: &NamespacedName| objects.written_pods.contains(name);
     let collected = objects.pods.0.keys().any(|name| !is_written(name));
-    place_written(objects, suppositions);
-    suppose(objects, collected, suppositions);
-    labels::add_hashes(objects, suppositions);
-    leave_ending_out(objects, suppositions);
+    place_written(objects, assumptions);
+    suppose(objects, collected, assumptions);
+    labels::add_hashes(objects, assumptions);
+    leave_ending_out(objects, assumptions);
     let pool = match mode {
         NetworkMode::GlobalRouter => None,
         NetworkMode::VpcCni => Some(Pool { net: ranges.vpc(objects), is_supposed: false }),
         NetworkMode::Routed => pool(objects, ranges),
     };
-    add_addresses(objects, pool, ranges, suppositions);
+    add_addresses(objects, pool, ranges, assumptions);
 }
 
 /// Places pods that were written by hand, and so are on no node.
-fn place_written(objects: &mut Objects, suppositions: &mut Suppositions) {
+fn place_written(objects: &mut Objects, assumptions: &mut Assumptions) {
     let mut spread = Spread::over(objects);
     let mut placed = Vec::new();
     for name in objects.written_pods.clone() {
@@ -60,7 +60,7 @@ fn place_written(objects: &mut Objects, suppositions: &mut Suppositions) {
         }
     }
     if !placed.is_empty() {
-        suppositions.suppose(
+        assumptions.assume(
             format!("{} without a node: {}", count(placed.len(), "pod"), some_of(&placed)),
             "spread over the nodes",
             "no spec.nodeName is given",
@@ -70,7 +70,7 @@ fn place_written(objects: &mut Objects, suppositions: &mut Suppositions) {
 }
 
 /// Makes up the pods of every workload that has none.
-fn suppose(objects: &mut Objects, collected: bool, suppositions: &mut Suppositions) {
+fn suppose(objects: &mut Objects, collected: bool, assumptions: &mut Assumptions) {
     let owners: HashSet<&ObjectRef> =
         objects.pods.0.values().filter_map(|pod| pod.owner.as_ref()).collect();
     let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
@@ -106,7 +106,7 @@ fn suppose(objects: &mut Objects, collected: bool, suppositions: &mut Suppositio
             made.push(workload.object());
         }
         if workload.replicas > MAX {
-            suppositions.suppose(
+            assumptions.assume(
                 format!("pods of {}", workload.object()),
                 format!("the first {MAX} of {}", workload.replicas),
                 "more are not made up",
@@ -115,7 +115,7 @@ fn suppose(objects: &mut Objects, collected: bool, suppositions: &mut Suppositio
         }
     }
     if pods > 0 {
-        suppositions.suppose(
+        assumptions.assume(
             format!("placement of {} of {}", count(pods, "pod"), some_of(&made)),
             "spread over the nodes",
             "there are no Pod objects of theirs",
@@ -126,7 +126,7 @@ fn suppose(objects: &mut Objects, collected: bool, suppositions: &mut Suppositio
 
 /// Pods of Jobs come and go. Where a Service selects pods that stay, made-up pods of Jobs that
 /// it selects too are none of its endpoints: how often one is there is not known.
-fn leave_ending_out(objects: &mut Objects, suppositions: &mut Suppositions) {
+fn leave_ending_out(objects: &mut Objects, assumptions: &mut Assumptions) {
     let ends = |pod: &Pod| {
         pod.supposed
             && pod
@@ -154,7 +154,7 @@ fn leave_ending_out(objects: &mut Objects, suppositions: &mut Suppositions) {
         }
     }
     if !services.is_empty() {
-        suppositions.suppose(
+        assumptions.assume(
             format!("pods of Jobs that Services select beside others: {}", some_of(&services)),
             "no endpoints",
             "they come and go",
@@ -320,7 +320,7 @@ fn add_addresses(
     objects: &mut Objects,
     pool: Option<Pool>,
     ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) {
     let nodes = &objects.nodes.0;
     let mut without: BTreeSet<&Name> = BTreeSet::new();
@@ -352,7 +352,7 @@ fn add_addresses(
         pod.ips = ips;
     }
     if given > 0 {
-        suppositions.suppose(
+        assumptions.assume(
             format!("addresses of {}", count(given, "pod")),
             match pool {
                 Some(pool) => format!("free ones of {}", pool.net),
@@ -364,7 +364,7 @@ fn add_addresses(
     }
     if !without.is_empty() {
         let nodes: Vec<&Name> = without.into_iter().collect();
-        suppositions.suppose(
+        assumptions.assume(
             format!("pods on {}", some_of(&nodes)),
             "some have no address",
             "the node's pod range has none left",

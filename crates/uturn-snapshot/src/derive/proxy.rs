@@ -10,7 +10,7 @@ use uturn_model::{
     WorkloadKind, image,
 };
 
-use super::{Suppositions, joined, ranges, service_proxy};
+use super::{Assumptions, joined, ranges, service_proxy};
 use crate::decode::objects::Objects;
 use crate::decode::proxy_config::{self, ProxyConfig};
 
@@ -21,7 +21,7 @@ const USUAL: Version = Version::new(1, 34, 0);
 pub(super) fn derive(
     objects: &Objects,
     provider: &Known<Provider>,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> ProxySettings {
     let served_by = service_proxy::derive(objects);
     if served_by.value != ServiceProxy::KubeProxy {
@@ -31,7 +31,7 @@ pub(super) fn derive(
         proxy.variant = Known::derived(Variant::Upstream, because.as_str());
         proxy.detector = Known::derived(LocalDetector::None, because.as_str());
         if needs_proxy(objects) {
-            service_proxy::suppose(&served_by, suppositions);
+            service_proxy::suppose(&served_by, assumptions);
         }
         proxy.replacement_version = service_proxy::image(objects, served_by.value).and_then(tag);
         proxy.replacement_keeps_source = service_proxy::keeps_source(objects, served_by.value);
@@ -47,8 +47,8 @@ pub(super) fn derive(
         objects.proxy_config.iter().chain(arguments.as_ref()).chain(k3s.as_ref()).collect();
     let needed = needs_proxy(objects);
 
-    let mode = mode(objects, &configs, needed, suppositions);
-    let version = version(objects, needed, suppositions);
+    let mode = mode(objects, &configs, needed, assumptions);
+    let version = version(objects, needed, assumptions);
     let mut proxy = ProxySettings::new(mode, version);
     proxy.served_by = served_by;
     proxy.beside = service_proxy::beside(objects);
@@ -169,7 +169,7 @@ fn mode(
     objects: &Objects,
     configs: &[&ProxyConfig],
     needed: bool,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Known<ProxyMode> {
     if let Some((mode, origin)) = &objects.facts.proxy_mode {
         return Known::stated(*mode, origin.clone());
@@ -191,7 +191,7 @@ fn mode(
     }
     let because = "nothing says it; iptables is kube-proxy's default";
     if needed {
-        suppositions.suppose(
+        assumptions.assume(
             "kube-proxy mode",
             "iptables",
             because,
@@ -201,7 +201,7 @@ fn mode(
     Known::supposed(ProxyMode::Iptables, because)
 }
 
-fn version(objects: &Objects, needed: bool, suppositions: &mut Suppositions) -> Known<Version> {
+fn version(objects: &Objects, needed: bool, assumptions: &mut Assumptions) -> Known<Version> {
     if let Some((version, origin)) = &objects.facts.proxy_version {
         return Known::stated(*version, origin.clone());
     }
@@ -220,7 +220,7 @@ fn version(objects: &Objects, needed: bool, suppositions: &mut Suppositions) -> 
     let because = "neither an image of kube-proxy nor a node says it";
     if needed {
         let settle = "state spec.kubeProxy.version in Facts";
-        suppositions.suppose("kube-proxy version", USUAL.to_string(), because, settle);
+        assumptions.assume("kube-proxy version", USUAL.to_string(), because, settle);
     }
     Known::supposed(USUAL, because)
 }
@@ -308,7 +308,7 @@ pub(super) fn suppose_detector(
     proxy: &mut ProxySettings,
     objects: &Objects,
     network: &Network,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) {
     if !proxy.detector.is_supposed() {
         return;
@@ -333,7 +333,7 @@ pub(super) fn suppose_detector(
     };
     if needs_proxy(objects) {
         let settle = "give kube-proxy's ConfigMap, or state spec.network.podCIDRs in Facts";
-        suppositions.suppose(CLUSTER_CIDR, taken, NO_CIDR, settle);
+        assumptions.assume(CLUSTER_CIDR, taken, NO_CIDR, settle);
     }
 }
 

@@ -12,7 +12,7 @@ use uturn_model::{Basis, Known, Labels, ServiceProxy, Text, Version, WorkloadKin
 
 use super::endpoints::Slices;
 use super::unjudged::Gaps;
-use super::{Suppositions, daemon_sets, proxy};
+use super::{Assumptions, daemon_sets, proxy};
 use crate::decode::objects::Objects;
 
 /// What Facts state, else what configurations and running programs say.
@@ -177,7 +177,7 @@ fn trace(proxy: &Known<ServiceProxy>) -> String {
 }
 
 /// Lists the program that serves Services as supposed, unless Facts state it.
-pub(super) fn suppose(proxy: &Known<ServiceProxy>, suppositions: &mut Suppositions) {
+pub(super) fn suppose(proxy: &Known<ServiceProxy>, assumptions: &mut Assumptions) {
     let how = match proxy.value.translates() {
         Translates::Nothing => "and calls of Services are not judged",
         Translates::ClusterIps => "which turns cluster IPs into endpoints on the client's own node",
@@ -185,7 +185,7 @@ pub(super) fn suppose(proxy: &Known<ServiceProxy>, suppositions: &mut Suppositio
     };
     let taken = format!("{} in place of kube-proxy, {how}", proxy.value);
     let settle = "state spec.kubeProxy.replacedBy in Facts";
-    suppositions.suppose("what serves Services", taken, trace(proxy), settle);
+    assumptions.assume("what serves Services", taken, trace(proxy), settle);
 }
 
 /// Lists the Services of which no call is judged: those of programs that are not modelled.
@@ -220,7 +220,7 @@ pub(super) fn find_placeholders(objects: &Objects, slices: &Slices, gaps: &mut G
 const SIDECARS: &[(&str, &str)] = &[("istio-proxy", "Istio"), ("linkerd-proxy", "Linkerd")];
 
 /// The pods of a mesh: their sidecar picks endpoints itself.
-pub(super) fn suppose_no_mesh(objects: &Objects, suppositions: &mut Suppositions) {
+pub(super) fn suppose_no_mesh(objects: &Objects, assumptions: &mut Assumptions) {
     for (container, mesh) in SIDECARS {
         let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
         let has_it = |spec: &PodSpec| spec.containers.iter().any(|own| &*own.name == *container);
@@ -229,7 +229,7 @@ pub(super) fn suppose_no_mesh(objects: &Objects, suppositions: &mut Suppositions
             let pods = format!("calls of {}", count(many, "pod"));
             let because = format!("{mesh}'s sidecar takes them over and picks endpoints itself");
             let settle = format!("look at what {container} is told");
-            suppositions.suppose(pods, format!("as without {mesh}"), because, settle);
+            assumptions.assume(pods, format!("as without {mesh}"), because, settle);
         }
     }
     // In ambient mode the node's proxy does it, and pods say so by a label of their own or of
@@ -241,7 +241,7 @@ pub(super) fn suppose_no_mesh(objects: &Objects, suppositions: &mut Suppositions
         .filter(|pod| is_ambient(&pod.spec.labels) || by_annotation(&pod.spec.annotations))
         .count();
     if many > 0 {
-        suppositions.suppose(
+        assumptions.assume(
             format!("calls of {} in ambient mode", count(many, "pod")),
             "as without Istio",
             "Istio's ztunnel takes them over and picks endpoints itself",

@@ -8,7 +8,7 @@ use uturn_model::service::ServiceKind;
 use uturn_model::wording::{count, some_of};
 use uturn_model::{Family, Port, Service};
 
-use super::Suppositions;
+use super::Assumptions;
 use super::ranges::Ranges;
 use crate::decode::objects::Objects;
 
@@ -16,13 +16,9 @@ use crate::decode::objects::Objects;
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// Gives out what Services lack.
-pub(super) fn complete(
-    objects: &mut Objects,
-    ranges: &mut Ranges,
-    suppositions: &mut Suppositions,
-) {
-    cluster_ips(objects, ranges, suppositions);
-    node_ports(objects, suppositions);
+pub(super) fn complete(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Assumptions) {
+    cluster_ips(objects, ranges, assumptions);
+    node_ports(objects, assumptions);
 }
 
 fn lacks_cluster_ip(service: &Service) -> bool {
@@ -31,7 +27,7 @@ fn lacks_cluster_ip(service: &Service) -> bool {
         && !matches!(service.kind, ServiceKind::ExternalName(_))
 }
 
-fn cluster_ips(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut Suppositions) {
+fn cluster_ips(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Assumptions) {
     let lacking: Vec<_> = objects
         .services
         .0
@@ -58,7 +54,7 @@ fn cluster_ips(objects: &mut Objects, ranges: &mut Ranges, suppositions: &mut Su
         }
     }
     let pools: Vec<String> = pools.iter().flatten().map(ToString::to_string).collect();
-    suppositions.suppose(
+    assumptions.assume(
         format!("clusterIP of {}: {}", count(lacking.len(), "Service"), some_of(&lacking)),
         format!("free ones of {}", pools.join(" and ")),
         "no clusterIP is given",
@@ -84,7 +80,7 @@ fn pool(objects: &Objects, ranges: &mut Ranges, family: Family) -> IpNet {
     .unwrap_or_else(|| ranges.for_services())
 }
 
-fn node_ports(objects: &mut Objects, suppositions: &mut Suppositions) {
+fn node_ports(objects: &mut Objects, assumptions: &mut Assumptions) {
     let services = objects.services.0.values();
     let mut used: HashSet<Port> =
         services.flat_map(|service| &service.ports).filter_map(|port| port.node_port).collect();
@@ -109,7 +105,7 @@ fn node_ports(objects: &mut Objects, suppositions: &mut Suppositions) {
         }
     }
     if !lacking.is_empty() {
-        suppositions.suppose(
+        assumptions.assume(
             format!("nodePorts of {}: {}", count(lacking.len(), "Service"), some_of(&lacking)),
             "free ones from 30000 on",
             "no nodePort is given",

@@ -137,7 +137,7 @@ impl OtherFiles {
                 1 => "a kustomization".to_owned(),
                 more => format!("a kustomization, the first of {more}"),
             },
-            taken: "its files as they are written",
+            assumed: "its files as they are written",
             because: "what it changes in them is not known before it is rendered",
             settle: kustomize(&first.folder),
         });
@@ -145,7 +145,7 @@ impl OtherFiles {
         let charts = self.charts.first().filter(|_| templates > 0).map(|first| Note {
             origin: place(first),
             message: format!("a Helm chart ({templates} files here are templates)"),
-            taken: "what its templates make is not there",
+            assumed: "what its templates make is not there",
             because: "they are not filled in",
             settle: helm(first),
         });

@@ -149,7 +149,7 @@ impl Nlb {
         // Before release 2.6 only targets that see the client's address can be kept from it.
         if !keeps && !service.source_ranges.is_empty() {
             profile.doubt = Some(Doubt {
-                taken: "it lets in only what loadBalancerSourceRanges names".into(),
+                assumed: "it lets in only what loadBalancerSourceRanges names".into(),
                 because:
                     "it replaces the client's address, and its controller gives it a security \
                           group of its own from release 2.6 on"

@@ -69,7 +69,7 @@ impl Product for Balancer {
             || has_header
             || matches!(protocol, ListenerProtocol::Http | ListenerProtocol::Https);
         plan.profile.doubt = (!is_sure).then(|| Doubt {
-            taken: "it is of the type REGIONAL".into(),
+            assumed: "it is of the type REGIONAL".into(),
             because: "no annotation says so: which type is the default depends on the version of \
                       its controller and on DEFAULT_LB_TYPE"
                 .into(),

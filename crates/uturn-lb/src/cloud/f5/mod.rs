@@ -46,13 +46,13 @@ impl Product for Device {
         let policy = service.annotations.get(POLICY);
         plan.profile.doubt = match (policy, port.node_port, service.external_policy) {
             (Some(policy), ..) => Some(Doubt {
-                taken: "it passes connections on with an address of its own, and ends no TLS"
+                assumed: "it passes connections on with an address of its own, and ends no TLS"
                     .into(),
                 because: format!("Policy {policy} of {} is not read", service.object()).into(),
                 settle: "look at snat and at the profiles of that Policy".into(),
             }),
             (None, Some(_), Policy::Local) => Some(Doubt {
-                taken: "its members are the node ports of all nodes".into(),
+                assumed: "its members are the node ports of all nodes".into(),
                 because: "what its controller was told is not given, and this is the default"
                     .into(),
                 settle: "look at --pool-member-type of k8s-bigip-ctlr".into(),

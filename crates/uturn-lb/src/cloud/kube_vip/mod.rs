@@ -74,14 +74,14 @@ impl Product for OnLeader {
             Some(_) if is_local && !by_routes && !elects => plan.targets = Targets::Nodes,
             Some(version) if is_local && by_routes && version < READS_POLICY_BY_ROUTES => {
                 plan.profile.doubt = Some(Doubt {
-                    taken: "only nodes with an endpoint announce the address".into(),
+                    assumed: "only nodes with an endpoint announce the address".into(),
                     because: "in BGP mode, this release may announce it from every node".into(),
                     settle: "ask the router for its routes to the address".into(),
                 });
             }
             None if is_local => {
                 plan.profile.doubt = Some(Doubt {
-                    taken: "each Service has a leader of its own, on a node with an endpoint"
+                    assumed: "each Service has a leader of its own, on a node with an endpoint"
                         .into(),
                     because: "its pods are not given: by default one leader has all addresses"
                         .into(),

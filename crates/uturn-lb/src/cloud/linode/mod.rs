@@ -57,7 +57,7 @@ impl Product for Balancer {
             header.as_deref().or_else(|| service.annotations.get(DEFAULT_PROXY_PROTOCOL[1]));
         plan.profile.proxy_header = header.and_then(version_of);
         plan.profile.doubt = (!is_sure(service)).then(|| Doubt {
-            taken: "it is a NodeBalancer".into(),
+            assumed: "it is a NodeBalancer".into(),
             because: "the nodes' cloud has it; until August 2026 its controller could be told to \
                       have Cilium announce addresses instead"
                 .into(),

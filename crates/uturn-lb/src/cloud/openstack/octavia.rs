@@ -95,7 +95,7 @@ impl Product for Octavia {
         // Where every node answers, a probe makes no difference.
         if asked.is_none() && service.external_policy == Policy::Local {
             plan.profile.doubt = Some(Doubt {
-                taken: "it has no health monitor, and sends to nodes without an endpoint too"
+                assumed: "it has no health monitor, and sends to nodes without an endpoint too"
                     .into(),
                 because: "no annotation asks for one, and its controller makes none by default"
                     .into(),
@@ -129,7 +129,7 @@ impl Octavia {
             || speaks_http
             || plan.profile.proxy_header.is_some();
         plan.profile.doubt = (!is_sure).then(|| Doubt {
-            taken: "it is a proxy of the driver amphora".into(),
+            assumed: "it is a proxy of the driver amphora".into(),
             because: "no annotation tells the driver, and this is the default".into(),
             settle: "look at lb-provider of the controller's cloud.conf".into(),
         });

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 
-use uturn_model::{Evidence, Family, Share, Supposition, Text};
+use uturn_model::{Assumption, Evidence, Family, Share, Text};
 
 use crate::hash::FastMap;
 use crate::ipvs::{Picks, RealServer, VirtualAddress, VirtualServer, VirtualServers};
@@ -68,7 +68,7 @@ pub(super) struct ServerTexts {
     pub(super) by: Evidence,
     pub(super) picks: Picks,
     pub(super) choices: Vec<Choice>,
-    pub(super) supposed: Vec<Supposition>,
+    pub(super) supposed: Vec<Assumption>,
     /// Evidence for each real server.
     pub(super) real: Vec<Evidence>,
 }
@@ -97,17 +97,17 @@ impl ServerTexts {
             by: server.by(),
             picks,
             choices: odds.into_iter().map(way).collect(),
-            supposed: suppositions(server, picks),
+            supposed: assumptions(server, picks),
             real: server.servers.iter().map(by).collect(),
         }
     }
 }
 
-fn suppositions(server: &VirtualServer, picks: Picks) -> Vec<Supposition> {
+fn assumptions(server: &VirtualServer, picks: Picks) -> Vec<Assumption> {
     let about = format!("the scheduler {} of {}", server.scheduler, server.at);
-    let suppose = |taken: &str, because: &str, settle: String| Supposition {
-        about: about.clone().into(),
-        taken: taken.into(),
+    let suppose = |taken: &str, because: &str, settle: String| Assumption {
+        subject: about.clone().into(),
+        assumed: taken.into(),
         because: because.into(),
         settle: settle.into(),
     };
@@ -132,9 +132,9 @@ fn suppositions(server: &VirtualServer, picks: Picks) -> Vec<Supposition> {
         )],
     };
     if server.persistence.is_some() {
-        all.push(Supposition {
-            about: format!("persistence of {}", server.at).into(),
-            taken: "the client has not been here for longer than that".into(),
+        all.push(Assumption {
+            subject: format!("persistence of {}", server.at).into(),
+            assumed: "the client has not been here for longer than that".into(),
             because: "a client that has been here keeps its real server".into(),
             settle: "`ipvsadm -Lcn` on the node".into(),
         });

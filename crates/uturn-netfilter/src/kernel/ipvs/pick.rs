@@ -29,8 +29,8 @@ pub(super) fn pick(
     }
     let (first, others) = texts.choices.split_first()?;
     if !others.is_empty() {
-        for supposition in &texts.supposed {
-            walk.suppose(supposition.clone());
+        for assumption in &texts.supposed {
+            walk.assume(assumption.clone());
         }
         if texts.picks == Picks::Unknown {
             let why =

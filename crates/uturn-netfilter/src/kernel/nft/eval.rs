@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{Family, Supposition};
+use uturn_model::{Assumption, Family};
 
 use super::super::Kernel;
 use super::super::compile::Hook;
@@ -322,9 +322,9 @@ pub(super) fn find<'k>(
         return Some(&ADDED);
     }
     let name = lookup.name.as_deref().unwrap_or("");
-    walk.suppose(Supposition {
-        about: format!("the set {name}").into(),
-        taken: "what is asked for is not in it, as in the dump".into(),
+    walk.assume(Assumption {
+        subject: format!("the set {name}").into(),
+        assumed: "what is asked for is not in it, as in the dump".into(),
         because: "rules put elements into it and time takes them out".into(),
         settle: format!("nft list set of {name} at the time of the packet").into(),
     });

@@ -1,7 +1,7 @@
 //! Branches on numbers that change from packet to packet (`numgen`, `jhash`, `symhash`), each
 //! branch with its share.
 
-use uturn_model::{Share, StepKind, Supposition};
+use uturn_model::{Assumption, Share, StepKind};
 
 use super::super::Kernel;
 use super::super::walk::{OpenBranches, Walk};
@@ -45,9 +45,9 @@ impl Kernel {
             return false;
         }
         if number.hashed && ranges.len() > 1 {
-            walk.suppose(Supposition {
-                about: "the numbers that rules work out of a packet (jhash, symhash)".into(),
-                taken: "each is as likely as any other".into(),
+            walk.assume(Assumption {
+                subject: "the numbers that rules work out of a packet (jhash, symhash)".into(),
+                assumed: "each is as likely as any other".into(),
                 because: "the kernel's hash is not computed here".into(),
                 settle: "a capture on the node".into(),
             });

@@ -1,6 +1,6 @@
 //! Runs nftables chains for a packet.
 
-use uturn_model::{Evidence, Family, StepKind, Supposition, Text};
+use uturn_model::{Assumption, Evidence, Family, StepKind, Text};
 
 use super::super::walk::{Frame, OpenBranches, Tracking, Walk};
 use super::super::xtables::{StageResult, marked};
@@ -276,9 +276,9 @@ impl Kernel {
                 Done::On
             }
             Op::Flow(name) => {
-                walk.suppose(Supposition {
-                    about: format!("the flowtable {name}").into(),
-                    taken: "packets of this connection take the way through all rules".into(),
+                walk.assume(Assumption {
+                    subject: format!("the flowtable {name}").into(),
+                    assumed: "packets of this connection take the way through all rules".into(),
                     because: "a connection is put into a flowtable by its later packets".into(),
                     settle: "conntrack -L on the node, which marks such connections OFFLOAD".into(),
                 });
@@ -294,7 +294,7 @@ impl Kernel {
                 let why = self.nft_why(at, walk, "given to a proxy");
                 let why = format!("{why}: for the process that listens on port {port}");
                 walk.note(StepKind::Mark, why, by());
-                walk.suppose(listening(port));
+                walk.assume(listening(port));
                 walk.proxied = true;
                 Done::On
             }

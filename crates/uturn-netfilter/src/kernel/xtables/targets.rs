@@ -1,6 +1,6 @@
 //! What a rule does with a packet that it matches.
 
-use uturn_model::{Evidence, StepKind, Supposition, Text};
+use uturn_model::{Assumption, Evidence, StepKind, Text};
 
 use super::{RuleResult, Running};
 use crate::end::{DropReason, EndKind};
@@ -94,19 +94,19 @@ impl Kernel {
                     "{why}: for the process that listens on port {port}, with mark {mark:#x}"
                 );
                 walk.note(StepKind::Mark, why, by());
-                walk.suppose(listening(port));
+                walk.assume(listening(port));
                 walk.proxied = true;
                 RuleResult::Accept
             }
             Target::Log(_) | Target::Trace => RuleResult::Next,
             // Only later packets are affected by the change.
             Target::Other(extension) if &*extension.name == "SET" => {
-                walk.suppose(sets::change(extension, walk.packet.family(), &by()));
+                walk.assume(sets::change(extension, walk.packet.family(), &by()));
                 RuleResult::Next
             }
             Target::Other(extension) if &*extension.name == "CT" => {
                 if extension.words.iter().any(|word| word.starts_with("--zone")) {
-                    walk.suppose(one_zone());
+                    walk.assume(one_zone());
                 }
                 RuleResult::Next
             }
@@ -170,19 +170,19 @@ fn connmark(op: ConnmarkOp, walk: &mut Walk, by: impl Fn() -> Evidence) {
     }
 }
 
-pub(in crate::kernel) fn listening(port: u16) -> Supposition {
-    Supposition {
-        about: format!("a transparent proxy on port {port}").into(),
-        taken: "it listens".into(),
+pub(in crate::kernel) fn listening(port: u16) -> Assumption {
+    Assumption {
+        subject: format!("a transparent proxy on port {port}").into(),
+        assumed: "it listens".into(),
         because: "without it, the kernel drops the packet here".into(),
         settle: format!("ss -tuln 'sport = :{port}' on the node").into(),
     }
 }
 
-fn one_zone() -> Supposition {
-    Supposition {
-        about: "zones of connection tracking".into(),
-        taken: "an answer is looked for in the zone of its connection".into(),
+fn one_zone() -> Assumption {
+    Assumption {
+        subject: "zones of connection tracking".into(),
+        assumed: "an answer is looked for in the zone of its connection".into(),
         because: "rules set zones the same way for both directions".into(),
         settle: "conntrack -L -o extended on the node".into(),
     }

@@ -2,7 +2,7 @@
 
 use uturn_model::lb::{Listener, Scope};
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{Evidence, Supposition};
+use uturn_model::{Assumption, Evidence};
 
 use crate::assumed::add_new;
 use crate::engine::Engine;
@@ -28,9 +28,9 @@ impl Engine<'_> {
         let owner = &listener.rules.first()?.owner;
         let is_public = self.balancers()[balancer].scope == Scope::Public;
         if is_public && stands_for_public_address(source) {
-            let supposed = Supposition {
-                about: format!("loadBalancerSourceRanges of {}", owner.short()).into(),
-                taken: "they have the public address that this call comes from".into(),
+            let supposed = Assumption {
+                subject: format!("loadBalancerSourceRanges of {}", owner.short()).into(),
+                assumed: "they have the public address that this call comes from".into(),
                 because: "which address that is, is not given".into(),
                 settle:
                     "curl a service that tells your address from a pod, or look at the NAT gateway"

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use uturn_lb::unserved::Unserved;
 use uturn_model::route::{Leg, Step, StepKind};
-use uturn_model::{Mechanism, Outcome, Supposition};
+use uturn_model::{Assumption, Mechanism, Outcome};
 
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -42,10 +42,10 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-fn nothing_listens(at: SocketAddr) -> Supposition {
-    Supposition {
-        about: format!("programs on the node that announces {}", at.ip()).into(),
-        taken: format!("none listens on port {}", at.port()).into(),
+fn nothing_listens(at: SocketAddr) -> Assumption {
+    Assumption {
+        subject: format!("programs on the node that announces {}", at.ip()).into(),
+        assumed: format!("none listens on port {}", at.port()).into(),
         because: "the node has the address itself, and no object says what runs on it".into(),
         settle: "ss -ltn on the node".into(),
     }

@@ -8,7 +8,7 @@ use uturn_model::cluster::Provider;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::{Family, IngressController, Known, NamespacedName, Pod, Service};
 
-use super::super::{Suppositions, joined};
+use super::super::{Assumptions, joined};
 use super::candidate::Open;
 use crate::decode::objects::Objects;
 
@@ -20,7 +20,7 @@ pub(super) fn settle(
     controller: &IngressController,
     published: Option<&NamespacedName>,
     name: &NamespacedName,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Result<(), Open> {
     let Some(ingress) = objects.ingresses.0.get(name) else { return Ok(()) };
     let status: Vec<IpAddr> = ingress.load_balancer.iter().filter_map(|entry| entry.ip).collect();
@@ -68,7 +68,7 @@ pub(super) fn settle(
         (None, name) => name.as_ref().map(ToString::to_string),
     });
     let shown: Vec<String> = shown.collect();
-    suppositions.suppose(
+    assumptions.assume(
         format!("address of {}", ingress.object()),
         joined(&shown),
         because,

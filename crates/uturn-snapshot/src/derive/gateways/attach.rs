@@ -3,7 +3,7 @@
 use uturn_model::gateway::RouteListener;
 use uturn_model::{ObjectKind, Text};
 
-use super::super::Suppositions;
+use super::super::Assumptions;
 use crate::decode::gateway::{AllowedFrom, Gateway, GatewayListener};
 use crate::decode::gateway_route::{Parent, Route};
 
@@ -12,7 +12,7 @@ use crate::decode::gateway_route::{Parent, Route};
 pub(super) fn listeners(
     route: &Route,
     gateway: &Gateway,
-    suppositions: &mut Suppositions,
+    assumptions: &mut Assumptions,
 ) -> Vec<RouteListener> {
     let mut all: Vec<RouteListener> = Vec::new();
     for parent in route.parents.iter().filter(|parent| parent.gateway == gateway.name) {
@@ -31,7 +31,7 @@ pub(super) fn listeners(
                 AllowedFrom::None => false,
                 AllowedFrom::Selector => {
                     if accepted.is_none() {
-                        suppositions.suppose(
+                        assumptions.assume(
                             format!(
                                 "whether Gateway {} takes {} {}",
                                 gateway.name, route.kind, route.name
@@ -50,7 +50,7 @@ pub(super) fn listeners(
             };
             if is_allowed && !hosts.is_empty() {
                 if accepted.is_none() && route.kind != ObjectKind::HttpRoute {
-                    suppose_served(route, gateway, suppositions);
+                    suppose_served(route, gateway, assumptions);
                 }
                 let is = |word: &str| listener.protocol.eq_ignore_ascii_case(word);
                 let tls = is("HTTPS") || is("TLS");
@@ -62,8 +62,8 @@ pub(super) fn listeners(
 }
 
 /// Not every controller serves these kinds, and some do only if they are told to.
-fn suppose_served(route: &Route, gateway: &Gateway, suppositions: &mut Suppositions) {
-    suppositions.suppose(
+fn suppose_served(route: &Route, gateway: &Gateway, assumptions: &mut Assumptions) {
+    assumptions.assume(
         format!("whether Gateway {} serves {} {}", gateway.name, route.kind, route.name),
         "it does",
         "nothing says that its controller has accepted the route",

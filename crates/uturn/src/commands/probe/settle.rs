@@ -90,9 +90,9 @@ fn kube_proxy(
     fields.extend(variant.map(|variant| format!("variant: {}", variant.word())));
     let facts = (!fields.is_empty()).then(|| format!("{{kubeProxy: {{{}}}}}", fields.join(", ")));
     let is_about_ranges = what.contains("cluster CIDR");
-    let stated = cluster.supposed.iter().find(|supposition| &*supposition.about == CLUSTER_CIDR);
+    let stated = cluster.supposed.iter().find(|assumption| &*assumption.subject == CLUSTER_CIDR);
     let what = match stated.filter(|_| is_about_ranges) {
-        Some(supposition) => format!("{what} ({})", supposition.settle),
+        Some(assumption) => format!("{what} ({})", assumption.settle),
         None => what,
     };
     Ok(Some(Learned { what, facts }))
