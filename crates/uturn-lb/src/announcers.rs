@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use uturn_model::announcement::{AnnouncedBy, Announcement};
-use uturn_model::lb::{Doubt, Target};
+use uturn_model::lb::{BehaviourAssumption, Target};
 use uturn_model::{Announcements, Cluster, Node, Service};
 
 /// The nodes that announce an address.
@@ -13,7 +13,7 @@ pub(crate) struct Announcers<'c> {
     /// The announcements of the address. `None` where nothing says which nodes do it.
     chosen: Option<Vec<&'c Announcement>>,
     /// What of this is not certain.
-    pub(crate) doubt: Option<Doubt>,
+    pub(crate) assumption: Option<BehaviourAssumption>,
 }
 
 /// The nodes that announce an address of a Service.
@@ -29,7 +29,7 @@ pub(crate) fn of<'c>(cluster: &'c Cluster, service: &Service, address: IpAddr) -
                 given.pools.is_empty() && chosen.iter().all(|own| own.is_for_every_pool());
             match is_certain {
                 true => other_interfaces(chosen),
-                false => Some(Doubt {
+                false => Some(BehaviourAssumption {
                     assumed: format!("{address} is announced as {} says", named(chosen)).into(),
                     because: "no pool that is given has it".into(),
                     settle: "look for the pool with the address, and for what announces that"
@@ -37,7 +37,7 @@ pub(crate) fn of<'c>(cluster: &'c Cluster, service: &Service, address: IpAddr) -
                 }),
             }
         }
-        (Some(pool), None) => Some(Doubt {
+        (Some(pool), None) => Some(BehaviourAssumption {
             assumed: format!("every node may announce {address}").into(),
             because: format!(
                 "it is of {}, and nothing that is given says who announces addresses of a pool",
@@ -49,7 +49,7 @@ pub(crate) fn of<'c>(cluster: &'c Cluster, service: &Service, address: IpAddr) -
         (None, None) => None,
     };
     let doubt = labels_of_nodes(given, chosen.as_deref().unwrap_or_default()).or_else(doubt);
-    Announcers { given, chosen, doubt }
+    Announcers { given, chosen, assumption: doubt }
 }
 
 /// The announcements of an address of a Service, by their places among all. Returns `None` where
@@ -68,10 +68,10 @@ pub fn places_of(cluster: &Cluster, service: &Service, address: IpAddr) -> Optio
 }
 
 /// That nodes whose labels are not known have those that announcements ask for.
-fn labels_of_nodes(given: &Announcements, chosen: &[&Announcement]) -> Option<Doubt> {
+fn labels_of_nodes(given: &Announcements, chosen: &[&Announcement]) -> Option<BehaviourAssumption> {
     let asking: Vec<&Announcement> =
         chosen.iter().filter(|own| !own.nodes.is_empty()).copied().collect();
-    (given.lacks_labels && !asking.is_empty()).then(|| Doubt {
+    (given.lacks_labels && !asking.is_empty()).then(|| BehaviourAssumption {
         assumed: format!("nodes have the labels that {} asks for", named(&asking)).into(),
         because: "the labels of some are not given".into(),
         settle: "kubectl get nodes -o yaml, among the files".into(),
@@ -79,13 +79,13 @@ fn labels_of_nodes(given: &Announcements, chosen: &[&Announcement]) -> Option<Do
 }
 
 /// That clients are on a segment of the interfaces to which announcements are limited.
-fn other_interfaces(chosen: &[&Announcement]) -> Option<Doubt> {
+fn other_interfaces(chosen: &[&Announcement]) -> Option<BehaviourAssumption> {
     if chosen.is_empty() || chosen.iter().any(|own| own.interfaces.is_empty()) {
         return None;
     }
     let names: Vec<&str> =
         chosen.iter().flat_map(|own| &own.interfaces).map(|name| &**name).collect();
-    Some(Doubt {
+    Some(BehaviourAssumption {
         assumed: format!("clients are on the segment of {}", names.join(", ")).into(),
         because: format!("{} announces on these interfaces alone", named(chosen)).into(),
         settle: "ip addr on the nodes that announce".into(),

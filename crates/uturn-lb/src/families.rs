@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use uturn_model::Family;
-use uturn_model::lb::{Delivery, Doubt, Listener, Rule, Source};
+use uturn_model::lb::{BehaviourAssumption, Delivery, Listener, Rule, Source};
 
 use crate::cloud::own_address;
 
@@ -61,9 +61,9 @@ fn take_targets(listener: &mut Listener, other: &Listener, own: Family) {
         Source::Kept => own_address(own.other()),
     });
     let connects = listener.makes_connections() && other.profile.source != Source::Kept;
-    if !connects && listener.profile.doubt.is_none() {
+    if !connects && listener.profile.assumption.is_none() {
         let taken = "it translates between IPv4 and IPv6, and replaces the client's address";
         let because = "no target has an address of the family that clients call";
-        listener.profile.doubt = Some(Doubt::new(taken, because));
+        listener.profile.assumption = Some(BehaviourAssumption::new(taken, because));
     }
 }

@@ -16,7 +16,7 @@ pub use overrides::{
     StatedProbeSource,
 };
 pub use profile::{
-    Delivery, Doubt, PassiveCheck, Profile, ProxyVersion, Scheduler, Source, Statuses,
+    BehaviourAssumption, Delivery, PassiveCheck, Profile, ProxyVersion, Scheduler, Source, Statuses,
 };
 pub use redirect::Redirect;
 pub use stated::{ListenerFact, LoadBalancerFact, StatedTargets, TargetNodes};

@@ -3,7 +3,6 @@
 pub(crate) mod at_connect;
 pub(crate) mod balance;
 pub(crate) mod controller;
-pub(crate) mod doubts;
 pub(crate) mod failover;
 pub(crate) mod health;
 pub(crate) mod listening;
@@ -13,6 +12,7 @@ pub(crate) mod proxy_header;
 pub(crate) mod redirect;
 pub(crate) mod relay;
 mod resent;
+pub(crate) mod uncertain_behaviour;
 mod undeclared;
 
 use std::collections::HashMap;

@@ -267,7 +267,7 @@ fn annotations_that_the_in_tree_controller_does_not_read_change_nothing() {
         let listener = &engine.balancers()[0].listeners[0];
         let profile = &listener.profile;
         let is_kept = profile.source == uturn_model::lb::Source::Kept;
-        (is_kept, profile.proxy_header, profile.doubt.is_some())
+        (is_kept, profile.proxy_header, profile.assumption.is_some())
     };
     assert_eq!(profiles("v1.31.0"), (true, None, false));
     assert_eq!(profiles("v1.32.0"), (false, None, true));

@@ -172,7 +172,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 source_of_other_family: None,
                 allowed_sources: None,
                 statuses: Statuses::USUAL,
-                doubt: None,
+                assumption: None,
             }
         },
     )

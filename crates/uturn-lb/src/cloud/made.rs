@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::lb::{Delivery, Doubt, Listener, Rule, Target};
+use uturn_model::lb::{BehaviourAssumption, Delivery, Listener, Rule, Target};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, IpNet, Name, Node, Service};
 
@@ -32,7 +32,7 @@ pub(crate) fn listeners(
                 holder = None;
             } else if product.reads_announcements() {
                 let found = announcers::of(cluster, service, address);
-                plan.profile.doubt.clone_from(&found.doubt);
+                plan.profile.assumption.clone_from(&found.assumption);
                 announcers = Some(found);
             }
         }
@@ -118,7 +118,7 @@ fn announce_everywhere(
     let is_everywhere = is_bound && is_answered;
     if is_everywhere && plan.targets == Targets::NodesWithPods {
         plan.targets = Targets::Nodes;
-        plan.profile.doubt = Some(Doubt {
+        plan.profile.assumption = Some(BehaviourAssumption {
             assumed: format!("every node answers ARP requests for {address}").into(),
             because: "IPVS mode binds it on every node, and strictARP is off".into(),
             settle: "arping the address from its segment, and count who answers".into(),

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use uturn_model::lb::{
-    Delivery, Doubt, HealthCheck, HealthQuestion, ListenerProtocol, ProbeRanges, ProbeSource,
-    Profile, Scheduler, Source, Statuses,
+    BehaviourAssumption, Delivery, HealthCheck, HealthQuestion, ListenerProtocol, ProbeRanges,
+    ProbeSource, Profile, Scheduler, Source, Statuses,
 };
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
@@ -265,10 +265,10 @@ pub(crate) fn pods_have_network_addresses(cluster: &Cluster) -> bool {
 /// may answer the client directly, past the load balancer.
 pub(crate) fn to_pods(mut plan: PortPlan) -> PortPlan {
     plan.targets = Targets::Pods;
-    if plan.profile.source == Source::Kept && plan.profile.doubt.is_none() {
+    if plan.profile.source == Source::Kept && plan.profile.assumption.is_none() {
         let taken = "it does not see answers between two pods of one node";
         let because = "a node's pods reach each other on it, unless each has a card of its own";
-        plan.profile.doubt = Some(Doubt::new(taken, because));
+        plan.profile.assumption = Some(BehaviourAssumption::new(taken, because));
     }
     plan
 }
@@ -317,7 +317,7 @@ pub(crate) fn passing(name: &str, source: Source) -> Profile {
         source_of_other_family: None,
         statuses: Statuses::USUAL,
         allowed_sources: None,
-        doubt: None,
+        assumption: None,
     }
 }
 

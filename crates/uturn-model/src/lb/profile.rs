@@ -49,7 +49,7 @@ pub struct Profile {
     /// others. `None` lets everyone in.
     pub allowed_sources: Option<Vec<IpNet>>,
     /// The part of this that is not certain: a verdict that rests on it says so.
-    pub doubt: Option<Doubt>,
+    pub assumption: Option<BehaviourAssumption>,
 }
 
 /// The source address of what a load balancer sends to a target.
@@ -131,7 +131,7 @@ impl Statuses {
 
 /// An assumption about how a load balancer behaves, which is likely but not certain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Doubt {
+pub struct BehaviourAssumption {
     /// What is assumed, as a sentence.
     pub assumed: Text,
     /// Why it is not certain, or what it is inferred from.
@@ -140,7 +140,7 @@ pub struct Doubt {
     pub settle: Text,
 }
 
-impl Doubt {
+impl BehaviourAssumption {
     /// An assumption that is inferred, or on which documents contradict each other: only a
     /// measurement tells.
     pub fn new(assumed: impl Into<Text>, because: impl Into<Text>) -> Self {
@@ -150,7 +150,7 @@ impl Doubt {
 }
 
 /// An assumption on which no document says anything.
-impl From<&str> for Doubt {
+impl From<&str> for BehaviourAssumption {
     fn from(assumed: &str) -> Self {
         Self::new(assumed, "no document says it")
     }

@@ -131,7 +131,10 @@ impl<'a> Walk<'_, 'a> {
             inner.handed_to = target.kind.node().cloned();
             inner.first_handed_to.clone_from(&inner.handed_to);
         }
-        add_new(&mut inner.supposed, self.engine.doubts(balancer, listener, target, client.ip()));
+        add_new(
+            &mut inner.supposed,
+            self.engine.behaviour_assumptions(balancer, listener, target, client.ip()),
+        );
         if listener.makes_connections() {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
         }

@@ -7,7 +7,7 @@ use uturn_model::controller::{ProxyExpectation, Takes};
 use uturn_model::route::Leg;
 use uturn_model::{Assumption, IpNet, NamespacedName, Outcome, Pod, Text};
 
-use super::doubts::supposed_of_balancer;
+use super::uncertain_behaviour::supposed_of_balancer;
 use crate::engine::Engine;
 use crate::packet::{Peer, Request};
 

@@ -53,7 +53,7 @@ pub(super) fn read<'d>(
         source_of_other_family: None,
         statuses: Statuses::USUAL,
         allowed_sources: None,
-        doubt: None,
+        assumption: None,
     };
     let mut probes = Probes::of(protocol);
     fields(form, listener, &mut profile, &mut probes);

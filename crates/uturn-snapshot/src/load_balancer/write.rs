@@ -207,7 +207,7 @@ fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
         source_of_other_family: _,
         statuses: _,
         allowed_sources: _,
-        doubt: _,
+        assumption: _,
         source,
         avoids_client,
         ends_connections,

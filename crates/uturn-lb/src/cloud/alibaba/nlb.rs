@@ -1,7 +1,7 @@
 //! Network Load Balancers: they pass packets on, and keep the client's address unless they end TLS or
 //! are asked not to.
 
-use uturn_model::lb::{Doubt, ListenerProtocol, Source};
+use uturn_model::lb::{BehaviourAssumption, ListenerProtocol, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, Service};
 
@@ -37,7 +37,7 @@ impl Product for Nlb {
             && get(service, KEEPS_SOURCE).is_none_or(|value| value.eq_ignore_ascii_case("on"));
         let mut profile = passing(NAME, if keeps { Source::Kept } else { replaced(family) });
         let taken = "it keeps the client's address unless it is asked not to";
-        profile.doubt = keeps.then(|| Doubt::new(taken, LIKE_OTHERS));
+        profile.assumption = keeps.then(|| BehaviourAssumption::new(taken, LIKE_OTHERS));
         Some(plan(service, port, profile, (10, 5)))
     }
 
@@ -65,7 +65,7 @@ mod tests {
         let list = format!("{PREFIX}protocol-port");
         let is_kept = |annotations: &[(&str, &str)], port| {
             let profile = plan_of(&Nlb, &service(annotations, &PORTS), port).profile;
-            assert_eq!(profile.doubt.is_some(), profile.source == Source::Kept);
+            assert_eq!(profile.assumption.is_some(), profile.source == Source::Kept);
             profile.source == Source::Kept
         };
         assert!(is_kept(&[], 80) && is_kept(&[(&key, "on")], 80));

@@ -2,7 +2,9 @@
 //! cloud provider, with nodes as targets, and AWS's own, with nodes or pods: one that users install,
 //! and the one of EKS Auto Mode, which reads fewer annotations.
 
-use uturn_model::lb::{Doubt, HealthQuestion, ListenerProtocol, ProxyVersion, Source};
+use uturn_model::lb::{
+    BehaviourAssumption, HealthQuestion, ListenerProtocol, ProxyVersion, Source,
+};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Cluster, Family, Node, Protocol, Service, Version};
 
@@ -103,7 +105,7 @@ impl Product for Nlb {
         let reads = cluster.proxy.version.value >= Version::new(1, 32, 0);
         let mut plan = self.plan(service, port, family, usual, reads);
         if reads {
-            plan.profile.doubt = Some(Doubt::new(
+            plan.profile.assumption = Some(BehaviourAssumption::new(
                 "the in-tree controller sets what target-group-attributes asks for",
                 "its releases since late 2025 do, and none before",
             ));
@@ -148,7 +150,7 @@ impl Nlb {
         }
         // Before release 2.6 only targets that see the client's address can be kept from it.
         if !keeps && !service.source_ranges.is_empty() {
-            profile.doubt = Some(Doubt {
+            profile.assumption = Some(BehaviourAssumption {
                 assumed: "it lets in only what loadBalancerSourceRanges names".into(),
                 because:
                     "it replaces the client's address, and its controller gives it a security \

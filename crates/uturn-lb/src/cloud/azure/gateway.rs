@@ -96,7 +96,7 @@ impl IngressProduct for ForContainers {
 
     fn profile(&self, _: &Ingress, family: Family) -> Profile {
         let mut profile = asking(CONTAINERS, family, (5, 30));
-        profile.doubt = Some(
+        profile.assumption = Some(
             "it listens by HTTPS alone where there is TLS, and answers 503 without targets".into(),
         );
         profile

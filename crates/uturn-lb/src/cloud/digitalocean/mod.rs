@@ -2,7 +2,7 @@
 
 mod remedies;
 
-use uturn_model::lb::{Delivery, Doubt, ListenerProtocol, ProxyVersion, Source};
+use uturn_model::lb::{BehaviourAssumption, Delivery, ListenerProtocol, ProxyVersion, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
@@ -54,7 +54,7 @@ impl Product for Balancer {
             plan.profile.source = Source::Kept;
             plan.profile.ends_connections = false;
             plan.profile.delivery = Delivery::KeepsAddress;
-            plan.profile.doubt = Some(Doubt::new(
+            plan.profile.assumption = Some(BehaviourAssumption::new(
                 "it keeps the client's address and its own",
                 "it sends to the port that clients call, not to a node port",
             ));
@@ -68,7 +68,7 @@ impl Product for Balancer {
         let is_sure = service.annotations.get(TYPE).is_some()
             || has_header
             || matches!(protocol, ListenerProtocol::Http | ListenerProtocol::Https);
-        plan.profile.doubt = (!is_sure).then(|| Doubt {
+        plan.profile.assumption = (!is_sure).then(|| BehaviourAssumption {
             assumed: "it is of the type REGIONAL".into(),
             because: "no annotation says so: which type is the default depends on the version of \
                       its controller and on DEFAULT_LB_TYPE"
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn without_a_trace_of_its_type_there_is_a_doubt() {
         let doubts = |notes: &[(&str, &str)]| {
-            plan_of(&Balancer, &service(notes, &[80]), 80).profile.doubt.is_some()
+            plan_of(&Balancer, &service(notes, &[80]), 80).profile.assumption.is_some()
         };
         assert!(doubts(&[]) && doubts(&[(TYPE, "REGIONAL_NETWORK")]));
         assert!(!doubts(&[(TYPE, "REGIONAL")]) && !doubts(&[(PROXY_PROTOCOL, "true")]));

@@ -1,6 +1,6 @@
 //! Exoscale: network load balancers, which pass packets on to node ports of an instance pool.
 
-use uturn_model::lb::{Doubt, HealthCheck, Scheduler, Source};
+use uturn_model::lb::{BehaviourAssumption, HealthCheck, Scheduler, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
@@ -41,7 +41,7 @@ impl Product for Balancer {
         if service.annotations.get(STRATEGY).map(str::trim) == Some("source-hash") {
             profile.scheduler = Scheduler::SourceHash;
         }
-        profile.doubt = Some(Doubt::new(
+        profile.assumption = Some(BehaviourAssumption::new(
             "it keeps the client's address, also where a node is its own target",
             "its pages say only that under policy Local pods see the client's address",
         ));

@@ -1,7 +1,7 @@
 //! F5's controller for its own devices: proxies in front of node ports or pods, which take an
 //! address of their own as the source unless a policy says otherwise.
 
-use uturn_model::lb::{Doubt, HealthQuestion};
+use uturn_model::lb::{BehaviourAssumption, HealthQuestion};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Service};
 
@@ -44,14 +44,14 @@ impl Product for Device {
             plan.targets = Targets::Pods;
         }
         let policy = service.annotations.get(POLICY);
-        plan.profile.doubt = match (policy, port.node_port, service.external_policy) {
-            (Some(policy), ..) => Some(Doubt {
+        plan.profile.assumption = match (policy, port.node_port, service.external_policy) {
+            (Some(policy), ..) => Some(BehaviourAssumption {
                 assumed: "it passes connections on with an address of its own, and ends no TLS"
                     .into(),
                 because: format!("Policy {policy} of {} is not read", service.object()).into(),
                 settle: "look at snat and at the profiles of that Policy".into(),
             }),
-            (None, Some(_), Policy::Local) => Some(Doubt {
+            (None, Some(_), Policy::Local) => Some(BehaviourAssumption {
                 assumed: "its members are the node ports of all nodes".into(),
                 because: "what its controller was told is not given, and this is the default"
                     .into(),
@@ -79,10 +79,10 @@ mod tests {
     #[test]
     fn what_is_not_read_leaves_a_doubt() {
         let mut service = service(&[("cis.f5.com/ip", "192.0.2.80")], &[80]);
-        assert_eq!(plan_of(&Device, &service, 80).profile.doubt, None);
+        assert_eq!(plan_of(&Device, &service, 80).profile.assumption, None);
         service.external_policy = Policy::Local;
         let settle =
-            |service: &Service| plan_of(&Device, service, 80).profile.doubt.unwrap().settle;
+            |service: &Service| plan_of(&Device, service, 80).profile.assumption.unwrap().settle;
         assert!(settle(&service).contains("pool-member-type"));
         service.annotations = [(POLICY, "web")].into_iter().collect();
         assert!(settle(&service).contains("snat"));

@@ -59,7 +59,7 @@ impl IngressProduct for Application {
         profile.statuses =
             Statuses { no_rule: 404, no_target: if self.is_internal() { 503 } else { 502 } };
         if ingress.annotations.get(FRONTEND).is_some() {
-            profile.doubt =
+            profile.assumption =
                 Some("it serves by HTTP what it serves by HTTPS: its FrontendConfig, which may redirect, is not read".into());
         }
         profile

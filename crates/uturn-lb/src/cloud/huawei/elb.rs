@@ -2,7 +2,7 @@
 //! pods that have addresses of the network around the nodes. A dedicated one keeps the client's
 //! address; a shared one does where it is asked to, and under policy Local.
 
-use uturn_model::lb::{Doubt, HealthQuestion, Layer, Source};
+use uturn_model::lb::{BehaviourAssumption, HealthQuestion, Layer, Source};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Cluster, Family, Service};
 
@@ -55,7 +55,7 @@ impl Product for Elb {
         let mut profile = passing(self.name, source);
         profile.panic_threshold = None;
         profile.health_check = Some(check(HealthQuestion::Target, (5, 3)));
-        profile.doubt = doubt;
+        profile.assumption = doubt;
         let targets = match service.allocates_node_ports {
             true => Targets::NodesWithPods,
             false => Targets::Pods,
@@ -81,12 +81,15 @@ impl Product for Elb {
 
 impl Elb {
     /// Whether targets see the client's address, and what of that no document says.
-    fn keeps_source(&self, service: &Service, layer: Layer) -> (bool, Option<Doubt>) {
+    fn keeps_source(&self, service: &Service, layer: Layer) -> (bool, Option<BehaviourAssumption>) {
         if layer == Layer::L7 {
             let because = "its requests name the client's address in a header";
             return (
                 false,
-                Some(Doubt::new("it replaces the client's address on layer 7", because)),
+                Some(BehaviourAssumption::new(
+                    "it replaces the client's address on layer 7",
+                    because,
+                )),
             );
         }
         if self.is_dedicated || is_on(service, KEEPS_SOURCE) {
@@ -94,7 +97,9 @@ impl Elb {
         }
         let is_local = service.external_policy == Policy::Local;
         let because = "the vendor measured that calls which come back to their node fail";
-        let doubt = || Doubt::new("it keeps the client's address under policy Local", because);
+        let doubt = || {
+            BehaviourAssumption::new("it keeps the client's address under policy Local", because)
+        };
         (is_local, is_local.then(doubt))
     }
 }
@@ -143,7 +148,9 @@ mod tests {
         let asked = service(&[("kubernetes.io/elb.protocol-port", "https:443,http:80")], &PORTS);
         let tls = plan_of(&DEDICATED, &asked, 443);
         assert_eq!(tls.protocol, ListenerProtocol::Https);
-        assert!(matches!(tls.profile.source, Source::Replaced(_)) && tls.profile.doubt.is_some());
+        assert!(
+            matches!(tls.profile.source, Source::Replaced(_)) && tls.profile.assumption.is_some()
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Network Load Balancers of classic clusters: nodes hold their addresses. Version 1.0 is kube-proxy
 //! on such a node; version 2.0 has IPVS there, which hands packets on as they are.
 
-use uturn_model::lb::{Delivery, Doubt, Source};
+use uturn_model::lb::{BehaviourAssumption, Delivery, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
@@ -45,7 +45,8 @@ impl Product for Nlb2 {
         profile.delivery = Delivery::KeepsAddress;
         profile.panic_threshold = None;
         let because = "nodes with a pod answer clients directly";
-        profile.doubt = Some(Doubt::new("it hands packets on as clients sent them", because));
+        profile.assumption =
+            Some(BehaviourAssumption::new("it hands packets on as clients sent them", because));
         Some(PortPlan { protocol: plain_protocol(port), targets: Targets::NodesWithPods, profile })
     }
 }

@@ -2,7 +2,7 @@
 //! connections only, and the Network Load Balancer, which keeps the client's address and lets nodes
 //! answer directly.
 
-use uturn_model::lb::{Delivery, Doubt, ProxyVersion, Source};
+use uturn_model::lb::{BehaviourAssumption, Delivery, ProxyVersion, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Protocol, Service};
 
@@ -59,7 +59,8 @@ impl Product for Nlb {
         profile.panic_threshold = None;
         profile.health_check = Some(check(question_by_policy(service), (5, 2)));
         let because = "nodes answer clients directly";
-        profile.doubt = Some(Doubt::new("it hands packets on as clients sent them", because));
+        profile.assumption =
+            Some(BehaviourAssumption::new("it hands packets on as clients sent them", because));
         Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
     }
 }

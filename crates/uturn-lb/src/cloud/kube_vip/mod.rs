@@ -1,6 +1,6 @@
 //! kube-vip: a leader announces the addresses of Services, and has them on an interface.
 
-use uturn_model::lb::Doubt;
+use uturn_model::lb::BehaviourAssumption;
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Cluster, Family, Name, NamespacedName, Node, Service, Version};
 
@@ -73,14 +73,14 @@ impl Product for OnLeader {
             // One leader has the addresses of all Services.
             Some(_) if is_local && !by_routes && !elects => plan.targets = Targets::Nodes,
             Some(version) if is_local && by_routes && version < READS_POLICY_BY_ROUTES => {
-                plan.profile.doubt = Some(Doubt {
+                plan.profile.assumption = Some(BehaviourAssumption {
                     assumed: "only nodes with an endpoint announce the address".into(),
                     because: "in BGP mode, this release may announce it from every node".into(),
                     settle: "ask the router for its routes to the address".into(),
                 });
             }
             None if is_local => {
-                plan.profile.doubt = Some(Doubt {
+                plan.profile.assumption = Some(BehaviourAssumption {
                     assumed: "each Service has a leader of its own, on a node with an endpoint"
                         .into(),
                     because: "its pods are not given: by default one leader has all addresses"

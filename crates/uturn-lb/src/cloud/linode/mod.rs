@@ -2,7 +2,7 @@
 
 mod remedies;
 
-use uturn_model::lb::Doubt;
+use uturn_model::lb::BehaviourAssumption;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
@@ -56,7 +56,7 @@ impl Product for Balancer {
         let header =
             header.as_deref().or_else(|| service.annotations.get(DEFAULT_PROXY_PROTOCOL[1]));
         plan.profile.proxy_header = header.and_then(version_of);
-        plan.profile.doubt = (!is_sure(service)).then(|| Doubt {
+        plan.profile.assumption = (!is_sure(service)).then(|| BehaviourAssumption {
             assumed: "it is a NodeBalancer".into(),
             because: "the nodes' cloud has it; until August 2026 its controller could be told to \
                       have Cilium announce addresses instead"
@@ -125,11 +125,11 @@ mod tests {
         );
         assert_eq!(plain.profile.proxy_header, Some(ProxyVersion::V2));
         assert_eq!(tls.profile.proxy_header, None);
-        assert_eq!(plain.profile.doubt, None);
+        assert_eq!(plain.profile.assumption, None);
     }
 
     #[test]
     fn only_the_cloud_of_the_nodes_leaves_a_doubt() {
-        assert!(plan_of(&Balancer, &service(&[], &[80]), 80).profile.doubt.is_some());
+        assert!(plan_of(&Balancer, &service(&[], &[80]), 80).profile.assumption.is_some());
     }
 }

@@ -4,7 +4,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use uturn_model::lb::{Doubt, HealthCheck, HealthQuestion, ListenerProtocol, ProxyVersion, Source};
+use uturn_model::lb::{
+    BehaviourAssumption, HealthCheck, HealthQuestion, ListenerProtocol, ProxyVersion, Source,
+};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Service};
 
@@ -94,7 +96,7 @@ impl Product for Octavia {
         plan.profile.health_check = asked.unwrap_or(false).then(|| self.monitor(service));
         // Where every node answers, a probe makes no difference.
         if asked.is_none() && service.external_policy == Policy::Local {
-            plan.profile.doubt = Some(Doubt {
+            plan.profile.assumption = Some(BehaviourAssumption {
                 assumed: "it has no health monitor, and sends to nodes without an endpoint too"
                     .into(),
                 because: "no annotation asks for one, and its controller makes none by default"
@@ -128,7 +130,7 @@ impl Octavia {
             || ends_tls
             || speaks_http
             || plan.profile.proxy_header.is_some();
-        plan.profile.doubt = (!is_sure).then(|| Doubt {
+        plan.profile.assumption = (!is_sure).then(|| BehaviourAssumption {
             assumed: "it is a proxy of the driver amphora".into(),
             because: "no annotation tells the driver, and this is the default".into(),
             settle: "look at lb-provider of the controller's cloud.conf".into(),
@@ -174,7 +176,7 @@ mod tests {
         ] {
             let plan = plan(&AMPHORA, &[(PROXY_PROTOCOL, word)], Policy::Cluster);
             assert_eq!(plan.profile.proxy_header, version, "{word}");
-            assert_eq!(plan.profile.doubt.is_none(), version.is_some(), "{word}");
+            assert_eq!(plan.profile.assumption.is_none(), version.is_some(), "{word}");
         }
     }
 
@@ -200,14 +202,14 @@ mod tests {
         assert!(
             plan(&AMPHORA, &[], Policy::Local)
                 .profile
-                .doubt
+                .assumption
                 .unwrap()
                 .settle
                 .contains("create-monitor")
         );
         let sure =
             plan(&AMPHORA, &[(HEALTH_MONITOR, "false"), (PROXY_PROTOCOL, "v2")], Policy::Local);
-        assert_eq!(sure.profile.doubt, None);
+        assert_eq!(sure.profile.assumption, None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The Network Load Balancer: it passes packets on to node ports. It keeps the client's address
 //! under policy Local only.
 
-use uturn_model::lb::{Doubt, ProxyVersion, Source};
+use uturn_model::lb::{BehaviourAssumption, ProxyVersion, Source};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Protocol, Service};
 
@@ -38,7 +38,7 @@ impl Product for Nlb {
         let has_header = port.protocol == Protocol::Tcp && is_on(service, PROXY_PROTOCOL);
         profile.proxy_header = has_header.then_some(ProxyVersion::V2);
         let taken = "it sends connections back to the node that opened them";
-        profile.doubt = keeps.then(|| Doubt::new(taken, LIKE_OTHERS));
+        profile.assumption = keeps.then(|| BehaviourAssumption::new(taken, LIKE_OTHERS));
         Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
     }
 }
@@ -68,7 +68,7 @@ mod tests {
             let mut service = service(annotations, &PORTS);
             service.external_policy = policy;
             let profile = plan_of(&Nlb, &service, 80).profile;
-            assert_eq!(profile.doubt.is_some(), profile.source == Source::Kept);
+            assert_eq!(profile.assumption.is_some(), profile.source == Source::Kept);
             profile.source == Source::Kept
         };
         assert!(kept(&[], Policy::Local) && kept(&[(KEEPS_SOURCE, "true")], Policy::Local));

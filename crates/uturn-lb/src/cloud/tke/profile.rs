@@ -56,7 +56,7 @@ pub fn clb(layer: Layer) -> Profile {
         source_of_other_family: None,
         statuses: Statuses::USUAL,
         allowed_sources: None,
-        doubt: None,
+        assumption: None,
     }
 }
 

@@ -6,7 +6,7 @@ use uturn_model::{Assumption, Evidence};
 
 use crate::assumed::add_new;
 use crate::engine::Engine;
-use crate::exchange::doubts::doubted;
+use crate::exchange::uncertain_behaviour::assumed_behaviour;
 use crate::journey::stands_for_public_address;
 use crate::packet::PacketState;
 
@@ -39,8 +39,8 @@ impl Engine<'_> {
             add_new(&mut state.supposed, vec![supposed]);
             return None;
         }
-        if let Some(doubt) = &listener.profile.doubt {
-            add_new(&mut state.supposed, vec![doubted(&listener.profile.name, doubt)]);
+        if let Some(doubt) = &listener.profile.assumption {
+            add_new(&mut state.supposed, vec![assumed_behaviour(&listener.profile.name, doubt)]);
         }
         let why = format!("loadBalancerSourceRanges do not have {source}");
         let by = Evidence::object(owner.clone(), self.origin_of(owner));

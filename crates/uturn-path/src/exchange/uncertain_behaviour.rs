@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_lb::cloud::{self, PageCheck};
-use uturn_model::lb::{Doubt, Listener, Scope, Source, Target};
+use uturn_model::lb::{BehaviourAssumption, Listener, Scope, Source, Target};
 use uturn_model::{Assumption, Text};
 
 use crate::engine::Engine;
@@ -22,7 +22,7 @@ pub fn supposed_of_balancer(supposed: &Assumption) -> Option<Text> {
 
 impl Engine<'_> {
     /// What is taken for true where a load balancer sends to a target what comes from a client.
-    pub(super) fn doubts(
+    pub(super) fn behaviour_assumptions(
         &self,
         balancer: usize,
         listener: &Listener,
@@ -31,7 +31,9 @@ impl Engine<'_> {
     ) -> Vec<Assumption> {
         let profile = &listener.profile;
         let mut all: Vec<Assumption> = Vec::new();
-        all.extend(profile.doubt.as_ref().map(|doubt| doubted(&profile.name, doubt)));
+        all.extend(
+            profile.assumption.as_ref().map(|doubt| assumed_behaviour(&profile.name, doubt)),
+        );
         let is_public = self.balancers()[balancer].scope == Scope::Public;
         if is_public && profile.source == Source::Kept && self.is_public_address_of(target, client)
         {
@@ -83,7 +85,7 @@ impl Engine<'_> {
 }
 
 /// What of a load balancer's behaviour is taken for true without being certain.
-pub(super) fn doubted(profile: &str, doubt: &Doubt) -> Assumption {
+pub(super) fn assumed_behaviour(profile: &str, doubt: &BehaviourAssumption) -> Assumption {
     Assumption {
         subject: format!("{BEHAVES}{profile}").into(),
         assumed: doubt.assumed.clone(),
@@ -94,7 +96,7 @@ pub(super) fn doubted(profile: &str, doubt: &Doubt) -> Assumption {
 
 /// A target that is given itself, with the public address that it called with.
 fn to_itself(profile: &str, client: IpAddr) -> Assumption {
-    let of_target = Doubt::new(
+    let of_target = BehaviourAssumption::new(
         "it is answered",
         "the address is not one of its own cards; documents say so, and a report of a target with a \
          public address of its own says that such calls hang",
