@@ -31,21 +31,21 @@ pub struct Hop {
     /// The place.
     pub place: Place,
     /// Whether it is on the way to the target or back.
-    pub way: Way,
+    pub direction: Direction,
     /// What happened there, in order; at least one step.
     pub steps: Vec<Step>,
 }
 
 /// Direction of a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum Direction {
     /// From the client to the target.
     Out,
     /// From the target to the client.
     Back,
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Out => "out",

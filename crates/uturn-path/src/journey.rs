@@ -11,7 +11,7 @@ pub(crate) use public_address::stands_for_public_address;
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Assumption, Evidence, Mechanism, Node, Share, Unknown};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
 
@@ -37,8 +37,8 @@ impl<'a> Walk<'_, 'a> {
         mut state: PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let leg = state.packet.leg();
-        let way = state.way;
-        let step = || Step::new(StepKind::Send, sends(way), self.engine.by(from)).seeing(leg);
+        let direction = state.direction;
+        let step = || Step::new(StepKind::Send, sends(direction), self.engine.by(from)).seeing(leg);
         match from {
             // A packet for its own address, or for a loopback address, never leaves a pod.
             Peer::Pod(pod) if pod.ips.contains(&leg.dst.ip()) || leg.dst.ip().is_loopback() => {
@@ -66,7 +66,7 @@ impl<'a> Walk<'_, 'a> {
             // What a load balancer does is noted where it decides.
             Peer::Balancer(_) => self.at_fabric(None, state),
             Peer::Outside => {
-                if way == Way::Out {
+                if direction == Direction::Out {
                     state.outside = Some(leg.src.ip());
                 }
                 state.note_unless_brief(|| Place::Outside, step);
@@ -96,7 +96,7 @@ impl<'a> Walk<'_, 'a> {
             .map(|(_, connection)| connection.clone())
             .collect();
         let leg = state.packet.leg();
-        let astray = state.way == Way::Back
+        let astray = state.direction == Direction::Back
             && !known
                 .iter()
                 .any(|connection| connection.original == leg || connection.reply == leg);
@@ -109,7 +109,7 @@ impl<'a> Walk<'_, 'a> {
             false => &runtime.kernel,
         };
         // An ICMP error is no answer, and a reset ends the connection.
-        if state.way == Way::Back && !state.packet.is_refusal() {
+        if state.direction == Direction::Back && !state.packet.is_refusal() {
             state.note_reply_seen(&node.name);
         }
         let mut ends = kernel.walk_assuming(&state.packet, entry, &known, &self.assumed);
@@ -120,7 +120,7 @@ impl<'a> Walk<'_, 'a> {
             }
         }
         self.weigh(leg, &mut ends)?;
-        if state.way == Way::Out {
+        if state.direction == Direction::Out {
             // Also where only the port was changed: a node's address may be that of an endpoint.
             for to in ends.iter().map(|end| end.packet.leg().dst).filter(|to| *to != leg.dst) {
                 self.check_endpoint(to.ip())?;
@@ -301,9 +301,9 @@ fn both_ways(node: &Node, by: &Evidence) -> Assumption {
     }
 }
 
-fn sends(way: Way) -> &'static str {
-    match way {
-        Way::Out => "connects",
-        Way::Back => "answers",
+fn sends(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Out => "connects",
+        Direction::Back => "answers",
     }
 }

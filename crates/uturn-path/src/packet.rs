@@ -5,7 +5,7 @@ mod pace;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{
     Assumption, Evidence, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Share,
 };
@@ -48,7 +48,7 @@ const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0
 pub(crate) struct PacketState {
     pub(crate) share: Share,
     pub(crate) packet: Packet,
-    pub(crate) way: Way,
+    pub(crate) direction: Direction,
     pub(crate) hops: Vec<Hop>,
     /// Whether only the last step is kept.
     pub(crate) is_brief: bool,
@@ -81,7 +81,7 @@ impl PacketState {
         Self {
             share: Share::ALL,
             packet,
-            way: Way::Out,
+            direction: Direction::Out,
             hops: Vec::new(),
             is_brief: false,
             passed: 0,
@@ -122,7 +122,7 @@ impl PacketState {
 
     /// The answer to what just arrived, about to leave.
     pub(crate) fn answer(&self) -> Self {
-        Self { packet: self.packet.reply(), way: Way::Back, passed: 0, ..self.clone() }
+        Self { packet: self.packet.reply(), direction: Direction::Back, passed: 0, ..self.clone() }
     }
 
     /// What tells the sender that it was refused, about to leave.
@@ -131,10 +131,10 @@ impl PacketState {
     }
 
     /// Another packet in the same world, with the same memory and no hops yet.
-    pub(crate) fn another(&self, packet: Packet, way: Way) -> Self {
+    pub(crate) fn another(&self, packet: Packet, direction: Direction) -> Self {
         Self {
             packet,
-            way,
+            direction,
             share: Share::ALL,
             hops: Vec::new(),
             passed: 0,
@@ -163,8 +163,10 @@ impl PacketState {
             self.hops.clear();
         }
         match self.hops.last_mut() {
-            Some(hop) if hop.place == place && hop.way == self.way => hop.steps.push(step),
-            _ => self.hops.push(Hop { place, way: self.way, steps: vec![step] }),
+            Some(hop) if hop.place == place && hop.direction == self.direction => {
+                hop.steps.push(step)
+            }
+            _ => self.hops.push(Hop { place, direction: self.direction, steps: vec![step] }),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use uturn_diagnose::cure::{Answer, CaseState, Condition};
 use uturn_diagnose::{Clients, Code, Cure, CureTitle, Example, Finding, Observation, Severity};
-use uturn_model::route::{Hop, Leg, Way};
+use uturn_model::route::{Direction, Hop, Leg};
 use uturn_model::{
     Client, Destination, Evidence, Flow, Mechanism, Name, ObjectKind, ObjectRef, Origin, Outcome,
     Place, Protocol, Route, Share, Step, StepKind, Verdict,
@@ -136,7 +136,7 @@ pub(crate) fn verdicts(text: &str) -> Vec<Verdict> {
         origin: Origin::at(text, 1, 1),
     };
     let step = |kind| Step::new(kind, text, by());
-    let hop = |place, way, steps| Hop { place, way, steps };
+    let hop = |place, direction, steps| Hop { place, direction, steps };
     let lb = || Place::LoadBalancer(text.into());
     let node = || Place::Node(Name::new("n1").unwrap());
     let route = Route {
@@ -147,22 +147,22 @@ pub(crate) fn verdicts(text: &str) -> Vec<Verdict> {
         chance: false,
         has_others: false,
         hops: vec![
-            hop(Place::Dns, Way::Out, vec![step(StepKind::Resolve)]),
-            hop(Place::Outside, Way::Out, vec![step(StepKind::Send).seeing(leg)]),
-            hop(lb(), Way::Out, vec![step(StepKind::Balance).changing(leg, wide)]),
+            hop(Place::Dns, Direction::Out, vec![step(StepKind::Resolve)]),
+            hop(Place::Outside, Direction::Out, vec![step(StepKind::Send).seeing(leg)]),
+            hop(lb(), Direction::Out, vec![step(StepKind::Balance).changing(leg, wide)]),
             hop(
                 node(),
-                Way::Out,
+                Direction::Out,
                 vec![step(StepKind::Translate).changing(wide, leg), step(StepKind::Unknown)],
             ),
-            hop(lb(), Way::Back, vec![step(StepKind::Turn).seeing(leg)]),
-            hop(Place::Outside, Way::Back, vec![step(StepKind::Drop).seeing(leg)]),
-            hop(lb(), Way::Out, vec![step(StepKind::Timeout)]),
+            hop(lb(), Direction::Back, vec![step(StepKind::Turn).seeing(leg)]),
+            hop(Place::Outside, Direction::Back, vec![step(StepKind::Drop).seeing(leg)]),
+            hop(lb(), Direction::Out, vec![step(StepKind::Timeout)]),
         ],
     };
     let names = Route {
         late: Duration::ZERO,
-        hops: vec![hop(Place::Dns, Way::Out, vec![step(StepKind::Resolve)])],
+        hops: vec![hop(Place::Dns, Direction::Out, vec![step(StepKind::Resolve)])],
         outcome: Outcome::NameNotFound,
         ..route.clone()
     };

@@ -121,7 +121,7 @@ fn stay(hop: &Hop, width: usize, style: Style) -> String {
     let mut text = String::new();
     for step in shown_steps(hop, style) {
         let first = match text.as_str() {
-            "" => format!("{kind:<7} {name:<width$} {:<4}", hop.way.to_string()),
+            "" => format!("{kind:<7} {name:<width$} {:<4}", hop.direction.to_string()),
             _ => String::new(),
         };
         text.push_str(&line_of(&first, PLACE - NAME + width, step, style));

@@ -1,7 +1,7 @@
 //! What holds for every cluster.
 
 use proptest::prelude::*;
-use uturn_model::route::{StepKind, Way};
+use uturn_model::route::{Direction, StepKind};
 use uturn_model::{Cluster, Outcome, Share};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
@@ -141,7 +141,7 @@ proptest! {
                     prop_assert!(!step.by.rule().is_empty() && !step.by.origin().to_string().is_empty());
                 }
                 if route.outcome.is_answered() {
-                    prop_assert!(route.hops.iter().any(|hop| hop.way == Way::Back));
+                    prop_assert!(route.hops.iter().any(|hop| hop.direction == Direction::Back));
                     prop_assert_eq!(steps().last().map(|step| step.kind), Some(StepKind::Deliver));
                 }
             }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use uturn_lb::rules;
 use uturn_model::lb::{Delivery, Layer, Listener, ListenerProtocol, Rule, Scope, Source, Target};
-use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome};
 
 use crate::assumed::add_new;
@@ -126,7 +126,7 @@ impl<'a> Walk<'_, 'a> {
             return Ok(vec![lost]);
         }
         let packet = state.packet.with_leg(leg);
-        let mut inner = state.another(packet, Way::Out).sent_by(balancer);
+        let mut inner = state.another(packet, Direction::Out).sent_by(balancer);
         if listener.profile.delivery == Delivery::KeepsAddress {
             inner.handed_to = target.kind.node().cloned();
             inner.first_handed_to.clone_from(&inner.handed_to);
@@ -164,7 +164,7 @@ impl<'a> Engine<'a> {
         if !is_public || node.public_bandwidth != Some(false) {
             return None;
         }
-        let mut state = state.another(state.packet.with_leg(leg), Way::Out);
+        let mut state = state.another(state.packet.with_leg(leg), Direction::Out);
         let why = format!("node {} has no bandwidth to the internet", node.name);
         let by = Evidence::object(node.object(), node.origin.clone());
         state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));

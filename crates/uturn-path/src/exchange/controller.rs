@@ -12,7 +12,7 @@ use std::time::Duration;
 use uturn_lb::ingress_controller::{self, ControllerRule, Dialled, RuleBackend, Served};
 use uturn_model::controller::{ControllerListener, IngressController, Takes};
 use uturn_model::lb::Target;
-use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Family, Mechanism, Outcome, Share};
 use uturn_netfilter::Packet;
 
@@ -312,7 +312,7 @@ impl<'a> Walk<'_, 'a> {
         };
         source.set_port(CONTROLLER_PORT);
         let packet = Packet::new(protocol, source, target.address);
-        let mut inner = state.another(packet, Way::Out);
+        let mut inner = state.another(packet, Direction::Out);
         let limit = forwarded.rule.behaviour.connect_timeout.unwrap_or(Duration::from_secs(60));
         inner = inner.paced(Pace::within(limit));
         let controllers = forwarded.onward.controllers + 1;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use uturn_lb::decide::Choice;
 use uturn_model::lb::{Delivery, Listener, Rule, Scheduler, Source};
-use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Outcome};
 use uturn_netfilter::hash::FastMap;
 
@@ -202,7 +202,11 @@ impl Attempts<'_, '_> {
     fn note(&self, way: &mut Exchange, step: Step) {
         match way.hops.last_mut() {
             Some(hop) if hop.place == self.place => hop.steps.push(step),
-            _ => way.hops.push(Hop { place: self.place.clone(), way: Way::Out, steps: vec![step] }),
+            _ => way.hops.push(Hop {
+                place: self.place.clone(),
+                direction: Direction::Out,
+                steps: vec![step],
+            }),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Answers that a load balancer or an ingress controller gives the client itself, over the client's own
 //! connection.
 
-use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Outcome, Share};
 
 use crate::assumed::add_new;
@@ -45,7 +45,7 @@ impl<'a> Walk<'_, 'a> {
                     let back = Leg { src: asked.dst, dst: asked.src };
                     let step = Step::new(StepKind::Answer, way.outcome.to_string(), by.clone());
                     let steps = vec![step.seeing(back)];
-                    way.hops.push(Hop { place: place.clone(), way: Way::Back, steps });
+                    way.hops.push(Hop { place: place.clone(), direction: Direction::Back, steps });
                     way.hops.extend(answer.hops.iter().cloned());
                 }
                 way.mechanisms.extend(&answer.mechanisms);

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use uturn_lb::on_nodes::OnNodes;
-use uturn_model::route::{Leg, Step, StepKind, Way};
+use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Evidence, Family, Mechanism, Outcome, Pod, Service};
 use uturn_netfilter::IpProtocol;
@@ -85,7 +85,7 @@ impl<'a> Walk<'_, 'a> {
         };
         let why = format!("passes it on to {}, with its own address", onward.dst);
         state.note(place, Step::new(StepKind::Translate, why, by).changing(leg, onward));
-        let inner = state.another(state.packet.with_leg(onward), Way::Out);
+        let inner = state.another(state.packet.with_leg(onward), Direction::Out);
         let mut ways = Vec::new();
         for inner in self.call(relay, request, inner)? {
             let mut there = state.clone().on_time();

@@ -5,7 +5,7 @@
 //! seen its connection is still NEW: what let the first packet pass because of its mark, as
 //! kube-proxy's chain KUBE-FORWARD does, does not let this one pass. A rule after that may refuse it.
 
-use uturn_model::route::{Leg, Step, StepKind, Way};
+use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome, Protocol, Text};
 use uturn_netfilter::{Connection, IpProtocol, Packet};
 
@@ -41,7 +41,7 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Option<Vec<Exchange>>, WalkError> {
         let mut again = PacketState {
             packet: Packet::new(Protocol::Tcp, asked.src, asked.dst),
-            way: Way::Out,
+            direction: Direction::Out,
             passed: 0,
             handed_to: state.first_handed_to.clone(),
             is_resent: true,

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
 use uturn_model::network::NetworkMode;
-use uturn_model::route::{Leg, Place, Step, StepKind, Way};
+use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{
     Evidence, FabricPart, Family, Ingress, IpNet, Known, Mechanism, Node, Service, Text,
 };
@@ -55,7 +55,9 @@ impl<'a> Walk<'_, 'a> {
         if let Some(balancer) =
             self.engine.balancers().iter().position(|balancer| balancer.vip == dst)
         {
-            if state.way == Way::Out && state.legs.iter().any(|(sender, _)| *sender == balancer) {
+            if state.direction == Direction::Out
+                && state.legs.iter().any(|(sender, _)| *sender == balancer)
+            {
                 let why = format!("no rule on the node has {dst}: it goes back where it came from");
                 let by = Evidence::fabric(FabricPart::Routes);
                 state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
@@ -74,7 +76,7 @@ impl<'a> Walk<'_, 'a> {
             return Ok(vec![gap.arrival(state)]);
         }
         if let Some((node, own)) = self.engine.behind_public_address(dst) {
-            if state.way == Way::Back {
+            if state.direction == Direction::Back {
                 let why = "the address translation knows no connection with these addresses";
                 let by = Evidence::fabric(FabricPart::Translation);
                 state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
@@ -87,13 +89,13 @@ impl<'a> Walk<'_, 'a> {
             self.engine.enter_by_public_address(node, own, &mut state);
             dst = own;
         }
-        if state.way == Way::Out
+        if state.direction == Direction::Out
             && let Some(node) = self.engine.node_at(dst)
             && let Some(arrivals) = self.serve_arrival(node, &state)?
         {
             return Ok(arrivals);
         }
-        if state.way == Way::Out
+        if state.direction == Direction::Out
             && let Some(gap) =
                 self.engine.gap_of_proxy(state.packet.leg().dst, state.packet.connection_protocol())
         {
@@ -139,7 +141,7 @@ impl<'a> Walk<'_, 'a> {
                 vec![lost(state, mechanism)]
             }
             // Its client may be in the network around the nodes.
-            None if state.way == Way::Back
+            None if state.direction == Direction::Back
                 && state.outside == Some(dst)
                 && self.engine.is_inside(dst) =>
             {
@@ -148,7 +150,7 @@ impl<'a> Walk<'_, 'a> {
                 state.note(Place::Fabric, step.seeing(state.packet.leg()));
                 vec![Arrival { state, stop: Stop::At(Peer::Outside) }]
             }
-            None if state.way == Way::Out
+            None if state.direction == Direction::Out
                 && let Some(service) = self.engine.has_external_ip(dst) =>
             {
                 let why = format!(

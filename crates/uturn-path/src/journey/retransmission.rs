@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use uturn_model::route::{Place, Step, StepKind, Way};
+use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Share, Text};
 use uturn_netfilter::{End, EndKind, IpProtocol};
 
@@ -25,7 +25,8 @@ impl<'a> Walk<'_, 'a> {
         ends: Vec<End>,
         state: &PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let is_open = |end: &End| Ok(state.way == Way::Out && self.is_sent_again(end, stay)?);
+        let is_open =
+            |end: &End| Ok(state.direction == Direction::Out && self.is_sent_again(end, stay)?);
         let open: Vec<bool> = ends.iter().map(is_open).collect::<Result<_, WalkError>>()?;
         let sent_again = ends.iter().zip(&open).filter(|(_, is_open)| **is_open);
         let lost: Share = sent_again.map(|(end, _)| end.share).sum();

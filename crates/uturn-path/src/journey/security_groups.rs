@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use uturn_kubeproxy::pod_network;
 use uturn_lb::cloud;
 use uturn_model::network::{SecurityGroup, SecurityRule};
-use uturn_model::route::{Leg, Step, StepKind, Way};
+use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::{Evidence, Family, Node, Protocol, Text};
 use uturn_netfilter::IpProtocol;
 
@@ -112,7 +112,7 @@ impl<'a> Engine<'a> {
 /// What security groups judge of a packet. They are stateful: an answer passes wherever its
 /// request did.
 fn asked(state: &PacketState) -> Option<(IpProtocol, u16)> {
-    let is_judged = state.way != Way::Back;
+    let is_judged = state.direction != Direction::Back;
     is_judged.then(|| (state.packet.connection_protocol(), state.packet.leg().dst.port()))
 }
 

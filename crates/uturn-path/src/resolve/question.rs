@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use uturn_model::route::{Place, Step, StepKind, Way};
+use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Assumption, Evidence, Hop, Mechanism, Outcome, Protocol, Share};
 use uturn_netfilter::Packet;
 
@@ -58,7 +58,7 @@ impl<'a> Walk<'_, 'a> {
             None => self.engine.by(client),
         };
         let steps = vec![Step::new(StepKind::Resolve, why, by)];
-        hops.push(Hop { place: Place::Dns, way: Way::Out, steps });
+        hops.push(Hop { place: Place::Dns, direction: Direction::Out, steps });
         let mut supposed = resolution.supposed.clone();
         add_new(&mut supposed, worst.supposed);
         Ok(Some(nameless(hops, supposed)))
@@ -68,7 +68,7 @@ impl<'a> Walk<'_, 'a> {
 impl<'a> Engine<'a> {
     /// The end of a flow whose name leads nowhere.
     pub(crate) fn unresolved(&self, resolution: Resolution) -> Exchange {
-        let hop = Hop { place: Place::Dns, way: Way::Out, steps: resolution.steps };
+        let hop = Hop { place: Place::Dns, direction: Direction::Out, steps: resolution.steps };
         nameless(vec![hop], resolution.supposed)
     }
 }

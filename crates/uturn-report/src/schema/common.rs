@@ -192,7 +192,7 @@ impl<'a> From<&'a route::Hop> for Hop<'a> {
     fn from(hop: &'a route::Hop) -> Self {
         Self {
             place: hop.place.to_string(),
-            way: hop.way.to_string(),
+            way: hop.direction.to_string(),
             steps: hop.steps.iter().map(Step::from).collect(),
         }
     }

@@ -3,7 +3,7 @@
 //! cut, and whole in a tooltip.
 
 use uturn_model::Place;
-use uturn_model::route::{Leg, Way};
+use uturn_model::route::{Direction, Leg};
 
 use super::fit::{tail, wrapped};
 use super::sequence::{Event, Note, NoteStyle, Rating, Sequence};
@@ -103,11 +103,11 @@ impl Canvas {
         self.y += 46.0;
         for event in &sequence.events {
             match event {
-                Event::Packet { from, to, way, leg, is_turned } => {
-                    let arrow = match way {
+                Event::Packet { from, to, direction, leg, is_turned } => {
+                    let arrow = match direction {
                         _ if *is_turned => Arrow::Turn,
-                        Way::Out => Arrow::Out,
-                        Way::Back => Arrow::Back,
+                        Direction::Out => Arrow::Out,
+                        Direction::Back => Arrow::Back,
                     };
                     self.packet(*from, *to, arrow, *leg);
                 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use uturn_model::route::{Hop, Way};
+use uturn_model::route::{Direction, Hop};
 use uturn_model::{Place, StepKind};
 
 /// Fewer tries than these are drawn one by one.
@@ -14,7 +14,7 @@ const FEW: usize = 3;
 pub(super) fn repeated(hops: &[Hop]) -> BTreeMap<usize, (Range<usize>, usize)> {
     let picks = |hop: &Hop| {
         matches!(hop.place, Place::LoadBalancer(_))
-            && hop.way == Way::Out
+            && hop.direction == Direction::Out
             && hop.steps.iter().any(|step| step.kind == StepKind::Balance)
     };
     let starts: Vec<usize> = (0..hops.len()).filter(|at| picks(&hops[*at])).collect();
@@ -45,7 +45,7 @@ fn are_alike(first: &[Hop], second: &[Hop], own: &[&Place]) -> bool {
     };
     first.len() == second.len()
         && first.iter().zip(second).all(|(a, b)| {
-            a.way == b.way
+            a.direction == b.direction
                 && same_place(&a.place, &b.place)
                 && a.steps.iter().map(|step| step.kind).eq(b.steps.iter().map(|step| step.kind))
         })

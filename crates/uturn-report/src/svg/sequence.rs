@@ -1,6 +1,6 @@
 //! What a picture shows: routes that end alike are one sequence of events.
 
-use uturn_model::route::{Hop, Leg, Way};
+use uturn_model::route::{Direction, Hop, Leg};
 use uturn_model::{Outcome, Place, Route, Share, Step, StepKind, Text, Verdict};
 
 use super::retries;
@@ -53,7 +53,7 @@ pub(super) enum Event<'a> {
     Packet {
         from: usize,
         to: usize,
-        way: Way,
+        direction: Direction,
         leg: Option<Leg>,
         /// It should not go here: it turned.
         is_turned: bool,
@@ -144,7 +144,7 @@ fn events(route: &Route) -> Events<'_> {
     let mut places: Vec<&Place> = Vec::new();
     let mut events = Vec::new();
     let mut last: Option<usize> = None;
-    let mut last_way = Way::Out;
+    let mut last_direction = Direction::Out;
     let mut leg = None;
     let (mut is_lost, mut is_turned) = (false, false);
     // Where only names are resolved, the name server is a place.
@@ -164,8 +164,8 @@ fn events(route: &Route) -> Events<'_> {
         });
         if let Some(from) = last.filter(|from| *from != at && !is_lost) {
             // A target's answer goes back, even if another target is tried next.
-            let way = last_way.max(hop.way);
-            events.push(Event::Packet { from, to: at, way, leg, is_turned });
+            let direction = last_direction.max(hop.direction);
+            events.push(Event::Packet { from, to: at, direction, leg, is_turned });
         }
         if let Some((_, count)) = repeated.get(&number) {
             let head = format!("the same with {count} more targets, one after the other");
@@ -184,7 +184,7 @@ fn events(route: &Route) -> Events<'_> {
             Some(StepKind::Reject) => None,
             _ => hop.steps.iter().rev().find_map(|step| step.after).or(leg),
         };
-        (last, last_way) = (Some(at), hop.way);
+        (last, last_direction) = (Some(at), hop.direction);
     }
     merge_plain_notes(&mut events);
     let places = in_columns(&places, &mut events);

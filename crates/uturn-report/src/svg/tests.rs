@@ -1,7 +1,7 @@
 //! Pictures: nothing overlaps, and retries are drawn once.
 
 use proptest::prelude::*;
-use uturn_model::route::{Hop, Way};
+use uturn_model::route::{Direction, Hop};
 use uturn_model::{Evidence, Name, Place, Step, StepKind};
 
 use crate::sample::{any_text, flow, verdicts};
@@ -41,7 +41,7 @@ fn retries_are_drawn_once() {
             (lb, Step::new(StepKind::Balance, "picks", by())),
             (Place::Node(name), Step::new(StepKind::Reject, "refuses", by())),
         ]
-        .map(|(place, step)| Hop { place, way: Way::Out, steps: vec![step] })
+        .map(|(place, step)| Hop { place, direction: Direction::Out, steps: vec![step] })
     };
     let ends = route.hops.split_off(2);
     route.hops.extend((0..20).flat_map(tried).chain(ends));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use uturn_lb::ingress_controller::{Failure, given_up};
 use uturn_model::controller::ControllerBehaviour;
-use uturn_model::route::{Place, Step, StepKind, Way};
+use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Mechanism, Outcome};
 
 use crate::assumed::add_new;
@@ -257,7 +257,11 @@ impl Tries<'_, '_, '_> {
         }
         match way.hops.last_mut() {
             Some(hop) if hop.place == self.place => hop.steps.push(step),
-            _ => way.hops.push(Hop { place: self.place.clone(), way: Way::Out, steps: vec![step] }),
+            _ => way.hops.push(Hop {
+                place: self.place.clone(),
+                direction: Direction::Out,
+                steps: vec![step],
+            }),
         }
     }
 }

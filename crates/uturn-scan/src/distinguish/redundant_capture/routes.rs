@@ -20,20 +20,20 @@ pub(super) fn leads_alike(runtime: &NodeRuntime, other: &NodeRuntime, known: &Ad
     if !own.rules.iter().all(is_usual) {
         return false;
     }
-    let ways = Ways::of(own);
-    let others = Ways::of(worked_out);
+    let next_hops = NextHops::of(own);
+    let others = NextHops::of(worked_out);
     known.all.iter().all(|ip| {
-        let found = ways.find(*ip);
+        let found = next_hops.find(*ip);
         found.is_some() && found == others.find(*ip)
     })
 }
 
 /// Where a route leads, and the source that it gives.
-type Way<'s> = (RouteKind, Option<&'s str>, Option<IpAddr>);
+type NextHop<'s> = (RouteKind, Option<&'s str>, Option<IpAddr>);
 
 /// Routes by family, in the order in which tables are asked; then by length of prefix, the
 /// longest first, and network.
-struct Ways<'s> {
+struct NextHops<'s> {
     state: &'s NodeState,
     /// The addresses of its interfaces, of which there may be thousands.
     own: FastSet<IpAddr>,
@@ -42,7 +42,7 @@ struct Ways<'s> {
 
 type Lengths<'s> = BTreeMap<std::cmp::Reverse<u8>, FastMap<IpAddr, Vec<&'s RouteEntry>>>;
 
-impl<'s> Ways<'s> {
+impl<'s> NextHops<'s> {
     fn of(state: &'s NodeState) -> Self {
         use uturn_netfilter::{TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN};
         let mut tables: BTreeMap<(Family, u8), Lengths<'s>> = BTreeMap::new();
@@ -63,7 +63,7 @@ impl<'s> Ways<'s> {
     }
 
     /// The way to an address; nothing where there are several of one rank.
-    fn find(&self, ip: IpAddr) -> Option<Way<'s>> {
+    fn find(&self, ip: IpAddr) -> Option<NextHop<'s>> {
         if self.own.contains(&ip) {
             return Some((RouteKind::Local, None, None));
         }
