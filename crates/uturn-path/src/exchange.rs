@@ -61,9 +61,10 @@ impl<'a> Walk<'_, 'a> {
                     ways.extend(self.balance(balancer, from, asked, request, state)?);
                 }
                 Stop::At(Peer::Outside)
-                    if let Some(gap) = self.engine.gap_outside(request, state.packet.dst) =>
+                    if let Some(unjudged) =
+                        self.engine.unjudged_outside(request, state.packet.dst) =>
                 {
-                    ways.push(gap.exchange(Place::Outside, state));
+                    ways.push(unjudged.exchange(Place::Outside, state));
                 }
                 Stop::At(Peer::Outside) => {
                     let step = Step::new(
@@ -98,15 +99,15 @@ impl<'a> Walk<'_, 'a> {
                 Some(Relay::By(pod, service, port)) => {
                     return self.relay((at, from, asked), (pod, service, port), request, state);
                 }
-                Some(Relay::Unknown(gap)) => return Ok(vec![gap.exchange(place, state)]),
+                Some(Relay::Unknown(unjudged)) => return Ok(vec![unjudged.exchange(place, state)]),
                 None => {}
             }
         }
         if matches!(at, Peer::Host(_, None))
             && !matches!(listening, Listening::Yes(_))
-            && let Some(gap) = self.engine.gap_on_node(leg.dst)
+            && let Some(unjudged) = self.engine.unjudged_on_node(leg.dst)
         {
-            return Ok(vec![gap.exchange(place, state)]);
+            return Ok(vec![unjudged.exchange(place, state)]);
         }
         let misread = match (&listening, protocol) {
             (Listening::Yes(_), IpProtocol::TCP) => self.engine.misread(at, leg, request),

@@ -24,7 +24,7 @@ use crate::journey::drop_cause::mechanism_of;
 use crate::node::refusal;
 use crate::packet::{Arrival, PacketState, Peer, Refused, Stay, Stop, arrive, lost};
 use crate::population::KnownDestination;
-use crate::unjudged::Gap;
+use crate::unjudged::UnjudgedReason;
 
 /// More nodes than any real way passes: a packet that goes round is lost.
 const MAX_NODES: usize = 16;
@@ -86,8 +86,8 @@ impl<'a> Walk<'_, 'a> {
             return Ok(vec![lost(state, Mechanism::NoRoute)]);
         }
         if node.is_windows {
-            let gap = Gap::of(&node.object(), &node.origin, &Unknown::Windows);
-            return Ok(vec![gap.arrival_at(Place::Node(node.name.clone()), state)]);
+            let unjudged = UnjudgedReason::of(&node.object(), &node.origin, &Unknown::Windows);
+            return Ok(vec![unjudged.arrival_at(Place::Node(node.name.clone()), state)]);
         }
         let known: Vec<Connection> = state
             .nodes

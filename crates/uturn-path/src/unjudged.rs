@@ -17,13 +17,13 @@ use crate::engine::Engine;
 use crate::packet::{Arrival, Exchange, PacketState, Peer, Stop, ended};
 
 /// What keeps a flow from being judged, and which object it belongs to.
-pub(crate) struct Gap {
+pub(crate) struct UnjudgedReason {
     by: Evidence,
     why: String,
     mechanism: Mechanism,
 }
 
-impl Gap {
+impl UnjudgedReason {
     pub(crate) fn of(object: &ObjectRef, origin: &Origin, unknown: &Unknown) -> Self {
         let why = match unknown {
             Unknown::LoadBalancers(kind) => {
@@ -98,18 +98,18 @@ impl Gap {
 
 impl Engine<'_> {
     /// What keeps every call of an address from being judged, from any client.
-    pub(crate) fn gap_at(
+    pub(crate) fn unjudged_at(
         &self,
         client: Peer<'_>,
         to: SocketAddr,
         protocol: Protocol,
-    ) -> Option<Gap> {
+    ) -> Option<UnjudgedReason> {
         let is_outside = matches!(client, Peer::Outside);
         let is_node = self.node_at(to.ip()).is_some();
         let mut open =
             self.cluster.services.values().filter(|service| !service.unjudged.is_empty());
         open.find_map(|service| {
-            let gap = gap_of_endpoints(service)?;
+            let unjudged = unjudged_endpoints(service)?;
             let mut ports = service.ports.iter().filter(|port| port.protocol == protocol);
             let is_asked = ports.any(|port| {
                 let at_node = is_node && port.node_port.is_some_and(|at| at.number() == to.port());
@@ -118,17 +118,17 @@ impl Engine<'_> {
                 let at_own = service.has_address(to.ip()) && port.port.number() == to.port();
                 at_node || at_own && !is_inner
             });
-            is_asked.then_some(gap)
+            is_asked.then_some(unjudged)
         })
     }
 
     /// Why calls of a Service cannot be judged, for any client.
-    pub(crate) fn gap_of_service(&self, service: &NamespacedName) -> Option<Gap> {
-        self.cluster.services.get(service).and_then(gap_of_endpoints)
+    pub(crate) fn unjudged_service(&self, service: &NamespacedName) -> Option<UnjudgedReason> {
+        self.cluster.services.get(service).and_then(unjudged_endpoints)
     }
 
     /// What keeps calls that a load balancer's rule serves from being judged.
-    pub(crate) fn gap_behind(&self, rule: &Rule) -> Option<Gap> {
+    pub(crate) fn unjudged_behind(&self, rule: &Rule) -> Option<UnjudgedReason> {
         // What Facts state of a load balancer that no Service owns is all of it.
         if rule.redirect.is_some() || rule.owner.kind == ObjectKind::LoadBalancer {
             return None;
@@ -138,25 +138,27 @@ impl Engine<'_> {
         if let Some(ingress) =
             ingress.filter(|ingress| ingress.unjudged.contains(&Unknown::Versions))
         {
-            return Some(Gap::of(&rule.owner, &ingress.origin, &Unknown::Versions));
+            return Some(UnjudgedReason::of(&rule.owner, &ingress.origin, &Unknown::Versions));
         }
         let is_known = self.cluster.services.contains_key(&rule.service);
         match rule.targets.is_empty() {
-            true if ingress.is_some_and(|ingress| is_action(ingress, rule)) => Some(Gap {
-                by: by(),
-                why: "an annotation says what it leads to, and is not read".to_owned(),
-                mechanism: Mechanism::NotModelled,
-            }),
-            true if !is_known && self.cluster.may_have_service(&rule.service) => {
-                Some(Gap::of_missing(&rule.service, by()))
+            true if ingress.is_some_and(|ingress| is_action(ingress, rule)) => {
+                Some(UnjudgedReason {
+                    by: by(),
+                    why: "an annotation says what it leads to, and is not read".to_owned(),
+                    mechanism: Mechanism::NotModelled,
+                })
             }
-            _ => self.gap_of_service(&rule.service),
+            true if !is_known && self.cluster.may_have_service(&rule.service) => {
+                Some(UnjudgedReason::of_missing(&rule.service, by()))
+            }
+            _ => self.unjudged_service(&rule.service),
         }
     }
 
     /// Whether it can be judged what a load balancer's rule leads to.
     pub fn is_judged(&self, rule: &Rule) -> bool {
-        self.gap_behind(rule).is_none()
+        self.unjudged_behind(rule).is_none()
     }
 
     /// The Ingress that asked for a load balancer's rule.
@@ -167,12 +169,12 @@ impl Engine<'_> {
     /// What keeps a call from being judged whose name has no address: it is that of a Service
     /// that may be somewhere else, or whose endpoints are. A name that may or may
     /// not be one of the world outside is that of a Service where its namespace is known.
-    pub(crate) fn gap_of_lost_name(
+    pub(crate) fn unjudged_lost_name(
         &self,
         client: Peer<'_>,
         to: &Destination,
         may_be_outside: bool,
-    ) -> Option<Gap> {
+    ) -> Option<UnjudgedReason> {
         let (Destination::Url { host, .. } | Destination::Host(host, _)) = to else { return None };
         let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = client else { return None };
         let asks_cluster = match pod.spec.dns_policy {
@@ -193,12 +195,12 @@ impl Engine<'_> {
             return None;
         }
         match self.cluster.services.get(&name) {
-            Some(service) if service.headless => gap_of_endpoints(service),
+            Some(service) if service.headless => unjudged_endpoints(service),
             Some(_) => None,
             None if !self.cluster.may_have_service(&name) => None,
             None => {
                 let by = Evidence::HostName { host: host.to_string().into() };
-                Some(Gap::of_missing(&name, by))
+                Some(UnjudgedReason::of_missing(&name, by))
             }
         }
     }
@@ -213,9 +215,9 @@ fn is_action(ingress: &Ingress, rule: &Rule) -> bool {
     )
 }
 
-fn gap_of_endpoints(service: &Service) -> Option<Gap> {
+fn unjudged_endpoints(service: &Service) -> Option<UnjudgedReason> {
     let unknown = service.unjudged.iter().find(|unknown| unknown.is_of_every_call())?;
-    Some(Gap::of(&service.object(), &service.origin, unknown))
+    Some(UnjudgedReason::of(&service.object(), &service.origin, unknown))
 }
 
 /// The Service that a pod of a namespace means by a name: `web`, `web.shop`, `web.shop.svc`,

@@ -13,7 +13,7 @@ use crate::error::WalkError;
 use crate::names::Resolution;
 use crate::packet::{Exchange, PacketState, Peer, Request};
 use crate::resolve::{CLIENT_PORT, ResolvedTarget};
-use crate::unjudged::Gap;
+use crate::unjudged::UnjudgedReason;
 
 impl Engine<'_> {
     /// What becomes of a flow: one verdict, for the readings of what is not known that are
@@ -26,8 +26,8 @@ impl Engine<'_> {
     }
 
     /// The load balancer that a name leads to, where its addresses are not known.
-    fn gap_of_resolution(&self, resolution: &Resolution) -> Option<Gap> {
-        resolution.balancer.as_deref().and_then(|name| self.gap_of_host(name))
+    fn unjudged_resolution(&self, resolution: &Resolution) -> Option<UnjudgedReason> {
+        resolution.balancer.as_deref().and_then(|name| self.unjudged_host(name))
     }
 
     /// The end of a flow that cannot be judged any more once its name is resolved.
@@ -36,13 +36,13 @@ impl Engine<'_> {
         client: Peer<'_>,
         protocol: Protocol,
         resolution: &Resolution,
-        gap: &Gap,
+        unjudged: &UnjudgedReason,
     ) -> Exchange {
         let mut state = PacketState::nowhere(protocol);
         for step in &resolution.steps {
             state.note(Place::Dns, step.clone());
         }
-        gap.exchange(self.place(client), state)
+        unjudged.exchange(self.place(client), state)
     }
 }
 
@@ -52,11 +52,11 @@ impl<'a> Walk<'_, 'a> {
         let clients = self.engine.clients(&flow.from)?;
         let mut by_client = Vec::with_capacity(clients.len());
         let mut without = None;
-        let gap = self.engine.gap_of_call(flow);
+        let unjudged = self.engine.unjudged_call(flow);
         for client in clients {
-            if let Some(gap) = &gap {
+            if let Some(unjudged) = &unjudged {
                 let nowhere = PacketState::nowhere(flow.protocol);
-                by_client.push(vec![gap.exchange(self.engine.place(client), nowhere)]);
+                by_client.push(vec![unjudged.exchange(self.engine.place(client), nowhere)]);
                 continue;
             }
             let target = self.engine.aim_of(client, flow)?;
@@ -119,14 +119,19 @@ impl<'a> Walk<'_, 'a> {
                 return Ok(vec![lost]);
             }
             if target.addresses.is_empty() {
-                if let Some(gap) = engine.gap_of_resolution(resolution) {
-                    return Ok(vec![engine.ended_at_name(client, flow.protocol, resolution, &gap)]);
+                if let Some(unjudged) = engine.unjudged_resolution(resolution) {
+                    return Ok(vec![engine.ended_at_name(
+                        client,
+                        flow.protocol,
+                        resolution,
+                        &unjudged,
+                    )]);
                 }
                 let may_be_outside = resolution.doubt.is_some();
-                let gap = engine.gap_of_lost_name(client, &flow.to, may_be_outside);
+                let unjudged = engine.unjudged_lost_name(client, &flow.to, may_be_outside);
                 let nowhere = PacketState::nowhere(flow.protocol);
-                return Ok(vec![match gap {
-                    Some(gap) => gap.exchange(engine.place(client), nowhere),
+                return Ok(vec![match unjudged {
+                    Some(unjudged) => unjudged.exchange(engine.place(client), nowhere),
                     None => engine.unresolved(resolution.clone()),
                 }]);
             }
@@ -151,8 +156,8 @@ impl<'a> Walk<'_, 'a> {
                     state.note(Place::Dns, step.clone());
                 }
             }
-            let asked = match engine.gap_at(client, *address, flow.protocol) {
-                Some(gap) => vec![gap.exchange(engine.place(client), state)],
+            let asked = match engine.unjudged_at(client, *address, flow.protocol) {
+                Some(unjudged) => vec![unjudged.exchange(engine.place(client), state)],
                 None => {
                     let named = target.resolved.as_ref().and_then(|_| named(&flow.to));
                     let named = named.map(|host| (host.to_owned(), address.ip()));

@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer, Request, ended};
-use crate::unjudged::Gap;
+use crate::unjudged::UnjudgedReason;
 
 /// Which address of a Service is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ enum Connected<'a> {
     /// The Service has no endpoint.
     NoEndpoint(&'a Service),
     /// It is not known.
-    Unknown(Gap),
+    Unknown(UnjudgedReason),
 }
 
 impl<'a> Walk<'_, 'a> {
@@ -67,14 +67,16 @@ impl<'a> Walk<'_, 'a> {
         let to = state.packet.leg().dst;
         let protocol = state.packet.protocol();
         let Some(proxy) = self.cluster.proxy.replaced_by() else {
-            return match self.gap_beside(client, to, protocol) {
-                Some(gap) => Ok(vec![gap.exchange(self.engine.place(client), state)]),
+            return match self.unjudged_beside(client, to, protocol) {
+                Some(unjudged) => Ok(vec![unjudged.exchange(self.engine.place(client), state)]),
                 None => self.exchange(client, request, state),
             };
         };
         match self.connected(proxy, client, to, protocol) {
             Connected::AsIs => self.exchange(client, request, state),
-            Connected::Unknown(gap) => Ok(vec![gap.exchange(self.engine.place(client), state)]),
+            Connected::Unknown(unjudged) => {
+                Ok(vec![unjudged.exchange(self.engine.place(client), state)])
+            }
             Connected::NoEndpoint(service) => {
                 let mut state = state;
                 let why = format!("{proxy} has no endpoint for {to} and refuses to connect");
@@ -141,13 +143,18 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Why it is not known what becomes of a call of a pod that a program beside kube-proxy takes over.
-    fn gap_beside(&self, client: Peer<'a>, to: SocketAddr, protocol: IpProtocol) -> Option<Gap> {
+    fn unjudged_beside(
+        &self,
+        client: Peer<'a>,
+        to: SocketAddr,
+        protocol: IpProtocol,
+    ) -> Option<UnjudgedReason> {
         let beside = self.cluster.proxy.beside?;
         let Peer::Pod(pod) = client else { return None };
         let (service, port, frontend) = self.engine.frontend(to, protocol)?;
         let is_unsure = frontend == Frontend::Balancer
             && self.is_unsure_beyond(service, port, to, pod.node.as_ref());
-        is_unsure.then(|| local_gap(service, beside))
+        is_unsure.then(|| unjudged_policy(service, beside))
     }
 
     fn connected(
@@ -177,15 +184,15 @@ impl<'a> Walk<'_, 'a> {
                 match self.cluster.proxy.replacement_reads_ip_mode() {
                     Some(true) => return Connected::AsIs,
                     Some(false) => true,
-                    None => return Connected::Unknown(version_gap(service, proxy)),
+                    None => return Connected::Unknown(unjudged_version(service, proxy)),
                 }
             }
         };
         if !is_modelled {
-            return Connected::Unknown(proxy_gap(service, proxy));
+            return Connected::Unknown(unjudged_proxy(service, proxy));
         }
         if frontend == Frontend::Balancer && self.is_unsure_beyond(service, port, to, node) {
-            return Connected::Unknown(local_gap(service, proxy));
+            return Connected::Unknown(unjudged_policy(service, proxy));
         }
         let is_local = frontend == Frontend::ClusterIp && service.internal_policy == Policy::Local;
         let home = node.filter(|_| is_local);
@@ -237,10 +244,14 @@ impl<'a> Walk<'_, 'a> {
 impl<'a> Engine<'a> {
     /// Why a packet from the network to an address of a Service cannot be judged, if no
     /// kube-proxy serves the Service.
-    pub(crate) fn gap_of_proxy(&self, to: SocketAddr, protocol: IpProtocol) -> Option<Gap> {
+    pub(crate) fn unjudged_by_proxy(
+        &self,
+        to: SocketAddr,
+        protocol: IpProtocol,
+    ) -> Option<UnjudgedReason> {
         let proxy = self.cluster.proxy.replaced_by()?;
         let (service, _, frontend) = self.frontend(to, protocol)?;
-        (frontend != Frontend::ClusterIp).then(|| proxy_gap(service, proxy))
+        (frontend != Frontend::ClusterIp).then(|| unjudged_proxy(service, proxy))
     }
 
     pub(super) fn frontend(
@@ -287,20 +298,20 @@ pub(super) fn evidence(service: &Service, proxy: ServiceProxy, at_connect: bool)
     Evidence::ServiceProxy { proxy, at_connect, service, origin }
 }
 
-fn local_gap(service: &Service, proxy: ServiceProxy) -> Gap {
+fn unjudged_policy(service: &Service, proxy: ServiceProxy) -> UnjudgedReason {
     let why = format!(
         "no endpoint is on this node, and whether {proxy} goes to others for a call from inside under \
          policy Local depends on its release"
     );
-    Gap::not_modelled(why, by(service, proxy))
+    UnjudgedReason::not_modelled(why, by(service, proxy))
 }
 
-fn version_gap(service: &Service, proxy: ServiceProxy) -> Gap {
+fn unjudged_version(service: &Service, proxy: ServiceProxy) -> UnjudgedReason {
     let why = format!("{proxy} reads ipMode by its version, which is not given");
-    Gap::not_given(why, by(service, proxy))
+    UnjudgedReason::not_given(why, by(service, proxy))
 }
 
-pub(super) fn proxy_gap(service: &Service, proxy: ServiceProxy) -> Gap {
+pub(super) fn unjudged_proxy(service: &Service, proxy: ServiceProxy) -> UnjudgedReason {
     let unknown = Unknown::ServiceProxy(proxy.to_string().into());
-    Gap::of(&service.object(), &service.origin, &unknown)
+    UnjudgedReason::of(&service.object(), &service.origin, &unknown)
 }

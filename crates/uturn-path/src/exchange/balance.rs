@@ -69,8 +69,8 @@ impl<'a> Walk<'_, 'a> {
                 rules::find(&listener.rules, &host, &path)
             }
         };
-        if let Some(gap) = served.and_then(|rule| self.engine.gap_behind(rule)) {
-            return Ok(vec![gap.exchange(place, state)]);
+        if let Some(unjudged) = served.and_then(|rule| self.engine.unjudged_behind(rule)) {
+            return Ok(vec![unjudged.exchange(place, state)]);
         }
         match listener.protocol.layer() {
             Layer::L4 => self.forward(balancer, listener, client, asked, request, &state),

@@ -227,8 +227,8 @@ impl<'a> Walk<'_, 'a> {
                     return self.without_endpoint(parties, forwarded, code, state, why);
                 }
             };
-        if let Some(gap) = self.engine.gap_of_service(&service.name) {
-            return Ok(vec![gap.exchange(place, state)]);
+        if let Some(unjudged) = self.engine.unjudged_service(&service.name) {
+            return Ok(vec![unjudged.exchange(place, state)]);
         }
         let weights: Vec<f64> = targets
             .iter()

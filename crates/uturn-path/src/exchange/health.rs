@@ -100,7 +100,7 @@ impl<'a> Walk<'_, 'a> {
             answered: Share::ALL,
             mechanisms: Vec::new(),
         };
-        let is_open = self.engine.gap_behind(rule).is_some();
+        let is_open = self.engine.unjudged_behind(rule).is_some();
         let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
             return Ok(rule.targets.iter().map(healthy).collect());
         };

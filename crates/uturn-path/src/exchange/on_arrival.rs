@@ -11,18 +11,18 @@ use uturn_model::service::Policy;
 use uturn_model::{Family, Node, Pod, Service, ServiceProxy, Share};
 use uturn_netfilter::Connection;
 
-use super::at_connect::{Frontend, evidence, proxy_gap};
+use super::at_connect::{Frontend, evidence, unjudged_proxy};
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Arrival, PacketState, Stop};
-use crate::unjudged::Gap;
+use crate::unjudged::UnjudgedReason;
 
 /// Where a call goes on.
 enum Served<'a> {
     /// To one of these endpoints, each with its share.
     Endpoints(&'a Service, Vec<(Share, SocketAddr)>),
     /// It is not known.
-    Unknown(Gap),
+    Unknown(UnjudgedReason),
 }
 
 impl<'a> Walk<'_, 'a> {
@@ -36,7 +36,9 @@ impl<'a> Walk<'_, 'a> {
         let before = state.packet.leg();
         let (service, endpoints) = match self.served(proxy, node, state) {
             None => return Ok(None),
-            Some(Served::Unknown(gap)) => return Ok(Some(vec![gap.arrival(state.clone())])),
+            Some(Served::Unknown(unjudged)) => {
+                return Ok(Some(vec![unjudged.arrival(state.clone())]));
+            }
             Some(Served::Endpoints(service, endpoints)) => (service, endpoints),
         };
         let mut arrivals = Vec::new();
@@ -99,7 +101,7 @@ impl<'a> Walk<'_, 'a> {
             && endpoints.iter().all(is_there);
         Some(match is_known {
             true => Served::Endpoints(service, endpoints),
-            false => Served::Unknown(proxy_gap(service, proxy)),
+            false => Served::Unknown(unjudged_proxy(service, proxy)),
         })
     }
 

@@ -13,14 +13,14 @@ use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer, Request, ended};
-use crate::unjudged::Gap;
+use crate::unjudged::UnjudgedReason;
 
 /// What takes connections at a port of a Service on a node.
 pub(crate) enum Relay<'a> {
     /// A pod of its load balancer.
     By(&'a Pod, &'a Service, &'a ServicePort),
     /// Which pods run is not given.
-    Unknown(Gap),
+    Unknown(UnjudgedReason),
 }
 
 impl<'a> Engine<'a> {
@@ -52,11 +52,11 @@ impl<'a> Engine<'a> {
     }
 }
 
-fn pods_not_given(balancer: &OnNodes<'_>) -> Gap {
+fn pods_not_given(balancer: &OnNodes<'_>) -> UnjudgedReason {
     let service = balancer.service;
     let name = balancer.product.name();
     let why = format!("on which nodes {name} has pods for {} is not given", service.object());
-    Gap::not_given(why, Evidence::object(service.object(), service.origin.clone()))
+    UnjudgedReason::not_given(why, Evidence::object(service.object(), service.origin.clone()))
 }
 
 impl<'a> Walk<'_, 'a> {
@@ -81,7 +81,7 @@ impl<'a> Walk<'_, 'a> {
         }
         let Some(onward) = self.onward(pod, service, port, leg) else {
             let why = format!("where {} passes {leg} on to is not given", pod.name);
-            return Ok(vec![Gap::not_given(why, by).exchange(place, state)]);
+            return Ok(vec![UnjudgedReason::not_given(why, by).exchange(place, state)]);
         };
         let why = format!("passes it on to {}, with its own address", onward.dst);
         state.note(place, Step::new(StepKind::Translate, why, by).changing(leg, onward));

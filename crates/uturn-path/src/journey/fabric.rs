@@ -72,8 +72,8 @@ impl<'a> Walk<'_, 'a> {
             }
             return Ok(vec![Arrival { state, stop: Stop::At(Peer::Balancer(balancer)) }]);
         }
-        if let Some(gap) = self.engine.gap_of_balancer(dst) {
-            return Ok(vec![gap.arrival(state)]);
+        if let Some(unjudged) = self.engine.unjudged_balancer(dst) {
+            return Ok(vec![unjudged.arrival(state)]);
         }
         if let Some((node, own)) = self.engine.behind_public_address(dst) {
             if state.direction == Direction::Back {
@@ -96,10 +96,11 @@ impl<'a> Walk<'_, 'a> {
             return Ok(arrivals);
         }
         if state.direction == Direction::Out
-            && let Some(gap) =
-                self.engine.gap_of_proxy(state.packet.leg().dst, state.packet.connection_protocol())
+            && let Some(unjudged) = self
+                .engine
+                .unjudged_by_proxy(state.packet.leg().dst, state.packet.connection_protocol())
         {
-            return Ok(vec![gap.arrival(state)]);
+            return Ok(vec![unjudged.arrival(state)]);
         }
         let arrivals = match self.engine.node_towards(dst) {
             Some(node) if node.routed == Some(false) && self.engine.needs_route(node, dst) => {

@@ -24,13 +24,13 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Option<Exchange>, WalkError> {
         let Some(server) = resolution.through else { return Ok(None) };
         let dns = self.cluster.dns.service.as_ref();
-        if dns.is_none_or(|name| self.engine.gap_of_service(name).is_some()) {
+        if dns.is_none_or(|name| self.engine.unjudged_service(name).is_some()) {
             return Ok(None);
         }
         let to = SocketAddr::new(server, PORT);
         let Some(source) = self.engine.source(client, to, Protocol::Udp)? else { return Ok(None) };
         let packet = Packet::new(Protocol::Udp, source, to);
-        if self.engine.gap_at(client, to, Protocol::Udp).is_some() {
+        if self.engine.unjudged_at(client, to, Protocol::Udp).is_some() {
             return Ok(None);
         }
         let ways = self.call(client, &Request::default(), PacketState::new(packet))?;

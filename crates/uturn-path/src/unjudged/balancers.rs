@@ -6,7 +6,7 @@ use uturn_lb::controller::{self, BalancerCall};
 use uturn_lb::rules::is_for_host;
 use uturn_model::{Destination, Evidence, Flow, Ingress};
 
-use super::Gap;
+use super::UnjudgedReason;
 use crate::engine::Engine;
 use crate::packet::Request;
 use crate::unmodelled::{Unmodelled, unmodelled};
@@ -14,13 +14,13 @@ use crate::unmodelled::{Unmodelled, unmodelled};
 impl<'a> Engine<'a> {
     /// Why calls of this address cannot be judged, if an unmodelled load balancer has it. Returns
     /// `None` for the address of a node: the node's rules decide there.
-    pub(crate) fn gap_of_balancer(&self, at: IpAddr) -> Option<Gap> {
+    pub(crate) fn unjudged_balancer(&self, at: IpAddr) -> Option<UnjudgedReason> {
         if self.node_at(at).is_some() {
             return None;
         }
         let by_name = || {
             let names = self.cluster.dns.outside.iter().filter(|(_, ip)| *ip == at);
-            names.map(|(name, _)| name).find_map(|name| self.gap_of_host(name))
+            names.map(|(name, _)| name).find_map(|name| self.unjudged_host(name))
         };
         self.find_balancer(|balancer| balancer.entries.iter().any(|entry| entry.ip == Some(at)))
             .or_else(by_name)
@@ -28,7 +28,7 @@ impl<'a> Engine<'a> {
 
     /// What may well listen on a node's own address, where no process there is known to:
     /// controllers whose Ingresses have that address.
-    pub(crate) fn gap_on_node(&self, at: SocketAddr) -> Option<Gap> {
+    pub(crate) fn unjudged_on_node(&self, at: SocketAddr) -> Option<UnjudgedReason> {
         let is_web = matches!(at.port(), 80 | 443);
         self.find_balancer(|balancer| {
             let has_it = balancer.entries.iter().any(|entry| entry.ip == Some(at.ip()));
@@ -37,12 +37,12 @@ impl<'a> Engine<'a> {
     }
 
     /// What keeps a flow from being judged whose destination has no address to be called.
-    pub(crate) fn gap_of_call(&self, flow: &Flow) -> Option<Gap> {
+    pub(crate) fn unjudged_call(&self, flow: &Flow) -> Option<UnjudgedReason> {
         if let Some(BalancerCall::WithoutAddress(service)) =
             BalancerCall::of(self.cluster, &flow.from, &flow.to)
         {
             let unknown = service.unjudged.iter().find(|unknown| unknown.is_of_balancer())?;
-            return Some(Gap::of(&service.object(), &service.origin, unknown));
+            return Some(UnjudgedReason::of(&service.object(), &service.origin, unknown));
         }
         match &flow.to {
             Destination::Url { host, .. } | Destination::Host(host, _) => {
@@ -51,7 +51,7 @@ impl<'a> Engine<'a> {
             Destination::Ingress { name, .. } => {
                 let ingress = self.cluster.ingresses.get(name)?;
                 let unknown = ingress.unjudged.iter().find(|unknown| unknown.is_of_balancer())?;
-                Some(Gap::of(&ingress.object(), &ingress.origin, unknown))
+                Some(UnjudgedReason::of(&ingress.object(), &ingress.origin, unknown))
             }
             Destination::Service(..) | Destination::Address(_) | Destination::Pod(..) => None,
         }
@@ -59,13 +59,13 @@ impl<'a> Engine<'a> {
 
     /// The load balancer behind a host, where it is not modelled and has no address that is
     /// known: it is the balancer's own name, or that of something that it serves.
-    pub(crate) fn gap_of_host(&self, host: &str) -> Option<Gap> {
+    pub(crate) fn unjudged_host(&self, host: &str) -> Option<UnjudgedReason> {
         self.find_balancer(|balancer| balancer.is_called(host) || balancer.serves_by_name(host))
     }
 
     /// What keeps a call from being judged that leaves the cluster for the address of a name which
     /// an Ingress of the cluster serves: what is there may well lead back.
-    pub(crate) fn gap_outside(&self, request: &Request, to: IpAddr) -> Option<Gap> {
+    pub(crate) fn unjudged_outside(&self, request: &Request, to: IpAddr) -> Option<UnjudgedReason> {
         let (host, _) = request.named.as_ref().filter(|(_, address)| *address == to)?;
         let serves = |ingress: &&Ingress| {
             let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
@@ -82,12 +82,15 @@ impl<'a> Engine<'a> {
             "{} serves {host}, and what has the address {to} is not given",
             ingress.object()
         );
-        Some(Gap::not_given(why, Evidence::object(ingress.object(), ingress.origin.clone())))
+        Some(UnjudgedReason::not_given(
+            why,
+            Evidence::object(ingress.object(), ingress.origin.clone()),
+        ))
     }
 
     /// The first load balancer that is not modelled and of which something holds.
-    fn find_balancer(&self, is_it: impl Fn(&Unmodelled<'a>) -> bool) -> Option<Gap> {
+    fn find_balancer(&self, is_it: impl Fn(&Unmodelled<'a>) -> bool) -> Option<UnjudgedReason> {
         let found = unmodelled(self.cluster).find(|balancer| is_it(balancer))?;
-        Some(Gap::of(&found.object, found.origin, found.unknown))
+        Some(UnjudgedReason::of(&found.object, found.origin, found.unknown))
     }
 }

@@ -27,7 +27,7 @@ impl Engine<'_> {
         };
         for client in self.clients(&flow.from)? {
             // Of a Service that may be somewhere else, more is known than that.
-            if self.gap_of_lost_name(client, &flow.to, true).is_some() {
+            if self.unjudged_lost_name(client, &flow.to, true).is_some() {
                 continue;
             }
             let resolved = self.aim(client, &flow.to)?.resolved;
