@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
 use serde::Serialize;
-use uturn_lb::config::{Config, Served};
+use uturn_lb::config::{BalancerConfig, Config};
 use uturn_model::lb::Scope;
 use uturn_model::{IpNet, LoadBalancer as ServedBalancer, Text};
 
@@ -99,7 +99,7 @@ fn add<'a>(
         reason: reason.to_owned(),
     }));
     for address in &load_balancer.addresses {
-        let mut served = Served {
+        let mut served = BalancerConfig {
             load_balancer: ServedBalancer {
                 name: Text::from(load_balancer.id.as_str()),
                 vip: *address,

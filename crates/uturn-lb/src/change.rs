@@ -17,13 +17,13 @@ use thiserror::Error;
 use uturn_model::lb::Listener;
 use uturn_model::{LoadBalancer, Port, Protocol, Text};
 
-use crate::config::{ListenerSettings, Served};
+use crate::config::{BalancerConfig, ListenerSettings};
 
 /// The difference between two lists of load balancers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
     /// Load balancers that are new or other ones, with those of their listeners that are.
-    pub set: Vec<Served>,
+    pub set: Vec<BalancerConfig>,
     /// Load balancers that are gone.
     pub removed: Vec<BalancerKey>,
     /// Listeners that are gone, of load balancers that stay.
@@ -70,8 +70,8 @@ impl fmt::Display for BalancerKey {
 
 impl Change {
     /// The difference between the first and the second.
-    pub fn between(before: &[Served], after: &[Served]) -> Self {
-        let mut known: HashMap<BalancerKey, &Served> =
+    pub fn between(before: &[BalancerConfig], after: &[BalancerConfig]) -> Self {
+        let mut known: HashMap<BalancerKey, &BalancerConfig> =
             before.iter().map(|served| (BalancerKey::of(&served.load_balancer), served)).collect();
         let mut change = Self::default();
         for served in after {
@@ -86,7 +86,12 @@ impl Change {
         change
     }
 
-    fn add_difference(&mut self, key: &BalancerKey, before: &Served, after: &Served) {
+    fn add_difference(
+        &mut self,
+        key: &BalancerKey,
+        before: &BalancerConfig,
+        after: &BalancerConfig,
+    ) {
         if before == after {
             return;
         }
@@ -118,7 +123,7 @@ impl Change {
     ///
     /// # Errors
     /// Returns what is to be removed and is not there.
-    pub fn apply(self, load_balancers: &mut Vec<Served>) -> Result<(), UnknownPart> {
+    pub fn apply(self, load_balancers: &mut Vec<BalancerConfig>) -> Result<(), UnknownPart> {
         let missing = |part: String| Err(UnknownPart(part));
         let mut places: HashMap<BalancerKey, usize> = HashMap::new();
         for (place, served) in load_balancers.iter().enumerate() {
@@ -154,10 +159,10 @@ impl Change {
 }
 
 /// Puts listeners in the place of those with their ports, and after all others.
-fn merge(served: &mut Served, part: Served) {
+fn merge(served: &mut BalancerConfig, part: BalancerConfig) {
     let mut places: HashMap<_, usize> =
         listeners(served).enumerate().map(|(place, (port, _))| (port, place)).collect();
-    let Served { load_balancer, listeners: settings, derived } = part;
+    let BalancerConfig { load_balancer, listeners: settings, derived } = part;
     for (listener, settings) in load_balancer.listeners.into_iter().zip(settings) {
         let count = served.listeners.len();
         let place = *places.entry((listener.port, listener.protocol.transport())).or_insert(count);
@@ -174,7 +179,7 @@ fn merge(served: &mut Served, part: Served) {
     served.derived = derived;
 }
 
-fn retain_listeners(served: &mut Served, keep: impl Fn((Port, Protocol)) -> bool) {
+fn retain_listeners(served: &mut BalancerConfig, keep: impl Fn((Port, Protocol)) -> bool) {
     let models = std::mem::take(&mut served.load_balancer.listeners);
     let settings = std::mem::take(&mut served.listeners);
     let kept = models
@@ -186,13 +191,13 @@ fn retain_listeners(served: &mut Served, keep: impl Fn((Port, Protocol)) -> bool
 
 /// The port and transport of each listener, and what it is.
 fn listeners(
-    served: &Served,
+    served: &BalancerConfig,
 ) -> impl Iterator<Item = ((Port, Protocol), (&Listener, &ListenerSettings))> {
     let listeners = served.load_balancer.listeners.iter().zip(&served.listeners);
     listeners.map(|(model, settings)| ((model.port, model.protocol.transport()), (model, settings)))
 }
 
-fn without_listeners(served: &Served) -> Served {
+fn without_listeners(served: &BalancerConfig) -> BalancerConfig {
     let LoadBalancer { name, vip, scope, zone, security_groups, listeners: _ } =
         &served.load_balancer;
     let load_balancer = LoadBalancer {
@@ -203,7 +208,7 @@ fn without_listeners(served: &Served) -> Served {
         security_groups: security_groups.clone(),
         listeners: Vec::new(),
     };
-    Served { load_balancer, listeners: Vec::new(), derived: served.derived }
+    BalancerConfig { load_balancer, listeners: Vec::new(), derived: served.derived }
 }
 
 #[cfg(test)]
@@ -217,14 +222,14 @@ mod tests {
     /// A load balancer: its name, its group, and ports with the connections that each takes.
     type Spec = (u8, u8, Vec<(u8, u8)>);
 
-    fn balancers(specs: &[Spec]) -> Vec<Served> {
-        let mut all: Vec<Served> = Vec::new();
+    fn balancers(specs: &[Spec]) -> Vec<BalancerConfig> {
+        let mut all: Vec<BalancerConfig> = Vec::new();
         for (name, group, ports) in specs {
             let key = format!("lb-{name}");
             if all.iter().any(|known| *known.load_balancer.name == *key) {
                 continue;
             }
-            let mut served = Served {
+            let mut served = BalancerConfig {
                 load_balancer: LoadBalancer {
                     name: key.as_str().into(),
                     vip: format!("10.0.0.{name}").parse().unwrap(),
@@ -257,7 +262,7 @@ mod tests {
         all
     }
 
-    fn sorted(mut all: Vec<Served>) -> Vec<Served> {
+    fn sorted(mut all: Vec<BalancerConfig>) -> Vec<BalancerConfig> {
         for served in &mut all {
             let mut pairs: Vec<_> = std::mem::take(&mut served.load_balancer.listeners)
                 .into_iter()
@@ -280,8 +285,8 @@ mod tests {
         fn a_change_turns_the_first_into_the_second(before in specs(), after in specs()) {
             let (before, after) = (balancers(&before), balancers(&after));
             let change = Change::between(&before, &after);
-            let count = |all: &[Served]| all.iter().map(|served| served.listeners.len()).sum::<usize>();
-            let is_new = |served: &Served| {
+            let count = |all: &[BalancerConfig]| all.iter().map(|served| served.listeners.len()).sum::<usize>();
+            let is_new = |served: &BalancerConfig| {
                 let same = before.iter().find(|known| {
                     BalancerKey::of(&known.load_balancer) == BalancerKey::of(&served.load_balancer)
                 });

@@ -19,7 +19,7 @@ pub struct Config {
     /// The settings of the process.
     pub process: ProcessSettings,
     /// The load balancers.
-    pub load_balancers: Vec<Served>,
+    pub load_balancers: Vec<BalancerConfig>,
     /// The security groups that load balancers name.
     pub security_groups: Vec<SecurityGroup>,
 }
@@ -40,7 +40,7 @@ impl Config {
             }
             settings
         };
-        let load_balancers = load_balancers.into_iter().map(|load_balancer| Served {
+        let load_balancers = load_balancers.into_iter().map(|load_balancer| BalancerConfig {
             listeners: load_balancer.listeners.iter().map(settings).collect(),
             load_balancer,
             derived: true,
@@ -51,7 +51,7 @@ impl Config {
 
 /// A load balancer with the settings of its listeners.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Served {
+pub struct BalancerConfig {
     /// The load balancer.
     pub load_balancer: LoadBalancer,
     /// The settings of each of its listeners, in the same order.

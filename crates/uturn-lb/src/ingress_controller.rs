@@ -18,7 +18,7 @@ use uturn_model::{Cluster, Ingress, IngressController, NamespacedName, Port, Tex
 
 pub use dial::{Dialled, Failure, dialled, given_up};
 pub use rule::{BackendRef, ControllerRule, RuleBackend};
-pub use serve::{ControllerRules, Served};
+pub use serve::{ControllerRules, RoutingResult};
 
 use crate::addresses::addresses;
 use crate::cloud::{HTTP, HTTPS, Owner};

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use uturn_lb::config::{Config, ListenerSettings, Served};
+use uturn_lb::config::{BalancerConfig, Config, ListenerSettings};
 use uturn_lb::nft::Forwarded;
 use uturn_model::Protocol;
 use uturn_model::lb::{Listener, ListenerProtocol, Scheduler};
@@ -159,7 +159,7 @@ impl HealthReports {
 /// The configuration without the listeners that the kernel forwards for.
 pub fn without_forwarded(config: &Config) -> Config {
     let mut config = config.clone();
-    for Served { load_balancer, listeners, .. } in &mut config.load_balancers {
+    for BalancerConfig { load_balancer, listeners, .. } in &mut config.load_balancers {
         let models = std::mem::take(&mut load_balancer.listeners);
         let settings = std::mem::take(listeners);
         let served = models

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
-use uturn_lb::config::{Config, Served};
+use uturn_lb::config::{BalancerConfig, Config};
 use uturn_lb::event::Event;
 
 use self::load::{Loaded, Renewal};
@@ -273,7 +273,7 @@ fn cores() -> usize {
 /// The addresses that the process listens on.
 fn listening(config: &Config, with_layer_4: bool) -> Vec<SocketAddr> {
     let mut addresses = Vec::new();
-    for Served { load_balancer, listeners, derived: _ } in &config.load_balancers {
+    for BalancerConfig { load_balancer, listeners, derived: _ } in &config.load_balancers {
         for (listener, settings) in load_balancer.listeners.iter().zip(listeners) {
             if !l4::is_in_kernel(listener, settings, with_layer_4) {
                 addresses.push(SocketAddr::new(load_balancer.vip, listener.port.number()));

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_lb::config::{
-    AccessLog, Config, Forward, HttpMethod, ListenerSettings, Probe, ProcessSettings, RuleSettings,
-    Served, Stickiness,
+    AccessLog, BalancerConfig, Config, Forward, HttpMethod, ListenerSettings, Probe,
+    ProcessSettings, RuleSettings, Stickiness,
 };
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{Listener, ListenerProtocol, ProbeSource, Rule, Source, Target};
@@ -30,7 +30,7 @@ pub fn text(config: &Config, style: Style) -> String {
     text
 }
 
-fn rows(served: &Served, style: Style) -> Vec<Vec<String>> {
+fn rows(served: &BalancerConfig, style: Style) -> Vec<Vec<String>> {
     let balancer = &served.load_balancer;
     let listeners = balancer.listeners.iter().zip(&served.listeners);
     let rules = listeners.flat_map(|(listener, settings)| {
@@ -132,7 +132,7 @@ fn health_check(vip: IpAddr, listener: &Listener, rule: &Rule, settings: &RuleSe
 }
 
 /// What a line of the table does not say of a load balancer.
-fn about(served: &Served) -> String {
+fn about(served: &BalancerConfig) -> String {
     let balancer = &served.load_balancer;
     let rules: Vec<&Rule> =
         balancer.listeners.iter().flat_map(|listener| &listener.rules).collect();

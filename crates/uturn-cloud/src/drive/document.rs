@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use uturn_lb::change::{BalancerKey, Change, ListenerKey};
-use uturn_lb::config::{Config, ListenerSettings, Served};
+use uturn_lb::config::{BalancerConfig, Config, ListenerSettings};
 use uturn_model::lb;
 use uturn_snapshot::LbFile;
 
@@ -24,13 +24,13 @@ pub(super) type Balancers = BTreeMap<String, Arc<Balancer>>;
 #[derive(Debug)]
 pub(super) struct Balancer {
     /// One for each of its addresses.
-    served: Vec<Served>,
+    served: Vec<BalancerConfig>,
 }
 
 /// The load balancers of a plan for a machine that keeps certificates in this folder. Those that
 /// are as they were are taken from `known`.
 pub(super) fn balancers(plan: &Plan, folder: &Path, known: Option<&Balancers>) -> Balancers {
-    let mut by_id: BTreeMap<String, Vec<Served>> = BTreeMap::new();
+    let mut by_id: BTreeMap<String, Vec<BalancerConfig>> = BTreeMap::new();
     for served in &plan.config.load_balancers {
         let mut served = served.clone();
         for file in served.listeners.iter_mut().flat_map(ListenerSettings::tls_files_mut) {
@@ -38,7 +38,7 @@ pub(super) fn balancers(plan: &Plan, folder: &Path, known: Option<&Balancers>) -
         }
         by_id.entry(served.load_balancer.name.to_string()).or_default().push(served);
     }
-    let balancer = |(id, served): (String, Vec<Served>)| {
+    let balancer = |(id, served): (String, Vec<BalancerConfig>)| {
         let known = known.and_then(|known| known.get(&id));
         let balancer = match known.filter(|known| known.served == served) {
             Some(known) => Arc::clone(known),
@@ -70,7 +70,7 @@ pub(super) fn whole(process: &Value, balancers: &Balancers) -> Bytes {
 
 /// What turns load balancers into others. What both have is shared by both.
 pub(super) fn change(before: &Balancers, after: &Balancers) -> Change {
-    let others = |all: &Balancers, of: &Balancers| -> Vec<Served> {
+    let others = |all: &Balancers, of: &Balancers| -> Vec<BalancerConfig> {
         let is_other = |(id, balancer): &(&String, &Arc<Balancer>)| {
             of.get(*id).is_none_or(|other| !Arc::ptr_eq(balancer, other))
         };
@@ -100,7 +100,7 @@ pub(super) fn part(change: Change) -> Bytes {
     list(&items)
 }
 
-fn documents(served: Vec<Served>) -> Vec<Value> {
+fn documents(served: Vec<BalancerConfig>) -> Vec<Value> {
     let config = Config { load_balancers: served, ..Config::default() };
     let mut file = serde_json::to_value(LbFile::from(&config)).expect("all keys are texts");
     let Value::Array(mut items) = file["items"].take() else { return Vec::new() };

@@ -5,14 +5,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::plane::{self, Ground, Plan};
-use uturn_lb::config::{ListenerSettings, Served};
+use uturn_lb::config::{BalancerConfig, ListenerSettings};
 use uturn_model::lb::{Listener, Source};
 
 use crate::harness::{Harness, text, upload};
 
 /// The only listener of the only load balancer that is served, with its settings.
 fn only(plan: &Plan) -> (&Listener, &ListenerSettings) {
-    let [Served { load_balancer, listeners, .. }] = plan.config.load_balancers.as_slice() else {
+    let [BalancerConfig { load_balancer, listeners, .. }] = plan.config.load_balancers.as_slice()
+    else {
         panic!("{:?}", plan.config.load_balancers)
     };
     let [settings] = listeners.as_slice() else { panic!("{listeners:?}") };

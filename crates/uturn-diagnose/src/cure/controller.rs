@@ -1,7 +1,7 @@
 //! Cures of calls to what a controller in the cluster serves: the load balancer before it can be left
 //! out, with the controller or without.
 
-use uturn_lb::ingress_controller::{BackendRef, ControllerRules, RuleBackend, Served};
+use uturn_lb::ingress_controller::{BackendRef, ControllerRules, RoutingResult, RuleBackend};
 use uturn_model::controller::{ControllerListener, IngressController};
 use uturn_model::ingress::BackendPort;
 use uturn_model::service::ServicePort;
@@ -39,11 +39,11 @@ pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePo
     let of_address = || case.aim.vip.map(|vip| vip.ip().to_string());
     let host = case.aim.host.as_ref().map(ToString::to_string).or_else(of_address)?;
     let rule = match rules.serve(controller, listener, listener.tls, &host, path) {
-        Served::By(rule) | Served::Redirected(Some(rule), _) => rule,
-        Served::ByNone
-        | Served::Refused(..)
-        | Served::Redirected(None, _)
-        | Served::Unknown(..) => return None,
+        RoutingResult::Forwarded(rule) | RoutingResult::Redirected(Some(rule), _) => rule,
+        RoutingResult::NoRule
+        | RoutingResult::Refused(..)
+        | RoutingResult::Redirected(None, _)
+        | RoutingResult::Unknown(..) => return None,
     };
     // Calls that are spread over several Services have no name in place of all of them.
     let [RuleBackend { to: BackendRef::Service(name, port), .. }] = rule.backends.as_slice() else {

@@ -15,15 +15,15 @@ use crate::rules;
 
 /// What becomes of a request at a controller.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Served<'r> {
+pub enum RoutingResult<'r> {
     /// A rule passes it to a Service.
-    By(&'r ControllerRule),
+    Forwarded(&'r ControllerRule),
     /// It is redirected: by the rule, because the rule is for TLS, or by the port itself.
     Redirected(Option<&'r ControllerRule>, Redirect),
     /// It is refused with this status: the rule is for TLS.
     Refused(&'r ControllerRule, u16),
     /// No rule matches it: 404.
-    ByNone,
+    NoRule,
     /// That is not known. The text says why.
     Unknown(Text, Option<&'r ControllerRule>),
 }
@@ -99,17 +99,20 @@ impl ControllerRules {
         tls: bool,
         host: &str,
         path: &str,
-    ) -> Served<'_> {
+    ) -> RoutingResult<'_> {
         let entry = listener.entry_point.as_ref();
         if let Some(entry) = entry.filter(|entry| entry.tls == tls) {
             match &entry.redirect {
                 EntryRedirect::None => {}
                 EntryRedirect::To(redirect) => {
-                    return Served::Redirected(None, routes::redirected(redirect, listener, None));
+                    return RoutingResult::Redirected(
+                        None,
+                        routes::redirected(redirect, listener, None),
+                    );
                 }
                 EntryRedirect::Unknown => {
                     let why = format!("whether entry point {} sends it elsewhere", entry.name);
-                    return Served::Unknown(format!("{why} is not known").into(), None);
+                    return RoutingResult::Unknown(format!("{why} is not known").into(), None);
                 }
             }
         }
@@ -137,29 +140,29 @@ impl ControllerRules {
                     let why = format!(
                         "objects of {kind} may have a rule for {host}{path}, and are not read"
                     );
-                    Served::Unknown(why.into(), None)
+                    RoutingResult::Unknown(why.into(), None)
                 }
-                None => Served::ByNone,
+                None => RoutingResult::NoRule,
             };
         };
         if let Some(why) = &rule.unknown {
-            return Served::Unknown(why.clone(), Some(rule));
+            return RoutingResult::Unknown(why.clone(), Some(rule));
         }
         if let Some(redirect) = &rule.redirect {
             let redirect = routes::redirected(redirect, listener, Some(rule));
-            return Served::Redirected(Some(rule), redirect);
+            return RoutingResult::Redirected(Some(rule), redirect);
         }
         if rule.ports.is_some() || entry.is_some() {
-            return Served::By(rule);
+            return RoutingResult::Forwarded(rule);
         }
         if rule.entry_points.is_some() || rule.asks_for_tls {
             let why = "which of its entry points listens on this port is not known";
-            return Served::Unknown(why.into(), Some(rule));
+            return RoutingResult::Unknown(why.into(), Some(rule));
         }
         if tls && !rule.tls && !controller.behaviour.has_default_certificate {
             let why =
                 "no certificate for this host is stated, and what is said without one is not known";
-            return Served::Unknown(why.into(), Some(rule));
+            return RoutingResult::Unknown(why.into(), Some(rule));
         }
         if !tls && rule.tls {
             match rule.behaviour.redirects_to_tls {
@@ -167,16 +170,16 @@ impl ControllerRules {
                 TlsRedirect::With(code) => {
                     let redirect =
                         Redirect { code, tls: true, host: None, port: HTTPS, path: None };
-                    return Served::Redirected(Some(rule), redirect);
+                    return RoutingResult::Redirected(Some(rule), redirect);
                 }
-                TlsRedirect::Refuses(code) => return Served::Refused(rule, code),
+                TlsRedirect::Refuses(code) => return RoutingResult::Refused(rule, code),
                 TlsRedirect::Unknown => {
                     let why = "whether it sends clients of hosts with TLS to https is not known";
-                    return Served::Unknown(why.into(), Some(rule));
+                    return RoutingResult::Unknown(why.into(), Some(rule));
                 }
             }
         }
-        Served::By(rule)
+        RoutingResult::Forwarded(rule)
     }
 }
 

@@ -9,7 +9,7 @@ mod connections;
 
 use std::time::Duration;
 
-use uturn_lb::ingress_controller::{self, ControllerRule, Dialled, RuleBackend, Served};
+use uturn_lb::ingress_controller::{self, ControllerRule, Dialled, RoutingResult, RuleBackend};
 use uturn_model::controller::{ControllerListener, IngressController, Takes};
 use uturn_model::lb::Target;
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
@@ -109,8 +109,8 @@ impl<'a> Walk<'_, 'a> {
         let rules = self.engine.controller_rules(here.place);
         let tls = request.tls.unwrap_or(here.listener.tls);
         let rule = match rules.serve(here.controller, here.listener, tls, &host, &path) {
-            Served::By(rule) => rule,
-            Served::ByNone => {
+            RoutingResult::Forwarded(rule) => rule,
+            RoutingResult::NoRule => {
                 let why =
                     format!("no rule that {} serves is for {host}{path}", here.controller.product);
                 state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
@@ -118,7 +118,7 @@ impl<'a> Walk<'_, 'a> {
                 let why = Some(Mechanism::NoRuleForPath);
                 return self.return_reply(at, from, asked, state.answer(), outcome, why);
             }
-            Served::Refused(rule, code) => {
+            RoutingResult::Refused(rule, code) => {
                 let why = format!("{} answers {host}{path} by TLS only", here.controller.product);
                 let step = Step::new(StepKind::Reject, why, self.by_rule(rule));
                 state.note(place, step.seeing(leg));
@@ -126,7 +126,7 @@ impl<'a> Walk<'_, 'a> {
                 let why = Some(Mechanism::WrongPort);
                 return self.return_reply(at, from, asked, state.answer(), outcome, why);
             }
-            Served::Redirected(rule, redirect) => {
+            RoutingResult::Redirected(rule, redirect) => {
                 let redirected = Redirected { redirect, host, path };
                 let by = rule.map_or(by, |rule| self.by_rule(rule));
                 return self.answer_with_redirect(
@@ -137,7 +137,7 @@ impl<'a> Walk<'_, 'a> {
                     state,
                 );
             }
-            Served::Unknown(why, rule) => {
+            RoutingResult::Unknown(why, rule) => {
                 let by = rule.map_or(by, |rule| self.by_rule(rule));
                 return Ok(vec![unknown(place, state, why.to_string(), by)]);
             }

@@ -18,7 +18,7 @@ use crate::packet::{Arrival, PacketState, Stop};
 use crate::unjudged::UnjudgedReason;
 
 /// Where a call goes on.
-enum Served<'a> {
+enum ProxyTarget<'a> {
     /// To one of these endpoints, each with its share.
     Endpoints(&'a Service, Vec<(Share, SocketAddr)>),
     /// It is not known.
@@ -36,10 +36,10 @@ impl<'a> Walk<'_, 'a> {
         let before = state.packet.leg();
         let (service, endpoints) = match self.served(proxy, node, state) {
             None => return Ok(None),
-            Some(Served::Unknown(unjudged)) => {
+            Some(ProxyTarget::Unknown(unjudged)) => {
                 return Ok(Some(vec![unjudged.arrival(state.clone())]));
             }
-            Some(Served::Endpoints(service, endpoints)) => (service, endpoints),
+            Some(ProxyTarget::Endpoints(service, endpoints)) => (service, endpoints),
         };
         let mut arrivals = Vec::new();
         for (share, endpoint) in &endpoints {
@@ -71,7 +71,7 @@ impl<'a> Walk<'_, 'a> {
         proxy: ServiceProxy,
         node: &'a Node,
         state: &PacketState,
-    ) -> Option<Served<'a>> {
+    ) -> Option<ProxyTarget<'a>> {
         let Leg { src, dst } = state.packet.leg();
         let (service, port, frontend) =
             self.engine.frontend(dst, state.packet.connection_protocol())?;
@@ -100,8 +100,8 @@ impl<'a> Walk<'_, 'a> {
             && !endpoints.is_empty()
             && endpoints.iter().all(is_there);
         Some(match is_known {
-            true => Served::Endpoints(service, endpoints),
-            false => Served::Unknown(unjudged_proxy(service, proxy)),
+            true => ProxyTarget::Endpoints(service, endpoints),
+            false => ProxyTarget::Unknown(unjudged_proxy(service, proxy)),
         })
     }
 

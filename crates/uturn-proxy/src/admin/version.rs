@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use uturn_lb::change::BalancerKey;
-use uturn_lb::config::{Config, Served};
+use uturn_lb::config::{BalancerConfig, Config};
 use uturn_lb::hash::fnv1a;
 
 use super::Form;
@@ -29,13 +29,13 @@ impl Version {
         describe: fn(&Config, Form) -> String,
     ) -> Self {
         let hash = |config: &Config| fnv1a(describe(config, Form::Json).as_bytes());
-        let mut known: HashMap<BalancerKey, (&Served, u64)> = HashMap::new();
+        let mut known: HashMap<BalancerKey, (&BalancerConfig, u64)> = HashMap::new();
         if let Some((config, version)) = before {
             let parts = config.load_balancers.iter().zip(&version.parts);
-            let key = |served: &Served| BalancerKey::of(&served.load_balancer);
+            let key = |served: &BalancerConfig| BalancerKey::of(&served.load_balancer);
             known.extend(parts.map(|(served, hash)| (key(served), (served, *hash))));
         }
-        let part = |served: &Served| {
+        let part = |served: &BalancerConfig| {
             let same = known.get(&BalancerKey::of(&served.load_balancer));
             match same.filter(|(before, _)| *before == served) {
                 Some((_, hash)) => *hash,

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use uturn_lb::ingress_controller::{ControllerRule, ControllerRules, Served};
+use uturn_lb::ingress_controller::{ControllerRule, ControllerRules, RoutingResult};
 use uturn_lb::stated::called_port;
 use uturn_lb::{controller, rules};
 use uturn_model::controller::Takes;
@@ -275,14 +275,16 @@ impl<'a> Scope<'a> {
             });
             for (at, tls) in asked {
                 let (rule, is_redirected) = match rules.serve(controller, at, tls, host, path) {
-                    Served::By(rule) | Served::Refused(rule, _) => (rule, false),
-                    Served::Redirected(Some(rule), _) => (rule, true),
-                    Served::Unknown(_, Some(rule)) => (rule, false),
-                    Served::Redirected(None, redirect) => {
+                    RoutingResult::Forwarded(rule) | RoutingResult::Refused(rule, _) => {
+                        (rule, false)
+                    }
+                    RoutingResult::Redirected(Some(rule), _) => (rule, true),
+                    RoutingResult::Unknown(_, Some(rule)) => (rule, false),
+                    RoutingResult::Redirected(None, redirect) => {
                         self.sent_to.insert(redirect.port.number());
                         continue;
                     }
-                    Served::ByNone | Served::Unknown(_, None) => continue,
+                    RoutingResult::NoRule | RoutingResult::Unknown(_, None) => continue,
                 };
                 self.controller_rules.push(met(cluster, rule, is_redirected));
             }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::config::Served;
+use uturn_lb::config::BalancerConfig;
 use uturn_model::lb::Scope;
 use uturn_model::{LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Text};
 
@@ -46,7 +46,7 @@ const WILDCARD: &str = "; write a document for each address, because the VIP is 
                         are matched by and health checks are sent from";
 
 /// Reads a load balancer with the settings of its listeners.
-pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> Option<Served> {
+pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> Option<BalancerConfig> {
     form.only(form.root, &["apiVersion", "kind", "metadata", "spec"]);
     let name = form.need_map(form.root, "metadata").and_then(|metadata| {
         form.only(metadata, &["name"]);
@@ -84,5 +84,5 @@ pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> Option<Served> {
         nodes.into_iter().filter_map(|node| listener::read(form, node, &around, across)).unzip();
     let (name, vip) = (name?, vip?);
     let load_balancer = LoadBalancer { name, vip, scope, zone: None, security_groups, listeners };
-    Some(Served { load_balancer, listeners: settings, derived: form.is_derived() })
+    Some(BalancerConfig { load_balancer, listeners: settings, derived: form.is_derived() })
 }

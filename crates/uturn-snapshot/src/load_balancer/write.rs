@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 use uturn_lb::cloud;
-use uturn_lb::config::{self, Config, ListenerSettings, RuleSettings, Served};
+use uturn_lb::config::{self, BalancerConfig, Config, ListenerSettings, RuleSettings};
 use uturn_model::{LoadBalancer, lb};
 
 use super::wire::{self, Document, LbFile, List, OrNone, Time};
@@ -83,8 +83,8 @@ fn time(time: Duration) -> Time {
     })
 }
 
-fn document(served: &Served) -> Document {
-    let Served { load_balancer, listeners, derived } = served;
+fn document(served: &BalancerConfig) -> Document {
+    let BalancerConfig { load_balancer, listeners, derived } = served;
     let LoadBalancer { name, vip, scope, zone: _, security_groups, listeners: decided } =
         load_balancer;
     let listeners = decided.iter().zip(listeners);
