@@ -3,7 +3,7 @@
 //! **Owns** three things. [`cloud`]: how each cloud is recognised and what its controllers and
 //! load balancers do, a folder each. [`controller`]: which load balancers, listeners and targets
 //! the cluster's cloud makes of Services and Ingresses, and ([`stated`]) which there are that none
-//! owns; [`held`] says which of their addresses nodes have, and [`ingress_controller`] what ingress
+//! owns; [`local_addresses`] says which of their addresses nodes have, and [`ingress_controller`] what ingress
 //! controllers in the cluster do with requests. [`decide`]: which target a load balancer
 //! picks, avoids, and tries next (with [`rules`]: which rule serves a request; [`health`]: when a
 //! target counts as alive; [`schedule`]: the same decisions, prepared for many connections). It is
@@ -27,9 +27,9 @@ pub mod event;
 mod families;
 pub mod hash;
 pub mod health;
-pub mod held;
 mod ingress_call;
 pub mod ingress_controller;
+pub mod local_addresses;
 pub mod nft;
 pub mod on_nodes;
 pub mod pattern;

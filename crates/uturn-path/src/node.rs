@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use ipnet::IpNet;
 use uturn_kubeproxy::{Program, host_ports, pod_network};
-use uturn_lb::held;
+use uturn_lb::local_addresses;
 use uturn_model::capture::CaptureFile;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::RpFilter;
@@ -74,7 +74,7 @@ impl NodeRuntime {
         let own = |cluster: &Cluster| {
             let node = cluster.nodes.get(name)?;
             let forwarded = Family::BOTH.map(|family| host_ports::rules(cluster, node, family));
-            Some((held::on(cluster, node), forwarded))
+            Some((local_addresses::on(cluster, node), forwarded))
         };
         own(cluster) == own(other)
             && (is_one_bridge || own_addresses(cluster, name) == own_addresses(other, name))

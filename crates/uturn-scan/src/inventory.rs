@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use uturn_kubeproxy::host_ports;
 use uturn_lb::cloud::Owner;
-use uturn_lb::{controller, held};
+use uturn_lb::{controller, local_addresses};
 use uturn_model::network::NetworkMode;
 use uturn_model::service::Service;
 use uturn_model::{Cluster, Ingress, Name, Node, ObjectRef, Pod};
@@ -150,12 +150,12 @@ impl<'a> Inventory<'a> {
         let announced = cluster.services.values().filter_map(|service| service.holder.as_ref());
         odd.extend(announced.filter_map(|holder| node_places.get(holder)));
         // Where only one node holds a further address, packets to it are delivered there.
-        let stated = held::stated(cluster);
+        let stated = local_addresses::stated(cluster);
         let mut nodes_held: FastSet<IpAddr> = stated.keys().copied().collect();
         if cluster.network.mode.value == NetworkMode::VpcCni {
             // Pods leave by an interface without addresses, so what is masqueraded there gets the
             // first address of any other: one that the node holds on `lo`.
-            nodes_held.extend(held::by_any(cluster));
+            nodes_held.extend(local_addresses::by_any(cluster));
         }
         for (ip, node) in stated.into_iter().filter_map(|(ip, node)| Some((ip, node?))) {
             let holder = node_places[&node.name];

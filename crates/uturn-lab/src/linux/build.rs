@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 
-use uturn_lb::held;
+use uturn_lb::local_addresses;
 use uturn_model::lb::Scope;
 use uturn_model::network::{Network, NetworkMode};
 use uturn_model::{Client, Cluster, Family, Name, NamespacedName, Node, Pod};
@@ -147,7 +147,7 @@ impl Twin {
                 for ip in &node.internal_ips {
                     netlink.add_address(uplink, (*ip).into())?;
                 }
-                for ip in held::on(cluster, node) {
+                for ip in local_addresses::on(cluster, node) {
                     netlink.add_address(Index::LOOPBACK, ip.into())?;
                 }
                 for router in ROUTER {
@@ -174,7 +174,7 @@ impl Twin {
 fn held_alone(plan: &Plan<'_>, node: &Node) -> Vec<IpAddr> {
     let is_here = |holder: &Node| holder.name == node.name;
     let is_balanced = |ip: IpAddr| plan.load_balancers.iter().any(|balancer| balancer.vip == ip);
-    let held = held::stated(plan.cluster).into_iter();
+    let held = local_addresses::stated(plan.cluster).into_iter();
     let alone = held.filter(|(ip, holder)| holder.is_some_and(is_here) && !is_balanced(*ip));
     alone.map(|(ip, _)| ip).collect()
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
-use uturn_lb::held;
+use uturn_lb::local_addresses;
 use uturn_model::{Cluster, Name, NamespacedName, Node, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
@@ -33,8 +33,10 @@ impl<'a> ClusterIndex<'a> {
                 nodes.entry(*ip).or_insert(node);
             }
         }
-        let held =
-            held::stated(cluster).into_iter().filter_map(|(ip, node)| Some((ip, node?))).collect();
+        let held = local_addresses::stated(cluster)
+            .into_iter()
+            .filter_map(|(ip, node)| Some((ip, node?)))
+            .collect();
         let mut host_pods = FastMap::default();
         for pod in alive().filter(|pod| pod.spec.host_network) {
             let Some(node) = &pod.node else { continue };

@@ -9,7 +9,7 @@
 
 use std::net::SocketAddr;
 
-use uturn_lb::{held, stated};
+use uturn_lb::{local_addresses, stated};
 use uturn_model::pod::ContainerPort;
 use uturn_model::{Node, Pod, Protocol};
 use uturn_netfilter::IpProtocol;
@@ -151,7 +151,7 @@ impl<'a> Engine<'a> {
     ) -> bool {
         self.has_port(to, protocol)
             && !node.has_address(to.ip())
-            && held::on(self.cluster, node).contains(&to.ip())
+            && local_addresses::on(self.cluster, node).contains(&to.ip())
     }
 
     /// Whether a port of a node's own address is one where a program of the node's may listen:
@@ -160,8 +160,10 @@ impl<'a> Engine<'a> {
         let ip = to.ip();
         let is_own = node.has_address(ip) || ip.is_loopback() || node.tunnel_ips.contains(&ip);
         // At a load balancer's address that a node holds, a Service's port is no program's.
-        let is_held =
-            || held::on(self.cluster, node).contains(&ip) && !self.has_port(to, IpProtocol::TCP);
+        let is_held = || {
+            local_addresses::on(self.cluster, node).contains(&ip)
+                && !self.has_port(to, IpProtocol::TCP)
+        };
         match self.is_given_out(to.port()) {
             true => is_own && self.is_for_health_checks(to.port()),
             false => is_own || is_held(),

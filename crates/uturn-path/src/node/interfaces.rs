@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
 use uturn_kubeproxy::pod_network::{self, TUNNEL};
-use uturn_lb::held;
+use uturn_lb::local_addresses;
 use uturn_model::network::NetworkMode;
 use uturn_model::{Cluster, Family, Name, Node, Origin};
 use uturn_netfilter::{Interface, NodeState, PolicyRule, RouteEntry, RouteKind};
@@ -63,7 +63,7 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
             state.routes.push(default);
         }
     }
-    for ip in held::on(cluster, node) {
+    for ip in local_addresses::on(cluster, node) {
         loopback.push((ip, Family::of(ip).bits()));
         local(state, ip, "lo", origin);
     }

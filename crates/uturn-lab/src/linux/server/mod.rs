@@ -16,7 +16,7 @@ use std::thread::{self, JoinHandle};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use socket2::{Domain, Socket, Type};
-use uturn_lb::held;
+use uturn_lb::local_addresses;
 use uturn_lb::targets;
 use uturn_model::lb::Listener;
 use uturn_model::pod::ContainerPort;
@@ -153,7 +153,7 @@ fn open_all(
     // A program in a node's network listens at all addresses of the node.
     let node = pod.node.as_ref().filter(|_| pod.spec.host_network);
     let node = node.and_then(|name| cluster.nodes.get(name));
-    let held = node.map_or_else(Vec::new, |node| held::on(cluster, node));
+    let held = node.map_or_else(Vec::new, |node| local_addresses::on(cluster, node));
     let addresses = Family::BOTH.into_iter().filter_map(|family| pod.address(family)).chain(held);
     let places: Vec<(IpAddr, Served)> = addresses
         .flat_map(|ip| ports.iter().map(move |port| (ip, *port)))
