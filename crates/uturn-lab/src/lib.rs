@@ -1,6 +1,6 @@
 //! The lab: builds a cluster on a real kernel and measures it.
 //!
-//! **Owns** the twin, a cluster made of network namespaces. One namespace is the fabric: the VPC
+//! **Owns** the lab cluster, made of network namespaces. One namespace is the fabric: the VPC
 //! with its private load balancers and security groups. If the plan has public load balancers or
 //! clients outside the VPC, another one is its edge. Each node and each pod has a namespace of
 //! its own. The lab loads kube-proxy's rules with the real `iptables-restore`, `ipset` and `nft`

@@ -32,7 +32,7 @@ use crate::{LabError, Plan};
 
 /// A cluster made of namespaces, which are removed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Twin {
+pub(crate) struct LabCluster {
     pub(crate) fabric: Namespace,
     pub(crate) nodes: BTreeMap<Name, Namespace>,
     pub(crate) pods: BTreeMap<NamespacedName, Namespace>,
@@ -40,7 +40,7 @@ pub(crate) struct Twin {
     pub(crate) edge: Option<Edge>,
 }
 
-impl Twin {
+impl LabCluster {
     /// Builds the nodes, and the pods for which `wanted` returns true.
     pub(crate) fn build(
         run: &Run,
@@ -50,26 +50,28 @@ impl Twin {
         let cluster = plan.cluster;
         let fabric = namespace(run, "fabric")?;
         fabric.run(fabric_kernel).during("set up the fabric")?;
-        let mut twin = Self { fabric, nodes: BTreeMap::new(), pods: BTreeMap::new(), edge: None };
+        let mut lab_cluster =
+            Self { fabric, nodes: BTreeMap::new(), pods: BTreeMap::new(), edge: None };
         for (number, node) in cluster.nodes.values().enumerate() {
-            twin.add_node(run, plan, number, node)?;
+            lab_cluster.add_node(run, plan, number, node)?;
         }
         if cluster.network.has_tunnels() {
-            tunnel::add(cluster, &twin)?;
+            tunnel::add(cluster, &lab_cluster)?;
         }
         let pods = cluster.pods.values().filter(|pod| pod.is_alive() && wanted(pod));
         for (number, pod) in pods.filter(|pod| !pod.spec.host_network).enumerate() {
-            let space = pods::build(run, cluster, &twin, number, pod)?;
-            twin.pods.insert(pod.name.clone(), space);
+            let space = pods::build(run, cluster, &lab_cluster, number, pod)?;
+            lab_cluster.pods.insert(pod.name.clone(), space);
         }
         if public::is_needed(plan) {
-            twin.edge = Some(Edge::build(run, plan, &twin.fabric)?);
+            lab_cluster.edge = Some(Edge::build(run, plan, &lab_cluster.fabric)?);
         }
-        handover::build(plan, &twin.fabric, twin.edge.as_ref())?;
-        twin.fabric
+        handover::build(plan, &lab_cluster.fabric, lab_cluster.edge.as_ref())?;
+        lab_cluster
+            .fabric
             .run(|| discard_unknown_addresses(&cluster.network))
             .during("set up the fabric")?;
-        Ok(twin)
+        Ok(lab_cluster)
     }
 
     /// The namespace of a pod. `None` if the pod is not built.

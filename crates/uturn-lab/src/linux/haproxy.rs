@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use uturn_model::{Cluster, Family, Pod, Protocol};
 
-use super::build::Twin;
+use super::build::LabCluster;
 use super::namespace::Namespace;
 use super::program::{Program, START};
 use super::state::Run;
@@ -35,10 +35,14 @@ pub(crate) fn is_one(pod: &Pod) -> bool {
 }
 
 /// Starts HAProxy in every pod that runs it.
-pub(crate) fn start(run: &Run, cluster: &Cluster, twin: &Twin) -> Result<Vec<Program>, LabError> {
+pub(crate) fn start(
+    run: &Run,
+    cluster: &Cluster,
+    lab_cluster: &LabCluster,
+) -> Result<Vec<Program>, LabError> {
     let mut all = Vec::new();
     for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
-        let Some((config, space)) = config(pod).zip(twin.of_pod(pod)) else { continue };
+        let Some((config, space)) = config(pod).zip(lab_cluster.of_pod(pod)) else { continue };
         let name = &pod.name;
         let program = find("haproxy").ok_or_else(|| {
             LabError::Plan(format!("pod {name} runs HAProxy, and there is none in the search path"))

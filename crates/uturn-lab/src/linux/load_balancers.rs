@@ -11,7 +11,7 @@ use uturn_model::LoadBalancer;
 use uturn_model::lb::{Listener, Scope};
 
 use super::balancer_process::{BalancerProcess, ConnectionOwners, FlowEvent};
-use super::build::Twin;
+use super::build::LabCluster;
 use super::call_counters::{self, Call};
 use super::handover::Nodes;
 use super::health::{self, TargetHealths};
@@ -54,7 +54,7 @@ impl LoadBalancers {
     pub(crate) fn start(
         run: &Run,
         plan: &Plan<'_>,
-        twin: &Twin,
+        lab_cluster: &LabCluster,
         targets: &[Target],
     ) -> Result<Self, LabError> {
         let all = plan.load_balancers;
@@ -67,12 +67,12 @@ impl LoadBalancers {
             healths: TargetHealths::default(),
         };
         for (scope, name) in [(Scope::Private, "inside"), (Scope::Public, "outside")] {
-            let Some(space) = twin.of_balancers(scope) else { continue };
+            let Some(space) = lab_cluster.of_balancers(scope) else { continue };
             let of_scope = targets.iter().filter(|target| target.scope == Some(scope));
             let calls: BTreeSet<Call> = of_scope.flat_map(Target::calls).collect();
             let nodes = Nodes::of(plan.cluster);
             let site = Site::new(scope, all, calls, nodes, space)?;
-            let beyond_vpc = twin.edge.as_ref().map(|_| &*public);
+            let beyond_vpc = lab_cluster.edge.as_ref().map(|_| &*public);
             site.program(space, plan.cluster, beyond_vpc)?;
             balancers.picks.extend(Picks::start(space, &site.balancers, &site.nodes)?);
             if needs_process(&site) {
@@ -102,7 +102,11 @@ impl LoadBalancers {
     /// Waits until every listener listens and the health of every target is decided. A target
     /// whose probes alternate between success and failure (because a scheduler sends them to
     /// different endpoints) is never decided and keeps counting as alive.
-    pub(crate) fn await_ready(&mut self, twin: &Twin, watch: &Watch) -> Result<(), LabError> {
+    pub(crate) fn await_ready(
+        &mut self,
+        lab_cluster: &LabCluster,
+        watch: &Watch,
+    ) -> Result<(), LabError> {
         let limit = Instant::now() + START;
         loop {
             let all_ready = self.processes.iter().all(|process| process.is_ready);
@@ -114,7 +118,7 @@ impl LoadBalancers {
             let mut waiting: Vec<PollFd<'_>> = self.waits_for().collect();
             wait(&mut waiting, Instant::now() + POLL_INTERVAL)?;
             drop(waiting);
-            self.hear(twin, None)?;
+            self.hear(lab_cluster, None)?;
             if Instant::now() > limit {
                 if self.processes.iter().all(|process| process.is_ready) {
                     return Ok(());
@@ -157,7 +161,7 @@ impl LoadBalancers {
     /// its flow. Updates the layer 4 rules if the health of a target changed.
     pub(crate) fn hear(
         &mut self,
-        twin: &Twin,
+        lab_cluster: &LabCluster,
         current: Option<usize>,
     ) -> Result<Vec<(usize, FlowEvent)>, LabError> {
         let mut seen = Vec::new();
@@ -187,7 +191,7 @@ impl LoadBalancers {
         }
         if is_news {
             for site in &self.sites {
-                if let Some(space) = twin.of_balancers(site.scope()) {
+                if let Some(space) = lab_cluster.of_balancers(site.scope()) {
                     site.program_layer_4(space, &self.healths)?;
                 }
             }
@@ -202,10 +206,10 @@ impl LoadBalancers {
     }
 
     /// The number of packets of each call.
-    pub(crate) fn called(&self, twin: &Twin) -> Result<BTreeMap<Call, u64>, LabError> {
+    pub(crate) fn called(&self, lab_cluster: &LabCluster) -> Result<BTreeMap<Call, u64>, LabError> {
         let mut counts = BTreeMap::new();
         for site in &self.sites {
-            if let Some(space) = twin.of_balancers(site.scope()) {
+            if let Some(space) = lab_cluster.of_balancers(site.scope()) {
                 counts.extend(call_counters::read(space, &site.calls)?);
             }
         }

@@ -10,7 +10,7 @@ use rustix::event::PollFd;
 use uturn_model::{Client, Destination, NamespacedName, Outcome, Pod, Text};
 
 use super::balancer_process::FlowEvent;
-use super::build::Twin;
+use super::build::LabCluster;
 use super::client::Attempt;
 use super::haproxy;
 use super::interrupt::Watch;
@@ -56,7 +56,7 @@ pub(crate) fn watch(
         let watched = Watched { flows: split.join(plan, &measured), explanations };
         let stays = standing.is_some();
         if let Some(standing) = standing {
-            standing(&watched, &lab_namespaces(&lab.twin).during("look inside the lab")?);
+            standing(&watched, &lab_namespaces(&lab.lab_cluster).during("look inside the lab")?);
             lab.stay()?;
         }
         lab.recorder.take().map(Recorder::finish).transpose()?;
@@ -83,7 +83,7 @@ struct Lab<'a> {
     _names: Option<Names>,
     _servers: Servers,
     recorder: Option<Recorder>,
-    twin: Twin,
+    lab_cluster: LabCluster,
     run: Run,
     targets: Vec<Target>,
     /// What [`Lab::called`] was before the latest flow began.
@@ -131,26 +131,27 @@ impl<'a> Lab<'a> {
         kernel_parts::check(&plan.needs(), &run)?;
         progress(&format!("building {} nodes", cluster.nodes.len()));
         let needed = Needed::by(plan);
-        let twin = Twin::build(&run, plan, |pod| needed.has(pod))?;
+        let lab_cluster = LabCluster::build(&run, plan, |pod| needed.has(pod))?;
         let observes = watching.explain || watching.captures.is_some();
-        let recorder = observes.then(|| Recorder::start(&twin, watching.captures.clone()));
+        let recorder = observes.then(|| Recorder::start(&lab_cluster, watching.captures.clone()));
         let recorder = recorder.transpose()?;
         watch.check()?;
-        for (name, space) in &twin.nodes {
+        for (name, space) in &lab_cluster.nodes {
             program_node(plan, name, space)?;
             watch.check()?;
         }
         let has_own =
             |pod: &Pod| is_program(pod) || coredns.is_some() && names::serves(cluster, pod);
-        let servers = Servers::start(plan, &twin, has_own)?;
-        let mut programs = nginx::start(&run, cluster, &twin)?;
-        programs.extend(haproxy::start(&run, cluster, &twin)?);
-        let names = coredns.map(|program| Names::start(&run, plan, &twin, &program)).transpose()?;
-        let found = names.as_ref().map(|names| names.resolve(plan, &twin)).transpose()?;
+        let servers = Servers::start(plan, &lab_cluster, has_own)?;
+        let mut programs = nginx::start(&run, cluster, &lab_cluster)?;
+        programs.extend(haproxy::start(&run, cluster, &lab_cluster)?);
+        let names =
+            coredns.map(|program| Names::start(&run, plan, &lab_cluster, &program)).transpose()?;
+        let found = names.as_ref().map(|names| names.resolve(plan, &lab_cluster)).transpose()?;
         let targets = targets(&found.unwrap_or_default())?;
         // Probes begin immediately, so everything that they reach must be up.
-        let mut balancers = LoadBalancers::start(&run, plan, &twin, &targets)?;
-        balancers.await_ready(&twin, watch)?;
+        let mut balancers = LoadBalancers::start(&run, plan, &lab_cluster, &targets)?;
+        balancers.await_ready(&lab_cluster, watch)?;
         let tallies = vec![Tally::default(); targets.len()];
         Ok(Self {
             plan,
@@ -160,7 +161,7 @@ impl<'a> Lab<'a> {
             _names: names,
             _servers: servers,
             recorder,
-            twin,
+            lab_cluster,
             run,
             targets,
             called_before: 0,
@@ -202,7 +203,7 @@ impl<'a> Lab<'a> {
             self.wait_and_go_on(&mut attempts, begun.checked_sub(1))?;
         }
         self.hear(begun.checked_sub(1))?;
-        let called = self.balancers.called(&self.twin)?;
+        let called = self.balancers.called(&self.lab_cluster)?;
         let flows = self.plan.flows.iter().zip(&self.targets);
         let flows = flows.zip(std::mem::take(&mut self.tallies));
         Ok(flows
@@ -254,7 +255,7 @@ impl<'a> Lab<'a> {
         if target.picked_by != PickedBy::Kernel {
             return Ok(0);
         }
-        let counts = self.balancers.called(&self.twin)?;
+        let counts = self.balancers.called(&self.lab_cluster)?;
         Ok(target.calls().filter_map(|call| counts.get(&call)).sum())
     }
 
@@ -273,7 +274,7 @@ impl<'a> Lab<'a> {
         let Target { spec, limit, .. } = &self.targets[flow];
         let from = &self.plan.flows[flow].from;
         let space = self
-            .twin
+            .lab_cluster
             .of_client(self.plan.cluster, from)
             .ok_or_else(|| LabError::Plan(format!("{from} does not run, so it cannot call")))?;
         Attempt::begin(space, spec, flow, count, *limit)
@@ -311,7 +312,7 @@ impl<'a> Lab<'a> {
 
     /// Adds the load balancers' events to the tallies.
     fn hear(&mut self, current: Option<usize>) -> Result<(), LabError> {
-        for (flow, seen) in self.balancers.hear(&self.twin, current)? {
+        for (flow, seen) in self.balancers.hear(&self.lab_cluster, current)? {
             let tally = &mut self.tallies[flow];
             match seen {
                 FlowEvent::Picked(target) => {

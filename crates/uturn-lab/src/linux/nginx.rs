@@ -14,7 +14,7 @@ use std::process::Command;
 use rustix::mount::mount_bind;
 use uturn_model::{Cluster, Pod};
 
-use super::build::Twin;
+use super::build::LabCluster;
 use super::program::Program;
 use super::state::Run;
 use super::system::{During, find};
@@ -50,10 +50,14 @@ fn is_config(path: &str) -> bool {
 }
 
 /// Starts nginx in every pod that is one.
-pub(crate) fn start(run: &Run, cluster: &Cluster, twin: &Twin) -> Result<Vec<Program>, LabError> {
+pub(crate) fn start(
+    run: &Run,
+    cluster: &Cluster,
+    lab_cluster: &LabCluster,
+) -> Result<Vec<Program>, LabError> {
     let mut all = Vec::new();
     for pod in cluster.pods.values().filter(|pod| pod.is_alive() && is_one(pod)) {
-        let Some(space) = twin.of_pod(pod) else { continue };
+        let Some(space) = lab_cluster.of_pod(pod) else { continue };
         let program = find("nginx").ok_or_else(|| {
             let name = &pod.name;
             LabError::Plan(format!("pod {name} is an nginx, and there is none in the search path"))

@@ -24,7 +24,7 @@ use uturn_kubeproxy::pod_network;
 use uturn_model::network::{Network, NetworkMode};
 use uturn_model::{Cluster, Family, Node, Pod};
 
-use super::build::Twin;
+use super::build::LabCluster;
 use super::kernel_settings::{disable_address_detection, set_syn_retries};
 use super::links::{ROUTER, Wire, card, everything, mac, namespace, uplink};
 use super::namespace::Namespace;
@@ -80,7 +80,7 @@ pub(crate) fn add_card(fabric: &Namespace, space: &Namespace, number: usize) -> 
 pub(crate) fn build(
     run: &Run,
     cluster: &Cluster,
-    twin: &Twin,
+    lab_cluster: &LabCluster,
     number: usize,
     pod: &Pod,
 ) -> Result<Namespace, LabError> {
@@ -96,7 +96,7 @@ pub(crate) fn build(
     space
         .run(|| disable_address_detection().and_then(|()| set_syn_retries(Some(node))))
         .during(&doing)?;
-    let host = &twin.nodes[&node.name];
+    let host = &lab_cluster.nodes[&node.name];
     // No other interface's name has a hyphen.
     let link = || (format!("{}-{number}", pod_network::link(cluster)), number);
     let addresses = match cluster.network.mode.value {
@@ -108,13 +108,13 @@ pub(crate) fn build(
         NetworkMode::Routed => {
             let ips = pod.ips.iter().filter(|ip| is_routed(&cluster.network, node, **ip));
             let place = (uplink(node_number), mac(2, node_number));
-            twin.fabric.run(|| deliver(ips, &place)).during(&doing)?;
+            lab_cluster.fabric.run(|| deliver(ips, &place)).during(&doing)?;
             host.run(|| attach(pod, &space, link()).map(drop)).during(&doing)?;
             whole(pod)
         }
         NetworkMode::VpcCni => {
             let place = (card(node_number), mac(7, node_number));
-            twin.fabric.run(|| deliver(pod.ips.iter(), &place)).during(&doing)?;
+            lab_cluster.fabric.run(|| deliver(pod.ips.iter(), &place)).during(&doing)?;
             host.run(|| {
                 attach(pod, &space, link()).and_then(|mut netlink| leave_by_card(&mut netlink, pod))
             })

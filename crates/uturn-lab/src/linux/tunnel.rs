@@ -13,7 +13,7 @@ use uturn_kubeproxy::pod_network;
 use uturn_model::network::{NetworkMode, Plugin};
 use uturn_model::{Cluster, Family, Node};
 
-use super::build::Twin;
+use super::build::LabCluster;
 use super::links::mac;
 use super::netlink::{Index, Mac, Netlink, Via, Vxlan};
 use super::system::During;
@@ -31,7 +31,7 @@ const ID: u32 = 1;
 pub(crate) const MTU: u32 = 1430;
 
 /// Adds each node's end of the tunnel and its routes to all other nodes.
-pub(crate) fn add(cluster: &Cluster, twin: &Twin) -> Result<(), LabError> {
+pub(crate) fn add(cluster: &Cluster, lab_cluster: &LabCluster) -> Result<(), LabError> {
     for (number, node) in cluster.nodes.values().enumerate() {
         let doing = format!("build the tunnel of node {}", node.name);
         let from = outer(node, node)?;
@@ -53,7 +53,7 @@ pub(crate) fn add(cluster: &Cluster, twin: &Twin) -> Result<(), LabError> {
             node.tunnel_ips.iter().try_for_each(|ip| netlink.add_address(link, (*ip).into()))?;
             peers.iter().try_for_each(|peer| peer.connect(&mut netlink, link, cluster, node))
         };
-        twin.nodes[&node.name].run(build).during(&doing)?;
+        lab_cluster.nodes[&node.name].run(build).during(&doing)?;
     }
     Ok(())
 }

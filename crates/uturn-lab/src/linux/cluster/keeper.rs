@@ -31,7 +31,7 @@ use super::shown::Shown;
 use super::stated::Stated;
 use super::vendor_build::Filter;
 use super::{apply, defaults, proxies, ready};
-use crate::linux::build::Twin;
+use crate::linux::build::LabCluster;
 use crate::linux::interrupt::Watch;
 use crate::linux::names::outside::{self, Outside};
 use crate::linux::namespace::Namespace;
@@ -125,12 +125,12 @@ impl Outline<'_> {
         on_ready: &mut dyn FnMut(&ClusterUp),
     ) -> Result<(), LabError> {
         progress("nodes")?;
-        let twin = self.build(run)?;
-        let outside = Outside::start(&twin.fabric, &self.layout.cluster)
+        let lab_cluster = self.build(run)?;
+        let outside = Outside::start(&lab_cluster.fabric, &self.layout.cluster)
             .during("start the DNS beyond the cluster")?;
         progress("etcd and kube-apiserver")?;
         let api = self.layout.api;
-        let mut control = ControlPlane::connect(run, &twin.fabric, api)?;
+        let mut control = ControlPlane::connect(run, &lab_cluster.fabric, api)?;
         let addresses = [Ipv4Addr::LOCALHOST, api, first_address(&self.layout)];
         let nodes = self.layout.cluster.nodes.values();
         let nodes: Vec<IpAddr> = nodes.filter_map(|node| node.address(Family::V4)).collect();
@@ -150,7 +150,7 @@ impl Outline<'_> {
             outline: self,
             run,
             watch,
-            twin: &twin,
+            lab_cluster: &lab_cluster,
             outside: &outside,
             credentials: &credentials,
         };
@@ -158,7 +158,7 @@ impl Outline<'_> {
     }
 
     /// Builds the nodes, and records how to enter them.
-    fn build(&self, run: &Run) -> Result<Twin, LabError> {
+    fn build(&self, run: &Run) -> Result<LabCluster, LabError> {
         let rules = BTreeMap::new();
         let plan = Plan {
             cluster: &self.layout.cluster,
@@ -169,8 +169,8 @@ impl Outline<'_> {
             rules: &rules,
             coredns: None,
         };
-        let twin = Twin::build(run, &plan, |_| false)?;
-        for (name, space) in &twin.nodes {
+        let lab_cluster = LabCluster::build(run, &plan, |_| false)?;
+        for (name, space) in &lab_cluster.nodes {
             let place = Place {
                 name: format!("node/{name}"),
                 namespace: space.name().to_owned(),
@@ -178,7 +178,7 @@ impl Outline<'_> {
             };
             place.write(run.folder()).during("record the nodes")?;
         }
-        Ok(twin)
+        Ok(lab_cluster)
     }
 }
 
@@ -192,7 +192,7 @@ struct Keeping<'a> {
     outline: &'a Outline<'a>,
     run: &'a Run,
     watch: &'a Watch,
-    twin: &'a Twin,
+    lab_cluster: &'a LabCluster,
     outside: &'a Outside,
     credentials: &'a Credentials,
 }
@@ -207,7 +207,7 @@ impl Keeping<'_> {
         on_ready: &mut dyn FnMut(&ClusterUp),
     ) -> Result<(), LabError> {
         let Outline { request, parts, prepared, layout } = self.outline;
-        let (run, credentials, twin) = (self.run, self.credentials, self.twin);
+        let (run, credentials, lab_cluster) = (self.run, self.credentials, self.lab_cluster);
         let client = client(own_kubeconfig).await?;
         self.wait_for_api(&client).await?;
         progress("nodes in the API, controllers, kube-proxies")?;
@@ -217,10 +217,11 @@ impl Keeping<'_> {
             .await
             .map_err(|error| refused("register the nodes", &error))?;
         control.start_controllers(run, parts, layout, credentials)?;
-        let mut proxies = proxies::start(run, parts, layout, request.mode, twin, credentials)?;
+        let mut proxies =
+            proxies::start(run, parts, layout, request.mode, lab_cluster, credentials)?;
         let _filter = self.start_filter(&control.space)?;
         let _exec = self.start_exec()?;
-        let ground = Ground { run, twin, layout, parts, credentials };
+        let ground = Ground { run, lab_cluster, layout, parts, credentials };
         let mut kubelet = Kubelet::new(ground, client.clone());
         let names: Vec<String> = layout.cluster.nodes.keys().map(ToString::to_string).collect();
         let serving = pin!(join(kubelet.serve(), node::renew(&client, &names)));
@@ -237,7 +238,7 @@ impl Keeping<'_> {
             let pods = readiness.pods;
             on_ready(&ClusterUp { kubeconfig, nodes: names.clone(), pods, notes });
             let nodes = &prepared.nodes;
-            let mut stated = Stated::new(run, layout, nodes, &twin.fabric, self.outside)?;
+            let mut stated = Stated::new(run, layout, nodes, &lab_cluster.fabric, self.outside)?;
             loop {
                 stated.refresh()?;
                 self.pause().await?;
@@ -266,7 +267,7 @@ impl Keeping<'_> {
     fn start_exec(&self) -> Result<ExecServer, LabError> {
         let Outline { request, layout, .. } = self.outline;
         let address = |name| layout.cluster.nodes.get(name)?.address(Family::V4);
-        let nodes = self.twin.nodes.iter();
+        let nodes = self.lab_cluster.nodes.iter();
         let nodes = nodes.filter_map(|(name, space)| Some((address(name)?, space)));
         ExecServer::start(self.run.folder(), &request.program, self.credentials, nodes)
             .during("start the kubelet's stand-in")
@@ -301,7 +302,7 @@ impl Keeping<'_> {
         }
         // One whose object was not applied belongs to nothing.
         shown.retain(|shown| shown.owner.as_ref().is_none_or(|owner| owner.uid.is_some()));
-        let space = &self.twin.fabric;
+        let space = &self.lab_cluster.fabric;
         let site = Site { run: self.run, program: &request.program, layout, space };
         let mut cloud = Cloud::start(site, &shown)?;
         cloud.start_operator(site, self.credentials)?;
@@ -336,7 +337,7 @@ impl Keeping<'_> {
     /// Waits until kube-proxy has programmed every node. Returns a note if it does not.
     async fn wait_for_rules(&self, proxies: &mut Proxies) -> Result<Option<String>, LabError> {
         let end = self.limit();
-        while !proxies::are_programmed(&self.outline.layout, self.twin) {
+        while !proxies::are_programmed(&self.outline.layout, self.lab_cluster) {
             proxies.check()?;
             if Instant::now() > end {
                 let log = self.run.file("kube-proxy-NODE.log");
@@ -354,7 +355,7 @@ impl Keeping<'_> {
         let marker = Marker::create(client, self.outline.layout.api).await.map_err(failed)?;
         let end = self.limit();
         let mut note = None;
-        while !marker.is_programmed(self.twin) {
+        while !marker.is_programmed(self.lab_cluster) {
             if Instant::now() > end {
                 let log = self.run.file("kube-proxy-NODE.log");
                 note = Some(format!("kube-proxy does not keep up: see {}", log.display()));

@@ -15,7 +15,7 @@ use serde::de::Error as _;
 use serde_json::{Value, json};
 
 use super::credentials::PORT;
-use crate::linux::build::Twin;
+use crate::linux::build::LabCluster;
 
 /// The namespace of the marker.
 const NAMESPACE: &str = "kube-system";
@@ -48,9 +48,9 @@ impl Marker {
     }
 
     /// Whether every node reaches it.
-    pub(super) fn is_programmed(&self, twin: &Twin) -> bool {
+    pub(super) fn is_programmed(&self, lab_cluster: &LabCluster) -> bool {
         let connects = || TcpStream::connect_timeout(&self.address, CONNECT).map(drop);
-        twin.nodes.values().all(|space| space.run(connects).is_ok())
+        lab_cluster.nodes.values().all(|space| space.run(connects).is_ok())
     }
 
     /// Removes it.

@@ -16,7 +16,7 @@ use super::layout::Layout;
 use super::parts::Parts;
 use super::vendor_build;
 use crate::LabError;
-use crate::linux::build::Twin;
+use crate::linux::build::LabCluster;
 use crate::linux::program::Program;
 use crate::linux::state::Run;
 use crate::linux::system::During;
@@ -55,7 +55,7 @@ pub(super) fn start(
     parts: &Parts,
     layout: &Layout,
     mode: ProxyMode,
-    twin: &Twin,
+    lab_cluster: &LabCluster,
     credentials: &Credentials,
 ) -> Result<Proxies, LabError> {
     let during = "write the configuration of kube-proxy";
@@ -72,7 +72,7 @@ pub(super) fn start(
         }
     };
     let mut proxies = Vec::new();
-    for (name, space) in &twin.nodes {
+    for (name, space) in &lab_cluster.nodes {
         let node = &layout.cluster.nodes[name];
         let mut config = configuration(layout, mode);
         config["bindAddress"] = json!(node.address(Family::V4));
@@ -95,11 +95,11 @@ pub(super) fn start(
 }
 
 /// Whether every node's rules lead to the API server by its Service.
-pub(super) fn are_programmed(layout: &Layout, twin: &Twin) -> bool {
+pub(super) fn are_programmed(layout: &Layout, lab_cluster: &LabCluster) -> bool {
     let first = u32::from(layout.services.network()) + 1;
     let service = SocketAddr::new(IpAddr::V4(first.into()), 443);
     let connects = || TcpStream::connect_timeout(&service, CONNECT).map(drop);
-    twin.nodes.values().all(|space| space.run(connects).is_ok())
+    lab_cluster.nodes.values().all(|space| space.run(connects).is_ok())
 }
 
 /// The objects of kube-proxy as a cluster has them. Its pods stand for the programs that run on the

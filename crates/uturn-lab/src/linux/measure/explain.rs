@@ -67,8 +67,8 @@ impl Lab<'_> {
             })
             .ok();
         let probers = public::probers_of(self.plan);
-        let places = places(&self.twin).into_iter().map(|place| place.what).collect();
-        let kernel_states = KernelState::read(&self.twin)?;
+        let places = places(&self.lab_cluster).into_iter().map(|place| place.what).collect();
+        let kernel_states = KernelState::read(&self.lab_cluster)?;
         let observer =
             Observer { recorder: &recorder, tracer, places, kernel_states, probers, notes };
         let mut all = self.explain_probes(&observer, progress)?;
@@ -190,12 +190,12 @@ impl Lab<'_> {
         work: impl FnOnce(&mut Self) -> Result<T, LabError>,
     ) -> Result<(Observed, T), LabError> {
         let doing = "follow a connection";
-        let before = Counters::read(&self.twin)?;
+        let before = Counters::read(&self.lab_cluster)?;
         if let Some(tracer) = &observer.tracer {
             tracer.begin().during(doing)?;
         }
         let on_nodes = self.plan.needs().contains(&KernelPart::NfTables);
-        let trace = Trace::start(&self.twin, |place| match place {
+        let trace = Trace::start(&self.lab_cluster, |place| match place {
             "fabric" => self.balancers.forward_in_nf_tables(Scope::Private),
             "edge" => self.balancers.forward_in_nf_tables(Scope::Public),
             place => on_nodes && place.starts_with("node "),
@@ -203,9 +203,9 @@ impl Lab<'_> {
         observer.recorder.begin();
         let done = work(self)?;
         let frames = observer.recorder.take();
-        let traced = trace.take(&self.twin)?;
+        let traced = trace.take(&self.lab_cluster)?;
         let drops = observer.tracer.as_ref().map(Tracer::take).transpose().during(doing)?;
-        let growth = Counters::read(&self.twin)?.grown_since(&before);
+        let growth = Counters::read(&self.lab_cluster)?.grown_since(&before);
         Ok((Observed { frames, drops: drops.unwrap_or_default(), growth, traced }, done))
     }
 
@@ -280,9 +280,9 @@ impl Lab<'_> {
 
     fn place_of_client(&self, flow: usize) -> usize {
         let from = &self.plan.flows[flow].from;
-        let space = self.twin.of_client(self.plan.cluster, from);
+        let space = self.lab_cluster.of_client(self.plan.cluster, from);
         let is_it = |name: &str| space.is_some_and(|space| space.name() == name);
-        let all = places(&self.twin);
+        let all = places(&self.lab_cluster);
         all.iter().position(|place| is_it(place.space.name())).unwrap_or_default()
     }
 
@@ -305,7 +305,7 @@ impl Lab<'_> {
                 // Standard input has ended, so only a signal ends the lab.
                 listens = false;
             }
-            self.balancers.hear(&self.twin, None)?;
+            self.balancers.hear(&self.lab_cluster, None)?;
         }
         Ok(())
     }

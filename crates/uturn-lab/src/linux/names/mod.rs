@@ -19,7 +19,7 @@ use std::thread;
 use uturn_model::dns::Corefile;
 use uturn_model::{Client, Cluster, Destination, Family, NamespacedName, Pod, Service, Text};
 
-use super::build::Twin;
+use super::build::LabCluster;
 use super::netlink::{Index, Netlink};
 use super::state::Run;
 use super::system::{During, find};
@@ -103,30 +103,34 @@ impl Names {
     pub(crate) fn start(
         run: &Run,
         plan: &Plan<'_>,
-        twin: &Twin,
+        lab_cluster: &LabCluster,
         program: &Path,
     ) -> Result<Self, LabError> {
         let cluster = plan.cluster;
         let Some(corefile) = &cluster.dns.corefile else {
             return Err(LabError::Plan("the cluster has no Corefile".into()));
         };
-        let outside =
-            Outside::start(&twin.fabric, cluster).during("start the DNS beyond the cluster")?;
+        let outside = Outside::start(&lab_cluster.fabric, cluster)
+            .during("start the DNS beyond the cluster")?;
         let lists = Arc::new(Lists::of(cluster));
         let mut servers = Vec::new();
         for pod in cluster.pods.values().filter(|pod| pod.is_alive() && serves(cluster, pod)) {
-            let Some(space) = twin.of_pod(pod) else { continue };
+            let Some(space) = lab_cluster.of_pod(pod) else { continue };
             let name = format!("coredns-{}", servers.len());
             servers.push(CoreDns::start(run, program, &name, cluster, corefile, space, &lists)?);
         }
         if is_bare(cluster) {
-            servers.push(in_fabric(run, cluster, corefile, twin, program, &lists)?);
+            servers.push(in_fabric(run, cluster, corefile, lab_cluster, program, &lists)?);
         }
         Ok(Self { _servers: servers, _outside: outside })
     }
 
     /// Resolves every name that a client of the plan needs, all at once.
-    pub(crate) fn resolve(&self, plan: &Plan<'_>, twin: &Twin) -> Result<Found, LabError> {
+    pub(crate) fn resolve(
+        &self,
+        plan: &Plan<'_>,
+        lab_cluster: &LabCluster,
+    ) -> Result<Found, LabError> {
         let cluster = plan.cluster;
         let settings = Settings {
             cluster: cluster_address(cluster),
@@ -135,7 +139,7 @@ impl Names {
         };
         let ask = |(client, name): (Client, Text)| {
             let during = format!("resolve {name} for {client}");
-            let space = twin.of_client(cluster, &client);
+            let space = lab_cluster.of_client(cluster, &client);
             let space = space.ok_or_else(|| LabError::Plan(format!("{client} does not run")))?;
             let (resolver, families) = match &client {
                 Client::Pod(pod) => {
@@ -168,14 +172,14 @@ fn in_fabric(
     run: &Run,
     cluster: &Cluster,
     corefile: &Corefile,
-    twin: &Twin,
+    lab_cluster: &LabCluster,
     program: &Path,
     lists: &Arc<Lists>,
 ) -> Result<CoreDns, LabError> {
     let address = cluster_address(cluster);
     let bind = || Netlink::open()?.add_address(Index::LOOPBACK, address.into());
-    twin.fabric.run(bind).during("give the cluster's DNS its address")?;
-    CoreDns::start(run, program, "coredns", cluster, corefile, &twin.fabric, lists)
+    lab_cluster.fabric.run(bind).during("give the cluster's DNS its address")?;
+    CoreDns::start(run, program, "coredns", cluster, corefile, &lab_cluster.fabric, lists)
 }
 
 fn dns_service(cluster: &Cluster) -> Option<(&NamespacedName, &Service)> {

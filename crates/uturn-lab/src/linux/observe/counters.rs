@@ -10,7 +10,7 @@ use uturn_model::Family;
 
 use super::places::places;
 use crate::LabError;
-use crate::linux::build::Twin;
+use crate::linux::build::LabCluster;
 use crate::linux::system::During;
 use crate::linux::tables;
 
@@ -96,9 +96,9 @@ impl fmt::Display for Counted {
 
 impl Counters {
     /// Reads the counters of all places. Pods have no rules.
-    pub(crate) fn read(twin: &Twin) -> Result<Self, LabError> {
+    pub(crate) fn read(lab_cluster: &LabCluster) -> Result<Self, LabError> {
         let mut all = Self { places: BTreeMap::new(), martians: martians() };
-        for (number, place) in places(twin).iter().enumerate() {
+        for (number, place) in places(lab_cluster).iter().enumerate() {
             let has_rules = !place.what.starts_with("pod ") && !place.what.starts_with("outside");
             let texts = || -> io::Result<_> {
                 let mut rules = Vec::new();

@@ -10,7 +10,7 @@ use uturn_netfilter::ipvs::VirtualAddress;
 
 use super::places::places;
 use crate::LabError;
-use crate::linux::build::Twin;
+use crate::linux::build::LabCluster;
 use crate::linux::ipvs::Ipvs;
 use crate::linux::system::During;
 
@@ -25,12 +25,12 @@ pub(crate) struct KernelState {
 
 impl KernelState {
     /// Reads the state of every place.
-    pub(crate) fn read(twin: &Twin) -> Result<Vec<Self>, LabError> {
+    pub(crate) fn read(lab_cluster: &LabCluster) -> Result<Vec<Self>, LabError> {
         let read = |place: super::places::Place<'_>| {
             let doing = format!("look what addresses {} has", place.what);
             place.space.run(Self::here).during(&doing)
         };
-        places(twin).into_iter().map(read).collect()
+        places(lab_cluster).into_iter().map(read).collect()
     }
 
     /// Reads the state of the calling thread's namespace.

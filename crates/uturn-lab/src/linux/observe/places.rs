@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::LabNamespace;
-use crate::linux::build::Twin;
+use crate::linux::build::LabCluster;
 use crate::linux::namespace::Namespace;
 
 /// Makes a file's name out of a link's.
@@ -20,8 +20,8 @@ pub(crate) struct Place<'a> {
 }
 
 /// All namespaces of a lab, the fabric first.
-pub(crate) fn places(twin: &Twin) -> Vec<Place<'_>> {
-    let nodes: Vec<String> = twin.nodes.keys().map(ToString::to_string).collect();
+pub(crate) fn places(lab_cluster: &LabCluster) -> Vec<Place<'_>> {
+    let nodes: Vec<String> = lab_cluster.nodes.keys().map(ToString::to_string).collect();
     // Links of the fabric are named after the number of their node.
     let of_fabric = move |link: &str| {
         let node = |letter, end| {
@@ -30,19 +30,20 @@ pub(crate) fn places(twin: &Twin) -> Vec<Place<'_>> {
         };
         node("n", "").or_else(|| node("e", "-eth1")).unwrap_or_else(|| format!("fabric-{link}"))
     };
-    let fabric = Place { space: &twin.fabric, what: "fabric".into(), file: Box::new(of_fabric) };
+    let fabric =
+        Place { space: &lab_cluster.fabric, what: "fabric".into(), file: Box::new(of_fabric) };
     let mut all = vec![fabric];
-    if let Some(edge) = &twin.edge {
+    if let Some(edge) = &lab_cluster.edge {
         all.push(place(&edge.space, "edge".into(), "edge".into()));
         for (number, (address, space)) in edge.clients.iter().enumerate() {
             let what = address.map_or_else(|| "outside".into(), |ip| format!("outside/{ip}"));
             all.push(only_link(space, what, format!("outside-{number}")));
         }
     }
-    for (name, space) in &twin.nodes {
+    for (name, space) in &lab_cluster.nodes {
         all.push(place(space, format!("node {name}"), name.to_string()));
     }
-    for (name, space) in &twin.pods {
+    for (name, space) in &lab_cluster.pods {
         let file = format!("pod-{}-{}", name.namespace, name.name);
         all.push(only_link(space, format!("pod {name}"), file));
     }
@@ -63,12 +64,12 @@ fn only_link(space: &Namespace, what: String, file: String) -> Place<'_> {
 }
 
 /// Lists the namespaces with their listening sockets.
-pub(crate) fn lab_namespaces(twin: &Twin) -> io::Result<Vec<LabNamespace>> {
+pub(crate) fn lab_namespaces(lab_cluster: &LabCluster) -> io::Result<Vec<LabNamespace>> {
     let inside = |place: Place<'_>| {
         let listens = place.space.run(|| Ok(listens()))?;
         Ok(LabNamespace { namespace: place.space.name().to_owned(), what: place.what, listens })
     };
-    places(twin).into_iter().map(inside).collect()
+    places(lab_cluster).into_iter().map(inside).collect()
 }
 
 /// The listening sockets in the calling thread's namespace.

@@ -14,7 +14,7 @@ use super::pcap::{Captures, LONGEST};
 use super::places::{FileName, places};
 use super::tap::{Frame, Tap};
 use crate::LabError;
-use crate::linux::build::Twin;
+use crate::linux::build::LabCluster;
 use crate::linux::system::During;
 use crate::linux::wait::QUIET_PERIOD;
 
@@ -42,11 +42,14 @@ struct State {
 }
 
 impl Recorder {
-    pub(crate) fn start(twin: &Twin, captures: Option<PathBuf>) -> Result<Self, LabError> {
+    pub(crate) fn start(
+        lab_cluster: &LabCluster,
+        captures: Option<PathBuf>,
+    ) -> Result<Self, LabError> {
         let doing = "watch the links";
         let captures = captures.map(Captures::new).transpose().during("write captures")?;
         let (mut taps, mut names) = (Vec::new(), Vec::new());
-        for (number, place) in places(twin).into_iter().enumerate() {
+        for (number, place) in places(lab_cluster).into_iter().enumerate() {
             taps.push(Tap::open(number, place.space).during(doing)?);
             names.push(place.file);
         }

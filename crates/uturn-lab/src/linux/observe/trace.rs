@@ -13,7 +13,7 @@ use netlink_sys::protocols::NETLINK_NETFILTER;
 use super::packet::Packet;
 use super::places::places;
 use crate::LabError;
-use crate::linux::build::Twin;
+use crate::linux::build::LabCluster;
 use crate::linux::generic::{Attribute, read_u16, read_u32};
 use crate::linux::system::{During, output, run};
 
@@ -66,9 +66,12 @@ pub(crate) struct EndedPacket {
 
 impl Trace {
     /// Starts tracing at the places for which `has_rules` returns true.
-    pub(crate) fn start(twin: &Twin, has_rules: impl Fn(&str) -> bool) -> Result<Self, LabError> {
+    pub(crate) fn start(
+        lab_cluster: &LabCluster,
+        has_rules: impl Fn(&str) -> bool,
+    ) -> Result<Self, LabError> {
         let mut sockets = BTreeMap::new();
-        for (number, place) in places(twin).into_iter().enumerate() {
+        for (number, place) in places(lab_cluster).into_iter().enumerate() {
             if !has_rules(&place.what) {
                 continue;
             }
@@ -89,9 +92,9 @@ impl Trace {
     }
 
     /// Stops tracing and returns the packets that rules have dropped since.
-    pub(crate) fn take(self, twin: &Twin) -> Result<Vec<EndedPacket>, LabError> {
+    pub(crate) fn take(self, lab_cluster: &LabCluster) -> Result<Vec<EndedPacket>, LabError> {
         let mut all = Vec::new();
-        for (number, place) in places(twin).into_iter().enumerate() {
+        for (number, place) in places(lab_cluster).into_iter().enumerate() {
             let Some(socket) = self.sockets.get(&number) else { continue };
             let doing = format!("read what the kernel of {} has traced", place.what);
             let rules = |log: TraceLog| -> io::Result<Vec<EndedPacket>> {

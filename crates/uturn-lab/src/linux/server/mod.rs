@@ -22,7 +22,7 @@ use uturn_model::lb::Listener;
 use uturn_model::pod::ContainerPort;
 use uturn_model::{Cluster, Endpoint, Family, Pod, Port, Protocol};
 
-use super::build::Twin;
+use super::build::LabCluster;
 use super::namespace::Namespace;
 use super::system::During;
 use crate::{LabError, Plan};
@@ -81,7 +81,7 @@ impl Servers {
     /// programs of their own (`has_own`).
     pub(crate) fn start(
         plan: &Plan<'_>,
-        twin: &Twin,
+        lab_cluster: &LabCluster,
         has_own: impl Fn(&Pod) -> bool,
     ) -> Result<Self, LabError> {
         let cluster = plan.cluster;
@@ -89,7 +89,7 @@ impl Servers {
         let mut servers = Vec::new();
         let mut certificate = None;
         for pod in cluster.pods.values().filter(|pod| pod.is_alive() && !has_own(pod)) {
-            let Some(space) = twin.of_pod(pod) else { continue };
+            let Some(space) = lab_cluster.of_pod(pod) else { continue };
             servers.extend(open_all(cluster, pod, space, &headers, &mut certificate)?);
         }
         Self::serve(servers)

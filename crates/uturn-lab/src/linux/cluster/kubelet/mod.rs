@@ -32,7 +32,7 @@ use tokio::time::{Duration, interval};
 use super::credentials::Credentials;
 use super::layout::{Layout, v4_range};
 use super::parts::Parts;
-use crate::linux::build::Twin;
+use crate::linux::build::LabCluster;
 use crate::linux::state::Run;
 use addresses::Addresses;
 use pod::RunningPod;
@@ -45,7 +45,7 @@ const REFRESH: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground<'a> {
     pub(super) run: &'a Run,
-    pub(super) twin: &'a Twin,
+    pub(super) lab_cluster: &'a LabCluster,
     pub(super) layout: &'a Layout,
     pub(super) parts: &'a Parts,
     pub(super) credentials: &'a Credentials,

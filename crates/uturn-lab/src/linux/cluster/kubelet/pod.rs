@@ -42,11 +42,12 @@ impl RunningPod {
         let own_space = match pod.spec.host_network {
             true => None,
             false => {
-                let (run, layout, twin) = (ground.run, &ground.layout.cluster, ground.twin);
-                Some(pods::build(run, layout, twin, number, &pod)?)
+                let (run, layout, lab_cluster) =
+                    (ground.run, &ground.layout.cluster, ground.lab_cluster);
+                Some(pods::build(run, layout, lab_cluster, number, &pod)?)
             }
         };
-        let space = own_space.as_ref().or_else(|| ground.twin.of_pod(&pod));
+        let space = own_space.as_ref().or_else(|| ground.lab_cluster.of_pod(&pod));
         let space = space.ok_or_else(|| LabError::Cluster("the pod's node is not built".into()))?;
         let is_core_dns = core_dns::runs_in(&pod);
         let core_dns = match is_core_dns {
