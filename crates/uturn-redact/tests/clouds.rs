@@ -117,7 +117,7 @@ fn cluster(dice: &mut Dice, entry: &CloudEntry) -> String {
         }));
     }
     for number in 0..2 {
-        let names = entry.traces.host_names;
+        let names = entry.markers.host_names;
         let status = match dice.below(3) {
             0 if !names.is_empty() => {
                 let (ends, _) = names[dice.below(names.len())];
@@ -128,7 +128,7 @@ fn cluster(dice: &mut Dice, entry: &CloudEntry) -> String {
             _ => json!([{"ip": format!("203.0.113.{}", 101 + number)}]),
         };
         let policy = ["Cluster", "Local"][dice.below(2)];
-        let classes = entry.traces.load_balancer_classes;
+        let classes = entry.markers.load_balancer_classes;
         let mut spec = json!({
             "type": "LoadBalancer", "clusterIP": format!("172.16.0.{}", 10 + number),
             "selector": {"app": "acmeweb"},
@@ -150,7 +150,7 @@ fn cluster(dice: &mut Dice, entry: &CloudEntry) -> String {
             "spec": spec, "status": {"loadBalancer": {"ingress": status}},
         }));
     }
-    let classes = entry.traces.ingress_classes;
+    let classes = entry.markers.ingress_classes;
     let backend = json!({"service": {"name": "acmeweb-0", "port": {"number": 80}}});
     let action = json!({"service": {"name": "acmeaction", "port": {"name": "use-annotation"}}});
     let other = if dice.below(2) == 0 { &action } else { &backend };
@@ -232,15 +232,15 @@ fn what_each_annotation_holds_is_declared() {
 
 /// The keys that a source file names: whole, or as what follows the beginning that it names.
 fn keys_of(text: &str) -> Vec<String> {
-    let traces: Vec<&str> = ALL
+    let markers: Vec<&str> = ALL
         .iter()
         .flat_map(|entry| {
-            let traces = &entry.traces;
+            let markers = &entry.markers;
             let lists = [
-                traces.load_balancer_classes,
-                traces.ingress_controllers,
-                traces.ingress_classes,
-                traces.gateway_classes,
+                markers.load_balancer_classes,
+                markers.ingress_controllers,
+                markers.ingress_classes,
+                markers.gateway_classes,
             ];
             lists.into_iter().flatten().map(|(name, _)| *name)
         })
@@ -264,7 +264,7 @@ fn keys_of(text: &str) -> Vec<String> {
             && literal.ends_with(char::is_alphanumeric)
             && !literal.contains(['{', ' '])
             && !literal.starts_with(|own: char| own.is_ascii_digit())
-            && !traces.contains(literal)
+            && !markers.contains(literal)
             && !literal.split_once('/').is_some_and(|(_, name)| is_version(name))
     };
     let mut keys: Vec<String> =

@@ -15,7 +15,7 @@ use super::WantedListener;
 /// How a cloud's controllers and load balancers behave.
 pub trait CloudModel: Sync {
     /// Describes a trace that only this cloud leaves in a cluster, beyond those of its
-    /// [`Traces`](super::Traces). Returns `None` if there is none.
+    /// [`Markers`](super::Markers). Returns `None` if there is none.
     fn recognise(&self, observed: &Observed<'_>) -> Option<String>;
 
     /// Whether its controllers read annotations with this key.

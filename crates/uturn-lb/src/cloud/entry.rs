@@ -4,14 +4,14 @@ use uturn_model::network::CloudNetwork;
 use uturn_model::service::LbIngress;
 use uturn_model::{AddressBinding, AnnouncedBy, Cloud, Vendor, Version};
 
-use super::{Annotation, CloudModel, IngressProduct, Product, Remedies, Traces, Words};
+use super::{Annotation, CloudModel, IngressProduct, Markers, Product, Remedies, Words};
 
 /// A cloud, or a program that provides load balancers in place of one.
 pub struct CloudEntry {
     /// Its word in Facts and its name.
     pub cloud: Cloud,
     /// What it leaves on objects, by which it is recognised.
-    pub traces: Traces,
+    pub markers: Markers,
     /// Whether its controllers serve Services only: an Ingress never has one of its load
     /// balancers for itself.
     pub serves_services_only: bool,
@@ -69,10 +69,10 @@ pub enum StatusShape {
 
 impl CloudEntry {
     /// A cloud of which nothing is known but what it leaves behind.
-    pub const fn recognised(word: &'static str, name: &'static str, traces: Traces) -> Self {
+    pub const fn recognised(word: &'static str, name: &'static str, markers: Markers) -> Self {
         Self {
             cloud: Cloud::new(word, name),
-            traces,
+            markers,
             serves_services_only: false,
             writes: StatusShape::Any,
             words: Words::NEUTRAL,
@@ -98,12 +98,12 @@ impl CloudEntry {
     /// Whether its controllers serve an Ingress too that names no class, where no class is the
     /// default one.
     pub fn serves_every_ingress(&self) -> bool {
-        self.model.is_some() || self.traces.ingress_default.is_some()
+        self.model.is_some() || self.markers.ingress_default.is_some()
     }
 
     /// Whether it has machines of its own. Its controllers serve nodes that are such machines.
     pub(crate) fn has_machines(&self) -> bool {
-        !self.traces.provider_ids.is_empty()
+        !self.markers.provider_ids.is_empty()
     }
 
     /// Whether its controllers can have written a status.
@@ -117,7 +117,7 @@ impl CloudEntry {
 
     /// Whether this is a host name of one of its load balancers.
     pub(crate) fn has_host_name(&self, host: &str) -> bool {
-        self.traces.host_names.iter().any(|(ends, _)| host.ends_with(ends))
+        self.markers.host_names.iter().any(|(ends, _)| host.ends_with(ends))
     }
 }
 

@@ -16,7 +16,7 @@ pub enum Maker {
     /// The controller of a product that is described, and how it was recognised.
     Product(&'static dyn Product, String),
     /// A cloud or a program whose load balancers are not described: the name of the product, if its
-    /// traces name one, and how it was recognised.
+    /// markers name one, and how it was recognised.
     Other(String, String),
     /// Nothing in the cluster names it.
     Unknown,
@@ -110,7 +110,7 @@ pub fn is_left_to_balancer(service: &Service, provider: &Known<Provider>) -> boo
 
 /// The product of a cloud that a Service gets.
 fn of_cloud(cloud: Cloud, service: &Service, trace: impl FnOnce() -> String) -> Maker {
-    let product = entry(cloud).and_then(|entry| (entry.traces.service_product)(service));
+    let product = entry(cloud).and_then(|entry| (entry.markers.service_product)(service));
     Maker::named(product.unwrap_or(cloud.name()), trace())
 }
 

@@ -28,6 +28,7 @@ pub mod linode;
 pub(crate) mod made;
 pub(crate) mod made_ingress;
 mod maker;
+mod markers;
 pub mod metallb;
 pub mod openstack;
 pub mod oracle;
@@ -36,7 +37,6 @@ mod remedy;
 pub mod scaleway;
 mod status;
 pub mod tke;
-mod traces;
 mod values;
 pub mod vultr;
 mod wanted;
@@ -60,6 +60,12 @@ pub use entry::{
 };
 pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of, product_of};
+pub use markers::{
+    Markers, by_distribution_id, by_gateway_class, by_host_name, by_ingress_class,
+    by_ingress_controller, by_ingress_key, by_load_balancer_class, by_node_key, by_object_kind,
+    by_own_node_key, by_placeholder_endpoint, by_provider_id, by_service_key, by_service_workload,
+    cloud_of_program,
+};
 pub use product::{
     Leases, PageCheck, PortPlan, Product, SourceRanges, Targets, UnservedPort, Written,
     ZoneAnswers, stand_in, stands_for_balancer,
@@ -67,12 +73,6 @@ pub use product::{
 pub(crate) use product::{own_address, replaced, unnamed};
 pub use remedy::{Need, NewStatus, Remedies, Remedy, Want};
 pub use status::{ExpectedStatus, expected_status};
-pub use traces::{
-    Traces, by_distribution_id, by_gateway_class, by_host_name, by_ingress_class,
-    by_ingress_controller, by_ingress_key, by_load_balancer_class, by_node_key, by_object_kind,
-    by_own_node_key, by_placeholder_endpoint, by_provider_id, by_service_key, by_service_workload,
-    cloud_of_program,
-};
 pub(crate) use wanted::{HTTP, HTTPS, aimed, of_route, plain as plain_listeners, rules};
 pub use wanted::{RuleAction, WantedListener, WantedRule};
 pub use words::{Expected, Words};

@@ -220,7 +220,7 @@ pub(super) fn of_ingress(
                 entry.cloud.name()
             ),
         },
-        Some(entry) => of_cluster(entry.traces.ingress_default, provider),
+        Some(entry) => of_cluster(entry.markers.ingress_default, provider),
         None => of_cluster(None, provider),
     }
 }

@@ -3,16 +3,16 @@
 //! | file | what it says |
 //! | --- | --- |
 //! | `annotations` | the keys that the controller reads, and lists within their values |
-//! | `traces` | by what the cloud is recognised, and which product a Service gets |
+//! | `markers` | by what the cloud is recognised, and which product a Service gets |
 //! | `clb` | Classic Load Balancers |
 //! | `nlb` | Network Load Balancers |
 //! | `remedies` | what annotations make them do otherwise |
 
 mod annotations;
 mod clb;
+mod markers;
 mod nlb;
 mod remedies;
-mod traces;
 
 use uturn_model::lb::{HealthQuestion, Profile};
 use uturn_model::network::Plugin;
@@ -28,7 +28,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     words: Words::with_firewall("security group"),
     products: &[&clb::Clb, &nlb::Nlb],
     remedies: remedies::remedies,
-    ..CloudEntry::recognised("alibaba", "Alibaba Cloud", traces::TRACES)
+    ..CloudEntry::recognised("alibaba", "Alibaba Cloud", markers::MARKERS)
 };
 
 /// What both products do on a port beside what their profiles say. `times` are the interval and the

@@ -3,7 +3,7 @@
 use uturn_model::Service;
 
 use super::annotations::{BACKEND_TYPE, KEEPS_SOURCE, PROXY_PROTOCOL, backend_type, key};
-use super::traces::is_network;
+use super::markers::is_network;
 use crate::cloud::{Remedy, Want};
 
 /// What brings about something that is wanted. Only Network Load Balancers can replace the client's

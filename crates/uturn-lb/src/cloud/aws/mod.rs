@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `alb` | Application Load Balancers of Ingresses |
 //! | `annotations` | the keys that the two controllers read, and lists within their values |
-//! | `traces` | by what the cloud is recognised, and which product a Service gets |
+//! | `markers` | by what the cloud is recognised, and which product a Service gets |
 //! | `nlb` | Network Load Balancers, of either controller |
 //! | `classic` | Classic Load Balancers |
 //! | `remedies` | what annotations make them do otherwise |
@@ -12,9 +12,9 @@
 mod alb;
 mod annotations;
 mod classic;
+mod markers;
 mod nlb;
 mod remedies;
-mod traces;
 
 use uturn_model::Cluster;
 
@@ -83,5 +83,5 @@ pub static ENTRY: CloudEntry = CloudEntry {
         &[("service.beta.kubernetes.io/aws-load-balancer-internal", "true")],
     ],
     class_parameters: Some(alb::CLASS_PARAMETERS),
-    ..CloudEntry::recognised("aws", "AWS", traces::TRACES)
+    ..CloudEntry::recognised("aws", "AWS", markers::MARKERS)
 };

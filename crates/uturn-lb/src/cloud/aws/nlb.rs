@@ -192,11 +192,11 @@ fn question(service: &Service, targets: Targets, has_header: bool) -> HealthQues
 /// Whether a Service gets a Network Load Balancer.
 pub(super) fn is_nlb(service: &Service) -> bool {
     match &service.load_balancer_class {
-        Some(class) => super::traces::TRACES
+        Some(class) => super::markers::MARKERS
             .load_balancer_classes
             .iter()
             .any(|(known, product)| *known == &**class && *product == NAME),
-        None => super::traces::product(service) == Some(NAME),
+        None => super::markers::product(service) == Some(NAME),
     }
 }
 

@@ -10,7 +10,7 @@ mod gateway;
 mod remedies;
 mod standard;
 
-use super::{CloudEntry, Traces, Words};
+use super::{CloudEntry, Markers, Words};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
@@ -26,7 +26,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "azure",
         "Azure",
-        Traces {
+        Markers {
             provider_ids: &["azure://"],
             node_keys: &["kubernetes.azure.com/"],
             service_product: |_| Some(standard::NAME),
@@ -45,7 +45,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
                 ("azure-alb-external", gateway::CONTAINERS),
                 ("alb.networking.azure.io/", gateway::CONTAINERS),
             ],
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, Name, Service};
 
-use super::{CloudEntry, Traces};
+use super::{CloudEntry, Markers};
 use crate::cloud::product::{Announced, Leases, PortPlan, Product, lease_holder};
 
 const NAME: &str = "Cilium";
@@ -46,7 +46,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "cilium",
         NAME,
-        Traces {
+        Markers {
             service_keys: &["lbipam.cilium.io/", "io.cilium/lb-ipam"],
             load_balancer_classes: &[("io.cilium/", NAME)],
             object_kinds: &[
@@ -55,7 +55,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
             ],
             // Of a Service for its own Ingresses and Gateways, which its Envoy on each node serves.
             placeholder_endpoint: Some(IpAddr::V4(Ipv4Addr::new(192, 192, 192, 192))),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

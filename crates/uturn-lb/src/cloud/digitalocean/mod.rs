@@ -6,7 +6,7 @@ use uturn_model::lb::{BehaviourAssumption, Delivery, ListenerProtocol, ProxyVers
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, PortPlan, Product, SourceRanges, Traces};
+use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, SourceRanges};
 use crate::cloud::product::{plain_protocol, proxying};
 use crate::cloud::values::{is_on, names_port, protocol_of};
 
@@ -25,12 +25,12 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "digitalocean",
         "DigitalOcean",
-        Traces {
+        Markers {
             provider_ids: &["digitalocean://"],
             node_keys: &["doks.digitalocean.com/"],
             service_keys: &["service.beta.kubernetes.io/do-", "kubernetes.digitalocean.com/"],
             service_product: |_| Some(NAME),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -4,7 +4,7 @@ use uturn_model::lb::{BehaviourAssumption, HealthCheck, Scheduler, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Targets, Traces};
+use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, Targets};
 use crate::cloud::product::{check, passing, plain_protocol, question_by_policy};
 
 const NAME: &str = "Exoscale NLB";
@@ -16,11 +16,11 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "exoscale",
         "Exoscale",
-        Traces {
+        Markers {
             provider_ids: &["exoscale://"],
             service_keys: &["service.beta.kubernetes.io/exoscale-"],
             service_product: |_| Some(NAME),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -5,7 +5,7 @@ use uturn_model::lb::{BehaviourAssumption, HealthQuestion};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Targets, Traces};
+use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, Targets};
 use crate::cloud::product::{check, plain_protocol, proxying};
 
 const NAME: &str = "F5 BIG-IP";
@@ -18,10 +18,10 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "f5",
         "F5",
-        Traces {
+        Markers {
             service_keys: &["cis.f5.com/", "virtual-server.f5.com/"],
             service_product: |_| Some(NAME),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -8,7 +8,7 @@
 mod application;
 mod passthrough;
 
-use super::{CloudEntry, Traces, Words};
+use super::{CloudEntry, Markers, Words};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
@@ -24,7 +24,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "gcp",
         "Google Cloud",
-        Traces {
+        Markers {
             provider_ids: &["gce://"],
             node_keys: &["cloud.google.com/"],
             service_product: |_| Some(passthrough::NAME),
@@ -42,7 +42,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
                 ("networking.gke.io/gateway", application::EXTERNAL),
             ],
             ingress_default: Some(application::EXTERNAL),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -8,7 +8,7 @@ use uturn_model::lb::{ProbeRanges, ProbeSource, ProxyVersion, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Ipv4Net, Service};
 
-use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces};
+use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product};
 use crate::cloud::Written;
 use crate::cloud::product::mode_by_header;
 use crate::cloud::product::{ANY_PROBER, proxying};
@@ -25,11 +25,11 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "hetzner",
         "Hetzner",
-        Traces {
+        Markers {
             provider_ids: &["hcloud://", "hrobot://"],
             service_keys: &["load-balancer.hetzner.cloud/"],
             service_product: |_| Some(NAME),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -10,7 +10,7 @@ mod annotations;
 mod elb;
 mod remedies;
 
-use super::{CloudEntry, Traces, Words};
+use super::{CloudEntry, Markers, Words};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
@@ -21,12 +21,12 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "huawei",
         "Huawei Cloud",
-        Traces {
+        Markers {
             provider_ids: &["huaweicloud://"],
             service_keys: &["kubernetes.io/elb."],
             service_product: |service| Some(elb::of(service).name),
             ingress_classes: &[("cce", "Huawei Cloud")],
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

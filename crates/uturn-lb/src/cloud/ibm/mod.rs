@@ -10,7 +10,7 @@ mod vpc;
 
 use uturn_model::Service;
 
-use super::{Annotation, CloudEntry, Holds, Traces};
+use super::{Annotation, CloudEntry, Holds, Markers};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
@@ -19,13 +19,13 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "ibm",
         "IBM Cloud",
-        Traces {
+        Markers {
             provider_ids: &["ibm://"],
             node_keys: &["ibm-cloud.kubernetes.io/"],
             service_keys: &["service.kubernetes.io/ibm-"],
             service_product: |service| Some(product(service)),
             host_names: &[(".appdomain.cloud", "IBM Cloud")],
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -5,7 +5,7 @@
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, NamespacedName, Pod, Service};
 
-use super::{CloudEntry, PortPlan, Product, StatusShape, Traces};
+use super::{CloudEntry, Markers, PortPlan, Product, StatusShape};
 
 const NAME: &str = "K3s ServiceLB";
 
@@ -17,12 +17,12 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "k3s",
         NAME,
-        Traces {
+        Markers {
             service_keys: &["svccontroller.k3s.cattle.io/"],
             service_product: |_| Some(NAME),
             service_workloads: &["svclb-"],
             distribution_ids: &["k3s://"],
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

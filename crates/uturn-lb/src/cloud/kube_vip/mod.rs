@@ -4,7 +4,7 @@ use uturn_model::lb::BehaviourAssumption;
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Cluster, Family, Name, NamespacedName, Node, Service, Version};
 
-use super::{Annotation, CloudEntry, Holds, ProgramArgument, Traces, VERSION, argument};
+use super::{Annotation, CloudEntry, Holds, Markers, ProgramArgument, VERSION, argument};
 use crate::cloud::product::{Announced, Leases, PortPlan, Product, Targets, lease_holder};
 
 const NAME: &str = "kube-vip";
@@ -122,11 +122,11 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "kube-vip",
         NAME,
-        Traces {
+        Markers {
             service_keys: &["kube-vip.io/"],
             load_balancer_classes: &[("kube-vip.io/", NAME)],
             program_names: &["kube-vip"],
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -6,7 +6,7 @@ use uturn_model::lb::BehaviourAssumption;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces, by_host_name};
+use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, by_host_name};
 use crate::cloud::product::proxying;
 use crate::cloud::values::{protocol_of, version_of};
 
@@ -26,12 +26,12 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "linode",
         CLOUD,
-        Traces {
+        Markers {
             provider_ids: &["linode://"],
             service_keys: &[ANNOTATIONS],
             host_names: &[(".ip.linodeusercontent.com", CLOUD)],
             service_product: |_| Some(NAME),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

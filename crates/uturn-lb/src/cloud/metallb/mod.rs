@@ -4,7 +4,7 @@ use uturn_model::service::ServicePort;
 use uturn_model::{AnnouncedBy, Cluster, Family, Service, Version};
 
 use super::{
-    AnnouncementObjects, CloudEntry, PortPlan, Product, ProgramArgument, StatusShape, Traces,
+    AnnouncementObjects, CloudEntry, Markers, PortPlan, Product, ProgramArgument, StatusShape,
     VERSION, argument,
 };
 use crate::cloud::product::Announced;
@@ -70,13 +70,13 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "metallb",
         NAME,
-        Traces {
+        Markers {
             service_keys: &["metallb.io/", "metallb.universe.tf/"],
             load_balancer_classes: &[("metallb.io/", NAME), ("metallb.universe.tf/", NAME)],
             namespaces: &["metallb-system"],
             program_names: &["metallb-speaker"],
             object_kinds: &["metallb.io/"],
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

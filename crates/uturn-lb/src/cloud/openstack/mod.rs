@@ -16,7 +16,7 @@ use uturn_model::Service;
 
 pub use ovh::OVH;
 
-use super::{CloudEntry, Traces, Words};
+use super::{CloudEntry, Markers, Words};
 use annotations::{LB_METHOD, get};
 use octavia::{AMPHORA, AMPHORA_NAME, OVN, OVN_NAME};
 
@@ -29,11 +29,11 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "openstack",
         "OpenStack",
-        Traces {
+        Markers {
             provider_ids: &["openstack://"],
             service_keys: &["loadbalancer.openstack.org/", "service.beta.kubernetes.io/openstack-"],
             service_product: |service| Some(product(service)),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -7,7 +7,7 @@ use uturn_model::{Family, Service};
 
 use super::octavia::{Driver, Octavia};
 use crate::cloud::product::{plain_protocol, proxying};
-use crate::cloud::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces, Words};
+use crate::cloud::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, Words};
 
 const OCTAVIA_NAME: &str = "OVHcloud Public Cloud Load Balancer";
 const OWN_NAME: &str = "OVHcloud Load Balancer for Kubernetes";
@@ -20,7 +20,7 @@ pub static OVH: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "ovh",
         "OVHcloud",
-        Traces {
+        Markers {
             own_node_keys: &["node.k8s.ovh/"],
             service_keys: &[
                 "loadbalancer.ovhcloud.com/",
@@ -28,7 +28,7 @@ pub static OVH: CloudEntry = CloudEntry {
             ],
             host_names: &[(".k8s.ovh.net", OWN_NAME)],
             service_product: |service| Some(product(service)),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -14,7 +14,7 @@ use uturn_model::Service;
 use uturn_model::lb::{HealthCheck, HealthQuestion};
 use uturn_model::service::Policy;
 
-use super::{Annotation, CloudEntry, Holds, Traces, Words};
+use super::{Annotation, CloudEntry, Holds, Markers, Words};
 use crate::cloud::product::check;
 
 /// All that is known of it.
@@ -26,7 +26,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "oracle",
         "Oracle Cloud",
-        Traces {
+        Markers {
             provider_ids: &["oci://", "ocid1."],
             node_keys: &["oci.oraclecloud.com/"],
             service_keys: &[
@@ -35,7 +35,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
                 "oci-network-load-balancer.oraclecloud.com/",
             ],
             service_product: |service| Some(product(service)),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -6,7 +6,7 @@ use uturn_model::lb::{ListenerProtocol, ProxyVersion};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, PortPlan, Product, SourceRanges, Traces};
+use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, SourceRanges};
 use crate::cloud::Written;
 use crate::cloud::product::mode_by_header;
 use crate::cloud::product::{plain_protocol, proxying};
@@ -23,12 +23,12 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "scaleway",
         "Scaleway",
-        Traces {
+        Markers {
             provider_ids: &["scaleway://"],
             service_keys: &["service.beta.kubernetes.io/scw-"],
             host_names: &[(".scw.cloud", "Scaleway")],
             service_product: |_| Some(NAME),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

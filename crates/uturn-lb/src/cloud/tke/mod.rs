@@ -3,7 +3,7 @@
 //! | file | what it says |
 //! | --- | --- |
 //! | `annotations` | the keys that controllers and kube-proxy read |
-//! | `traces` | by what the cloud is recognised |
+//! | `markers` | by what the cloud is recognised |
 //! | `listeners` | which listeners and targets its controllers make |
 //! | `ingress_rules` | where the rules of an Ingress are served |
 //! | `overrides` | what a TkeServiceConfig changes |
@@ -16,10 +16,10 @@ pub mod annotations;
 mod ingress_rules;
 pub mod kube_proxy;
 mod listeners;
+mod markers;
 mod overrides;
 pub mod pod_weights;
 pub mod profile;
-mod traces;
 mod words;
 
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub const TKE: Cloud = Cloud::new("tke", "Tencent Cloud");
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
     cloud: TKE,
-    traces: super::Traces::NONE,
+    markers: super::Markers::NONE,
     serves_services_only: false,
     writes: StatusShape::Any,
     words: words::WORDS,
@@ -56,7 +56,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     announcer_images: &[],
     versions_of: &[],
     arguments: &[],
-    switches_config_map: Some(traces::SWITCHES),
+    switches_config_map: Some(markers::SWITCHES),
     products: &[],
     ingress_products: &[],
     remedies: |_, _, _| Vec::new(),
@@ -69,7 +69,7 @@ struct Tke;
 
 impl CloudModel for Tke {
     fn recognise(&self, observed: &Observed<'_>) -> Option<String> {
-        traces::find(observed)
+        markers::find(observed)
     }
 
     fn reads(&self, key: &str) -> bool {

@@ -6,7 +6,7 @@ use uturn_model::lb::ProxyVersion;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, PortPlan, Product, Traces};
+use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product};
 use crate::cloud::product::proxying;
 use crate::cloud::values::{is_on, names_port, protocol_of};
 
@@ -21,11 +21,11 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised(
         "vultr",
         "Vultr",
-        Traces {
+        Markers {
             provider_ids: &["vultr://"],
             service_keys: &["service.beta.kubernetes.io/vultr-"],
             service_product: |_| Some(NAME),
-            ..Traces::NONE
+            ..Markers::NONE
         },
     )
 };

@@ -41,7 +41,7 @@ pub(super) fn ask_for_product(dice: &mut Dice, cloud: &CloudEntry) -> (Value, Op
     // A class that ends so is the beginning of one. Of one whose product is not described,
     // nothing can be predicted.
     let is_described = |name: &str| cloud.products.iter().any(|product| product.name() == name);
-    let classes = cloud.traces.load_balancer_classes.iter();
+    let classes = cloud.markers.load_balancer_classes.iter();
     let classes: Vec<&str> = classes
         .filter(|(class, product)| !class.ends_with('/') && is_described(product))
         .map(|(class, _)| *class)

@@ -9,7 +9,7 @@ use super::{ALL, CloudEntry};
 
 /// The marks that a cloud and its controllers leave on objects. Each entry is a prefix unless its field
 /// says otherwise.
-pub struct Traces {
+pub struct Markers {
     /// providerIDs of nodes.
     pub provider_ids: &'static [&'static str],
     /// A part of the providerIDs that do not begin in a fixed way.
@@ -54,7 +54,7 @@ pub struct Traces {
     pub placeholder_endpoint: Option<IpAddr>,
 }
 
-impl Traces {
+impl Markers {
     /// No trace.
     pub const NONE: Self = Self {
         provider_ids: &[],
@@ -82,8 +82,8 @@ impl Traces {
 /// The cloud that a providerID is of, with the part of it that shows this.
 pub fn by_provider_id(id: &str) -> Option<(&str, Cloud)> {
     ALL.iter().find_map(|entry| {
-        let begins = entry.traces.provider_ids.iter().find(|begins| id.starts_with(**begins));
-        let part = begins.copied().or_else(|| (entry.traces.provider_id_part)(id))?;
+        let begins = entry.markers.provider_ids.iter().find(|begins| id.starts_with(**begins));
+        let part = begins.copied().or_else(|| (entry.markers.provider_id_part)(id))?;
         Some((part, entry.cloud))
     })
 }
@@ -91,18 +91,18 @@ pub fn by_provider_id(id: &str) -> Option<(&str, Cloud)> {
 /// The controllers that write an unused address for an endpoint.
 pub fn by_placeholder_endpoint(address: IpAddr) -> Option<Cloud> {
     let mut all = ALL.iter();
-    all.find(|entry| entry.traces.placeholder_endpoint == Some(address)).map(|entry| entry.cloud)
+    all.find(|entry| entry.markers.placeholder_endpoint == Some(address)).map(|entry| entry.cloud)
 }
 
 /// The cloud that wrote one of a node's labels or annotations, with the key.
 pub fn by_node_key(labels: &Labels) -> Option<(&str, Cloud)> {
-    by_key(labels, |traces| traces.node_keys)
+    by_key(labels, |markers| markers.node_keys)
 }
 
 /// The cloud that wrote one of a node's labels or annotations and runs the software of another,
 /// with the key.
 pub fn by_own_node_key(labels: &Labels) -> Option<(&str, Cloud)> {
-    by_key(labels, |traces| traces.own_node_keys)
+    by_key(labels, |markers| markers.own_node_keys)
 }
 
 /// The cloud whose annotations a Service has, with a key.
@@ -119,7 +119,7 @@ pub fn by_service_key(service: &Service, own: Option<Cloud>) -> Option<(&str, Cl
     let named = service
         .annotations
         .iter()
-        .filter_map(|(key, _)| Some((key, entry_by_key(key, |traces| traces.service_keys)?)));
+        .filter_map(|(key, _)| Some((key, entry_by_key(key, |markers| markers.service_keys)?)));
     let able: Vec<_> = named.filter(|(_, entry)| can_serve(entry)).collect();
     // A program beside the machines of a cloud, or a cloud that runs another's software, has to be
     // named to serve a Service.
@@ -131,9 +131,12 @@ pub fn by_service_key(service: &Service, own: Option<Cloud>) -> Option<(&str, Cl
     named.iter().all(|(_, other)| other.cloud == entry.cloud).then_some((key, entry.cloud))
 }
 
-fn by_key(labels: &Labels, known: fn(&Traces) -> &'static [&'static str]) -> Option<(&str, Cloud)> {
+fn by_key(
+    labels: &Labels,
+    known: fn(&Markers) -> &'static [&'static str],
+) -> Option<(&str, Cloud)> {
     ALL.iter().find_map(|entry| {
-        let is_of = |key: &&str| known(&entry.traces).iter().any(|begins| key.starts_with(begins));
+        let is_of = |key: &&str| known(&entry.markers).iter().any(|begins| key.starts_with(begins));
         Some((labels.iter().map(|(key, _)| key).find(is_of)?, entry.cloud))
     })
 }
@@ -141,84 +144,85 @@ fn by_key(labels: &Labels, known: fn(&Traces) -> &'static [&'static str]) -> Opt
 /// The cloud of a label or annotation.
 fn entry_by_key(
     key: &str,
-    known: fn(&Traces) -> &'static [&'static str],
+    known: fn(&Markers) -> &'static [&'static str],
 ) -> Option<&'static CloudEntry> {
-    let is_of = |traces: &Traces| known(traces).iter().any(|begins| key.starts_with(begins));
-    ALL.into_iter().find(|entry| is_of(&entry.traces))
+    let is_of = |markers: &Markers| known(markers).iter().any(|begins| key.starts_with(begins));
+    ALL.into_iter().find(|entry| is_of(&entry.markers))
 }
 
 /// The product of a `loadBalancerClass`.
 pub fn by_load_balancer_class(class: &str) -> Option<&'static str> {
     let is_it = |known: &str| class == known || (known.ends_with('/') && class.starts_with(known));
-    product(|traces| traces.load_balancer_classes, is_it)
+    product(|markers| markers.load_balancer_classes, is_it)
 }
 
 /// The product whose load balancer has a host name of a status, with that name.
 pub fn by_host_name(status: &[LbIngress]) -> Option<(&str, &'static str)> {
     status.iter().find_map(|entry| {
         let host = entry.hostname.as_deref()?.trim_end_matches('.');
-        Some((host, product(|traces| traces.host_names, |ends| host.ends_with(ends))?))
+        Some((host, product(|markers| markers.host_names, |ends| host.ends_with(ends))?))
     })
 }
 
 /// The product of a cloud that an IngressClass names as its controller.
 pub fn by_ingress_controller(controller: &str) -> Option<&'static str> {
-    product(|traces| traces.ingress_controllers, |begins| controller.starts_with(begins))
+    product(|markers| markers.ingress_controllers, |begins| controller.starts_with(begins))
 }
 
 /// The product of a cloud that usually serves an Ingress class of this name.
 pub fn by_ingress_class(class: &str) -> Option<&'static str> {
-    product(|traces| traces.ingress_classes, |name| name == class)
+    product(|markers| markers.ingress_classes, |name| name == class)
 }
 
 /// The product of a cloud that serves Gateways of a class, by its name before its controller.
 pub fn by_gateway_class(class: &str, controller: Option<&str>) -> Option<&'static str> {
     let of =
-        |text: &str| product(|traces| traces.gateway_classes, |begins| text.starts_with(begins));
+        |text: &str| product(|markers| markers.gateway_classes, |begins| text.starts_with(begins));
     of(class).or_else(|| of(controller?))
 }
 
 /// The product of a cloud that reads an annotation of an Ingress.
 pub fn by_ingress_key(key: &str) -> Option<&'static str> {
-    product(|traces| traces.ingress_keys, |begins| key.starts_with(begins))
+    product(|markers| markers.ingress_keys, |begins| key.starts_with(begins))
 }
 
 fn product(
-    known: fn(&Traces) -> &'static [(&'static str, &'static str)],
+    known: fn(&Markers) -> &'static [(&'static str, &'static str)],
     is_it: impl Fn(&str) -> bool,
 ) -> Option<&'static str> {
-    let mut all = ALL.iter().flat_map(|entry| known(&entry.traces));
+    let mut all = ALL.iter().flat_map(|entry| known(&entry.markers));
     all.find(|(trace, _)| is_it(trace)).map(|(_, product)| *product)
 }
 
 /// The program that announces addresses, of which this is a workload or a pod.
 pub fn cloud_of_program(namespace: &str, name: &str) -> Option<Cloud> {
-    let is_of = |traces: &Traces| {
-        traces.namespaces.contains(&namespace)
-            || traces.program_names.iter().any(|begins| name.starts_with(begins))
+    let is_of = |markers: &Markers| {
+        markers.namespaces.contains(&namespace)
+            || markers.program_names.iter().any(|begins| name.starts_with(begins))
     };
-    ALL.iter().find(|entry| is_of(&entry.traces)).map(|entry| entry.cloud)
+    ALL.iter().find(|entry| is_of(&entry.markers)).map(|entry| entry.cloud)
 }
 
 /// The cloud whose controller makes a workload of this name for a Service.
 pub fn by_service_workload(name: &str) -> Option<Cloud> {
     let is_of =
-        |traces: &Traces| traces.service_workloads.iter().any(|begins| name.starts_with(begins));
-    ALL.iter().find(|entry| is_of(&entry.traces)).map(|entry| entry.cloud)
+        |markers: &Markers| markers.service_workloads.iter().any(|begins| name.starts_with(begins));
+    ALL.iter().find(|entry| is_of(&entry.markers)).map(|entry| entry.cloud)
 }
 
 /// What a distribution brings whose nodes have such providerIDs, with the part that shows it.
 pub fn by_distribution_id(id: &str) -> Option<(&'static str, Cloud)> {
     ALL.iter().find_map(|entry| {
-        let mut begins = entry.traces.distribution_ids.iter();
+        let mut begins = entry.markers.distribution_ids.iter();
         Some((*begins.find(|begins| id.starts_with(**begins))?, entry.cloud))
     })
 }
 
 /// The program that has objects of this kind, as `apiVersion/kind`.
 pub fn by_object_kind(kind: &str) -> Option<Cloud> {
-    let is_of = |traces: &Traces| traces.object_kinds.iter().any(|begins| kind.starts_with(begins));
-    ALL.iter().find(|entry| is_of(&entry.traces)).map(|entry| entry.cloud)
+    let is_of =
+        |markers: &Markers| markers.object_kinds.iter().any(|begins| kind.starts_with(begins));
+    ALL.iter().find(|entry| is_of(&entry.markers)).map(|entry| entry.cloud)
 }
 
 #[cfg(test)]

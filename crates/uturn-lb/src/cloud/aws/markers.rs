@@ -4,10 +4,10 @@ use uturn_model::Service;
 
 use super::annotations::{TYPE, get};
 use super::{alb, classic, nlb};
-use crate::cloud::Traces;
+use crate::cloud::Markers;
 
 /// What it leaves behind.
-pub(super) const TRACES: Traces = Traces {
+pub(super) const MARKERS: Markers = Markers {
     provider_ids: &["aws://"],
     node_keys: &["eks.amazonaws.com/", "alpha.eksctl.io/"],
     service_keys: &["service.beta.kubernetes.io/aws-"],
@@ -21,7 +21,7 @@ pub(super) const TRACES: Traces = Traces {
     ingress_classes: &[("alb", alb::NAME)],
     ingress_keys: &[(alb::PREFIX, alb::NAME)],
     gateway_classes: &[("gateway.k8s.aws/alb", alb::NAME)],
-    ..Traces::NONE
+    ..Markers::NONE
 };
 
 /// The product of a Service without a class: `aws-load-balancer-type` names it, else the form of

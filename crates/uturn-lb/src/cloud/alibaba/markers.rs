@@ -4,10 +4,10 @@ use uturn_model::Service;
 
 use super::annotations::{CLASS, TYPE, get};
 use super::{clb, nlb};
-use crate::cloud::Traces;
+use crate::cloud::Markers;
 
 /// What it leaves behind.
-pub(super) const TRACES: Traces = Traces {
+pub(super) const MARKERS: Markers = Markers {
     provider_ids: &["alicloud://", "ack-hybrid://"],
     provider_id_part: region,
     node_keys: &["alibabacloud.com/"],
@@ -20,7 +20,7 @@ pub(super) const TRACES: Traces = Traces {
     load_balancer_classes: &[("alibabacloud.com/nlb", nlb::NAME)],
     host_names: &[(".nlb.aliyuncs.com", nlb::NAME), (".alb.aliyuncs.com", "Alibaba Cloud ALB")],
     ingress_controllers: &[("ingress.k8s.alibabacloud/alb", "Alibaba Cloud ALB")],
-    ..Traces::NONE
+    ..Markers::NONE
 };
 
 /// The region of a providerID without a scheme: `cn-hangzhou.i-bp1…`.
@@ -34,7 +34,7 @@ fn region(id: &str) -> Option<&str> {
 /// Whether a Service gets a Network Load Balancer: its class asks for one, else what tells the product.
 pub(super) fn is_network(service: &Service) -> bool {
     match service.load_balancer_class.as_deref() {
-        Some(class) => TRACES.load_balancer_classes.iter().any(|(known, _)| *known == class),
+        Some(class) => MARKERS.load_balancer_classes.iter().any(|(known, _)| *known == class),
         None => product(service) == Some(nlb::NAME),
     }
 }
