@@ -2,7 +2,7 @@
 //! ([`uturn_lb::cloud::annotation`]); of others the whole keys are known, or how they begin.
 
 use serde_json::{Map, Value};
-use uturn_lb::cloud::{Holds, annotation};
+use uturn_lb::cloud::{ValueKind, annotation};
 
 use crate::controllers;
 use crate::names::Names;
@@ -53,7 +53,7 @@ pub(crate) fn standing_for(key: &str, value: Value, names: &mut Names) -> Value 
 }
 
 /// A value that a cloud's controllers read.
-fn of_controller(text: &str, holds: &Holds, names: &mut Names) -> String {
+fn of_controller(text: &str, holds: &ValueKind, names: &mut Names) -> String {
     let is_document = text.trim_start().starts_with(['[', '{']);
     match serde_json::from_str(text) {
         Ok(read) if is_document => document("", read, holds, names).to_string(),
@@ -62,7 +62,7 @@ fn of_controller(text: &str, holds: &Holds, names: &mut Names) -> String {
 }
 
 /// A document: members that are not read are called something else.
-fn document(field: &str, of: Value, holds: &Holds, names: &mut Names) -> Value {
+fn document(field: &str, of: Value, holds: &ValueKind, names: &mut Names) -> Value {
     let is_host = matches!(field, "host" | "hosts");
     match of {
         Value::Object(entries) => {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use common::{assert_same, redacted};
 use serde_json::{Value, json};
 use uturn_dice::Dice;
-use uturn_lb::cloud::{ALL, Annotation, CloudEntry, Holds};
+use uturn_lb::cloud::{ALL, Annotation, CloudEntry, ValueKind};
 use uturn_snapshot::{Manifests, Source};
 
 /// What begins every name here that must not be left.
@@ -35,7 +35,7 @@ fn spelled(dice: &mut Dice, word: &str) -> String {
 }
 
 /// A value that an annotation may have: what its controller reads, and what it does not.
-fn value(dice: &mut Dice, holds: &Holds) -> String {
+fn value(dice: &mut Dice, holds: &ValueKind) -> String {
     let word = |dice: &mut Dice| match holds.words() {
         [] => NAMES[dice.below(NAMES.len())].to_owned(),
         words => {
@@ -45,8 +45,10 @@ fn value(dice: &mut Dice, holds: &Holds) -> String {
     };
     match (holds, dice.below(8)) {
         (_, 0) => NAMES[dice.below(NAMES.len())].to_owned(),
-        (Holds::Ports, 1..=4) => ["80", "443", "80,443", "*", "acmeport"][dice.below(5)].to_owned(),
-        (Holds::Document { fields, .. }, 1..=6) => {
+        (ValueKind::Ports, 1..=4) => {
+            ["80", "443", "80,443", "*", "acmeport"][dice.below(5)].to_owned()
+        }
+        (ValueKind::Document { fields, .. }, 1..=6) => {
             let mut members = BTreeMap::from([("acmemember".to_owned(), json!("acmevalue"))]);
             for field in *fields {
                 let of = match dice.below(4) {
@@ -63,11 +65,11 @@ fn value(dice: &mut Dice, holds: &Holds) -> String {
                 _ => json!(members).to_string(),
             }
         }
-        (Holds::Words(words), 1) => {
+        (ValueKind::Words(words), 1) => {
             let own = words[dice.below(words.len())];
             format!("acmefield.enabled=true, {own}=true,{own}:443")
         }
-        (Holds::Words(words), 2) => {
+        (ValueKind::Words(words), 2) => {
             let [own, other] = [0, 1].map(|_| words[dice.below(words.len())]);
             format!("{own}=true,{other}=false,acme.bucket=acmelogs")
         }

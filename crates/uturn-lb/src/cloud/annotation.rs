@@ -11,12 +11,12 @@ pub struct Annotation {
     /// The rest of its key, in which a `*` stands for a port or a name.
     ends: &'static str,
     /// What its value holds.
-    pub holds: Holds,
+    pub holds: ValueKind,
 }
 
 /// What a value holds. Numbers and what separates words decide in each of them.
 #[derive(Clone, Copy, Debug)]
-pub enum Holds {
+pub enum ValueKind {
     /// A switch.
     Switch,
     /// Ports, by number or by name, or a switch for all of them.
@@ -29,7 +29,7 @@ pub enum Holds {
     Document {
         /// The members that are read. What others are called is a name.
         fields: &'static [&'static str],
-        /// The words of texts within it, as in [`Holds::Words`].
+        /// The words of texts within it, as in [`ValueKind::Words`].
         words: &'static [&'static str],
     },
 }
@@ -38,7 +38,7 @@ pub enum Holds {
 const SWITCHES: &[&str] =
     &["true", "false", "on", "off", "yes", "no", "enabled", "disabled", "enable", "disable"];
 
-impl Holds {
+impl ValueKind {
     /// The words of the controller's language.
     pub fn words(&self) -> &'static [&'static str] {
         match self {
@@ -59,12 +59,12 @@ impl Holds {
 
 impl Annotation {
     /// One with this key.
-    pub(crate) const fn new(key: &'static str, holds: Holds) -> Self {
+    pub(crate) const fn new(key: &'static str, holds: ValueKind) -> Self {
         Self::below(key, "", holds)
     }
 
     /// One whose key is written in two parts.
-    pub(crate) const fn below(begins: &'static str, ends: &'static str, holds: Holds) -> Self {
+    pub(crate) const fn below(begins: &'static str, ends: &'static str, holds: ValueKind) -> Self {
         Self { begins, ends, holds }
     }
 
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_a_name() {
-        let plain = Annotation::below("example.com/", "a", Holds::Switch);
+        let plain = Annotation::below("example.com/", "a", ValueKind::Switch);
         assert_eq!(plain.parts("example.com/a"), Some(["example.com/a", "", ""]));
         assert_eq!(plain.parts("example.com/ab"), None);
-        let of_port = Annotation::new("example.com/", Holds::Names);
+        let of_port = Annotation::new("example.com/", ValueKind::Names);
         assert_eq!(of_port.parts("example.com/80"), None);
-        let of_port = Annotation::below("example.com/", "port_*_path", Holds::Names);
+        let of_port = Annotation::below("example.com/", "port_*_path", ValueKind::Names);
         let parts = of_port.parts("example.com/port_80_path");
         assert_eq!(parts, Some(["example.com/port_", "80", "_path"]));
         assert_eq!(of_port.parts("example.com/port__path"), None);

@@ -50,7 +50,7 @@ use uturn_model::{
     AddressBinding, Cloud, Cluster, Ingress, IngressClass, Name, ProxySettings, Variant, Version,
 };
 
-pub use annotation::{Annotation, Holds, annotation};
+pub use annotation::{Annotation, ValueKind, annotation};
 pub use behaviour::{
     BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
 };
@@ -67,7 +67,7 @@ pub use markers::{
     cloud_of_program,
 };
 pub use product::{
-    Leases, PageCheck, PortPlan, Product, SourceRanges, Targets, UnservedPort, Written,
+    Leases, PageCheck, PortPlan, Product, SourceRanges, StatusEntry, Targets, UnservedPort,
     ZoneAnswers, stand_in, stands_for_balancer,
 };
 pub(crate) use product::{own_address, replaced, unnamed};

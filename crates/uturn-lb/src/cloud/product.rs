@@ -73,9 +73,9 @@ pub trait Product: Sync {
 
     /// What its controller writes into the status of a Service, unless an annotation that a remedy
     /// sets says otherwise.
-    fn writes(&self, service: &Service) -> Written {
+    fn writes(&self, service: &Service) -> StatusEntry {
         let _ = service;
-        Written::Address
+        StatusEntry::Address
     }
 
     /// Whether it consists of pods on nodes. The addresses of these nodes are the Service's status, and
@@ -197,7 +197,7 @@ pub enum SourceRanges {
 
 /// What a controller writes into the status of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum StatusEntry {
     /// An address.
     Address,
     /// An address with `ipMode: Proxy`.
@@ -278,14 +278,14 @@ pub(crate) const LIKE_OTHERS: &str = "inferred from other load balancers of its 
 
 /// The status of a controller that has calls from inside go to its load balancer where every port
 /// needs the PROXY header that this writes.
-pub(crate) fn mode_by_header(product: &dyn Product, service: &Service) -> Written {
+pub(crate) fn mode_by_header(product: &dyn Product, service: &Service) -> StatusEntry {
     let has_header = |port: &ServicePort| {
         let plan = product.port(service, port, Family::V4);
         plan.is_some_and(|plan| plan.profile.proxy_header.is_some())
     };
     match !service.ports.is_empty() && service.ports.iter().all(has_header) {
-        true => Written::AddressInModeProxy,
-        false => Written::Address,
+        true => StatusEntry::AddressInModeProxy,
+        false => StatusEntry::Address,
     }
 }
 

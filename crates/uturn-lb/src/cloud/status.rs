@@ -2,7 +2,7 @@
 
 use uturn_model::{Labels, Service};
 
-use super::{NewStatus, Product, Want, Written, remedies_of};
+use super::{NewStatus, Product, StatusEntry, Want, remedies_of};
 
 /// What a controller will write into a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub enum ExpectedStatus {
 /// What the controller of a product will write into the status of a Service.
 pub fn expected_status(product: &dyn Product, service: &Service) -> ExpectedStatus {
     asked_for(product, service).unwrap_or(match product.writes(service) {
-        Written::Address => ExpectedStatus::Address,
-        Written::AddressInModeProxy => ExpectedStatus::AddressInModeProxy,
-        Written::Name => ExpectedStatus::Name(None),
+        StatusEntry::Address => ExpectedStatus::Address,
+        StatusEntry::AddressInModeProxy => ExpectedStatus::AddressInModeProxy,
+        StatusEntry::Name => ExpectedStatus::Name(None),
     })
 }
 

@@ -5,7 +5,7 @@ use uturn_model::lb::{ListenerProtocol, ProxyVersion};
 use uturn_model::service::ServicePort;
 
 use crate::cloud::product::plain_protocol;
-use crate::cloud::{Annotation, Holds};
+use crate::cloud::{Annotation, ValueKind};
 
 /// Before each key, the older prefix last.
 const PREFIXES: [&str; 2] = [
@@ -75,8 +75,8 @@ pub(super) fn proxy_header(service: &Service, spoken: ListenerProtocol) -> Optio
 
 /// What the annotations hold.
 pub(super) const READ: &[Annotation] = &[
-    Annotation::new(BACKEND_TYPE, Holds::Words(&["eni", "ecs"])),
-    Annotation::new(CLASS, Holds::Names),
+    Annotation::new(BACKEND_TYPE, ValueKind::Words(&["eni", "ecs"])),
+    Annotation::new(CLASS, ValueKind::Names),
 ];
 
 /// The same of those that either prefix can stand before.
@@ -85,12 +85,12 @@ pub(super) const READ_BELOW: [&[Annotation]; 2] = [&below(PREFIXES[0]), &below(P
 const fn below(prefix: &'static str) -> [Annotation; 6] {
     const SPOKEN: &[&str] = &["https", "http", "tcpssl", "tcp", "udp"];
     [
-        Annotation::below(prefix, TYPE, Holds::Words(&["nlb"])),
-        Annotation::below(prefix, ADDRESS_TYPE, Holds::Words(&["internet", "intranet"])),
-        Annotation::below(prefix, PROTOCOL_PORT, Holds::Words(SPOKEN)),
-        Annotation::below(prefix, PROXY_PROTOCOL, Holds::Switch),
-        Annotation::below(prefix, KEEPS_SOURCE, Holds::Switch),
-        Annotation::below(prefix, CROSS_ZONE, Holds::Switch),
+        Annotation::below(prefix, TYPE, ValueKind::Words(&["nlb"])),
+        Annotation::below(prefix, ADDRESS_TYPE, ValueKind::Words(&["internet", "intranet"])),
+        Annotation::below(prefix, PROTOCOL_PORT, ValueKind::Words(SPOKEN)),
+        Annotation::below(prefix, PROXY_PROTOCOL, ValueKind::Switch),
+        Annotation::below(prefix, KEEPS_SOURCE, ValueKind::Switch),
+        Annotation::below(prefix, CROSS_ZONE, ValueKind::Switch),
     ]
 }
 

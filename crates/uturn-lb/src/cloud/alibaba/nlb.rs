@@ -7,7 +7,7 @@ use uturn_model::{Cluster, Family, Service};
 
 use super::annotations::{CROSS_ZONE, KEEPS_SOURCE, get, is_private, protocol};
 use super::{plan, with_default_targets};
-use crate::cloud::Written;
+use crate::cloud::StatusEntry;
 use crate::cloud::product::{LIKE_OTHERS, PortPlan, Product, passing, replaced};
 
 pub(super) const NAME: &str = "Alibaba Cloud NLB";
@@ -20,8 +20,8 @@ impl Product for Nlb {
         NAME
     }
 
-    fn writes(&self, _: &Service) -> Written {
-        Written::Name
+    fn writes(&self, _: &Service) -> StatusEntry {
+        StatusEntry::Name
     }
 
     fn is_private(&self, service: &Service) -> Option<bool> {

@@ -9,7 +9,8 @@ use super::are_pods_default;
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
 use crate::cloud::{
-    Annotation, ClassParameters, HTTP, HTTPS, Holds, RuleAction, WantedListener, WantedRule, rules,
+    Annotation, ClassParameters, HTTP, HTTPS, RuleAction, ValueKind, WantedListener, WantedRule,
+    rules,
 };
 
 pub(super) const NAME: &str = "AWS ALB";
@@ -254,25 +255,28 @@ fn is_key(own: &str, key: &str) -> bool {
 /// What its annotations hold.
 pub(super) const READ: &[Annotation] = &[
     of("actions.*", ACTION),
-    of("auth-type", Holds::Words(&["none", "oidc", "cognito"])),
-    of("certificate-arn", Holds::Names),
-    of("conditions.*", Holds::Names),
-    of("enable-frontend-nlb", Holds::Switch),
-    of("inbound-cidrs", Holds::Names),
-    of("ip-address-type", Holds::Words(&["ipv4", "dualstack", "dualstack-without-public-ipv4"])),
-    of("jwt-validation", Holds::Names),
-    of("listen-ports", Holds::Document { fields: &["HTTP", "HTTPS"], words: &[] }),
-    of("mutual-authentication", Holds::Names),
-    of("scheme", Holds::Words(&["internal", "internet-facing"])),
-    of("security-group-prefix-lists", Holds::Names),
-    of("ssl-redirect", Holds::Names),
-    of("target-node-labels", Holds::Names),
-    of("target-type", Holds::Words(&["instance", "ip"])),
-    of("use-regex-path-match", Holds::Switch),
+    of("auth-type", ValueKind::Words(&["none", "oidc", "cognito"])),
+    of("certificate-arn", ValueKind::Names),
+    of("conditions.*", ValueKind::Names),
+    of("enable-frontend-nlb", ValueKind::Switch),
+    of("inbound-cidrs", ValueKind::Names),
+    of(
+        "ip-address-type",
+        ValueKind::Words(&["ipv4", "dualstack", "dualstack-without-public-ipv4"]),
+    ),
+    of("jwt-validation", ValueKind::Names),
+    of("listen-ports", ValueKind::Document { fields: &["HTTP", "HTTPS"], words: &[] }),
+    of("mutual-authentication", ValueKind::Names),
+    of("scheme", ValueKind::Words(&["internal", "internet-facing"])),
+    of("security-group-prefix-lists", ValueKind::Names),
+    of("ssl-redirect", ValueKind::Names),
+    of("target-node-labels", ValueKind::Names),
+    of("target-type", ValueKind::Words(&["instance", "ip"])),
+    of("use-regex-path-match", ValueKind::Switch),
 ];
 
 /// An action: in its texts `#{host}` is the host of the request.
-const ACTION: Holds = Holds::Document {
+const ACTION: ValueKind = ValueKind::Document {
     fields: &["type", "redirectConfig", "host", "path", "port", "protocol", "query", "statusCode"],
     words: &[
         "redirect",
@@ -290,6 +294,6 @@ const ACTION: Holds = Holds::Document {
     ],
 };
 
-const fn of(name: &'static str, holds: Holds) -> Annotation {
+const fn of(name: &'static str, holds: ValueKind) -> Annotation {
     Annotation::below(PREFIX, name, holds)
 }

@@ -2,7 +2,7 @@
 
 use uturn_model::{Node, Service};
 
-use crate::cloud::{Annotation, Holds};
+use crate::cloud::{Annotation, ValueKind};
 
 const PREFIX: &str = "service.beta.kubernetes.io/aws-load-balancer-";
 
@@ -95,29 +95,29 @@ pub(super) fn ends_tls(service: &Service, port: u16, name: Option<&str>) -> bool
 
 /// What the annotations hold that the controllers read.
 pub(super) const READ: &[Annotation] = &[
-    of(TYPE, Holds::Words(&["nlb", "nlb-ip", "external"])),
-    of(TARGET_TYPE, Holds::Words(&["instance", "ip"])),
-    of(SCHEME, Holds::Words(&["internal", "internet-facing"])),
-    of(INTERNAL, Holds::Switch),
-    of(PROXY_PROTOCOL, Holds::Names),
+    of(TYPE, ValueKind::Words(&["nlb", "nlb-ip", "external"])),
+    of(TARGET_TYPE, ValueKind::Words(&["instance", "ip"])),
+    of(SCHEME, ValueKind::Words(&["internal", "internet-facing"])),
+    of(INTERNAL, ValueKind::Switch),
+    of(PROXY_PROTOCOL, ValueKind::Names),
     of(TARGET_GROUP_ATTRIBUTES, ATTRIBUTE_WORDS),
     of(ATTRIBUTES, ATTRIBUTE_WORDS),
-    of(CROSS_ZONE, Holds::Switch),
-    of(CERTIFICATE, Holds::Names),
-    of(TLS_PORTS, Holds::Ports),
-    of(BACKEND_PROTOCOL, Holds::Words(&["http", "https", "tcp", "ssl"])),
-    of(CHECK_PROTOCOL, Holds::Words(&["http", "https", "tcp"])),
-    of(CHECK_PORT, Holds::Words(&["traffic-port"])),
-    of(SUBNETS, Holds::Names),
-    of(ADDRESSES, Holds::Names),
-    of(PRIVATE_ADDRESSES, Holds::Names),
-    of(SECURITY_GROUPS, Holds::Names),
-    of(ADDRESS_TYPE, Holds::Words(&["ipv4", "dualstack"])),
-    of(NODE_LABELS, Holds::Names),
+    of(CROSS_ZONE, ValueKind::Switch),
+    of(CERTIFICATE, ValueKind::Names),
+    of(TLS_PORTS, ValueKind::Ports),
+    of(BACKEND_PROTOCOL, ValueKind::Words(&["http", "https", "tcp", "ssl"])),
+    of(CHECK_PROTOCOL, ValueKind::Words(&["http", "https", "tcp"])),
+    of(CHECK_PORT, ValueKind::Words(&["traffic-port"])),
+    of(SUBNETS, ValueKind::Names),
+    of(ADDRESSES, ValueKind::Names),
+    of(PRIVATE_ADDRESSES, ValueKind::Names),
+    of(SECURITY_GROUPS, ValueKind::Names),
+    of(ADDRESS_TYPE, ValueKind::Words(&["ipv4", "dualstack"])),
+    of(NODE_LABELS, ValueKind::Names),
 ];
 
 /// The attributes of load balancers and of target groups that are read.
-const ATTRIBUTE_WORDS: Holds = Holds::Words(&[
+const ATTRIBUTE_WORDS: ValueKind = ValueKind::Words(&[
     "true",
     "false",
     CLIENT_ROUTING,
@@ -129,6 +129,6 @@ const ATTRIBUTE_WORDS: Holds = Holds::Words(&[
     "proxy_protocol_v2.enabled",
 ]);
 
-const fn of(name: &'static str, holds: Holds) -> Annotation {
+const fn of(name: &'static str, holds: ValueKind) -> Annotation {
     Annotation::below(PREFIX, name, holds)
 }

@@ -7,7 +7,7 @@ use uturn_model::{Family, Node, Protocol, Service};
 use super::annotations::{
     BACKEND_PROTOCOL, INTERNAL, PROXY_PROTOCOL, SECURITY_GROUPS, ends_tls, get, has_target_labels,
 };
-use crate::cloud::Written;
+use crate::cloud::StatusEntry;
 use crate::cloud::product::{PortPlan, Product, SourceRanges, proxying};
 
 pub(super) const NAME: &str = "AWS Classic Load Balancer";
@@ -20,8 +20,8 @@ impl Product for Classic {
         NAME
     }
 
-    fn writes(&self, _: &Service) -> Written {
-        Written::Name
+    fn writes(&self, _: &Service) -> StatusEntry {
+        StatusEntry::Name
     }
 
     fn is_private(&self, service: &Service) -> Option<bool> {

@@ -15,7 +15,7 @@ use super::annotations::{
 };
 use super::are_pods_default;
 use super::classic::is_internal;
-use crate::cloud::Written;
+use crate::cloud::StatusEntry;
 use crate::cloud::product::{
     PortPlan, Product, SourceRanges, Targets, ZoneAnswers, check, passing, plain_protocol, replaced,
 };
@@ -30,8 +30,8 @@ impl Product for Nlb {
         NAME
     }
 
-    fn writes(&self, _: &Service) -> Written {
-        Written::Name
+    fn writes(&self, _: &Service) -> StatusEntry {
+        StatusEntry::Name
     }
 
     fn is_private(&self, service: &Service) -> Option<bool> {

@@ -6,7 +6,9 @@ use uturn_model::{Cluster, Family, Ingress, Port, Service, Text};
 
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
-use crate::cloud::{Annotation, HTTP, HTTPS, Holds, RuleAction, WantedListener, WantedRule, rules};
+use crate::cloud::{
+    Annotation, HTTP, HTTPS, RuleAction, ValueKind, WantedListener, WantedRule, rules,
+};
 
 pub(super) const NAME: &str = "Azure Application Gateway";
 pub(super) const CONTAINERS: &str = "Azure Application Gateway for Containers";
@@ -121,11 +123,11 @@ fn to_tls(port: Port) -> Redirect {
 
 /// What its annotations hold.
 pub(super) const READ: &[Annotation] = &[
-    Annotation::below(PREFIX, "appgw-ssl-certificate", Holds::Names),
-    Annotation::below(PREFIX, "appgw-ssl-profile", Holds::Names),
-    Annotation::below(PREFIX, "hostname-extension", Holds::Names),
-    Annotation::below(PREFIX, "override-frontend-port", Holds::Names),
-    Annotation::below(PREFIX, "ssl-redirect", Holds::Switch),
-    Annotation::below(PREFIX, "use-private-ip", Holds::Switch),
-    Annotation::below(PREFIX, "waf-policy-for-path", Holds::Names),
+    Annotation::below(PREFIX, "appgw-ssl-certificate", ValueKind::Names),
+    Annotation::below(PREFIX, "appgw-ssl-profile", ValueKind::Names),
+    Annotation::below(PREFIX, "hostname-extension", ValueKind::Names),
+    Annotation::below(PREFIX, "override-frontend-port", ValueKind::Names),
+    Annotation::below(PREFIX, "ssl-redirect", ValueKind::Switch),
+    Annotation::below(PREFIX, "use-private-ip", ValueKind::Switch),
+    Annotation::below(PREFIX, "waf-policy-for-path", ValueKind::Names),
 ];

@@ -9,7 +9,7 @@ use crate::cloud::product::{
     PageCheck, PortPlan, Product, SourceRanges, Targets, UnservedPort, check, passing,
     plain_protocol, question_by_policy,
 };
-use crate::cloud::{Annotation, Holds};
+use crate::cloud::{Annotation, ValueKind};
 
 pub(super) const NAME: &str = "Azure Load Balancer";
 
@@ -105,20 +105,20 @@ fn delivery(service: &Service, family: Family) -> Delivery {
 
 /// What its annotations hold.
 pub(super) const READ: &[Annotation] = &[
-    Annotation::new(INTERNAL, Holds::Switch),
-    Annotation::new(NO_FLOATING_IP, Holds::Switch),
-    Annotation::new(ALSO_ALLOWED[0], Holds::Names),
-    Annotation::new(ALSO_ALLOWED[1], Holds::Names),
-    Annotation::new(CHECK_PATH, Holds::Names),
-    Annotation::new(CHECK_PROTOCOL, Holds::Words(&["http", "https", "tcp"])),
+    Annotation::new(INTERNAL, ValueKind::Switch),
+    Annotation::new(NO_FLOATING_IP, ValueKind::Switch),
+    Annotation::new(ALSO_ALLOWED[0], ValueKind::Names),
+    Annotation::new(ALSO_ALLOWED[1], ValueKind::Names),
+    Annotation::new(CHECK_PATH, ValueKind::Names),
+    Annotation::new(CHECK_PROTOCOL, ValueKind::Words(&["http", "https", "tcp"])),
     Annotation::below(
         "service.beta.kubernetes.io/",
         "port_*_health-probe_request-path",
-        Holds::Names,
+        ValueKind::Names,
     ),
     Annotation::below(
         "service.beta.kubernetes.io/",
         "port_*_health-probe_protocol",
-        Holds::Words(&["http", "https", "tcp"]),
+        ValueKind::Words(&["http", "https", "tcp"]),
     ),
 ];

@@ -6,7 +6,7 @@ use uturn_model::lb::{BehaviourAssumption, Delivery, ListenerProtocol, ProxyVers
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, SourceRanges};
+use super::{Annotation, CloudEntry, Markers, PortPlan, Product, SourceRanges, ValueKind};
 use crate::cloud::product::{plain_protocol, proxying};
 use crate::cloud::values::{is_on, names_port, protocol_of};
 
@@ -119,16 +119,16 @@ const PROXY_PROTOCOL: &str = "service.beta.kubernetes.io/do-loadbalancer-enable-
 
 /// What its annotations hold.
 const READ: &[Annotation] = &[
-    Annotation::new(TYPE, Holds::Words(&["REGIONAL", "REGIONAL_NETWORK", "GLOBAL"])),
-    Annotation::new(PROTOCOL, Holds::Words(&["http", "https", "http2", "http3", "tcp", "udp"])),
-    Annotation::new(HTTP_PORTS, Holds::Ports),
-    Annotation::new(TLS_LISTS[0], Holds::Ports),
-    Annotation::new(TLS_LISTS[1], Holds::Ports),
-    Annotation::new(CERTIFICATE[0], Holds::Names),
-    Annotation::new(CERTIFICATE[1], Holds::Names),
-    Annotation::new(PASS_THROUGH, Holds::Switch),
-    Annotation::new(PROXY_PROTOCOL, Holds::Switch),
-    Annotation::new(remedies::HOST_NAME, Holds::Names),
+    Annotation::new(TYPE, ValueKind::Words(&["REGIONAL", "REGIONAL_NETWORK", "GLOBAL"])),
+    Annotation::new(PROTOCOL, ValueKind::Words(&["http", "https", "http2", "http3", "tcp", "udp"])),
+    Annotation::new(HTTP_PORTS, ValueKind::Ports),
+    Annotation::new(TLS_LISTS[0], ValueKind::Ports),
+    Annotation::new(TLS_LISTS[1], ValueKind::Ports),
+    Annotation::new(CERTIFICATE[0], ValueKind::Names),
+    Annotation::new(CERTIFICATE[1], ValueKind::Names),
+    Annotation::new(PASS_THROUGH, ValueKind::Switch),
+    Annotation::new(PROXY_PROTOCOL, ValueKind::Switch),
+    Annotation::new(remedies::HOST_NAME, ValueKind::Names),
 ];
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use uturn_model::lb::{BehaviourAssumption, HealthCheck, Scheduler, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, Targets};
+use super::{Annotation, CloudEntry, Markers, PortPlan, Product, Targets, ValueKind};
 use crate::cloud::product::{check, passing, plain_protocol, question_by_policy};
 
 const NAME: &str = "Exoscale NLB";
@@ -54,7 +54,7 @@ const STRATEGY: &str = "service.beta.kubernetes.io/exoscale-loadbalancer-service
 
 /// What its annotations hold.
 const READ: &[Annotation] =
-    &[Annotation::new(STRATEGY, Holds::Words(&["round-robin", "maglev-hash", "source-hash"]))];
+    &[Annotation::new(STRATEGY, ValueKind::Words(&["round-robin", "maglev-hash", "source-hash"]))];
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use uturn_model::lb::{BehaviourAssumption, HealthQuestion};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, Targets};
+use super::{Annotation, CloudEntry, Markers, PortPlan, Product, Targets, ValueKind};
 use crate::cloud::product::{check, plain_protocol, proxying};
 
 const NAME: &str = "F5 BIG-IP";
@@ -69,7 +69,7 @@ const POLICY: &str = "cis.f5.com/policyName";
 
 /// What its annotations hold.
 const READ: &[Annotation] =
-    &[Annotation::new(HEALTH, Holds::Names), Annotation::new(POLICY, Holds::Names)];
+    &[Annotation::new(HEALTH, ValueKind::Names), Annotation::new(POLICY, ValueKind::Names)];
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use uturn_model::{Cluster, Family, Ingress, Service, Text};
 
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
-use crate::cloud::{Annotation, HTTP, HTTPS, Holds, WantedListener, rules};
+use crate::cloud::{Annotation, HTTP, HTTPS, ValueKind, WantedListener, rules};
 
 pub(super) const EXTERNAL: &str = "Google Cloud application load balancer";
 pub(super) const INTERNAL: &str = "Google Cloud internal application load balancer";
@@ -92,9 +92,9 @@ fn has_group_for_ingress(text: &str) -> bool {
 
 /// What its annotations hold.
 pub(super) const READ: &[Annotation] = &[
-    Annotation::new(NEG, Holds::Document { fields: &["ingress", "exposed_ports"], words: &[] }),
-    Annotation::new(ALLOW_HTTP, Holds::Switch),
-    Annotation::new(FRONTEND, Holds::Names),
-    Annotation::new(CERTIFICATES[0], Holds::Names),
-    Annotation::new(CERTIFICATES[1], Holds::Names),
+    Annotation::new(NEG, ValueKind::Document { fields: &["ingress", "exposed_ports"], words: &[] }),
+    Annotation::new(ALLOW_HTTP, ValueKind::Switch),
+    Annotation::new(FRONTEND, ValueKind::Names),
+    Annotation::new(CERTIFICATES[0], ValueKind::Names),
+    Annotation::new(CERTIFICATES[1], ValueKind::Names),
 ];

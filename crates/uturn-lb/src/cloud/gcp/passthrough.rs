@@ -8,7 +8,7 @@ use uturn_model::{Family, Service};
 use crate::cloud::product::{
     PortPlan, Product, SourceRanges, Targets, UnservedPort, check, passing, plain_protocol,
 };
-use crate::cloud::{Annotation, Holds};
+use crate::cloud::{Annotation, ValueKind};
 
 pub(super) const NAME: &str = "Google Cloud passthrough load balancer";
 
@@ -62,6 +62,6 @@ impl Product for Passthrough {
 
 /// What its annotations hold.
 pub(super) const READ: &[Annotation] = &[
-    Annotation::new(TYPE[0], Holds::Words(&["internal", "external"])),
-    Annotation::new(TYPE[1], Holds::Words(&["internal", "external"])),
+    Annotation::new(TYPE[0], ValueKind::Words(&["internal", "external"])),
+    Annotation::new(TYPE[1], ValueKind::Words(&["internal", "external"])),
 ];

@@ -8,8 +8,8 @@ use uturn_model::lb::{ProbeRanges, ProbeSource, ProxyVersion, Source};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Ipv4Net, Service};
 
-use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product};
-use crate::cloud::Written;
+use super::{Annotation, CloudEntry, Markers, PortPlan, Product, ValueKind};
+use crate::cloud::StatusEntry;
 use crate::cloud::product::mode_by_header;
 use crate::cloud::product::{ANY_PROBER, proxying};
 use crate::cloud::values::{is_on, protocol_of};
@@ -42,7 +42,7 @@ impl Product for Balancer {
         NAME
     }
 
-    fn writes(&self, service: &Service) -> Written {
+    fn writes(&self, service: &Service) -> StatusEntry {
         mode_by_header(self, service)
     }
 
@@ -80,9 +80,9 @@ const PROXY_PROTOCOL: &str = "load-balancer.hetzner.cloud/uses-proxyprotocol";
 
 /// What its annotations hold.
 const READ: &[Annotation] = &[
-    Annotation::new(USES_PRIVATE_ADDRESSES, Holds::Switch),
-    Annotation::new(PROTOCOL, Holds::Words(&["http", "https", "tcp"])),
-    Annotation::new(PROXY_PROTOCOL, Holds::Switch),
-    Annotation::new(remedies::NO_PRIVATE_ADDRESS, Holds::Switch),
-    Annotation::new(remedies::HOST_NAME, Holds::Names),
+    Annotation::new(USES_PRIVATE_ADDRESSES, ValueKind::Switch),
+    Annotation::new(PROTOCOL, ValueKind::Words(&["http", "https", "tcp"])),
+    Annotation::new(PROXY_PROTOCOL, ValueKind::Switch),
+    Annotation::new(remedies::NO_PRIVATE_ADDRESS, ValueKind::Switch),
+    Annotation::new(remedies::HOST_NAME, ValueKind::Names),
 ];

@@ -5,7 +5,7 @@ use uturn_model::lb::ListenerProtocol;
 use uturn_model::service::ServicePort;
 
 use crate::cloud::product::plain_protocol;
-use crate::cloud::{Annotation, Holds};
+use crate::cloud::{Annotation, ValueKind};
 
 /// Which kind of load balancer: `union` or `shared`, `performance` or `dedicated`.
 pub(super) const CLASS: &str = "kubernetes.io/elb.class";
@@ -34,18 +34,18 @@ pub(super) fn protocol(service: &Service, port: &ServicePort) -> ListenerProtoco
 
 /// What the annotations hold.
 pub(super) const READ: &[Annotation] = &[
-    Annotation::new(CLASS, Holds::Words(&["union", "shared", "performance", "dedicated"])),
+    Annotation::new(CLASS, ValueKind::Words(&["union", "shared", "performance", "dedicated"])),
     Annotation::new(
         NEW,
-        Holds::Document {
+        ValueKind::Document {
             fields: &["l4_flavor_name", "l7_flavor_name", "available_zone"],
             words: &["l4_flavor_name", "l7_flavor_name", "available_zone"],
         },
     ),
-    Annotation::new(PASS_THROUGH, Holds::Words(&["true", "false", "onlyLocal"])),
-    Annotation::new(KEEPS_SOURCE, Holds::Switch),
+    Annotation::new(PASS_THROUGH, ValueKind::Words(&["true", "false", "onlyLocal"])),
+    Annotation::new(KEEPS_SOURCE, ValueKind::Switch),
     Annotation::new(
         PROTOCOL_PORT,
-        Holds::Words(&["https", "terminated_https", "http", "tls", "tcp", "udp"]),
+        ValueKind::Words(&["https", "terminated_https", "http", "tls", "tcp", "udp"]),
     ),
 ];

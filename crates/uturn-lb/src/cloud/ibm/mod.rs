@@ -10,7 +10,7 @@ mod vpc;
 
 use uturn_model::Service;
 
-use super::{Annotation, CloudEntry, Holds, Markers};
+use super::{Annotation, CloudEntry, Markers, ValueKind};
 
 /// All that is known of it.
 pub static ENTRY: CloudEntry = CloudEntry {
@@ -67,8 +67,8 @@ fn product(service: &Service) -> &'static str {
 
 /// What its annotations hold.
 const READ: &[Annotation] = &[
-    Annotation::new(FEATURES, Holds::Words(&["nlb", "ipvs", "proxy-protocol"])),
-    Annotation::new(REACH, Holds::Words(&["public", "private"])),
+    Annotation::new(FEATURES, ValueKind::Words(&["nlb", "ipvs", "proxy-protocol"])),
+    Annotation::new(REACH, ValueKind::Words(&["public", "private"])),
 ];
 
 #[cfg(test)]

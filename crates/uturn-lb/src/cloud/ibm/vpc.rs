@@ -7,7 +7,7 @@ use uturn_model::service::ServicePort;
 use uturn_model::{Family, Protocol, Service};
 
 use super::{asks_for, is_private};
-use crate::cloud::Written;
+use crate::cloud::StatusEntry;
 use crate::cloud::product::{
     PortPlan, Product, Targets, check, passing, plain_protocol, proxying, question_by_policy,
 };
@@ -23,8 +23,8 @@ impl Product for Alb {
         ALB
     }
 
-    fn writes(&self, _: &Service) -> Written {
-        Written::Name
+    fn writes(&self, _: &Service) -> StatusEntry {
+        StatusEntry::Name
     }
 
     fn is_private(&self, service: &Service) -> Option<bool> {

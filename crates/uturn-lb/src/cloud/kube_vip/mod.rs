@@ -4,7 +4,7 @@ use uturn_model::lb::BehaviourAssumption;
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Cluster, Family, Name, NamespacedName, Node, Service, Version};
 
-use super::{Annotation, CloudEntry, Holds, Markers, ProgramArgument, VERSION, argument};
+use super::{Annotation, CloudEntry, Markers, ProgramArgument, VERSION, ValueKind, argument};
 use crate::cloud::product::{Announced, Leases, PortPlan, Product, Targets, lease_holder};
 
 const NAME: &str = "kube-vip";
@@ -137,4 +137,4 @@ fn is_true(value: &str) -> bool {
 }
 
 /// What its annotations hold.
-const READ: &[Annotation] = &[Annotation::new(HOST, Holds::Names)];
+const READ: &[Annotation] = &[Annotation::new(HOST, ValueKind::Names)];

@@ -6,7 +6,7 @@ use uturn_model::lb::BehaviourAssumption;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, by_host_name};
+use super::{Annotation, CloudEntry, Markers, PortPlan, Product, ValueKind, by_host_name};
 use crate::cloud::product::proxying;
 use crate::cloud::values::{protocol_of, version_of};
 
@@ -98,12 +98,12 @@ const READ: &[Annotation] = &[
     Annotation::below(
         PORT,
         "*",
-        Holds::Document { fields: &["protocol", "proxy-protocol"], words: SPOKEN },
+        ValueKind::Document { fields: &["protocol", "proxy-protocol"], words: SPOKEN },
     ),
-    Annotation::new(DEFAULT_PROTOCOL, Holds::Words(SPOKEN)),
-    Annotation::new(DEFAULT_PROXY_PROTOCOL[0], Holds::Words(SPOKEN)),
-    Annotation::new(DEFAULT_PROXY_PROTOCOL[1], Holds::Words(SPOKEN)),
-    Annotation::new(remedies::ONLY_NAME, Holds::Switch),
+    Annotation::new(DEFAULT_PROTOCOL, ValueKind::Words(SPOKEN)),
+    Annotation::new(DEFAULT_PROXY_PROTOCOL[0], ValueKind::Words(SPOKEN)),
+    Annotation::new(DEFAULT_PROXY_PROTOCOL[1], ValueKind::Words(SPOKEN)),
+    Annotation::new(remedies::ONLY_NAME, ValueKind::Switch),
 ];
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use uturn_model::Service;
 
-use crate::cloud::{Annotation, Holds};
+use crate::cloud::{Annotation, ValueKind};
 
 /// A name for the status in place of the address.
 pub(super) const HOST_NAME: &str = "hostname";
@@ -49,17 +49,17 @@ pub(super) fn is_internal(service: &Service) -> bool {
 pub(super) const READ: &[Annotation] = &[
     of(
         LB_METHOD,
-        Holds::Words(&["ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT"]),
+        ValueKind::Words(&["ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT"]),
     ),
-    of(PROXY_PROTOCOL, Holds::Words(&["true", "false", "v1", "v2"])),
-    of(FORWARDED_FOR, Holds::Switch),
-    of(TLS, Holds::Names),
-    of(HEALTH_MONITOR, Holds::Switch),
-    of(ADDRESS, Holds::Names),
-    of(HOST_NAME, Holds::Names),
-    Annotation::new(INTERNAL, Holds::Switch),
+    of(PROXY_PROTOCOL, ValueKind::Words(&["true", "false", "v1", "v2"])),
+    of(FORWARDED_FOR, ValueKind::Switch),
+    of(TLS, ValueKind::Names),
+    of(HEALTH_MONITOR, ValueKind::Switch),
+    of(ADDRESS, ValueKind::Names),
+    of(HOST_NAME, ValueKind::Names),
+    Annotation::new(INTERNAL, ValueKind::Switch),
 ];
 
-const fn of(name: &'static str, holds: Holds) -> Annotation {
+const fn of(name: &'static str, holds: ValueKind) -> Annotation {
     Annotation::below(PREFIX, name, holds)
 }

@@ -13,7 +13,7 @@ use uturn_model::{Family, Service};
 use super::annotations::{
     ADDRESS, FORWARDED_FOR, HEALTH_MONITOR, PROXY_PROTOCOL, TLS, get, is_internal, switch,
 };
-use crate::cloud::Written;
+use crate::cloud::StatusEntry;
 use crate::cloud::product::mode_by_header;
 use crate::cloud::product::{
     PortPlan, Product, SourceRanges, Targets, check, own_address, passing, plain_protocol,
@@ -56,7 +56,7 @@ impl Product for Octavia {
         self.name
     }
 
-    fn writes(&self, service: &Service) -> Written {
+    fn writes(&self, service: &Service) -> StatusEntry {
         mode_by_header(self, service)
     }
 

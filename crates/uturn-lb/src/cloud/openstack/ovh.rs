@@ -7,7 +7,7 @@ use uturn_model::{Family, Service};
 
 use super::octavia::{Driver, Octavia};
 use crate::cloud::product::{plain_protocol, proxying};
-use crate::cloud::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, Words};
+use crate::cloud::{Annotation, CloudEntry, Markers, PortPlan, Product, ValueKind, Words};
 
 const OCTAVIA_NAME: &str = "OVHcloud Public Cloud Load Balancer";
 const OWN_NAME: &str = "OVHcloud Load Balancer for Kubernetes";
@@ -73,8 +73,8 @@ const PROXY_PROTOCOL: &str = "service.beta.kubernetes.io/ovh-loadbalancer-proxy-
 
 /// What its own annotations hold.
 const READ: &[Annotation] = &[
-    Annotation::new(CLASS, Holds::Words(&["iolb", "octavia"])),
-    Annotation::new(PROXY_PROTOCOL, Holds::Words(&["v1", "v2", "v2-ssl", "v2-ssl-cn"])),
+    Annotation::new(CLASS, ValueKind::Words(&["iolb", "octavia"])),
+    Annotation::new(PROXY_PROTOCOL, ValueKind::Words(&["v1", "v2", "v2-ssl", "v2-ssl-cn"])),
 ];
 
 #[cfg(test)]

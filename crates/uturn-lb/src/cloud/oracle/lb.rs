@@ -6,7 +6,7 @@ use uturn_model::{Family, Protocol, Service};
 
 use crate::cloud::product::{PortPlan, Product, proxying};
 use crate::cloud::values::{is_on, names_port};
-use crate::cloud::{Annotation, Holds};
+use crate::cloud::{Annotation, ValueKind};
 
 pub(super) const NAME: &str = "Oracle Cloud Load Balancer";
 
@@ -54,10 +54,10 @@ impl Product for Lb {
 
 /// What its annotations hold.
 pub(super) const READ: &[Annotation] = &[
-    Annotation::new(INTERNAL, Holds::Switch),
-    Annotation::new(TLS_PORTS, Holds::Ports),
-    Annotation::new(PROTOCOL, Holds::Words(&["HTTP", "HTTP2", "GRPC", "TCP", "SSL"])),
-    Annotation::new(PROXY_PROTOCOL, Holds::Names),
+    Annotation::new(INTERNAL, ValueKind::Switch),
+    Annotation::new(TLS_PORTS, ValueKind::Ports),
+    Annotation::new(PROTOCOL, ValueKind::Words(&["HTTP", "HTTP2", "GRPC", "TCP", "SSL"])),
+    Annotation::new(PROXY_PROTOCOL, ValueKind::Names),
 ];
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use uturn_model::Service;
 use uturn_model::lb::{HealthCheck, HealthQuestion};
 use uturn_model::service::Policy;
 
-use super::{Annotation, CloudEntry, Holds, Markers, Words};
+use super::{Annotation, CloudEntry, Markers, ValueKind, Words};
 use crate::cloud::product::check;
 
 /// All that is known of it.
@@ -62,8 +62,8 @@ fn health_check(service: &Service) -> HealthCheck {
 
 /// What its annotations hold.
 const READ: &[Annotation] = &[
-    Annotation::new(TYPE, Holds::Words(&["lb", "nlb"])),
-    Annotation::new(remedies::IP_MODE, Holds::Words(&["vip", "proxy"])),
+    Annotation::new(TYPE, ValueKind::Words(&["lb", "nlb"])),
+    Annotation::new(remedies::IP_MODE, ValueKind::Words(&["vip", "proxy"])),
 ];
 
 #[cfg(test)]

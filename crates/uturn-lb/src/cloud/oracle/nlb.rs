@@ -9,7 +9,7 @@ use crate::cloud::product::{
     LIKE_OTHERS, PortPlan, Product, Targets, passing, plain_protocol, replaced,
 };
 use crate::cloud::values::is_on;
-use crate::cloud::{Annotation, Holds};
+use crate::cloud::{Annotation, ValueKind};
 
 pub(super) const NAME: &str = "Oracle Cloud Network Load Balancer";
 
@@ -52,9 +52,9 @@ fn keeps_source(service: &Service) -> bool {
 
 /// What its annotations hold.
 pub(super) const READ: &[Annotation] = &[
-    Annotation::new(INTERNAL, Holds::Switch),
-    Annotation::new(KEEPS_SOURCE, Holds::Switch),
-    Annotation::new(PROXY_PROTOCOL, Holds::Switch),
+    Annotation::new(INTERNAL, ValueKind::Switch),
+    Annotation::new(KEEPS_SOURCE, ValueKind::Switch),
+    Annotation::new(PROXY_PROTOCOL, ValueKind::Switch),
 ];
 
 #[cfg(test)]

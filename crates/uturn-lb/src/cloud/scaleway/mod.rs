@@ -6,8 +6,8 @@ use uturn_model::lb::{ListenerProtocol, ProxyVersion};
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product, SourceRanges};
-use crate::cloud::Written;
+use super::{Annotation, CloudEntry, Markers, PortPlan, Product, SourceRanges, ValueKind};
+use crate::cloud::StatusEntry;
 use crate::cloud::product::mode_by_header;
 use crate::cloud::product::{plain_protocol, proxying};
 use crate::cloud::values::{lists_port, names_port};
@@ -41,7 +41,7 @@ impl Product for Balancer {
         NAME
     }
 
-    fn writes(&self, service: &Service) -> Written {
+    fn writes(&self, service: &Service) -> StatusEntry {
         mode_by_header(self, service)
     }
 
@@ -95,14 +95,14 @@ const REDISPATCH: &str = "service.beta.kubernetes.io/scw-loadbalancer-redispatch
 
 /// What its annotations hold.
 const READ: &[Annotation] = &[
-    Annotation::new(PROTOCOL_HTTP, Holds::Ports),
-    Annotation::new(PROXY_V1, Holds::Ports),
-    Annotation::new(PROXY_V2[0], Holds::Ports),
-    Annotation::new(PROXY_V2[1], Holds::Ports),
-    Annotation::new(CERTIFICATES, Holds::Names),
-    Annotation::new(REDISPATCH, Holds::Names),
-    Annotation::new(remedies::IP_MODE, Holds::Words(&["Proxy", "VIP"])),
-    Annotation::new(remedies::USE_NAME, Holds::Switch),
+    Annotation::new(PROTOCOL_HTTP, ValueKind::Ports),
+    Annotation::new(PROXY_V1, ValueKind::Ports),
+    Annotation::new(PROXY_V2[0], ValueKind::Ports),
+    Annotation::new(PROXY_V2[1], ValueKind::Ports),
+    Annotation::new(CERTIFICATES, ValueKind::Names),
+    Annotation::new(REDISPATCH, ValueKind::Names),
+    Annotation::new(remedies::IP_MODE, ValueKind::Words(&["Proxy", "VIP"])),
+    Annotation::new(remedies::USE_NAME, ValueKind::Switch),
 ];
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The annotations that TKE's controllers and its kube-proxy read.
 
-use crate::cloud::{Annotation, Holds, Setting, SettingOf};
+use crate::cloud::{Annotation, Setting, SettingOf, ValueKind};
 
 /// On a Service: kube-proxy binds its load-balancer addresses.
 pub const PREVENT_LOOPBACK: &str = "service.cloud.tencent.com/prevent-loopback";
@@ -117,64 +117,64 @@ pub(super) fn key(setting: Setting, of: SettingOf) -> Option<&'static str> {
 
 /// What the annotations hold.
 pub(super) const READ: &[Annotation] = &[
-    Annotation::new(PREVENT_LOOPBACK, Holds::Switch),
-    Annotation::new(DIRECT_ACCESS, Holds::Switch),
-    Annotation::new(INGRESS_DIRECT_ACCESS, Holds::Switch),
-    Annotation::new(ONLY_NODES_WITH_PODS, Holds::Switch),
-    Annotation::new(WEIGHT_BY_PODS, Holds::Switch),
-    Annotation::new(BACKENDS_LABEL, Holds::Names),
+    Annotation::new(PREVENT_LOOPBACK, ValueKind::Switch),
+    Annotation::new(DIRECT_ACCESS, ValueKind::Switch),
+    Annotation::new(INGRESS_DIRECT_ACCESS, ValueKind::Switch),
+    Annotation::new(ONLY_NODES_WITH_PODS, ValueKind::Switch),
+    Annotation::new(WEIGHT_BY_PODS, ValueKind::Switch),
+    Annotation::new(BACKENDS_LABEL, ValueKind::Names),
     Annotation::new(SPECIFY_PROTOCOL, PROTOCOLS),
-    Annotation::new(EXISTING, Holds::Names),
-    Annotation::new(INGRESS_EXISTING, Holds::Names),
-    Annotation::new(SUBNET, Holds::Names),
-    Annotation::new(INGRESS_SUBNET, Holds::Names),
-    Annotation::new(CONFIG, Holds::Names),
-    Annotation::new(CONFIG_AUTO, Holds::Switch),
-    Annotation::new(INGRESS_CONFIG, Holds::Names),
-    Annotation::new(INGRESS_CONFIG_AUTO, Holds::Switch),
-    Annotation::new(MIXED, Holds::Switch),
-    Annotation::new(BOTH, Holds::Switch),
+    Annotation::new(EXISTING, ValueKind::Names),
+    Annotation::new(INGRESS_EXISTING, ValueKind::Names),
+    Annotation::new(SUBNET, ValueKind::Names),
+    Annotation::new(INGRESS_SUBNET, ValueKind::Names),
+    Annotation::new(CONFIG, ValueKind::Names),
+    Annotation::new(CONFIG_AUTO, ValueKind::Switch),
+    Annotation::new(INGRESS_CONFIG, ValueKind::Names),
+    Annotation::new(INGRESS_CONFIG_AUTO, ValueKind::Switch),
+    Annotation::new(MIXED, ValueKind::Switch),
+    Annotation::new(BOTH, ValueKind::Switch),
     Annotation::new(HTTP_RULES, RULES),
     Annotation::new(HTTPS_RULES, RULES),
-    Annotation::new(AUTO_REWRITE, Holds::Switch),
+    Annotation::new(AUTO_REWRITE, ValueKind::Switch),
     Annotation::new(
         AUTO_REWRITE_CODE,
-        Holds::Document { fields: &["defaultRewriteCode"], words: &[] },
+        ValueKind::Document { fields: &["defaultRewriteCode"], words: &[] },
     ),
-    Annotation::new(REWRITE_SUPPORT, Holds::Switch),
-    Annotation::new(LISTEN_PORTS, Holds::Document { fields: &["HTTP", "HTTPS"], words: &[] }),
-    Annotation::new(SECURITY_GROUPS, Holds::Names),
-    Annotation::new(INGRESS_SECURITY_GROUPS, Holds::Names),
-    Annotation::new(PASS_TO_TARGET, Holds::Switch),
-    Annotation::new(INGRESS_PASS_TO_TARGET, Holds::Switch),
-    Annotation::new(MODE, Holds::Words(&["skip"])),
-    Annotation::new(INGRESS_MODE, Holds::Words(&["skip"])),
+    Annotation::new(REWRITE_SUPPORT, ValueKind::Switch),
+    Annotation::new(LISTEN_PORTS, ValueKind::Document { fields: &["HTTP", "HTTPS"], words: &[] }),
+    Annotation::new(SECURITY_GROUPS, ValueKind::Names),
+    Annotation::new(INGRESS_SECURITY_GROUPS, ValueKind::Names),
+    Annotation::new(PASS_TO_TARGET, ValueKind::Switch),
+    Annotation::new(INGRESS_PASS_TO_TARGET, ValueKind::Switch),
+    Annotation::new(MODE, ValueKind::Words(&["skip"])),
+    Annotation::new(INGRESS_MODE, ValueKind::Words(&["skip"])),
     Annotation::new(PARAMETERS, REQUEST),
     Annotation::new(INGRESS_PARAMETERS, REQUEST),
-    Annotation::new(CURRENT, Holds::Names),
-    Annotation::new(INGRESS_CURRENT, Holds::Names),
-    Annotation::new(GROUP, Holds::Switch),
-    Annotation::new(GRACE_SHUTDOWN, Holds::Switch),
-    Annotation::new(INGRESS_GRACE_SHUTDOWN, Holds::Switch),
+    Annotation::new(CURRENT, ValueKind::Names),
+    Annotation::new(INGRESS_CURRENT, ValueKind::Names),
+    Annotation::new(GROUP, ValueKind::Switch),
+    Annotation::new(GRACE_SHUTDOWN, ValueKind::Switch),
+    Annotation::new(INGRESS_GRACE_SHUTDOWN, ValueKind::Switch),
     Annotation::new(POD_WEIGHTS, WEIGHTS),
     Annotation::new(INGRESS_POD_WEIGHTS, WEIGHTS),
     Annotation::new(SNAT_ADDRESSES, ADDRESSES),
     Annotation::new(INGRESS_SNAT_ADDRESSES, ADDRESSES),
-    Annotation::new(NETWORKS, Holds::Words(&["tke-route-eni", "tke-direct-eni", "tke-bridge"])),
+    Annotation::new(NETWORKS, ValueKind::Words(&["tke-route-eni", "tke-direct-eni", "tke-bridge"])),
 ];
 
-const PROTOCOLS: Holds = Holds::Document {
+const PROTOCOLS: ValueKind = ValueKind::Document {
     fields: &["protocol", "tls", "hosts"],
     words: &["TCP", "UDP", "TCP_SSL", "HTTP", "HTTPS", "QUIC"],
 };
-const RULES: Holds = Holds::Document {
+const RULES: ValueKind = ValueKind::Document {
     fields: &["host", "path", "backend", "serviceName", "servicePort", "rewrite", "port"],
     words: &[],
 };
 /// The switches that decide are its own; ids and names are not.
-const REQUEST: Holds =
-    Holds::Document { fields: &["LoadBalancerType"], words: &["OPEN", "INTERNAL"] };
-const WEIGHTS: Holds = Holds::Document {
+const REQUEST: ValueKind =
+    ValueKind::Document { fields: &["LoadBalancerType"], words: &["OPEN", "INTERNAL"] };
+const WEIGHTS: ValueKind = ValueKind::Document {
     fields: &[
         "defaultWeight",
         "groups",
@@ -191,4 +191,5 @@ const WEIGHTS: Holds = Holds::Document {
     ],
     words: &["TCP", "UDP", "TCP_SSL", "HTTP", "HTTPS", "QUIC"],
 };
-const ADDRESSES: Holds = Holds::Document { fields: &["snatIps", "subnetId", "ip"], words: &[] };
+const ADDRESSES: ValueKind =
+    ValueKind::Document { fields: &["snatIps", "subnetId", "ip"], words: &[] };

@@ -6,7 +6,7 @@ use uturn_model::lb::ProxyVersion;
 use uturn_model::service::ServicePort;
 use uturn_model::{Family, Service};
 
-use super::{Annotation, CloudEntry, Holds, Markers, PortPlan, Product};
+use super::{Annotation, CloudEntry, Markers, PortPlan, Product, ValueKind};
 use crate::cloud::product::proxying;
 use crate::cloud::values::{is_on, names_port, protocol_of};
 
@@ -61,11 +61,11 @@ const PROXY_PROTOCOL: &str = "service.beta.kubernetes.io/vultr-loadbalancer-prox
 
 /// What its annotations hold.
 const READ: &[Annotation] = &[
-    Annotation::new(PROTOCOL, Holds::Words(&["http", "https", "tcp"])),
-    Annotation::new(HTTPS_PORTS, Holds::Ports),
-    Annotation::new(PASS_THROUGH, Holds::Switch),
-    Annotation::new(PROXY_PROTOCOL, Holds::Switch),
-    Annotation::new(remedies::HOST_NAME, Holds::Names),
+    Annotation::new(PROTOCOL, ValueKind::Words(&["http", "https", "tcp"])),
+    Annotation::new(HTTPS_PORTS, ValueKind::Ports),
+    Annotation::new(PASS_THROUGH, ValueKind::Switch),
+    Annotation::new(PROXY_PROTOCOL, ValueKind::Switch),
+    Annotation::new(remedies::HOST_NAME, ValueKind::Names),
 ];
 
 #[cfg(test)]
