@@ -23,7 +23,7 @@ pub(crate) struct Item {
 /// Reads one or more JSON lists of objects, one after the other.
 pub(crate) fn items(file: &SourceName, text: &str) -> Result<Vec<Item>, Vec<ParseError>> {
     let (mut items, mut errors) = (Vec::new(), Vec::new());
-    let mut place = Place { file, text, at: 0, line: 1, start: 0 };
+    let mut counter = LineCounter { file, text, at: 0, line: 1, start: 0 };
     for list in serde_json::Deserializer::from_str(text).into_iter::<Vec<&RawValue>>() {
         let list = match list {
             Ok(list) => list,
@@ -34,7 +34,7 @@ pub(crate) fn items(file: &SourceName, text: &str) -> Result<Vec<Item>, Vec<Pars
             }
         };
         for raw in list {
-            let origin = place.of(raw.get());
+            let origin = counter.of(raw.get());
             match serde_json::from_str(raw.get()) {
                 Ok(Value::Object(fields)) if fields.is_empty() => {}
                 Ok(Value::Object(fields)) => items.push(Item { origin, fields }),
@@ -46,7 +46,7 @@ pub(crate) fn items(file: &SourceName, text: &str) -> Result<Vec<Item>, Vec<Pars
 }
 
 /// Counts lines up to the start of an object. Objects must be visited in order.
-struct Place<'a> {
+struct LineCounter<'a> {
     file: &'a SourceName,
     text: &'a str,
     at: usize,
@@ -54,7 +54,7 @@ struct Place<'a> {
     start: usize,
 }
 
-impl Place<'_> {
+impl LineCounter<'_> {
     fn of(&mut self, part: &str) -> Origin {
         let at = part.as_ptr() as usize - self.text.as_ptr() as usize;
         for (offset, _) in self.text[self.at..at].match_indices('\n') {

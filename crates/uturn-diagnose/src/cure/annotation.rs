@@ -13,26 +13,26 @@ use uturn_snapshot::edit::{Change, Tree};
 use super::{Case, Proposal, way};
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
-    let Some(place) = Place::of(case) else { return Vec::new() };
+    let Some(annotated) = AnnotatedService::of(case) else { return Vec::new() };
     let mut all = Vec::new();
     if case.walked().is_none() {
         if case.has(Mechanism::ProxyHeader) {
-            all.extend(place.proposals(Want::AnswerableChecks, "answerable-checks", 20));
+            all.extend(annotated.proposals(Want::AnswerableChecks, "answerable-checks", 20));
         }
         if case.has(Mechanism::LocalSourceDrop) {
-            all.extend(place.proposals(Want::ForeignAddress, "foreign-address", 20));
+            all.extend(annotated.proposals(Want::ForeignAddress, "foreign-address", 20));
         }
         if case.has(Mechanism::NoRuleForPath) {
-            all.extend(place.other_page());
+            all.extend(annotated.other_page());
         }
         return all;
     }
     // A load balancer without a healthy target has no candidate.
     if case.has(Mechanism::LocalSourceDrop) || case.has(Mechanism::NoCandidate) {
-        all.extend(place.proposals(Want::ForeignAddress, "foreign-address", 20));
+        all.extend(annotated.proposals(Want::ForeignAddress, "foreign-address", 20));
     }
     if case.has(Mechanism::NoCandidate) {
-        all.extend(place.other_page());
+        all.extend(annotated.other_page());
     }
     let loops = [
         Mechanism::AsymmetricReturn,
@@ -40,11 +40,11 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         Mechanism::ReversePathFilter,
         Mechanism::LocalSourceDrop,
     ];
-    let keeps_source = place.listener.profile.source == Source::Kept;
+    let keeps_source = annotated.listener.profile.source == Source::Kept;
     if loops.into_iter().any(|mechanism| case.has(mechanism)) && keeps_source {
-        all.extend(place.replace_source());
-        all.extend(place.source_in_header());
-        all.extend(place.pod_targets());
+        all.extend(annotated.replace_source());
+        all.extend(annotated.source_in_header());
+        all.extend(annotated.pod_targets());
     }
     let bypasses = [Mechanism::TlsBypassed, Mechanism::ProxyHeader, Mechanism::NoEndpoint];
     let is_bypassed = bypasses.into_iter().any(|mechanism| case.has(mechanism));
@@ -52,20 +52,20 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let is_to_balancer =
         !matches!(case.walked().map(|flow| &flow.to), Some(Destination::Service(..)));
     if is_bypassed && is_to_balancer && case.is_from_inside() {
-        all.extend(place.calls_from_inside());
+        all.extend(annotated.calls_from_inside());
     }
     // Without probes it sends to nodes without an endpoint too.
-    if case.has(Mechanism::NoEndpoint) && place.listener.profile.health_check.is_none() {
-        all.extend(place.proposals(Want::HealthChecks, "health-checks", 20));
+    if case.has(Mechanism::NoEndpoint) && annotated.listener.profile.health_check.is_none() {
+        all.extend(annotated.proposals(Want::HealthChecks, "health-checks", 20));
     }
     if case.has(Mechanism::VipUnknown) {
-        all.extend(place.proposals(Want::NodePorts, "node-ports", 35));
+        all.extend(annotated.proposals(Want::NodePorts, "node-ports", 35));
     }
     all
 }
 
 /// The Service that has the load balancer on the way, and the product that this is.
-struct Place<'c, 'a> {
+struct AnnotatedService<'c, 'a> {
     case: &'c Case<'a>,
     service: &'a Service,
     listener: Listener,
@@ -75,7 +75,7 @@ struct Place<'c, 'a> {
     name: String,
 }
 
-impl<'c, 'a> Place<'c, 'a> {
+impl<'c, 'a> AnnotatedService<'c, 'a> {
     fn of(case: &'c Case<'a>) -> Option<Self> {
         let (_, listener) = case.listener()?;
         let owner = listener.rules.first()?.owner.namespaced_name()?;

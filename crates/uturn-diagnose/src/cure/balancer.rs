@@ -24,7 +24,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
 }
 
 /// Where users set properties of a listener: the object that they are in.
-struct Place {
+struct OverridesLocation {
     owner: ObjectRef,
     overrides: ObjectRef,
     /// How that object is written where it does not exist.
@@ -34,7 +34,7 @@ struct Place {
 }
 
 /// The place for the listener of a case. Returns `None` if its cloud has no such objects.
-fn place(case: &Case<'_>) -> Option<Place> {
+fn location(case: &Case<'_>) -> Option<OverridesLocation> {
     let (_, listener) = case.listener()?;
     // A listener that several objects share is its first owner's.
     let owner = listener.rules.first()?.owner.clone();
@@ -45,51 +45,56 @@ fn place(case: &Case<'_>) -> Option<Place> {
         _ => Owner::Service(cluster.services.get(&name)?),
     };
     let object = cloud::entry(cluster.provider.value.cloud()?)?.overrides.as_ref()?;
-    let place = cloud::model(cluster)?.overrides_place(written);
-    let name = NamespacedName::new(name.namespace.as_str(), &place.name).ok()?;
+    let location = cloud::model(cluster)?.overrides_place(written);
+    let name = NamespacedName::new(name.namespace.as_str(), &location.name).ok()?;
     let overrides = ObjectRef::namespaced(ObjectKind::CloudObject(object.kind), &name);
-    Some(Place { owner, overrides, object, switch: place.switch })
+    Some(OverridesLocation { owner, overrides, object, switch: location.switch })
 }
 
 /// Sets a property of a listener in the object for it, which is made where it is missing.
-fn configure(case: &Case<'_>, mut made: Proposal, place: &Place, more: (&str, Tree)) -> Proposal {
+fn configure(
+    case: &Case<'_>,
+    mut made: Proposal,
+    location: &OverridesLocation,
+    more: (&str, Tree),
+) -> Proposal {
     let Some((_, listener)) = case.listener() else { return made };
     let (port, protocol) = (listener.port, listener.protocol);
     let list = match protocol.layer() {
-        Layer::L4 => place.object.layer_4,
-        Layer::L7 => place.object.layer_7,
+        Layer::L4 => location.object.layer_4,
+        Layer::L7 => location.object.layer_7,
     };
-    if let Some(switch) = place.switch {
+    if let Some(switch) = location.switch {
         let way = way!["metadata", "annotations", switch];
-        made = made.edit(place.owner.clone(), way, Change::Set(Tree::text("true")));
+        made = made.edit(location.owner.clone(), way, Change::Set(Tree::text("true")));
     }
     let segment = Tree::map([
         ("protocol", Tree::text(protocol.to_string())),
         ("port", Tree::number(port.number())),
         (more.0, more.1.clone()),
     ]);
-    if !case.manifests.has(&place.overrides) {
+    if !case.manifests.has(&location.overrides) {
         let namespace =
-            place.overrides.namespace.as_ref().map(|name| name.as_str()).unwrap_or_default();
+            location.overrides.namespace.as_ref().map(|name| name.as_str()).unwrap_or_default();
         let meta =
-            [("name", Tree::text(&*place.overrides.name)), ("namespace", Tree::text(namespace))];
+            [("name", Tree::text(&*location.overrides.name)), ("namespace", Tree::text(namespace))];
         let object = Tree::map([
-            ("apiVersion", Tree::text(place.object.versions[0])),
-            ("kind", Tree::text(place.object.kind)),
+            ("apiVersion", Tree::text(location.object.versions[0])),
+            ("kind", Tree::text(location.object.kind)),
             ("metadata", Tree::map(meta)),
             ("spec", Tree::map([("loadBalancer", Tree::map([(list, Tree::List(vec![segment]))]))])),
         ]);
-        let file = format!("{}.yaml", place.overrides.name);
-        made.objects.push((file, place.overrides.clone(), object));
+        let file = format!("{}.yaml", location.overrides.name);
+        made.objects.push((file, location.overrides.clone(), object));
         return made;
     }
     let at = At::Where("port".into(), port.to_string());
     let known = way!["spec", "loadBalancer", list, at.clone(), "port"];
-    let (way, change) = match case.manifests.text_at(&place.overrides, &known) {
+    let (way, change) = match case.manifests.text_at(&location.overrides, &known) {
         Some(_) => (way!["spec", "loadBalancer", list, at, more.0], Change::Set(more.1)),
         None => (way!["spec", "loadBalancer", list], Change::Append(segment)),
     };
-    made.edit(place.overrides.clone(), way, change)
+    made.edit(location.overrides.clone(), way, change)
 }
 
 /// The source replaced by the load balancer, on layer 7.
@@ -99,12 +104,12 @@ fn snat(case: &Case<'_>) -> Option<Proposal> {
     if !is_l7 || matches!(listener.profile.source, Source::Replaced(_)) {
         return None;
     }
-    let place = place(case)?;
-    let field = &place.object.replaced_source;
+    let location = location(case)?;
+    let field = &location.object.replaced_source;
     let title = format!(
         "let the load balancer replace the source: {} for {} port {}",
         field.name,
-        place.owner.short(),
+        location.owner.short(),
         listener.port
     );
     let mut made = Proposal::new("l7-snat", 30, title)
@@ -113,7 +118,7 @@ fn snat(case: &Case<'_>) -> Option<Proposal> {
     for cost in field.costs {
         made = made.costs(*cost);
     }
-    made = configure(case, made, &place, (field.name, Tree::number(1u32)));
+    made = configure(case, made, &location, (field.name, Tree::number(1u32)));
     let fact = case.cluster().load_balancers.iter().find(|fact| fact.vip == balancer.vip);
     let stated =
         fact.and_then(|fact| fact.listeners.iter().find(|stated| stated.port == listener.port));
@@ -190,10 +195,10 @@ fn probe_source(case: &Case<'_>) -> Option<Proposal> {
     if check.source != ProbeSource::Vip {
         return None;
     }
-    let place = place(case)?;
-    let (range, field) = (probe_range(case.cluster()), &place.object.reserved_probes);
+    let location = location(case)?;
+    let (range, field) = (probe_range(case.cluster()), &location.object.reserved_probes);
     let title =
-        format!("health checks of {} port {} from {range}", place.owner.short(), listener.port);
+        format!("health checks of {} port {} from {range}", location.owner.short(), listener.port);
     let mut made =
         Proposal::new("probe-source", 20, title).ask(field.condition.0, field.condition.1).costs(
             format!("a node firewall has to let {range} in; security groups do so by themselves"),
@@ -203,11 +208,11 @@ fn probe_source(case: &Case<'_>) -> Option<Proposal> {
     }
     if listener.protocol.layer() == Layer::L4 {
         let check = Tree::map([("enable", Tree::bare("true")), (field.name, Tree::number(1u32))]);
-        made = configure(case, made, &place, ("healthCheck", check));
+        made = configure(case, made, &location, ("healthCheck", check));
     } else {
         made = made.types(format!(
             "in the console, load balancer {}: {} for each rule of port {}",
-            balancer.name, place.object.reserved_probes_in_console, listener.port
+            balancer.name, location.object.reserved_probes_in_console, listener.port
         ));
     }
     let fact = case.cluster().load_balancers.iter().find(|fact| fact.vip == balancer.vip);

@@ -8,10 +8,10 @@ use super::{MarkMatch, Match};
 
 /// The matches of a rule, in order. Dereferences to a slice.
 #[derive(Clone)]
-pub struct Matches(Place);
+pub struct Matches(Storage);
 
 #[derive(Clone)]
-enum Place {
+enum Storage {
     /// The number of matches in use.
     Few(u8, [Match; FEW]),
     More(Vec<Match>),
@@ -25,8 +25,8 @@ impl Matches {
     /// Appends a match.
     pub fn push(&mut self, new: Match) {
         match &mut self.0 {
-            Place::More(all) => all.push(new),
-            Place::Few(count, few) => match few.get_mut(usize::from(*count)) {
+            Storage::More(all) => all.push(new),
+            Storage::Few(count, few) => match few.get_mut(usize::from(*count)) {
                 Some(free) => {
                     *free = new;
                     *count += 1;
@@ -36,7 +36,7 @@ impl Matches {
                     let mut all = Vec::with_capacity(FEW + 1);
                     all.extend(few);
                     all.push(new);
-                    self.0 = Place::More(all);
+                    self.0 = Storage::More(all);
                 }
             },
         }
@@ -54,7 +54,7 @@ impl From<Vec<Match>> for Matches {
     fn from(mut all: Vec<Match>) -> Self {
         if all.len() > FEW {
             all.shrink_to_fit();
-            return Self(Place::More(all));
+            return Self(Storage::More(all));
         }
         let mut few = Self::default();
         all.into_iter().for_each(|item| few.push(item));
@@ -65,15 +65,15 @@ impl From<Vec<Match>> for Matches {
 impl From<Matches> for Vec<Match> {
     fn from(matches: Matches) -> Self {
         match matches.0 {
-            Place::Few(count, few) => few.into_iter().take(usize::from(count)).collect(),
-            Place::More(all) => all,
+            Storage::Few(count, few) => few.into_iter().take(usize::from(count)).collect(),
+            Storage::More(all) => all,
         }
     }
 }
 
 impl Default for Matches {
     fn default() -> Self {
-        Self(Place::Few(0, [NOTHING; FEW]))
+        Self(Storage::Few(0, [NOTHING; FEW]))
     }
 }
 
@@ -88,8 +88,8 @@ impl Deref for Matches {
 
     fn deref(&self) -> &[Match] {
         match &self.0 {
-            Place::Few(count, few) => &few[..usize::from(*count)],
-            Place::More(all) => all,
+            Storage::Few(count, few) => &few[..usize::from(*count)],
+            Storage::More(all) => all,
         }
     }
 }
@@ -97,8 +97,8 @@ impl Deref for Matches {
 impl DerefMut for Matches {
     fn deref_mut(&mut self) -> &mut [Match] {
         match &mut self.0 {
-            Place::Few(count, few) => &mut few[..usize::from(*count)],
-            Place::More(all) => all,
+            Storage::Few(count, few) => &mut few[..usize::from(*count)],
+            Storage::More(all) => all,
         }
     }
 }

@@ -95,11 +95,11 @@ fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Assumptio
 }
 
 /// An address and port, a host and a path, and whether it is exact.
-type Place<'a> = (IpAddr, Port, Option<&'a Text>, &'a Text, bool);
+type RuleKey<'a> = (IpAddr, Port, Option<&'a Text>, &'a Text, bool);
 
 /// Rules for one host and path of one listener in two Ingresses.
 fn contested(cluster: &Cluster) -> Vec<Assumption> {
-    let mut first: HashMap<Place<'_>, &NamespacedName> = HashMap::new();
+    let mut first: HashMap<RuleKey<'_>, &NamespacedName> = HashMap::new();
     let mut doubts = Vec::new();
     for ingress in cluster.ingresses.values() {
         if !controller::is_served_by_cloud(cluster, ingress) {
@@ -112,8 +112,8 @@ fn contested(cluster: &Cluster) -> Vec<Assumption> {
                     let host = rule.host.as_ref();
                     let (port, _) =
                         controller::ingress_serves(cluster, ingress, host, Some(&path.path));
-                    let place = (vip, port, host, &path.path, is_exact);
-                    let owner = *first.entry(place).or_insert(&ingress.name);
+                    let key = (vip, port, host, &path.path, is_exact);
+                    let owner = *first.entry(key).or_insert(&ingress.name);
                     if *owner == ingress.name {
                         continue;
                     }

@@ -144,7 +144,7 @@ pub(crate) struct Classifier<'a> {
 }
 
 /// An endpoint's node and address, the number of its Service, and where it is found there.
-type Place = (Option<u32>, IpAddr, usize, usize);
+type EndpointPosition = (Option<u32>, IpAddr, usize, usize);
 
 /// An address with all that is known of it as an endpoint.
 pub(crate) struct Bundle {
@@ -223,7 +223,7 @@ impl<'a> Classifier<'a> {
     }
 
     fn partition(&mut self, scope: &Scope<'a>, care: Care, first: Option<u32>) -> Partition<'a> {
-        let mut all: Vec<Place> = Vec::new();
+        let mut all: Vec<EndpointPosition> = Vec::new();
         let mut found: Vec<Rc<[Located]>> = Vec::with_capacity(scope.services.len());
         let mut heeds_zones = scope.has_zone();
         let mut odd: Vec<u32> = Vec::new();

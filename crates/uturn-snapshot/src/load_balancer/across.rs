@@ -12,12 +12,12 @@ use super::form::Form;
 
 /// Where something is written.
 #[derive(Clone, Debug)]
-struct Place {
+struct Location {
     origin: Origin,
     field: Option<String>,
 }
 
-impl Place {
+impl Location {
     fn of(form: &Form<'_, '_>, node: &Node<'_>) -> Self {
         Self { origin: form.origin(node), field: form.path_of(node, None) }
     }
@@ -31,14 +31,14 @@ impl Place {
 /// What the documents so far have said about each other.
 #[derive(Debug, Default)]
 pub(super) struct Across {
-    data_plane: Option<Place>,
-    balancers: HashMap<Text, Place>,
-    listeners: HashMap<(SocketAddr, Protocol), Place>,
-    groups: HashMap<Text, Place>,
+    data_plane: Option<Location>,
+    balancers: HashMap<Text, Location>,
+    listeners: HashMap<(SocketAddr, Protocol), Location>,
+    groups: HashMap<Text, Location>,
     /// Groups that other documents define.
     known_groups: HashSet<Text>,
-    named_groups: Vec<(Text, Place)>,
-    admin: Option<(SocketAddr, Place)>,
+    named_groups: Vec<(Text, Location)>,
+    admin: Option<(SocketAddr, Location)>,
     faults: Vec<Fault>,
 }
 
@@ -50,30 +50,30 @@ impl Across {
 
     /// There is one process.
     pub(super) fn data_plane(&mut self, form: &Form<'_, '_>) {
-        let place = Place::of(form, form.root);
+        let location = Location::of(form, form.root);
         match &self.data_plane {
             Some(first) => {
                 let message = format!("a second DataPlane: the first is at {}", first.origin);
-                self.faults.push(place.fault(message));
+                self.faults.push(location.fault(message));
             }
-            None => self.data_plane = Some(place),
+            None => self.data_plane = Some(location),
         }
     }
 
     pub(super) fn admin(&mut self, form: &Form<'_, '_>, node: &Node<'_>, address: SocketAddr) {
-        self.admin = Some((address, Place::of(form, node)));
+        self.admin = Some((address, Location::of(form, node)));
     }
 
     pub(super) fn balancer(&mut self, form: &Form<'_, '_>, node: &Node<'_>, name: &Text) {
         if form.is_derived() {
             return;
         }
-        let place = Place::of(form, node);
+        let location = Location::of(form, node);
         if let Some(first) = self.balancers.get(name) {
             let message = format!("load balancer {name} is there twice: first at {}", first.origin);
-            self.faults.push(place.fault(message));
+            self.faults.push(location.fault(message));
         } else {
-            self.balancers.insert(name.clone(), place);
+            self.balancers.insert(name.clone(), location);
         }
     }
 
@@ -87,46 +87,46 @@ impl Across {
         if form.is_derived() {
             return;
         }
-        let place = Place::of(form, node);
+        let location = Location::of(form, node);
         if let Some(first) = self.listeners.get(&(address, transport)) {
             let message =
                 format!("{transport} {address} has a listener already, at {}", first.origin);
-            self.faults.push(place.fault(message));
+            self.faults.push(location.fault(message));
         } else {
-            self.listeners.insert((address, transport), place);
+            self.listeners.insert((address, transport), location);
         }
     }
 
     pub(super) fn group(&mut self, form: &Form<'_, '_>, node: &Node<'_>, name: &Text) {
-        let place = Place::of(form, node);
+        let location = Location::of(form, node);
         if let Some(first) = self.groups.get(name) {
             let message =
                 format!("security group {name} is there twice: first at {}", first.origin);
-            self.faults.push(place.fault(message));
+            self.faults.push(location.fault(message));
         } else {
-            self.groups.insert(name.clone(), place);
+            self.groups.insert(name.clone(), location);
         }
     }
 
     pub(super) fn named_group(&mut self, form: &Form<'_, '_>, node: &Node<'_>, name: Text) {
         if !form.is_derived() {
-            self.named_groups.push((name, Place::of(form, node)));
+            self.named_groups.push((name, Location::of(form, node)));
         }
     }
 
     /// Adds the faults that only all documents together show.
     pub(super) fn check(mut self, faults: &mut Vec<Fault>) {
-        for (name, place) in &self.named_groups {
+        for (name, location) in &self.named_groups {
             if !self.groups.contains_key(name) && !self.known_groups.contains(name) {
                 let message = format!("no SecurityGroup document defines {name}");
-                self.faults.push(place.fault(message));
+                self.faults.push(location.fault(message));
             }
         }
-        if let Some((address, place)) = &self.admin
+        if let Some((address, location)) = &self.admin
             && let Some(listener) = self.listeners.get(&(*address, Protocol::Tcp))
         {
             let message = format!("{address} is a listener's address, at {}", listener.origin);
-            self.faults.push(place.fault(message));
+            self.faults.push(location.fault(message));
         }
         if !self.faults.is_empty() {
             faults.append(&mut self.faults);

@@ -7,15 +7,15 @@ use super::super::unjudged::Gaps;
 use super::Attached;
 
 /// A place for one route: a Gateway, a port of it, and the name that clients ask for, if any.
-type Place = (NamespacedName, Port, Option<Text>);
+type RouteKey = (NamespacedName, Port, Option<Text>);
 
 /// Leaves each place to the oldest of its routes. Where that is not known, and they lead to different
 /// backends, the connections there are not judged.
 pub(super) fn settle(attached: &mut Vec<Attached>, gaps: &mut Gaps) {
-    for place in contested(attached) {
-        let (gateway, port, _) = &place;
+    for key in contested(attached) {
+        let (gateway, port, _) = &key;
         let mut own: Vec<&mut Attached> =
-            attached.iter_mut().filter(|known| places(known).any(|own| own == place)).collect();
+            attached.iter_mut().filter(|known| route_keys(known).any(|own| own == key)).collect();
         own.sort_by(|a, b| age(a).cmp(&age(b)));
         let are_alike = own.iter().all(|other| other.route.rules == own[0].route.rules);
         let is_known = own.iter().all(|known| known.route.created.is_some());
@@ -41,7 +41,7 @@ pub(super) fn settle(attached: &mut Vec<Attached>, gaps: &mut Gaps) {
         };
         for route in lost {
             for listener in route.listeners.iter_mut().filter(|own| own.port == *port) {
-                listener.hosts.retain(|host| *host != place.2);
+                listener.hosts.retain(|host| *host != key.2);
             }
             route.listeners.retain(|listener| !listener.hosts.is_empty());
         }
@@ -50,17 +50,17 @@ pub(super) fn settle(attached: &mut Vec<Attached>, gaps: &mut Gaps) {
 }
 
 /// The places that several routes have.
-fn contested(attached: &[Attached]) -> Vec<Place> {
-    let mut all: Vec<Place> = attached.iter().flat_map(places).collect();
+fn contested(attached: &[Attached]) -> Vec<RouteKey> {
+    let mut all: Vec<RouteKey> = attached.iter().flat_map(route_keys).collect();
     all.sort();
-    let mut contested: Vec<Place> =
+    let mut contested: Vec<RouteKey> =
         all.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0].clone()).collect();
     contested.dedup();
     contested
 }
 
 /// The places of a route of connections.
-fn places(attached: &Attached) -> impl Iterator<Item = Place> {
+fn route_keys(attached: &Attached) -> impl Iterator<Item = RouteKey> {
     let listeners = match attached.route.kind.is_route_of_connections() {
         true => attached.listeners.as_slice(),
         false => &[],

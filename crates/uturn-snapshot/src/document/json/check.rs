@@ -28,7 +28,7 @@ pub(super) struct Jump {
     pub(super) end: u32,
     /// The number of the first that begins after this one has ended.
     pub(super) next: u32,
-    /// Of the end; see [`super::tree::Place`].
+    /// Of the end; see [`super::tree::Cursor`].
     pub(super) line: u32,
     pub(super) line_start: u32,
     pub(super) wide: u32,

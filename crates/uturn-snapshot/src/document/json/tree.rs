@@ -17,13 +17,13 @@ pub(crate) fn read<'a>(
     keep: Keep,
     each: &mut dyn FnMut(Node<'a>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let place = Place { at: 0, line, line_start: 0, wide: 0, jump: 0 };
+    let cursor = Cursor { at: 0, line, line_start: 0, wide: 0, jump: 0 };
     let text = &text[..checked.until];
     let jumps = Rc::clone(&checked.jumps);
-    let mut reader = Reader::new(text, jumps, place, checked.troubles.is_empty());
+    let mut reader = Reader::new(text, jumps, cursor, checked.troubles.is_empty());
     loop {
         reader.skip_blank();
-        if reader.place.at >= text.len() {
+        if reader.cursor.at >= text.len() {
             return ControlFlow::Continue(());
         }
         each(reader.document(keep, false))?;
@@ -35,7 +35,7 @@ pub(crate) fn read<'a>(
 pub(crate) struct Items<'a> {
     text: &'a str,
     jumps: Rc<Vec<Jump>>,
-    place: Place,
+    cursor: Cursor,
     distinct: bool,
 }
 
@@ -48,13 +48,13 @@ impl<'a> Items<'a> {
         each: &mut dyn FnMut(&Node<'a>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let jumps = Rc::clone(&self.jumps);
-        let mut reader = Reader::new(self.text, jumps, self.place, self.distinct);
+        let mut reader = Reader::new(self.text, jumps, self.cursor, self.distinct);
         reader.enter();
         loop {
             reader.skip_blank();
             match reader.peek() {
                 None | Some(b']') => return ControlFlow::Continue(()),
-                Some(b',') => reader.place.at += 1,
+                Some(b',') => reader.cursor.at += 1,
                 Some(_) => each(&reader.document(Keep::Wanted, ours))?,
             }
         }
@@ -63,7 +63,7 @@ impl<'a> Items<'a> {
 
 /// Where a reader is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct Cursor {
     at: usize,
     line: u32,
     line_start: usize,
@@ -86,7 +86,7 @@ struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
     jumps: Rc<Vec<Jump>>,
-    place: Place,
+    cursor: Cursor,
     /// Whether no mapping has a key twice.
     distinct: bool,
     /// Entries and items of what is still open, innermost last: each mapping and list is
@@ -96,15 +96,15 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: &'a str, jumps: Rc<Vec<Jump>>, place: Place, distinct: bool) -> Self {
+    fn new(text: &'a str, jumps: Rc<Vec<Jump>>, cursor: Cursor, distinct: bool) -> Self {
         let (bytes, entries, items) = (text.as_bytes(), Vec::new(), Vec::new());
-        Self { text, bytes, jumps, place, distinct, entries, items }
+        Self { text, bytes, jumps, cursor, distinct, entries, items }
     }
 
     /// A document, or an item of a List. All fields of uturn's own documents are kept, so that
     /// unknown ones are reported.
     fn document(&mut self, keep: Keep, ours: bool) -> Node<'a> {
-        let start = self.place;
+        let start = self.cursor;
         let node = match keep {
             Keep::All => return self.value(Part::All),
             Keep::Wanted => self.value(Part::Object),
@@ -116,24 +116,24 @@ impl<'a> Reader<'a> {
         if !whole {
             return node;
         }
-        self.place = start;
+        self.cursor = start;
         self.value(Part::All)
     }
 
     #[inline]
     fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.place.at).copied()
+        self.bytes.get(self.cursor.at).copied()
     }
 
     fn position(&self) -> (u32, u32) {
-        let Place { at, line, line_start, wide, .. } = self.place;
+        let Cursor { at, line, line_start, wide, .. } = self.cursor;
         (line, u32::try_from(at - line_start - wide + 1).unwrap_or(u32::MAX))
     }
 
     #[inline]
     fn skip_blank(&mut self) {
         while let Some(byte @ (b' ' | b'\t' | b'\r' | b'\n')) = self.peek() {
-            self.place.at += 1;
+            self.cursor.at += 1;
             if byte == b'\n' {
                 self.new_line();
             }
@@ -141,10 +141,10 @@ impl<'a> Reader<'a> {
     }
 
     fn new_line(&mut self) {
-        let Place { at, line, jump, .. } = self.place;
+        let Cursor { at, line, jump, .. } = self.cursor;
         let spaces = spaces(&self.bytes[at..]);
         let line = line.saturating_add(1);
-        self.place = Place { at: at + spaces, line, line_start: at, wide: 0, jump };
+        self.cursor = Cursor { at: at + spaces, line, line_start: at, wide: 0, jump };
     }
 
     fn value(&mut self, part: Part) -> Node<'a> {
@@ -160,9 +160,9 @@ impl<'a> Reader<'a> {
 
     /// A number or a word.
     fn scalar(&mut self) -> Value<'a> {
-        let start = self.place.at;
+        let start = self.cursor.at;
         self.skip_scalar();
-        let text = Cow::Borrowed(&self.text[start..self.place.at]);
+        let text = Cow::Borrowed(&self.text[start..self.cursor.at]);
         match text.as_bytes().first() {
             Some(b't' | b'f') => Value::Bool(text),
             Some(b'n') | None => Value::Null,
@@ -172,16 +172,16 @@ impl<'a> Reader<'a> {
 
     fn skip_scalar(&mut self) {
         let inside = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-        while self.bytes.get(self.place.at).is_some_and(inside) {
-            self.place.at += 1;
+        while self.bytes.get(self.cursor.at).is_some_and(inside) {
+            self.cursor.at += 1;
         }
     }
 
     fn string(&mut self) -> Cow<'a, str> {
-        let start = self.place.at + 1;
+        let start = self.cursor.at + 1;
         match self.skip_string() {
-            true => unescaped(&self.text[start..self.place.at - 1]),
-            false => Cow::Borrowed(&self.text[start..self.place.at - 1]),
+            true => unescaped(&self.text[start..self.cursor.at - 1]),
+            false => Cow::Borrowed(&self.text[start..self.cursor.at - 1]),
         }
     }
 
@@ -189,19 +189,19 @@ impl<'a> Reader<'a> {
     #[inline]
     fn skip_string(&mut self) -> bool {
         let mut escapes = false;
-        self.place.at += 1;
+        self.cursor.at += 1;
         loop {
-            let rest = &self.bytes[self.place.at..];
+            let rest = &self.bytes[self.cursor.at..];
             let (length, others) = plain(rest);
             if others {
-                self.place.wide += wide(&rest[..length]);
+                self.cursor.wide += wide(&rest[..length]);
             }
-            self.place.at += length + 1;
+            self.cursor.at += length + 1;
             if rest.get(length) != Some(&b'\\') {
                 return escapes;
             }
             escapes = true;
-            self.place.at += 1;
+            self.cursor.at += 1;
         }
     }
 
@@ -217,19 +217,19 @@ impl<'a> Reader<'a> {
     /// The jump past the mapping or list that begins here.
     #[inline]
     fn jump(&self) -> Option<&Jump> {
-        self.jumps.get(self.place.jump).filter(|jump| jump.start as usize == self.place.at)
+        self.jumps.get(self.cursor.jump).filter(|jump| jump.start as usize == self.cursor.at)
     }
 
     /// Goes into a mapping or list.
     #[inline]
     fn enter(&mut self) {
-        self.place.jump += usize::from(self.jump().is_some());
-        self.place.at += 1;
+        self.cursor.jump += usize::from(self.jump().is_some());
+        self.cursor.at += 1;
     }
 
     fn skip_nested(&mut self) {
         if let Some(jump) = self.jump() {
-            self.place = Place {
+            self.cursor = Cursor {
                 at: jump.end as usize,
                 line: jump.line,
                 line_start: jump.line_start as usize,
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
                 b'}' | b']' => open -= 1,
                 _ => {}
             }
-            self.place.at += 1;
+            self.cursor.at += 1;
             if byte == b'\n' {
                 self.new_line();
             } else if open == 0 {
@@ -265,14 +265,14 @@ impl<'a> Reader<'a> {
             self.skip_blank();
             match self.peek() {
                 None | Some(b']') => break,
-                Some(b',') => self.place.at += 1,
+                Some(b',') => self.cursor.at += 1,
                 Some(_) => {
                     let item = self.value(part);
                     self.items.push(item);
                 }
             }
         }
-        self.place.at += 1;
+        self.cursor.at += 1;
         Value::Seq(self.items.drain(first..).collect())
     }
 
@@ -283,11 +283,11 @@ impl<'a> Reader<'a> {
             self.skip_blank();
             match self.peek() {
                 Some(b'"') => self.entry(part),
-                Some(b',') => self.place.at += 1,
+                Some(b',') => self.cursor.at += 1,
                 _ => break,
             }
         }
-        self.place.at += 1;
+        self.cursor.at += 1;
         let entries: Vec<Entry<'a>> = self.entries.drain(first..).collect();
         Value::Map(if self.distinct { entries } else { with_last_of_repeated(entries, &mut drop) })
     }
@@ -296,7 +296,7 @@ impl<'a> Reader<'a> {
         let (line, column) = self.position();
         let key = self.string();
         self.skip_blank();
-        self.place.at += 1;
+        self.cursor.at += 1;
         self.skip_blank();
         let within = match part {
             Part::All => Part::All,
@@ -306,8 +306,8 @@ impl<'a> Reader<'a> {
         };
         let value = if part == Part::Object && key == "items" && self.peek() == Some(b'[') {
             let (line, column) = self.position();
-            let (text, place, distinct) = (self.text, self.place, self.distinct);
-            let items = Items { text, jumps: Rc::clone(&self.jumps), place, distinct };
+            let (text, cursor, distinct) = (self.text, self.cursor, self.distinct);
+            let items = Items { text, jumps: Rc::clone(&self.jumps), cursor, distinct };
             self.skip_nested();
             Node { line, column, value: Value::Items(Box::new(items)) }
         } else {
