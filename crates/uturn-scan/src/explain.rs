@@ -14,7 +14,7 @@ use crate::clients::ScanResult;
 use crate::distinguish::discriminators::Discriminators;
 use crate::inventory::Inventory;
 use crate::partition::scope::Scope;
-use crate::partition::target_classes::{Care, Classifier};
+use crate::partition::target_classes::{Classifier, Granularity};
 use crate::prepared::PreparedScan;
 use crate::targets::ScanTarget;
 
@@ -234,10 +234,10 @@ pub(crate) fn target<'a>(
 ) -> Result<TargetExplanation, WalkError> {
     let target = Arc::clone(&classes[0].target);
     let scope = prepared.scope(engine, &target)?;
-    let closeness = match prepared.care(&scope) {
-        Care::Classes => Closeness::Classes,
-        Care::EveryNode => Closeness::EveryNode,
-        Care::EveryPod => Closeness::EveryPod,
+    let closeness = match prepared.granularity(&scope) {
+        Granularity::Classes => Closeness::Classes,
+        Granularity::EveryNode => Closeness::EveryNode,
+        Granularity::EveryPod => Closeness::EveryPod,
     };
     let Classifier { inventory, discriminators, .. } = &prepared.classifier;
     let reader = TraitReader::new(inventory, discriminators, &scope);

@@ -17,7 +17,7 @@ use crate::clients::ScanResult;
 use crate::inventory::{Caller, Inventory};
 use crate::parallel::side_by_side;
 use crate::partition::scope::Scope;
-use crate::partition::target_classes::{Care, TargetClasses};
+use crate::partition::target_classes::{Granularity, TargetClasses};
 use crate::prepared::PreparedScan;
 use crate::reduced::reduced_cluster::reduced_cluster;
 use crate::reduced::representatives::Representatives;
@@ -31,7 +31,7 @@ pub(crate) struct HopJob<'a> {
     /// The place of the client among all clients.
     client: u32,
     target_classes: TargetClasses<'a>,
-    care: Care,
+    granularity: Granularity,
 }
 
 impl<'a> HopJob<'a> {
@@ -42,13 +42,13 @@ impl<'a> HopJob<'a> {
         scope: Scope<'a>,
         result: &ScanResult,
     ) -> Option<Self> {
-        let care = prepared.care(&scope);
-        if prepared.walks_whole(&scope, care) {
+        let granularity = prepared.granularity(&scope);
+        if prepared.walks_whole(&scope, granularity) {
             return None;
         }
         let client = result.clients.at as u32;
-        let target_classes = prepared.classifier.classify(scope, care, Some(client));
-        Some(Self { flow: result.flow(), client, target_classes, care })
+        let target_classes = prepared.classifier.classify(scope, granularity, Some(client));
+        Some(Self { flow: result.flow(), client, target_classes, granularity })
     }
 }
 
@@ -86,7 +86,7 @@ impl<'e, 'a> HopWalker<'e, 'a> {
     /// cluster is not enough.
     pub(crate) fn walk(&mut self, job: &HopJob<'a>) -> Result<Verdict, WalkError> {
         let (cluster, weights) = reduced_cluster(self.inventory, &job.target_classes);
-        let weights = (job.care == Care::Classes).then_some(weights);
+        let weights = (job.granularity == Granularity::Classes).then_some(weights);
         let endpoints = weights.as_ref().map(|weights| weights.endpoints.clone());
         let (verdict, left) = {
             let representatives = Representatives::new(self.inventory, &cluster, weights);

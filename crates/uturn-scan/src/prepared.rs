@@ -13,8 +13,8 @@ use crate::distinguish::captured_nodes::CapturedNodes;
 use crate::distinguish::discriminators::{Discriminators, is_even};
 use crate::inventory::Inventory;
 use crate::parallel::side_by_side;
-use crate::partition::scope::{Asked, Listeners, Scope};
-use crate::partition::target_classes::{Care, Classifier};
+use crate::partition::scope::{Listeners, Scope, TargetRequest};
+use crate::partition::target_classes::{Classifier, Granularity};
 use crate::targets::ScanTarget;
 
 /// What is computed once for all targets of a scan.
@@ -61,12 +61,12 @@ impl<'a> PreparedScan<'a> {
             return Err(WalkError::Later(format!("{} has no address", target.to)));
         };
         let protocol = IpProtocol::from(target.protocol);
-        let asked = Asked { to, protocol, request: resolved.request().clone() };
+        let asked = TargetRequest { to, protocol, request: resolved.request().clone() };
         Ok(Scope::new(&self.classifier.inventory, &self.listeners, asked))
     }
 
     /// How finely clients of a target have to be divided, as far as that is known beforehand.
-    pub(crate) fn care(&self, scope: &Scope<'a>) -> Care {
+    pub(crate) fn granularity(&self, scope: &Scope<'a>) -> Granularity {
         let (inventory, discriminators) =
             (&self.classifier.inventory, &self.classifier.discriminators);
         let proxy = &inventory.cluster.proxy;
@@ -89,17 +89,17 @@ impl<'a> PreparedScan<'a> {
         {
             // Captured rules may lead to endpoints of any Service: which pods are endpoints is
             // not known.
-            Care::EveryPod
+            Granularity::EveryPod
         } else if are_distinguished {
-            Care::EveryNode
+            Granularity::EveryNode
         } else {
-            Care::Classes
+            Granularity::Classes
         }
     }
 
     /// Whether the whole cluster has to be walked, and not a reduced one.
-    pub(crate) fn walks_whole(&self, scope: &Scope<'a>, care: Care) -> bool {
-        let are_distinguished = care != Care::Classes;
+    pub(crate) fn walks_whole(&self, scope: &Scope<'a>, granularity: Granularity) -> bool {
+        let are_distinguished = granularity != Granularity::Classes;
         (are_distinguished && self.classifier.inventory.has_captures())
             || self.takes_any_source(scope.asked.to.ip())
     }

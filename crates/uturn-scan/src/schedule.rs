@@ -14,9 +14,11 @@ use uturn_path::{Detail, Engine, Individuals, Options, WalkError};
 
 use crate::known::KnownWalks;
 use crate::parallel::side_by_side;
-use crate::partition::target_classes::Care;
+use crate::partition::target_classes::Granularity;
 use crate::prepared::PreparedScan;
-use crate::schedule::target_walk::{Answered, KnownAnswer, Sure, TargetJob, Walked, Walker};
+use crate::schedule::target_walk::{
+    Answered, KnownAnswer, KnownAnswers, TargetJob, Walked, Walker,
+};
 use crate::targets::ScanTarget;
 
 /// What came of a job, by its place among the targets.
@@ -42,7 +44,7 @@ struct AlikeTargets<'a> {
     others: Vec<Placed<'a>>,
     /// The sizes of the first.
     sizes: Vec<u64>,
-    sure: Sure,
+    sure: KnownAnswers,
     /// The verdicts of each class of the first, if all of the same sizes have them.
     common: Option<Vec<Arc<[Verdict]>>>,
     needs_all: bool,
@@ -82,9 +84,9 @@ fn job<'a>(
     target: &Arc<ScanTarget>,
 ) -> Result<TargetJob<'a>, WalkError> {
     let scope = prepared.scope(engine, target)?;
-    let care = prepared.care(&scope);
-    let target_classes = prepared.classifier.classify(scope, care, None);
-    Ok(TargetJob { target: Arc::clone(target), target_classes, care })
+    let granularity = prepared.granularity(&scope);
+    let target_classes = prepared.classifier.classify(scope, granularity, None);
+    Ok(TargetJob { target: Arc::clone(target), target_classes, granularity })
 }
 
 /// Walks a target in the whole cluster, where each object represents only itself.
@@ -117,9 +119,9 @@ impl<'a> TargetJobs<'a> {
                         return;
                     }
                 };
-                if prepared.walks_whole(&job.target_classes.scope, job.care) {
+                if prepared.walks_whole(&job.target_classes.scope, job.granularity) {
                     self.answers[at] = Some(walk_whole(engine, walker, &job));
-                } else if job.care != Care::Classes {
+                } else if job.granularity != Granularity::Classes {
                     walk((None, (at, job)));
                 } else {
                     let shape = std::mem::take(&mut job.target_classes.shape);
@@ -203,13 +205,14 @@ impl<'a> TargetJobs<'a> {
         let classify_again = |walk: &mut dyn FnMut(Placed<'a>)| {
             for (at, TargetJob { target, target_classes, .. }) in unsettled {
                 // Captured rules may lead to endpoints of any Service, so any pod may be one.
-                let care = match prepared.classifier.inventory.has_captures() {
-                    true => Care::EveryPod,
-                    false => Care::EveryNode,
+                let granularity = match prepared.classifier.inventory.has_captures() {
+                    true => Granularity::EveryPod,
+                    false => Granularity::EveryNode,
                 };
-                let target_classes = prepared.classifier.classify(target_classes.scope, care, None);
-                let job = TargetJob { target, target_classes, care };
-                match prepared.walks_whole(&job.target_classes.scope, job.care) {
+                let target_classes =
+                    prepared.classifier.classify(target_classes.scope, granularity, None);
+                let job = TargetJob { target, target_classes, granularity };
+                match prepared.walks_whole(&job.target_classes.scope, job.granularity) {
                     true => self.answers[at] = Some(walk_whole(engine, walker, &job)),
                     false => walk((at, job)),
                 }
@@ -246,7 +249,7 @@ impl<'a> Walker<'a> {
     /// Walks targets of one shape and the same sizes.
     fn walk_alike(
         &self,
-        sure: &Sure,
+        sure: &KnownAnswers,
         batch: Vec<Placed<'a>>,
     ) -> Vec<(Placed<'a>, Result<Option<Answered<'a>>, WalkError>)> {
         let mut common: Option<Vec<Arc<[Verdict]>>> = None;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use uturn_netfilter::hash::FastMap;
 
-use crate::failover::retry_ring::{Asked, RetryRing};
+use crate::failover::retry_ring::{AskedTarget, RetryRing};
 use crate::failover::target_list::{Alike, Round, TargetList};
 use crate::failover::target_outcome::TargetOutcome;
 use crate::inventory::Caller;
@@ -35,7 +35,7 @@ enum Distance {
 }
 
 impl Distance {
-    fn of(asked: &Asked, caller: Caller) -> Self {
+    fn of(asked: &AskedTarget, caller: Caller) -> Self {
         match &asked.0 {
             spot if spot.is(caller) => Self::Itself,
             spot if spot.is_near(caller) => Self::SameNode,
@@ -79,7 +79,7 @@ impl ReusableOutcome {
     /// known.
     pub(crate) fn round(&self, line: &TargetList, walked: Caller) -> Option<Round> {
         let (spots, standing) = line.standing(self.are_nodes)?;
-        let mut asked: Vec<Asked> = Vec::with_capacity(standing.len());
+        let mut asked: Vec<AskedTarget> = Vec::with_capacity(standing.len());
         for spot in standing {
             let mut target = (spot, 0, None);
             let key = (line.alike(&spot, self.are_nodes)?, Distance::of(&target, walked));

@@ -20,7 +20,7 @@ use uturn_path::{
 };
 
 use super::failover_probability::KindIndex;
-use super::retry_ring::{Asked, RetryRing};
+use super::retry_ring::{AskedTarget, RetryRing};
 use super::target_list::{Round, TargetList};
 use super::target_outcome::{Failure, TargetOutcome};
 
@@ -84,7 +84,7 @@ impl Failover for Retries {
         let Some((list, slots)) = line else { return Err(WalkError::NeedsWhole) };
         let asked = request.rule.targets.iter().enumerate();
         let asked = asked.filter(|(_, target)| target.weight > 0);
-        let asked = asked.filter_map(|(at, target)| -> Option<Asked> {
+        let asked = asked.filter_map(|(at, target)| -> Option<AskedTarget> {
             let kind = request.candidates.contains(&at).then(|| {
                 let many = u64::from(self.counts.of(target).max(1));
                 let weight = u64::from(target.weight) / many;
@@ -92,7 +92,7 @@ impl Failover for Retries {
             });
             Some((list.slot(target)?, at, kind))
         });
-        let asked: Vec<Asked> = asked.collect();
+        let asked: Vec<AskedTarget> = asked.collect();
         let ring = RetryRing::new(slots, list.walked.get(), &asked);
         let mut start = request.start.clone();
         start.chance |= request.results.iter().flatten().any(|result| result.chance);

@@ -108,11 +108,11 @@ pub(crate) enum Difference {
 
 /// A target that was asked: its slot, its place in the rule, and how asking it ended. `None` if
 /// it must not be asked.
-pub(crate) type Asked = (TargetSlot, usize, Option<TargetOutcome>);
+pub(crate) type AskedTarget = (TargetSlot, usize, Option<TargetOutcome>);
 
 impl RetryRing {
     /// Builds the ring from the results of the reduced cluster's targets, which represent all.
-    pub(crate) fn new(spots: &Rc<TargetSlots>, walked: Caller, asked: &[Asked]) -> Self {
+    pub(crate) fn new(spots: &Rc<TargetSlots>, walked: Caller, asked: &[AskedTarget]) -> Self {
         let (mut kinds, mut examples): (Vec<TargetOutcome>, Vec<usize>) = (Vec::new(), Vec::new());
         let (mut near, mut itself) = (FastMap::default(), None);
         let mut far = vec![FarOutcome::Unknown; spots.likes];

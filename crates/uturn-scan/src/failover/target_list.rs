@@ -12,7 +12,7 @@ use uturn_model::{Endpoint, Family, Name, Outcome, Route, Service, Share, Verdic
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_path::{ReasonSet, Results};
 
-use crate::failover::retry_ring::{Asked, RetryRing};
+use crate::failover::retry_ring::{AskedTarget, RetryRing};
 use crate::failover::target_slots::{AlikeId, TargetSlot, TargetSlots};
 use crate::inventory::{Caller, Inventory};
 use crate::partition::target_classes::TargetClasses;
@@ -51,7 +51,7 @@ pub(crate) enum Alike {
 pub(crate) struct Round {
     pub(crate) ring: RetryRing,
     /// The targets that were asked, and how that ended.
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) asked: Vec<AskedTarget>,
     /// How long a target is waited for.
     pub(crate) timeout: Duration,
     /// Whether dice were thrown.

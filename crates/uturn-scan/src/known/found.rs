@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use uturn_model::Verdict;
 
-use crate::failover::retry_ring::{Asked, RetryRing};
+use crate::failover::retry_ring::{AskedTarget, RetryRing};
 use crate::failover::target_list::{Round, TargetList};
 use crate::failover::target_outcome::TargetOutcome;
 use crate::inventory::Caller;
@@ -57,7 +57,7 @@ impl FoundRound {
     fn of(round: &Round, line: &TargetList) -> Option<Self> {
         let are_nodes = round.ring.are_nodes();
         let slots = line.slots_of(are_nodes);
-        let place = |(slot, target, kind): &Asked| {
+        let place = |(slot, target, kind): &AskedTarget| {
             let at = match are_nodes {
                 true => slot.place?,
                 false => slots.iter().position(|known| known == slot)? as u32,
@@ -80,7 +80,7 @@ impl FoundRound {
             let slot = slots.at(*at)?;
             Some((slot, *target, kind.clone()))
         });
-        let asked: Option<Vec<Asked>> = asked.collect();
+        let asked: Option<Vec<AskedTarget>> = asked.collect();
         let asked = asked?;
         let ring = RetryRing::new(slots, walked, &asked);
         let (timeout, chance, is_all) = (self.timeout, self.chance, Cell::new(self.is_all));

@@ -10,7 +10,7 @@ use uturn_path::{Options, Request};
 use crate::failover::target_list::TargetList;
 use crate::failover::target_slots::{AlikeId, TargetSlot};
 use crate::inventory::Caller;
-use crate::partition::scope::Asked;
+use crate::partition::scope::TargetRequest;
 use crate::reduced::reduced_cluster::Weights;
 
 /// Everything that walking the clients of a target depends on, but for the target itself.
@@ -39,7 +39,7 @@ pub(crate) struct AskedKey {
 }
 
 impl AskedKey {
-    pub(crate) fn of(asked: &Asked) -> Self {
+    pub(crate) fn of(asked: &TargetRequest) -> Self {
         Self { to: asked.to, protocol: asked.protocol, request: asked.request.clone() }
     }
 }

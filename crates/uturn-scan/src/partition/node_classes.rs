@@ -9,14 +9,14 @@ use super::PART;
 use crate::inventory::Inventory;
 use crate::inventory::classes::{HOST, NodeClass};
 use crate::inventory::interval_set::IntervalSet;
-use crate::partition::target_classes::{Bundle, Care, ClientSet, Representative, Touched};
+use crate::partition::target_classes::{Bundle, ClientSet, Granularity, Representative, Touched};
 
 /// Nodes being put into classes.
 pub(crate) struct PartitionBuilder<'s, 'a> {
     pub(crate) inventory: &'s Inventory<'a>,
     /// Whether classes regard zones.
     pub(crate) of: usize,
-    pub(crate) care: Care,
+    pub(crate) granularity: Granularity,
     pub(crate) first: Option<u32>,
     pub(crate) bundles: &'s [Bundle],
     pub(crate) touched: &'s FastMap<u32, Touched>,
@@ -238,8 +238,9 @@ impl<'a> PartitionBuilder<'_, 'a> {
         let clients = &self.inventory.clients;
         // Where targets are tried in turns, the endpoints of a node differ by their position; and
         // captured rules may name some of them and not others.
-        let are_distinguished = self.care == Care::EveryNode || self.inventory.has_captures();
-        if self.care == Care::EveryPod || (are_distinguished && itself) {
+        let are_distinguished =
+            self.granularity == Granularity::EveryNode || self.inventory.has_captures();
+        if self.granularity == Granularity::EveryPod || (are_distinguished && itself) {
             let each = places.iter().map(|at| ClientSet {
                 pod: clients[at],
                 at: at as u32,

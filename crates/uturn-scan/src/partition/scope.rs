@@ -34,13 +34,13 @@ const HTTPS: u16 = 443;
 
 /// What is asked of a target.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct TargetRequest {
     pub(crate) to: SocketAddr,
     pub(crate) protocol: IpProtocol,
     pub(crate) request: Request,
 }
 
-impl Asked {
+impl TargetRequest {
     /// As a destination that is resolved already.
     pub(crate) fn target(&self) -> ResolvedTarget {
         ResolvedTarget::at(self.to, self.request.clone())
@@ -49,9 +49,13 @@ impl Asked {
 
 /// A rule of a controller in the cluster: its Ingress and where it stands there, the Services behind
 /// it, and whether clients are sent to TLS.
-type MetRule<'a> = ((ObjectRef, Option<(usize, usize)>), Vec<&'a Service>, bool);
+type ReachedRule<'a> = ((ObjectRef, Option<(usize, usize)>), Vec<&'a Service>, bool);
 
-fn met<'a>(cluster: &'a Cluster, rule: &ControllerRule, is_redirected: bool) -> MetRule<'a> {
+fn reached_rule<'a>(
+    cluster: &'a Cluster,
+    rule: &ControllerRule,
+    is_redirected: bool,
+) -> ReachedRule<'a> {
     let behind = rule.backends.iter().filter_map(|backend| backend.to.service());
     let behind = behind.filter_map(|name| cluster.services.get(name)).collect();
     ((rule.owner.clone(), rule.place), behind, is_redirected)
@@ -60,7 +64,7 @@ fn met<'a>(cluster: &'a Cluster, rule: &ControllerRule, is_redirected: bool) -> 
 /// What a target's packets can meet.
 #[derive(Clone)]
 pub(crate) struct Scope<'a> {
-    pub(crate) asked: Asked,
+    pub(crate) asked: TargetRequest,
     /// By name.
     pub(crate) services: Vec<&'a Service>,
     /// Ports that may be asked on nodes' own addresses.
@@ -76,7 +80,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) ingresses: Vec<Ingress>,
     /// The rules for the request of controllers in the cluster whose pods packets may reach, each
     /// with the Service behind it, and whether clients are sent to TLS.
-    controller_rules: Vec<MetRule<'a>>,
+    controller_rules: Vec<ReachedRule<'a>>,
     /// The ports to which controllers send clients by themselves.
     sent_to: BTreeSet<u16>,
     /// Whether packets may reach a controller's pod.
@@ -87,7 +91,11 @@ pub(crate) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    pub(crate) fn new(inventory: &Inventory<'a>, listeners: &Listeners, asked: Asked) -> Self {
+    pub(crate) fn new(
+        inventory: &Inventory<'a>,
+        listeners: &Listeners,
+        asked: TargetRequest,
+    ) -> Self {
         let balancer = listeners.balancers.get(&asked.to.ip()).cloned();
         let listener = balancer.as_ref().and_then(|balancer| {
             let place = balancer.listeners.iter().position(|listener| {
@@ -264,7 +272,7 @@ impl<'a> Scope<'a> {
             self.meets_controller = true;
             for at in controller.listeners.iter().filter(|at| at.takes != Takes::Requests) {
                 if let Some(rule) = rules.pass(at, self.asked.request.asked_name()) {
-                    self.controller_rules.push(met(cluster, rule, false));
+                    self.controller_rules.push(reached_rule(cluster, rule, false));
                 }
             }
             let Some((host, path)) = &self.asked.request.http else { continue };
@@ -286,7 +294,7 @@ impl<'a> Scope<'a> {
                     }
                     RoutingResult::NoRule | RoutingResult::Unknown(_, None) => continue,
                 };
-                self.controller_rules.push(met(cluster, rule, is_redirected));
+                self.controller_rules.push(reached_rule(cluster, rule, is_redirected));
             }
         }
     }
@@ -350,7 +358,7 @@ impl Scope<'_> {
 }
 
 /// The rule that serves the request, by its place.
-fn rule_for(listener: &Listener, asked: &Asked) -> Option<usize> {
+fn rule_for(listener: &Listener, asked: &TargetRequest) -> Option<usize> {
     if listener.protocol.layer() == Layer::L4 {
         return (!listener.rules.is_empty()).then_some(0);
     }

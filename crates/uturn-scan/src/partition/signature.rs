@@ -266,8 +266,8 @@ mod tests {
     use super::*;
     use uturn_path::{Request, outline_of_listeners};
 
-    use crate::partition::scope::{Asked, Listeners};
-    use crate::partition::target_classes::{Care, Classifier};
+    use crate::partition::scope::{Listeners, TargetRequest};
+    use crate::partition::target_classes::{Classifier, Granularity};
 
     /// A cluster with a Service of type LoadBalancer for each list of annotations, alike but for
     /// these, names and addresses.
@@ -296,9 +296,9 @@ mod tests {
         let shape = |service: &Service| {
             let to = (service.load_balancer[0].ip.unwrap(), 80).into();
             let protocol = Protocol::Tcp.into();
-            let asked = Asked { to, protocol, request: Request::default() };
+            let asked = TargetRequest { to, protocol, request: Request::default() };
             let scope = Scope::new(&classifier.inventory, &listeners, asked);
-            classifier.classify(scope, Care::Classes, None).shape
+            classifier.classify(scope, Granularity::Classes, None).shape
         };
         cluster.services.values().map(shape).collect()
     }

@@ -114,7 +114,7 @@ impl<'a> ClientSet<'a> {
 
 /// How closely to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Care {
+pub(crate) enum Granularity {
     /// Nodes and pods that are alike are one.
     Classes,
     /// Every node by itself, and every endpoint as a client.
@@ -185,22 +185,22 @@ impl<'a> Classifier<'a> {
     pub(crate) fn classify(
         &mut self,
         scope: Scope<'a>,
-        care: Care,
+        granularity: Granularity,
         first: Option<u32>,
     ) -> TargetClasses<'a> {
-        let partition = if care == Care::Classes && first.is_none() {
+        let partition = if granularity == Granularity::Classes && first.is_none() {
             let services = scope.services.iter().map(|service| std::ptr::from_ref(*service).addr());
             let ports = scope.ports.iter().copied().collect();
             let key = (services.collect(), ports, scope.has_zone());
             match self.partition.get(&key) {
                 Some(partition) => Arc::clone(partition),
                 None => {
-                    let partition = Arc::new(self.partition(&scope, care, first));
+                    let partition = Arc::new(self.partition(&scope, granularity, first));
                     Arc::clone(self.partition.entry(key).or_insert(partition))
                 }
             }
         } else {
-            Arc::new(self.partition(&scope, care, first))
+            Arc::new(self.partition(&scope, granularity, first))
         };
         let mut shape = partition.shape.clone();
         self.signatures.add_signature(
@@ -222,7 +222,12 @@ impl<'a> Classifier<'a> {
         self.partition = FastMap::default();
     }
 
-    fn partition(&mut self, scope: &Scope<'a>, care: Care, first: Option<u32>) -> Partition<'a> {
+    fn partition(
+        &mut self,
+        scope: &Scope<'a>,
+        granularity: Granularity,
+        first: Option<u32>,
+    ) -> Partition<'a> {
         let mut all: Vec<EndpointPosition> = Vec::new();
         let mut found: Vec<Rc<[Located]>> = Vec::with_capacity(scope.services.len());
         let mut heeds_zones = scope.has_zone();
@@ -264,11 +269,11 @@ impl<'a> Classifier<'a> {
             range.end = bundles.len();
             rest = &rest[many..];
         }
-        self.touch(scope, care, &odd, &mut touched);
+        self.touch(scope, granularity, &odd, &mut touched);
         let mut builder = PartitionBuilder {
             inventory: &self.inventory,
             of: usize::from(heeds_zones),
-            care,
+            granularity,
             first,
             bundles: &bundles,
             touched: &touched,
@@ -302,7 +307,7 @@ impl<'a> Classifier<'a> {
     fn touch(
         &mut self,
         scope: &Scope<'a>,
-        care: Care,
+        granularity: Granularity,
         odd: &[u32],
         touched: &mut FastMap<u32, Touched>,
     ) {
@@ -325,14 +330,16 @@ impl<'a> Classifier<'a> {
                 more.extend(lacking);
             }
         }
-        let alone: Vec<u32> = match care {
-            Care::Classes => {
+        let alone: Vec<u32> = match granularity {
+            Granularity::Classes => {
                 let mut odd = odd.to_vec();
                 odd.sort_unstable();
                 odd.dedup();
                 odd
             }
-            Care::EveryNode | Care::EveryPod => (0..inventory.nodes.len() as u32).collect(),
+            Granularity::EveryNode | Granularity::EveryPod => {
+                (0..inventory.nodes.len() as u32).collect()
+            }
         };
         for place in alone {
             touched.entry(place).or_default().more.extend([PART, 3, u64::from(place)]);

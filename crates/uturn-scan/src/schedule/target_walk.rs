@@ -20,7 +20,7 @@ use crate::known::inputs::{
     AskedKey, Standings, WalkInputs, WalkedClient, WeightsKey, without_versions,
 };
 use crate::known::memory::TargetMemory;
-use crate::partition::target_classes::{Care, ClientSet, TargetClasses};
+use crate::partition::target_classes::{ClientSet, Granularity, TargetClasses};
 use crate::reduced::reduced_cluster::reduced_cluster;
 use crate::reduced::representatives::Representatives;
 use crate::targets::ScanTarget;
@@ -38,13 +38,13 @@ pub(crate) enum KnownAnswer {
 }
 
 /// What is known of classes of clients, in a target_classes's order.
-pub(crate) type Sure = Vec<KnownAnswer>;
+pub(crate) type KnownAnswers = Vec<KnownAnswer>;
 
 /// What came of walking a target_classes.
 pub(crate) struct Walked<'a> {
     pub(crate) answered: Answered<'a>,
     /// What is known of each class of clients however many equals there are.
-    pub(crate) sure: Sure,
+    pub(crate) sure: KnownAnswers,
     /// Whether every target of the same shape and sizes has the same verdicts.
     pub(crate) is_common: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Walked<'a> {
 pub(crate) struct TargetJob<'a> {
     pub(crate) target: Arc<ScanTarget>,
     pub(crate) target_classes: TargetClasses<'a>,
-    pub(crate) care: Care,
+    pub(crate) granularity: Granularity,
 }
 
 impl<'a> TargetJob<'a> {
@@ -91,7 +91,7 @@ impl<'a> Walker<'a> {
         }
         let (mut cluster, weights) = reduced_cluster(&self.inventory, &job.target_classes);
         without_versions(&mut cluster);
-        let weights = (job.care == Care::Classes).then_some(weights);
+        let weights = (job.granularity == Granularity::Classes).then_some(weights);
         let representatives = Representatives::new(&self.inventory, &cluster, weights);
         let engine = LazyCell::new(|| representatives.engine());
         let walk = LazyCell::new(|| engine.walk(self.options, &representatives));
@@ -169,7 +169,7 @@ impl<'a> Walker<'a> {
         let TargetJob { target, target_classes, .. } = job;
         let asked = target_classes.scope.asked.target();
         let mut answered = Vec::with_capacity(target_classes.partition.client_sets.len());
-        let mut sure = Sure::with_capacity(target_classes.partition.client_sets.len());
+        let mut sure = KnownAnswers::with_capacity(target_classes.partition.client_sets.len());
         let mut is_common = true;
         let classes = target_classes.partition.client_sets.iter().enumerate().zip(settled);
         for ((at, client_set), settled) in classes {
