@@ -26,7 +26,7 @@ use std::iter;
 use std::sync::Arc;
 
 use uturn_model::{Assumption, Cluster, ObjectKind, ObjectRef, Origin, Verdict};
-use uturn_path::{Engine, WalkError, add_new, what_if};
+use uturn_path::{Engine, WalkError, add_assumptions, what_if};
 use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner};
 use uturn_snapshot::Manifests;
 
@@ -117,7 +117,7 @@ fn supposed(engine: &Engine<'_>, scanned: &[ScanResult]) -> Vec<Assumption> {
     let mut all = engine.supposed().to_vec();
     let verdicts = scanned.iter().flat_map(|met| &*met.verdicts);
     for verdict in verdicts.filter(|verdict| verdict.can_fail()) {
-        add_new(&mut all, verdict.supposed.clone());
+        add_assumptions(&mut all, verdict.supposed.clone());
     }
     all
 }

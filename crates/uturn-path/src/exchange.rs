@@ -26,7 +26,7 @@ use uturn_model::{Evidence, Mechanism, Outcome};
 
 use uturn_netfilter::{IpProtocol, Packet};
 
-use crate::assumed::add_new;
+use crate::assumed::add_assumptions;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -116,13 +116,13 @@ impl<'a> Walk<'_, 'a> {
         if let Some(misread) = misread {
             let step = Step::new(StepKind::Deliver, misread.why, self.engine.by(at));
             state.note(place, step.seeing(leg));
-            add_new(&mut state.supposed, misread.supposed);
+            add_assumptions(&mut state.supposed, misread.supposed);
             let why = Some(Mechanism::ProxyHeader);
             return self.return_reply(at, from, asked, state.answer(), misread.outcome, why);
         }
         if matches!(listening, Listening::Yes(_)) {
             let supposed = self.engine.supposed_plain(at, leg, request);
-            add_new(&mut state.supposed, Vec::from_iter(supposed));
+            add_assumptions(&mut state.supposed, Vec::from_iter(supposed));
         }
         if matches!(listening, Listening::Yes(_))
             && protocol == IpProtocol::TCP
@@ -163,7 +163,7 @@ impl<'a> Walk<'_, 'a> {
             }
             Listening::Yes(why) => {
                 let supposed = self.engine.supposed_to_listen(at, leg.dst, protocol);
-                add_new(&mut state.supposed, Vec::from_iter(supposed));
+                add_assumptions(&mut state.supposed, Vec::from_iter(supposed));
                 (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None)
             }
         };
@@ -274,7 +274,7 @@ impl<'a> Walk<'_, 'a> {
                     known.share += way.share;
                     known.chance |= way.chance;
                     known.has_others = true;
-                    add_new(&mut known.supposed, way.supposed);
+                    add_assumptions(&mut known.supposed, way.supposed);
                 }
                 None => {
                     if is_long {

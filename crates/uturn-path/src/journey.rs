@@ -15,14 +15,14 @@ use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Assumption, Evidence, Mechanism, Node, Share, Unknown};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
 
-use crate::assumed::add_new;
+use crate::assumed::add_assumptions;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::journey::bridge::{lost_at_bridge, reset_in_vain};
 use crate::journey::drop_cause::mechanism_of;
 use crate::node::refusal;
-use crate::packet::{Arrival, PacketState, Peer, Refused, Stay, Stop, arrive, lost};
+use crate::packet::{Arrival, NodeVisit, PacketState, Peer, Refused, Stop, arrive, lost};
 use crate::population::KnownDestination;
 use crate::unjudged::UnjudgedReason;
 
@@ -126,9 +126,13 @@ impl<'a> Walk<'_, 'a> {
                 self.check_endpoint(to.ip())?;
             }
         }
-        let stay =
-            Stay { node, astray, sent_here: *entry == Entry::Local, came: (entry.clone(), leg) };
-        self.after_random_choice(&stay, ends, &state)
+        let visit = NodeVisit {
+            node,
+            astray,
+            sent_here: *entry == Entry::Local,
+            came: (entry.clone(), leg),
+        };
+        self.after_random_choice(&visit, ends, &state)
     }
 
     /// Fails if a packet reached something that the population lacks.
@@ -184,31 +188,31 @@ impl<'a> Walk<'_, 'a> {
     /// Goes on where a node let a packet go.
     pub(crate) fn after_node(
         &self,
-        stay: &Stay<'a>,
+        visit: &NodeVisit<'a>,
         end: End,
         mut state: PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let node = stay.node;
+        let node = visit.node;
         state.share *= end.share;
         state.chance |= end.share < Share::ALL;
         state.packet = end.packet;
         let is_for_node = end.is_for_node;
         let tells = |with| end.packet.refusal(with, is_for_node);
-        add_new(&mut state.supposed, end.supposed);
-        add_new(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)));
+        add_assumptions(&mut state.supposed, end.supposed);
+        add_assumptions(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)));
         let skipped = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
         for step in end.steps.into_iter().skip(skipped) {
             state.note(Place::Node(node.name.clone()), step);
         }
         let is_back = end.kind == EndKind::Forward
             && self.engine.is_lost_at_bridge(
-                stay,
+                visit,
                 &end.out,
                 &end.connection,
                 state.packet.leg(),
             )?;
         if is_back {
-            return Ok(vec![lost_at_bridge(stay, state)]);
+            return Ok(vec![lost_at_bridge(visit, state)]);
         }
         if let Some(connection) = end.connection {
             state.remember(&node.name, connection);
@@ -231,7 +235,7 @@ impl<'a> Walk<'_, 'a> {
             },
             EndKind::Unsettled => vec![lost(state, Mechanism::Firewall)],
             EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {
-                let why = match stay.astray {
+                let why = match visit.astray {
                     true => Mechanism::AsymmetricReturn,
                     false => self.why_stopped(node, &state)?,
                 };
@@ -239,7 +243,7 @@ impl<'a> Walk<'_, 'a> {
             }
             EndKind::Drop(reason) => {
                 let why = mechanism_of(&reason);
-                let (outcome, notice) = match stay.sent_here {
+                let (outcome, notice) = match visit.sent_here {
                     true => (refusal::of_unsent(&reason), None),
                     false => (
                         refusal::of_drop(&reason, state.packet.protocol()),
@@ -255,11 +259,11 @@ impl<'a> Walk<'_, 'a> {
             }
             EndKind::Reject(how) => {
                 let why = self.why_stopped(node, &state)?;
-                if self.engine.resets_in_vain(stay, how, state.packet.leg())? {
-                    return Ok(vec![reset_in_vain(stay, why, state)]);
+                if self.engine.resets_in_vain(visit, how, state.packet.leg())? {
+                    return Ok(vec![reset_in_vain(visit, why, state)]);
                 }
                 let past_rules =
-                    how == RejectWith::TcpReset && self.engine.resets_past_rules(stay)?;
+                    how == RejectWith::TcpReset && self.engine.resets_past_rules(visit)?;
                 let outcome = refusal::of_reject(how, state.packet.protocol());
                 let notice = (!past_rules).then(|| tells(how));
                 let refused = Refused { why, by: Peer::Host(node, None), outcome, notice };

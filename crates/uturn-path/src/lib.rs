@@ -62,7 +62,7 @@ mod unmodelled;
 mod verdict;
 pub mod what_if;
 
-pub use assumed::add_new;
+pub use assumed::add_assumptions;
 pub use engine::Engine;
 pub use engine::header_servers::HeaderServers;
 pub use engine::walk::{ProbeCache, Walk};

@@ -18,13 +18,13 @@ use uturn_dns::{Answer, Fault, Question, Rcode, RecordType, Reply};
 use uturn_model::route::StepKind;
 use uturn_model::{Assumption, Cluster, Evidence, Family, Pod, Step, Version};
 
-use crate::assumed::add_new;
+use crate::assumed::add_assumptions;
 use servers::Servers;
 pub(crate) use servers::{PORT, usual};
 
 /// Whose name it is to resolve.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Asker<'a> {
+pub(crate) enum DnsClient<'a> {
     /// A pod, which asks as its policy says.
     Pod(&'a Pod),
     /// A node or a client outside, which ask the name servers outside.
@@ -85,15 +85,15 @@ impl<'a> Names<'a> {
     }
 
     /// Resolves a host.
-    pub(crate) fn resolve(&self, asker: Asker<'_>, host: &str) -> Resolution {
-        if let Asker::Pod(pod) = asker
+    pub(crate) fn resolve(&self, dns_client: DnsClient<'_>, host: &str) -> Resolution {
+        if let DnsClient::Pod(pod) = dns_client
             && let Some(found) = own::hosts_file(pod, self.cluster.dns.domain(), host)
         {
-            return found.usable_by(asker);
+            return found.usable_by(dns_client);
         }
-        let conf = match asker {
-            Asker::Elsewhere => ResolvConf::of_node(&self.cluster.dns.node_searches),
-            Asker::Pod(pod) => ResolvConf::of_pod(
+        let conf = match dns_client {
+            DnsClient::Elsewhere => ResolvConf::of_node(&self.cluster.dns.node_searches),
+            DnsClient::Pod(pod) => ResolvConf::of_pod(
                 &pod.spec,
                 pod.name.namespace.as_str(),
                 self.cluster.dns.domain(),
@@ -108,7 +108,7 @@ impl<'a> Names<'a> {
             if let Some(known) = asked.get(&question) {
                 return known.answer.clone();
             }
-            let mut result = self.ask(&conf, asker, &question, &supposed);
+            let mut result = self.ask(&conf, dns_client, &question, &supposed);
             suppose_no_wildcard(host, &conf.search, &question, &mut result, &supposed);
             let answer = result.answer.clone();
             order.push(question.clone());
@@ -125,7 +125,7 @@ impl<'a> Names<'a> {
             doubt: None,
             balancer: None,
         };
-        add_new(&mut found.supposed, libraries_differ(host, &heard, &musl));
+        add_assumptions(&mut found.supposed, libraries_differ(host, &heard, &musl));
         let has_records = |result: &QuestionResult| match &result.answer {
             Answer::Reply(reply) => reply.rcode == Rcode::NoError && !reply.records.is_empty(),
             _ => false,
@@ -181,16 +181,16 @@ impl<'a> Names<'a> {
                 found.steps.push(nothing(host, &why));
             }
         }
-        found.usable_by(asker)
+        found.usable_by(dns_client)
     }
 
     /// An address that a host leads to, for any client: as servers outside resolve it,
     /// else as a pod does.
     pub(crate) fn address_for_any_client(&self, host: &str) -> Option<IpAddr> {
-        let outside = self.resolve(Asker::Elsewhere, host).addresses;
+        let outside = self.resolve(DnsClient::Elsewhere, host).addresses;
         let pod = || {
             let pod = self.cluster.pods.values().find(|pod| !pod.spec.host_network)?;
-            self.resolve(Asker::Pod(pod), host).addresses.first().copied()
+            self.resolve(DnsClient::Pod(pod), host).addresses.first().copied()
         };
         outside.first().copied().or_else(pod)
     }
@@ -199,14 +199,14 @@ impl<'a> Names<'a> {
     fn ask(
         &self,
         conf: &ResolvConf,
-        asker: Asker<'_>,
+        dns_client: DnsClient<'_>,
         question: &Question,
         supposed: &RefCell<Vec<Assumption>>,
     ) -> QuestionResult {
         let mut last = QuestionResult { answer: Answer::Silence, steps: Vec::new(), by: None };
         let servers = conf.of_node.then_some(None).into_iter();
         for server in servers.chain(conf.servers.iter().map(|ip| Some(*ip))) {
-            let (answer, steps) = self.servers.ask(server, asker, question, supposed);
+            let (answer, steps) = self.servers.ask(server, dns_client, question, supposed);
             let by = server.filter(|ip| self.servers.is_service(*ip));
             last = QuestionResult { answer, steps, by };
             let failed = match &last.answer {
@@ -227,18 +227,18 @@ impl<'a> Names<'a> {
 impl Resolution {
     /// Only those that the client can use, where there are any: of both families, glibc
     /// takes IPv6 first.
-    fn usable_by(mut self, asker: Asker<'_>) -> Self {
-        let has = |family: Family| match asker {
-            Asker::Pod(pod) => pod.address(family).is_some(),
-            Asker::Elsewhere => true,
+    fn usable_by(mut self, dns_client: DnsClient<'_>) -> Self {
+        let has = |family: Family| match dns_client {
+            DnsClient::Pod(pod) => pod.address(family).is_some(),
+            DnsClient::Elsewhere => true,
         };
         let of = |family: Family| {
             self.addresses.iter().copied().filter(move |ip| Family::of(*ip) == family).collect()
         };
         // A cluster that states only IPv6 addresses has IPv6 on every node.
-        let order = match asker {
-            Asker::Pod(_) => [Family::V6, Family::V4],
-            Asker::Elsewhere => Family::BOTH,
+        let order = match dns_client {
+            DnsClient::Pod(_) => [Family::V6, Family::V4],
+            DnsClient::Elsewhere => Family::BOTH,
         };
         let usable: Option<Vec<IpAddr>> = order
             .into_iter()
@@ -278,7 +278,7 @@ fn suppose_no_wildcard(
         because: "nothing states a wildcard of it".into(),
         settle: format!("state *.{domain} in Facts: spec.dns.outside").into(),
     };
-    add_new(&mut supposed.borrow_mut(), [assumption]);
+    add_assumptions(&mut supposed.borrow_mut(), [assumption]);
     result.answer = Answer::Reply(Reply::nothing(Rcode::NxDomain));
 }
 

@@ -202,7 +202,7 @@ impl PacketState {
 }
 
 /// A packet on one node.
-pub(crate) struct Stay<'a> {
+pub(crate) struct NodeVisit<'a> {
     pub(crate) node: &'a Node,
     /// Whether it answers something that this node never saw.
     pub(crate) astray: bool,

@@ -13,7 +13,7 @@ use uturn_netfilter::{Entry, Packet};
 
 use crate::engine::Engine;
 use crate::error::WalkError;
-use crate::names::{Asker, Resolution};
+use crate::names::{DnsClient, Resolution};
 use crate::packet::{Peer, Request};
 
 /// The port that clients connect from: any port that nothing else uses.
@@ -261,11 +261,11 @@ impl<'a> Engine<'a> {
             let addresses = vec![SocketAddr::new(ip, port.number())];
             return ResolvedTarget { addresses, request, resolved: None };
         }
-        let asker = match client {
-            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Asker::Pod(pod),
-            _ => Asker::Elsewhere,
+        let dns_client = match client {
+            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => DnsClient::Pod(pod),
+            _ => DnsClient::Elsewhere,
         };
-        let resolution = self.names().resolve(asker, host);
+        let resolution = self.names().resolve(dns_client, host);
         let sockets = resolution.addresses.iter().map(|ip| SocketAddr::new(*ip, port.number()));
         ResolvedTarget { addresses: sockets.collect(), request, resolved: Some(resolution) }
     }

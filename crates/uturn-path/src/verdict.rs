@@ -6,7 +6,7 @@ use uturn_model::route::Place;
 use uturn_model::{Client, Destination, Family, Flow, Protocol, Route, Share, Verdict};
 use uturn_netfilter::Packet;
 
-use crate::assumed::add_new;
+use crate::assumed::add_assumptions;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -93,7 +93,7 @@ impl<'a> Walk<'_, 'a> {
         let mut supposed = self.engine.supposed().to_vec();
         let mut routes = Vec::new();
         for way in self.merged(ways) {
-            add_new(&mut supposed, way.supposed);
+            add_assumptions(&mut supposed, way.supposed);
             routes.push(Route {
                 share: way.share,
                 outcome: way.outcome,

@@ -11,7 +11,7 @@ use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Outcome};
 use uturn_netfilter::hash::FastMap;
 
-use crate::assumed::add_new;
+use crate::assumed::add_assumptions;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, Waiting};
@@ -152,8 +152,8 @@ impl TriesTargets for Attempts<'_, '_> {
                 if let Some(known) = known.filter(|_| are_merged) {
                     known.share += share;
                     known.chance |= chance;
-                    add_new(&mut known.supposed, request.way.supposed.clone());
-                    add_new(&mut known.supposed, result.supposed.clone());
+                    add_assumptions(&mut known.supposed, request.way.supposed.clone());
+                    add_assumptions(&mut known.supposed, result.supposed.clone());
                     continue;
                 }
                 // Ways are long: the last takes what the others copy.
@@ -164,7 +164,7 @@ impl TriesTargets for Attempts<'_, '_> {
                     request.way.hops.clone_from(&hops);
                 }
                 way.hops = hops;
-                add_new(&mut way.supposed, result.supposed.clone());
+                add_assumptions(&mut way.supposed, result.supposed.clone());
                 let is_recorded = !self.walk.options.is_brief() && way.hops.len() < self.max_hops;
                 if is_recorded {
                     let by = self.by.clone();

@@ -4,7 +4,7 @@
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Outcome, Share};
 
-use crate::assumed::add_new;
+use crate::assumed::add_assumptions;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer};
@@ -40,7 +40,7 @@ impl<'a> Walk<'_, 'a> {
                 let mut way = way.clone();
                 way.share *= answer.share;
                 way.chance |= answer.chance;
-                add_new(&mut way.supposed, answer.supposed.clone());
+                add_assumptions(&mut way.supposed, answer.supposed.clone());
                 if !self.options.is_brief() {
                     let back = Leg { src: asked.dst, dst: asked.src };
                     let step = Step::new(StepKind::Answer, way.outcome.to_string(), by.clone());

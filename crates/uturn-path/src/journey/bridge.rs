@@ -11,7 +11,7 @@ use uturn_netfilter::{Connection, Entry, Packet, RejectWith};
 use crate::engine::Engine;
 use crate::error::WalkError;
 use crate::node::switches::shows_rules;
-use crate::packet::{Arrival, PacketState, Stay, arrive, lost};
+use crate::packet::{Arrival, NodeVisit, PacketState, arrive, lost};
 
 impl<'a> Engine<'a> {
     /// Whether some node is known to have a bridge that shows its frames to no rule.
@@ -73,10 +73,10 @@ impl<'a> Engine<'a> {
     /// Whether no rule sees the reset that a rule sends a pod. One for a packet that came over a
     /// bridge is a frame that the kernel hands straight to the bridge's port: nothing translates it
     /// back, so that the pod cannot know it where the packet was translated.
-    pub(crate) fn resets_past_rules(&self, stay: &Stay<'a>) -> Result<bool, WalkError> {
-        let (entry, sent) = &stay.came;
+    pub(crate) fn resets_past_rules(&self, visit: &NodeVisit<'a>) -> Result<bool, WalkError> {
+        let (entry, sent) = &visit.came;
         let Entry::Interface(link) = entry else { return Ok(false) };
-        let runtime = self.runtime(&stay.node.name)?;
+        let runtime = self.runtime(&visit.node.name)?;
         Ok(runtime.is_bridge(link, sent.src.ip())
             && runtime.bridge_shows_rules(Family::of(sent.src.ip())))
     }
@@ -85,11 +85,11 @@ impl<'a> Engine<'a> {
     /// then: it comes from an address that the pod did not call.
     pub(crate) fn resets_in_vain(
         &self,
-        stay: &Stay<'a>,
+        visit: &NodeVisit<'a>,
         how: RejectWith,
         leg: Leg,
     ) -> Result<bool, WalkError> {
-        Ok(how == RejectWith::TcpReset && stay.came.1 != leg && self.resets_past_rules(stay)?)
+        Ok(how == RejectWith::TcpReset && visit.came.1 != leg && self.resets_past_rules(visit)?)
     }
 }
 
@@ -100,17 +100,17 @@ impl<'a> Engine<'a> {
     /// answer to it is, where it was masqueraded.
     pub(crate) fn is_lost_at_bridge(
         &self,
-        stay: &Stay<'a>,
+        visit: &NodeVisit<'a>,
         out: &Option<Text>,
         connection: &Option<Connection>,
         leaves: Leg,
     ) -> Result<bool, WalkError> {
-        let (entry, sent) = &stay.came;
+        let (entry, sent) = &visit.came;
         let (Entry::Interface(link), Some(out)) = (entry, out) else { return Ok(false) };
         let is_request = |known: &Connection| known.original == *sent;
         let is_scheduled =
             connection.as_ref().is_some_and(|known| known.scheduled.is_some() && is_request(known));
-        if stay.node.hairpin != Some(false)
+        if visit.node.hairpin != Some(false)
             || link != out
             || is_scheduled
             || sent.dst == leaves.dst
@@ -118,20 +118,20 @@ impl<'a> Engine<'a> {
         {
             return Ok(false);
         }
-        let runtime = self.runtime(&stay.node.name)?;
+        let runtime = self.runtime(&visit.node.name)?;
         let pod = leaves.dst.ip();
         Ok(runtime.is_bridge(link, pod) && runtime.bridge_shows_rules(Family::of(pod)))
     }
 }
 
 /// A frame that would have to go back by the link that it came by.
-pub(crate) fn lost_at_bridge<'a>(stay: &Stay<'a>, mut state: PacketState) -> Arrival<'a> {
+pub(crate) fn lost_at_bridge<'a>(visit: &NodeVisit<'a>, mut state: PacketState) -> Arrival<'a> {
     let leg = state.packet.leg();
-    let origin = stay.node.hairpin_origin.as_ref().unwrap_or(&stay.node.origin).clone();
+    let origin = visit.node.hairpin_origin.as_ref().unwrap_or(&visit.node.origin).clone();
     let by = Evidence::Fabric { part: FabricPart::PodNetwork, origin: Some(origin) };
     let why = "the bridge does not send it back to the pod that it came from: hairpin mode is off";
     let step = Step::new(StepKind::Drop, why, by).seeing(leg);
-    state.note(Place::Node(stay.node.name.clone()), step);
+    state.note(Place::Node(visit.node.name.clone()), step);
     lost(state, Mechanism::HairpinOff)
 }
 
@@ -142,17 +142,17 @@ fn unseen(family: Family) -> Evidence {
 
 /// A reset that its pod ignores.
 pub(crate) fn reset_in_vain<'a>(
-    stay: &Stay<'a>,
+    visit: &NodeVisit<'a>,
     why: Mechanism,
     mut state: PacketState,
 ) -> Arrival<'a> {
     let Leg { src, dst } = state.packet.leg();
-    let asked = stay.came.1.dst;
+    let asked = visit.came.1.dst;
     let step = Step::new(
         StepKind::Drop,
         format!("the reset comes from {dst}, and the pod, which called {asked}, ignores it"),
         Evidence::kernel("br_netfilter: such a reset passes neither OUTPUT nor POSTROUTING"),
     );
-    state.note(Place::Node(stay.node.name.clone()), step.seeing(Leg { src: dst, dst: src }));
+    state.note(Place::Node(visit.node.name.clone()), step.seeing(Leg { src: dst, dst: src }));
     lost(state, why)
 }

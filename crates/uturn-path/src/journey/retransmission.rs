@@ -15,25 +15,25 @@ use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::node::refusal;
-use crate::packet::{Arrival, Pace, PacketState, Peer, Stay, Stop};
+use crate::packet::{Arrival, NodeVisit, Pace, PacketState, Peer, Stop};
 
 impl<'a> Walk<'_, 'a> {
     /// What becomes of a packet on a node, and of those that are sent after it.
     pub(crate) fn after_random_choice(
         &self,
-        stay: &Stay<'a>,
+        visit: &NodeVisit<'a>,
         ends: Vec<End>,
         state: &PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
         let is_open =
-            |end: &End| Ok(state.direction == Direction::Out && self.is_sent_again(end, stay)?);
+            |end: &End| Ok(state.direction == Direction::Out && self.is_sent_again(end, visit)?);
         let open: Vec<bool> = ends.iter().map(is_open).collect::<Result<_, WalkError>>()?;
         let sent_again = ends.iter().zip(&open).filter(|(_, is_open)| **is_open);
         let lost: Share = sent_again.map(|(end, _)| end.share).sum();
         let go = |ends: Vec<End>, state: &PacketState| -> Result<Vec<Arrival<'a>>, WalkError> {
             let mut arrivals = Vec::new();
             for end in ends {
-                arrivals.extend(self.after_node(stay, end, state.clone())?);
+                arrivals.extend(self.after_node(visit, end, state.clone())?);
             }
             Ok(arrivals)
         };
@@ -65,7 +65,7 @@ impl<'a> Walk<'_, 'a> {
                     evidence.clone().unwrap_or_else(|| Evidence::kernel("connection tracking"));
                 let why = dropped_before(more, later.tries.delay());
                 let step = Step::new(StepKind::Timeout, why, by).seeing(state.packet.leg());
-                later.note(Place::Node(stay.node.name.clone()), step);
+                later.note(Place::Node(visit.node.name.clone()), step);
             }
             arrivals.extend(go(kept.clone(), &later)?);
         }
@@ -74,15 +74,15 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Whether a packet that ended so is sent again, and no node remembers the first.
-    fn is_sent_again(&self, end: &End, stay: &Stay<'a>) -> Result<bool, WalkError> {
+    fn is_sent_again(&self, end: &End, visit: &NodeVisit<'a>) -> Result<bool, WalkError> {
         let protocol = end.packet.protocol();
         if !end.redrawn_on_retry || protocol != IpProtocol::TCP {
             return Ok(false);
         }
         let is_answered = match &end.kind {
-            EndKind::Drop(reason) if stay.sent_here => refusal::of_unsent(reason).is_some(),
+            EndKind::Drop(reason) if visit.sent_here => refusal::of_unsent(reason).is_some(),
             EndKind::Drop(reason) => refusal::of_drop(reason, protocol).is_some(),
-            EndKind::Reject(how) => !self.engine.resets_in_vain(stay, *how, end.packet.leg())?,
+            EndKind::Reject(how) => !self.engine.resets_in_vain(visit, *how, end.packet.leg())?,
             _ => return Ok(false),
         };
         Ok(!is_answered)

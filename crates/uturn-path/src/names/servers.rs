@@ -12,7 +12,7 @@ use uturn_model::{
     Version, dns,
 };
 
-use super::{Asker, outside};
+use super::{DnsClient, outside};
 
 /// The port that names are asked at.
 pub(crate) const PORT: u16 = 53;
@@ -117,13 +117,13 @@ impl<'a> Servers<'a> {
     pub(super) fn ask(
         &self,
         server: Option<IpAddr>,
-        asker: Asker<'_>,
+        dns_client: DnsClient<'_>,
         question: &Question,
         supposed: &RefCell<Vec<Assumption>>,
     ) -> (Answer, Vec<Step>) {
-        let client = match asker {
-            Asker::Pod(pod) => server.and_then(|server| pod.address(Family::of(server))),
-            Asker::Elsewhere => None,
+        let client = match dns_client {
+            DnsClient::Pod(pod) => server.and_then(|server| pod.address(Family::of(server))),
+            DnsClient::Elsewhere => None,
         };
         let beyond = Chain { servers: self, supposed, passed: Cell::new(0) };
         beyond.at(server, client, question)

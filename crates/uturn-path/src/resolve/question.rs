@@ -7,7 +7,7 @@ use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Assumption, Evidence, Hop, Mechanism, Outcome, Protocol, Share};
 use uturn_netfilter::Packet;
 
-use crate::assumed::add_new;
+use crate::assumed::add_assumptions;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -60,7 +60,7 @@ impl<'a> Walk<'_, 'a> {
         let steps = vec![Step::new(StepKind::Resolve, why, by)];
         hops.push(Hop { place: Place::Dns, direction: Direction::Out, steps });
         let mut supposed = resolution.supposed.clone();
-        add_new(&mut supposed, worst.supposed);
+        add_assumptions(&mut supposed, worst.supposed);
         Ok(Some(nameless(hops, supposed)))
     }
 }

@@ -5,7 +5,7 @@ use uturn_model::{Assumption, Flow, Text, Verdict};
 use uturn_netfilter::{Assumptions, Question, QuestionSubject};
 
 use super::table::either;
-use crate::assumed::add_new;
+use crate::assumed::add_assumptions;
 use crate::engine::Engine;
 use crate::error::WalkError;
 
@@ -33,7 +33,7 @@ impl Engine<'_> {
         let of = |holds| self.split(flow, &assumed.with_answer(question, holds), more - 1);
         Ok(either(&of(true)?, &of(false)?, |verdict, holds| {
             verdict.conditions.insert(0, holding(question, holds));
-            add_new(&mut verdict.supposed, [taken(question, holds)]);
+            add_assumptions(&mut verdict.supposed, [taken(question, holds)]);
         }))
     }
 }

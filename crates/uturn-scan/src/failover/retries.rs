@@ -16,7 +16,7 @@ use uturn_model::{Name, Outcome, Share};
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{
     Detail, Exchange, Failover, FailoverRequest, ReasonSet, Results, TriesTargets, Waiting,
-    WalkError, add_new,
+    WalkError, add_assumptions,
 };
 
 use super::failover_probability::KindIndex;
@@ -118,7 +118,7 @@ impl Failover for Retries {
         let mut ways: Vec<Exchange> = round.ends(caller).into_iter().map(way).collect();
         if let Some(first) = ways.first_mut() {
             for result in request.results.iter().flatten() {
-                add_new(&mut first.supposed, result.supposed.clone());
+                add_assumptions(&mut first.supposed, result.supposed.clone());
             }
         }
         if request.detail != Detail::Brief {

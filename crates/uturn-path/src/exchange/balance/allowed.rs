@@ -4,7 +4,7 @@ use uturn_model::lb::{Listener, Scope};
 use uturn_model::route::{Step, StepKind};
 use uturn_model::{Assumption, Evidence};
 
-use crate::assumed::add_new;
+use crate::assumed::add_assumptions;
 use crate::engine::Engine;
 use crate::exchange::uncertain_behaviour::assumed_behaviour;
 use crate::journey::stands_for_public_address;
@@ -36,11 +36,14 @@ impl Engine<'_> {
                     "curl a service that tells your address from a pod, or look at the NAT gateway"
                         .into(),
             };
-            add_new(&mut state.supposed, vec![supposed]);
+            add_assumptions(&mut state.supposed, vec![supposed]);
             return None;
         }
         if let Some(doubt) = &listener.profile.assumption {
-            add_new(&mut state.supposed, vec![assumed_behaviour(&listener.profile.name, doubt)]);
+            add_assumptions(
+                &mut state.supposed,
+                vec![assumed_behaviour(&listener.profile.name, doubt)],
+            );
         }
         let why = format!("loadBalancerSourceRanges do not have {source}");
         let by = Evidence::object(owner.clone(), self.origin_of(owner));

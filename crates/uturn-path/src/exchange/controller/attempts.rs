@@ -9,7 +9,7 @@ use uturn_model::controller::ControllerBehaviour;
 use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Mechanism, Outcome};
 
-use crate::assumed::add_new;
+use crate::assumed::add_assumptions;
 use crate::engine::walk::Walk;
 use crate::exchange::failover::MAX_HOPS;
 use crate::packet::Exchange;
@@ -142,7 +142,7 @@ impl Tries<'_, '_, '_> {
             let mut way = request.way.clone();
             way.share = (way.share * result.share).scaled(part);
             way.chance |= result.chance || part < 1.0;
-            add_new(&mut way.supposed, result.supposed.clone());
+            add_assumptions(&mut way.supposed, result.supposed.clone());
             add_mechanisms(&mut way.mechanisms, &result.mechanisms);
             if !self.walk.options.is_brief() && way.hops.len() < MAX_HOPS {
                 self.note(&mut way, self.pick_step(group.address));
@@ -199,7 +199,7 @@ impl Tries<'_, '_, '_> {
                 Some(known) => {
                     known.way.share += next.way.share;
                     known.way.chance |= next.way.chance;
-                    add_new(&mut known.way.supposed, next.way.supposed);
+                    add_assumptions(&mut known.way.supposed, next.way.supposed);
                 }
                 None => left.push(next),
             }
