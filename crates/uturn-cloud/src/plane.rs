@@ -46,7 +46,7 @@ pub struct LeftOut {
 
 /// What a plan is made with, beside the accounts.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
+pub struct PlanContext<'a> {
     /// Says where instances are.
     pub inventory: &'a Inventory,
     /// The range whose first address replaces clients' addresses; `None` for the cloud's own.
@@ -54,12 +54,12 @@ pub struct Ground<'a> {
 }
 
 /// What the data plane has to serve for these accounts.
-pub fn plan(accounts: &HashMap<Place, Account>, ground: Ground<'_>) -> Plan {
+pub fn plan(accounts: &HashMap<Place, Account>, context: PlanContext<'_>) -> Plan {
     let mut all: Vec<(Planner<'_>, &LoadBalancer)> = Vec::new();
     for (place, account) in accounts {
         let shared = Place { account: place.account.clone(), region: String::new() };
         let certificates = accounts.get(&shared).map(|shared| &shared.certificates);
-        let planner = Planner { place, account, certificates, ground };
+        let planner = Planner { place, account, certificates, context };
         let running = account.load_balancers.values().filter(|balancer| !balancer.is_stopped);
         all.extend(running.map(|balancer| (planner, balancer)));
     }
@@ -80,7 +80,7 @@ struct Planner<'a> {
     place: &'a Place,
     account: &'a Account,
     certificates: Option<&'a BTreeMap<String, Certificate>>,
-    ground: Ground<'a>,
+    context: PlanContext<'a>,
 }
 
 /// Addresses that listeners have, over UDP or not, and the load balancers they belong to.

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::sleep;
 use uturn_model::{NamespacedName, ObjectRef};
 use uturn_operator::api::Api as CloudApi;
-use uturn_operator::ground::Ground;
+use uturn_operator::environment::Environment;
 use uturn_operator::readiness::{GATE, REASON, Waiting, waiting};
 use uturn_operator::wanted;
 
@@ -81,7 +81,8 @@ impl<A: CloudApi> Gates<A> {
         let live = live.map_err(SyncError::Objects)?;
         let Some(cluster) = &live.cluster else { return Ok(Opened::default()) };
         let is_meant = |object: &ObjectRef| live.objects.contains_key(object);
-        let wanted = wanted::wanted_for(cluster, &Ground::default(), is_meant).unwrap_or_default();
+        let wanted =
+            wanted::wanted_for(cluster, &Environment::default(), is_meant).unwrap_or_default();
         let waiting = waiting(&self.api, cluster, &wanted, &closed).await;
         let Waiting { served, pending } = waiting.map_err(SyncError::Observe)?;
         let mut opened = Opened { opened: 0, pending: pending.into_keys().collect() };

@@ -4,7 +4,7 @@ use std::io;
 
 use uturn_cloud::client::{CallError, Client, ClientSettings};
 
-use crate::ground::Ground;
+use crate::environment::Environment;
 use crate::observed::observe;
 use crate::plan::{Plan, plan};
 use crate::rehearsal::{Request, requests};
@@ -42,13 +42,13 @@ pub enum DryRunError {
 pub fn dry_run(
     settings: ClientSettings,
     wanted: &Wanted,
-    ground: &Ground,
+    environment: &Environment,
 ) -> Result<DryRun, DryRunError> {
     let client = Client::new(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let observed = observe(&client, ground, wanted).await?;
-        let plan = plan(wanted, &observed, ground);
+        let observed = observe(&client, environment, wanted).await?;
+        let plan = plan(wanted, &observed, environment);
         let mut all = Vec::new();
         for balancer in &plan.balancers {
             all.push(requests(balancer).await?);

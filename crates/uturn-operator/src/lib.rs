@@ -20,9 +20,9 @@
 pub mod api;
 pub mod clb;
 pub mod dry_run;
+pub mod environment;
 pub mod event;
 pub mod failure;
-pub mod ground;
 pub mod mirror;
 pub mod observed;
 pub mod plan;

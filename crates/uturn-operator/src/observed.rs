@@ -15,7 +15,7 @@ use uturn_model::Protocol;
 
 use crate::api::Api;
 use crate::clb::{self, BalancerSettings, ListenerKey, RuleKey};
-use crate::ground::Ground;
+use crate::environment::Environment;
 use crate::tags;
 use crate::wanted::{Place, Wanted};
 
@@ -107,16 +107,17 @@ impl Balancer {
 /// Returns the failure of the first call that fails.
 pub async fn observe<A: Api>(
     api: &A,
-    ground: &Ground,
+    environment: &Environment,
     wanted: &Wanted,
 ) -> Result<Observed, CallError> {
-    let mut heads = list(api, &ground.cluster).await?;
+    let mut heads = list(api, &environment.cluster).await?;
     let known: BTreeSet<String> = heads.iter().map(|known| known.id.clone()).collect();
     let existing = wanted.balancers.iter().filter_map(|balancer| match &balancer.place {
         Place::Existing(id) => Some(id.clone()),
         Place::Own(_) => None,
     });
-    let named = existing.chain(ground.released.iter().cloned()).filter(|id| !known.contains(id));
+    let named =
+        existing.chain(environment.released.iter().cloned()).filter(|id| !known.contains(id));
     heads.extend(named_heads(api, &named.collect()).await?);
     complete_all(api, heads).await
 }

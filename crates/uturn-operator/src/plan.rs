@@ -27,8 +27,8 @@ use uturn_model::ObjectRef;
 pub use self::applied::apply;
 pub use self::call::{Call, ListenerRef, RuleRef};
 use self::changes::{Frozen, Scene};
+use crate::environment::Environment;
 use crate::event::Event;
-use crate::ground::Ground;
 use crate::observed::{self, Observed};
 use crate::tags;
 use crate::wanted::{self, OwnerNote, Place, Wanted};
@@ -69,13 +69,13 @@ impl Plan {
 }
 
 /// The calls that make `observed` into `wanted`.
-pub fn plan(wanted: &Wanted, observed: &Observed, ground: &Ground) -> Plan {
+pub fn plan(wanted: &Wanted, observed: &Observed, environment: &Environment) -> Plan {
     let mut planner = Planner {
         wanted,
         observed,
-        ground,
+        environment,
         plan: Plan::default(),
-        by_uid: by_uid(observed, ground),
+        by_uid: by_uid(observed, environment),
         used: BTreeSet::new(),
     };
     planner.plan.events.clone_from(&wanted.events);
@@ -96,7 +96,7 @@ pub fn plan(wanted: &Wanted, observed: &Observed, ground: &Ground) -> Plan {
 struct Planner<'a> {
     wanted: &'a Wanted,
     observed: &'a Observed,
-    ground: &'a Ground,
+    environment: &'a Environment,
     plan: Plan,
     /// The load balancers that were made for this cluster, by the key and the value of the tag
     /// with their object's UID.
@@ -173,7 +173,7 @@ impl<'a> Planner<'a> {
             let message = format!("{id} was made by the controllers, and cannot be used again");
             return Some((("E4012", "E4019"), message));
         }
-        if found.tags.get(tags::CLUSTER).is_some_and(|other| *other != self.ground.cluster) {
+        if found.tags.get(tags::CLUSTER).is_some_and(|other| *other != self.environment.cluster) {
             return Some((("E4013", "E4020"), format!("{id} is used by another cluster")));
         }
         if self.of_uid(owner).is_some() {
@@ -205,7 +205,7 @@ impl<'a> Planner<'a> {
     fn created_before(&self, owner: &OwnerNote) -> Option<&'a observed::Balancer> {
         let found = self.observed.balancers.get(owner.current.as_ref()?)?;
         let has_uid = UID_TAGS.into_iter().any(|key| found.tags.contains_key(key));
-        (is_of_cluster(found, self.ground) && !has_uid).then_some(found)
+        (is_of_cluster(found, self.environment) && !has_uid).then_some(found)
     }
 
     fn calls(
@@ -245,9 +245,9 @@ impl<'a> Planner<'a> {
             if is_untouched || self.used.contains(&found.id) {
                 continue;
             }
-            let is_own = is_of_cluster(found, self.ground);
+            let is_own = is_of_cluster(found, self.environment);
             let is_kept = found.has(tags::LIFECYCLE_OWNER, tags::USER);
-            let is_released = self.ground.released.contains(&found.id) && !found.is_own();
+            let is_released = self.environment.released.contains(&found.id) && !found.is_own();
             let calls = match () {
                 () if is_own && found.foreign.is_empty() && !is_kept => {
                     vec![Call::DeleteBalancer]
@@ -267,10 +267,10 @@ impl<'a> Planner<'a> {
 /// their object's UID. Of several, which only a hand makes, the first has the listeners.
 fn by_uid<'o>(
     observed: &'o Observed,
-    ground: &Ground,
+    environment: &Environment,
 ) -> BTreeMap<(&'o str, &'o str), &'o observed::Balancer> {
     let mut found = BTreeMap::new();
-    for balancer in observed.balancers.values().filter(|found| is_of_cluster(found, ground)) {
+    for balancer in observed.balancers.values().filter(|found| is_of_cluster(found, environment)) {
         for key in UID_TAGS {
             if let Some(uid) = balancer.tags.get(key) {
                 found.entry((key, uid.as_str())).or_insert(balancer);
@@ -284,14 +284,14 @@ fn by_uid<'o>(
 pub fn balancer_of<'o>(
     wanted: &wanted::Balancer,
     observed: &'o Observed,
-    ground: &Ground,
+    environment: &Environment,
 ) -> Option<&'o observed::Balancer> {
     let owner = match &wanted.place {
         Place::Existing(id) => return observed.balancers.get(id),
         Place::Own(_) => wanted.owners.first()?,
     };
     let key = uid_tag(owner);
-    let mut own = observed.balancers.values().filter(|found| is_of_cluster(found, ground));
+    let mut own = observed.balancers.values().filter(|found| is_of_cluster(found, environment));
     own.find(|found| found.has(key, &owner.uid))
 }
 
@@ -300,8 +300,8 @@ fn uid_tag(owner: &OwnerNote) -> &'static str {
     if owner.is_ingress { tags::INGRESS_UID } else { tags::SERVICE_UID }
 }
 
-fn is_of_cluster(found: &observed::Balancer, ground: &Ground) -> bool {
-    found.is_own() && found.has(tags::CLUSTER, &ground.cluster)
+fn is_of_cluster(found: &observed::Balancer, environment: &Environment) -> bool {
+    found.is_own() && found.has(tags::CLUSTER, &environment.cluster)
 }
 
 /// What of a load balancer cannot be changed and is otherwise than it is wanted.

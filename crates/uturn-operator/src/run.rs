@@ -9,7 +9,7 @@ use uturn_cloud::client::CallError;
 
 use crate::api::Api;
 use crate::clb::{ListenerKey, RuleAt};
-use crate::ground::Ground;
+use crate::environment::Environment;
 use crate::observed::observe;
 use crate::plan::{BalancerPlan, Call, ListenerRef, Plan, RuleRef, plan};
 use crate::wanted::Wanted;
@@ -95,14 +95,15 @@ pub async fn run<A: Api>(api: &A, plan: &Plan) -> Result<Done, (Done, Vec<RunErr
 pub async fn reconcile<A: Api>(
     api: &A,
     wanted: &Wanted,
-    ground: &Ground,
+    environment: &Environment,
 ) -> Result<(Plan, Done), Vec<RunError>> {
     let mut all = Done::default();
     let mut rounds = 0;
     loop {
-        let observed =
-            observe(api, ground, wanted).await.map_err(|error| vec![RunError::Observe(error)])?;
-        let plan = plan(wanted, &observed, ground);
+        let observed = observe(api, environment, wanted)
+            .await
+            .map_err(|error| vec![RunError::Observe(error)])?;
+        let plan = plan(wanted, &observed, environment);
         if plan.is_empty() || rounds == ROUNDS {
             return Ok((plan, all));
         }

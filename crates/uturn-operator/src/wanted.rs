@@ -22,8 +22,8 @@ pub use self::listeners::key_of;
 pub use self::settings::AFFINITY_NOTE;
 pub use self::unsupported::{NOT_DONE, REFUSED};
 use crate::clb::{BalancerSettings, Listener, ListenerKey};
+use crate::environment::Environment;
 use crate::event::Event;
-use crate::ground::Ground;
 
 /// What a cluster wants of the API.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,8 +96,8 @@ pub struct OtherCloud;
 /// # Errors
 ///
 /// Returns [`OtherCloud`] if the cluster is not known to be one of Tencent Cloud.
-pub fn wanted(cluster: &Cluster, ground: &Ground) -> Result<Wanted, OtherCloud> {
-    wanted_for(cluster, ground, |_| true)
+pub fn wanted(cluster: &Cluster, environment: &Environment) -> Result<Wanted, OtherCloud> {
+    wanted_for(cluster, environment, |_| true)
 }
 
 /// What some of a cluster's objects want of the API. Objects that name the same load balancer
@@ -108,7 +108,7 @@ pub fn wanted(cluster: &Cluster, ground: &Ground) -> Result<Wanted, OtherCloud> 
 /// Returns [`OtherCloud`] if the cluster is not known to be one of Tencent Cloud.
 pub fn wanted_for(
     cluster: &Cluster,
-    ground: &Ground,
+    environment: &Environment,
     is_meant: impl Fn(&ObjectRef) -> bool,
 ) -> Result<Wanted, OtherCloud> {
     if cluster.provider.value.cloud() != Some(tke::TKE) {
@@ -116,7 +116,7 @@ pub fn wanted_for(
     }
     let model = cloud::model(cluster).ok_or(OtherCloud)?;
     let mut wanted = Wanted::default();
-    let mut maker = Maker { cluster, ground, model, events: Vec::new() };
+    let mut maker = Maker { cluster, environment, model, events: Vec::new() };
     for owner in owners(cluster).filter(|owner| is_meant(&owner.object())) {
         maker.add(owner, &mut wanted);
     }
@@ -144,7 +144,7 @@ fn owners(cluster: &Cluster) -> impl Iterator<Item = Owner<'_>> {
 /// Translates objects, and collects events.
 struct Maker<'a> {
     cluster: &'a Cluster,
-    ground: &'a Ground,
+    environment: &'a Environment,
     model: &'a dyn CloudModel,
     events: Vec<Event>,
 }
@@ -224,7 +224,7 @@ impl Maker<'_> {
     fn note(&self, owner: Owner<'_>) -> OwnerNote {
         let object = owner.object();
         OwnerNote {
-            uid: self.ground.uid(&object),
+            uid: self.environment.uid(&object),
             is_ingress: matches!(owner, Owner::Ingress(_)),
             current: balancer::current(owner),
             object,

@@ -18,7 +18,7 @@ use uturn_netfilter::{Assumptions, Question};
 
 pub use self::kube_proxy::{MAX_PODS, conditions, others};
 use self::kube_proxy::{as_running, runnings};
-use self::placement::{grounds, movers, on_ground};
+use self::placement::{movers, node_kinds, on_node_kind};
 use self::table::Table;
 use crate::engine::Engine;
 use crate::error::WalkError;
@@ -47,11 +47,11 @@ impl Engine<'_> {
         let cluster = self.cluster();
         let runnings = runnings(cluster);
         let movers = movers(cluster, &flow.from);
-        let grounds = if movers.is_empty() { Vec::new() } else { grounds(cluster, &movers) };
-        if runnings.len() < 2 && grounds.len() < 2 {
+        let node_kinds = if movers.is_empty() { Vec::new() } else { node_kinds(cluster, &movers) };
+        if runnings.len() < 2 && node_kinds.len() < 2 {
             return self.assuming(flow, assumed);
         }
-        let mut table = Table { runnings, grounds, verdicts: Vec::new() };
+        let mut table = Table { runnings, node_kinds, verdicts: Vec::new() };
         let mut open: Vec<Question> = Vec::new();
         for running in &table.runnings {
             let mut row = Vec::new();
@@ -64,11 +64,11 @@ impl Engine<'_> {
                 open.extend(new);
                 Ok(())
             };
-            if table.grounds.len() < 2 {
+            if table.node_kinds.len() < 2 {
                 try_one(&read)?;
             } else {
-                for ground in &table.grounds {
-                    try_one(&on_ground(&read, &movers, &ground.node))?;
+                for node_kind in &table.node_kinds {
+                    try_one(&on_node_kind(&read, &movers, &node_kind.node))?;
                 }
             }
             table.verdicts.push(row);

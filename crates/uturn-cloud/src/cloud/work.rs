@@ -4,7 +4,7 @@
 use tokio::sync::watch;
 
 use super::{Cloud, StorageError};
-use crate::plane::{self, Ground, Plan};
+use crate::plane::{self, Plan, PlanContext};
 use crate::state::{Batch, Place, Record, RecordKey, RecordKind, Task, TaskStatus};
 
 /// What has to be served.
@@ -53,7 +53,8 @@ impl Cloud {
 
     /// What has to be served now.
     pub fn work(&self) -> Work {
-        let ground = Ground { inventory: &self.inventory, snat_range: self.settings.snat_range };
+        let context =
+            PlanContext { inventory: &self.inventory, snat_range: self.settings.snat_range };
         self.accounts.read(|accounts| {
             let mut tasks = Vec::new();
             for (place, account) in accounts {
@@ -64,7 +65,7 @@ impl Cloud {
                     load_balancers: task.load_balancers.clone(),
                 }));
             }
-            Work { change: self.change(), plan: plane::plan(accounts, ground), tasks }
+            Work { change: self.change(), plan: plane::plan(accounts, context), tasks }
         })
     }
 

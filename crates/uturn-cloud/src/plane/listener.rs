@@ -87,7 +87,7 @@ impl Planner<'_> {
 impl Planner<'_> {
     /// Replaces clients' addresses, if the range is of the targets' version of IP.
     fn replace_source(&self, profile: &mut Profile, rules: &[lb::Rule], notes: &mut Vec<String>) {
-        let source = self.ground.snat_range.map_or_else(profile::snat, Source::Replaced);
+        let source = self.context.snat_range.map_or_else(profile::snat, Source::Replaced);
         let Source::Replaced(range) = source else { return };
         let is_v4 = range.addr().is_ipv4();
         let mut targets = rules.iter().flat_map(|rule| &rule.targets);

@@ -136,7 +136,7 @@ impl Planner<'_> {
     fn targets(&self, targets: &[Target], notes: &mut Vec<String>) -> Vec<lb::Target> {
         let mut served = Vec::new();
         for target in targets {
-            let Some(address) = address(target, self.ground.inventory, &self.place.region) else {
+            let Some(address) = address(target, self.context.inventory, &self.place.region) else {
                 if let TargetHolder::Instance(id) = &target.holder {
                     notes.push(format!("the instance {id} is not in the inventory"));
                 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use uturn_cloud::inventory::Inventory;
-use uturn_cloud::plane::{self, Ground, Plan};
+use uturn_cloud::plane::{self, Plan, PlanContext};
 use uturn_lb::config::{BalancerConfig, ListenerSettings};
 use uturn_model::lb::{Listener, Source};
 
@@ -179,8 +179,8 @@ fn an_address_is_served_for_the_oldest_load_balancer_that_has_it() {
     for account in accounts.values_mut() {
         account.load_balancers.values_mut().for_each(|found| found.addresses.clone_from(&address));
     }
-    let ground = Ground { inventory: &Inventory::Open, snat_range: None };
-    let plan = plane::plan(&accounts, ground);
+    let context = PlanContext { inventory: &Inventory::Open, snat_range: None };
+    let plan = plane::plan(&accounts, context);
     assert_eq!(listeners(&plan), [(oldest.as_str(), 1), (second.as_str(), 1)]);
     assert!(plan.conflicts[&second].ends_with(":80 is another load balancer's already"));
     assert_eq!(reasons(&plan), [plan.conflicts[&second].as_str()]);

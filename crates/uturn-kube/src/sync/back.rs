@@ -49,7 +49,7 @@ impl<A: CloudApi> Hands<A> {
             pending.extend(&balancer.owners);
         }
         for balancer in &round.wanted.balancers {
-            let found = balancer_of(balancer, &round.observed, &round.ground);
+            let found = balancer_of(balancer, &round.observed, &round.environment);
             for owner in &balancer.owners {
                 let Some(live) = round.live.objects.get(&owner.object) else { continue };
                 let is_pending = pending.contains(&owner.object) || !round.is_known;

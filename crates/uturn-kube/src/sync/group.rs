@@ -11,9 +11,9 @@ use uturn_cloud::client::CallError;
 use uturn_model::{NamespacedName, ObjectRef};
 use uturn_operator::api::Api as CloudApi;
 use uturn_operator::clb::Certificate;
+use uturn_operator::environment::{CertificateSecret, Environment};
 use uturn_operator::event::Event;
 use uturn_operator::failure;
-use uturn_operator::ground::{CertificateSecret, Ground};
 use uturn_operator::observed::{Balancer, Observed, complete_all, look};
 use uturn_operator::plan::{BalancerPlan, Plan, apply, plan};
 use uturn_operator::run::{Done, RunError, run_balancer};
@@ -73,7 +73,7 @@ pub(super) struct Ended {
 /// What is known of a group.
 pub(super) struct Round {
     pub(super) live: Live,
-    pub(super) ground: Ground,
+    pub(super) environment: Environment,
     pub(super) wanted: Wanted,
     pub(super) observed: Observed,
     pub(super) plan: Plan,
@@ -118,20 +118,20 @@ impl<A: CloudApi> Hands<A> {
         ended.synced.writes += written.writes;
         ended.told = written.told;
         ended.objects.extend(written.objects);
-        ended.is_failed |= written.is_failed || !round.ground.unreadable.is_empty();
+        ended.is_failed |= written.is_failed || !round.environment.unreadable.is_empty();
         ended
     }
 
     /// What a group wants.
     async fn begin(&self, live: Live, members: &Members) -> Round {
         let uids = live.objects.iter();
-        let mut ground = Ground {
+        let mut environment = Environment {
             cluster: self.settings.cluster.clone(),
             network: self.settings.network.clone(),
             uids: uids
                 .filter_map(|(object, live)| Some((object.clone(), live.uid()?.to_owned())))
                 .collect(),
-            ..Ground::default()
+            ..Environment::default()
         };
         let is_meant = |object: &ObjectRef| members.objects.contains(object);
         let mut wanted = Wanted::default();
@@ -139,18 +139,18 @@ impl<A: CloudApi> Hands<A> {
             let names = wanted::secrets_for(cluster, is_meant);
             for (name, found) in join_all(names.into_iter().map(|name| self.secret(name))).await {
                 match found {
-                    Ok(Some(secret)) => drop(ground.secrets.insert(name, secret)),
+                    Ok(Some(secret)) => drop(environment.secrets.insert(name, secret)),
                     Ok(None) => {}
-                    Err(error) => drop(ground.unreadable.insert(name, metrics::why(&error))),
+                    Err(error) => drop(environment.unreadable.insert(name, metrics::why(&error))),
                 }
             }
             // Facts say that the cluster is one of this cloud.
-            wanted = wanted::wanted_for(cluster, &ground, is_meant).unwrap_or_default();
+            wanted = wanted::wanted_for(cluster, &environment, is_meant).unwrap_or_default();
         }
-        ground.released = released(&live, &wanted);
+        environment.released = released(&live, &wanted);
         Round {
             live,
-            ground,
+            environment,
             wanted,
             observed: Observed::default(),
             plan: Plan::default(),
@@ -186,7 +186,7 @@ impl<A: CloudApi> Hands<A> {
         let mut fresh = self.observe(round, known, ended).await?;
         let held = self.hold(round, ended).await;
         for _ in 0..PASSES {
-            round.plan = plan(&round.wanted, &round.observed, &round.ground);
+            round.plan = plan(&round.wanted, &round.observed, &round.environment);
             let stale: BTreeSet<String> = structural(&round.plan)
                 .filter_map(|balancer| balancer.id.clone())
                 .filter(|id| !fresh.contains(id))
@@ -194,7 +194,7 @@ impl<A: CloudApi> Hands<A> {
             if !stale.is_empty() {
                 self.look(round, &stale, ended).await?;
                 fresh.extend(stale);
-                round.plan = plan(&round.wanted, &round.observed, &round.ground);
+                round.plan = plan(&round.wanted, &round.observed, &round.environment);
             }
             if round.plan.is_empty() {
                 break;
@@ -206,7 +206,7 @@ impl<A: CloudApi> Hands<A> {
             }
             self.look(round, &changed, ended).await?;
             fresh.extend(changed);
-            round.plan = plan(&round.wanted, &round.observed, &round.ground);
+            round.plan = plan(&round.wanted, &round.observed, &round.environment);
             if ended.is_failed {
                 break;
             }
@@ -230,7 +230,7 @@ impl<A: CloudApi> Hands<A> {
             wanted::Place::Own(_) => None,
         });
         let ids: BTreeSet<&String> =
-            named.chain(&round.ground.released).chain(&ended.members.balancers).collect();
+            named.chain(&round.environment.released).chain(&ended.members.balancers).collect();
         for id in ids {
             match known.get(id) {
                 Some((balancer, true)) => {

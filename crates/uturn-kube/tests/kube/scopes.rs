@@ -9,8 +9,8 @@ use uturn_kube::related;
 use uturn_kube::store::Store;
 use uturn_model::ObjectRef;
 use uturn_operator::clb::{Certificate, Holder};
+use uturn_operator::environment::{CertificateSecret, Environment};
 use uturn_operator::event::Event;
-use uturn_operator::ground::{CertificateSecret, Ground};
 use uturn_operator::wanted::{self, Balancer, Place, Wanted};
 
 use crate::random;
@@ -39,10 +39,10 @@ fn groups(store: &Store) -> Vec<Objects> {
     groups.into_iter().map(|(objects, _)| objects).collect()
 }
 
-fn ground(live: &Live) -> Ground {
+fn environment(live: &Live) -> Environment {
     let uids = live.objects.iter();
     let certificate = Certificate { server: "cert-1".to_owned(), authority: None };
-    Ground {
+    Environment {
         cluster: "cls-aaaaaaaa".to_owned(),
         network: "vpc-aaaaaaaa".to_owned(),
         uids: uids
@@ -52,7 +52,7 @@ fn ground(live: &Live) -> Ground {
             "shop/cert".parse().unwrap(),
             CertificateSecret::Certificate(certificate),
         )]),
-        ..Ground::default()
+        ..Environment::default()
     }
 }
 
@@ -60,13 +60,13 @@ fn ground(live: &Live) -> Ground {
 fn of_scope(store: &Store, objects: &Objects) -> Wanted {
     let live = cluster::read(store, objects).unwrap();
     let is_meant = |object: &ObjectRef| objects.contains(object);
-    wanted::wanted_for(&live.cluster.clone().unwrap(), &ground(&live), is_meant).unwrap()
+    wanted::wanted_for(&live.cluster.clone().unwrap(), &environment(&live), is_meant).unwrap()
 }
 
 /// What all objects want, with the whole cluster read.
 fn of_all(store: &Store) -> (Wanted, Live) {
     let live = cluster::read(store, &all(store)).unwrap();
-    (wanted::wanted(&live.cluster.clone().unwrap(), &ground(&live)).unwrap(), live)
+    (wanted::wanted(&live.cluster.clone().unwrap(), &environment(&live)).unwrap(), live)
 }
 
 /// The part of what is wanted that is for these objects.

@@ -99,14 +99,14 @@ impl Maker<'_> {
         let asked = self.model.request(owner);
         let subnet = asked.subnet.filter(|subnet| !subnet.is_empty());
         let name = owner.name();
-        let mut name = format!("{}_{}_{}", self.ground.cluster, name.namespace, name.name);
+        let mut name = format!("{}_{}_{}", self.environment.cluster, name.namespace, name.name);
         name.truncate(MAX_NAME);
         let mut token = note.uid.clone();
         token.truncate(MAX_TOKEN);
         let mut request = CreateLoadBalancerRequest {
             load_balancer_type: if subnet.is_some() { "INTERNAL" } else { "OPEN" }.to_owned(),
             load_balancer_name: Some(name),
-            vpc_id: Some(self.ground.network.clone()).filter(|id| !id.is_empty()),
+            vpc_id: Some(self.environment.network.clone()).filter(|id| !id.is_empty()),
             subnet_id: subnet.map(|subnet| subnet.to_string()),
             client_token: Some(token),
             ..CreateLoadBalancerRequest::default()
@@ -123,7 +123,7 @@ impl Maker<'_> {
     /// The tags by which the controllers find their load balancers again.
     fn tags(&self, note: &OwnerNote) -> Vec<TagInfo> {
         let uid_key = if note.is_ingress { INGRESS_UID } else { SERVICE_UID };
-        [(CREATED_BY, CREATED), (CLUSTER, &self.ground.cluster), (uid_key, &note.uid)]
+        [(CREATED_BY, CREATED), (CLUSTER, &self.environment.cluster), (uid_key, &note.uid)]
             .map(|(key, value)| TagInfo { tag_key: key.to_owned(), tag_value: value.to_owned() })
             .to_vec()
     }

@@ -9,8 +9,8 @@ use uturn_model::{Cluster, Name, NamespacedName, ObjectRef, Port, Service};
 
 use super::{Maker, owners};
 use crate::clb::Certificate;
+use crate::environment::{CertificateSecret, Environment};
 use crate::event::Event;
-use crate::ground::{CertificateSecret, Ground};
 
 /// Why there is no certificate: a code and a message.
 type Fault = (&'static str, String);
@@ -26,8 +26,8 @@ pub(super) struct Certificates {
 
 impl Certificates {
     /// The certificates of an object's listener.
-    pub(super) fn of(ground: &Ground, owner: Owner<'_>, port: Port) -> Self {
-        let read = |secret: Option<&str>| read(ground, &owner.name().namespace, secret);
+    pub(super) fn of(environment: &Environment, owner: Owner<'_>, port: Port) -> Self {
+        let read = |secret: Option<&str>| read(environment, &owner.name().namespace, secret);
         let mut certificates = Self::default();
         match owner {
             Owner::Service(service) => {
@@ -73,12 +73,16 @@ impl Certificates {
     }
 }
 
-fn read(ground: &Ground, namespace: &Name, secret: Option<&str>) -> Result<Certificate, Fault> {
+fn read(
+    environment: &Environment,
+    namespace: &Name,
+    secret: Option<&str>,
+) -> Result<Certificate, Fault> {
     let Some(secret) = secret else {
         return Err(("E4009", "an entry of spec.tls names no Secret".to_owned()));
     };
     let name = secret.parse().map(|name| NamespacedName { namespace: namespace.clone(), name });
-    match name.ok().and_then(|name| ground.secrets.get(&name)) {
+    match name.ok().and_then(|name| environment.secrets.get(&name)) {
         None => Err(("E4010", format!("there is no Secret {namespace}/{secret}"))),
         Some(CertificateSecret::WithoutId) => {
             Err(("E4011", format!("the Secret {namespace}/{secret} has no key qcloud_cert_id")))
@@ -135,8 +139,9 @@ impl Maker<'_> {
     /// its listeners would be taken for none.
     pub(super) fn is_readable(&mut self, owner: Owner<'_>) -> bool {
         let names = named(owner);
-        let unreadable =
-            names.iter().find_map(|name| self.ground.unreadable.get(name).map(|why| (name, why)));
+        let unreadable = names
+            .iter()
+            .find_map(|name| self.environment.unreadable.get(name).map(|why| (name, why)));
         let Some((name, why)) = unreadable else { return true };
         let message = format!("the Secret {name} cannot be read: {why}");
         self.events.push(Event::new(&owner.object(), "E5009", message));

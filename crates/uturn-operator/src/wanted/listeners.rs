@@ -48,8 +48,10 @@ impl Maker<'_> {
         let stated = self.model.listener_override(self.cluster, owner, at);
         let mut listener = Listener::new(decided.protocol);
         listener.settings = settings::of_listener(owner, decided.protocol, stated);
-        let certificates =
-            decided.protocol.ends_tls().then(|| Certificates::of(self.ground, owner, decided.port));
+        let certificates = decided
+            .protocol
+            .ends_tls()
+            .then(|| Certificates::of(self.environment, owner, decided.port));
         match decided.protocol.layer() {
             Layer::L4 => {
                 listener.targets =
@@ -152,7 +154,7 @@ impl Maker<'_> {
     fn target(&self, address: SocketAddr, kind: &TargetKind) -> TargetKey {
         let instance = match kind {
             TargetKind::NodePort(name) => {
-                self.cluster.nodes.get(name).and_then(|node| self.ground.instance(node))
+                self.cluster.nodes.get(name).and_then(|node| self.environment.instance(node))
             }
             TargetKind::Pod { .. } => None,
         };

@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 use uturn_model::Cluster;
-use uturn_operator::ground::Ground;
+use uturn_operator::environment::Environment;
 use uturn_operator::readiness::{GATE, Waiting, waiting};
 use uturn_operator::wanted;
 
 use crate::rich::RICH;
-use crate::stage::{Stage, block_on, cluster, ground};
+use crate::stage::{Stage, block_on, cluster, environment};
 
 const FIRST: &str = "- {addresses: [10.1.1.5], nodeName: n1, conditions: {ready: true}}\n";
 const SECOND: &str = "- {addresses: [10.1.2.5], nodeName: n2, conditions: {ready: true}}\n";
@@ -51,10 +51,10 @@ fn weights(pairs: &[(&str, u64)]) -> Vec<(String, u64)> {
     pairs.iter().map(|(address, weight)| ((*address).to_owned(), *weight)).collect()
 }
 
-fn settled(stage: &Stage, cluster: &Cluster) -> Ground {
-    let ground = ground(cluster);
-    assert_eq!(stage.settle(cluster, &ground), []);
-    ground
+fn settled(stage: &Stage, cluster: &Cluster) -> Environment {
+    let environment = environment(cluster);
+    assert_eq!(stage.settle(cluster, &environment), []);
+    environment
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn pods_have_the_weights_that_users_give_them() {
     assert_eq!(stage.take_log().len(), 1);
     // What cannot be read counts as nothing, and users are told.
     let cluster = direct(&endpoints, &note("{"), "");
-    let events = stage.settle(&cluster, &ground(&cluster));
+    let events = stage.settle(&cluster, &environment(&cluster));
     let codes: Vec<&str> = events.iter().map(|event| event.code).collect();
     assert_eq!(codes, ["W9001"]);
     assert_eq!(targets(&stage), weights(&[("10.1.1.5", 10), ("10.1.2.5", 10)]));
@@ -152,8 +152,8 @@ status:
     )
 }
 
-fn ask(stage: &Stage, cluster: &Cluster, ground: &Ground) -> Waiting {
-    let mut wanted = wanted::wanted(cluster, ground).unwrap();
+fn ask(stage: &Stage, cluster: &Cluster, environment: &Environment) -> Waiting {
+    let mut wanted = wanted::wanted(cluster, environment).unwrap();
     wanted.balancers[0].owners[0].current = Some(balancer(stage));
     let closed = cluster.pods.keys().cloned().collect();
     block_on(waiting(stage, cluster, &wanted, &closed)).unwrap()
@@ -171,16 +171,16 @@ fn a_pod_is_ready_when_its_load_balancer_serves_it() {
     let pods = [pod("gated", "10.1.1.6", GATE), pod("other", "10.1.1.7", "example.com/ready")];
     let cluster = direct(&endpoints, "", &pods.concat());
     let stage = Stage::new();
-    let ground = settled(&stage, &cluster);
+    let environment = settled(&stage, &cluster);
     // A pod that waits for something else is no target.
     assert_eq!(targets(&stage), weights(&[("10.1.1.5", 10), ("10.1.1.6", 10)]));
 
-    let found = ask(&stage, &cluster, &ground);
+    let found = ask(&stage, &cluster, &environment);
     assert_eq!((found.served.len(), found.pending.len()), (0, 1), "nothing is known of it");
     stage.set_alive(&["10.1.1.5:8080"]);
-    assert_eq!(ask(&stage, &cluster, &ground).served.len(), 0);
+    assert_eq!(ask(&stage, &cluster, &environment).served.len(), 0);
     stage.set_alive(&["10.1.1.6:8080"]);
-    let found = ask(&stage, &cluster, &ground);
+    let found = ask(&stage, &cluster, &environment);
     let served: Vec<String> = found.served.keys().map(ToString::to_string).collect();
     assert_eq!((served, found.pending.len()), (vec!["shop/gated".to_owned()], 0));
     let owners: Vec<String> = found.served.values().flatten().map(ToString::to_string).collect();
@@ -194,7 +194,7 @@ fn a_pod_is_ready_when_its_load_balancer_serves_it() {
         json!({ "LoadBalancerId": lb, "Targets": [{ "Port": 8080, "EniIp": "10.1.1.6",
             "ListenerId": listeners["Listeners"][0]["ListenerId"] }] }),
     );
-    let found = ask(&stage, &cluster, &ground);
+    let found = ask(&stage, &cluster, &environment);
     assert_eq!((found.served.len(), found.pending.len()), (0, 1));
 }
 
@@ -223,10 +223,10 @@ spec:
         service.kind = uturn_model::service::ServiceKind::ClusterIp;
     }
     let stage = Stage::new();
-    let ground = settled(&stage, &cluster);
-    assert_eq!(ask(&stage, &cluster, &ground).served.len(), 0);
+    let environment = settled(&stage, &cluster);
+    assert_eq!(ask(&stage, &cluster, &environment).served.len(), 0);
     stage.set_alive(&["10.1.1.6:8080"]);
-    assert_eq!(ask(&stage, &cluster, &ground).served.len(), 1);
+    assert_eq!(ask(&stage, &cluster, &environment).served.len(), 1);
     // A rule is made by another program's hand at the wrong place: the right one is missing.
     let lb = balancer(&stage);
     let listeners = stage.by_hand("DescribeListeners", json!({ "LoadBalancerId": lb }));
@@ -235,7 +235,7 @@ spec:
         json!({ "LoadBalancerId": lb, "ListenerId": listeners["Listeners"][0]["ListenerId"],
             "Domain": "a.example.com" }),
     );
-    assert_eq!(ask(&stage, &cluster, &ground).served.len(), 0);
+    assert_eq!(ask(&stage, &cluster, &environment).served.len(), 0);
 }
 
 /// With `ClientIP`, and the note that it was on.

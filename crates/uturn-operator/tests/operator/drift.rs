@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use uturn_model::Cluster;
-use uturn_operator::ground::Ground;
+use uturn_operator::environment::Environment;
 use uturn_operator::observed::Observed;
 use uturn_operator::plan;
 use uturn_operator::wanted::{self, Wanted};
 
 use crate::held;
 use crate::rich;
-use crate::stage::{Stage, cluster, ground};
+use crate::stage::{Stage, cluster, environment};
 
 /// The load balancer with a name.
 fn named(stage: &Stage, name: &str) -> String {
@@ -27,16 +27,16 @@ fn listeners(stage: &Stage, lb: &str) -> Vec<Value> {
     answer["Listeners"].as_array().unwrap().clone()
 }
 
-fn settled() -> (Stage, Cluster, Ground) {
+fn settled() -> (Stage, Cluster, Environment) {
     let stage = Stage::new();
-    let (cluster, ground) = rich::cluster_and_ground(&stage);
-    stage.settle(&cluster, &ground);
-    (stage, cluster, ground)
+    let (cluster, environment) = rich::cluster_and_environment(&stage);
+    stage.settle(&cluster, &environment);
+    (stage, cluster, environment)
 }
 
 #[test]
 fn what_is_changed_by_hand_is_mended() {
-    let (stage, cluster, ground) = settled();
+    let (stage, cluster, environment) = settled();
     let before = held::served(&stage.accounts());
     let (direct, local) = (named(&stage, "direct"), named(&stage, "local"));
     let (both, tls) = (named(&stage, "both"), named(&stage, "tls"));
@@ -82,7 +82,7 @@ fn what_is_changed_by_hand_is_mended() {
     assert_ne!(held::served(&stage.accounts()), before);
 
     stage.take_log();
-    assert_eq!(stage.settle(&cluster, &ground), []);
+    assert_eq!(stage.settle(&cluster, &environment), []);
     assert_eq!(held::served(&stage.accounts()), before);
     let calls = stage.take_log();
     let count = |action: &str| calls.iter().filter(|call| call.starts_with(action)).count();
@@ -96,7 +96,7 @@ fn what_is_changed_by_hand_is_mended() {
 
 #[test]
 fn what_nothing_states_stays_as_the_user_set_it() {
-    let (stage, cluster, ground) = settled();
+    let (stage, cluster, environment) = settled();
     let local = named(&stage, "local");
     let listener = listeners(&stage, &local)[0]["ListenerId"].clone();
     stage.by_hand(
@@ -105,13 +105,13 @@ fn what_nothing_states_stays_as_the_user_set_it() {
         "HealthCheck": { "IntervalTime": 30 }, "Scheduler": "LEAST_CONN" }),
     );
     stage.take_log();
-    stage.settle(&cluster, &ground);
+    stage.settle(&cluster, &environment);
     assert_eq!(stage.take_log(), [""; 0]);
 }
 
 #[test]
 fn a_renamed_listener_is_the_users() {
-    let (stage, cluster, ground) = settled();
+    let (stage, cluster, environment) = settled();
     let local = named(&stage, "local");
     let listener = listeners(&stage, &local)[0]["ListenerId"].clone();
     stage.by_hand(
@@ -126,18 +126,18 @@ fn a_renamed_listener_is_the_users() {
     );
     let before = listeners(&stage, &local);
     stage.take_log();
-    let events = stage.settle(&cluster, &ground);
+    let events = stage.settle(&cluster, &environment);
     let codes: Vec<&str> = events.iter().map(|event| event.code).collect();
     assert_eq!((stage.take_log(), codes), (Vec::new(), vec!["W1002"]));
     assert_eq!(listeners(&stage, &local), before);
     // The load balancer stays with it when its Service goes.
-    stage.settle_wanted(&Wanted::default(), &ground);
+    stage.settle_wanted(&Wanted::default(), &environment);
     assert_eq!(listeners(&stage, &local), before);
 }
 
 #[test]
 fn load_balancers_of_others_are_not_touched() {
-    let (stage, cluster, ground) = settled();
+    let (stage, cluster, environment) = settled();
     let tags = |pairs: &[(&str, &str)]| -> Vec<Value> {
         pairs.iter().map(|(key, value)| json!({ "TagKey": key, "TagValue": value })).collect()
     };
@@ -162,9 +162,9 @@ fn load_balancers_of_others_are_not_touched() {
         ids.push(id);
     }
     stage.take_log();
-    stage.settle(&cluster, &ground);
+    stage.settle(&cluster, &environment);
     assert_eq!(stage.take_log(), [""; 0]);
-    stage.settle_wanted(&Wanted::default(), &ground);
+    stage.settle_wanted(&Wanted::default(), &environment);
     let accounts = stage.accounts();
     let left: Vec<&String> =
         accounts.values().flat_map(|account| account.load_balancers.keys()).collect();
@@ -174,24 +174,24 @@ fn load_balancers_of_others_are_not_touched() {
 
 #[test]
 fn a_stopped_controller_leaves_everything() {
-    let (stage, _, ground) = settled();
+    let (stage, _, environment) = settled();
     let before = held::served(&stage.accounts());
     let mode = "service.cloud.tencent.com/pass-to-target: \"true\"";
     let text = rich::RICH.replace(mode, "service.cloud.tencent.com/mode: skip");
     let text = text.replace("port: 443, protocol", "port: 444, protocol");
-    stage.settle(&cluster(&text), &ground);
+    stage.settle(&cluster(&text), &environment);
     assert_eq!(held::served(&stage.accounts()), before);
 }
 
 #[test]
 fn what_cannot_change_is_refused() {
-    let (stage, _, ground) = settled();
+    let (stage, _, environment) = settled();
     let before = held::served(&stage.accounts());
     let text = rich::RICH.replace(
         "    service.kubernetes.io/qcloud-loadbalancer-internal-subnetid: subnet-aaaaaaaa\n",
         "",
     );
-    let events = stage.settle(&cluster(&text), &ground);
+    let events = stage.settle(&cluster(&text), &environment);
     let codes: Vec<&str> = events.iter().map(|event| event.code).collect();
     assert_eq!(codes, ["E4005"]);
     assert_eq!(held::served(&stage.accounts()), before);
@@ -200,9 +200,9 @@ fn what_cannot_change_is_refused() {
 #[test]
 fn a_plan_is_a_line_for_each_call() {
     let cluster = cluster(rich::RICH);
-    let ground = ground(&cluster);
-    let wanted = wanted::wanted(&cluster, &ground).unwrap();
-    let plan = plan::plan(&wanted, &Observed::default(), &ground);
+    let environment = environment(&cluster);
+    let wanted = wanted::wanted(&cluster, &environment).unwrap();
+    let plan = plan::plan(&wanted, &Observed::default(), &environment);
     let text = plan.to_string();
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("shop/direct")).collect();
     assert_eq!(

@@ -5,7 +5,7 @@ use uturn_model::Cluster;
 
 use crate::held;
 use crate::rich;
-use crate::stage::{Stage, cluster, ground};
+use crate::stage::{Stage, cluster, environment};
 
 /// A cluster whose Services `both` and `local` use a load balancer.
 fn shared(lb: &str, more: &str) -> Cluster {
@@ -54,8 +54,8 @@ fn services_share_a_load_balancer_of_the_users() {
         "Protocol": "TCP", "ListenerNames": ["mine"] }),
     );
     let cluster = shared(&lb, "");
-    let mut ground = ground(&cluster);
-    let events = stage.settle(&cluster, &ground);
+    let mut environment = environment(&cluster);
+    let events = stage.settle(&cluster, &environment);
     // Both want 80/TCP: the first has it.
     let codes: Vec<&str> = events.iter().map(|event| event.code).collect();
     assert_eq!(codes, ["E4014"]);
@@ -65,12 +65,12 @@ fn services_share_a_load_balancer_of_the_users() {
     // A Service goes, and another listener with it.
     let mut rest = cluster;
     rest.services.retain(|name, _| name.name.as_str() == "local");
-    assert_eq!(stage.settle(&rest, &ground), []);
+    assert_eq!(stage.settle(&rest, &environment), []);
     assert_eq!(ports(&stage, &lb), [own(80), mine.clone()]);
     // The last one goes: the user's load balancer stays with the user's listener.
     rest.services.clear();
-    ground.released.insert(lb.clone());
-    stage.settle(&rest, &ground);
+    environment.released.insert(lb.clone());
+    stage.settle(&rest, &environment);
     assert_eq!(ports(&stage, &lb), [mine]);
 }
 
@@ -82,14 +82,14 @@ fn a_load_balancer_that_may_not_be_used_is_left() {
         let stage = Stage::new();
         let lb = create(&stage, &tags);
         let cluster = shared(&lb, "");
-        let ground = ground(&cluster);
-        let events = stage.settle(&cluster, &ground);
+        let environment = environment(&cluster);
+        let events = stage.settle(&cluster, &environment);
         assert!(events.iter().filter(|event| event.code == code).count() == 2, "{events:?}");
         assert_eq!(stage.take_log(), [""; 0]);
     }
     let stage = Stage::new();
     let cluster = shared("lb-nowhere0", "");
-    let events = stage.settle(&cluster, &ground(&cluster));
+    let events = stage.settle(&cluster, &environment(&cluster));
     assert!(events.iter().any(|event| event.code == "E4011"), "{events:?}");
     assert_eq!(stage.take_log(), [""; 0]);
 }
@@ -99,13 +99,13 @@ fn a_live_service_keeps_its_load_balancer() {
     let stage = Stage::new();
     let (first, second) = (create(&stage, &json!([])), create(&stage, &json!([])));
     let cluster = shared(&first, "");
-    let ground = ground(&cluster);
-    stage.settle(&cluster, &ground);
+    let environment = environment(&cluster);
+    stage.settle(&cluster, &environment);
     let before = held::served(&stage.accounts());
     let current = format!("    service.kubernetes.io/loadbalance-id: {first}\n");
     let mut moved = shared(&second, &current);
     moved.services.retain(|name, _| name.name.as_str() == "local");
-    let events = stage.settle(&moved, &ground);
+    let events = stage.settle(&moved, &environment);
     let codes: Vec<&str> = events.iter().map(|event| event.code).collect();
     assert_eq!(codes, ["E4005"]);
     assert_eq!(held::served(&stage.accounts()), before);

@@ -33,8 +33,8 @@ pub(crate) type All = BTreeMap<(IpAddr, ListenerKey), Held>;
 
 /// What the data plane serves for the accounts.
 pub(crate) fn served(accounts: &HashMap<Place, Account>) -> All {
-    let ground = plane::Ground { inventory: &Inventory::Open, snat_range: None };
-    let plan = plane::plan(accounts, ground);
+    let context = plane::PlanContext { inventory: &Inventory::Open, snat_range: None };
+    let plan = plane::plan(accounts, context);
     let balancers = plan.config.load_balancers.into_iter().map(|served| served.load_balancer);
     of(&balancers.collect::<Vec<_>>())
 }

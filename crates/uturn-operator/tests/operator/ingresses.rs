@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use uturn_model::Cluster;
 use uturn_operator::clb::Certificate;
+use uturn_operator::environment::{CertificateSecret, Environment};
 use uturn_operator::event::Event;
-use uturn_operator::ground::{CertificateSecret, Ground};
 
 use crate::held;
 use crate::rich::RICH;
-use crate::stage::{Stage, cluster, ground};
+use crate::stage::{Stage, cluster, environment};
 
 /// An Ingress of the Services `web` and `api`.
 struct Written {
@@ -71,21 +71,21 @@ fn cluster_of(ingresses: &[Written]) -> Cluster {
 }
 
 /// What the controllers know, with certificates in these Secrets.
-fn known(cluster: &Cluster, secrets: &[(&str, &str)]) -> Ground {
-    let mut ground = ground(cluster);
+fn known(cluster: &Cluster, secrets: &[(&str, &str)]) -> Environment {
+    let mut environment = environment(cluster);
     for (name, id) in secrets {
         let certificate = Certificate { server: (*id).to_owned(), authority: None };
         let secret = CertificateSecret::Certificate(certificate);
-        ground.secrets.insert(format!("shop/{name}").parse().unwrap(), secret);
+        environment.secrets.insert(format!("shop/{name}").parse().unwrap(), secret);
     }
-    ground
+    environment
 }
 
 /// Settles twice: at rest nothing is written.
-fn settle(stage: &Stage, cluster: &Cluster, ground: &Ground) -> Vec<Event> {
-    let events = stage.settle(cluster, ground);
+fn settle(stage: &Stage, cluster: &Cluster, environment: &Environment) -> Vec<Event> {
+    let events = stage.settle(cluster, environment);
     stage.take_log();
-    stage.settle(cluster, ground);
+    stage.settle(cluster, environment);
     assert_eq!(stage.take_log(), [""; 0]);
     events
 }
@@ -194,8 +194,8 @@ fn rules_are_served_where_annotations_say() {
     // Each is what the one before becomes, and what a new one is.
     for (written, expected) in cases {
         let cluster = cluster_of(&[written]);
-        let ground = known(&cluster, &secrets);
-        assert_eq!(settle(&stage, &cluster, &ground), []);
+        let environment = known(&cluster, &secrets);
+        assert_eq!(settle(&stage, &cluster, &environment), []);
         assert_eq!(shown(&stage), expected);
     }
 }
@@ -277,13 +277,13 @@ fn an_ingress_that_changes_its_class_loses_its_load_balancer() {
     let stage = Stage::new();
     let made = || ingress("front", &[rule("", "/", "web")]);
     let own = cluster_of(&[made().class("qcloud")]);
-    let ground = known(&own, &[]);
-    settle(&stage, &own, &ground);
+    let environment = known(&own, &[]);
+    settle(&stage, &own, &environment);
     assert_eq!(shown(&stage), ["80 HTTP: VIP/"]);
     let foreign = cluster_of(&[made().class("nginx")]);
-    settle(&stage, &foreign, &ground);
+    settle(&stage, &foreign, &environment);
     assert_eq!(balancers(&stage), Vec::<Value>::new());
-    settle(&stage, &own, &ground);
+    settle(&stage, &own, &environment);
     assert_eq!(shown(&stage), ["80 HTTP: VIP/"]);
 }
 

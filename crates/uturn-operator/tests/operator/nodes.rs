@@ -5,7 +5,7 @@ use uturn_operator::clb::{Holder, TargetKey};
 use uturn_operator::wanted;
 
 use crate::rich::RICH;
-use crate::stage::{cluster, ground};
+use crate::stage::{cluster, environment};
 
 /// The Service `local` alone, with these annotations, and with a change of the node `n2`.
 fn local(annotations: &str, policy: &str, from: &str, to: &str) -> Cluster {
@@ -25,9 +25,9 @@ fn local(annotations: &str, policy: &str, from: &str, to: &str) -> Cluster {
 
 /// The addresses of the nodes that are targets, with their weights.
 fn targets(cluster: &Cluster) -> Vec<(String, u8)> {
-    let mut ground = ground(cluster);
-    ground.instances.clear();
-    let wanted = wanted::wanted(cluster, &ground).unwrap();
+    let mut environment = environment(cluster);
+    environment.instances.clear();
+    let wanted = wanted::wanted(cluster, &environment).unwrap();
     let listener = &wanted.balancers[0].listeners.values().next().unwrap().listener;
     let target = |(target, weight): (&TargetKey, &u8)| match &target.holder {
         Holder::Interface(address) => (address.to_string(), *weight),

@@ -8,18 +8,18 @@ use uturn_lb::controller;
 use uturn_model::lb::{ListenerOverride, StatedProbeSource};
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::{Cluster, Family, Ingress, ObjectRef};
-use uturn_operator::ground::{CertificateSecret, Ground};
+use uturn_operator::environment::{CertificateSecret, Environment};
 use uturn_operator::{clb::Certificate, tags, wanted};
 
 use crate::dice::{self, Dice};
 use crate::held;
 use crate::rich;
-use crate::stage::{Stage, cluster, ground, uid};
+use crate::stage::{Stage, cluster, environment, uid};
 use crate::targets;
 
 /// The addresses of the load balancers that were made for an object.
-fn status(stage: &Stage, ground: &Ground, object: &ObjectRef) -> Vec<LbIngress> {
-    let uid = uid(ground, object);
+fn status(stage: &Stage, environment: &Environment, object: &ObjectRef) -> Vec<LbIngress> {
+    let uid = uid(environment, object);
     let accounts = stage.accounts();
     let balancers = accounts.values().flat_map(|account| account.load_balancers.values());
     let is_own = |balancer: &&uturn_cloud::state::LoadBalancer| {
@@ -33,20 +33,25 @@ fn status(stage: &Stage, ground: &Ground, object: &ObjectRef) -> Vec<LbIngress> 
 
 /// The cluster with the addresses that its load balancers have in the cloud, and without what
 /// Facts say of others.
-fn with_addresses(stage: &Stage, cluster: &Cluster, ground: &Ground) -> Cluster {
+fn with_addresses(stage: &Stage, cluster: &Cluster, environment: &Environment) -> Cluster {
     let mut cluster = cluster.clone();
     cluster.load_balancers.clear();
     for service in cluster.services.values_mut() {
-        service.load_balancer = status(stage, ground, &service.object());
+        service.load_balancer = status(stage, environment, &service.object());
     }
     for ingress in cluster.ingresses.values_mut() {
-        ingress.load_balancer = status(stage, ground, &ingress.object());
+        ingress.load_balancer = status(stage, environment, &ingress.object());
     }
     cluster
 }
 
-pub(crate) fn check(stage: &Stage, cluster: &Cluster, ground: &Ground, what: &str) -> usize {
-    let cluster = with_addresses(stage, cluster, ground);
+pub(crate) fn check(
+    stage: &Stage,
+    cluster: &Cluster,
+    environment: &Environment,
+    what: &str,
+) -> usize {
+    let cluster = with_addresses(stage, cluster, environment);
     let predicted = held::of(&controller::load_balancers(&cluster));
     let served = held::served(&stage.accounts());
     assert_eq!(served, predicted, "{what}");
@@ -63,13 +68,13 @@ pub(crate) fn random(seed: u64) -> Cluster {
 /// What is known of a random cluster. A Service that becomes private, or speaks another family, is
 /// another one, and so is an Ingress of which something else is configured: what nothing states
 /// any more stays as it was, which no prediction knows.
-pub(crate) fn random_ground(cluster: &Cluster) -> Ground {
-    let mut ground = ground(cluster);
+pub(crate) fn random_environment(cluster: &Cluster) -> Environment {
+    let mut environment = environment(cluster);
     for (object, fixed) in objects(cluster) {
         let text = format!("{}-{fixed}", object.short());
-        ground.uids.insert(object, text);
+        environment.uids.insert(object, text);
     }
-    ground
+    environment
 }
 
 /// Each object, with what cannot be changed of its load balancer.
@@ -110,12 +115,12 @@ fn random_clusters_are_served_as_predicted() {
     let mut listeners = 0;
     for seed in 1..=80 {
         let cluster = random(seed);
-        let ground = random_ground(&cluster);
+        let environment = random_environment(&cluster);
         let stage = Stage::new();
-        stage.settle(&cluster, &ground);
-        listeners += check(&stage, &cluster, &ground, &format!("seed {seed}"));
+        stage.settle(&cluster, &environment);
+        listeners += check(&stage, &cluster, &environment, &format!("seed {seed}"));
         stage.take_log();
-        stage.settle(&cluster, &ground);
+        stage.settle(&cluster, &environment);
         assert_eq!(
             stage.take_log(),
             Vec::<String>::new(),
@@ -131,9 +136,9 @@ fn a_cluster_becomes_another_one() {
     let mut compared = 0;
     for seed in 1..=60 {
         let cluster = random(seed);
-        let ground = random_ground(&cluster);
-        stage.settle(&cluster, &ground);
-        compared += check(&stage, &cluster, &ground, &format!("seed {seed}"));
+        let environment = random_environment(&cluster);
+        stage.settle(&cluster, &environment);
+        compared += check(&stage, &cluster, &environment, &format!("seed {seed}"));
     }
     assert!(compared > 45, "only {compared} listeners were compared");
 }
@@ -143,23 +148,23 @@ fn the_shop_is_served_as_predicted() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
     let loaded = uturn_snapshot::load(&[folder]).unwrap_or_else(|faults| panic!("{faults:?}"));
     let cluster = loaded.cluster;
-    let ground = ground(&cluster);
+    let environment = environment(&cluster);
     let stage = Stage::new();
-    let events = stage.settle(&cluster, &ground);
+    let events = stage.settle(&cluster, &environment);
     assert_eq!(events, []);
-    assert_eq!(check(&stage, &cluster, &ground, "the shop"), 2);
+    assert_eq!(check(&stage, &cluster, &environment, "the shop"), 2);
 }
 
 #[test]
 fn every_feature_is_served_as_predicted() {
     let stage = Stage::new();
-    let (cluster, ground) = rich::cluster_and_ground(&stage);
-    let events = stage.settle(&cluster, &ground);
+    let (cluster, environment) = rich::cluster_and_environment(&stage);
+    let events = stage.settle(&cluster, &environment);
     assert_eq!(events, []);
-    assert_eq!(check(&stage, &cluster, &ground, "every feature"), 10);
+    assert_eq!(check(&stage, &cluster, &environment, "every feature"), 10);
     let named: BTreeSet<String> =
         wanted::secrets(&cluster).iter().map(ToString::to_string).collect();
-    let known: BTreeSet<String> = ground.secrets.keys().map(ToString::to_string).collect();
+    let known: BTreeSet<String> = environment.secrets.keys().map(ToString::to_string).collect();
     assert_eq!(named, known, "the Secrets that are read are those that are named");
 }
 
@@ -178,22 +183,22 @@ fn scenarios_are_served_as_predicted() {
         };
         let cluster = with_subnets(cluster);
         let stage = Stage::new();
-        let mut ground = ground(&cluster);
+        let mut environment = environment(&cluster);
         let id = stage.certificate();
         for name in wanted::secrets(&cluster) {
             let certificate = Certificate { server: id.clone(), authority: None };
-            ground.secrets.insert(name, CertificateSecret::Certificate(certificate));
+            environment.secrets.insert(name, CertificateSecret::Certificate(certificate));
         }
         let has_any =
             cluster.services.values().any(|service| service.kind == ServiceKind::LoadBalancer)
                 || !cluster.ingresses.is_empty();
         // Some play in other clouds.
-        if wanted::wanted(&cluster, &ground).is_err() {
+        if wanted::wanted(&cluster, &environment).is_err() {
             continue;
         }
-        let events = stage.settle(&cluster, &ground);
+        let events = stage.settle(&cluster, &environment);
         if has_any && events.is_empty() {
-            compared += check(&stage, &cluster, &ground, &file.display().to_string());
+            compared += check(&stage, &cluster, &environment, &file.display().to_string());
         }
     }
     assert!(compared > 20, "only {compared} listeners were compared");

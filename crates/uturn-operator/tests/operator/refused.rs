@@ -8,7 +8,7 @@ use uturn_operator::{failure, plan, wanted};
 
 use crate::held;
 use crate::rich::{self, RICH};
-use crate::stage::{Stage, cluster, ground};
+use crate::stage::{Stage, cluster, environment};
 
 /// The Service `local` alone, with this annotation.
 fn local(annotation: &str) -> Cluster {
@@ -29,14 +29,14 @@ fn what_would_be_served_otherwise_is_not_served() {
         let stage = Stage::new();
         let annotation = format!("service.cloud.tencent.com/{key}: some");
         let asking = local(&annotation);
-        assert_eq!(codes(&stage.settle(&asking, &ground(&asking))), ["E9001"], "{key}");
+        assert_eq!(codes(&stage.settle(&asking, &environment(&asking))), ["E9001"], "{key}");
         assert_eq!(stage.take_log(), [""; 0]);
         // What is there stays as it is.
         let plain = local("other: x");
-        stage.settle(&plain, &ground(&plain));
+        stage.settle(&plain, &environment(&plain));
         let before = held::served(&stage.accounts());
         stage.take_log();
-        assert_eq!(codes(&stage.settle(&asking, &ground(&asking))), ["E9001"], "{key}");
+        assert_eq!(codes(&stage.settle(&asking, &environment(&asking))), ["E9001"], "{key}");
         assert_eq!((stage.take_log(), held::served(&stage.accounts())), (Vec::new(), before));
     }
 }
@@ -46,12 +46,12 @@ fn what_is_not_done_beside_that_is_told() {
     for key in ["modification-protection", "enable-grace-deletion"] {
         let stage = Stage::new();
         let asking = local(&format!("service.cloud.tencent.com/{key}: \"true\""));
-        let events = stage.settle(&asking, &ground(&asking));
+        let events = stage.settle(&asking, &environment(&asking));
         assert_eq!(codes(&events), ["W9001"]);
         assert!(events[0].message.contains(key), "{}", events[0]);
         assert_eq!(held::served(&stage.accounts()).len(), 1);
         let off = local(&format!("service.cloud.tencent.com/{key}: \"false\""));
-        assert_eq!(stage.settle(&off, &ground(&off)), []);
+        assert_eq!(stage.settle(&off, &environment(&off)), []);
     }
 }
 
@@ -73,7 +73,7 @@ fn addresses_that_replace_clients_are_created_and_kept() {
     };
     for (wanted, found) in [(&[a][..], &[a][..]), (&[a, b, a], &[a, b, a]), (&[b], &[a, b, a])] {
         let cluster = info(wanted);
-        assert_eq!(stage.settle(&cluster, &ground(&cluster)), []);
+        assert_eq!(stage.settle(&cluster, &environment(&cluster)), []);
         let mut there = subnets(&stage);
         there.sort();
         let mut expected: Vec<&str> = found.to_vec();
@@ -81,15 +81,15 @@ fn addresses_that_replace_clients_are_created_and_kept() {
         assert_eq!(there, expected);
     }
     let odd = local("service.cloud.tencent.com/snat-pro-info: x");
-    assert_eq!(codes(&stage.settle(&odd, &ground(&odd))), ["W9001"]);
+    assert_eq!(codes(&stage.settle(&odd, &environment(&odd))), ["W9001"]);
 }
 
 /// Performs what a cluster wants, and returns what users are told of the failures.
 fn failures(stage: &Stage, cluster: &Cluster) -> Vec<String> {
-    let (_, ground) = rich::cluster_and_ground(stage);
-    let wanted = wanted::wanted(cluster, &ground).unwrap();
+    let (_, environment) = rich::cluster_and_environment(stage);
+    let wanted = wanted::wanted(cluster, &environment).unwrap();
     let mut told = Vec::new();
-    let plan = plan::plan(&wanted, &uturn_operator::observed::Observed::default(), &ground);
+    let plan = plan::plan(&wanted, &uturn_operator::observed::Observed::default(), &environment);
     for balancer in &plan.balancers {
         let mut done = uturn_operator::run::Done::default();
         let result =
@@ -125,12 +125,12 @@ fn used_up_quotas_have_the_documented_codes() {
 fn a_load_balancer_that_the_user_took_over_is_kept() {
     let stage = Stage::new();
     let cluster = local("other: x");
-    let ground = ground(&cluster);
-    stage.settle(&cluster, &ground);
+    let environment = environment(&cluster);
+    stage.settle(&cluster, &environment);
     let answer = stage.by_hand("DescribeLoadBalancers", json!({}));
     let id = answer["LoadBalancerSet"][0]["LoadBalancerId"].as_str().unwrap();
     stage.tag(id, "tke-lifecycle-owner", "user");
-    stage.settle_wanted(&wanted::Wanted::default(), &ground);
+    stage.settle_wanted(&wanted::Wanted::default(), &environment);
     let accounts = stage.accounts();
     let left: Vec<_> =
         accounts.values().flat_map(|account| account.load_balancers.values()).collect();

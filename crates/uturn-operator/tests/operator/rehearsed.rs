@@ -43,14 +43,14 @@ fn alike(shown: &Value, sent: &Value) -> bool {
 #[test]
 fn what_is_shown_is_what_is_sent() {
     let stage = Stage::new();
-    let (cluster, ground) = rich::cluster_and_ground(&stage);
-    let wanted = wanted::wanted(&cluster, &ground).unwrap();
-    let observed = block_on(observed::observe(&stage, &ground, &wanted)).unwrap();
-    let plan = plan::plan(&wanted, &observed, &ground);
+    let (cluster, environment) = rich::cluster_and_environment(&stage);
+    let wanted = wanted::wanted(&cluster, &environment).unwrap();
+    let observed = block_on(observed::observe(&stage, &environment, &wanted)).unwrap();
+    let plan = plan::plan(&wanted, &observed, &environment);
     stage.take_log();
     let shown = rehearsed(&plan);
     assert_eq!(stage.take_log(), Vec::<String>::new(), "nothing is sent");
-    stage.settle_wanted(&wanted, &ground);
+    stage.settle_wanted(&wanted, &environment);
     let sent = stage.take_log();
     assert_eq!(shown.len(), sent.len());
     for ((action, shown), sent) in shown.iter().zip(&sent) {

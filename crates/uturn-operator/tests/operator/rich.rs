@@ -2,9 +2,9 @@
 
 use uturn_model::Cluster;
 use uturn_operator::clb::Certificate;
-use uturn_operator::ground::{CertificateSecret, Ground};
+use uturn_operator::environment::{CertificateSecret, Environment};
 
-use crate::stage::{Stage, cluster, ground};
+use crate::stage::{Stage, cluster, environment};
 
 pub(crate) const RICH: &str = r#"
 apiVersion: uturn.dev/v1alpha1
@@ -191,18 +191,18 @@ spec:
 "#;
 
 /// The cluster, and what the controllers know beside it. The certificates are in the cloud.
-pub(crate) fn cluster_and_ground(stage: &Stage) -> (Cluster, Ground) {
+pub(crate) fn cluster_and_environment(stage: &Stage) -> (Cluster, Environment) {
     let cluster = cluster(RICH);
-    let ground = ground(&cluster);
-    let ground = with_certificates(stage, ground);
-    (cluster, ground)
+    let environment = environment(&cluster);
+    let environment = with_certificates(stage, environment);
+    (cluster, environment)
 }
 
-fn with_certificates(stage: &Stage, mut ground: Ground) -> Ground {
+fn with_certificates(stage: &Stage, mut environment: Environment) -> Environment {
     for name in ["service-cert", "a-cert", "default-cert"] {
         let certificate = Certificate { server: stage.certificate(), authority: None };
         let secret = CertificateSecret::Certificate(certificate);
-        ground.secrets.insert(format!("shop/{name}").parse().unwrap(), secret);
+        environment.secrets.insert(format!("shop/{name}").parse().unwrap(), secret);
     }
-    ground
+    environment
 }

@@ -22,8 +22,8 @@ use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
 use uturn_model::{Cluster, Family, ObjectRef};
 use uturn_operator::api::Api;
+use uturn_operator::environment::Environment;
 use uturn_operator::event::Event;
-use uturn_operator::ground::Ground;
 use uturn_operator::run::{self, RunError};
 use uturn_operator::wanted::{self, Wanted};
 use uturn_snapshot::{Manifests, Source};
@@ -276,13 +276,13 @@ impl Stage {
     }
 
     /// Makes the cloud as the cluster wants it, and checks that nothing is left to be done.
-    pub(crate) fn settle(&self, cluster: &Cluster, ground: &Ground) -> Vec<Event> {
-        let wanted = wanted::wanted(cluster, ground).unwrap();
-        self.settle_wanted(&wanted, ground)
+    pub(crate) fn settle(&self, cluster: &Cluster, environment: &Environment) -> Vec<Event> {
+        let wanted = wanted::wanted(cluster, environment).unwrap();
+        self.settle_wanted(&wanted, environment)
     }
 
-    pub(crate) fn settle_wanted(&self, wanted: &Wanted, ground: &Ground) -> Vec<Event> {
-        let (plan, _) = self.reconcile(wanted, ground).unwrap_or_else(|errors| {
+    pub(crate) fn settle_wanted(&self, wanted: &Wanted, environment: &Environment) -> Vec<Event> {
+        let (plan, _) = self.reconcile(wanted, environment).unwrap_or_else(|errors| {
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
             panic!("{}", errors.join("\n"))
         });
@@ -293,9 +293,9 @@ impl Stage {
     pub(crate) fn reconcile(
         &self,
         wanted: &Wanted,
-        ground: &Ground,
+        environment: &Environment,
     ) -> Result<(uturn_operator::plan::Plan, run::Done), Vec<RunError>> {
-        block_on(run::reconcile(self, wanted, ground))
+        block_on(run::reconcile(self, wanted, environment))
     }
 }
 
@@ -380,21 +380,21 @@ pub(crate) fn cluster(text: &str) -> Cluster {
 }
 
 /// What the controllers know of a cluster whose nodes are instances, but for every third.
-pub(crate) fn ground(cluster: &Cluster) -> Ground {
+pub(crate) fn environment(cluster: &Cluster) -> Environment {
     let instance = |(position, node): (usize, &uturn_model::Node)| {
         let address = node.address(Family::V4).filter(|_| position % 3 != 2)?;
         let instance = Inventory::Open.instance_at(REGION, address)?;
         Some((node.name.clone(), instance.id.clone()))
     };
-    Ground {
+    Environment {
         cluster: "cls-aaaaaaaa".to_owned(),
         network: "vpc-aaaaaaaa".to_owned(),
         instances: cluster.nodes.values().enumerate().filter_map(instance).collect(),
-        ..Ground::default()
+        ..Environment::default()
     }
 }
 
-/// The UID that [`Ground::uid`] has for an object.
-pub(crate) fn uid(ground: &Ground, object: &ObjectRef) -> String {
-    ground.uid(object)
+/// The UID that [`Environment::uid`] has for an object.
+pub(crate) fn uid(environment: &Environment, object: &ObjectRef) -> String {
+    environment.uid(object)
 }

@@ -3,7 +3,7 @@
 use uturn_operator::wanted::{self, Wanted};
 
 use crate::held::{self, All};
-use crate::one_decision::{random, random_ground};
+use crate::one_decision::{random, random_environment};
 use crate::rich;
 use crate::stage::{Stage, Stop};
 
@@ -19,23 +19,23 @@ fn state(stage: &Stage) -> (Vec<String>, All) {
 /// Every point at which a change from one cluster to another can stop, before a write and after
 /// it.
 fn every_stop(
-    prepare: impl Fn(&Stage) -> (Wanted, Wanted, uturn_operator::ground::Ground),
+    prepare: impl Fn(&Stage) -> (Wanted, Wanted, uturn_operator::environment::Environment),
 ) -> usize {
     let whole = Stage::new();
-    let (before, after, ground) = prepare(&whole);
-    whole.settle_wanted(&before, &ground);
+    let (before, after, environment) = prepare(&whole);
+    whole.settle_wanted(&before, &environment);
     whole.stop(Stop::Never);
-    whole.settle_wanted(&after, &ground);
+    whole.settle_wanted(&after, &environment);
     let (writes, expected) = (whole.writes(), state(&whole));
     for number in 0..writes {
         for stop in [Stop::Before(number), Stop::After(number)] {
             let stage = Stage::new();
-            let (before, after, ground) = prepare(&stage);
-            stage.settle_wanted(&before, &ground);
+            let (before, after, environment) = prepare(&stage);
+            stage.settle_wanted(&before, &environment);
             stage.stop(stop);
-            assert!(stage.reconcile(&after, &ground).is_err(), "{stop:?} of {writes}");
+            assert!(stage.reconcile(&after, &environment).is_err(), "{stop:?} of {writes}");
             stage.stop(Stop::Never);
-            stage.settle_wanted(&after, &ground);
+            stage.settle_wanted(&after, &environment);
             assert_eq!(state(&stage), expected, "{stop:?} of {writes}");
         }
     }
@@ -45,8 +45,8 @@ fn every_stop(
 #[test]
 fn creation_goes_on_from_every_call() {
     let writes = every_stop(|stage| {
-        let (cluster, ground) = rich::cluster_and_ground(stage);
-        (Wanted::default(), wanted::wanted(&cluster, &ground).unwrap(), ground)
+        let (cluster, environment) = rich::cluster_and_environment(stage);
+        (Wanted::default(), wanted::wanted(&cluster, &environment).unwrap(), environment)
     });
     assert!(writes > 25, "{writes} writes");
 }
@@ -54,8 +54,8 @@ fn creation_goes_on_from_every_call() {
 #[test]
 fn deletion_goes_on_from_every_call() {
     let writes = every_stop(|stage| {
-        let (cluster, ground) = rich::cluster_and_ground(stage);
-        (wanted::wanted(&cluster, &ground).unwrap(), Wanted::default(), ground)
+        let (cluster, environment) = rich::cluster_and_environment(stage);
+        (wanted::wanted(&cluster, &environment).unwrap(), Wanted::default(), environment)
     });
     assert_eq!(writes, 7, "a call for each load balancer");
 }
@@ -66,14 +66,14 @@ fn changes_go_on_from_every_call() {
     for seed in 1..=12 {
         writes += every_stop(|_| {
             let (before, after) = (random(seed), random(seed + 20));
-            let (old, mut ground) = (random_ground(&before), random_ground(&after));
+            let (old, mut environment) = (random_environment(&before), random_environment(&after));
             for (object, uid) in &old.uids {
-                ground.uids.entry(object.clone()).or_insert_with(|| uid.clone());
+                environment.uids.entry(object.clone()).or_insert_with(|| uid.clone());
             }
             (
                 wanted::wanted(&before, &old).unwrap(),
-                wanted::wanted(&after, &ground).unwrap(),
-                ground,
+                wanted::wanted(&after, &environment).unwrap(),
+                environment,
             )
         });
     }

@@ -8,14 +8,14 @@ use uturn_model::ingress::Tls;
 use uturn_model::service::ServiceKind;
 use uturn_model::{Cluster, Labels};
 use uturn_operator::clb::{Certificate, LISTENER_NAME};
+use uturn_operator::environment::{CertificateSecret, Environment};
 use uturn_operator::event::Event;
-use uturn_operator::ground::{CertificateSecret, Ground};
 use uturn_operator::tags;
 use uturn_operator::wanted::{self, AFFINITY_NOTE, Place, Wanted};
 
 use crate::dice::{self, Dice};
 use crate::one_decision::{check, with_subnets};
-use crate::stage::{Stage, cluster, ground};
+use crate::stage::{Stage, cluster, environment};
 use crate::targets;
 
 const SERVICE: &str = "service.cloud.tencent.com";
@@ -204,17 +204,17 @@ fn random(seed: u64, users: &Users) -> Cluster {
 
 /// What the controllers know. They know all load balancers of the user's that they ever used,
 /// from the objects' annotations.
-fn known(cluster: &Cluster, users: &Users) -> Ground {
-    let mut ground = ground(cluster);
+fn known(cluster: &Cluster, users: &Users) -> Environment {
+    let mut environment = environment(cluster);
     let certificate = Certificate { server: users.certificate.clone(), authority: None };
     let secrets = [
         ("shop/cert", CertificateSecret::Certificate(certificate)),
         ("shop/empty", CertificateSecret::WithoutId),
     ];
-    ground.secrets =
+    environment.secrets =
         secrets.into_iter().map(|(name, secret)| (name.parse().unwrap(), secret)).collect();
-    ground.released = users.ids[..3].iter().cloned().collect();
-    ground
+    environment.released = users.ids[..3].iter().cloned().collect();
+    environment
 }
 
 /// Checks that no load balancer is there twice, and none that nothing wants.
@@ -237,11 +237,11 @@ fn check_balancers(stage: &Stage, wanted: &Wanted, what: &str) {
     }
 }
 
-fn settle(stage: &Stage, cluster: &Cluster, ground: &Ground, what: &str) -> Vec<Event> {
-    let wanted = wanted::wanted(cluster, ground).unwrap();
-    let events = stage.settle_wanted(&wanted, ground);
+fn settle(stage: &Stage, cluster: &Cluster, environment: &Environment, what: &str) -> Vec<Event> {
+    let wanted = wanted::wanted(cluster, environment).unwrap();
+    let events = stage.settle_wanted(&wanted, environment);
     stage.take_log();
-    stage.settle_wanted(&wanted, ground);
+    stage.settle_wanted(&wanted, environment);
     assert_eq!(stage.take_log(), Vec::<String>::new(), "{what}: at rest there is no write");
     check_balancers(stage, &wanted, what);
     events
@@ -264,10 +264,10 @@ fn a_varied_cluster_settles_and_leaves_what_is_the_users() {
         let users = Users::make(&stage);
         let before = users.seen(&stage);
         let cluster = random(seed, &users);
-        let ground = known(&cluster, &users);
-        let events = settle(&stage, &cluster, &ground, &what);
+        let environment = known(&cluster, &users);
+        let events = settle(&stage, &cluster, &environment, &what);
         assert_eq!(users.seen(&stage), before, "{what}");
-        let wanted = wanted::wanted(&cluster, &ground).unwrap();
+        let wanted = wanted::wanted(&cluster, &environment).unwrap();
         let is_existing =
             |balancer: &wanted::Balancer| matches!(balancer.place, Place::Existing(_));
         let uses_existing = wanted.balancers.iter().any(is_existing);
@@ -282,12 +282,12 @@ fn a_varied_cluster_settles_and_leaves_what_is_the_users() {
                     json!({ "LoadBalancerIds": [id], "ForceDelete": true }),
                 );
             }
-            compared += check(&stage, &cluster, &ground, &what);
+            compared += check(&stage, &cluster, &environment, &what);
         }
         let mut empty = cluster.clone();
         empty.services.clear();
         empty.ingresses.clear();
-        settle(&stage, &empty, &ground, &what);
+        settle(&stage, &empty, &environment, &what);
     }
     assert!(compared > COMPARED, "only {compared} listeners were compared");
     assert!(with_events > 30, "only {with_events} clusters had events");

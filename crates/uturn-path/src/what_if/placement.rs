@@ -10,7 +10,7 @@ const MAX_KINDS: usize = 6;
 
 /// A kind of node that pods may run on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ground {
+pub(super) struct NodeKind {
     /// A node of that kind.
     pub(super) node: Name,
     /// The Services with endpoints there.
@@ -48,9 +48,9 @@ pub(super) fn movers(cluster: &Cluster, client: &Client) -> Vec<NamespacedName> 
 
 /// The kinds of nodes that pods may run on: distinguished by the Services that have endpoints
 /// there. Those that a selector rules out are none.
-pub(super) fn grounds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<Ground> {
+pub(super) fn node_kinds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<NodeKind> {
     let wanted = movers.first().and_then(|name| cluster.pods.get(name));
-    let mut grounds: Vec<Ground> = Vec::new();
+    let mut node_kinds: Vec<NodeKind> = Vec::new();
     for node in cluster.nodes.values() {
         let fits = wanted.is_none_or(|pod| pod.spec.may_run_on(node));
         if !fits {
@@ -66,17 +66,17 @@ pub(super) fn grounds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<Groun
             .filter(|(_, slices)| has_endpoint(slices))
             .map(|(name, _)| name.clone())
             .collect();
-        if grounds.iter().all(|known| known.serves != serves) && grounds.len() < MAX_KINDS {
-            grounds.push(Ground { node: node.name.clone(), serves });
+        if node_kinds.iter().all(|known| known.serves != serves) && node_kinds.len() < MAX_KINDS {
+            node_kinds.push(NodeKind { node: node.name.clone(), serves });
         }
     }
-    grounds
+    node_kinds
 }
 
 /// The cluster with these pods on a node.
-pub(super) fn on_ground(cluster: &Cluster, movers: &[NamespacedName], node: &Name) -> Cluster {
+pub(super) fn on_node_kind(cluster: &Cluster, movers: &[NamespacedName], node: &Name) -> Cluster {
     let mut cluster = cluster.clone();
-    let Some(ground) = cluster.nodes.get(node).cloned() else { return cluster };
+    let Some(node_kind) = cluster.nodes.get(node).cloned() else { return cluster };
     for name in movers {
         let taken: BTreeSet<IpAddr> =
             cluster.pods.values().flat_map(|pod| pod.ips.iter().copied()).collect();
@@ -87,7 +87,7 @@ pub(super) fn on_ground(cluster: &Cluster, movers: &[NamespacedName], node: &Nam
         pod.node = Some(node.clone());
         for ip in &mut pod.ips {
             let of_family =
-                ground.pod_cidrs.iter().find(|net| net.addr().is_ipv4() == ip.is_ipv4());
+                node_kind.pod_cidrs.iter().find(|net| net.addr().is_ipv4() == ip.is_ipv4());
             // The first address is the bridge's.
             let free = of_family
                 .and_then(|net| net.hosts().skip(1).find(|address| !taken.contains(address)));

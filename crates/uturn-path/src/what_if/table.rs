@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use uturn_model::{NamespacedName, Outcome, Share, Text, Verdict};
 
 use super::kube_proxy::{Running, describe_running};
-use super::placement::Ground;
+use super::placement::NodeKind;
 
 /// The verdicts of one flow, by how kube-proxy runs and what kind of node the client is on.
 pub(super) struct Table {
     pub(super) runnings: Vec<Running>,
-    pub(super) grounds: Vec<Ground>,
+    pub(super) node_kinds: Vec<NodeKind>,
     /// A row for each of the first, a column for each of the second.
     pub(super) verdicts: Vec<Vec<Verdict>>,
 }
@@ -61,11 +61,11 @@ impl Table {
     fn placed(&self, columns: &[usize]) -> Text {
         let within = |at: &usize| columns.contains(at);
         let (here, there): (Vec<usize>, Vec<usize>) =
-            (0..self.grounds.len()).partition(|at| within(at));
+            (0..self.node_kinds.len()).partition(|at| within(at));
         let all: BTreeSet<&NamespacedName> =
-            self.grounds.iter().flat_map(|ground| &ground.serves).collect();
+            self.node_kinds.iter().flat_map(|node_kind| &node_kind.serves).collect();
         for service in all {
-            let serves = |at: &usize| self.grounds[*at].serves.contains(service);
+            let serves = |at: &usize| self.node_kinds[*at].serves.contains(service);
             if here.iter().all(serves) && !there.iter().any(serves) {
                 return format!("the client runs on a node with an endpoint of {service}").into();
             }
@@ -75,7 +75,7 @@ impl Table {
             }
         }
         let nodes: Vec<String> =
-            here.iter().map(|at| format!("one like {}", self.grounds[*at].node)).collect();
+            here.iter().map(|at| format!("one like {}", self.node_kinds[*at].node)).collect();
         format!("the client's node is {}", listed(&nodes)).into()
     }
 }

@@ -13,7 +13,7 @@ use uturn_cloud::api::clb::{
 use uturn_cloud::client::{Client, ClientSettings, Retries};
 use uturn_cloud::credentials::SecretKey;
 use uturn_operator::api::Api;
-use uturn_operator::ground::Ground;
+use uturn_operator::environment::Environment;
 use uturn_operator::{run as perform, wanted};
 
 use super::common::{Folder, root, run, transcript, uturn};
@@ -77,13 +77,13 @@ impl Cloud {
     /// Makes the load balancers as the manifests want them.
     async fn apply(&self, client: &Client, manifests: &Path) {
         let loaded = uturn_snapshot::load(&[manifests.to_owned()]).unwrap();
-        let ground = Ground {
+        let environment = Environment {
             cluster: CLUSTER.to_owned(),
             network: "vpc-aaaaaaaa".to_owned(),
-            ..Ground::default()
+            ..Environment::default()
         };
-        let wanted = wanted::wanted(&loaded.cluster, &ground).unwrap();
-        let (plan, _) = perform::reconcile(client, &wanted, &ground).await.unwrap();
+        let wanted = wanted::wanted(&loaded.cluster, &environment).unwrap();
+        let (plan, _) = perform::reconcile(client, &wanted, &environment).await.unwrap();
         assert!(plan.is_empty(), "{plan}");
     }
 }

@@ -19,7 +19,7 @@ use super::control_plane::ControlPlane;
 use super::credentials::{ADMIN, Credentials, KUBE_PROXY, KUBELET, PORT};
 use super::kernel::needed;
 use super::kubelet::exec::ExecServer;
-use super::kubelet::{Ground, Kubelet, node};
+use super::kubelet::{Kubelet, PodContext, node};
 use super::layout::Layout;
 use super::manifests::{self, Prepared};
 use super::parts::Parts;
@@ -221,8 +221,8 @@ impl Keeping<'_> {
             proxies::start(run, parts, layout, request.mode, lab_cluster, credentials)?;
         let _filter = self.start_filter(&control.space)?;
         let _exec = self.start_exec()?;
-        let ground = Ground { run, lab_cluster, layout, parts, credentials };
-        let mut kubelet = Kubelet::new(ground, client.clone());
+        let context = PodContext { run, lab_cluster, layout, parts, credentials };
+        let mut kubelet = Kubelet::new(context, client.clone());
         let names: Vec<String> = layout.cluster.nodes.keys().map(ToString::to_string).collect();
         let serving = pin!(join(kubelet.serve(), node::renew(&client, &names)));
         let rest = pin!(async {

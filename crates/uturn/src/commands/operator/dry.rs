@@ -11,7 +11,7 @@ use uturn_model::cluster::Provider;
 use uturn_model::{Cluster, Known};
 use uturn_operator::clb::Certificate;
 use uturn_operator::dry_run::{DryRun, DryRunError, dry_run};
-use uturn_operator::ground::{CertificateSecret, Ground};
+use uturn_operator::environment::{CertificateSecret, Environment};
 use uturn_operator::wanted;
 use uturn_snapshot::{Identities, Manifests};
 
@@ -31,10 +31,10 @@ const MAX_RETRIES: u32 = 3;
 
 pub(super) fn show(args: &OperatorRun, printer: &Printer) -> Result<Status, Failure> {
     let settings = settings(args, Retries { most: MAX_RETRIES, ..Retries::default() })?;
-    let (cluster, ground) = cluster(args, printer)?;
-    let wanted = wanted::wanted(&cluster, &ground)
+    let (cluster, environment) = cluster(args, printer)?;
+    let wanted = wanted::wanted(&cluster, &environment)
         .map_err(|error| Failure::usage(format!("{error}: Facts can say so (provider: {TKE})")))?;
-    let found = dry_run(settings, &wanted, &ground).map_err(|error| match error {
+    let found = dry_run(settings, &wanted, &environment).map_err(|error| match error {
         DryRunError::Run(_) => Failure::usage(error.to_string()),
         DryRunError::Runtime(_) | DryRunError::Observe(_) => Failure::not_here(error.to_string()),
     })?;
@@ -49,7 +49,7 @@ pub(super) fn show(args: &OperatorRun, printer: &Printer) -> Result<Status, Fail
 }
 
 /// The cluster that the manifests describe, and what is known beside it.
-fn cluster(args: &OperatorRun, printer: &Printer) -> Result<(Cluster, Ground), Failure> {
+fn cluster(args: &OperatorRun, printer: &Printer) -> Result<(Cluster, Environment), Failure> {
     let inputs = &args.inputs;
     if inputs.files.is_empty() && inputs.bundles.is_empty() {
         return Err(input::nothing_named());
@@ -65,14 +65,14 @@ fn cluster(args: &OperatorRun, printer: &Printer) -> Result<(Cluster, Ground), F
         cluster.provider = Known::derived(Provider::Cloud(TKE), "uturn operator");
     }
     let Identities { uids, secrets } = manifests.identities(&wanted::secrets(&cluster));
-    let ground = Ground {
+    let environment = Environment {
         cluster: args.cluster_id.clone(),
         network: args.network.clone(),
         uids,
         secrets: secrets.into_iter().map(|(name, held)| (name, certificate(&held))).collect(),
-        ..Ground::default()
+        ..Environment::default()
     };
-    Ok((cluster, ground))
+    Ok((cluster, environment))
 }
 
 /// What a Secret holds for TLS.

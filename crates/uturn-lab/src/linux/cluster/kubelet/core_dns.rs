@@ -13,7 +13,7 @@ use serde_json::Value;
 use uturn_model::Pod;
 
 use super::super::credentials::{CORE_DNS, PORT};
-use super::Ground;
+use super::PodContext;
 use crate::LabError;
 use crate::linux::names::coredns::{SERVES, adapt};
 use crate::linux::names::outside;
@@ -79,7 +79,7 @@ async fn read(client: &Client, namespace: &str, name: &str) -> BTreeMap<String, 
 
 impl CoreDns {
     pub(super) fn start(
-        ground: Ground<'_>,
+        context: PodContext<'_>,
         pod: &Pod,
         space: &Namespace,
         files: &Files,
@@ -89,25 +89,25 @@ impl CoreDns {
             let why = format!("ConfigMap {} has no Corefile", files.config_map);
             return Err(LabError::Program { doing: during, reason: why });
         }
-        let folder = ground.run.file(&format!("coredns-{}", pod.name.name));
+        let folder = context.run.file(&format!("coredns-{}", pod.name.name));
         fs::create_dir_all(&folder).during(&during)?;
-        let node = outside::address(&ground.layout.cluster);
+        let node = outside::address(&context.layout.cluster);
         fs::write(folder.join("resolv.conf"), format!("nameserver {node}\n")).during(&during)?;
-        write(ground, &folder, &files.files).during(&during)?;
-        let mut command = Command::new(&ground.parts.core_dns);
+        write(context, &folder, &files.files).during(&during)?;
+        let mut command = Command::new(&context.parts.core_dns);
         command.arg("-conf").arg(folder.join("Corefile")).current_dir(&folder);
         let log = folder.join("log");
-        let program = Program::start(ground.run, space, command, &log, SERVES, &during)?;
+        let program = Program::start(context.run, space, command, &log, SERVES, &during)?;
         let Files { namespace, config_map, .. } = files.clone();
         Ok(Self { _program: program, folder, namespace, config_map })
     }
 
     /// Writes the files again if the ConfigMap has changed; the Corefile's `reload` reads them.
-    pub(super) async fn refresh(&self, ground: Ground<'_>, client: &Client) {
+    pub(super) async fn refresh(&self, context: PodContext<'_>, client: &Client) {
         let files = read(client, &self.namespace, &self.config_map).await;
         if files.contains_key("Corefile") {
             // The next refresh tries again.
-            let _ = write(ground, &self.folder, &files);
+            let _ = write(context, &self.folder, &files);
         }
     }
 }
@@ -119,10 +119,14 @@ impl Drop for CoreDns {
 }
 
 /// Writes the files that differ.
-fn write(ground: Ground<'_>, folder: &Path, files: &BTreeMap<String, String>) -> io::Result<()> {
+fn write(
+    context: PodContext<'_>,
+    folder: &Path,
+    files: &BTreeMap<String, String>,
+) -> io::Result<()> {
     // It calls the API server by its address and not by the Service, so that names are known
     // before kube-proxy has programmed the first rule.
-    let (credentials, api) = (ground.credentials, ground.layout.api);
+    let (credentials, api) = (context.credentials, context.layout.api);
     let kubeconfig = credentials.file("coredns.kubeconfig");
     credentials.write_kubeconfig(kubeconfig.clone(), CORE_DNS, api, PORT)?;
     let api = format!("kubeconfig {}", kubeconfig.display());

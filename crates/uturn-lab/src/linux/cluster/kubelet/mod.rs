@@ -43,7 +43,7 @@ const REFRESH: Duration = Duration::from_secs(5);
 
 /// What pods are built of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ground<'a> {
+pub(super) struct PodContext<'a> {
     pub(super) run: &'a Run,
     pub(super) lab_cluster: &'a LabCluster,
     pub(super) layout: &'a Layout,
@@ -53,7 +53,7 @@ pub(super) struct Ground<'a> {
 
 /// The stand-in and the pods that it runs, which end when it is dropped.
 pub(super) struct Kubelet<'a> {
-    ground: Ground<'a>,
+    context: PodContext<'a>,
     client: Client,
     /// By UID.
     pods: BTreeMap<String, Entry>,
@@ -73,12 +73,12 @@ struct Entry {
 }
 
 impl<'a> Kubelet<'a> {
-    pub(super) fn new(ground: Ground<'a>, client: Client) -> Self {
-        let ranges = ground.layout.cluster.nodes.values();
+    pub(super) fn new(context: PodContext<'a>, client: Client) -> Self {
+        let ranges = context.layout.cluster.nodes.values();
         let ranges =
             ranges.filter_map(|node| Some((node.name.to_string(), v4_range(&node.pod_cidrs)?)));
         let addresses = Addresses::new(ranges);
-        Self { ground, client, pods: BTreeMap::new(), addresses, count: 0, listed: None }
+        Self { context, client, pods: BTreeMap::new(), addresses, count: 0, listed: None }
     }
 
     /// Runs the pods that are bound to nodes for as long as it is polled.
@@ -154,7 +154,7 @@ impl<'a> Kubelet<'a> {
     /// Starts a pod. Returns its status; `None` if its node is not one of ours.
     async fn start(&mut self, uid: &str, object: &Value) -> Option<Value> {
         let node = object["spec"]["nodeName"].as_str()?;
-        let nodes = &self.ground.layout.cluster.nodes;
+        let nodes = &self.context.layout.cluster.nodes;
         let host = nodes.values().find(|own| own.name.as_str() == node)?.internal_ips.first()?;
         let is_host_network = object["spec"]["hostNetwork"] == true;
         let ip = match is_host_network {
@@ -167,7 +167,7 @@ impl<'a> Kubelet<'a> {
         let services = self.services(object).await.unwrap_or_default();
         let files = core_dns::files(&self.client, object).await;
         self.count += 1;
-        match RunningPod::start(self.ground, self.count, object, ip, &services, &files) {
+        match RunningPod::start(self.context, self.count, object, ip, &services, &files) {
             Ok(pod) => {
                 let status = Running { ip, host: *host, since: now() };
                 let written = status::of_pod(object, &status);
@@ -199,7 +199,7 @@ impl<'a> Kubelet<'a> {
         if let (IpAddr::V4(ip), false) = (entry.status.ip, entry.pod.shares_host()) {
             self.addresses.give_back(&entry.node, ip);
         }
-        entry.pod.leave(self.ground);
+        entry.pod.leave(self.context);
     }
 
     /// Tells the API server that a pod that is to be deleted has ended.
@@ -213,7 +213,7 @@ impl<'a> Kubelet<'a> {
     /// Reads the ConfigMaps of CoreDNS pods again, as a kubelet does from time to time.
     async fn refresh(&self) {
         for entry in self.pods.values() {
-            entry.pod.refresh(self.ground, &self.client).await;
+            entry.pod.refresh(self.context, &self.client).await;
         }
     }
 }

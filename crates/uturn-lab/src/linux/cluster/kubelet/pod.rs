@@ -8,7 +8,7 @@ use uturn_model::{Cluster, Pod};
 use uturn_snapshot::Source;
 
 use super::super::record::Place;
-use super::Ground;
+use super::PodContext;
 use super::core_dns::{self, CoreDns};
 use crate::LabError;
 use crate::linux::names::outside;
@@ -31,7 +31,7 @@ impl RunningPod {
     /// Builds a pod and starts what runs in it. `services` are those of its namespace, `files`
     /// the files of its CoreDNS.
     pub(super) fn start(
-        ground: Ground<'_>,
+        context: PodContext<'_>,
         number: usize,
         object: &Value,
         ip: IpAddr,
@@ -43,15 +43,15 @@ impl RunningPod {
             true => None,
             false => {
                 let (run, layout, lab_cluster) =
-                    (ground.run, &ground.layout.cluster, ground.lab_cluster);
+                    (context.run, &context.layout.cluster, context.lab_cluster);
                 Some(pods::build(run, layout, lab_cluster, number, &pod)?)
             }
         };
-        let space = own_space.as_ref().or_else(|| ground.lab_cluster.of_pod(&pod));
+        let space = own_space.as_ref().or_else(|| context.lab_cluster.of_pod(&pod));
         let space = space.ok_or_else(|| LabError::Cluster("the pod's node is not built".into()))?;
         let is_core_dns = core_dns::runs_in(&pod);
         let core_dns = match is_core_dns {
-            true => Some(CoreDns::start(ground, &pod, space, files)?),
+            true => Some(CoreDns::start(context, &pod, space, files)?),
             false => None,
         };
         let servers = match is_core_dns || pod.spec.host_network && core_dns::is_component(&pod) {
@@ -59,16 +59,16 @@ impl RunningPod {
             false => Some(Servers::of_pod(&cluster, &pod, space)?),
         };
         let settings = Settings {
-            cluster: ground.layout.dns.into(),
-            node: outside::address(&ground.layout.cluster),
-            domain: ground.layout.cluster.dns.domain(),
+            cluster: context.layout.dns.into(),
+            node: outside::address(&context.layout.cluster),
+            domain: context.layout.cluster.dns.domain(),
         };
         let place = Place {
             name: format!("pod/{}/{}", pod.name.namespace, pod.name.name),
             namespace: space.name().to_owned(),
             resolv_conf: Resolver::of_pod(&settings, &pod).to_resolv_conf(),
         };
-        place.write(ground.run.folder()).during(&format!("record pod {}", pod.name))?;
+        place.write(context.run.folder()).during(&format!("record pod {}", pod.name))?;
         Ok(Self { core_dns, _servers: servers, own_space, place })
     }
 
@@ -78,14 +78,14 @@ impl RunningPod {
     }
 
     /// Ends the pod.
-    pub(super) fn leave(self, ground: Ground<'_>) {
-        self.place.remove(ground.run.folder());
+    pub(super) fn leave(self, context: PodContext<'_>) {
+        self.place.remove(context.run.folder());
     }
 
     /// Reads the files of its CoreDNS again.
-    pub(super) async fn refresh(&self, ground: Ground<'_>, client: &Client) {
+    pub(super) async fn refresh(&self, context: PodContext<'_>, client: &Client) {
         if let Some(core_dns) = &self.core_dns {
-            core_dns.refresh(ground, client).await;
+            core_dns.refresh(context, client).await;
         }
     }
 }

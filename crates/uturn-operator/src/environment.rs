@@ -8,7 +8,7 @@ use crate::clb::Certificate;
 
 /// What the controllers know beside the cluster's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ground {
+pub struct Environment {
     /// The cluster's id, which is a tag of its load balancers: `cls-3f8k2m1q`.
     pub cluster: String,
     /// The cluster's network, in which private load balancers are created.
@@ -35,7 +35,7 @@ pub enum CertificateSecret {
     WithoutId,
 }
 
-impl Ground {
+impl Environment {
     /// The UID of an object. Manifests that were never applied have none; their name stands for
     /// it.
     pub fn uid(&self, object: &ObjectRef) -> String {
