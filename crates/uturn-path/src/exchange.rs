@@ -46,25 +46,25 @@ impl<'a> Walk<'_, 'a> {
         state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let asked = state.packet.leg();
-        let mut ways = Vec::new();
+        let mut exchanges = Vec::new();
         for arrival in self.send(from, state)? {
             let Arrival { mut state, stop } = arrival;
             match stop {
-                Stop::Lost(why) => ways.extend(self.without_answer(from, asked, state, why)?),
+                Stop::Lost(why) => exchanges.extend(self.without_answer(from, asked, state, why)?),
                 Stop::Unknown(mechanism) => {
-                    ways.push(ended(state, Outcome::Unknown, Some(mechanism)));
+                    exchanges.push(ended(state, Outcome::Unknown, Some(mechanism)));
                 }
                 Stop::Refused(refused) => {
-                    ways.extend(self.return_refusal(from, asked, refused, state)?);
+                    exchanges.extend(self.return_refusal(from, asked, refused, state)?);
                 }
                 Stop::At(Peer::Balancer(balancer)) => {
-                    ways.extend(self.balance(balancer, from, asked, request, state)?);
+                    exchanges.extend(self.balance(balancer, from, asked, request, state)?);
                 }
                 Stop::At(Peer::Outside)
                     if let Some(unjudged) =
                         self.engine.unjudged_outside(request, state.packet.dst) =>
                 {
-                    ways.push(unjudged.exchange(Place::Outside, state));
+                    exchanges.push(unjudged.exchange(Place::Outside, state));
                 }
                 Stop::At(Peer::Outside) => {
                     let step = Step::new(
@@ -73,12 +73,12 @@ impl<'a> Walk<'_, 'a> {
                         self.engine.by(Peer::Outside),
                     );
                     state.note(Place::Outside, step);
-                    ways.push(ended(state, Outcome::AT_ONCE, None));
+                    exchanges.push(ended(state, Outcome::AT_ONCE, None));
                 }
-                Stop::At(at) => ways.extend(self.serve(from, asked, request, at, state)?),
+                Stop::At(at) => exchanges.extend(self.serve(from, asked, request, at, state)?),
             }
         }
-        Ok(self.merged(ways))
+        Ok(self.merged(exchanges))
     }
 
     /// A process got the request: it answers, or the kernel refuses for it.
@@ -186,11 +186,12 @@ impl<'a> Walk<'_, 'a> {
         let Refused { why, by, outcome, notice } = refused;
         let at_once = |state| Ok(vec![ended(state, outcome, Some(why))]);
         let Some(notice) = notice else { return at_once(state) };
-        let ways = self.return_reply(by, from, asked, state.refusal(notice), outcome, Some(why))?;
+        let exchanges =
+            self.return_reply(by, from, asked, state.refusal(notice), outcome, Some(why))?;
         // The way of a refusal by the client's own node is recorded only if something stops it.
-        match is_on(from, by) && ways.iter().all(|way| way.outcome == outcome) {
+        match is_on(from, by) && exchanges.iter().all(|exchange| exchange.outcome == outcome) {
             true => at_once(state),
-            false => Ok(ways),
+            false => Ok(exchanges),
         }
     }
 
@@ -211,7 +212,7 @@ impl<'a> Walk<'_, 'a> {
             Peer::Balancer(balancer) => self.engine.balancers()[balancer].vip == asked.dst.ip(),
             _ => false,
         };
-        let mut ways = Vec::new();
+        let mut exchanges = Vec::new();
         for Arrival { mut state, stop } in self.send(at, answer)? {
             let lost = match stop {
                 Stop::At(party)
@@ -227,11 +228,11 @@ impl<'a> Walk<'_, 'a> {
                             None
                         }
                     };
-                    ways.push(Exchange { refusal, ..ended(state, outcome, mechanism) });
+                    exchanges.push(Exchange { refusal, ..ended(state, outcome, mechanism) });
                     continue;
                 }
                 Stop::Unknown(why) => {
-                    ways.push(ended(state, Outcome::Unknown, Some(why)));
+                    exchanges.push(ended(state, Outcome::Unknown, Some(why)));
                     continue;
                 }
                 Stop::At(party) => {
@@ -241,46 +242,52 @@ impl<'a> Walk<'_, 'a> {
                 Stop::Lost(why) => why,
                 Stop::Refused(refused) => refused.why,
             };
-            ways.extend(self.without_answer(home, asked, state, lost)?);
+            exchanges.extend(self.without_answer(home, asked, state, lost)?);
         }
-        Ok(ways)
+        Ok(exchanges)
     }
 
     /// Ways that end alike are one way, unless every way is wanted.
-    pub(crate) fn merged(&self, ways: Vec<Exchange>) -> Vec<Exchange> {
+    pub(crate) fn merged(&self, exchanges: Vec<Exchange>) -> Vec<Exchange> {
         if self.options.every_way {
-            return ways;
+            return exchanges;
         }
         let mut kept: Vec<Exchange> = Vec::new();
         // Retries can end in thousands of ways.
         type Key = (Outcome, Duration, Vec<Mechanism>, Option<Arc<Redirected>>, Option<Packet>);
-        let key_of = |way: &Exchange| -> Key {
-            (way.outcome, way.late, way.mechanisms.clone(), way.redirected.clone(), way.refusal)
+        let key_of = |exchange: &Exchange| -> Key {
+            (
+                exchange.outcome,
+                exchange.late,
+                exchange.mechanisms.clone(),
+                exchange.redirected.clone(),
+                exchange.refusal,
+            )
         };
         let mut places: HashMap<Key, usize> = HashMap::new();
-        let is_long = ways.len() > 16;
-        for way in ways {
+        let is_long = exchanges.len() > 16;
+        for exchange in exchanges {
             let known = match is_long {
-                true => places.get(&key_of(&way)).copied(),
+                true => places.get(&key_of(&exchange)).copied(),
                 false => kept.iter().position(|known| {
-                    (known.outcome, known.late) == (way.outcome, way.late)
-                        && known.mechanisms == way.mechanisms
-                        && known.redirected == way.redirected
-                        && known.refusal == way.refusal
+                    (known.outcome, known.late) == (exchange.outcome, exchange.late)
+                        && known.mechanisms == exchange.mechanisms
+                        && known.redirected == exchange.redirected
+                        && known.refusal == exchange.refusal
                 }),
             };
             match known.and_then(|at| kept.get_mut(at)) {
                 Some(known) => {
-                    known.share += way.share;
-                    known.chance |= way.chance;
+                    known.share += exchange.share;
+                    known.chance |= exchange.chance;
                     known.has_others = true;
-                    add_assumptions(&mut known.supposed, way.supposed);
+                    add_assumptions(&mut known.supposed, exchange.supposed);
                 }
                 None => {
                     if is_long {
-                        places.insert(key_of(&way), kept.len());
+                        places.insert(key_of(&exchange), kept.len());
                     }
-                    kept.push(way);
+                    kept.push(exchange);
                 }
             }
         }

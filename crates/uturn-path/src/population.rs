@@ -108,7 +108,7 @@ pub trait Failover {
     ///
     /// # Errors
     /// Returns [`WalkError::NeedsWhole`] if each target has to be asked.
-    fn ways(
+    fn exchanges(
         &self,
         request: &FailoverRequest<'_>,
         tries: &dyn TriesTargets,

@@ -60,8 +60,8 @@ impl<'a> Walk<'_, 'a> {
                 continue;
             }
             let target = self.engine.aim_of(client, flow)?;
-            match self.ways(client, flow, &target) {
-                Ok(ways) => by_client.push(ways),
+            match self.exchanges(client, flow, &target) {
+                Ok(exchanges) => by_client.push(exchanges),
                 // The other pods of the workload call.
                 Err(why @ WalkError::NoAddress(..)) => without = Some(why),
                 Err(why) => return Err(why),
@@ -71,9 +71,9 @@ impl<'a> Walk<'_, 'a> {
             return Err(why);
         }
         let share = Share::of(1, by_client.len());
-        let mut ways: Vec<Exchange> = by_client.into_iter().flatten().collect();
-        ways.iter_mut().for_each(|way| way.share *= share);
-        Ok(self.added_up(ways))
+        let mut exchanges: Vec<Exchange> = by_client.into_iter().flatten().collect();
+        exchanges.iter_mut().for_each(|exchange| exchange.share *= share);
+        Ok(self.added_up(exchanges))
     }
 
     /// What becomes of a flow whose destination is resolved already.
@@ -82,32 +82,32 @@ impl<'a> Walk<'_, 'a> {
     /// Returns an error if the flow cannot be walked, and [`WalkError::NeedsWhole`] if the
     /// population does not know enough to walk it.
     pub fn verdict_at(&self, flow: &Flow, target: &ResolvedTarget) -> Result<Verdict, WalkError> {
-        let mut ways = Vec::new();
+        let mut exchanges = Vec::new();
         for client in self.engine.clients(&flow.from)? {
-            ways.extend(self.ways(client, flow, target)?);
+            exchanges.extend(self.exchanges(client, flow, target)?);
         }
-        Ok(self.added_up(ways))
+        Ok(self.added_up(exchanges))
     }
 
-    fn added_up(&self, ways: Vec<Exchange>) -> Verdict {
+    fn added_up(&self, exchanges: Vec<Exchange>) -> Verdict {
         let mut supposed = self.engine.supposed().to_vec();
         let mut routes = Vec::new();
-        for way in self.merged(ways) {
-            add_assumptions(&mut supposed, way.supposed);
+        for exchange in self.merged(exchanges) {
+            add_assumptions(&mut supposed, exchange.supposed);
             routes.push(Route {
-                share: way.share,
-                outcome: way.outcome,
-                late: way.late,
-                mechanisms: way.mechanisms,
-                chance: way.chance,
-                has_others: way.has_others,
-                hops: way.hops,
+                share: exchange.share,
+                outcome: exchange.outcome,
+                late: exchange.late,
+                mechanisms: exchange.mechanisms,
+                chance: exchange.chance,
+                has_others: exchange.has_others,
+                hops: exchange.hops,
             });
         }
         Verdict::of(routes, Vec::new(), supposed)
     }
 
-    fn ways(
+    fn exchanges(
         &self,
         client: Peer<'a>,
         flow: &Flow,
@@ -136,7 +136,7 @@ impl<'a> Walk<'_, 'a> {
                 }]);
             }
         }
-        let mut ways = Vec::new();
+        let mut exchanges = Vec::new();
         for address in &target.addresses {
             let family = Family::of(address.ip());
             let source = match flow.from {
@@ -166,12 +166,12 @@ impl<'a> Walk<'_, 'a> {
                     self.call(client, &request, state)?
                 }
             };
-            for mut way in asked {
-                way.share = way.share.split(target.addresses.len());
-                ways.push(way);
+            for mut exchange in asked {
+                exchange.share = exchange.share.split(target.addresses.len());
+                exchanges.push(exchange);
             }
         }
-        Ok(ways)
+        Ok(exchanges)
     }
 }
 

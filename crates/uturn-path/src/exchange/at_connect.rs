@@ -54,8 +54,8 @@ impl<'a> Walk<'_, 'a> {
         state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let asked = state.packet.leg();
-        let ways = self.connect(client, request, state)?;
-        self.follow(client, asked, request, ways)
+        let exchanges = self.connect(client, request, state)?;
+        self.follow(client, asked, request, exchanges)
     }
 
     fn connect(
@@ -86,7 +86,7 @@ impl<'a> Walk<'_, 'a> {
                 Ok(vec![ended(state, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
             }
             Connected::Endpoints(service, port, endpoints) => {
-                let mut ways = Vec::new();
+                let mut exchanges = Vec::new();
                 let request = &Request { replaced: Some(to), ..request.clone() };
                 for (share, endpoint) in &endpoints {
                     let mut state = state.clone();
@@ -103,9 +103,9 @@ impl<'a> Walk<'_, 'a> {
                     });
                     state.packet = state.packet.with_leg(after);
                     self.check_endpoint(endpoint.ip())?;
-                    ways.extend(self.exchange(client, request, state)?);
+                    exchanges.extend(self.exchange(client, request, state)?);
                 }
-                Ok(self.merged(ways))
+                Ok(self.merged(exchanges))
             }
         }
     }

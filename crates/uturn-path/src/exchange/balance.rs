@@ -85,13 +85,17 @@ impl<'a> Walk<'_, 'a> {
         client: Peer<'a>,
         asked: Leg,
         state: &PacketState,
-        answer_ways: Vec<Exchange>,
+        answer_exchanges: Vec<Exchange>,
         outcome: Outcome,
     ) -> Result<Vec<Exchange>, WalkError> {
         let party = Peer::Balancer(balancer);
         let answer = state.answer().on_time();
         let home = self.return_reply(party, client, asked, answer, outcome, None)?;
-        Ok(if home.iter().all(|way| way.outcome == outcome) { answer_ways } else { home })
+        Ok(if home.iter().all(|exchange| exchange.outcome == outcome) {
+            answer_exchanges
+        } else {
+            home
+        })
     }
 
     /// The load balancer's own exchange with one target.
@@ -138,14 +142,14 @@ impl<'a> Walk<'_, 'a> {
         if listener.makes_connections() {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
         }
-        let mut ways = self.exchange(Peer::Balancer(balancer), request, inner)?;
+        let mut exchanges = self.exchange(Peer::Balancer(balancer), request, inner)?;
         if listener.makes_connections() {
             // The refusal ends its own connection; the client does not get it.
-            for way in &mut ways {
-                way.refusal = None;
+            for exchange in &mut exchanges {
+                exchange.refusal = None;
             }
         }
-        Ok(self.merged(ways))
+        Ok(self.merged(exchanges))
     }
 }
 

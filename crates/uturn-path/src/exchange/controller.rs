@@ -169,16 +169,16 @@ impl<'a> Walk<'_, 'a> {
             let why = "its rule leads to no Service".to_owned();
             return self.without_endpoint(parties, forwarded, rule.missing_backend(), state, why);
         }
-        let mut ways = Vec::new();
+        let mut exchanges = Vec::new();
         for backend in rule.backends.iter().filter(|backend| backend.weight > 0) {
             let mut part = state.clone();
             if (backend.weight as usize) < all {
                 part.share *= Share::of(backend.weight as usize, all);
                 part.chance = true;
             }
-            ways.extend(self.to_backend(parties, forwarded, backend, part)?);
+            exchanges.extend(self.to_backend(parties, forwarded, backend, part)?);
         }
-        Ok(self.merged(ways))
+        Ok(self.merged(exchanges))
     }
 
     /// Forwards a part of what a rule is for to one of its backends.
@@ -247,7 +247,7 @@ impl<'a> Walk<'_, 'a> {
                 continue;
             }
             let results = self.dial(at, forwarded, target, &state)?;
-            if let Some(open) = results.iter().find(|way| way.outcome.is_unknown()) {
+            if let Some(open) = results.iter().find(|exchange| exchange.outcome.is_unknown()) {
                 let mechanism = open.mechanisms.first().copied();
                 let mut state = state.clone();
                 state.note(place, Step::new(StepKind::Balance, chosen, by).seeing(leg));
@@ -272,9 +272,9 @@ impl<'a> Walk<'_, 'a> {
             source: source_shown(at),
             begun,
         };
-        let ways = self.merged(tries.follow(start));
+        let exchanges = self.merged(tries.follow(start));
         let answers = self.own_answer(parties, &state)?;
-        Ok(self.with_own_answer(ways, &answers, asked, (&place, &by)))
+        Ok(self.with_own_answer(exchanges, &answers, asked, (&place, &by)))
     }
 
     /// Answers a request for which the controller has no endpoint, or closes a connection.

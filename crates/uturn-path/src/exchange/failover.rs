@@ -40,7 +40,7 @@ pub(crate) struct Attempts<'e, 'a> {
     pub(crate) results: Results,
     /// After this many hops of a route, its hops are no longer recorded.
     pub(crate) max_hops: usize,
-    pub(crate) ways: Vec<Exchange>,
+    pub(crate) exchanges: Vec<Exchange>,
 }
 
 impl Attempts<'_, '_> {
@@ -54,17 +54,17 @@ impl Attempts<'_, '_> {
         let mut waiting = vec![Waiting::new(start)];
         while let Some(target) = tried.last() {
             let (mut left, answered) = self.attempt(waiting, *target);
-            self.ways.extend(answered);
-            left.retain(|request| !request.way.share.is_negligible_in(all));
+            self.exchanges.extend(answered);
+            left.retain(|request| !request.exchange.share.is_negligible_in(all));
             waiting = left;
             match self.choice.next(&tried) {
                 Some(next) if !waiting.is_empty() => tried.push(next),
                 _ => break,
             }
         }
-        let mut ways = std::mem::take(&mut self.ways);
-        ways.extend(waiting.into_iter().map(|request| self.give_up(request)));
-        self.ways = self.walk.merged(ways);
+        let mut exchanges = std::mem::take(&mut self.exchanges);
+        exchanges.extend(waiting.into_iter().map(|request| self.give_up(request)));
+        self.exchanges = self.walk.merged(exchanges);
     }
 
     /// The same, each way by itself. `tried` holds the targets in order, the last one now being
@@ -73,7 +73,7 @@ impl Attempts<'_, '_> {
         let Some(&target) = tried.last() else { return };
         let next = self.choice.next(tried);
         let (left, answered) = self.attempt(vec![so_far], target);
-        self.ways.extend(answered);
+        self.exchanges.extend(answered);
         for request in left {
             match next {
                 Some(next) => {
@@ -83,7 +83,7 @@ impl Attempts<'_, '_> {
                 }
                 None => {
                     let given_up = self.give_up(request);
-                    self.ways.push(given_up);
+                    self.exchanges.push(given_up);
                 }
             }
         }
@@ -101,7 +101,7 @@ impl Attempts<'_, '_> {
         let profile = &self.listener.profile;
         let candidates = self.choice.candidates();
         let picks_by_client = profile.scheduler == Scheduler::SourceHash && candidates.len() > 1;
-        let is_status = |way: &Exchange| matches!(way.outcome, Outcome::Status { .. });
+        let is_status = |exchange: &Exchange| matches!(exchange.outcome, Outcome::Status { .. });
         if picks_by_client || self.results.iter().flatten().any(is_status) {
             return Err(WalkError::NeedsWhole);
         }
@@ -115,7 +115,7 @@ impl Attempts<'_, '_> {
             next_target: profile.next_target,
             detail: self.walk.options.detail,
         };
-        self.ways = failover.ways(&request, self)?;
+        self.exchanges = failover.exchanges(&request, self)?;
         Ok(())
     }
 }
@@ -129,10 +129,10 @@ impl TriesTargets for Attempts<'_, '_> {
         let results = &self.results[target];
         for mut request in waiting {
             for (at, result) in results.iter().enumerate() {
-                let share = request.way.share * result.share;
-                let chance = request.way.chance || result.chance;
-                let why =
-                    ReasonSet::of(&request.way.mechanisms).and(ReasonSet::of(&result.mechanisms));
+                let share = request.exchange.share * result.share;
+                let chance = request.exchange.chance || result.chance;
+                let why = ReasonSet::of(&request.exchange.mechanisms)
+                    .and(ReasonSet::of(&result.mechanisms));
                 let timed_out = matches!(result.outcome, Outcome::Hangs);
                 let timeouts = request.timeouts + u32::from(timed_out);
                 let late = request.late + result.late;
@@ -146,41 +146,49 @@ impl TriesTargets for Attempts<'_, '_> {
                     _ => {
                         let alike = (timeouts, timed_out, late, why);
                         let at = *waits.entry(alike).or_insert(left.len());
-                        left.get_mut(at).map(|known: &mut Waiting| &mut known.way)
+                        left.get_mut(at).map(|known: &mut Waiting| &mut known.exchange)
                     }
                 };
                 if let Some(known) = known.filter(|_| are_merged) {
                     known.share += share;
                     known.chance |= chance;
-                    add_assumptions(&mut known.supposed, request.way.supposed.clone());
+                    add_assumptions(&mut known.supposed, request.exchange.supposed.clone());
                     add_assumptions(&mut known.supposed, result.supposed.clone());
                     continue;
                 }
                 // Ways are long: the last takes what the others copy.
-                let hops = std::mem::take(&mut request.way.hops);
+                let hops = std::mem::take(&mut request.exchange.hops);
                 let mechanisms = why.mechanisms();
-                let mut way = Exchange { share, mechanisms, chance, ..request.way.clone() };
+                let mut exchange =
+                    Exchange { share, mechanisms, chance, ..request.exchange.clone() };
                 if at + 1 < results.len() {
-                    request.way.hops.clone_from(&hops);
+                    request.exchange.hops.clone_from(&hops);
                 }
-                way.hops = hops;
-                add_assumptions(&mut way.supposed, result.supposed.clone());
-                let is_recorded = !self.walk.options.is_brief() && way.hops.len() < self.max_hops;
+                exchange.hops = hops;
+                add_assumptions(&mut exchange.supposed, result.supposed.clone());
+                let is_recorded =
+                    !self.walk.options.is_brief() && exchange.hops.len() < self.max_hops;
                 if is_recorded {
                     let by = self.by.clone();
-                    self.note(&mut way, pick_step(self.listener, self.rule, target, self.seen, by));
-                    way.hops.extend(result.hops.iter().cloned());
+                    self.note(
+                        &mut exchange,
+                        pick_step(self.listener, self.rule, target, self.seen, by),
+                    );
+                    exchange.hops.extend(result.hops.iter().cloned());
                 }
                 if matches!(result.outcome, Outcome::Answered { .. } | Outcome::Status { .. }) {
-                    way.outcome = result.outcome.later(waited);
-                    way.redirected.clone_from(&result.redirected);
-                    answered.push(way);
+                    exchange.outcome = result.outcome.later(waited);
+                    exchange.redirected.clone_from(&result.redirected);
+                    answered.push(exchange);
                     continue;
                 }
                 if timed_out && is_recorded {
-                    self.note(&mut way, timeout(self.listener, self.rule, target, self.by.clone()));
+                    self.note(
+                        &mut exchange,
+                        timeout(self.listener, self.rule, target, self.by.clone()),
+                    );
                 }
-                left.push(Waiting { way, timeouts, timed_out, late });
+                left.push(Waiting { exchange, timeouts, timed_out, late });
             }
         }
         (left, answered)
@@ -189,7 +197,7 @@ impl TriesTargets for Attempts<'_, '_> {
     fn give_up(&self, waiting: Waiting) -> Exchange {
         let code = if waiting.timed_out { 504 } else { 502 };
         let after = self.waited(&waiting);
-        Exchange { outcome: Outcome::Status { code, after }, ..waiting.way }
+        Exchange { outcome: Outcome::Status { code, after }, ..waiting.exchange }
     }
 }
 
@@ -199,10 +207,10 @@ impl Attempts<'_, '_> {
         self.begun + self.listener.profile.connect_timeout * request.timeouts + request.late
     }
 
-    fn note(&self, way: &mut Exchange, step: Step) {
-        match way.hops.last_mut() {
+    fn note(&self, exchange: &mut Exchange, step: Step) {
+        match exchange.hops.last_mut() {
             Some(hop) if hop.place == self.place => hop.steps.push(step),
-            _ => way.hops.push(Hop {
+            _ => exchange.hops.push(Hop {
                 place: self.place.clone(),
                 direction: Direction::Out,
                 steps: vec![step],

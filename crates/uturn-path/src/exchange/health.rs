@@ -217,31 +217,32 @@ impl<'a> Walk<'_, 'a> {
         let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target))?;
         // What cannot be judged is not held against the target.
         // A connection that is closed later was made.
-        let is_answered = |way: &Exchange| {
-            let is_made = matches!(way.outcome, Outcome::EmptyReply | Outcome::TlsError)
-                || way.mechanisms.contains(&Mechanism::ProxyHeader);
+        let is_answered = |exchange: &Exchange| {
+            let is_made = matches!(exchange.outcome, Outcome::EmptyReply | Outcome::TlsError)
+                || exchange.mechanisms.contains(&Mechanism::ProxyHeader);
             let is_good = match check.question {
                 HealthQuestion::Page { .. } => {
-                    matches!(way.outcome, Outcome::Status { code: 200, .. })
+                    matches!(exchange.outcome, Outcome::Status { code: 200, .. })
                 }
                 _ => is_made,
             };
-            way.outcome.is_answered() || way.outcome.is_unknown() || is_good
+            exchange.outcome.is_answered() || exchange.outcome.is_unknown() || is_good
         };
-        let (answered, ways) = match protocol {
+        let (answered, exchanges) = match protocol {
             Protocol::Udp => {
                 let echoed = ask(echo_request(prober, target.ip()))?;
-                let is_unrefused =
-                    |way: &Exchange| is_answered(way) || matches!(way.outcome, Outcome::Hangs);
+                let is_unrefused = |exchange: &Exchange| {
+                    is_answered(exchange) || matches!(exchange.outcome, Outcome::Hangs)
+                };
                 let share = total(&asked, is_unrefused) * total(&echoed, is_answered);
-                let refused = asked.into_iter().filter(|way| !is_unrefused(way));
+                let refused = asked.into_iter().filter(|exchange| !is_unrefused(exchange));
                 (share, refused.chain(echoed).collect())
             }
             Protocol::Tcp | Protocol::Sctp => (total(&asked, is_answered), asked),
         };
         let mut mechanisms: Vec<Mechanism> = Vec::new();
         if !is_mostly(answered) {
-            mechanisms.extend(ways.into_iter().flat_map(|way| way.mechanisms));
+            mechanisms.extend(exchanges.into_iter().flat_map(|exchange| exchange.mechanisms));
             mechanisms.sort_unstable();
             mechanisms.dedup();
         }
@@ -263,8 +264,8 @@ fn is_mostly(share: Share) -> bool {
 }
 
 /// The share of the ways of which something is true.
-fn total(ways: &[Exchange], is_true: impl Fn(&Exchange) -> bool) -> Share {
-    ways.iter().filter(|way| is_true(way)).map(|way| way.share).sum()
+fn total(exchanges: &[Exchange], is_true: impl Fn(&Exchange) -> bool) -> Share {
+    exchanges.iter().filter(|exchange| is_true(exchange)).map(|exchange| exchange.share).sum()
 }
 
 fn echo_request(from: IpAddr, to: IpAddr) -> Packet {

@@ -30,34 +30,39 @@ impl<'a> Walk<'_, 'a> {
         asked: Leg,
         (place, by): (&Place, &Evidence),
     ) -> Vec<Exchange> {
-        let mut ways = Vec::with_capacity(ended.len() * answers.len());
-        for way in ended {
-            if way.outcome.is_unknown() {
-                ways.push(way);
+        let mut exchanges = Vec::with_capacity(ended.len() * answers.len());
+        for exchange in ended {
+            if exchange.outcome.is_unknown() {
+                exchanges.push(exchange);
                 continue;
             }
             for answer in answers {
-                let mut way = way.clone();
-                way.share *= answer.share;
-                way.chance |= answer.chance;
-                add_assumptions(&mut way.supposed, answer.supposed.clone());
+                let mut exchange = exchange.clone();
+                exchange.share *= answer.share;
+                exchange.chance |= answer.chance;
+                add_assumptions(&mut exchange.supposed, answer.supposed.clone());
                 if !self.options.is_brief() {
                     let back = Leg { src: asked.dst, dst: asked.src };
-                    let step = Step::new(StepKind::Answer, way.outcome.to_string(), by.clone());
+                    let step =
+                        Step::new(StepKind::Answer, exchange.outcome.to_string(), by.clone());
                     let steps = vec![step.seeing(back)];
-                    way.hops.push(Hop { place: place.clone(), direction: Direction::Back, steps });
-                    way.hops.extend(answer.hops.iter().cloned());
+                    exchange.hops.push(Hop {
+                        place: place.clone(),
+                        direction: Direction::Back,
+                        steps,
+                    });
+                    exchange.hops.extend(answer.hops.iter().cloned());
                 }
-                way.mechanisms.extend(&answer.mechanisms);
-                way.mechanisms.sort_unstable();
-                way.mechanisms.dedup();
+                exchange.mechanisms.extend(&answer.mechanisms);
+                exchange.mechanisms.sort_unstable();
+                exchange.mechanisms.dedup();
                 if answer.outcome != Outcome::AT_ONCE {
-                    way.outcome = answer.outcome;
-                    way.redirected = None;
+                    exchange.outcome = answer.outcome;
+                    exchange.redirected = None;
                 }
-                ways.push(way);
+                exchanges.push(exchange);
             }
         }
-        self.merged(ways)
+        self.merged(exchanges)
     }
 }

@@ -43,7 +43,7 @@ impl<'a> Walk<'_, 'a> {
         let outcome = Outcome::Status { code, after: Duration::ZERO };
         let home = self.return_reply(party, client, asked, state.answer(), outcome, None)?;
         let redirected = is_followed.then(|| Arc::new(redirected));
-        let home = home.into_iter().map(|way| way.relayed(outcome, redirected.clone()));
+        let home = home.into_iter().map(|exchange| exchange.relayed(outcome, redirected.clone()));
         Ok(home.collect())
     }
 
@@ -53,21 +53,23 @@ impl<'a> Walk<'_, 'a> {
         client: Peer<'a>,
         asked: Leg,
         request: &Request,
-        ways: Vec<Exchange>,
+        exchanges: Vec<Exchange>,
     ) -> Result<Vec<Exchange>, WalkError> {
-        if ways.iter().all(|way| way.redirected.is_none()) {
-            return Ok(ways);
+        if exchanges.iter().all(|exchange| exchange.redirected.is_none()) {
+            return Ok(exchanges);
         }
         let mut ends = Vec::new();
-        for mut way in ways {
-            match (way.redirected.take(), way.outcome) {
+        for mut exchange in exchanges {
+            match (exchange.redirected.take(), exchange.outcome) {
                 (Some(redirected), Outcome::Status { after, .. }) => {
-                    for next in self.follow_redirect(client, asked, request, &redirected, &way)? {
+                    for next in
+                        self.follow_redirect(client, asked, request, &redirected, &exchange)?
+                    {
                         let outcome = next.outcome.later(after);
                         ends.push(Exchange { outcome, ..next });
                     }
                 }
-                _ => ends.push(way),
+                _ => ends.push(exchange),
             }
         }
         Ok(self.merged(ends))
@@ -108,12 +110,12 @@ impl<'a> Walk<'_, 'a> {
         if addresses.is_empty() {
             return Ok(vec![failed(Outcome::NameNotFound, uturn_model::Mechanism::NameUnresolved)]);
         }
-        let mut ways = Vec::new();
+        let mut exchanges = Vec::new();
         let share = first_call.share.split(addresses.len());
         for address in &addresses {
             let Some(source) = self.engine.source(client, *address, Protocol::Tcp)? else {
                 let lost = failed(Outcome::Unreachable, uturn_model::Mechanism::NoRoute);
-                ways.push(Exchange { share, ..lost });
+                exchanges.push(Exchange { share, ..lost });
                 continue;
             };
             let packet = Packet::new(Protocol::Tcp, source, *address);
@@ -129,16 +131,16 @@ impl<'a> Walk<'_, 'a> {
                     state.note(Place::Dns, step.clone());
                 }
             }
-            for mut way in self.call(client, &target.request, state)? {
+            for mut exchange in self.call(client, &target.request, state)? {
                 for mechanism in &first_call.mechanisms {
-                    if !way.mechanisms.contains(mechanism) {
-                        way.mechanisms.push(*mechanism);
+                    if !exchange.mechanisms.contains(mechanism) {
+                        exchange.mechanisms.push(*mechanism);
                     }
                 }
-                way.mechanisms.sort_unstable();
-                ways.push(way);
+                exchange.mechanisms.sort_unstable();
+                exchanges.push(exchange);
             }
         }
-        Ok(ways)
+        Ok(exchanges)
     }
 }

@@ -86,7 +86,7 @@ impl<'a> Walk<'_, 'a> {
         let why = format!("passes it on to {}, with its own address", onward.dst);
         state.note(place, Step::new(StepKind::Translate, why, by).changing(leg, onward));
         let inner = state.another(state.packet.with_leg(onward), Direction::Out);
-        let mut ways = Vec::new();
+        let mut exchanges = Vec::new();
         for inner in self.call(relay, request, inner)? {
             let mut there = state.clone().on_time();
             there.share *= inner.share;
@@ -95,18 +95,18 @@ impl<'a> Walk<'_, 'a> {
             there.hops.extend(inner.hops);
             if matches!(inner.outcome, Outcome::Hangs | Outcome::Unknown) {
                 let why = inner.mechanisms.first().copied();
-                ways.push(ended(there, inner.outcome, why));
+                exchanges.push(ended(there, inner.outcome, why));
                 continue;
             }
             let why = inner.mechanisms.first().copied();
             let home = self.return_reply(at, from, asked, there.answer(), inner.outcome, why)?;
-            ways.extend(home.into_iter().map(|way| Exchange {
-                late: way.late.max(inner.late),
-                has_others: way.has_others || inner.has_others,
-                ..way
+            exchanges.extend(home.into_iter().map(|exchange| Exchange {
+                late: exchange.late.max(inner.late),
+                has_others: exchange.has_others || inner.has_others,
+                ..exchange
             }));
         }
-        Ok(self.merged(ways))
+        Ok(self.merged(exchanges))
     }
 
     /// With which addresses a pod passes a packet on.

@@ -56,13 +56,13 @@ impl<'a> Walk<'_, 'a> {
             let by = Evidence::kernel("connection tracking");
             Step::new(StepKind::Timeout, sent_again(state), by).seeing(asked)
         });
-        let mut ways = Vec::new();
+        let mut exchanges = Vec::new();
         for arrival in self.send(from, again)? {
             let Stop::Refused(refused) = arrival.stop else { return Ok(None) };
-            ways.extend(self.return_refusal(from, asked, refused, arrival.state)?);
+            exchanges.extend(self.return_refusal(from, asked, refused, arrival.state)?);
         }
-        let is_refused = ways.iter().all(|way| way.outcome != Outcome::Hangs);
-        Ok((is_refused && !ways.is_empty()).then_some(ways))
+        let is_refused = exchanges.iter().all(|exchange| exchange.outcome != Outcome::Hangs);
+        Ok((is_refused && !exchanges.is_empty()).then_some(exchanges))
     }
 }
 

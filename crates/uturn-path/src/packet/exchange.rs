@@ -124,7 +124,7 @@ pub(crate) fn ended(
 /// A request that no target has answered yet.
 pub struct Waiting {
     /// Its way so far.
-    pub way: Exchange,
+    pub exchange: Exchange,
     /// How many targets timed out.
     pub timeouts: u32,
     /// Whether the last one did.
@@ -135,7 +135,7 @@ pub struct Waiting {
 
 impl Waiting {
     /// Before any target was asked.
-    pub fn new(way: Exchange) -> Self {
-        Self { way, timeouts: 0, timed_out: false, late: Duration::ZERO }
+    pub fn new(exchange: Exchange) -> Self {
+        Self { exchange, timeouts: 0, timed_out: false, late: Duration::ZERO }
     }
 }

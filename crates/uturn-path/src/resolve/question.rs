@@ -33,12 +33,13 @@ impl<'a> Walk<'_, 'a> {
         if self.engine.unjudged_at(client, to, Protocol::Udp).is_some() {
             return Ok(None);
         }
-        let ways = self.call(client, &Request::default(), PacketState::new(packet))?;
-        let may_answer = |way: &Exchange| way.outcome.is_answered() || way.outcome.is_unknown();
-        if ways.iter().any(may_answer) {
+        let exchanges = self.call(client, &Request::default(), PacketState::new(packet))?;
+        let may_answer =
+            |exchange: &Exchange| exchange.outcome.is_answered() || exchange.outcome.is_unknown();
+        if exchanges.iter().any(may_answer) {
             return Ok(None);
         }
-        let worst = ways.into_iter().max_by(|a, b| a.share.exact_cmp(&b.share));
+        let worst = exchanges.into_iter().max_by(|a, b| a.share.exact_cmp(&b.share));
         let Some(worst) = worst else { return Ok(None) };
         let mut hops = worst.hops;
         let because: Vec<String> = worst.mechanisms.iter().map(ToString::to_string).collect();

@@ -71,7 +71,7 @@ impl Failover for Retries {
         Ok(results)
     }
 
-    fn ways(
+    fn exchanges(
         &self,
         request: &FailoverRequest<'_>,
         tries: &dyn TriesTargets,
@@ -109,33 +109,40 @@ impl Failover for Retries {
             Detail::Full | Detail::Brief => start.clone(),
         };
         let caller = list.speaks_for.get();
-        let way = |(outcome, reasons, share): (Outcome, ReasonSet, Share)| Exchange {
+        let exchange = |(outcome, reasons, share): (Outcome, ReasonSet, Share)| Exchange {
             share: start.share * share,
             outcome: outcome.later(request.begun),
             mechanisms: reasons.mechanisms(),
             ..template.clone()
         };
-        let mut ways: Vec<Exchange> = round.ends(caller).into_iter().map(way).collect();
-        if let Some(first) = ways.first_mut() {
+        let mut exchanges: Vec<Exchange> = round.ends(caller).into_iter().map(exchange).collect();
+        if let Some(first) = exchanges.first_mut() {
             for result in request.results.iter().flatten() {
                 add_assumptions(&mut first.supposed, result.supposed.clone());
             }
         }
         if request.detail != Detail::Brief {
             let kinds = round.ring.line(caller);
-            let mut path_writer =
-                PathWriter { request, tries, start: &start, ring: &round.ring, ways: &mut ways };
+            let mut path_writer = PathWriter {
+                request,
+                tries,
+                start: &start,
+                ring: &round.ring,
+                exchanges: &mut exchanges,
+            };
             path_writer.describe(&kinds);
         }
         list.met.borrow_mut().push(round);
-        Ok(ways)
+        Ok(exchanges)
     }
 
     /// Notes whether everything that a client sent was asked of targets, and all answers came
     /// home.
     fn note_answers(&self, sent: Share, answers: &[Exchange]) {
         let Some(list) = &self.list else { return };
-        let is_home = |way: &Exchange| way.outcome == Outcome::AT_ONCE && way.mechanisms.is_empty();
+        let is_home = |exchange: &Exchange| {
+            exchange.outcome == Outcome::AT_ONCE && exchange.mechanisms.is_empty()
+        };
         if let Some(round) = list.met.borrow().last() {
             round.is_all.set(sent.is_all() && answers.iter().all(is_home));
         }
@@ -146,15 +153,15 @@ impl Failover for Retries {
 fn ask_one(request: &FailoverRequest<'_>, tries: &dyn TriesTargets) -> Vec<Exchange> {
     let weight = |target: &usize| f64::from(request.rule.targets[*target].weight);
     let all: f64 = request.candidates.iter().map(weight).sum();
-    let mut ways = Vec::new();
+    let mut exchanges = Vec::new();
     for target in request.candidates {
-        let mut way = request.start.clone();
-        way.share *= Share::ratio(weight(target), all);
-        let (left, mut ends) = tries.attempt(vec![Waiting::new(way)], *target);
+        let mut exchange = request.start.clone();
+        exchange.share *= Share::ratio(weight(target), all);
+        let (left, mut ends) = tries.attempt(vec![Waiting::new(exchange)], *target);
         ends.extend(left.into_iter().map(|waiting| tries.give_up(waiting)));
-        ways.extend(ends);
+        exchanges.extend(ends);
     }
-    ways
+    exchanges
 }
 
 /// Adds steps to the ways of a request whose ends are known.
@@ -163,7 +170,7 @@ struct PathWriter<'t> {
     tries: &'t dyn TriesTargets,
     start: &'t Exchange,
     ring: &'t RetryRing,
-    ways: &'t mut Vec<Exchange>,
+    exchanges: &'t mut Vec<Exchange>,
 }
 
 impl PathWriter<'_> {
@@ -178,30 +185,32 @@ impl PathWriter<'_> {
             }
             let asked = || (0..line.len()).map(|more| line[(first + more) % line.len()]);
             let found = self.ends_met(asked(), &mut sought);
-            let is_met = |at: &usize| found.contains(&end_of(&self.ways[*at]));
+            let is_met = |at: &usize| found.contains(&end_of(&self.exchanges[*at]));
             if !remaining.iter().any(is_met) {
                 continue;
             }
             let ends = self.follow(asked());
             remaining.retain(|at| {
-                let end = end_of(&self.ways[*at]);
-                let Some(found) = ends.iter().find(|way| end_of(way) == end) else { return true };
-                self.ways[*at].hops.clone_from(&found.hops);
+                let end = end_of(&self.exchanges[*at]);
+                let Some(found) = ends.iter().find(|exchange| end_of(exchange) == end) else {
+                    return true;
+                };
+                self.exchanges[*at].hops.clone_from(&found.hops);
                 false
             });
         }
-        remaining.retain(|at| !self.ways[*at].outcome.is_fine());
+        remaining.retain(|at| !self.exchanges[*at].outcome.is_fine());
         self.describe_by_first_timeout(line, &remaining);
     }
 
     /// The places of the ways that lack steps.
     fn likeliest(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.ways.len()).collect();
-        order.sort_by(|a, b| self.ways[*b].share.exact_cmp(&self.ways[*a].share));
+        let mut order: Vec<usize> = (0..self.exchanges.len()).collect();
+        order.sort_by(|a, b| self.exchanges[*b].share.exact_cmp(&self.exchanges[*a].share));
         if self.request.detail == Detail::Worst {
-            order.retain(|at| !self.ways[*at].outcome.is_fine());
-            let most = order.first().map_or(Share::NONE, |at| self.ways[*at].share);
-            order.retain(|at| self.ways[*at].share.get() > most.get() - Share::NEGLIGIBLE);
+            order.retain(|at| !self.exchanges[*at].outcome.is_fine());
+            let most = order.first().map_or(Share::NONE, |at| self.exchanges[*at].share);
+            order.retain(|at| self.exchanges[*at].share.get() > most.get() - Share::NEGLIGIBLE);
         }
         order.truncate(DESCRIBED_WAYS);
         order
@@ -209,8 +218,8 @@ impl PathWriter<'_> {
 
     /// All ends of a request that asks one target of each of these kinds.
     fn follow(&self, kinds: impl Iterator<Item = KindIndex>) -> Vec<Exchange> {
-        let way = Exchange { share: Share::ALL, ..self.start.clone() };
-        let mut waiting = vec![Waiting::new(way)];
+        let exchange = Exchange { share: Share::ALL, ..self.start.clone() };
+        let mut waiting = vec![Waiting::new(exchange)];
         let mut ends = Vec::new();
         for kind in kinds {
             if waiting.is_empty() {
@@ -218,8 +227,10 @@ impl PathWriter<'_> {
             }
             let (left, more) = self.tries.attempt(waiting, self.ring.examples[kind.index()]);
             ends.extend(more);
-            waiting =
-                left.into_iter().filter(|request| !request.way.share.is_negligible()).collect();
+            waiting = left
+                .into_iter()
+                .filter(|request| !request.exchange.share.is_negligible())
+                .collect();
         }
         ends.extend(waiting.into_iter().map(|request| self.tries.give_up(request)));
         ends
@@ -233,12 +244,12 @@ impl PathWriter<'_> {
         let Some(kind) = line.iter().find(times_out).filter(|_| !remaining.is_empty()) else {
             return;
         };
-        let way = Exchange { share: Share::ALL, ..self.start.clone() };
+        let exchange = Exchange { share: Share::ALL, ..self.start.clone() };
         let (left, _) =
-            self.tries.attempt(vec![Waiting::new(way)], self.ring.examples[kind.index()]);
+            self.tries.attempt(vec![Waiting::new(exchange)], self.ring.examples[kind.index()]);
         let Some(first) = left.into_iter().find(|request| request.timed_out) else { return };
         for at in remaining {
-            self.ways[*at].hops.clone_from(&first.way.hops);
+            self.exchanges[*at].hops.clone_from(&first.exchange.hops);
         }
     }
 
@@ -283,8 +294,8 @@ impl PathWriter<'_> {
 }
 
 /// What distinguishes ways.
-fn end_of(way: &Exchange) -> (Outcome, ReasonSet) {
-    (way.outcome, ReasonSet::of(&way.mechanisms))
+fn end_of(exchange: &Exchange) -> (Outcome, ReasonSet) {
+    (exchange.outcome, ReasonSet::of(&exchange.mechanisms))
 }
 
 /// How asking a target ends.

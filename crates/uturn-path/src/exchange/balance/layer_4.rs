@@ -33,19 +33,19 @@ impl<'a> Walk<'_, 'a> {
             (true, Some(true)) if !ends_tls => Outcome::TlsError,
             (true, _) => Outcome::EmptyReply,
         };
-        let home = |ways: Vec<Exchange>| match is_taken {
-            true => self.return_own_answer(balancer, client, asked, state, ways, turned_away),
-            false => Ok(ways),
+        let home = |exchanges: Vec<Exchange>| match is_taken {
+            true => self.return_own_answer(balancer, client, asked, state, exchanges, turned_away),
+            false => Ok(exchanges),
         };
         let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
         let Some(rule) = rule else {
-            let ways = self.engine.without_target(
+            let exchanges = self.engine.without_target(
                 state.clone(),
                 balancer,
                 turned_away,
                 NotPicked::NoTarget,
             );
-            return home(ways);
+            return home(exchanges);
         };
         // What is passed on as it came still speaks what the client spoke.
         let tls = if ends_tls { None } else { request.tls };
@@ -69,7 +69,7 @@ impl<'a> Walk<'_, 'a> {
             return Err(WalkError::NeedsWhole);
         }
         let by = self.engine.by_listener(listener, rule);
-        let mut ways = Vec::new();
+        let mut exchanges = Vec::new();
         for (target, share) in shares {
             let mut there = state.clone();
             there.note(place.clone(), pick_step(listener, rule, target, seen, by.clone()));
@@ -101,7 +101,7 @@ impl<'a> Walk<'_, 'a> {
                 // A refusal comes back through the load balancer like any other answer.
                 if matches!(outcome, Outcome::Hangs | Outcome::Unknown) {
                     state.tries.why.extend(inner.mechanisms);
-                    ways.push(ended(state, outcome, None));
+                    exchanges.push(ended(state, outcome, None));
                     continue;
                 }
                 let is_last = |mechanism: &&Mechanism| !inner.lost.contains(mechanism);
@@ -126,14 +126,18 @@ impl<'a> Walk<'_, 'a> {
                     false => inner.late,
                 };
                 let home = self.return_reply(party, client, asked, answer, outcome, mechanism)?;
-                ways.extend(home.into_iter().map(|way| {
-                    let late = way.late.max(waited);
-                    let has_others = way.has_others || inner.has_others;
-                    Exchange { late, has_others, ..way.relayed(outcome, inner.redirected.clone()) }
+                exchanges.extend(home.into_iter().map(|exchange| {
+                    let late = exchange.late.max(waited);
+                    let has_others = exchange.has_others || inner.has_others;
+                    Exchange {
+                        late,
+                        has_others,
+                        ..exchange.relayed(outcome, inner.redirected.clone())
+                    }
                 }));
             }
         }
-        Ok(self.merged(ways))
+        Ok(self.merged(exchanges))
     }
 }
 

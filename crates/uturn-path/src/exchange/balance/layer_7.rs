@@ -87,7 +87,7 @@ impl<'a> Walk<'_, 'a> {
             Some(failover) => failover.results(seen, &mut ask)?,
             None => ask()?,
         };
-        let is_open = |way: &&Exchange| way.outcome.is_unknown();
+        let is_open = |exchange: &&Exchange| exchange.outcome.is_unknown();
         if let Some(open) = results.iter().flatten().find(is_open) {
             state
                 .note(place, Step::new(StepKind::Unknown, "cannot tell what a target answers", by));
@@ -105,7 +105,7 @@ impl<'a> Walk<'_, 'a> {
             begun,
             results,
             max_hops: if failover.is_some() { MAX_HOPS_REDUCED } else { MAX_HOPS },
-            ways: Vec::new(),
+            exchanges: Vec::new(),
         };
         match failover {
             Some(failover) => {
@@ -124,12 +124,12 @@ impl<'a> Walk<'_, 'a> {
             }
         }
         let (place, by) = (attempts.place.clone(), attempts.by.clone());
-        let ways = self.merged(attempts.ways);
+        let exchanges = self.merged(attempts.exchanges);
         let party = Peer::Balancer(balancer);
         let answers = self.own_answer((party, client, asked), &state)?;
         if let Some(failover) = failover {
             failover.note_answers(state.share, &answers);
         }
-        Ok(self.with_own_answer(ways, &answers, asked, (&place, &by)))
+        Ok(self.with_own_answer(exchanges, &answers, asked, (&place, &by)))
     }
 }

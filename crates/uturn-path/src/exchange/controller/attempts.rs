@@ -53,9 +53,9 @@ fn ends(results: &[Exchange]) -> Vec<End<'_>> {
     all
 }
 
-fn end(way: &Exchange) -> End<'_> {
-    let share = (way.share.get() * 1e9).round() as u64;
-    (way.outcome, way.late, &way.mechanisms, share)
+fn end(exchange: &Exchange) -> End<'_> {
+    let share = (exchange.share.get() * 1e9).round() as u64;
+    (exchange.outcome, exchange.late, &exchange.mechanisms, share)
 }
 
 /// A request at a controller's pod.
@@ -78,7 +78,7 @@ pub(super) struct Tries<'t, 'e, 'a> {
 /// A request that no endpoint has answered yet.
 #[derive(Clone)]
 struct Waiting {
-    way: Exchange,
+    exchange: Exchange,
     /// How many endpoints of each group were tried.
     tried: Vec<u32>,
     timeouts: u32,
@@ -93,14 +93,14 @@ impl Tries<'_, '_, '_> {
         let all = start.share;
         let none = vec![0; self.groups.len()];
         let first =
-            Waiting { way: start, tried: none, timeouts: 0, last: None, late: Duration::ZERO };
+            Waiting { exchange: start, tried: none, timeouts: 0, last: None, late: Duration::ZERO };
         let mut waiting = vec![first];
         let mut ended: Vec<Exchange> = Vec::new();
         let most = self.behaviour.tries.unwrap_or(1);
         for _ in 0..most {
             let mut left: Vec<Waiting> = Vec::new();
             for request in waiting {
-                if request.way.share.is_negligible_in(all) {
+                if request.exchange.share.is_negligible_in(all) {
                     continue;
                 }
                 let rest: Vec<f64> = self
@@ -139,35 +139,35 @@ impl Tries<'_, '_, '_> {
     ) {
         let group = &self.groups[place];
         for result in &group.results {
-            let mut way = request.way.clone();
-            way.share = (way.share * result.share).scaled(part);
-            way.chance |= result.chance || part < 1.0;
-            add_assumptions(&mut way.supposed, result.supposed.clone());
-            add_mechanisms(&mut way.mechanisms, &result.mechanisms);
-            if !self.walk.options.is_brief() && way.hops.len() < MAX_HOPS {
-                self.note(&mut way, self.pick_step(group.address));
-                way.hops.extend(result.hops.iter().cloned());
+            let mut exchange = request.exchange.clone();
+            exchange.share = (exchange.share * result.share).scaled(part);
+            exchange.chance |= result.chance || part < 1.0;
+            add_assumptions(&mut exchange.supposed, result.supposed.clone());
+            add_mechanisms(&mut exchange.mechanisms, &result.mechanisms);
+            if !self.walk.options.is_brief() && exchange.hops.len() < MAX_HOPS {
+                self.note(&mut exchange, self.pick_step(group.address));
+                exchange.hops.extend(result.hops.iter().cloned());
             }
-            let mut next = Waiting { way, tried: request.tried.clone(), ..request.clone() };
+            let mut next = Waiting { exchange, tried: request.tried.clone(), ..request.clone() };
             next.tried[place] += 1;
             match result.outcome {
                 Outcome::Answered { after } | Outcome::Status { after, .. } => {
                     let waited = self.waited(&next) + after;
-                    next.way.outcome = match result.outcome {
+                    next.exchange.outcome = match result.outcome {
                         Outcome::Status { code, .. } => Outcome::Status { code, after: waited },
                         _ => Outcome::Answered { after: waited },
                     };
-                    next.way.redirected.clone_from(&result.redirected);
-                    ended.push(next.way);
+                    next.exchange.redirected.clone_from(&result.redirected);
+                    ended.push(next.exchange);
                     continue;
                 }
                 // An endpoint took the connection: what it says there is passed back.
                 Outcome::EmptyReply | Outcome::TlsError | Outcome::Reset
                     if self.closed.is_some() =>
                 {
-                    next.way.late = self.waited(&next) + result.late;
-                    next.way.outcome = result.outcome;
-                    ended.push(next.way);
+                    next.exchange.late = self.waited(&next) + result.late;
+                    next.exchange.outcome = result.outcome;
+                    ended.push(next.exchange);
                     continue;
                 }
                 Outcome::Hangs => {
@@ -177,7 +177,7 @@ impl Tries<'_, '_, '_> {
                         let seconds = timeout.as_secs_f64();
                         let why = format!("hears nothing from {} for {seconds} s", group.address);
                         self.note(
-                            &mut next.way,
+                            &mut next.exchange,
                             Step::new(StepKind::Timeout, why, self.by.clone()),
                         );
                     }
@@ -192,14 +192,14 @@ impl Tries<'_, '_, '_> {
                     && known.timeouts == next.timeouts
                     && known.last == next.last
                     && known.late == next.late
-                    && known.way.mechanisms == next.way.mechanisms
+                    && known.exchange.mechanisms == next.exchange.mechanisms
             };
             let are_merged = !self.walk.options.every_way;
             match left.iter_mut().find(is_same).filter(|_| are_merged) {
                 Some(known) => {
-                    known.way.share += next.way.share;
-                    known.way.chance |= next.way.chance;
-                    add_assumptions(&mut known.way.supposed, next.way.supposed);
+                    known.exchange.share += next.exchange.share;
+                    known.exchange.chance |= next.exchange.chance;
+                    add_assumptions(&mut known.exchange.supposed, next.exchange.supposed);
                 }
                 None => left.push(next),
             }
@@ -211,31 +211,31 @@ impl Tries<'_, '_, '_> {
         let last = request.last.unwrap_or(Failure::Refused);
         let waited = self.begun + request.late;
         let found = given_up(self.behaviour, last, request.timeouts).filter(|_| self.is_known());
-        let mut way = request.way;
+        let mut exchange = request.exchange;
         match found {
             Some((code, timeouts)) => match self.closed {
                 Some(closed) => {
                     let why = "no endpoint took the connection: closes the client's";
-                    self.note(&mut way, Step::new(StepKind::Reject, why, self.by.clone()));
-                    (way.outcome, way.late) = (closed, waited + timeouts);
+                    self.note(&mut exchange, Step::new(StepKind::Reject, why, self.by.clone()));
+                    (exchange.outcome, exchange.late) = (closed, waited + timeouts);
                 }
-                None => way.outcome = Outcome::Status { code, after: waited + timeouts },
+                None => exchange.outcome = Outcome::Status { code, after: waited + timeouts },
             },
             None => {
                 let why = "how long it waits, and whether it tries another, is not known";
-                self.note(&mut way, Step::new(StepKind::Unknown, why, self.by.clone()));
-                way.outcome = Outcome::Unknown;
+                self.note(&mut exchange, Step::new(StepKind::Unknown, why, self.by.clone()));
+                exchange.outcome = Outcome::Unknown;
             }
         }
-        way
+        exchange
     }
 
     /// Whether the end is known of a request that no endpoint answered: how many are tried, or
     /// that all refuse.
     fn is_known(&self) -> bool {
-        let refuses = |way: &Exchange| {
-            !way.outcome.is_answered()
-                && !matches!(way.outcome, Outcome::Status { .. } | Outcome::Hangs)
+        let refuses = |exchange: &Exchange| {
+            !exchange.outcome.is_answered()
+                && !matches!(exchange.outcome, Outcome::Status { .. } | Outcome::Hangs)
         };
         self.behaviour.tries.is_some()
             || self.groups.iter().flat_map(|group| &group.results).all(refuses)
@@ -251,13 +251,13 @@ impl Tries<'_, '_, '_> {
         Step::new(StepKind::Balance, why, self.by.clone())
     }
 
-    fn note(&self, way: &mut Exchange, step: Step) {
+    fn note(&self, exchange: &mut Exchange, step: Step) {
         if self.walk.options.is_brief() {
             return;
         }
-        match way.hops.last_mut() {
+        match exchange.hops.last_mut() {
             Some(hop) if hop.place == self.place => hop.steps.push(step),
-            _ => way.hops.push(Hop {
+            _ => exchange.hops.push(Hop {
                 place: self.place.clone(),
                 direction: Direction::Out,
                 steps: vec![step],
