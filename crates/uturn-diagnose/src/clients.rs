@@ -105,7 +105,7 @@ pub enum Example {
     /// Health checks of a listener.
     Probes(SocketAddr, Protocol),
     /// No flow: the manifests show it.
-    Written,
+    Manifests,
 }
 
 impl Example {
@@ -119,7 +119,7 @@ impl Example {
                 to: Destination::Address(*listener),
                 protocol: *protocol,
             }),
-            Self::Written => None,
+            Self::Manifests => None,
         }
     }
 }

@@ -60,7 +60,7 @@ impl Finding {
         let verdicts = match &self.example {
             Example::Scanned(met) => scanner.explain_worst(met)?,
             Example::Flow(flow) => engine.verdicts(flow)?,
-            Example::Written => return Ok(self.written.clone()),
+            Example::Manifests => return Ok(self.other_evidence.clone()),
             Example::Probes(listener, protocol) => {
                 let dead = engine.health(*listener, *protocol)?.unwrap_or_default();
                 let dead = dead.into_iter().filter(|health| !health.alive).map(|health| {
@@ -73,7 +73,7 @@ impl Finding {
                         by: Evidence::kernel("health check"),
                     }
                 });
-                return Ok(dead.chain(self.written.iter().cloned()).collect());
+                return Ok(dead.chain(self.other_evidence.iter().cloned()).collect());
             }
         };
         Ok(self.observations(&verdicts))
@@ -98,7 +98,7 @@ impl Finding {
         // Of very many routes, not all have their hops.
         let found = bad.into_iter().chain(fine()).map(of).find(|all| !all.is_empty());
         let mut all = found.unwrap_or_default();
-        all.extend(self.written.iter().cloned());
+        all.extend(self.other_evidence.iter().cloned());
         all
     }
 }

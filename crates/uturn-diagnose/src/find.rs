@@ -157,7 +157,7 @@ impl Found {
                     false => new.severity,
                 };
                 known.conditions.extend(new.conditions);
-                known.written.extend(new.written);
+                known.other_evidence.extend(new.other_evidence);
             }
             None => self.add(new, None),
         }

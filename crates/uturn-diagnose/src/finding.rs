@@ -30,7 +30,7 @@ pub struct Finding {
     /// What shows it.
     pub example: Example,
     /// What it rests on beside the example.
-    pub written: Vec<Observation>,
+    pub other_evidence: Vec<Observation>,
     /// What helps, the least intrusive first.
     pub cures: Vec<CureTitle>,
     /// What must hold for the finding to be true, if it depends on something unknown.
@@ -68,10 +68,10 @@ impl Finding {
         let more: Vec<String> =
             new.targets.into_iter().filter(|target| !known.contains(target)).collect();
         self.targets.extend(more);
-        let known = &self.written;
+        let known = &self.other_evidence;
         let more: Vec<Observation> =
-            new.written.into_iter().filter(|finding| !known.contains(finding)).collect();
-        self.written.extend(more);
+            new.other_evidence.into_iter().filter(|finding| !known.contains(finding)).collect();
+        self.other_evidence.extend(more);
         self.cures.retain(|cure| new.cures.contains(cure));
         if new.severity > self.severity {
             (self.severity, self.example) = (new.severity, new.example);

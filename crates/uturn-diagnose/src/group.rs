@@ -109,7 +109,7 @@ pub fn shown_in_full(groups: &[Group]) -> Vec<usize> {
 impl Cause {
     /// The cause of a finding.
     pub fn of(finding: &Finding) -> Self {
-        let is_walked = !matches!(finding.example, Example::Written);
+        let is_walked = !matches!(finding.example, Example::Manifests);
         Self {
             code: finding.code,
             mechanism: finding.mechanism,

@@ -608,7 +608,9 @@ fn a_scan_has_the_same_findings() {
         let scanner = Scanner::new(&engine);
         let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
         let of_node = found.iter().filter(|finding| finding.subject.to_string().contains("n1"));
-        of_node.map(|finding| format!("{} {}", finding.code, finding.written[0].what)).collect()
+        of_node
+            .map(|finding| format!("{} {}", finding.code, finding.other_evidence[0].what))
+            .collect()
     };
     let mut files = files(ProxyMode::Iptables, 1);
     assert_eq!(found(&files), [""; 0]);

@@ -30,8 +30,8 @@ pub(crate) fn finding(name: &str, targets: &[&str]) -> Finding {
         share_failing: Share::new(0.5),
         outcome: Outcome::Answered { after: Duration::from_secs(4) },
         mechanism: Some(Mechanism::AsymmetricReturn),
-        example: Example::Written,
-        written: Vec::new(),
+        example: Example::Manifests,
+        other_evidence: Vec::new(),
         cures: vec![call("call svc/shop/front")],
         conditions: Vec::new(),
     }

@@ -38,7 +38,7 @@ fn finding(code: Code, node: &Node, differences: Vec<Difference>) -> Finding {
     let worst = differences.iter().map(|difference| difference.severity).max();
     finding.severity = worst.unwrap_or(finding.severity);
     let more = differences.len().saturating_sub(SHOWN);
-    finding.written = differences
+    finding.other_evidence = differences
         .into_iter()
         .take(SHOWN)
         .map(|difference| Observation {
@@ -48,7 +48,7 @@ fn finding(code: Code, node: &Node, differences: Vec<Difference>) -> Finding {
         })
         .collect();
     if more > 0
-        && let Some(last) = finding.written.last_mut()
+        && let Some(last) = finding.other_evidence.last_mut()
     {
         last.what = format!("{}; and {more} more differences", last.what).into();
     }

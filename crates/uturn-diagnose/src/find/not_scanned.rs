@@ -66,8 +66,8 @@ fn not_examined(engine: &Engine<'_>) -> Finding {
         share_failing: Share::NONE,
         outcome: Outcome::AT_ONCE,
         mechanism: None,
-        example: Example::Written,
-        written: vec![Observation {
+        example: Example::Manifests,
+        other_evidence: vec![Observation {
             place: None,
             what: format!(
                 "{} nodes and {} Services: flows from outside, health checks, and which targets load \
@@ -155,7 +155,7 @@ fn outside_from(
         outcome: way.outcome,
         mechanism: Some(mechanism),
         example: Example::Flow(flow),
-        written: Vec::new(),
+        other_evidence: Vec::new(),
         cures: Vec::new(),
         conditions,
     };
@@ -274,7 +274,7 @@ fn dead_probes(
         outcome: Outcome::Hangs,
         mechanism: Some(mechanism),
         example: Example::Probes(at, protocol),
-        written,
+        other_evidence: written,
         cures: Vec::new(),
         conditions: page.iter().map(|page| page.condition.into()).collect(),
     };

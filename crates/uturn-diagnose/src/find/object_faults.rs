@@ -57,8 +57,8 @@ pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: Strin
         share_failing: Share::NONE,
         outcome: Outcome::AT_ONCE,
         mechanism: None,
-        example: Example::Written,
-        written: vec![Observation { place: None, what: what.into(), by }],
+        example: Example::Manifests,
+        other_evidence: vec![Observation { place: None, what: what.into(), by }],
         cures: Vec::new(),
         conditions: Vec::new(),
     }

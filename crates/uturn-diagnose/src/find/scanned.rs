@@ -48,7 +48,7 @@ pub(super) fn judge(
         outcome: worst.outcome,
         mechanism: Some(mechanism),
         example: Example::Scanned(Box::new(met.clone())),
-        written: Vec::new(),
+        other_evidence: Vec::new(),
         cures: cures(known, met)?,
         conditions,
     }))

@@ -15,7 +15,7 @@ fn finding(name: &str) -> Finding {
         outcome: Outcome::Answered { after: Duration::from_secs(4) },
         mechanism: Some(Mechanism::AsymmetricReturn),
         example: walked(),
-        written: Vec::new(),
+        other_evidence: Vec::new(),
         cures: Vec::new(),
         conditions: Vec::new(),
     }
@@ -84,7 +84,7 @@ fn what_has_to_be_changed_distinguishes_groups() {
 #[test]
 fn conditions_of_findings_that_nothing_walked_do_not() {
     let hint = |name: &str, port: u16| Finding {
-        example: Example::Written,
+        example: Example::Manifests,
         conditions: vec![format!("nothing listens on {port}").into()],
         targets: Vec::new(),
         ..finding(name)
@@ -168,10 +168,10 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
             share_failing: Share::new(f64::from(share) / 6.0),
             outcome,
             mechanism,
-            example: if is_walked { walked() } else { Example::Written },
+            example: if is_walked { walked() } else { Example::Manifests },
             cures: if has_cure { vec![call(&format!("s{name}"))] } else { Vec::new() },
             conditions: if is_if { vec!["so".into()] } else { Vec::new() },
-            written: Vec::new(),
+            other_evidence: Vec::new(),
         }
     });
     prop::collection::vec(finding, 0..60)

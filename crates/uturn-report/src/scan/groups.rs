@@ -89,7 +89,7 @@ fn in_a_line(finding: &Finding) -> String {
         line.push_str(&format!(", from {}", words::who(&finding.clients)));
     }
     // Those of a walked finding are in the title.
-    if matches!(finding.example, Example::Written) && !finding.conditions.is_empty() {
+    if matches!(finding.example, Example::Manifests) && !finding.conditions.is_empty() {
         line.push_str(&format!(", if {}", finding.conditions.join(" and ")));
     }
     line
@@ -106,7 +106,7 @@ fn cure(report: &ScanReport, group: &Group) -> String {
         None if !worst.cures.is_empty() => {
             format!("none known for all of them; for the worst: {}", words::first_of(&worst.cures))
         }
-        None if matches!(worst.example, Example::Written) => {
+        None if matches!(worst.example, Example::Manifests) => {
             format!("uturn explain {code} says what to do")
         }
         None => {
