@@ -29,7 +29,7 @@ pub struct Finding {
     pub mechanism: Option<Mechanism>,
     /// What shows it.
     pub example: Example,
-    /// What it rests on beside the example.
+    /// The evidence for it, besides the example.
     pub other_evidence: Vec<Observation>,
     /// What helps, the least intrusive first.
     pub cures: Vec<CureTitle>,

@@ -1,7 +1,7 @@
 //! Findings: what the verdicts mean for the cluster's users.
 //!
-//! **Owns** the codes ([`Code`]) with their pages, and [`diagnose`]: from all that a scan
-//! met, what comes from outside, health checks and what is written wrong to a short list of
+//! **Owns** the codes ([`Code`]) with their pages, and [`diagnose`]: which turns the
+//! results of a scan, calls from outside, health checks and mistakes in objects into a short list of
 //! [`Finding`]s, each with the clients that fail, how badly, why, and the evidence that can be
 //! checked by hand. [`cure`] has the edits that help, each tried on a copy of the cluster;
 //! [`check`] has the checklists.

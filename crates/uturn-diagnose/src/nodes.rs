@@ -1,5 +1,5 @@
-//! Truth against promise: a node's capture held against what the cluster's objects have kube-proxy
-//! program there.
+//! Compares a node's capture with what kube-proxy should have programmed there for the cluster's
+//! objects.
 //!
 //! **Start reading** at [`examine`]. [`rules`] compares rules, sets and servers with what
 //! `uturn_kubeproxy` compiles, as [`blocks`] of lines; [`leftovers`] looks for a second kube-proxy;

@@ -4,7 +4,7 @@ use uturn_model::{Cluster, LoadBalancer, ProxyMode};
 
 use crate::cloud::{UnservedPort, product_of};
 
-/// What a client gets that calls a port without a listener.
+/// The outcome of a call to a port without a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unserved {
     /// The load balancer refuses.

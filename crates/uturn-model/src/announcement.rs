@@ -1,5 +1,5 @@
-//! Which nodes announce which addresses of load balancers, where objects of the program that does it
-//! say so.
+//! Which nodes announce which addresses of load balancers, as the objects of the announcing program
+//! state it.
 
 use std::net::IpAddr;
 

@@ -121,8 +121,8 @@ pub enum ProxyExpectation {
     Accepted(Vec<IpNet>),
     /// None may be there: the program would reject it as a malformed request.
     NotExpected,
-    /// None may be there as far as what is given says. The text names what could ask for one, and may
-    /// exist elsewhere.
+    /// Nothing that is given asks for one. The text names an object that could, and that may exist
+    /// elsewhere.
     Unasked(Text),
     /// It is not known. The text says how to find out.
     Unknown(Text),

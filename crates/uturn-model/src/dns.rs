@@ -33,8 +33,8 @@ pub struct Dns {
 }
 
 impl Dns {
-    /// What Facts state that the world outside answers to a name, with the name that they state it of:
-    /// the name itself, else the longest wildcard above it.
+    /// The addresses that Facts state for a name outside the cluster, with the entry that applies: the
+    /// name itself, else the longest wildcard above it.
     pub fn stated_outside<'s>(&'s self, name: &'s str) -> Option<(&'s str, Vec<IpAddr>)> {
         let name = name.trim_end_matches('.');
         let of = |wanted: &str| -> Vec<IpAddr> {

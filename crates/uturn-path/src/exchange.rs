@@ -195,8 +195,8 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Takes the answer to `asked` back to the caller. It counts only if it gets there with
-    /// the addresses that were asked.
+    /// Takes the answer to `asked` back to the caller. It counts only if it arrives with
+    /// the addresses that the caller expects.
     pub(crate) fn return_reply(
         &self,
         at: Peer<'a>,
@@ -326,8 +326,8 @@ impl<'a> Engine<'a> {
         state.note(self.place(party), step.seeing(leg));
     }
 
-    /// Whether what is called does not speak TLS: its port says so, or a load balancer ends
-    /// TLS for it that was not met.
+    /// Whether the called server does not speak TLS: its port says so, or TLS is terminated by a
+    /// load balancer that this connection bypassed.
     fn is_plain(&self, at: Peer<'a>, called: SocketAddr, leg: Leg, protocol: IpProtocol) -> bool {
         match self.expects_tls(at, leg.dst.port()) {
             Tls::Spoken => false,

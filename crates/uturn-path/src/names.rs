@@ -22,7 +22,7 @@ use crate::assumed::add_assumptions;
 use servers::Servers;
 pub(crate) use servers::{PORT, usual};
 
-/// Whose name it is to resolve.
+/// The client that resolves a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DnsClient<'a> {
     /// A pod, which asks as its policy says.
@@ -31,14 +31,14 @@ pub(crate) enum DnsClient<'a> {
     Elsewhere,
 }
 
-/// What came of a name.
+/// The result of resolving a name.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolution {
     /// The addresses that the client uses, any of them alike; none when there is none.
     pub(crate) addresses: Vec<IpAddr>,
     /// What led there.
     pub(crate) steps: Vec<Step>,
-    /// What had to be taken for true.
+    /// The assumptions that it rests on.
     pub(crate) supposed: Vec<Assumption>,
     /// The address of the cluster's DNS Service that had to answer, where it did.
     pub(crate) through: Option<IpAddr>,

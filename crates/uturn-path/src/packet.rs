@@ -228,7 +228,7 @@ pub(crate) enum Stop<'a> {
     Lost(Mechanism),
     /// It was refused on the way, and the sender sees this outcome if it learns of it.
     Refused(Refused<'a>),
-    /// What becomes of it cannot be judged.
+    /// Where it ends cannot be judged.
     Unknown(Mechanism),
 }
 

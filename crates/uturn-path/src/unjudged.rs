@@ -16,7 +16,7 @@ use uturn_model::{
 use crate::engine::Engine;
 use crate::packet::{Arrival, Exchange, PacketState, Peer, Stop, ended};
 
-/// What keeps a flow from being judged, and which object it belongs to.
+/// Why a flow cannot be judged, and the object that is the reason.
 pub(crate) struct UnjudgedReason {
     by: Evidence,
     why: String,
@@ -129,7 +129,7 @@ impl Engine<'_> {
 
     /// What keeps calls that a load balancer's rule serves from being judged.
     pub(crate) fn unjudged_behind(&self, rule: &Rule) -> Option<UnjudgedReason> {
-        // What Facts state of a load balancer that no Service owns is all of it.
+        // A load balancer that no Service owns is described completely by Facts.
         if rule.redirect.is_some() || rule.owner.kind == ObjectKind::LoadBalancer {
             return None;
         }
@@ -166,9 +166,9 @@ impl Engine<'_> {
         self.cluster.ingress_of(&rule.owner)
     }
 
-    /// What keeps a call from being judged whose name has no address: it is that of a Service
-    /// that may be somewhere else, or whose endpoints are. A name that may or may
-    /// not be one of the world outside is that of a Service where its namespace is known.
+    /// Why a call cannot be judged whose name has no address: the name belongs to a Service that
+    /// may exist elsewhere, or whose endpoints may. A name that may also exist outside the cluster
+    /// counts as a Service's if its namespace is known.
     pub(crate) fn unjudged_lost_name(
         &self,
         client: Peer<'_>,

@@ -16,8 +16,7 @@ use crate::resolve::{CLIENT_PORT, ResolvedTarget};
 use crate::unjudged::UnjudgedReason;
 
 impl Engine<'_> {
-    /// What becomes of a flow: one verdict, for the readings of what is not known that are
-    /// taken for true.
+    /// How a flow ends: one verdict, under the assumptions that are made about what is not known.
     ///
     /// # Errors
     /// Returns an error if the flow cannot be walked.

@@ -37,8 +37,8 @@ impl Engine<'_> {
         }
     }
 
-    /// A verdict for each case of how kube-proxy runs and where pods will run, and the rules
-    /// met that are not modelled.
+    /// A verdict for each case of how kube-proxy runs and where pods will run, and the rules that
+    /// packets reached and that are not modelled.
     fn by_cluster(
         &self,
         flow: &Flow,
@@ -79,8 +79,8 @@ impl Engine<'_> {
         Ok((table.merged(), open))
     }
 
-    /// The verdict where something is taken for true of rules that are not modelled, and those
-    /// that were met and of which nothing is.
+    /// The verdict under assumptions about rules that are not modelled, and the rules that packets
+    /// reached about which nothing is assumed.
     fn assuming(
         &self,
         flow: &Flow,

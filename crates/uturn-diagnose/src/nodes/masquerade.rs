@@ -1,4 +1,4 @@
-//! ip-masq-agent held against what Facts state of masquerading.
+//! Compares ip-masq-agent's rules with what Facts state about masquerading.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! kube-proxy's rules, sets and servers held against what it would program.
+//! Compares the captured rules, sets and virtual servers with what kube-proxy would program.
 
 mod certainty;
 mod compare;

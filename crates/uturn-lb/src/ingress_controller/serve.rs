@@ -13,7 +13,7 @@ use crate::cloud::HTTPS;
 use crate::pattern::is_pattern;
 use crate::rules;
 
-/// What becomes of a request at a controller.
+/// How an ingress controller handles a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoutingResult<'r> {
     /// A rule passes it to a Service.

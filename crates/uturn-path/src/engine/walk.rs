@@ -21,15 +21,15 @@ pub struct Walk<'e, 'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) options: Options,
     pub(crate) population: &'e dyn Population,
-    /// What is taken for true of rules that are not modelled.
+    /// The assumptions about rules that are not modelled.
     pub(crate) assumed: Assumptions,
-    /// Which of those rules packets met.
+    /// The rules among them that packets reached.
     pub(crate) open: RefCell<Vec<Question>>,
     pub(crate) probes: ProbeCache,
 }
 
 impl<'e, 'a> Walk<'e, 'a> {
-    /// A walk that shares what probes find with all others of the same kind.
+    /// A walk that shares a cache of probe results with all other walks of its kind.
     pub(super) fn new(
         engine: &'e Engine<'a>,
         options: Options,

@@ -33,7 +33,7 @@ pub(super) enum Frontend {
     NodePort,
 }
 
-/// What becomes of an address when a client connects to it.
+/// How an address is translated when a client connects to it.
 enum Connected<'a> {
     /// It is called as it is.
     AsIs,
@@ -167,7 +167,7 @@ impl<'a> Walk<'_, 'a> {
         let node = match client {
             Peer::Pod(pod) => pod.node.as_ref(),
             Peer::Host(node, _) => Some(&node.name),
-            // What they send is met on its way.
+            // Their packets are translated later, on a node.
             Peer::Balancer(_) | Peer::Outside => return Connected::AsIs,
         };
         let Some((service, port, frontend)) = self.engine.frontend(to, protocol) else {
@@ -176,7 +176,7 @@ impl<'a> Walk<'_, 'a> {
         let is_modelled = match (frontend, proxy.translates()) {
             (_, Translates::Nothing) => false,
             (Frontend::ClusterIp, _) => true,
-            // Only an address of a node is replaced; others are met further on.
+            // Only an address of a node is replaced here; others are translated later.
             (Frontend::ExternalIp, _) | (_, Translates::ClusterIps) => false,
             // Source ranges hold for calls from outside only, and policies Local too.
             (Frontend::Balancer | Frontend::NodePort, Translates::AtConnect) => true,

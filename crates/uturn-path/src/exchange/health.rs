@@ -30,8 +30,8 @@ pub struct Health {
     pub node: Option<Name>,
     /// Whether it answers.
     pub alive: bool,
-    /// How many of its probes it answers. Where that is neither none nor all, chance decides,
-    /// again and again, whether it counts as alive.
+    /// How many of its probes it answers. If some but not all, chance decides after each
+    /// probe whether it counts as alive.
     pub answered: Share,
     /// Why it does not.
     pub mechanisms: Vec<Mechanism>,
@@ -215,7 +215,7 @@ impl<'a> Walk<'_, 'a> {
             self.exchange(Peer::Balancer(balancer), &asked_for(check.question, target), probe)
         };
         let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target))?;
-        // What cannot be judged is not held against the target.
+        // A probe that cannot be judged does not count as failed.
         // A connection that is closed later was made.
         let is_answered = |exchange: &Exchange| {
             let is_made = matches!(exchange.outcome, Outcome::EmptyReply | Outcome::TlsError)

@@ -99,7 +99,7 @@ impl<'a> Engine<'a> {
     }
 
     /// What listens where a load balancer is stated to send: the same program on all of its targets.
-    /// Where it is a pod's on others, a node without such a pod lacks it.
+    /// If that program is a pod's on other nodes, a node without such a pod lacks it.
     fn listening_target(&self, node: &Node, port: u16) -> Listening {
         let mut others = self.cluster.nodes.values().filter(|other| other.name != node.name);
         let is_pods = |other: &'a Node| {

@@ -35,7 +35,8 @@ pub fn without_service(supposed: &mut Assumption) {
 /// that is closed while something is unread.
 const UNREAD: [&str; 2] = ["HAProxy", "HAProxy Ingress"];
 
-/// What a server makes of a connection that does not begin as it expects.
+/// How a server treats a connection that lacks the PROXY header it expects, or has one
+/// that it does not expect.
 pub(crate) struct Misread {
     /// What it does, for a reader.
     pub(crate) why: &'static str,
@@ -45,8 +46,8 @@ pub(crate) struct Misread {
     pub(crate) supposed: Option<Assumption>,
 }
 
-/// Whether an assumption is about a load balancer or a server that a flow passes: what is found of the
-/// flow holds on this condition.
+/// Whether an assumption is about a load balancer or a server that a flow passes: findings about the
+/// flow then depend on it.
 pub fn is_condition(supposed: &Assumption) -> bool {
     supposed_of_balancer(supposed).is_some() || supposed_of_servers(supposed).is_some()
 }

@@ -31,7 +31,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(vec![ended(state, Outcome::Hangs, Some(why))])
     }
 
-    /// The ways of the packet that is sent after a lost one, if all of them are refusals.
+    /// The outcomes of the packet that is sent again after a lost one, if all of them are refusals.
     fn refused_when_resent(
         &self,
         from: Peer<'a>,

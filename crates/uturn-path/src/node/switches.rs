@@ -15,7 +15,7 @@ pub(crate) fn shows_rules(family: Family) -> &'static str {
     }
 }
 
-/// Whether this is why a packet met no rule of its node: its bridge shows them none.
+/// Whether this evidence says that the node's bridge does not pass packets to the rules.
 pub fn is_unseen(by: &Evidence) -> bool {
     matches!(by, Evidence::Sysctl { name, .. } if BRIDGE_RULES.contains(&&**name))
 }

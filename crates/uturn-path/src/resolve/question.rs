@@ -15,8 +15,8 @@ use crate::names::{PORT, Resolution};
 use crate::packet::{Exchange, PacketState, Peer, Request};
 
 impl<'a> Walk<'_, 'a> {
-    /// The end of a flow whose question never comes back: the way that it goes, and that it
-    /// went for the name. `None` where it may come back: libraries ask again.
+    /// The end of a flow whose DNS query gets no answer: its hops, and that it was for a name.
+    /// `None` if an answer may come: libraries ask again.
     pub(crate) fn question_lost(
         &self,
         client: Peer<'a>,

@@ -58,7 +58,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The load balancer behind a host, where it is not modelled and has no address that is
-    /// known: it is the balancer's own name, or that of something that it serves.
+    /// known: the host is its own name, or that of an object that it serves.
     pub(crate) fn unjudged_host(&self, host: &str) -> Option<UnjudgedReason> {
         self.find_balancer(|balancer| balancer.is_called(host) || balancer.serves_by_name(host))
     }

@@ -30,7 +30,7 @@ pub(crate) struct Discriminators {
 }
 
 impl Discriminators {
-    /// Of a cluster with these captured nodes, and with these as if they were not.
+    /// For a cluster in which these nodes are captured, and these count as not captured.
     pub(crate) fn new(
         cluster: &Cluster,
         captured: &[(&Name, Arc<NodeRuntime>)],

@@ -33,7 +33,7 @@ pub(crate) struct TargetList {
     pub(crate) speaks_for: Cell<Caller>,
     /// What asking the targets gave the client that is walked, by the addresses seen.
     pub(crate) asked: RefCell<Vec<(SocketAddr, SocketAddr, Results)>>,
-    /// What the client met.
+    /// The rounds of tries of the client that is walked.
     pub(crate) met: RefCell<Vec<Rc<Round>>>,
 }
 

@@ -23,8 +23,8 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = state.packet.leg();
         let place = self.engine.place(Peer::Balancer(balancer));
-        // Who makes connections to targets has taken the client's before it picks a target. If there
-        // is none, all it can do is close it.
+        // A load balancer that makes connections to targets has accepted the client's before it
+        // picks a target. If there is none, it can only close it.
         let ends_tls = listener.protocol.ends_tls();
         let is_taken = listener.makes_connections();
         let turned_away = match (is_taken, request.tls) {
@@ -47,7 +47,7 @@ impl<'a> Walk<'_, 'a> {
             );
             return home(exchanges);
         };
-        // What is passed on as it came still speaks what the client spoke.
+        // A connection that is passed through still speaks the client's protocol.
         let tls = if ends_tls { None } else { request.tls };
         let has_proxy_header = adds_header(listener);
         let passed = Request { tls, has_proxy_header, ..request.clone() };
@@ -77,7 +77,7 @@ impl<'a> Walk<'_, 'a> {
             for inner in
                 self.exchange_with_target(balancer, listener, to, seen.src, &passed, state)?
             {
-                // Of what is passed on as it came, all that was sent again is in there.
+                // If packets are passed through, all retransmissions are counted already.
                 let mut state = if is_taken { there.clone() } else { there.clone().on_time() };
                 state.share *= share * inner.share;
                 state.chance |= inner.chance;

@@ -1,5 +1,5 @@
-//! A request that a controller's pod takes from endpoint to endpoint, until one answers, or so many
-//! were tried as it tries, or none is left.
+//! A request that a controller's pod sends to one endpoint after the other, until one answers, the
+//! limit of tries is reached, or none is left.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -29,8 +29,8 @@ pub(super) struct Alike {
 type End<'r> = (Outcome, Duration, &'r [Mechanism], u64);
 
 impl Alike {
-    /// Adds an endpoint that represents so many, to those that it is like unless every way is
-    /// wanted.
+    /// Adds an endpoint that represents this many. It joins the group that it is like, unless each
+    /// endpoint is wanted by itself.
     pub(super) fn add(
         all: &mut Vec<Self>,
         address: SocketAddr,
