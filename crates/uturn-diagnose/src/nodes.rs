@@ -23,6 +23,8 @@ mod order;
 mod rules;
 mod settings;
 
+use std::net::IpAddr;
+
 use uturn_model::{Capture, Cluster, Family, Node};
 use uturn_netfilter::NodeState;
 use uturn_node::Manifest;
@@ -37,6 +39,20 @@ struct Subject<'a> {
     capture: &'a Capture,
     manifest: Option<Manifest>,
     state: NodeState,
+}
+
+impl Subject<'_> {
+    /// Whether calls of a family may pass the node: it has an address of it, and pods or Services have.
+    fn serves(&self, family: Family) -> bool {
+        let Self { cluster, node, .. } = self;
+        let is_it = |ip: &IpAddr| Family::of(*ip) == family;
+        let ranges = cluster.nodes.values().flat_map(|node| &node.pod_cidrs);
+        let own = || cluster.pods.values().filter(|pod| !pod.spec.host_network);
+        let is_used = ranges.map(|range| range.addr()).any(|ip| is_it(&ip))
+            || own().flat_map(|pod| &pod.ips).any(is_it)
+            || cluster.services.values().flat_map(|service| &service.cluster_ips).any(is_it);
+        family == Family::V4 || node.address(family).is_some() && is_used
+    }
 }
 
 /// The questions about a captured node, answered. Returns `None` if it was not captured.

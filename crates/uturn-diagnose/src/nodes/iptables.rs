@@ -1,5 +1,7 @@
 //! The rules of iptables as blocks, and which chains are kube-proxy's.
 
+use std::collections::HashSet;
+
 use uturn_kubeproxy::chain_names::{HASHED, OTHERS, SHARED};
 use uturn_model::Text;
 use uturn_netfilter::iptables::{Addresses, Chain, Match, PortRange, Rule, Ruleset, Target};
@@ -57,12 +59,17 @@ pub(super) fn blocks(rules: &Ruleset) -> Blocks {
                 continue;
             }
             let is_compared = |rule: &&Rule| is_own || leads_to_kube_proxy(rule);
-            let lines: Vec<Line> = chain
+            let mut lines: Vec<Line> = chain
                 .rules
                 .iter()
                 .filter(is_compared)
                 .filter_map(|rule| line(chain, rule))
                 .collect();
+            if !is_own {
+                // What comes back from kube-proxy's chains once does so again.
+                let mut seen = HashSet::new();
+                lines.retain(|line| seen.insert(line.text.clone()));
+            }
             if !lines.is_empty() {
                 // Only the order among rules of kube-proxy is compared.
                 let is_ordered = is_own && !SHARED.contains(&&*chain.name);
@@ -91,6 +98,10 @@ fn line(chain: &Chain, rule: &Rule) -> Option<Line> {
     let mut plain = rule.clone();
     plain.counters = None;
     plain.matches.retain(|item| !matches!(item, Match::Comment(_) | Match::Nfacct(_)));
+    // kube-proxy leaves it out where iptables does not know it, and it only chooses source ports.
+    if let Some(Target::Masquerade(ports)) = &mut plain.target {
+        ports.random_fully = false;
+    }
     Some(Line {
         text: plain.line(&chain.name).to_string(),
         role: role(chain, rule),

@@ -15,9 +15,21 @@ const DEVICE: &str = "kube-ipvs0";
 /// What the names of virtual servers' blocks begin with.
 pub(super) const SERVER: &str = "virtual server ";
 
+/// Whether every server states for how long clients keep their real server. The kernel's own list
+/// has that in ticks, whose length it does not say.
+pub(super) fn have_seconds(servers: &VirtualServers) -> bool {
+    let mut persistences = servers.0.iter().filter_map(|server| server.persistence);
+    persistences.all(|persistence| persistence.seconds.is_some())
+}
+
 /// The sets and servers of a family. A real server that gets no new connections is left out:
 /// kube-proxy keeps it until its connections have ended.
-pub(super) fn blocks(sets: &Sets, servers: &VirtualServers, family: Family) -> Blocks {
+pub(super) fn blocks(
+    sets: &Sets,
+    servers: &VirtualServers,
+    family: Family,
+    has_seconds: bool,
+) -> Blocks {
     let mut blocks = Blocks::new();
     let is_own = |set: &&Set| set.name.starts_with("KUBE-");
     let is_of_family = |set: &&Set| set.name.starts_with("KUBE-6-") == (family == Family::V6);
@@ -32,7 +44,7 @@ pub(super) fn blocks(sets: &Sets, servers: &VirtualServers, family: Family) -> B
         blocks.insert(format!("set {}", set.name), block);
     }
     for server in servers.0.iter().filter(|server| server.at.family() == family) {
-        let mut lines = vec![of_server(server)];
+        let mut lines = vec![of_server(server, has_seconds)];
         let open = server.servers.iter().filter(|real| real.weight > 0);
         lines.extend(open.map(|real| of_real(server, real)));
         blocks.insert(format!("{SERVER}{}", server.at), Block { lines, is_ordered: false });
@@ -40,12 +52,16 @@ pub(super) fn blocks(sets: &Sets, servers: &VirtualServers, family: Family) -> B
     blocks
 }
 
-fn of_server(server: &VirtualServer) -> Line {
+fn of_server(server: &VirtualServer, has_seconds: bool) -> Line {
     let (address, port) = match server.at {
         VirtualAddress::Address { address, .. } => (Some(address.ip()), Some(address.port())),
         VirtualAddress::Mark { .. } => (None, None),
     };
-    let (text, by) = (format!("-A {server}"), server.by());
+    let mut plain = server.clone();
+    if let Some(persistence) = plain.persistence.as_mut().filter(|_| !has_seconds) {
+        persistence.seconds = None;
+    }
+    let (text, by) = (format!("-A {plain}"), server.by());
     Line { text, role: Role::Dispatch(address, port), service: None, by }
 }
 

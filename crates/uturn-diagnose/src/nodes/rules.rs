@@ -3,14 +3,14 @@
 mod certainty;
 mod compare;
 
-use uturn_model::{Cluster, Evidence, Family, ProxyMode, ProxySettings, Version};
+use uturn_model::{CaptureFile, Cluster, Evidence, Family, ProxyMode, ProxySettings, Version};
 
 use self::certainty::{best_version, doubtful, unknown_version, without_doubtful};
 use self::compare::{Compared, compare};
 use super::difference::{Answer, Difference, Question};
 use super::judge::{Claims, judge};
 use super::leftovers::Traces;
-use super::{Subject, age, ipvs};
+use super::{Subject, age, iptables, ipvs};
 use crate::Code;
 
 const PRESENT: &str = "kube-proxy's rules are those of the cluster's objects";
@@ -24,7 +24,7 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
         [PRESENT, ENDPOINTS, CURRENT].map(|what| Question::unknown(what, why)).into()
     };
     let proxy = &subject.cluster.proxy;
-    let families = families(subject);
+    let mut families = families(subject);
     if proxy.replaced_by().is_some() {
         return Vec::new();
     }
@@ -43,10 +43,19 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
     let traces = Traces::of(subject);
     let Some(mode) = traces.compared(subject) else {
         return match traces.modes.is_empty() {
-            true => vec![none_at_all(subject)],
+            true => match unread(subject) {
+                Some(why) => all(&why),
+                None => vec![none_at_all(subject)],
+            },
             false => all("they are of another mode than the one that is configured"),
         };
     };
+    if mode != ProxyMode::Nftables {
+        families.retain(|family| subject.capture.files.contains_key(&tables_of(*family)));
+    }
+    if families.is_empty() {
+        return all(&format!("the capture has no {}", CaptureFile::Iptables.file_name()));
+    }
     if mode == ProxyMode::Ipvs
         && let Some(lacks) = lacks_for_ipvs(subject)
     {
@@ -113,6 +122,23 @@ fn partial(cluster: &Cluster) -> Option<String> {
     Some(format!("the EndpointSlices of {service} are not given"))
 }
 
+/// Why rules that are there may not have been read: `nft` shows those of iptables too.
+fn unread(subject: &Subject<'_>) -> Option<String> {
+    let file = CaptureFile::Iptables;
+    let captured = subject.capture.files.get(&file);
+    let is_empty = captured.is_none_or(|captured| captured.text.trim().is_empty());
+    let tables = subject.state.nft.tables.iter();
+    let mut chains = tables.flat_map(|table| &table.chains);
+    let mut are_there = || chains.any(|chain| iptables::is_of_kube_proxy(&chain.name));
+    match captured {
+        None => Some(format!("the capture has no {}", file.file_name())),
+        Some(_) if is_empty && are_there() => {
+            Some(format!("{} is empty, and nft shows rules of iptables", file.file_name()))
+        }
+        Some(_) => None,
+    }
+}
+
 /// No rules of a kube-proxy at all.
 fn none_at_all(subject: &Subject<'_>) -> Question {
     let proxy = &subject.cluster.proxy;
@@ -130,17 +156,21 @@ fn none_at_all(subject: &Subject<'_>) -> Question {
 
 /// The families whose rules were captured and are expected.
 fn families(subject: &Subject<'_>) -> Vec<Family> {
-    let is_served = |family: &Family| match family {
-        Family::V4 => true,
-        // Where IPv6 is not used, there may be no ip6tables.
-        Family::V6 => subject.node.address(*family).is_some(),
-    };
+    // Where IPv6 is not used, there may be no ip6tables.
+    let is_served = |family: &Family| subject.serves(*family);
     let captured = |family: &Family| subject.capture.has_rules(*family);
     Family::BOTH.into_iter().filter(is_served).filter(captured).collect()
 }
 
+/// The file with the rules of iptables.
+fn tables_of(family: Family) -> CaptureFile {
+    match family {
+        Family::V4 => CaptureFile::Iptables,
+        Family::V6 => CaptureFile::Ip6tables,
+    }
+}
+
 fn lacks_for_ipvs(subject: &Subject<'_>) -> Option<&'static str> {
-    use uturn_model::CaptureFile;
     let needed =
         [CaptureFile::Iptables, CaptureFile::Ipset, CaptureFile::Ipvs, CaptureFile::Addresses];
     let lacks = needed.into_iter().find(|file| !subject.capture.files.contains_key(file));

@@ -16,9 +16,7 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
 fn forwarding(subject: &Subject<'_>) -> Question {
     let what = "it forwards packets";
     let sysctls = &subject.state.sysctls;
-    let mut families = Family::BOTH
-        .into_iter()
-        .filter(|family| *family == Family::V4 || subject.node.address(*family).is_some());
+    let mut families = Family::BOTH.into_iter().filter(|family| subject.serves(*family));
     if !families.clone().any(|family| sysctls.states_forwarding(family)) {
         return Question::unknown(what, "the capture does not say net.ipv4.ip_forward");
     }
@@ -97,6 +95,12 @@ fn bridge(subject: &Subject<'_>) -> Question {
 
 /// The interface through which the node reaches a whole range of its own pods, without a gateway.
 fn bridge_of_pods<'a>(subject: &'a Subject<'_>) -> Option<&'a Text> {
+    // Such networks have a gateway of another kind, as Open vSwitch has.
+    let mode = &subject.cluster.network.mode;
+    let has_links = mode.value == NetworkMode::Routed && !mode.is_supposed();
+    if has_links || subject.cluster.proxy.replaced_by().is_some() {
+        return None;
+    }
     let node = subject.node;
     let routes = || {
         let all = subject.state.routes.iter();

@@ -106,7 +106,8 @@ fn compare_family(
     compared: &mut Compared,
 ) -> Result<(), Incomparable> {
     let state = &subject.state;
-    let expected = expected(&subject.node.name, program, family)?;
+    let has_seconds = ipvs::have_seconds(&state.ipvs);
+    let expected = expected(&subject.node.name, program, family, has_seconds)?;
     let mut found = match (mode, family) {
         (ProxyMode::Nftables, _) => {
             nftables::table(&state.nft, family).map(nftables::blocks).unwrap_or_default()
@@ -115,7 +116,7 @@ fn compare_family(
         (_, Family::V6) => iptables::blocks(&state.ip6tables),
     };
     if mode == ProxyMode::Ipvs {
-        found.extend(ipvs::blocks(&state.sets, &state.ipvs, family));
+        found.extend(ipvs::blocks(&state.sets, &state.ipvs, family, has_seconds));
         compared.bound.extend(bound(subject, program, family));
     }
     compared.lines += expected.values().map(|block| block.lines.len()).sum::<usize>();
@@ -128,7 +129,12 @@ fn compare_family(
 }
 
 /// What kube-proxy would program, read by the parsers that read the capture.
-fn expected(node: &Name, program: &Program, family: Family) -> Result<Blocks, Vec<ParseError>> {
+fn expected(
+    node: &Name,
+    program: &Program,
+    family: Family,
+    has_seconds: bool,
+) -> Result<Blocks, Vec<ParseError>> {
     let source = |part| SourceName::Generated(node.clone(), part);
     let mut blocks =
         iptables::blocks(&tables::parse(source(RulesPart::Iptables), &program.iptables, family)?);
@@ -138,7 +144,7 @@ fn expected(node: &Name, program: &Program, family: Family) -> Result<Blocks, Ve
     }
     let sets = ipset::parse(source(RulesPart::Ipset), &program.ipset)?;
     let servers = servers::parse(source(RulesPart::Ipvs), &program.ipvs)?;
-    blocks.extend(ipvs::blocks(&sets, &servers, family));
+    blocks.extend(ipvs::blocks(&sets, &servers, family, has_seconds));
     Ok(blocks)
 }
 
