@@ -20,6 +20,7 @@ mod notes;
 mod options;
 mod prepared;
 mod result;
+mod unjudged_calls;
 
 use std::collections::{BTreeMap, HashMap};
 use std::iter;
@@ -108,6 +109,7 @@ fn analyze_knowing(
         flows: FlowCounts::of(&scanned),
         without_address: scanners[0].without_address().map(|pod| pod.name.clone()).collect(),
         supposed: supposed(engine, &scanned),
+        unjudged: unjudged_calls::of(&scanners[0], &scanned)?,
         notes,
     })
 }

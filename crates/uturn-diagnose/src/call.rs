@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::lb::{Layer, Listener};
-use uturn_model::{Destination, Protocol};
+use uturn_model::{Destination, Family, Port, Protocol, Service};
 use uturn_path::Engine;
 
 /// The listener at an address.
@@ -29,5 +29,19 @@ pub(crate) fn destination(listener: &Listener, address: SocketAddr) -> Destinati
             port: listener.port,
             path: "/".into(),
         },
+    }
+}
+
+/// The cluster IP at which a call of a Service's name arrives instead of a call of another address: of
+/// the same family, where the Service has both.
+pub(crate) fn by_name(service: &Service, port: Port, instead: &Destination) -> Destination {
+    let family = match instead {
+        Destination::Address(at) => Some(Family::of(at.ip())),
+        _ => None,
+    };
+    let ip = family.and_then(|family| service.cluster_ip(family));
+    match ip.filter(|ip| service.cluster_ips.first() != Some(ip)) {
+        Some(ip) => Destination::Address(SocketAddr::new(ip, port.number())),
+        None => Destination::Service(service.name.clone(), Some(port.to_string().into())),
     }
 }

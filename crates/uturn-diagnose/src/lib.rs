@@ -28,6 +28,7 @@ pub mod group;
 mod nodes;
 mod outcomes;
 pub mod pages;
+mod policy_chains;
 
 pub use analysis::{Analysis, PreparedCluster, analyze};
 pub use clients::{Clients, Example};

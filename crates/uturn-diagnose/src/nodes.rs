@@ -44,15 +44,22 @@ struct Subject<'a> {
 impl Subject<'_> {
     /// Whether calls of a family may pass the node: it has an address of it, and pods or Services have.
     fn serves(&self, family: Family) -> bool {
-        let Self { cluster, node, .. } = self;
-        let is_it = |ip: &IpAddr| Family::of(*ip) == family;
-        let ranges = cluster.nodes.values().flat_map(|node| &node.pod_cidrs);
-        let own = || cluster.pods.values().filter(|pod| !pod.spec.host_network);
-        let is_used = ranges.map(|range| range.addr()).any(|ip| is_it(&ip))
-            || own().flat_map(|pod| &pod.ips).any(is_it)
-            || cluster.services.values().flat_map(|service| &service.cluster_ips).any(is_it);
-        family == Family::V4 || node.address(family).is_some() && is_used
+        let is_used = |family| is_used(self.cluster, family);
+        match family {
+            Family::V4 => is_used(Family::V4) || !is_used(Family::V6),
+            Family::V6 => self.node.address(family).is_some() && is_used(family),
+        }
     }
+}
+
+/// Whether pods or Services of a cluster have addresses of a family.
+fn is_used(cluster: &Cluster, family: Family) -> bool {
+    let is_it = |ip: &IpAddr| Family::of(*ip) == family;
+    let mut ranges = cluster.nodes.values().flat_map(|node| &node.pod_cidrs);
+    let own = cluster.pods.values().filter(|pod| !pod.spec.host_network);
+    ranges.any(|range| is_it(&range.addr()))
+        || own.flat_map(|pod| &pod.ips).any(is_it)
+        || cluster.services.values().flat_map(|service| &service.cluster_ips).any(is_it)
 }
 
 /// The questions about a captured node, answered. Returns `None` if it was not captured.

@@ -286,3 +286,8 @@ impl SecurityRule {
             && self.peer.is_none_or(|net| net.contains(&peer))
     }
 }
+
+/// The first address of a range that a host can have: a bridge between its pods takes it.
+pub fn first_host(range: &IpNet) -> Option<IpAddr> {
+    range.hosts().find(|ip| *ip != range.network() || range.prefix_len() == range.max_prefix_len())
+}

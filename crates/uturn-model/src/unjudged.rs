@@ -38,6 +38,8 @@ pub enum Unknown {
     Versions,
     /// What nodes do that run Windows.
     Windows,
+    /// What happens to some calls on their way.
+    Calls,
 }
 
 /// The name of a load balancer's cloud if it is unknown.
@@ -55,7 +57,8 @@ impl Unknown {
             Self::LoadBalancers(_)
             | Self::Controller(_)
             | Self::ServiceProxy(_)
-            | Self::Windows => Mechanism::NotModelled,
+            | Self::Windows
+            | Self::Calls => Mechanism::NotModelled,
             Self::Endpoints | Self::Backends | Self::Listeners | Self::Versions => {
                 Mechanism::NotGiven
             }
@@ -90,6 +93,16 @@ impl fmt::Display for Unjudged {
             Unknown::Versions => write!(f, "{count} object{plural} in several versions"),
             Unknown::Windows if count == 1 => f.write_str("1 node that runs Windows"),
             Unknown::Windows => write!(f, "{count} nodes that run Windows"),
+            Unknown::Calls => {
+                let mut kinds = self.objects.iter().map(|object| object.kind.as_str());
+                let kind = kinds.next().filter(|first| kinds.all(|kind| kind == *first));
+                match kind.unwrap_or("object") {
+                    kind if count > 1 && kind.ends_with('s') => {
+                        write!(f, "calls to {count} {kind}es")
+                    }
+                    kind => write!(f, "calls to {count} {kind}{plural}"),
+                }
+            }
         }
     }
 }

@@ -69,9 +69,21 @@ pub enum QuestionSubject {
 pub struct Assumptions {
     rules: Rc<[(Text, bool)]>,
     facts: Facts,
+    is_ordinary: bool,
 }
 
 impl Assumptions {
+    /// That a packet is one of an ordinary call: it reaches no limit on rates, connections or amounts,
+    /// and no proxy on the node takes it over. A walk says where that decides.
+    #[must_use]
+    pub fn of_ordinary_call() -> Self {
+        Self { is_ordinary: true, ..Self::default() }
+    }
+
+    pub(crate) fn is_ordinary(&self) -> bool {
+        self.is_ordinary
+    }
+
     /// The answer assumed for a rule.
     pub fn of_rule(&self, by: &Evidence) -> Option<bool> {
         if self.rules.is_empty() {
@@ -97,7 +109,7 @@ impl Assumptions {
         }
         let more = [(question.by.rule(), holds)];
         let rules = self.rules.iter().cloned().chain(more).collect();
-        Self { rules, facts: self.facts.clone() }
+        Self { rules, ..self.clone() }
     }
 
     /// Adds a fact about the sender.
@@ -105,7 +117,7 @@ impl Assumptions {
     pub fn with_fact(&self, fact: PacketFact, holds: bool) -> Self {
         let mut facts = self.facts.clone();
         facts.add(fact, holds);
-        Self { rules: Rc::clone(&self.rules), facts }
+        Self { facts, ..self.clone() }
     }
 
     pub(crate) fn facts(&self) -> &Facts {

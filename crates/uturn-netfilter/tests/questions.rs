@@ -161,6 +161,52 @@ fn the_same_holds_for_what_else_is_not_known() {
 }
 
 #[test]
+fn an_ordinary_call_reaches_no_limit() {
+    let ordinary = |rules: &str| {
+        let rules: String = rules.split("; ").map(|rule| format!("-A FORWARD {rule}\n")).collect();
+        let kernel = small(&format!("*filter\n:FORWARD ACCEPT [0:0]\n{rules}COMMIT\n"));
+        cases(&kernel, &from("cbr0"), &Assumptions::of_ordinary_call())
+    };
+    let hash = "--hashlimit-mode srcip --hashlimit-name a";
+    for (rule, drops) in [
+        ("-m limit --limit 5/min".to_owned(), true),
+        (format!("-m hashlimit --hashlimit-above 9/sec {hash}"), false),
+        (format!("-m hashlimit --hashlimit-upto 9/sec {hash}"), true),
+        (
+            "-m connlimit --connlimit-above 3 --connlimit-mask 32 --connlimit-saddr".to_owned(),
+            false,
+        ),
+        ("-m connlimit --connlimit-upto 3 --connlimit-mask 32 --connlimit-saddr".to_owned(), true),
+        ("-m connlimit --connlimit-above 0 --connlimit-mask 32 --connlimit-saddr".to_owned(), true),
+        ("-m quota --quota 1000".to_owned(), true),
+        ("-m socket --transparent".to_owned(), false),
+    ] {
+        let all = ordinary(&format!("{rule} -j DROP"));
+        let expected = if drops { ": mark 0 drop" } else { ": mark 0 out" };
+        assert_eq!(all, [expected], "{rule}");
+        assert_eq!(forwarded(&format!("{rule} -j DROP")).len(), 2, "{rule}");
+    }
+    for (limit, drops) in [
+        ("limit rate 9/second", true),
+        ("limit rate over 9/second", false),
+        ("quota 1 mbytes", true),
+        ("quota over 1 mbytes", false),
+        ("ct count over 3", false),
+    ] {
+        let mut state = small_state("*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+        let rules = format!(
+            "table inet t {{\n chain o {{\n  type filter hook forward priority 10; policy accept;\n  \
+             {limit} drop\n }}\n}}\n"
+        );
+        state.nft = nft::parse("nft", &rules).unwrap();
+        let kernel = Kernel::new(state).unwrap();
+        let all = cases(&kernel, &from("cbr0"), &Assumptions::of_ordinary_call());
+        let expected = if drops { ": mark 0 drop" } else { ": mark 0 out" };
+        assert_eq!(all, [expected], "{limit}");
+    }
+}
+
+#[test]
 fn nftables_asks_for_the_same_user() {
     let mut state = small_state(
         "*filter\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -m owner --uid-owner 1337 -j ACCEPT\n-A OUTPUT -j MARK --set-xmark 0x1/0x1\nCOMMIT\n",

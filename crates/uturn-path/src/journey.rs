@@ -296,13 +296,21 @@ fn whole_unless(is_settled: bool) -> Result<(), WalkError> {
 }
 
 /// A rule that is not modelled: both ways were followed, half and half.
+/// The subject of assumptions about rules that are walked both ways.
+const UNMODELLED_RULE: &str = "a rule that uturn does not model";
+
 fn both_ways(node: &Node, by: &Evidence) -> Assumption {
     Assumption {
-        subject: format!("a rule of node {} that uturn does not model", node.name).into(),
+        subject: UNMODELLED_RULE.into(),
         assumed: "both ways, half and half".into(),
-        because: by.to_string().into(),
+        because: format!("{by} on node {}", node.name).into(),
         settle: "look at the rule".into(),
     }
+}
+
+/// Whether a verdict rests on a rule that was walked both ways.
+pub fn is_both_ways(assumption: &Assumption) -> bool {
+    *assumption.subject == *UNMODELLED_RULE
 }
 
 fn sends(direction: Direction) -> &'static str {

@@ -63,14 +63,16 @@ mod verdict;
 pub mod what_if;
 
 pub use assumed::add_assumptions;
+pub use assumed::{is_condition, without_names};
 pub use engine::Engine;
 pub use engine::header_servers::HeaderServers;
 pub use engine::walk::{ProbeCache, Walk};
 pub use error::WalkError;
 pub use exchange::health::Health;
 pub use exchange::listening::{Tls, tls_of};
-pub use exchange::proxy_header::{is_condition, supposed_of_servers, without_service};
+pub use exchange::proxy_header::supposed_of_servers;
 pub use exchange::uncertain_behaviour::supposed_of_balancer;
+pub use journey::is_both_ways;
 pub use node::NodeRuntime;
 pub use node::switches::is_unseen;
 pub use options::{Detail, Options};

@@ -34,6 +34,8 @@ pub struct NodeRuntime {
     pub uplink: Text,
     /// The interface that leads to the fabric for pods, if it is not the node's.
     pub card: Option<Text>,
+    /// Whether its links and routes are those of a capture.
+    pub has_captured_links: bool,
     /// The one that wraps packets to other nodes' pods, where no capture says which.
     tunnel: Option<Text>,
     /// The interface of each pod; none means [`NodeRuntime::usual_link`].
@@ -175,7 +177,8 @@ impl NodeRuntime {
         let forwarding = OnceLock::new();
         let is_wrapped = cluster.network.has_tunnels();
         let tunnel = (is_wrapped && !knows_links).then(|| pod_network::TUNNEL.into());
-        Ok(Self { kernel, uplink, card, tunnel, links, usual_link, forwarding })
+        let has_captured_links = knows_links;
+        Ok(Self { kernel, uplink, card, has_captured_links, tunnel, links, usual_link, forwarding })
     }
 
     /// Whether an interface leads to the fabric.

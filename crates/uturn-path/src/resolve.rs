@@ -130,7 +130,8 @@ impl<'a> Engine<'a> {
     /// # Errors
     /// Returns an error if there is no such destination, or if it has no address.
     pub fn resolve_outside(&self, to: &Destination) -> Result<ResolvedTarget, WalkError> {
-        self.aim(Peer::Outside, to)
+        let flow = Flow { from: Client::Outside(None), to: to.clone(), protocol: Protocol::Tcp };
+        self.aim(Peer::Outside, &flow, to)
     }
 
     /// Where a flow leads its client: the first pod, for a workload.
@@ -150,18 +151,43 @@ impl<'a> Engine<'a> {
         flow: &Flow,
     ) -> Result<ResolvedTarget, WalkError> {
         match BalancerCall::of(self.cluster, &flow.from, &flow.to) {
-            Some(BalancerCall::At(address)) => self.aim(client, &Destination::Address(address)),
+            Some(BalancerCall::At(address)) => {
+                self.aim(client, flow, &Destination::Address(address))
+            }
             Some(BalancerCall::WithoutAddress(service)) => {
                 Err(WalkError::Later(format!("{} has no address yet", service.object())))
             }
-            None => self.aim(client, &flow.to),
+            None => self.aim(client, flow, &flow.to),
         }
     }
 
-    /// Where a destination leads, for this client.
-    pub(crate) fn aim(
+    /// The first of the addresses whose family the client of a flow has, else the first.
+    fn usable(
         &self,
         client: Peer<'a>,
+        flow: &Flow,
+        addresses: &[IpAddr],
+    ) -> Result<Option<IpAddr>, WalkError> {
+        if addresses.len() < 2 {
+            return Ok(addresses.first().copied());
+        }
+        for ip in addresses {
+            let has_family = match flow.from {
+                Client::Outside(Some(own)) => Family::of(own) == Family::of(*ip),
+                _ => self.source(client, SocketAddr::new(*ip, 1), flow.protocol)?.is_some(),
+            };
+            if has_family {
+                return Ok(Some(*ip));
+            }
+        }
+        Ok(addresses.first().copied())
+    }
+
+    /// Where a destination leads, for this client of a flow.
+    fn aim(
+        &self,
+        client: Peer<'a>,
+        flow: &Flow,
         to: &Destination,
     ) -> Result<ResolvedTarget, WalkError> {
         let cluster = self.cluster;
@@ -188,11 +214,11 @@ impl<'a> Engine<'a> {
             }
             Destination::Pod(name, port) => {
                 let pod = cluster.pods.get(name).ok_or_else(|| WalkError::unknown(to))?;
-                let ip = pod.ips.first().ok_or_else(|| match pod.node {
+                let ip = self.usable(client, flow, &pod.ips)?.ok_or_else(|| match pod.node {
                     Some(_) => WalkError::Later(format!("{} has no address yet", pod.object())),
                     None => WalkError::NotPlaced(name.clone()),
                 })?;
-                plain(SocketAddr::new(*ip, port.number()))
+                plain(SocketAddr::new(ip, port.number()))
             }
             Destination::Service(name, port) => {
                 let service = cluster.services.get(name).ok_or_else(|| WalkError::unknown(to))?;
@@ -203,23 +229,26 @@ impl<'a> Engine<'a> {
                             || text.parse::<Port>() == Ok(service_port.port)
                     }
                 };
-                let number = match (service.ports.iter().find(wanted), port) {
+                let found = service.ports.iter().filter(wanted);
+                let own = found.clone().find(|found| found.protocol == flow.protocol);
+                let number = match (own.or(found.clone().next()), port) {
                     (Some(found), _) => found.port,
                     (None, Some(text)) => text.parse().map_err(|_| WalkError::unknown(to))?,
                     (None, None) => return Err(WalkError::unknown(to)),
                 };
-                let ip = service.cluster_ips.first().ok_or_else(|| {
+                let ip = self.usable(client, flow, &service.cluster_ips)?.ok_or_else(|| {
                     WalkError::Later(format!(
                         "{} has no cluster IP: call it by its name, as HOST:PORT, or name one of its pods",
                         service.object()
                     ))
                 })?;
-                plain(SocketAddr::new(*ip, number.number()))
+                plain(SocketAddr::new(ip, number.number()))
             }
             Destination::Ingress { name, host, path, port } => {
                 let ingress = cluster.ingresses.get(name).ok_or_else(|| WalkError::unknown(to))?;
                 let at = controller::addresses(cluster, Owner::Ingress(ingress));
-                let vip = at.first().map(|first| first.address).ok_or_else(|| {
+                let at: Vec<IpAddr> = at.into_iter().map(|at| at.address).collect();
+                let vip = self.usable(client, flow, &at)?.ok_or_else(|| {
                     WalkError::Later(format!("{} has no address yet", ingress.object()))
                 })?;
                 let call = match port {

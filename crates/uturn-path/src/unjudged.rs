@@ -46,6 +46,7 @@ impl UnjudgedReason {
                 "what its load balancer's listeners are set to could not be read".to_owned()
             }
             Unknown::Versions => "it is there in several versions that differ".to_owned(),
+            Unknown::Calls => "what happens to some calls is not known".to_owned(),
             Unknown::Windows => {
                 "the node runs Windows, and what it does with packets is not modelled".to_owned()
             }

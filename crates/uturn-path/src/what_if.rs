@@ -81,7 +81,7 @@ impl Engine<'_> {
 
     /// The verdict under assumptions about rules that are not modelled, and the rules that packets
     /// reached about which nothing is assumed.
-    fn assuming(
+    pub(super) fn assuming(
         &self,
         flow: &Flow,
         assumed: &Assumptions,

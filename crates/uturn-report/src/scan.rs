@@ -106,7 +106,7 @@ impl ScanReport {
             open,
             without_address: analysis.without_address,
             network: Some(cluster.network),
-            unjudged: cluster.unjudged,
+            unjudged: cluster.unjudged.into_iter().chain(analysis.unjudged).collect(),
             supposed: analysis.supposed,
             skipped: cluster.skipped,
             unread: cluster.unread,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use uturn_model::{Client, Flow, Pod, Verdict};
-use uturn_path::{Detail, Engine, Individuals, Options, WalkError, is_condition, without_service};
+use uturn_path::{Detail, Engine, Individuals, Options, WalkError, is_condition, without_names};
 
 use crate::clients::{ClientClass, Pods, ScanResult};
 use crate::inventory::Inventory;
@@ -87,7 +87,7 @@ fn walk_target<'a>(
             verdict => verdict?,
         };
         verdict.supposed.retain(is_condition);
-        verdict.supposed.iter_mut().for_each(without_service);
+        verdict.supposed.iter_mut().for_each(without_names);
         verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
         let (is_host, is_endpoint) = (pod.spec.host_network, is_endpoint(scope, inventory, pod));
         let known = groups.iter_mut().find(|group| {

@@ -55,9 +55,11 @@ mod reduced;
 mod scan;
 mod schedule;
 mod targets;
+mod unmodelled_rules;
 
 pub use clients::{ClientClass, Pods, ScanResult};
 pub use explain::{ClassExplanation, ClassTrait, Closeness, TargetExplanation};
 pub use known::{KnownWalks, WalkCounts};
 pub use scan::Scanner;
 pub use targets::{ScanTarget, address_label};
+pub use unmodelled_rules::open_rule;

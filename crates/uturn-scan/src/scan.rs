@@ -15,6 +15,7 @@ use crate::known::KnownWalks;
 use crate::prepared::PreparedScan;
 use crate::schedule;
 use crate::targets::{self, ScanTarget};
+use crate::unmodelled_rules;
 
 /// Scans a cluster, and remembers what several targets have in common.
 pub struct Scanner<'e, 'a> {
@@ -81,6 +82,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
                 verdicts,
             }));
         }
+        unmodelled_rules::settle(self.engine, &mut results, self.is_large())?;
         Ok(results)
     }
 
@@ -90,7 +92,10 @@ impl<'e, 'a> Scanner<'e, 'a> {
     /// # Errors
     /// A target does not exist, or a flow towards it cannot be walked.
     pub fn scan_exhaustively(&self, targets: &[ScanTarget]) -> Result<Vec<ScanResult>, WalkError> {
-        exhaustive::walk_all(self.engine, &self.prepared()?.borrow(), targets)
+        let prepared = self.prepared()?.borrow();
+        let mut results = exhaustive::walk_all(self.engine, &prepared, targets)?;
+        unmodelled_rules::settle(self.engine, &mut results, self.is_large())?;
+        Ok(results)
     }
 
     /// Why clients share a class: what the clients of each class of a scan have in common, and

@@ -35,6 +35,10 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                 let to =
                     Destination::Service(service.name.clone(), Some(port.port.to_string().into()));
                 push(to, port.protocol, format!(":{}", port.port));
+                for ip in service.cluster_ips.iter().skip(1) {
+                    let at = SocketAddr::new(*ip, port.port.number());
+                    push(Destination::Address(at), port.protocol, at.to_string());
+                }
             }
             if service.kind == ServiceKind::LoadBalancer {
                 for entry in &service.load_balancer {
@@ -47,14 +51,14 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                     // Programs on a developer's machine write a loopback address, which is that
                     // of whoever calls it.
                     if let Some(vip) = entry.ip.filter(|vip| !vip.is_loopback()) {
-                        let to = Destination::Address((vip, port.port.number()).into());
-                        push(to, port.protocol, format!("{vip}:{}", port.port));
+                        let at = SocketAddr::new(vip, port.port.number());
+                        push(Destination::Address(at), port.protocol, at.to_string());
                     }
                 }
             }
             for ip in &service.external_ips {
-                let to = Destination::Address((*ip, port.port.number()).into());
-                push(to, port.protocol, format!("{ip}:{}", port.port));
+                let at = SocketAddr::new(*ip, port.port.number());
+                push(Destination::Address(at), port.protocol, at.to_string());
             }
         }
     }
@@ -103,7 +107,7 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                 protocol: listener.protocol.map_or(Protocol::Tcp, ListenerProtocol::transport),
                 label: match &fact.hostname {
                     Some(host) => name_label(Some(host), &at, listener.port),
-                    None => format!("{}:{}", fact.vip, listener.port),
+                    None => SocketAddr::new(fact.vip, listener.port.number()).to_string(),
                 },
             });
         }

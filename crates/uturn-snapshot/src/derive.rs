@@ -100,6 +100,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let dns = dns(&mut objects, balancer_names, &mut assumptions);
     let served = controllers::derive(&mut objects, &provider, &mut assumptions);
     service_proxy::find_placeholders(&objects, &endpoints, &mut gaps);
+    service_proxy::find_left_to_others(&objects, &mut gaps);
     missing::find(&objects, &endpoints, extent, &coming, &mut gaps);
     balancers::find_unjudged(&objects, &provider, &served.open, &mut gaps);
     service_proxy::find_unjudged(&objects, &proxy.served_by, &mut gaps);

@@ -26,6 +26,7 @@
 mod as_json;
 pub mod bundle;
 mod capture;
+mod captured_addresses;
 mod collect;
 mod decode;
 mod derive;
@@ -166,6 +167,7 @@ fn read_with(
     if !captures.is_empty() {
         seen.insert("node capture".into(), captures.len());
         cluster.captures = captures;
+        captured_addresses::add(&mut cluster);
     }
     Ok(Loaded { cluster, scenarios, seen })
 }

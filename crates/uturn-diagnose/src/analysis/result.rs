@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use uturn_model::{Assumption, Flow, NamespacedName, Origin, Text, Verdict};
+use uturn_model::{Assumption, Flow, NamespacedName, Origin, Text, Unjudged, Verdict};
 use uturn_scan::ScanResult;
 
 #[cfg(doc)]
@@ -33,6 +33,8 @@ pub struct Analysis {
     pub flows: FlowCounts,
     /// Pods on nodes that have no address yet, in order of their names: their calls are not judged.
     pub without_address: Vec<NamespacedName>,
+    /// Calls that are not judged for other reasons than an object of the cluster's that is not.
+    pub unjudged: Vec<Unjudged>,
     /// Assumptions that the result rests on.
     pub supposed: Vec<Assumption>,
     /// What the user should know about the analysis itself.

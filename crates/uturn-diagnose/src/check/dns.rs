@@ -5,7 +5,7 @@ use uturn_model::wording::some_of;
 use uturn_model::{Client, Destination, Flow, Protocol};
 use uturn_path::Engine;
 
-use super::service::lacks_endpoints;
+use super::service::{from_each, lacks_endpoints};
 use super::service_name::leads_elsewhere;
 use super::{Check, Checklist, State, a_pod_on_each, asks, flow, walked, walked_to_server};
 use crate::Code;
@@ -57,12 +57,15 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
                     ));
                     continue;
                 };
-                let Some(ip) = service.cluster_ips.first() else { continue };
-                let to = Destination::Address((*ip, port.port.number()).into());
-                let pods = a_pod_on_each(engine).into_iter();
-                let flows =
-                    pods.map(|pod| flow(Client::Pod(pod.name.clone()), to.clone(), protocol));
-                let check = walked(engine, &what, flows.collect());
+                let mut flows = Vec::new();
+                for ip in &service.cluster_ips {
+                    let to = Destination::Address((*ip, port.port.number()).into());
+                    flows.extend(from_each(engine, &to, protocol));
+                }
+                if flows.is_empty() {
+                    continue;
+                }
+                let check = walked(engine, &what, flows);
                 checks.push(match check.state {
                     State::Failed => check.next("uturn check cross-node, and uturn check nodes"),
                     _ => check,

@@ -71,6 +71,7 @@ fn what_serves(unknown: &Unknown) -> String {
             return "what its load balancer's listeners are set to could not be read".to_owned();
         }
         Unknown::Versions => return "it is there in several versions that differ".to_owned(),
+        Unknown::Calls => return "what happens to some calls is not known".to_owned(),
         Unknown::Windows => return "its nodes run Windows".to_owned(),
     };
     format!("{server} serves it, and what it does is not modelled")

@@ -4,7 +4,7 @@ mod inside;
 mod outside;
 
 use uturn_model::service::ServiceKind;
-use uturn_model::{Client, Destination, Flow, Protocol, Service, Unknown};
+use uturn_model::{Client, Destination, Family, Flow, Pod, Protocol, Service, Unknown};
 use uturn_path::Engine;
 
 pub(super) use inside::{cluster_ip, inside};
@@ -43,8 +43,12 @@ pub(super) fn lacks_endpoints(service: &Service) -> bool {
     service.unjudged.contains(&Unknown::Endpoints)
 }
 
-/// A call from a pod of each node.
-fn from_each(engine: &Engine<'_>, to: &Destination, protocol: Protocol) -> Vec<Flow> {
-    let pods = a_pod_on_each(engine).into_iter();
+/// A call from a pod of each node that has an address of the family.
+pub(super) fn from_each(engine: &Engine<'_>, to: &Destination, protocol: Protocol) -> Vec<Flow> {
+    let has_family = |pod: &&Pod| match to {
+        Destination::Address(at) => pod.address(Family::of(at.ip())).is_some(),
+        _ => true,
+    };
+    let pods = a_pod_on_each(engine).into_iter().filter(has_family);
     pods.map(|pod| flow(Client::Pod(pod.name.clone()), to.clone(), protocol)).collect()
 }

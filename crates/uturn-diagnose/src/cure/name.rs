@@ -7,6 +7,7 @@ use uturn_model::{
 use uturn_snapshot::edit::{Change, Tree};
 
 use super::{Case, Proposal, controller, way};
+use crate::call;
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let mut all = Vec::new();
@@ -62,6 +63,7 @@ fn call_service(case: &Case<'_>) -> Option<Proposal> {
             "the load balancer ends TLS, the Service does not: what is said is not encrypted",
         );
     }
+    let to = call::by_name(service, port.port, &flow.to);
     made.then = Some(Flow { to, ..flow.clone() });
     Some(made)
 }

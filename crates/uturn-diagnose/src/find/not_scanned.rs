@@ -123,7 +123,7 @@ fn outside_from(
     };
     let verdicts = match engine.verdicts(&flow) {
         Ok(verdicts) => verdicts,
-        Err(WalkError::Later(_)) => return Ok(None),
+        Err(WalkError::Later(_) | WalkError::NoAddress(..)) => return Ok(None),
         Err(why) => return Err(why),
     };
     let Some((verdict, way)) = verdicts.iter().find_map(|verdict| Some((verdict, worst(verdict)?)))

@@ -16,7 +16,7 @@ use crate::clients::{Clients, Example};
 use crate::conditions::{conditions, most_severe};
 use crate::evidence::worst;
 use crate::finding::{CureTitle, Finding};
-use crate::{Code, Severity};
+use crate::{Code, Severity, call, policy_chains};
 
 pub(super) fn judge(
     known: &Known<'_, '_>,
@@ -37,6 +37,10 @@ pub(super) fn judge(
     if rests_on_plugin(known.scanner, met, mechanism)? {
         conditions.push(MASQUERADES_NOTHING.into());
         most_severe = Severity::Warning;
+    }
+    if is_of_policy(known.scanner, met, mechanism)? {
+        conditions.push(POLICY_NOT_MEANT.into());
+        most_severe = Severity::Info;
     }
     Ok(Some(Finding {
         code,
@@ -130,6 +134,21 @@ fn rests_on_plugin(
     Ok(!scanner.explain_worst(met)?.iter().any(passes_balancer))
 }
 
+/// What has to be so where rules of a network policy stop calls.
+const POLICY_NOT_MEANT: &str = "no network policy is meant to stop it";
+
+/// Whether rules of network policies stop what fails.
+fn is_of_policy(
+    scanner: &Scanner<'_, '_>,
+    met: &ScanResult,
+    mechanism: Mechanism,
+) -> Result<bool, WalkError> {
+    if mechanism != Mechanism::Firewall || scanner.engine().cluster().captures.is_empty() {
+        return Ok(false);
+    }
+    Ok(scanner.explain_worst(met)?.iter().all(policy_chains::stop))
+}
+
 /// Whether answers go astray because a bridge shows them to no rule.
 fn are_replies_unseen(
     scanner: &Scanner<'_, '_>,
@@ -162,8 +181,12 @@ fn cures(known: &Known<'_, '_>, met: &ScanResult) -> Result<Vec<CureTitle>, Walk
     if to == target.to {
         return Ok(Vec::new());
     }
-    let call = CureTitle { name: "call-service", text: format!("call {to}") };
-    Ok(if known.is_fine(met, &to)? { vec![call] } else { Vec::new() })
+    let own = known.engine.cluster().services.get(service);
+    let by_name = own.map_or(to.clone(), |own| call::by_name(own, port.port, &target.to));
+    if by_name == target.to || !known.is_fine(met, &by_name)? {
+        return Ok(Vec::new());
+    }
+    Ok(vec![CureTitle { name: "call-service", text: format!("call {to}") }])
 }
 
 /// The Service and port that would answer without the load balancer.

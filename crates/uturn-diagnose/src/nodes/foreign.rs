@@ -2,49 +2,36 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::{Evidence, Family, Node, Origin, Protocol, Service};
-use uturn_netfilter::{DropReason, End, EndKind, Entry, Packet};
+use uturn_model::{Evidence, Family, Origin, Protocol, Service};
+use uturn_netfilter::{Assumptions, DropReason, End, EndKind, Entry, Packet};
 use uturn_path::Engine;
 
 use super::difference::{Difference, Question};
 use super::{Subject, iptables};
-use crate::Code;
+use crate::{Code, policy_chains};
 
 /// At most this many Services are called.
 const MAX: usize = 60;
-
-/// The beginnings of chains in which a pod network, or a policy that users wrote, decides what
-/// pods may call: a drop there is meant.
-const POLICIES: [&str; 12] = [
-    "cali-",
-    "felix-",
-    "CILIUM_",
-    "OLD_CILIUM_",
-    "ANTREA-",
-    "WEAVE-",
-    "KUBE-ROUTER-",
-    "KUBE-POD-FW-",
-    "KUBE-NWPLCY-",
-    "KUBE-FIREWALL",
-    "GALAXY-",
-    "AWS-CONNMARK",
-];
 
 /// Whether no rule of others stops what pods and the node itself send to Services.
 pub(super) fn question(engine: &Engine<'_>, subject: &Subject<'_>) -> Question {
     let what = "no rule of others stops calls to Services";
     let capture = subject.capture;
-    if !capture.has_rules(Family::V4) || !capture.has_links() {
+    let families: Vec<Family> =
+        Family::BOTH.into_iter().filter(|family| subject.serves(*family)).collect();
+    if !families.iter().all(|family| capture.has_rules(*family)) || !capture.has_links() {
         return Question::unknown(what, "the capture lacks rules, addresses or routes");
     }
     let Ok(runtime) = engine.runtime(&subject.node.name) else {
         return Question::unknown(what, "its rules cannot be walked");
     };
-    let callers = callers(subject.node, &|ip| runtime.pod_link(ip), subject);
+    let assumed = Assumptions::of_ordinary_call();
     let (mut walked, mut found) = (0, Vec::<Difference>::new());
-    for service in subject.cluster.services.values().take(MAX) {
-        for (packet, what) in calls(service, &callers) {
-            let ends = runtime.kernel.walk(&packet.0, &packet.1, &[]);
+    let services = subject.cluster.services.values().take(MAX);
+    for (service, family) in services.flat_map(|own| families.iter().map(move |of| (own, *of))) {
+        let callers = callers(subject, family, &|ip| runtime.pod_link(ip));
+        for (packet, what) in calls(service, family, &callers) {
+            let ends = runtime.kernel.walk_assuming(&packet.0, &packet.1, &[], &assumed);
             walked += 1;
             let all_stopped = ends.iter().all(|end| end.unknown.is_empty());
             let stops =
@@ -68,14 +55,15 @@ pub(super) fn question(engine: &Engine<'_>, subject: &Subject<'_>) -> Question {
 
 /// Who calls: the address, and how its packets come to the rules.
 fn callers(
-    node: &Node,
-    link: &dyn Fn(IpAddr) -> uturn_model::Text,
     subject: &Subject<'_>,
+    family: Family,
+    link: &dyn Fn(IpAddr) -> uturn_model::Text,
 ) -> Vec<(IpAddr, Entry, &'static str)> {
+    let node = subject.node;
     let pods = subject.cluster.pods_on(&node.name);
     let mut pods = pods.filter(|pod| pod.is_alive() && !pod.spec.host_network);
-    let pod = pods.find_map(|pod| pod.ips.iter().copied().find(IpAddr::is_ipv4));
-    let own = node.address(Family::V4);
+    let pod = pods.find_map(|pod| pod.address(family));
+    let own = node.address(family);
     let pod = pod.map(|ip| (ip, Entry::Interface(link(ip)), "a pod's call"));
     pod.into_iter().chain(own.map(|ip| (ip, Entry::Local, "the node's own call"))).collect()
 }
@@ -83,9 +71,10 @@ fn callers(
 /// A call of each caller to each port of a Service that has endpoints.
 fn calls(
     service: &Service,
+    family: Family,
     callers: &[(IpAddr, Entry, &'static str)],
 ) -> Vec<((Packet, Entry), String)> {
-    let address = service.cluster_ips.iter().find(|ip| ip.is_ipv4());
+    let address = service.cluster_ips.iter().find(|ip| Family::of(**ip) == family);
     let ports = service.ports.iter().filter(|port| port.protocol == Protocol::Tcp);
     let calls = ports.filter_map(|port| Some(SocketAddr::new(*address?, port.port.number())));
     calls
@@ -107,8 +96,7 @@ fn stopped_by(subject: &Subject<'_>, end: &End) -> Option<Evidence> {
     };
     let is_meant = match &by {
         Evidence::Iptables { chain, .. } | Evidence::IptablesPolicy { chain, .. } => {
-            iptables::is_of_kube_proxy(chain)
-                || POLICIES.iter().any(|start| chain.starts_with(start))
+            iptables::is_of_kube_proxy(chain) || policy_chains::is_one(chain)
         }
         Evidence::Nftables { origin, .. } => is_of_plugin(subject, origin),
         _ => true,

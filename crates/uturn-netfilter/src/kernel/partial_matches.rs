@@ -64,6 +64,18 @@ impl Kernel {
                 walk.assume(no_ipsec());
                 Some((kind == "none") != not)
             }
+            "limit" | "hashlimit" | "connlimit" | "quota" if walk.assumed.is_ordinary() => {
+                let matches = below_limits(&extension.name, words)?;
+                walk.assume(no_limit_reached());
+                Some(matches)
+            }
+            "socket"
+                if walk.assumed.is_ordinary()
+                    && words.iter().any(|word| &**word == "--transparent") =>
+            {
+                walk.assume(no_transparent_socket());
+                Some(false)
+            }
             // No packet in the model has one of these protocols or headers.
             "ah" | "dccp" | "esp" | "frag" | "ipcomp" | "l2tp" | "mh" | "udplite" => Some(false),
             _ => None,
@@ -159,6 +171,47 @@ fn value<'w>(words: &'w [uturn_model::Text], option: &str) -> Option<(bool, &'w 
     let before = at > 0 && &*words[at - 1] == "!";
     let after = words.get(at + 1).is_some_and(|word| &**word == "!");
     Some((before || after, words.get(at + 1 + usize::from(after))?))
+}
+
+/// Whether a match on rates, connections or amounts holds for a call that reaches no limit.
+fn below_limits(name: &str, words: &[uturn_model::Text]) -> Option<bool> {
+    match name {
+        "limit" => Some(true),
+        "hashlimit" => {
+            let above = value(words, "--hashlimit-above").map(|(not, _)| not);
+            let below = value(words, "--hashlimit-upto").or(value(words, "--hashlimit"));
+            above.or(below.map(|(not, _)| !not))
+        }
+        "connlimit" => {
+            let limit = |text: &str| text.parse::<u32>().ok();
+            match value(words, "--connlimit-above") {
+                Some((not, above)) => Some((limit(above)? == 0) != not),
+                None => {
+                    let (not, most) = value(words, "--connlimit-upto")?;
+                    Some((limit(most)? > 0) != not)
+                }
+            }
+        }
+        _ => value(words, "--quota").map(|(not, _)| !not),
+    }
+}
+
+pub(super) fn no_limit_reached() -> Assumption {
+    Assumption {
+        subject: "limits on rates and connections".into(),
+        assumed: "the call reaches none".into(),
+        because: "a call is looked at alone".into(),
+        settle: "see whether the rules' counters grow".into(),
+    }
+}
+
+fn no_transparent_socket() -> Assumption {
+    Assumption {
+        subject: "transparent sockets on the node".into(),
+        assumed: "none takes the packet".into(),
+        because: "only a proxy on the node has one".into(),
+        settle: "see whether the rule's counter grows".into(),
+    }
 }
 
 fn no_ipsec() -> Assumption {

@@ -12,7 +12,7 @@ pub(crate) struct ClusterIndex<'a> {
     cluster: &'a Cluster,
     pods: FastMap<IpAddr, &'a NamespacedName>,
     nodes: FastMap<IpAddr, &'a Node>,
-    /// Further addresses that Facts state of one node only.
+    /// Further addresses of one node only, as Facts state or captures show them.
     held: FastMap<IpAddr, &'a Node>,
     /// The first pod in each node's network that listens on a port.
     host_pods: FastMap<(&'a Name, u16), &'a Pod>,

@@ -40,7 +40,7 @@ impl<'e, 'a> Walk<'e, 'a> {
             cluster: engine.cluster,
             options,
             population,
-            assumed: Assumptions::default(),
+            assumed: Assumptions::of_ordinary_call(),
             open: RefCell::default(),
             probes: engine.probes.clone(),
         }

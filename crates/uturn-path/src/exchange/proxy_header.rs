@@ -7,7 +7,6 @@ use uturn_model::controller::{ProxyExpectation, Takes};
 use uturn_model::route::Leg;
 use uturn_model::{Assumption, IpNet, NamespacedName, Outcome, Pod, Text};
 
-use super::uncertain_behaviour::supposed_of_balancer;
 use crate::engine::Engine;
 use crate::packet::{Peer, Request};
 
@@ -24,8 +23,8 @@ pub fn supposed_of_servers(supposed: &Assumption) -> Option<Text> {
     is_it.then(|| format!("its pods expect {expected} PROXY header").into())
 }
 
-/// Leaves the Service out of such an assumption: several targets may have one verdict.
-pub fn without_service(supposed: &mut Assumption) {
+/// Leaves the Service out of such an assumption.
+pub(crate) fn without_service(supposed: &mut Assumption) {
     if supposed_of_servers(supposed).is_some() {
         supposed.subject = format!("{EXPECTS_HEADER}the Service expect a PROXY header").into();
     }
@@ -44,12 +43,6 @@ pub(crate) struct Misread {
     pub(crate) outcome: Outcome,
     /// What is taken for true of the server, where its settings do not say it.
     pub(crate) supposed: Option<Assumption>,
-}
-
-/// Whether an assumption is about a load balancer or a server that a flow passes: findings about the
-/// flow then depend on it.
-pub fn is_condition(supposed: &Assumption) -> bool {
-    supposed_of_balancer(supposed).is_some() || supposed_of_servers(supposed).is_some()
 }
 
 impl<'a> Engine<'a> {

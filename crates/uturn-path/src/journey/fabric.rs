@@ -112,6 +112,12 @@ impl<'a> Walk<'_, 'a> {
                 state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                 vec![lost(state, Mechanism::CrossNode)]
             }
+            Some(node) if self.engine.is_own_pod(out_of, node, dst)? => {
+                let why = "the node has no route to its own pod: no other host has one";
+                let by = Evidence::fabric(FabricPart::PodNetwork);
+                state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+                vec![lost(state, Mechanism::NoRoute)]
+            }
             Some(node) if self.engine.is_hidden(node, dst) => {
                 let why = "the network around the nodes is not told of pods' addresses";
                 let by = Evidence::fabric(FabricPart::PodNetwork);
@@ -270,6 +276,20 @@ impl<'a> Engine<'a> {
         let mut nodes = self.cluster.nodes.values();
         let is_ranged = self.cluster.network.mode.value != NetworkMode::Routed;
         nodes.find(|node| is_ranged && node.pod_cidrs.iter().any(|net| net.contains(&address)))
+    }
+
+    /// Whether a captured node sends a packet for a pod of its own out into the network. Where pods have
+    /// network cards, that is a way to them.
+    fn is_own_pod(
+        &self,
+        from: Option<&Node>,
+        node: &Node,
+        address: IpAddr,
+    ) -> Result<bool, WalkError> {
+        let is_own = from.is_some_and(|from| from.name == node.name)
+            && self.cluster.network.mode.value != NetworkMode::VpcCni
+            && self.pod_at(address).is_some();
+        Ok(is_own && self.runtime(&node.name)?.has_captured_links)
     }
 
     /// Whether an address is a pod's that only the tunnels between nodes know.

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use uturn_kubeproxy::pod_network::{self, TUNNEL};
 use uturn_lb::local_addresses;
 use uturn_model::network::NetworkMode;
+use uturn_model::network::first_host;
 use uturn_model::{Cluster, Family, Name, Node, Origin};
 use uturn_netfilter::{Interface, NodeState, PolicyRule, RouteEntry, RouteKind};
 
@@ -73,7 +74,7 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
         NetworkMode::GlobalRouter => {
             let mut bridge = Vec::new();
             for net in &node.pod_cidrs {
-                let Some(gateway) = net.hosts().next() else { continue };
+                let Some(gateway) = first_host(net) else { continue };
                 bridge.push((gateway, net.prefix_len()));
                 local(state, gateway, &link, origin);
                 let mut pods = route_to(*net, &link, MAIN, RouteKind::Unicast, origin);

@@ -30,7 +30,7 @@ impl Engine<'_> {
             if self.unjudged_lost_name(client, &flow.to, true).is_some() {
                 continue;
             }
-            let resolved = self.aim(client, &flow.to)?.resolved;
+            let resolved = self.aim_of(client, flow)?.resolved;
             if let Some(why) = resolved.and_then(|resolution| resolution.doubt) {
                 return Ok(Some(UnresolvedName { host: host.clone(), why }));
             }

@@ -12,30 +12,39 @@ use crate::error::WalkError;
 /// Both answers are tried for at most this many rules that are not modelled.
 const MAX_QUESTIONS: usize = 3;
 
+/// Walks a flow under assumptions: the verdicts, and the rules that were asked.
+type Walks<'w> = dyn Fn(&Assumptions) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> + 'w;
+
 impl Engine<'_> {
-    /// A verdict for each case of what rules do that are not modelled.
-    pub(super) fn by_rules(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-        self.split(flow, &Assumptions::default(), MAX_QUESTIONS)
+    /// A verdict for each case of what rules do that are not modelled, of the cluster as it is
+    /// supposed. Cases that come out alike are one.
+    ///
+    /// # Errors
+    /// Returns an error if the flow cannot be walked in one of the cases.
+    pub fn rule_cases(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
+        let walks = |assumed: &Assumptions| self.assuming(flow, assumed);
+        split(&walks, &Assumptions::of_ordinary_call(), MAX_QUESTIONS)
     }
 
-    /// The same, with something taken for true of some of them; of so many more, both is tried.
-    fn split(
-        &self,
-        flow: &Flow,
-        assumed: &Assumptions,
-        more: usize,
-    ) -> Result<Vec<Verdict>, WalkError> {
-        let (verdicts, open) = self.by_cluster(flow, assumed)?;
-        let unasked = |question: &&Question| assumed.answer(question).is_none();
-        let Some(question) = open.iter().find(unasked).filter(|_| more > 0) else {
-            return Ok(verdicts);
-        };
-        let of = |holds| self.split(flow, &assumed.with_answer(question, holds), more - 1);
-        Ok(either(&of(true)?, &of(false)?, |verdict, holds| {
-            verdict.conditions.insert(0, holding(question, holds));
-            add_assumptions(&mut verdict.supposed, [taken(question, holds)]);
-        }))
+    /// The same, and for each case of how kube-proxy runs and where pods will run.
+    pub(super) fn by_rules(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
+        let walks = |assumed: &Assumptions| self.by_cluster(flow, assumed);
+        split(&walks, &Assumptions::of_ordinary_call(), MAX_QUESTIONS)
     }
+}
+
+/// Both answers are tried for so many more of the rules that nothing is assumed of.
+fn split(walks: &Walks<'_>, assumed: &Assumptions, more: usize) -> Result<Vec<Verdict>, WalkError> {
+    let (verdicts, open) = walks(assumed)?;
+    let unasked = |question: &&Question| assumed.answer(question).is_none();
+    let Some(question) = open.iter().find(unasked).filter(|_| more > 0) else {
+        return Ok(verdicts);
+    };
+    let of = |holds| split(walks, &assumed.with_answer(question, holds), more - 1);
+    Ok(either(&of(true)?, &of(false)?, |verdict, holds| {
+        verdict.conditions.insert(0, holding(question, holds));
+        add_assumptions(&mut verdict.supposed, [taken(question, holds)]);
+    }))
 }
 
 /// `rule -A KUBE-FIREWALL … (n1/iptables.save:12) matches`, `the sender's user is 1337`.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uturn_model::route::Route;
 use uturn_model::{Client, Flow, Outcome, Share, Verdict};
 use uturn_netfilter::hash::FastMap;
-use uturn_path::{Options, Walk, WalkError, is_condition, without_service};
+use uturn_path::{Options, Walk, WalkError, is_condition, without_names};
 
 use crate::failover::outcome_reuse::ReusableOutcome;
 use crate::failover::split_by_targets::split_by_targets;
@@ -192,7 +192,7 @@ impl<'a> Walker<'a> {
                     verdict => verdict?,
                 };
                 verdict.supposed.retain(is_condition);
-                verdict.supposed.iter_mut().for_each(without_service);
+                verdict.supposed.iter_mut().for_each(without_names);
                 verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
                 Ok(Some([verdict].into()))
             };

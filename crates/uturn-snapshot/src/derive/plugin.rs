@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 
 use uturn_lb::cloud;
-use uturn_model::network::{NetworkMode, Plugin, Transport};
+use uturn_model::network::{NetworkMode, Plugin, Transport, first_host};
 use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
 
 use super::{Assumptions, daemon_sets, nodes, pod_ranges};
@@ -256,8 +256,7 @@ pub(super) fn outside_of_range(objects: &Objects) -> impl Iterator<Item = &Pod> 
 
 /// A pod with the address that a bridge would have.
 fn has_first_address(objects: &Objects) -> Option<&Pod> {
-    let is_first =
-        |net: &IpNet, pod: &Pod| net.hosts().next().is_some_and(|ip| pod.ips.contains(&ip));
+    let is_first = |net: &IpNet, pod: &Pod| first_host(net).is_some_and(|ip| pod.ips.contains(&ip));
     objects.pods.0.values().filter(|pod| has_own_address(pod)).find(|pod| {
         let node = pod.node.as_ref().and_then(|name| objects.nodes.0.get(name));
         node.is_some_and(|node| node.pod_cidrs.iter().any(|net| is_first(net, pod)))

@@ -200,6 +200,20 @@ pub(super) fn find_unjudged(objects: &Objects, proxy: &Known<ServiceProxy>, gaps
     }
 }
 
+/// The label by which a Service asks for another proxy than kube-proxy, and names it.
+const PROXY_NAME: &str = "service.kubernetes.io/service-proxy-name";
+
+/// Lists the Services that are left to another proxy.
+pub(super) fn find_left_to_others(objects: &Objects, gaps: &mut Gaps) {
+    for service in objects.services.0.values().filter(|service| !service.cluster_ips.is_empty()) {
+        let Some(name) = service.labels.get(PROXY_NAME) else { continue };
+        let proxy = if name.is_empty() { "another proxy" } else { name };
+        let because = format!("its label {PROXY_NAME} leaves it to that");
+        let unknown = uturn_model::Unknown::ServiceProxy(proxy.into());
+        gaps.add(service.object(), unknown, because.into(), Text::default());
+    }
+}
+
 /// Lists the Services whose endpoint is one that nothing has: a program on nodes serves them itself.
 pub(super) fn find_placeholders(objects: &Objects, slices: &Slices, gaps: &mut Gaps) {
     for service in objects.services.0.values() {

@@ -138,3 +138,39 @@ fn each_family_is_encapsulated_or_not() {
         }
     }
 }
+
+/// A Service with both families whose endpoints have one: calls of the other address are refused.
+#[test]
+fn each_family_of_a_service_is_scanned() {
+    let folder = Folder::new("dual-stack-one-slice");
+    let all = cluster("iptables", [false, false]);
+    let (without, _) = all.split_once("---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: web-ipv6").unwrap();
+    folder.file("cluster.yaml", without);
+    let scan = folder.run(&["scan", "-f", ".", "--complete"]);
+    assert!(scan.contains("svc/shop/web [fd00:96::7:1]:80  no-endpoint  UT311"), "{scan}");
+    assert!(!scan.contains("call svc/shop/web"), "the same name leads there: {scan}");
+    let check = folder.run(&["check", "service", "shop/web", "-f", ".", "--complete"]);
+    assert!(check.contains("to [fd00:96::7:1]:80: refused (no-endpoint)"), "{check}");
+}
+
+/// Each client calls the address of its own family.
+#[test]
+fn an_ingress_with_both_families_is_scanned() {
+    let folder = Folder::new("dual-stack-ingress");
+    let mut text = cluster("iptables", [false, false]);
+    text += "---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop, annotations: {kubernetes.io/ingress.class: qcloud}}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+status: {loadBalancer: {ingress: [{ip: 10.0.0.100}, {ip: 'fd00:10::64'}]}}
+---
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec: {provider: tke}
+";
+    folder.file("cluster.yaml", &text);
+    let scan = folder.run(&["scan", "-f", "."]);
+    assert!(!scan.starts_with("exit 2"), "{scan}");
+    assert!(scan.contains("flows fine"), "{scan}");
+}

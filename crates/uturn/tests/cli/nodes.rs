@@ -93,6 +93,12 @@ iptables -t nat -N CNI-HOSTPORT-DNAT
 iptables -t nat -A CNI-HOSTPORT-DNAT -p tcp --dport 8099 -j DNAT --to-destination 10.1.1.77:80
 iptables -t nat -A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT
 iptables -t nat -A POSTROUTING -s 10.1.0.0/16 ! -d 10.1.0.0/16 -j MASQUERADE
+iptables -t raw -A PREROUTING -p tcp --syn -m hashlimit --hashlimit-above 1000/sec \
+  --hashlimit-mode srcip --hashlimit-name flood -j DROP
+iptables -I FORWARD -p tcp --syn -m connlimit --connlimit-above 500 -j REJECT
+if iptables -t nat -L KUBE-SERVICES >/dev/null 2>&1; then
+  iptables -t nat -A PREROUTING -j KUBE-SERVICES
+fi
 ";
 
 /// Loads the rules of a mode.
@@ -103,8 +109,8 @@ fn load(mode: &str) -> &'static str {
     }
 }
 
-/// The codes that `check nodes` names for n1 after this script, and what it prints.
-fn found(mode: &str, test: &str, script: &str) -> Result<(Vec<String>, String), String> {
+/// The codes that `check nodes` names for n1 after this script, what it prints, and what a scan does.
+fn found(mode: &str, test: &str, script: &str) -> Result<(Vec<String>, String, String), String> {
     let folder = Folder::new(test);
     folder.file("objects.yaml", &OBJECTS.replace("MODE", mode));
     let rules = uturn(&["rules", "-f", "objects.yaml", "--node", "n1"]);
@@ -126,6 +132,8 @@ fn found(mode: &str, test: &str, script: &str) -> Result<(Vec<String>, String), 
         ["check", "nodes", "-f", "objects.yaml", "--bundle", "bundle", "--complete", "-o", "json"];
     let checked = uturn(&check).current_dir(&folder.0).output().unwrap();
     let (codes, text) = failed(&checked, Some("node/n1"))?;
+    let scan = ["scan", "-f", "objects.yaml", "--bundle", "bundle", "--complete"];
+    let scanned = transcript(&uturn(&scan).current_dir(&folder.0).output().unwrap());
     // The same is found without the names and addresses.
     let redact = ["collect", "-f", "objects.yaml", "--bundle", "bundle", "--redact", "-o", "shown"];
     let redacted = uturn(&redact).current_dir(&folder.0).output().unwrap();
@@ -136,7 +144,7 @@ fn found(mode: &str, test: &str, script: &str) -> Result<(Vec<String>, String), 
     let checked = uturn(&check).current_dir(&folder.0).output().unwrap();
     let (shown, shown_text) = failed(&checked, None)?;
     match shown == codes {
-        true => Ok((codes, text)),
+        true => Ok((codes, text, scanned)),
         false => Err(format!("{codes:?}, and redacted {shown:?}: {text}\n{shown_text}")),
     }
 }
@@ -180,11 +188,14 @@ fn faults(mode: &str, faults: &[NodeFault]) {
     assert!(healthy.1.contains("lines compared"), "{}", healthy.1);
     let beside = found(mode, &format!("nodes-{mode}-beside"), OTHERS).unwrap();
     assert!(beside.0.is_empty(), "{}", beside.1);
+    let scanned = &beside.2;
+    assert!(scanned.contains("nothing found; "), "{scanned}");
+    assert!(!scanned.contains("calls to"), "all is judged: {scanned}");
     let mut wrong = Vec::new();
     for (nth, fault) in faults.iter().enumerate() {
         match found(mode, &format!("nodes-{mode}-{nth}"), fault.script) {
-            Ok((codes, _)) if codes == [fault.code] => {}
-            Ok((codes, text)) => {
+            Ok((codes, ..)) if codes == [fault.code] => {}
+            Ok((codes, text, _)) => {
                 wrong.push(format!("{}: {}, not {codes:?}: {text}", fault.name, fault.code));
             }
             Err(why) => wrong.push(format!("{}: {why}", fault.name)),

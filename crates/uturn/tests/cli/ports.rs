@@ -73,7 +73,7 @@ fn a_port_that_is_almost_declared_is_a_hint() {
         folder.run(&["scan", "-q", "-f", ".", "-o", "wide"])
     };
     let hint = scan("8008", "ports: [{containerPort: 8080}]");
-    assert!(hint.starts_with("exit 0\n") && hint.contains("\n1 finding (1 warning); "), "{hint}");
+    assert!(hint.starts_with("exit 0\n") && hint.contains("\n1 finding (1 info); "), "{hint}");
     assert!(hint.contains("wrong port if nothing listens on 8008"), "{hint}");
     assert!(hint.contains("and 8080 is: is that what is meant?"), "{hint}");
     // The same name, and a number that is not.

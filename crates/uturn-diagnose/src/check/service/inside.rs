@@ -119,6 +119,10 @@ pub(in crate::check) fn cluster_ip(engine: &Engine<'_>, service: &Service) -> Ch
         let text = Some(port.port.to_string().into());
         let to = Destination::Service(service.name.clone(), text);
         flows.extend(from_each(engine, &to, port.protocol));
+        for ip in service.cluster_ips.iter().skip(1) {
+            let to = Destination::Address(SocketAddr::new(*ip, port.port.number()));
+            flows.extend(from_each(engine, &to, port.protocol));
+        }
     }
     let what = "the ClusterIP answers in the cluster";
     if is_open(service) {

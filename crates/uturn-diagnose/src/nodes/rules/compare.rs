@@ -202,9 +202,9 @@ mod tests {
     fn rules_that_cannot_be_read_are_not_taken_for_none() {
         let node = Name::new("n1").unwrap();
         let written = Program { iptables: "*nat\n-A\n".to_owned(), ..Program::default() };
-        let why = expected(&node, &written, Family::V4).map(|_| ()).unwrap_err();
+        let why = expected(&node, &written, Family::V4, true).map(|_| ()).unwrap_err();
         let why = Incomparable::from(why).to_string();
         assert!(why.starts_with("uturn cannot read what it writes for kube-proxy: "), "{why}");
-        assert!(expected(&node, &Program::default(), Family::V4).unwrap().is_empty());
+        assert!(expected(&node, &Program::default(), Family::V4, true).unwrap().is_empty());
     }
 }

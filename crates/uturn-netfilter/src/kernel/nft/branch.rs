@@ -61,7 +61,7 @@ impl Kernel {
                         return true;
                     }
                 }
-                Op::UnknownCondition(_) | Op::Sender { .. } => {}
+                op if op.is_condition() => {}
                 _ => return false,
             }
         }

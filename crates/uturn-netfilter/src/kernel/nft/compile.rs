@@ -130,8 +130,7 @@ impl Compiler<'_> {
             let last = deciding.is_none_or(|deciding| deciding <= at);
             self.statement(statement, last, names, &mut ops);
         }
-        let does =
-            |op: &Op| !matches!(op, Op::Test { .. } | Op::UnknownCondition(_) | Op::Sender { .. });
+        let does = |op: &Op| !op.is_condition();
         // Conditions after the last action have no effect.
         let end = ops.iter().rposition(does).map_or(0, |at| at + 1);
         ops.truncate(end);
@@ -173,7 +172,7 @@ impl Compiler<'_> {
             }
             Statement::Set(key, value) => ops.extend(self.set(key, value, names)),
             Statement::Limit(_) | Statement::Quota(_) => {
-                ops.push(Op::UnknownCondition(self.number(statement, names)));
+                ops.push(self.condition(statement, names));
             }
             Statement::Named(kind, _) if matches!(&**kind, "limit" | "quota") => {
                 ops.push(Op::UnknownCondition(self.number(statement, names)));
@@ -202,7 +201,7 @@ impl Compiler<'_> {
                     ops.push(Op::Add { set, key });
                 }
                 for condition in update.statements.iter().filter(|statement| decides(statement)) {
-                    ops.push(Op::UnknownCondition(self.number(condition, names)));
+                    ops.push(self.condition(condition, names));
                 }
             }
             Statement::Xt(kind, _) if &**kind == "match" => {
@@ -218,10 +217,22 @@ impl Compiler<'_> {
                 ops.push(if last {
                     Op::UnknownAction(number, text.clone())
                 } else {
-                    Op::UnknownCondition(number)
+                    self.condition(statement, names)
                 });
             }
         }
+    }
+
+    /// A condition whose answer depends on other packets, or that is not modelled.
+    fn condition(&mut self, statement: &Statement, names: &Names<'_>) -> Op {
+        let number = self.number(statement, names);
+        let over = match statement {
+            Statement::Limit(limit) => limit.over,
+            Statement::Quota(quota) => quota.over,
+            Statement::Unknown(text) if text.starts_with("ct count ") => text.contains(" over "),
+            _ => return Op::UnknownCondition(number),
+        };
+        Op::Limit { number, over }
     }
 
     /// The identifier of an unmodelled statement; equal statements share one.

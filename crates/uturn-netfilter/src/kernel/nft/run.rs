@@ -2,6 +2,7 @@
 
 use uturn_model::{Assumption, Evidence, Family, StepKind, Text};
 
+use super::super::partial_matches::no_limit_reached;
 use super::super::walk::{Frame, OpenBranches, Tracking, Walk};
 use super::super::xtables::{StageResult, marked};
 use super::super::{Kernel, MAX_RULES};
@@ -130,7 +131,11 @@ impl Kernel {
                         continue;
                     }
                 },
-                Op::UnknownCondition(number) => {
+                Op::Limit { over, .. } if walk.assumed.is_ordinary() => {
+                    walk.assume(no_limit_reached());
+                    if *over { Done::Next } else { Done::On }
+                }
+                Op::UnknownCondition(number) | Op::Limit { number, .. } => {
                     self.branch_on_condition(*number, ops, (at, step), walk, open, at_limit)
                 }
                 Op::Sender { fact, not } => {
@@ -207,7 +212,9 @@ impl Kernel {
     ) -> Result<Done, NoValue> {
         let by = || self.nft_by(at.0, at.1);
         Ok(match op {
-            Op::Test { .. } | Op::UnknownCondition(_) | Op::Sender { .. } => Done::On,
+            Op::Test { .. } | Op::UnknownCondition(_) | Op::Limit { .. } | Op::Sender { .. } => {
+                Done::On
+            }
             Op::Verdict(verdict) => self.decide(base, *verdict, at, None, walk),
             Op::Vmap { key, map, .. } => {
                 let key = self.key(key, walk)?;

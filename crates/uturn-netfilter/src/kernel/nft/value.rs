@@ -19,6 +19,11 @@ pub(super) enum Op {
     },
     /// A condition that is not modelled.
     UnknownCondition(u32),
+    /// A limit on rates, connections or amounts: whether it holds while it is exceeded.
+    Limit {
+        number: u32,
+        over: bool,
+    },
     /// A condition on the sending process.
     Sender {
         fact: PacketFact,
@@ -53,6 +58,19 @@ pub(super) enum Op {
     },
     /// An action that is not modelled.
     UnknownAction(u32, Text),
+}
+
+impl Op {
+    /// Whether it changes nothing and only ends the rule where it does not hold.
+    pub(super) fn is_condition(&self) -> bool {
+        matches!(
+            self,
+            Self::Test { .. }
+                | Self::UnknownCondition(_)
+                | Self::Limit { .. }
+                | Self::Sender { .. }
+        )
+    }
 }
 
 /// A condition on a value.

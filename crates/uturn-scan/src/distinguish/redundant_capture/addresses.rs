@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use uturn_model::network::first_host;
 use uturn_model::{Cluster, Family};
 
 use crate::addresses;
@@ -41,7 +42,7 @@ impl Addresses {
             others.filter(|ip| families.contains(&Family::of(*ip))).collect();
         for net in nodes().flat_map(|node| &node.pod_cidrs) {
             all.extend([net.network(), net.broadcast()]);
-            all.extend(net.hosts().next());
+            all.extend(first_host(net));
         }
         all.extend(&called);
         Self { called, all }
