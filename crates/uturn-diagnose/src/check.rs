@@ -238,9 +238,18 @@ fn walked_until(
         check.evidence.push(format!("and {} more that are not known", open - 1));
     }
     if let Some(flow) = first {
-        check.next = Some(format!("uturn trace --from {} --to {}", flow.from, flow.to));
+        check.next = Some(trace_of(&flow));
     }
     check
+}
+
+/// The command that shows a flow.
+fn trace_of(flow: &Flow) -> String {
+    let proto = match flow.protocol {
+        Protocol::Tcp => String::new(),
+        other => format!(" --proto {}", other.lower()),
+    };
+    format!("uturn trace --from {} --to {}{proto}", flow.from, flow.to)
 }
 
 /// What servers are supposed to expect, where calls fail by a PROXY header and nothing given says it.

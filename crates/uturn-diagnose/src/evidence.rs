@@ -1,7 +1,9 @@
 //! What a finding rests on, so that it can be checked by hand.
 
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{Evidence, Hop, Mechanism, ObjectKind, ObjectRef, Place, Route, Text, Verdict};
+use uturn_model::{
+    Evidence, Hop, Mechanism, ObjectKind, ObjectRef, Origin, Place, Route, Text, Verdict,
+};
 use uturn_path::WalkError;
 use uturn_scan::Scanner;
 
@@ -25,8 +27,11 @@ impl Observation {
     /// Returns `None` if no command does.
     pub fn see(&self) -> Option<String> {
         match (&self.by, &self.place) {
-            (Evidence::Iptables { chain, .. }, Some(Place::Node(node))) => {
-                Some(format!("on {node}: iptables-save | grep -- '-A {chain} '"))
+            (Evidence::Iptables { chain, origin, .. }, Some(Place::Node(node))) => {
+                let is_v6 =
+                    matches!(origin, Origin::File { path, .. } if path.contains("ip6tables"));
+                let program = if is_v6 { "ip6tables-save" } else { "iptables-save" };
+                Some(format!("on {node}: {program} | grep -- '-A {chain} '"))
             }
             (Evidence::Ipvs { .. }, Some(Place::Node(node))) => {
                 Some(format!("on {node}: ipvsadm -Ln"))

@@ -25,7 +25,7 @@ mod settings;
 
 use std::net::IpAddr;
 
-use uturn_model::{Capture, Cluster, Family, Node};
+use uturn_model::{Capture, CaptureFile, Cluster, Family, Node};
 use uturn_netfilter::NodeState;
 use uturn_node::Manifest;
 use uturn_path::Engine;
@@ -84,6 +84,10 @@ fn whole(subject: &Subject<'_>) -> Question {
     let what = "its capture is whole";
     let Some(manifest) = &subject.manifest else {
         let has = |family| subject.capture.has_rules(family);
+        if subject.capture.files.contains_key(&CaptureFile::Manifest) {
+            let file = CaptureFile::Manifest.file_name();
+            return Question::unknown(what, format!("{file} is none that this uturn can read"));
+        }
         return match Family::BOTH.into_iter().any(has) && subject.capture.has_links() {
             true => Question::of(what, "it has rules, addresses and routes", Vec::new()),
             false => Question::unknown(what, "it lacks rules, addresses or routes"),

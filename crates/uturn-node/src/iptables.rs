@@ -68,9 +68,11 @@ pub(crate) fn save(machine: &impl Machine, family: Family, counters: bool) -> Sa
     saved
 }
 
-/// How many chains Kubernetes has in it, and how many rules there are. kube-proxy uses the back
-/// end in which it finds chains of kubelet.
+/// How many chains Kubernetes has in it, and how many rules there are, a policy that drops being one.
+/// kube-proxy uses the back end in which it finds chains of kubelet.
 fn weight(text: &str) -> (usize, usize) {
     let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
-    (count(":KUBE-"), count("-A ") + count("["))
+    let chains = text.lines().filter(|line| line.starts_with(':'));
+    let dropping = chains.filter(|line| line.split_whitespace().nth(1) == Some("DROP")).count();
+    (count(":KUBE-"), count("-A ") + count("[") + dropping)
 }

@@ -3,7 +3,7 @@
 use uturn_model::{Flow, Service};
 use uturn_path::Engine;
 
-use super::Check;
+use super::{Check, trace_of};
 
 /// A failed check, if a name leads somewhere else, as where a search domain answers every name.
 pub(super) fn leads_elsewhere(
@@ -22,6 +22,6 @@ pub(super) fn leads_elsewhere(
     let own: Vec<String> = service.cluster_ips.iter().map(ToString::to_string).collect();
     let evidence =
         format!("{} is sent to {addresses}, and its address is {}", flow.from, own.join(", "));
-    let next = format!("uturn trace --from {} --to {}", flow.from, flow.to);
+    let next = trace_of(flow);
     Some(Check::failed(what, evidence).next(next))
 }

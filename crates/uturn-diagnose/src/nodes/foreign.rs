@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::{Evidence, Family, Origin, Protocol, Service};
+use uturn_model::{CaptureFile, Evidence, Family, Origin, Protocol, Service};
+use uturn_netfilter::iptables::{self as parser, Chain, Policy, Rule, Target};
 use uturn_netfilter::{Assumptions, DropReason, End, EndKind, Entry, Packet};
 use uturn_path::Engine;
 
@@ -47,10 +48,32 @@ pub(super) fn question(engine: &Engine<'_>, subject: &Subject<'_>) -> Question {
             }
         }
     }
-    match walked {
-        0 => Question::unknown(what, "no Service has a cluster IP"),
-        _ => Question::of(what, format!("{walked} calls walked"), found),
+    let other = other_back_end(subject).filter(|_| found.is_empty());
+    match (walked, other) {
+        (0, _) => Question::unknown(what, "no Service has a cluster IP"),
+        (_, Some(file)) => Question::unknown(
+            what,
+            format!("{file} has rules that may: the kernel walks those of both back ends"),
+        ),
+        (_, None) => Question::of(what, format!("{walked} calls walked"), found),
     }
+}
+
+/// A file with rules of the other back end of iptables that may stop calls. They are not walked.
+fn other_back_end(subject: &Subject<'_>) -> Option<&'static str> {
+    let files =
+        [(CaptureFile::OtherIptables, Family::V4), (CaptureFile::OtherIp6tables, Family::V6)];
+    let stops = |chain: &Chain| {
+        let stops = |rule: &Rule| matches!(rule.target, Some(Target::Drop | Target::Reject(_)));
+        let is_of_kubernetes = chain.name.starts_with("KUBE-");
+        chain.policy == Some(Policy::Drop) || !is_of_kubernetes && chain.rules.iter().any(stops)
+    };
+    let may_stop = |(file, family): &(CaptureFile, Family)| {
+        let captured = subject.capture.files.get(file)?;
+        let rules = parser::parse(captured.path.clone(), &captured.text, *family).ok()?;
+        rules.tables.iter().flat_map(|table| &table.chains).any(stops).then_some(())
+    };
+    files.iter().find(|file| may_stop(file).is_some()).map(|(file, _)| file.file_name())
 }
 
 /// Who calls: the address, and how its packets come to the rules.

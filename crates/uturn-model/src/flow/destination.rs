@@ -115,6 +115,9 @@ impl FromStr for Destination {
                     Some(_) => return Err(fault("a query needs a path before it")),
                     None => (rest, "/"),
                 };
+                if let Some(why) = unbracketed(authority) {
+                    return Err(fault(&why));
+                }
                 let (host, port) = host_and_port(authority).ok_or_else(|| fault("bad host"))?;
                 check_host(&host).map_err(|why| fault(&why))?;
                 let port = match port {
@@ -152,7 +155,13 @@ impl FromStr for Destination {
                 _ => Ok(Self::Address(address)),
             };
         }
+        if let Some(why) = unbracketed(text) {
+            return Err(fault(&why));
+        }
         match host_and_port(text) {
+            Some((_, None)) if text.starts_with('[') => {
+                Err(fault(&format!("a port is missing: {text}:80")))
+            }
             Some((host, Some(port))) => {
                 let port = port.parse().map_err(|_| fault("bad port"))?;
                 check_host(&host).map_err(|why| fault(&why))?;
@@ -209,6 +218,21 @@ fn check_host(host: &str) -> Result<(), String> {
         true => Err(format!("{host} is neither an IPv4 address nor a name")),
         false => Ok(()),
     }
+}
+
+/// Says how an IPv6 address is written, where brackets are missing or it has a zone.
+fn unbracketed(text: &str) -> Option<String> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, _) = rest.split_once(']')?;
+        return match host.split_once('%') {
+            Some(_) => Some(format!("zones such as that of {host} are not supported")),
+            None => host.parse::<std::net::Ipv4Addr>().ok().map(|ip| {
+                format!("brackets are for IPv6 addresses: {ip}{}", &rest[host.len() + 1..])
+            }),
+        };
+    }
+    let is_bare = text.matches(':').count() > 1;
+    is_bare.then(|| "an IPv6 address is written in brackets: [ADDRESS]:PORT".to_owned())
 }
 
 /// Splits `host`, `host:port`, `[v6]` and `[v6]:port`; an IPv6 address is converted to canonical

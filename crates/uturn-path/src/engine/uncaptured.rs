@@ -84,6 +84,12 @@ fn lacks_rules(node: &Node, capture: &Capture, family: Family) -> bool {
     node.address(family).is_some() && !capture.has_rules(family)
 }
 
+/// Whether rules were captured of the back end of iptables that kube-proxy does not use.
+fn has_other(capture: &Capture) -> bool {
+    let files = [CaptureFile::OtherIptables, CaptureFile::OtherIp6tables];
+    files.iter().any(|file| !lacks(capture, *file))
+}
+
 /// One line for each kind of file that some captures lack.
 pub(crate) fn supposed(cluster: &Cluster) -> Vec<Assumption> {
     let captured = || {
@@ -105,6 +111,16 @@ pub(crate) fn supposed(cluster: &Cluster) -> Vec<Assumption> {
             assumed: row.assumed.into(),
             because: format!("the capture does not say it in {file}").into(),
             settle: format!("capture {file} of each").into(),
+        });
+    }
+    let of_both: Vec<&Name> =
+        captured().filter(|(_, capture)| has_other(capture)).map(|(node, _)| &node.name).collect();
+    if !of_both.is_empty() {
+        all.push(Assumption {
+            subject: format!("the other back end of iptables on {}", some_of(&of_both)).into(),
+            assumed: "its rules stop nothing".into(),
+            because: "the kernel walks the rules of both, uturn those of kube-proxy's".into(),
+            settle: "iptables-legacy-save and iptables-nft-save on the node".into(),
         });
     }
     all

@@ -190,3 +190,19 @@ fn a_path_without_its_option() {
         assert!(!folder.run(arguments).contains(tip), "{arguments:?}");
     }
 }
+
+/// What is wrong with an address of IPv6 is said, and not that of a port.
+#[test]
+fn addresses_of_ipv6_that_are_written_otherwise() {
+    for (to, why) in [
+        ("2001:db8::1:80", "an IPv6 address is written in brackets: [ADDRESS]:PORT"),
+        ("http://fd00::1:80/", "an IPv6 address is written in brackets: [ADDRESS]:PORT"),
+        ("[fd00::1]", "a port is missing: [fd00::1]:80"),
+        ("[fe80::1%eth0]:80", "zones such as that of fe80::1%eth0 are not supported"),
+        ("[10.96.1.1]:80", "brackets are for IPv6 addresses: 10.96.1.1:80"),
+    ] {
+        let printed =
+            run(&["trace", "-f", "examples/shop", "--from", "pod/shop/web-0", "--to", to]);
+        assert!(printed.starts_with("exit 2\n") && printed.contains(why), "{printed}");
+    }
+}
