@@ -45,6 +45,7 @@
 //! - Nothing moves while a flow is walked: rules, endpoints and targets stand still.
 
 mod assumed;
+mod conditions;
 mod engine;
 mod error;
 mod exchange;
@@ -63,7 +64,7 @@ mod verdict;
 pub mod what_if;
 
 pub use assumed::add_assumptions;
-pub use assumed::{is_condition, without_names};
+pub use conditions::{is_condition, without_names};
 pub use engine::Engine;
 pub use engine::header_servers::HeaderServers;
 pub use engine::walk::{ProbeCache, Walk};

@@ -164,7 +164,7 @@ impl PacketState {
         }
         match self.hops.last_mut() {
             Some(hop) if hop.place == place && hop.direction == self.direction => {
-                hop.steps.push(step)
+                hop.steps.push(step);
             }
             _ => self.hops.push(Hop { place, direction: self.direction, steps: vec![step] }),
         }

@@ -1,0 +1,24 @@
+//! Assumptions that findings depend on.
+
+use uturn_model::{Assumption, Text};
+
+use crate::exchange::proxy_header::{supposed_of_servers, without_service};
+use crate::exchange::uncertain_behaviour::supposed_of_balancer;
+use crate::journey::is_both_ways;
+
+/// Whether an assumption is about a load balancer, a server or a rule that a flow passes: findings about
+/// the flow then depend on it.
+pub fn is_condition(supposed: &Assumption) -> bool {
+    supposed_of_balancer(supposed).is_some()
+        || supposed_of_servers(supposed).is_some()
+        || is_both_ways(supposed)
+}
+
+/// Leaves out which Service or rule such an assumption is about: several targets and nodes may have
+/// one verdict.
+pub fn without_names(supposed: &mut Assumption) {
+    without_service(supposed);
+    if is_both_ways(supposed) {
+        supposed.because = Text::default();
+    }
+}
