@@ -240,15 +240,33 @@ impl Resolution {
             DnsClient::Pod(_) => [Family::V6, Family::V4],
             DnsClient::Elsewhere => Family::BOTH,
         };
-        let usable: Option<Vec<IpAddr>> = order
-            .into_iter()
-            .filter(|family| has(*family))
-            .map(of)
-            .find(|ips: &Vec<_>| !ips.is_empty());
-        if let Some(usable) = usable {
-            self.addresses = usable;
+        let usable = order.into_iter().filter(|family| has(*family)).map(of);
+        let mut usable = usable.filter(|ips: &Vec<IpAddr>| !ips.is_empty());
+        let first = usable.next();
+        let is_choice = usable.next().is_some();
+        if let Some(first) = first {
+            if is_choice && let Some(ip) = first.first() {
+                self.supposed.push(one_family(Family::of(*ip)));
+            }
+            self.addresses = first;
         }
         self
+    }
+}
+
+fn one_family(taken: Family) -> Assumption {
+    let word = |family| match family {
+        Family::V4 => "IPv4",
+        Family::V6 => "IPv6",
+    };
+    Assumption {
+        subject: "the address that a client calls of a name with both families".into(),
+        assumed: format!("that of {}", word(taken)).into(),
+        because:
+            "glibc takes IPv6 first where it has both; other programs may not, and many try the \
+                  other address when one fails"
+                .into(),
+        settle: "trace each address: http://ADDRESS/, or http://[ADDRESS]/".into(),
     }
 }
 

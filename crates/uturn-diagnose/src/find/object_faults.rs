@@ -301,7 +301,7 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
         let lacks = |(name, protocol): &&(&Text, Protocol)| {
             pods.iter().all(|pod| pod.spec.named_port(name, *protocol).is_none())
         };
-        let Some((name, _)) = names.iter().find(lacks).filter(|_| !pods.is_empty()) else {
+        let Some((name, protocol)) = names.iter().find(lacks).filter(|_| !pods.is_empty()) else {
             continue;
         };
         let mut known: Vec<&str> = pods
@@ -312,8 +312,17 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
         known.sort_unstable();
         known.dedup();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        let what =
-            format!("targetPort {name:?} is no port of the pods it selects; they have: {known}");
+        let mut all_ports = pods.iter().flat_map(|pod| pod.spec.ports());
+        let what = match all_ports.find(|port| port.name.as_ref() == Some(*name)) {
+            Some(other) => format!(
+                "targetPort {name:?} is a port for {} of the pods it selects, and the Service's is \
+                 for {protocol}: protocol: {} is meant?",
+                other.protocol, other.protocol
+            ),
+            None => {
+                format!("targetPort {name:?} is no port of the pods it selects; they have: {known}")
+            }
+        };
         let mut finding = about(Code::NamedPortMissing, service.object(), &service.origin, what);
         // Of what is still to run, another workload or an injected container may have the port.
         if !cluster.extent.pods && pods.iter().all(|pod| pod.supposed) {

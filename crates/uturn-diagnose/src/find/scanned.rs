@@ -38,6 +38,11 @@ pub(super) fn judge(
         conditions.push(MASQUERADES_NOTHING.into());
         most_severe = Severity::Warning;
     }
+    if rests_on_masquerading(known.engine, target, mechanism) {
+        let plugin = known.engine.cluster().network.plugin.value;
+        conditions.push(format!("{plugin} does not masquerade IPv6").into());
+        most_severe = Severity::Warning;
+    }
     if is_of_policy(known.scanner, met, mechanism)? {
         conditions.push(POLICY_NOT_MEANT.into());
         most_severe = Severity::Info;
@@ -132,6 +137,23 @@ fn rests_on_plugin(
         hops.any(|hop| matches!(hop.place, Place::LoadBalancer(_)))
     };
     Ok(!scanner.explain_worst(met)?.iter().any(passes_balancer))
+}
+
+/// Whether it is up to a plugin's rules for IPv6, of which only those for IPv4 are known: in IPVS mode they
+/// replace the source of what nodes send to pods.
+fn rests_on_masquerading(engine: &Engine<'_>, target: &ScanTarget, mechanism: Mechanism) -> bool {
+    let cluster = engine.cluster();
+    let ip = match &target.to {
+        Destination::Address(at) => Some(at.ip()),
+        Destination::Service(name, _) => {
+            cluster.services.get(name).and_then(|service| service.cluster_ips.first().copied())
+        }
+        _ => None,
+    };
+    matches!(mechanism, Mechanism::AsymmetricReturn | Mechanism::LocalSourceDrop)
+        && ip.is_some_and(|ip| ip.is_ipv6())
+        && cluster.network.masquerades.value
+        && cluster.proxy.mode.value == ProxyMode::Ipvs
 }
 
 /// What has to be so where rules of a network policy stop calls.
