@@ -10,6 +10,7 @@ mod cause;
 mod ejection;
 mod headless;
 mod hints;
+mod node_condition;
 mod not_scanned;
 mod object_faults;
 mod outside_clients;

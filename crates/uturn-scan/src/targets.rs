@@ -20,6 +20,8 @@ pub struct ScanTarget {
     pub protocol: Protocol,
     /// For a reader: `:80`, `:80 shop.example.com/`.
     pub label: String,
+    /// Whether that is a Service's own address in the cluster.
+    pub is_cluster_ip: bool,
 }
 
 /// All that clients of a cluster can call.
@@ -28,7 +30,13 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
     for service in cluster.services.values() {
         let object = service.object();
         let mut push = |to: Destination, protocol, label: String| {
-            targets.push(ScanTarget { object: object.clone(), to, protocol, label });
+            let is_cluster_ip = match &to {
+                Destination::Service(..) => true,
+                Destination::Address(at) => service.cluster_ips.contains(&at.ip()),
+                _ => false,
+            };
+            let object = object.clone();
+            targets.push(ScanTarget { object, to, protocol, label, is_cluster_ip });
         };
         for port in &service.ports {
             if !service.cluster_ips.is_empty() {
@@ -87,6 +95,7 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                 to: Destination::Ingress { name: ingress.name.clone(), host, path, port: None },
                 protocol: Protocol::Tcp,
                 label,
+                is_cluster_ip: false,
             });
         };
         for rule in &ingress.rules {
@@ -109,6 +118,7 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                     Some(host) => name_label(Some(host), &at, listener.port),
                     None => SocketAddr::new(fact.vip, listener.port.number()).to_string(),
                 },
+                is_cluster_ip: false,
             });
         }
     }
@@ -135,6 +145,7 @@ fn of_connections<'i>(
                 Some(host) => format!(":{port} {host}"),
                 None => format!(":{port}"),
             },
+            is_cluster_ip: false,
         })
     })
 }

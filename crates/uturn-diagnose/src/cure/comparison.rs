@@ -148,8 +148,7 @@ impl AllFlows {
         if clients.len() * targets.len() <= MAX {
             for target in &targets {
                 for from in &clients {
-                    let is_inside = matches!(target.to, Destination::Service(..));
-                    if is_inside && matches!(from, Client::Outside(_)) {
+                    if target.is_cluster_ip && matches!(from, Client::Outside(_)) {
                         continue;
                     }
                     let (from, to) = (from.clone(), target.to.clone());
@@ -214,8 +213,7 @@ impl GivenUp {
     }
 
     fn has(&self, pod: &NamespacedName, target: &ScanTarget) -> bool {
-        let inside = matches!(target.to, Destination::Service(..));
-        !inside && self.pods.contains(pod) && self.owners.contains(&target.object)
+        !target.is_cluster_ip && self.pods.contains(pod) && self.owners.contains(&target.object)
     }
 }
 

@@ -2,21 +2,18 @@
 
 use std::collections::HashMap;
 
-use uturn_lb::cloud;
 use uturn_model::ingress::{Backend, BackendPort, IngressRule};
-use uturn_model::network::Plugin;
 use uturn_model::service::ServicePort;
-use uturn_model::{
-    Destination, Flow, Mechanism, NamespacedName, ObjectKind, Place, Protocol, ProxyMode, Verdict,
-};
+use uturn_model::{Destination, Flow, Mechanism, NamespacedName, ObjectKind, Protocol, Verdict};
 use uturn_path::{Engine, WalkError};
 use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
+use super::node_condition::node_condition;
 use crate::clients::{Clients, Example};
 use crate::conditions::{conditions, most_severe};
 use crate::evidence::worst;
 use crate::finding::{CureTitle, Finding};
-use crate::{Code, Severity, call, policy_chains};
+use crate::{Code, Severity, call};
 
 pub(super) fn judge(
     known: &Known<'_, '_>,
@@ -34,18 +31,9 @@ pub(super) fn judge(
     let code = Code::of_reply(mechanism, target.object.kind, is_unseen);
     let mut conditions = conditions(code, mechanism, verdict);
     let mut most_severe = most_severe(code, &conditions);
-    if rests_on_plugin(known.scanner, met, mechanism)? {
-        conditions.push(MASQUERADES_NOTHING.into());
-        most_severe = Severity::Warning;
-    }
-    if rests_on_masquerading(known.engine, target, mechanism) {
-        let plugin = known.engine.cluster().network.plugin.value;
-        conditions.push(format!("{plugin} does not masquerade IPv6").into());
-        most_severe = Severity::Warning;
-    }
-    if is_of_policy(known.scanner, met, mechanism)? {
-        conditions.push(POLICY_NOT_MEANT.into());
-        most_severe = Severity::Info;
+    if let Some((condition, severity)) = node_condition(known.scanner, met, mechanism)? {
+        conditions.push(condition);
+        most_severe = severity;
     }
     Ok(Some(Finding {
         code,
@@ -110,67 +98,6 @@ fn is_beyond_redirect(engine: &Engine<'_>, target: &ScanTarget, mechanism: Mecha
     own.is_some_and(|own| matches!(own.backend, Backend::Redirect(_)))
 }
 
-/// What has to be so where an unknown network plugin decides.
-const MASQUERADES_NOTHING: &str =
-    "the pod network does not masquerade what nodes send to other nodes' pods";
-
-/// Whether it is up to a network plugin that nothing names. In IPVS mode, what a node sends to another
-/// node's pod has the address of the Service, which that node has too; flannel, Weave and Calico's
-/// tunnels replace it.
-fn rests_on_plugin(
-    scanner: &Scanner<'_, '_>,
-    met: &ScanResult,
-    mechanism: Mechanism,
-) -> Result<bool, WalkError> {
-    let cluster = scanner.engine().cluster();
-    let is_bound = cluster.proxy.mode.value == ProxyMode::Ipvs;
-    // Where nothing names one, it is taken for the usual one of the cloud that is modelled.
-    let is_unknown = match cluster.network.plugin.value {
-        Plugin::OfCloud(_) => cloud::model(cluster).is_none(),
-        plugin => plugin == Plugin::Unknown,
-    };
-    if mechanism != Mechanism::LocalSourceDrop || !is_bound || !is_unknown {
-        return Ok(false);
-    }
-    let passes_balancer = |verdict: &Verdict| {
-        let mut hops = verdict.routes.iter().flat_map(|route| &route.hops);
-        hops.any(|hop| matches!(hop.place, Place::LoadBalancer(_)))
-    };
-    Ok(!scanner.explain_worst(met)?.iter().any(passes_balancer))
-}
-
-/// Whether it is up to a plugin's rules for IPv6, of which only those for IPv4 are known: in IPVS mode they
-/// replace the source of what nodes send to pods.
-fn rests_on_masquerading(engine: &Engine<'_>, target: &ScanTarget, mechanism: Mechanism) -> bool {
-    let cluster = engine.cluster();
-    let ip = match &target.to {
-        Destination::Address(at) => Some(at.ip()),
-        Destination::Service(name, _) => {
-            cluster.services.get(name).and_then(|service| service.cluster_ips.first().copied())
-        }
-        _ => None,
-    };
-    matches!(mechanism, Mechanism::AsymmetricReturn | Mechanism::LocalSourceDrop)
-        && ip.is_some_and(|ip| ip.is_ipv6())
-        && cluster.network.masquerades.value
-        && cluster.proxy.mode.value == ProxyMode::Ipvs
-}
-
-/// What has to be so where rules of a network policy stop calls.
-const POLICY_NOT_MEANT: &str = "no network policy is meant to stop it";
-
-/// Whether rules of network policies stop what fails.
-fn is_of_policy(
-    scanner: &Scanner<'_, '_>,
-    met: &ScanResult,
-    mechanism: Mechanism,
-) -> Result<bool, WalkError> {
-    if mechanism != Mechanism::Firewall || scanner.engine().cluster().captures.is_empty() {
-        return Ok(false);
-    }
-    Ok(scanner.explain_worst(met)?.iter().all(policy_chains::stop))
-}
-
 /// Whether answers go astray because a bridge shows them to no rule.
 fn are_replies_unseen(
     scanner: &Scanner<'_, '_>,
@@ -186,7 +113,7 @@ fn are_replies_unseen(
 /// A pod that only fails to call itself is no error. Nobody need call the cluster address of
 /// servers that expect a load balancer before them.
 fn severity(code: Code, met: &ScanResult) -> Severity {
-    if code == Code::ProxyHeaderLost && matches!(met.target.to, Destination::Service(..)) {
+    if code == Code::ProxyHeaderLost && met.target.is_cluster_ip {
         return Severity::Info;
     }
     if met.clients.itself { code.severity().min(Severity::Warning) } else { code.severity() }

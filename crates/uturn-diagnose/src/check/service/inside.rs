@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::service::{ServicePort, TargetPort};
-use uturn_model::{Client, Destination, Flow, Pod, Service, Unknown};
+use uturn_model::{Client, Destination, Flow, Mechanism, Pod, Service, Unknown};
 use uturn_path::Engine;
 
 use super::{from_each, lacks_endpoints};
@@ -113,7 +113,8 @@ fn why_open(engine: &Engine<'_>, service: &Service) -> String {
     gap.map_or_else(|| "it is not given".to_owned(), |gap| gap.because.to_string())
 }
 
-pub(in crate::check) fn cluster_ip(engine: &Engine<'_>, service: &Service) -> Check {
+/// A call of each port at each cluster IP, from a pod of each node.
+fn calls(engine: &Engine<'_>, service: &Service) -> Vec<Flow> {
     let mut flows = Vec::new();
     for port in &service.ports {
         let text = Some(port.port.to_string().into());
@@ -124,6 +125,11 @@ pub(in crate::check) fn cluster_ip(engine: &Engine<'_>, service: &Service) -> Ch
             flows.extend(from_each(engine, &to, port.protocol));
         }
     }
+    flows
+}
+
+pub(in crate::check) fn cluster_ip(engine: &Engine<'_>, service: &Service) -> Check {
+    let flows = calls(engine, service);
     let what = "the ClusterIP answers in the cluster";
     if is_open(service) {
         return Check::unknown(what, why_open(engine, service));
@@ -197,6 +203,16 @@ fn rules(engine: &Engine<'_>, service: &Service) -> Check {
     if !lacking.is_empty() {
         return Check::failed(what, format!("not on {}", lacking.join(", ")))
             .next(Code::RulesMissing.explain());
+    }
+    if !cluster.captures.is_empty() {
+        let meets_none = |flow: &Flow| {
+            let verdicts = engine.verdicts(flow).unwrap_or_default();
+            verdicts.iter().any(|verdict| verdict.mechanisms.contains(&Mechanism::RuleMissing))
+        };
+        if let Some(flow) = calls(engine, service).into_iter().find(meets_none) {
+            return Check::failed(what, format!("none takes {} to {}", flow.from, flow.to))
+                .next("uturn check nodes");
+        }
     }
     match cluster.captures.len() {
         0 => Check::unknown(
