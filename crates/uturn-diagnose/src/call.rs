@@ -3,20 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::lb::{Layer, Listener};
-use uturn_model::{Destination, Family, Port, Protocol, Service};
-use uturn_path::Engine;
-
-/// The listener at an address.
-pub(crate) fn listener_at<'e>(
-    engine: &'e Engine<'_>,
-    address: SocketAddr,
-    protocol: Protocol,
-) -> Option<&'e Listener> {
-    let balancer = engine.balancers().iter().find(|balancer| balancer.vip == address.ip())?;
-    balancer.listeners.iter().find(|listener| {
-        listener.port.number() == address.port() && listener.protocol.transport() == protocol
-    })
-}
+use uturn_model::{Destination, Family, Port, Service};
 
 /// What clients of a listener call: an URL where it ends TLS or reads requests.
 pub(crate) fn destination(listener: &Listener, address: SocketAddr) -> Destination {

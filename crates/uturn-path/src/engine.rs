@@ -250,7 +250,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The listener at an address, where a load balancer has it.
-    pub(crate) fn listener(
+    pub fn listener(
         &self,
         at: SocketAddr,
         protocol: IpProtocol,

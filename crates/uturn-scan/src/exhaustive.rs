@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use uturn_model::{Client, Flow, Pod, Verdict};
-use uturn_path::{Detail, Engine, Individuals, Options, WalkError, is_condition, without_names};
+use uturn_path::{Detail, Engine, Individuals, Options, WalkError};
 
-use crate::clients::{ClientClass, Pods, ScanResult};
+use crate::clients::{ClientClass, Pods, ScanResult, without_details};
 use crate::inventory::Inventory;
 use crate::inventory::interval_set::IntervalSet;
 use crate::parallel::side_by_side;
@@ -86,9 +86,7 @@ fn walk_target<'a>(
             Err(WalkError::NoAddress(..)) => continue,
             verdict => verdict?,
         };
-        verdict.supposed.retain(is_condition);
-        verdict.supposed.iter_mut().for_each(without_names);
-        verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
+        without_details(&mut verdict);
         let (is_host, is_endpoint) = (pod.spec.host_network, is_endpoint(scope, inventory, pod));
         let known = groups.iter_mut().find(|group| {
             (group.is_host, group.is_endpoint) == (is_host, is_endpoint) && group.verdict == verdict

@@ -5,7 +5,7 @@ use uturn_model::route::Route;
 use uturn_model::{Assumption, Mechanism, Outcome, Share, Verdict};
 use uturn_path::{Engine, WalkError, is_both_ways};
 
-use crate::clients::ScanResult;
+use crate::clients::{ScanResult, without_details};
 
 /// The subject of the assumption that says which rule an open verdict depends on.
 const OPEN_RULE: &str = "a rule that decides";
@@ -54,9 +54,7 @@ fn of_cases(cases: &[Verdict]) -> Verdict {
     match least.filter(|_| are_settled && all_fail) {
         Some(case) => {
             let mut case = Verdict { conditions: Vec::new(), ..case.clone() };
-            case.supposed.retain(uturn_path::is_condition);
-            case.supposed.iter_mut().for_each(uturn_path::without_names);
-            case.routes.iter_mut().for_each(|route| route.hops = Vec::new());
+            without_details(&mut case);
             case
         }
         None => unknown(cases),

@@ -127,9 +127,6 @@ fn cures(known: &Known<'_, '_>, met: &ScanResult) -> Result<Vec<CureTitle>, Walk
         return Ok(Vec::new());
     };
     let to = Destination::Service(service.clone(), Some(port.port.to_string().into()));
-    if to == target.to {
-        return Ok(Vec::new());
-    }
     let own = known.engine.cluster().services.get(service);
     let by_name = own.map_or(to.clone(), |own| call::by_name(own, port.port, &target.to));
     if by_name == target.to || !known.is_fine(met, &by_name)? {

@@ -28,10 +28,15 @@ pub(super) fn question(engine: &Engine<'_>, subject: &Subject<'_>) -> Question {
     };
     let assumed = Assumptions::of_ordinary_call();
     let (mut walked, mut found) = (0, Vec::<Difference>::new());
+    let callers: Vec<_> = families
+        .into_iter()
+        .map(|family| (family, callers(subject, family, &|ip| runtime.pod_link(ip))))
+        .collect();
     let services = subject.cluster.services.values().take(MAX);
-    for (service, family) in services.flat_map(|own| families.iter().map(move |of| (own, *of))) {
-        let callers = callers(subject, family, &|ip| runtime.pod_link(ip));
-        for (packet, what) in calls(service, family, &callers) {
+    for (service, (family, callers)) in
+        services.flat_map(|own| callers.iter().map(move |of| (own, of)))
+    {
+        for (packet, what) in calls(service, *family, callers) {
             let ends = runtime.kernel.walk_assuming(&packet.0, &packet.1, &[], &assumed);
             walked += 1;
             let all_stopped = ends.iter().all(|end| end.unknown.is_empty());

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use uturn_model::route::Route;
 use uturn_model::{Client, Flow, Outcome, Share, Verdict};
 use uturn_netfilter::hash::FastMap;
-use uturn_path::{Options, Walk, WalkError, is_condition, without_names};
+use uturn_path::{Options, Walk, WalkError};
 
+use crate::clients::without_details;
 use crate::failover::outcome_reuse::ReusableOutcome;
 use crate::failover::split_by_targets::split_by_targets;
 use crate::failover::target_list::TargetList;
@@ -191,9 +192,7 @@ impl<'a> Walker<'a> {
                     Err(WalkError::NoAddress(..)) => return Ok(Some([].into())),
                     verdict => verdict?,
                 };
-                verdict.supposed.retain(is_condition);
-                verdict.supposed.iter_mut().for_each(without_names);
-                verdict.routes.iter_mut().for_each(|route| route.hops = Vec::new());
+                without_details(&mut verdict);
                 Ok(Some([verdict].into()))
             };
             let caller = client_set.walked(&self.inventory);

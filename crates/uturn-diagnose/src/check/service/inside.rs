@@ -209,7 +209,15 @@ fn rules(engine: &Engine<'_>, service: &Service) -> Check {
             let verdicts = engine.verdicts(flow).unwrap_or_default();
             verdicts.iter().any(|verdict| verdict.mechanisms.contains(&Mechanism::RuleMissing))
         };
-        if let Some(flow) = calls(engine, service).into_iter().find(meets_none) {
+        let is_captured = |flow: &Flow| match &flow.from {
+            Client::Pod(name) => {
+                let node = cluster.pods.get(name).and_then(|pod| pod.node.as_ref());
+                node.is_some_and(|node| cluster.captures.contains_key(node))
+            }
+            _ => false,
+        };
+        let mut flows = calls(engine, service).into_iter().filter(is_captured);
+        if let Some(flow) = flows.find(meets_none) {
             return Check::failed(what, format!("none takes {} to {}", flow.from, flow.to))
                 .next("uturn check nodes");
         }

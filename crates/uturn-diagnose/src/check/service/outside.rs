@@ -129,7 +129,7 @@ pub(super) fn load_balancer(engine: &Engine<'_>, service: &Service) -> Check {
     for vip in addresses(engine, service) {
         for port in &service.ports {
             let at = SocketAddr::new(vip, port.port.number());
-            let listener = call::listener_at(engine, at, port.protocol);
+            let listener = engine.listener(at, port.protocol.into());
             let to = listener.map_or(Destination::Address(at), |own| call::destination(own, at));
             flows.extend(from_each(engine, &to, port.protocol));
         }
