@@ -267,6 +267,13 @@ fn a_source_that_is_an_ingress_s() {
     check_products(&mut Dice::new(2_393_587_189_246_871_067)).expect("the same verdicts");
 }
 
+/// With IPVS, a controller on a node dials a port that the Service has for UDP alone: the ClusterIP is
+/// an address of the node, and a process listens there on this port.
+#[test]
+fn a_dialled_port_that_a_process_of_the_node_has() {
+    check_products(&mut Dice::new(2_240_078_238_790_399_989)).expect("the same verdicts");
+}
+
 fn check_stated(dice: &mut Dice) -> Result<(), TestCaseError> {
     let is_product = dice.once_in(3);
     let mut text = dice::cluster(dice);

@@ -218,6 +218,7 @@ impl<'a> Scope<'a> {
                     }
                 }
             }
+            let known = ports.len();
             if new.is_empty() {
                 let reached = ports.iter().chain(&host_ports).copied().collect();
                 self.find_backends(inventory, &listeners.controller_rules, &found, &reached);
@@ -229,11 +230,12 @@ impl<'a> Scope<'a> {
                     ports.insert(HTTPS);
                 }
                 ports.extend(&self.sent_to);
+                ports.extend(self.dialled_on_nodes(inventory));
             }
             let asked = ports.iter().chain(&host_ports);
             let on = asked.filter_map(|port| inventory.services_on.get(port)).flatten();
             new.extend(on.filter(|service| !found.contains_key(&service.name)));
-            if new.is_empty() {
+            if new.is_empty() && ports.len() == known {
                 break;
             }
         }
@@ -241,6 +243,17 @@ impl<'a> Scope<'a> {
         ports.extend(host_ports);
         self.ports = ports;
         self.services = found.into_values().collect();
+    }
+
+    /// The ports of Services that controllers may dial at an address which nodes have among their own:
+    /// without a rule for the port, the connection ends at a process of the node.
+    fn dialled_on_nodes(&self, inventory: &Inventory<'_>) -> impl Iterator<Item = u16> {
+        let is_bound = inventory.cluster.proxy.mode.value == ProxyMode::Ipvs;
+        let behind = self.controller_rules.iter().flat_map(|(_, behind, _)| behind);
+        let behind = behind.filter(move |service| {
+            is_bound || service.cluster_ips.iter().any(|ip| inventory.held.contains(ip))
+        });
+        behind.flat_map(|service| &service.ports).map(|port| port.port.number())
     }
 
     /// The rules for the request of all controllers whose pods are endpoints of Services that were
