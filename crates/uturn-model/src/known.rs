@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Origin, Text};
+use crate::{NamespacedName, Origin, Text};
 
 /// A value with the reason for believing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,13 +60,70 @@ impl fmt::Display for Basis {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Assumption {
     /// The subject: `kube-proxy mode`.
-    pub subject: Text,
+    pub subject: AssumptionSubject,
     /// The assumed value: `iptables`.
     pub assumed: Text,
     /// The reason for the assumption.
     pub because: Text,
     /// How to replace it by a fact: `state spec.kubeProxy.mode in Facts`.
     pub settle: Text,
+}
+
+/// What an assumption is about. Findings may depend on those that have a variant of their own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AssumptionSubject {
+    /// A part of the cluster: `kube-proxy mode`.
+    Named(Text),
+    /// How the load balancers of this profile behave.
+    BalancerBehaviour(Text),
+    /// Whether the pods of a Service expect a PROXY header; `None` for a Service that is not named.
+    ProxyHeader {
+        /// The Service.
+        service: Option<NamespacedName>,
+        /// Whether they are taken to expect one.
+        is_expected: bool,
+    },
+    /// A rule that is not modelled: it is walked both ways, half and half.
+    RuleWalkedBothWays,
+    /// A rule that is not modelled, and decides how calls end.
+    RuleThatDecides,
+}
+
+impl From<&str> for AssumptionSubject {
+    fn from(text: &str) -> Self {
+        Self::Named(text.into())
+    }
+}
+
+impl From<Text> for AssumptionSubject {
+    fn from(text: Text) -> Self {
+        Self::Named(text)
+    }
+}
+
+impl From<String> for AssumptionSubject {
+    fn from(text: String) -> Self {
+        Self::Named(text.into())
+    }
+}
+
+impl fmt::Display for AssumptionSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(text) => f.write_str(text),
+            Self::BalancerBehaviour(profile) => {
+                write!(f, "how the load balancer behaves: {profile}")
+            }
+            Self::ProxyHeader { service: Some(service), .. } => {
+                write!(f, "whether the pods of svc/{service} expect a PROXY header")
+            }
+            Self::ProxyHeader { service: None, .. } => {
+                f.write_str("whether the pods of the Service expect a PROXY header")
+            }
+            Self::RuleWalkedBothWays => f.write_str("a rule that uturn does not model"),
+            Self::RuleThatDecides => f.write_str("a rule that decides"),
+        }
+    }
 }
 
 impl fmt::Display for Assumption {

@@ -68,7 +68,7 @@ pub use extent::Extent;
 pub use flow::{Client, Destination, Flow};
 pub use ingress::{Ingress, IngressClass};
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-pub use known::{Assumption, Basis, Known};
+pub use known::{Assumption, AssumptionSubject, Basis, Known};
 pub use labels::{Labels, Selector};
 pub use lb::LoadBalancer;
 pub use mechanism::Mechanism;

@@ -427,7 +427,7 @@ fn a_transparent_proxy_gets_what_is_routed_to_it() {
     assert_eq!(all.len(), 1);
     assert_eq!(common::show(&all[0]), "1.000 10.1.0.9:1000 > 10.9.9.9:80 local");
     assert!(all[0].steps[0].why.contains("port 15001"), "{:?}", all[0].steps);
-    assert!(all[0].supposed[0].subject.contains("port 15001"));
+    assert!(all[0].supposed[0].subject.to_string().contains("port 15001"));
     // Without the route, the mark alone delivers nothing, and a packet assigned to a socket is
     // not forwarded.
     assert_eq!(
@@ -441,6 +441,6 @@ fn a_zone_is_a_supposition() {
     let text = dump(TableKind::Raw, "PREROUTING", "-j CT --zone 7");
     let all = walk(&text, &from("cbr0"));
     assert_eq!(common::show(&all[0]), OUT);
-    assert!(all[0].supposed[0].subject.contains("zones"));
+    assert!(all[0].supposed[0].subject.to_string().contains("zones"));
     assert!(walk(&text.replace("--zone 7", "--helper ftp"), &from("cbr0"))[0].supposed.is_empty());
 }

@@ -258,7 +258,10 @@ fn a_persistent_client_keeps_its_real_server() {
     let first = kernel.walk(&tcp("198.51.100.7:1", "203.0.113.1:80"), &from("eth0"), &[]);
     assert_eq!(first.len(), 2);
     assert!(
-        first[0].supposed.iter().any(|assumption| assumption.subject.starts_with("persistence"))
+        first[0]
+            .supposed
+            .iter()
+            .any(|assumption| assumption.subject.to_string().starts_with("persistence"))
     );
     for end in &first {
         let known = [end.connection.clone().unwrap()];
@@ -282,7 +285,7 @@ fn other_ways_to_a_real_server() {
     let kernel = to("10.1.0.7:80", "-i");
     let end = &kernel.walk(&request, &from("eth0"), &[])[0];
     assert_eq!(common::show(end), "1.000 198.51.100.7:1000 > 203.0.113.1:80 out cbr0 via 10.1.0.7");
-    assert_eq!(&*end.supposed[0].subject, "the packet around one in a tunnel");
+    assert_eq!(end.supposed[0].subject, "the packet around one in a tunnel".into());
     assert_eq!(
         end.connection.as_ref().unwrap().scheduled.as_ref().unwrap().method,
         Forwarding::Tunnel

@@ -326,7 +326,7 @@ fn a_node_of_unknown_addresses_says_that_it_supposes_the_source() {
     let supposes = |end: &End| {
         end.supposed
             .iter()
-            .any(|supposed| &*supposed.subject == "the address that an ICMP error comes from")
+            .any(|supposed| supposed.subject == "the address that an ICMP error comes from".into())
     };
     assert!(ends.iter().any(supposes), "{ends:#?}");
 }

@@ -241,7 +241,7 @@ fn a_rule_that_changes_a_set_is_walked_on_and_reported() {
     let ends = kernel.walk(&tcp("10.1.0.9:1000", "10.9.9.9:80"), &from("cbr0"), &[]);
     assert_eq!(ends.len(), 1);
     assert_eq!(ends[0].kind, EndKind::Forward);
-    assert_eq!(&*ends[0].supposed[0].subject, "the set ip, which -j SET changes");
+    assert_eq!(ends[0].supposed[0].subject, "the set ip, which -j SET changes".into());
 }
 
 #[test]

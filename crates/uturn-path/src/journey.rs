@@ -12,7 +12,7 @@ pub(crate) use public_address::stands_for_public_address;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
-use uturn_model::{Assumption, Evidence, Mechanism, Node, Share, Unknown};
+use uturn_model::{Assumption, AssumptionSubject, Evidence, Mechanism, Node, Share, Unknown};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
 
 use crate::assumed::add_assumptions;
@@ -296,12 +296,9 @@ fn whole_unless(is_settled: bool) -> Result<(), WalkError> {
 }
 
 /// A rule that is not modelled: both ways were followed, half and half.
-/// The subject of assumptions about rules that are walked both ways.
-const UNMODELLED_RULE: &str = "a rule that uturn does not model";
-
 fn both_ways(node: &Node, by: &Evidence) -> Assumption {
     Assumption {
-        subject: UNMODELLED_RULE.into(),
+        subject: AssumptionSubject::RuleWalkedBothWays,
         assumed: "both ways, half and half".into(),
         because: format!("{by} on node {}", node.name).into(),
         settle: "look at the rule".into(),
@@ -310,7 +307,7 @@ fn both_ways(node: &Node, by: &Evidence) -> Assumption {
 
 /// Whether a verdict rests on a rule that was walked both ways.
 pub fn is_both_ways(assumption: &Assumption) -> bool {
-    *assumption.subject == *UNMODELLED_RULE
+    assumption.subject == AssumptionSubject::RuleWalkedBothWays
 }
 
 fn sends(direction: Direction) -> &'static str {

@@ -160,7 +160,8 @@ fn a_target_that_calls_with_a_public_address_of_its_own_is_a_doubt() {
         let to = format!("{}:80", cluster.dns.of_balancer(NLB)[0].address);
         let verdict = call(&engine, from, &to);
         assert_eq!(share(&verdict, |end| end.is_answered()), 1.0);
-        let of_itself = |own: &&uturn_model::Assumption| own.subject.starts_with("a target that ");
+        let of_itself =
+            |own: &&uturn_model::Assumption| own.subject.to_string().starts_with("a target that ");
         verdict.supposed.iter().filter(of_itself).map(|own| own.subject.to_string()).collect()
     };
     let said = "a target that AWS NLB gives itself, called from 198.51.100.7";

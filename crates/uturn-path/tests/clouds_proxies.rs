@@ -181,7 +181,7 @@ fn a_doubt_says_what_it_comes_from() {
         let verdict =
             engine.verdicts(&Flow { from, to, protocol: Default::default() }).unwrap().remove(0);
         let about = |own: &&uturn_model::Assumption| {
-            own.subject.starts_with("how the load balancer behaves")
+            matches!(own.subject, uturn_model::AssumptionSubject::BalancerBehaviour(_))
         };
         verdict.supposed.iter().filter(about).map(|own| own.because.to_string()).collect()
     };

@@ -190,7 +190,10 @@ fn a_host_name_leads_to_it_without_an_address() {
     let verdict = case.call("pod/kube-system/host-1", "api.k8s.example.com:6443");
     assert_eq!(percent(&verdict, |end| end.is_answered()), 67, "{verdict:?}");
     assert!(
-        case.cluster().supposed.iter().any(|one| one.subject.contains("api.k8s.example.com")),
+        case.cluster()
+            .supposed
+            .iter()
+            .any(|one| one.subject.to_string().contains("api.k8s.example.com")),
         "the address is supposed"
     );
 }

@@ -206,7 +206,7 @@ fn sections_and_kinds_decide_where_a_route_is_attached() {
     // Nothing says that its controller serves it.
     let about = "whether Gateway shop/edge serves TCPRoute shop/db";
     assert!(
-        both.supposed.iter().any(|supposed| &*supposed.subject == about),
+        both.supposed.iter().any(|supposed| supposed.subject == about.into()),
         "{:?}",
         both.supposed
     );

@@ -2,18 +2,15 @@
 //! half the share, and how often it goes which way is not known.
 
 use uturn_model::route::Route;
-use uturn_model::{Assumption, Mechanism, Outcome, Share, Verdict};
+use uturn_model::{Assumption, AssumptionSubject, Mechanism, Outcome, Share, Verdict};
 use uturn_path::{Engine, WalkError, is_both_ways};
 
 use crate::clients::{ScanResult, without_details};
 
-/// The subject of the assumption that says which rule an open verdict depends on.
-const OPEN_RULE: &str = "a rule that decides";
-
 /// The rule that an open verdict depends on.
 pub fn open_rule(verdict: &Verdict) -> Option<&Assumption> {
     let mut supposed = verdict.supposed.iter().filter(|_| verdict.is_open());
-    supposed.find(|assumption| *assumption.subject == *OPEN_RULE)
+    supposed.find(|assumption| assumption.subject == AssumptionSubject::RuleThatDecides)
 }
 
 /// Settles the verdicts of results, so that none has a share that nothing states. Where the answer
@@ -66,7 +63,7 @@ fn unknown(cases: &[Verdict]) -> Verdict {
     let condition = cases.iter().find_map(|case| case.conditions.first());
     let because = condition.map(|condition| format!("it is not known whether {condition}"));
     let supposed = because.map(|because| Assumption {
-        subject: OPEN_RULE.into(),
+        subject: AssumptionSubject::RuleThatDecides,
         assumed: "not known".into(),
         because: because.into(),
         settle: "see whether the rule's counter grows when a client calls".into(),

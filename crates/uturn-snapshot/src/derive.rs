@@ -44,7 +44,8 @@ use uturn_model::dns::{Corefile, Dns};
 use uturn_model::lb::NamedAddress;
 use uturn_model::pod::PodSpec;
 use uturn_model::{
-    Assumption, Cluster, NamespacedName, ObjectKind, ObjectRef, Origin, Service, Text, WorkloadKind,
+    Assumption, AssumptionSubject, Cluster, NamespacedName, ObjectKind, ObjectRef, Origin, Service,
+    Text, WorkloadKind,
 };
 
 use crate::decode::objects::Objects;
@@ -262,7 +263,7 @@ struct Assumptions(Vec<Assumption>);
 impl Assumptions {
     fn assume(
         &mut self,
-        about: impl Into<Text>,
+        about: impl Into<AssumptionSubject>,
         taken: impl Into<Text>,
         because: impl Into<Text>,
         settle: impl Into<Text>,

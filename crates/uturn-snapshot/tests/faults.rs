@@ -258,7 +258,7 @@ fn of_two_objects_of_one_name_the_last_counts() {
         cluster.services.values().map(|service| service.ports[0].port.number()).collect();
     assert_eq!(ports, [81]);
     let note = "b.yaml:2:1: Service shop/front is there twice: first at a.yaml:1:1";
-    let noted = cluster.supposed.iter().find(|supposed| *supposed.subject == *note).unwrap();
+    let noted = cluster.supposed.iter().find(|supposed| supposed.subject == note.into()).unwrap();
     assert_eq!(&*noted.assumed, "the last one counts");
 }
 

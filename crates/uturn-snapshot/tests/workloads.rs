@@ -170,9 +170,12 @@ fn hashes_that_services_select_by_are_those_of_the_pods() {
     assert_eq!(endpoints(&cluster, "stable").len(), 2);
     assert_eq!(endpoints(&cluster, "canary").len(), 2);
     assert!(endpoints(&cluster, "other").is_empty());
-    let supposed =
-        cluster.supposed.iter().find(|fact| fact.subject.contains("no manifest has")).unwrap();
-    assert!(supposed.subject.contains("2 Services select by"), "{supposed}");
+    let supposed = cluster
+        .supposed
+        .iter()
+        .find(|fact| fact.subject.to_string().contains("no manifest has"))
+        .unwrap();
+    assert!(supposed.subject.to_string().contains("2 Services select by"), "{supposed}");
 }
 
 #[test]
@@ -231,7 +234,7 @@ fn pods_of_jobs_are_endpoints_only_where_no_others_are() {
     let both = cluster(&format!("{web}{cron}{}", service("web", "app: web")));
     assert_eq!(both.pods.len(), 3);
     assert_eq!(endpoints(&both, "web").len(), 2);
-    assert!(both.supposed.iter().any(|fact| fact.subject.contains("pods of Jobs")));
+    assert!(both.supposed.iter().any(|fact| fact.subject.to_string().contains("pods of Jobs")));
     let alone = cluster(&format!("{cron}{}", service("web", "app: web")));
     assert_eq!(endpoints(&alone, "web").len(), 1);
 }

@@ -5,28 +5,22 @@ use std::time::Duration;
 use uturn_lb::cloud;
 use uturn_model::controller::{ProxyExpectation, Takes};
 use uturn_model::route::Leg;
-use uturn_model::{Assumption, IpNet, NamespacedName, Outcome, Pod, Text};
+use uturn_model::{Assumption, AssumptionSubject, IpNet, NamespacedName, Outcome, Pod, Text};
 
 use crate::engine::Engine;
 use crate::packet::{Peer, Request};
 
-/// How the assumption begins that servers expect a header; their Service comes next.
-const EXPECTS_HEADER: &str = "whether the pods of ";
-
-/// What is taken of servers where nothing that is given asks for a header.
-const THEY_DO_NOT: &str = "they do not";
-
 /// What has to be so of servers, where an assumption is about the header that they expect.
 pub fn supposed_of_servers(supposed: &Assumption) -> Option<Text> {
-    let is_it = supposed.subject.starts_with(EXPECTS_HEADER);
-    let expected = if *supposed.assumed == *THEY_DO_NOT { "no" } else { "a" };
-    is_it.then(|| format!("its pods expect {expected} PROXY header").into())
+    let AssumptionSubject::ProxyHeader { is_expected, .. } = supposed.subject else { return None };
+    let expected = if is_expected { "a" } else { "no" };
+    Some(format!("its pods expect {expected} PROXY header").into())
 }
 
 /// Leaves the Service out of such an assumption.
 pub(crate) fn without_service(supposed: &mut Assumption) {
-    if supposed_of_servers(supposed).is_some() {
-        supposed.subject = format!("{EXPECTS_HEADER}the Service expect a PROXY header").into();
+    if let AssumptionSubject::ProxyHeader { service, .. } = &mut supposed.subject {
+        *service = None;
     }
 }
 
@@ -145,10 +139,14 @@ fn header_unexpected(request: &Request, supposed: Option<Assumption>) -> Misread
     Misread { why, outcome, supposed }
 }
 
+fn about_header(service: &NamespacedName, is_expected: bool) -> AssumptionSubject {
+    AssumptionSubject::ProxyHeader { service: Some(service.clone()), is_expected }
+}
+
 fn expects_none(service: &NamespacedName, what: &str) -> Assumption {
     Assumption {
-        subject: format!("{EXPECTS_HEADER}svc/{service} expect a PROXY header").into(),
-        assumed: THEY_DO_NOT.into(),
+        subject: about_header(service, false),
+        assumed: "they do not".into(),
         because: format!("their default, and nothing that is given asks for one: {what} may")
             .into(),
         settle: format!("give every {what}").into(),
@@ -157,7 +155,7 @@ fn expects_none(service: &NamespacedName, what: &str) -> Assumption {
 
 fn expects_header(service: &NamespacedName) -> Assumption {
     Assumption {
-        subject: format!("{EXPECTS_HEADER}svc/{service} expect a PROXY header").into(),
+        subject: about_header(service, true),
         assumed: "they do".into(),
         because: "its load balancer sends one: pods that do not expect it would fail calls from \
                   outside"

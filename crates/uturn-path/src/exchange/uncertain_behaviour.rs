@@ -4,16 +4,13 @@ use std::net::IpAddr;
 
 use uturn_lb::cloud::{self, PageCheck};
 use uturn_model::lb::{BehaviourAssumption, Listener, Scope, Source, Target};
-use uturn_model::{Assumption, Text};
+use uturn_model::{Assumption, AssumptionSubject, Text};
 
 use crate::engine::Engine;
 
-/// How assumptions about what a load balancer does begin.
-const BEHAVES: &str = "how the load balancer behaves: ";
-
 /// What has to be so of a load balancer, where an assumption is about one.
 pub fn supposed_of_balancer(supposed: &Assumption) -> Option<Text> {
-    let profile = supposed.subject.strip_prefix(BEHAVES)?;
+    let AssumptionSubject::BalancerBehaviour(profile) = &supposed.subject else { return None };
     Some(match supposed.assumed.strip_prefix("it ") {
         Some(does) => format!("{profile} {does}").into(),
         None => format!("{profile}: {}", supposed.assumed).into(),
@@ -76,7 +73,7 @@ impl Engine<'_> {
         let check = self.page_check(listener)?;
         let (key, path) = check.cure;
         Some(Assumption {
-            subject: format!("{BEHAVES}{}", listener.profile.name).into(),
+            subject: AssumptionSubject::BalancerBehaviour(listener.profile.name.clone()),
             assumed: format!("it asks targets for {}, which they do not have", check.path).into(),
             because: format!("{}, and {}", check.because, check.condition).into(),
             settle: format!("{key}: {path:?} names a page that is there").into(),
@@ -87,7 +84,7 @@ impl Engine<'_> {
 /// What of a load balancer's behaviour is taken for true without being certain.
 pub(super) fn assumed_behaviour(profile: &str, doubt: &BehaviourAssumption) -> Assumption {
     Assumption {
-        subject: format!("{BEHAVES}{profile}").into(),
+        subject: AssumptionSubject::BalancerBehaviour(profile.into()),
         assumed: doubt.assumed.clone(),
         because: doubt.because.clone(),
         settle: doubt.settle.clone(),

@@ -128,7 +128,7 @@ pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     let because = "one case of several";
     let mut add = |about: &str, taken: &str| {
         for assumption in
-            cluster.supposed.iter_mut().filter(|assumption| *assumption.subject == *about)
+            cluster.supposed.iter_mut().filter(|assumption| assumption.subject == about.into())
         {
             *assumption =
                 Assumption { assumed: taken.into(), because: because.into(), ..assumption.clone() };

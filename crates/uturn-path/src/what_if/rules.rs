@@ -69,7 +69,7 @@ fn taken(question: &Question, holds: bool) -> Assumption {
         (QuestionSubject::Pass, false) => "it keeps what it matches",
         (QuestionSubject::Own | QuestionSubject::Out, _) => {
             return Assumption {
-                subject: question.by.rule(),
+                subject: question.by.rule().into(),
                 assumed: question.describe(holds).into(),
                 because: "one case of several: the capture does not say it".into(),
                 settle: "capture addr and route of the node too".into(),

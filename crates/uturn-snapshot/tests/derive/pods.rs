@@ -134,7 +134,7 @@ spec: {nodeName: n2, containers: [{name: c, image: i}]}
     assert_eq!(n1.internal_ips[0].to_string(), "10.2.0.11");
     assert_eq!(n2.pod_cidrs[0].to_string(), "10.3.1.0/24");
     assert_eq!(cluster.pods[&name("default/p")].ips[0].to_string(), "10.3.1.10");
-    assert!(abouts(&cluster).contains(&"nodes n2"));
+    assert!(is_assumed(&cluster, "nodes n2"));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_crowd_gets_distinct_addresses() {
     ips.dedup();
     assert_eq!(ips.len(), all);
     assert!(all > 700, "{all}: three ranges of 256 hold that many");
-    assert!(abouts(&cluster).contains(&"pods of Deployment shop/web"));
+    assert!(is_assumed(&cluster, "pods of Deployment shop/web"));
 }
 
 /// As the scheduler does, by what the nodes' labels and taints tell.
@@ -327,9 +327,9 @@ spec:
     let told = cluster(&azure(", --cluster-cidr=10.224.0.0/16"));
     let pods = || told.pods.values().filter(|pod| !pod.spec.host_network);
     assert!(pods().count() == 2 && pods().all(|pod| range.contains(&pod.ips[0])));
-    assert!(!abouts(&told).contains(&"addresses of 2 pods"));
+    assert!(!is_assumed(&told, "addresses of 2 pods"));
     // Where nothing tells, the range is supposed, and that is said.
-    assert!(abouts(&cluster(&azure(""))).contains(&"addresses of 2 pods"));
+    assert!(is_assumed(&cluster(&azure("")), "addresses of 2 pods"));
 }
 
 /// Blocks of nodes that state none are of that range too, and it is that of the network.

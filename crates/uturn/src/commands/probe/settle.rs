@@ -90,7 +90,8 @@ fn kube_proxy(
     fields.extend(variant.map(|variant| format!("variant: {}", variant.word())));
     let facts = (!fields.is_empty()).then(|| format!("{{kubeProxy: {{{}}}}}", fields.join(", ")));
     let is_about_ranges = what.contains("cluster CIDR");
-    let stated = cluster.supposed.iter().find(|assumption| &*assumption.subject == CLUSTER_CIDR);
+    let stated =
+        cluster.supposed.iter().find(|assumption| assumption.subject == CLUSTER_CIDR.into());
     let what = match stated.filter(|_| is_about_ranges) {
         Some(assumption) => format!("{what} ({})", assumption.settle),
         None => what,
