@@ -73,7 +73,7 @@ pub(crate) fn examine(engine: &Engine<'_>, node: &Node) -> Option<Vec<Question>>
     let mut questions = vec![whole(&subject)];
     questions.extend(leftovers::questions(&subject));
     questions.extend(rules::questions(&subject));
-    questions.push(foreign::question(engine, &subject));
+    questions.extend(foreign::questions(engine, &subject));
     questions.extend(settings::questions(&subject));
     questions.extend(masquerade::question(&subject));
     Some(questions)

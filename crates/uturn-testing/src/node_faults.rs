@@ -59,6 +59,12 @@ pub const IPTABLES: &[NodeFault] = &[
         "UT601",
     ),
     fault(
+        "a rule of another program sends calls to Services to a proxy",
+        "iptables -t nat -I PREROUTING -d 172.16.0.0/16 -p tcp -j REDIRECT --to-ports 3128
+        iptables -t nat -I OUTPUT -d 172.16.0.0/16 -p tcp -j REDIRECT --to-ports 3128",
+        "UT605",
+    ),
+    fault(
         "nftables mode has left its table",
         "nft 'add table ip kube-proxy; add chain ip kube-proxy services; add rule ip kube-proxy services accept'",
         "UT607",
@@ -117,6 +123,15 @@ pub const NFTABLES: &[NodeFault] = &[
         nft 'add rule inet hardening early ip daddr 172.16.0.0/16 drop'
         nft 'add rule inet hardening out ip daddr 172.16.0.0/16 drop'",
         "UT601",
+    ),
+    fault(
+        "a table of another program sends calls to Services to a proxy",
+        "nft 'add table ip proxy'
+        nft 'add chain ip proxy early { type nat hook prerouting priority -110; }'
+        nft 'add chain ip proxy out { type nat hook output priority -110; }'
+        nft 'add rule ip proxy early ip daddr 172.16.0.0/16 ip protocol tcp redirect to :3128'
+        nft 'add rule ip proxy out ip daddr 172.16.0.0/16 ip protocol tcp redirect to :3128'",
+        "UT605",
     ),
     fault(
         "iptables mode has left its rules",

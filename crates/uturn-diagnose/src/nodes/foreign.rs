@@ -1,33 +1,65 @@
-//! Rules of others that stop calls to Services before they reach an endpoint.
+//! Rules of others that stop calls to Services before they reach an endpoint, or send them elsewhere.
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::{CaptureFile, Evidence, Family, Origin, Protocol, Service};
+use uturn_model::route::StepKind;
+use uturn_model::{CaptureFile, Evidence, Family, Origin, Protocol, Service, Step};
 use uturn_netfilter::iptables::{self as parser, Chain, Policy, Rule, Target};
 use uturn_netfilter::{Assumptions, DropReason, End, EndKind, Entry, Packet};
 use uturn_path::Engine;
 
 use super::difference::{Difference, Question};
 use super::{Subject, iptables};
-use crate::{Code, policy_chains};
+use crate::{Code, Severity, policy_chains};
 
 /// At most this many Services are called.
 const MAX: usize = 60;
 
-/// Whether no rule of others stops what pods and the node itself send to Services.
-pub(super) fn question(engine: &Engine<'_>, subject: &Subject<'_>) -> Question {
-    let what = "no rule of others stops calls to Services";
+/// Whether no rule of others stops what pods and the node itself send to Services, or changes where it
+/// goes.
+pub(super) fn questions(engine: &Engine<'_>, subject: &Subject<'_>) -> Vec<Question> {
+    let calls = match walk_calls(engine, subject) {
+        Ok(calls) => calls,
+        Err(why) => return vec![Question::unknown(STOPS, why)],
+    };
+    let walked = calls.walked;
+    if walked == 0 {
+        return vec![Question::unknown(STOPS, "no Service has a cluster IP")];
+    }
+    let other = other_back_end(subject).filter(|_| calls.stopped.is_empty());
+    let stops = match other {
+        Some(file) => Question::unknown(
+            STOPS,
+            format!("{file} has rules that may: the kernel walks those of both back ends"),
+        ),
+        None => Question::of(STOPS, format!("{walked} calls walked"), calls.stopped),
+    };
+    vec![stops, Question::of(SENDS, format!("{walked} calls walked"), calls.sent_elsewhere)]
+}
+
+const STOPS: &str = "no rule of others stops calls to Services";
+const SENDS: &str = "no rule of others sends calls to Services elsewhere";
+
+/// What became of calls to Services.
+#[derive(Default)]
+struct Calls {
+    walked: usize,
+    stopped: Vec<Difference>,
+    sent_elsewhere: Vec<Difference>,
+}
+
+/// Walks calls of a pod and of the node itself to Services. Fails with the reason if they cannot be
+/// walked.
+fn walk_calls(engine: &Engine<'_>, subject: &Subject<'_>) -> Result<Calls, &'static str> {
     let capture = subject.capture;
     let families: Vec<Family> =
         Family::BOTH.into_iter().filter(|family| subject.serves(*family)).collect();
     if !families.iter().all(|family| capture.has_rules(*family)) || !capture.has_links() {
-        return Question::unknown(what, "the capture lacks rules, addresses or routes");
+        return Err("the capture lacks rules, addresses or routes");
     }
-    let Ok(runtime) = engine.runtime(&subject.node.name) else {
-        return Question::unknown(what, "its rules cannot be walked");
-    };
+    let runtime = engine.runtime(&subject.node.name).map_err(|_| "its rules cannot be walked")?;
     let assumed = Assumptions::of_ordinary_call();
-    let (mut walked, mut found) = (0, Vec::<Difference>::new());
+    let mut found = Calls::default();
     let callers: Vec<_> = families
         .into_iter()
         .map(|family| (family, callers(subject, family, &|ip| runtime.pod_link(ip))))
@@ -38,29 +70,30 @@ pub(super) fn question(engine: &Engine<'_>, subject: &Subject<'_>) -> Question {
     {
         for (packet, what) in calls(service, *family, callers) {
             let ends = runtime.kernel.walk_assuming(&packet.0, &packet.1, &[], &assumed);
-            walked += 1;
-            let all_stopped = ends.iter().all(|end| end.unknown.is_empty());
-            let stops =
-                ends.iter().filter(|_| all_stopped).find_map(|end| stopped_by(subject, end));
-            if let Some(by) = stops
-                && found.iter().all(|known| known.by != by)
-            {
-                found.push(Difference::new(
-                    Code::NodeFirewall,
-                    format!("{what} is stopped: {by}"),
-                    by,
-                ));
+            found.walked += 1;
+            if ends.iter().any(|end| !end.unknown.is_empty()) {
+                continue;
+            }
+            if let Some(by) = ends.iter().find_map(|end| stopped_by(subject, end)) {
+                let what = format!("{what} is stopped: {by}");
+                add(&mut found.stopped, Difference::new(Code::NodeFirewall, what, by));
+            }
+            let elsewhere = |end: &End| sent_elsewhere(subject, service, end);
+            if let Some((to, by)) = ends.iter().find_map(elsewhere) {
+                let what = format!("{what} is sent to {to}: {by}");
+                let sent = Difference::new(Code::EndpointsDiffer, what, by);
+                // It may be meant: a proxy that sees all calls.
+                add(&mut found.sent_elsewhere, Difference { severity: Severity::Warning, ..sent });
             }
         }
     }
-    let other = other_back_end(subject).filter(|_| found.is_empty());
-    match (walked, other) {
-        (0, _) => Question::unknown(what, "no Service has a cluster IP"),
-        (_, Some(file)) => Question::unknown(
-            what,
-            format!("{file} has rules that may: the kernel walks those of both back ends"),
-        ),
-        (_, None) => Question::of(what, format!("{walked} calls walked"), found),
+    Ok(found)
+}
+
+/// Adds a difference, unless one by the same rule is known.
+fn add(all: &mut Vec<Difference>, new: Difference) {
+    if all.iter().all(|known| known.by != new.by) {
+        all.push(new);
     }
 }
 
@@ -122,14 +155,39 @@ fn stopped_by(subject: &Subject<'_>, end: &End) -> Option<Evidence> {
         EndKind::Reject(_) => end.steps.last()?.by.clone(),
         _ => return None,
     };
-    let is_meant = match &by {
+    (!is_meant(subject, &by)).then_some(by)
+}
+
+/// Where a rule of others sends a packet before kube-proxy's rules see it, and that rule. A rule that
+/// picks an endpoint of the Service does what kube-proxy would do.
+fn sent_elsewhere(
+    subject: &Subject<'_>,
+    service: &Service,
+    end: &End,
+) -> Option<(SocketAddr, Evidence)> {
+    let changed = |step: &&Step| match (&step.before, &step.after) {
+        (Some(before), Some(after)) => before.dst != after.dst,
+        _ => false,
+    };
+    let mut translated = end.steps.iter().filter(|step| step.kind == StepKind::Translate);
+    let first = translated.find(changed)?;
+    let to = first.after?.dst;
+    let slices = subject.cluster.slices(&service.name);
+    let mut endpoints = slices.iter().flat_map(|slice| &slice.endpoints);
+    let is_meant =
+        is_meant(subject, &first.by) || endpoints.any(|endpoint| endpoint.address == to.ip());
+    (!is_meant).then(|| (to, first.by.clone()))
+}
+
+/// Whether a rule is kube-proxy's, or a plugin's that keeps pods apart.
+fn is_meant(subject: &Subject<'_>, by: &Evidence) -> bool {
+    match by {
         Evidence::Iptables { chain, .. } | Evidence::IptablesPolicy { chain, .. } => {
             iptables::is_of_kube_proxy(chain) || policy_chains::is_one(chain)
         }
         Evidence::Nftables { origin, .. } => is_of_plugin(subject, origin),
         _ => true,
-    };
-    (!is_meant).then_some(by)
+    }
 }
 
 /// Whether a rule is in a table of kube-proxy's, or of a plugin that keeps pods apart.

@@ -17,24 +17,29 @@ pub(super) fn of(cluster: &Cluster) -> Vec<Assumption> {
     let mut supposed = cluster.supposed.clone();
     supposed.extend(uncaptured::supposed(cluster));
     supposed.extend(ingress_assumptions::of_ingresses(cluster));
-    let mut unjudged = |about: String, settle: &str| {
+    let mut unjudged = |about: String, passes: &str, settle: &str| {
         supposed.push(Assumption {
             subject: about.into(),
-            assumed: "everything passes".into(),
+            assumed: passes.into(),
             because: "uturn does not judge it".into(),
             settle: settle.into(),
         });
     };
     let policies = cluster.network_policies.len();
     if policies > 0 {
-        unjudged(format!("{policies} NetworkPolicy"), "look whether they allow the flow");
+        let passes = match cluster.captures.is_empty() {
+            true => "everything passes",
+            false => "everything passes that the rules of captured nodes let through",
+        };
+        unjudged(format!("{policies} NetworkPolicy"), passes, "look whether they allow the flow");
     }
     let mut groups: Vec<&Text> = Vec::new();
     let nodes = cluster.nodes.values().filter_map(|node| node.security_groups.as_ref());
     for name in nodes.chain(balancers.iter().map(|balancer| &balancer.security_groups)).flatten() {
         if !cluster.security_groups.contains_key(name) && !groups.contains(&name) {
             groups.push(name);
-            unjudged(format!("security group {name}"), "state its rules in Facts");
+            let settle = "state its rules in Facts";
+            unjudged(format!("security group {name}"), "everything passes", settle);
         }
     }
     supposed

@@ -155,19 +155,24 @@ impl<'a> Engine<'a> {
     }
 
     /// Whether a port of a node's own address is one where a program of the node's may listen:
-    /// the kubelet, sshd. Programs may listen on the loopback address only.
+    /// the kubelet, sshd, a proxy that a rule of the node leads to. Programs may listen on the
+    /// loopback address only.
     fn may_be_a_program(&self, node: &Node, to: SocketAddr) -> bool {
         let ip = to.ip();
         let is_own = node.has_address(ip) || ip.is_loopback() || node.tunnel_ips.contains(&ip);
-        // At a load balancer's address that a node holds, a Service's port is no program's.
-        let is_held = || {
-            local_addresses::on(self.cluster, node).contains(&ip)
-                && !self.has_port(to, IpProtocol::TCP)
-        };
-        match self.is_given_out(to.port()) {
-            true => is_own && self.is_for_health_checks(to.port()),
-            false => is_own || is_held(),
+        if self.is_given_out(to.port()) {
+            return is_own && self.is_for_health_checks(to.port());
         }
+        // At a load balancer's address that a node holds, a Service's port is no program's.
+        let is_held = || local_addresses::on(self.cluster, node).contains(&ip);
+        // The address of its bridge, or of another interface.
+        let is_of_no_service =
+            || !self.cluster.services.values().any(|service| service.has_address(ip));
+        is_own
+            || match is_held() {
+                true => !self.has_port(to, IpProtocol::TCP),
+                false => is_of_no_service(),
+            }
     }
 
     /// Whether what listens there speaks TLS.
