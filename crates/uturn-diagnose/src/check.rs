@@ -245,11 +245,7 @@ fn walked_until(
 
 /// The command that shows a flow.
 fn trace_of(flow: &Flow) -> String {
-    let proto = match flow.protocol {
-        Protocol::Tcp => String::new(),
-        other => format!(" --proto {}", other.lower()),
-    };
-    format!("uturn trace --from {} --to {}{proto}", flow.from, flow.to)
+    format!("uturn trace {}", flow.arguments())
 }
 
 /// What servers are supposed to expect, where calls fail by a PROXY header and nothing given says it.

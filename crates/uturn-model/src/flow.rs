@@ -21,6 +21,17 @@ pub struct Flow {
     pub protocol: Protocol,
 }
 
+impl Flow {
+    /// As arguments of a command: `--from pod/shop/web-0 --to svc/shop/dns --proto udp`.
+    pub fn arguments(&self) -> String {
+        let Self { from, to, protocol } = self;
+        match protocol {
+            Protocol::Tcp => format!("--from {from} --to {to}"),
+            other => format!("--from {from} --to {to} --proto {}", other.lower()),
+        }
+    }
+}
+
 /// The client of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Client {

@@ -83,4 +83,4 @@ pub use population::{
     Failover, FailoverRequest, Individuals, KnownDestination, Population, Results, TriesTargets,
 };
 pub use reason_set::ReasonSet;
-pub use resolve::{ResolvedTarget, any_client};
+pub use resolve::{ResolvedTarget, any_client, usual_protocol};

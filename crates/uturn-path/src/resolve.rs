@@ -1,5 +1,6 @@
 //! A flow's client and destination as peers and addresses.
 
+mod protocol;
 pub(crate) mod question;
 mod zones;
 
@@ -15,6 +16,8 @@ use crate::engine::Engine;
 use crate::error::WalkError;
 use crate::names::{DnsClient, Resolution};
 use crate::packet::{Peer, Request};
+use protocol::ports_named;
+pub use protocol::usual_protocol;
 
 /// The port that clients connect from: any port that nothing else uses.
 pub(crate) const CLIENT_PORT: u16 = 40_000;
@@ -222,14 +225,7 @@ impl<'a> Engine<'a> {
             }
             Destination::Service(name, port) => {
                 let service = cluster.services.get(name).ok_or_else(|| WalkError::unknown(to))?;
-                let wanted = |service_port: &&uturn_model::service::ServicePort| match port {
-                    None => true,
-                    Some(text) => {
-                        service_port.name.as_ref() == Some(text)
-                            || text.parse::<Port>() == Ok(service_port.port)
-                    }
-                };
-                let found = service.ports.iter().filter(wanted);
+                let found = ports_named(service, port.as_ref());
                 let own = found.clone().find(|found| found.protocol == flow.protocol);
                 let number = match (own.or(found.clone().next()), port) {
                     (Some(found), _) => found.port,

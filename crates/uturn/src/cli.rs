@@ -256,9 +256,9 @@ pub(crate) struct Trace {
     pub(crate) to: Named<Destination>,
     #[command(flatten)]
     pub(crate) of: OfNamespace,
-    /// Transport protocol
-    #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
-    pub(crate) proto: Protocol,
+    /// Transport protocol: by default, tcp unless the Service's port has only another
+    #[arg(long, value_name = "PROTOCOL")]
+    pub(crate) proto: Option<Protocol>,
     /// Show every path, even those that end the same way
     #[arg(long)]
     pub(crate) all: bool,
@@ -286,9 +286,9 @@ pub(crate) struct Cure {
     pub(crate) to: Option<Named<Destination>>,
     #[command(flatten)]
     pub(crate) of: OfNamespace,
-    /// Transport protocol
-    #[arg(long, value_name = "PROTOCOL", default_value = "tcp")]
-    pub(crate) proto: Protocol,
+    /// Transport protocol: by default, tcp unless the Service's port has only another
+    #[arg(long, value_name = "PROTOCOL")]
+    pub(crate) proto: Option<Protocol>,
     /// Only the cure of this name
     #[arg(long, value_name = "CURE")]
     pub(crate) cure: Option<String>,
@@ -317,7 +317,8 @@ pub(crate) struct Rules {
     /// kube-proxy's version, instead of the one that the input states
     #[arg(long, value_name = "VERSION")]
     pub(crate) kube_proxy_version: Option<Version>,
-    /// Which rules to print; by default nft in nftables mode, else iptables
+    /// Which rules to print; by default nft in nftables mode, else iptables (ip6tables on a node
+    /// without an IPv4 address)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<RulesFormat>,
 }

@@ -149,7 +149,7 @@ impl<'a> Pictures<'a> {
     fn route(&mut self, report: &ScanReport, index: usize, details: &'a InFull) -> RouteView {
         let finding = &report.findings[index];
         let Some(flow) = &details.flow else { return RouteView::None };
-        let command = format!("uturn trace{} --from {} --to {}", report.input, flow.from, flow.to);
+        let command = format!("uturn trace{} {}", report.input, flow.arguments());
         if let Some(drawn) = self.drawn.get(flow) {
             let other = &report.findings[*drawn];
             let (number, subject) = (drawn + 1, other.subject.short());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use uturn_diagnose::{Example, Finding, Severity};
 use uturn_model::network::{Network, NetworkMode, Plugin};
-use uturn_model::{Family, NamespacedName, Protocol, Skipped, Text, Unjudged};
+use uturn_model::{Client, Family, Flow, NamespacedName, Skipped, Text, Unjudged};
 
 use uturn_diagnose::analysis::Suppression;
 
@@ -217,14 +217,12 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
         // Of health checks there is no call to follow.
         let flow = first.example.flow().filter(|_| !matches!(first.example, Example::Probes(..)));
         if let Some(flow) = flow {
-            let from = client.map_or_else(|| flow.from.to_string(), |pod| format!("pod/{pod}"));
-            let proto = match flow.protocol {
-                Protocol::Tcp => String::new(),
-                other => format!(" --proto {}", other.to_string().to_lowercase()),
-            };
+            let from = client.map_or_else(|| flow.from.clone(), |pod| Client::Pod(pod.clone()));
+            let flow = Flow { from, ..flow };
             text.push_str(&format!(
-                "; uturn trace{} --from {from} --to {}{proto} shows the way, packet by packet",
-                report.input, flow.to
+                "; uturn trace{} {} shows the way, packet by packet",
+                report.input,
+                flow.arguments()
             ));
         }
         text.push('\n');

@@ -4,7 +4,7 @@ use uturn_diagnose::analysis::{Input, case_of};
 use uturn_diagnose::cure::{self, Case, TrialBase};
 use uturn_diagnose::{Code, Finding, diagnose};
 use uturn_model::{Flow, ObjectKind};
-use uturn_path::{Engine, what_if};
+use uturn_path::{Engine, usual_protocol, what_if};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
 use uturn_report::schema::cure::Cures;
@@ -33,7 +33,8 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     let cases = match (&args.code, &object, from, to) {
         (Some(code), Some(object), _, _) => found(&manifests, &engine, code, object)?,
         (_, _, Some(from), Some(to)) => {
-            let flow = Flow { from, to, protocol: args.proto };
+            let protocol = args.proto.unwrap_or_else(|| usual_protocol(&loaded.cluster, &to));
+            let flow = Flow { from, to, protocol };
             let case = Case::flow(&manifests, &engine, flow);
             vec![case.map_err(|why| suggest::with_suggestion(why, &loaded.cluster))?]
         }

@@ -28,9 +28,9 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
         Failure::usage(format!("there is no node {:?} {among}{instead}", args.node))
     };
     let node = Name::new(args.node.as_str()).map_err(|_| unknown())?;
-    if !cluster.nodes.contains_key(&node) {
-        return Err(unknown());
-    }
+    let Some(own) = cluster.nodes.get(&node) else { return Err(unknown()) };
+    let has_family = |family| own.address(family).is_some();
+    let is_v6_only = has_family(Family::V6) && !has_family(Family::V4);
     if let Some(other) = cluster.proxy.replaced_by() {
         let basis = &cluster.proxy.served_by.basis;
         printer.note(&format!(
@@ -42,6 +42,7 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
     let mode = cluster.proxy.mode.value;
     let format = args.format.unwrap_or(match mode {
         ProxyMode::Nftables => RulesFormat::Nft,
+        ProxyMode::Iptables | ProxyMode::Ipvs if is_v6_only => RulesFormat::Ip6tables,
         ProxyMode::Iptables | ProxyMode::Ipvs => RulesFormat::Iptables,
     });
     let mut text = String::new();

@@ -3,7 +3,7 @@
 use uturn_diagnose::analysis::{Input, MAX_BYTES, cures_of_flow};
 use uturn_diagnose::{Code, conditions};
 use uturn_model::{Destination, Flow, ObjectKind, Verdict};
-use uturn_path::Engine;
+use uturn_path::{Engine, usual_protocol};
 use uturn_report::schema::trace::Trace as TraceOutput;
 use uturn_report::{svg, trace, words};
 
@@ -23,7 +23,8 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     if args.all {
         engine = engine.with_every_way();
     }
-    let flow = Flow { from, to, protocol: args.proto };
+    let protocol = args.proto.unwrap_or_else(|| usual_protocol(cluster, &to));
+    let flow = Flow { from, to, protocol };
     let verdicts = engine.cases(&flow).map_err(|why| suggest::with_suggestion(why, cluster))?;
     let kind = kind_of(&engine, &flow);
     let with_conditions = |mut verdict: Verdict| {
@@ -41,8 +42,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         if !cures.is_empty() {
             text.push_str(&format!("\ncure: {}\n", words::first_of(&cures)));
             let input = args.cluster.as_typed();
-            let Flow { from, to, .. } = &flow;
-            text.push_str(&format!("uturn cure{input} --from {from} --to {to} says how\n"));
+            text.push_str(&format!("uturn cure{input} {} says how\n", flow.arguments()));
         }
         text
     };

@@ -174,3 +174,18 @@ spec: {provider: tke}
     assert!(!scan.starts_with("exit 2"), "{scan}");
     assert!(scan.contains("flows fine"), "{scan}");
 }
+
+/// On a node without an IPv4 address, kube-proxy's rules for IPv4 say nothing of its Services.
+#[test]
+fn rules_of_a_node_are_of_a_family_that_it_has() {
+    let folder = Folder::new("dual-stack-rules");
+    let dual = cluster("iptables", [false, false]);
+    folder.file("all.yaml", &dual);
+    let rules = || folder.run(&["rules", "-f", ".", "--node", "n1"]);
+    assert!(rules().contains("-d 192.168.7.9/32") || rules().contains("192.168.7.9:8080"));
+    let is_v4 = |line: &&str| line.contains("InternalIP, address: 10.0.0.1");
+    let v6: Vec<&str> = dual.lines().filter(|line| !is_v4(line)).collect();
+    folder.file("all.yaml", &v6.join("\n"));
+    let rules = rules();
+    assert!(rules.contains("[fd00:168:7::9]:8080"), "{rules}");
+}

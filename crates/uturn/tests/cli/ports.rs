@@ -214,3 +214,21 @@ spec: {dns: {domain: cluster.local}}
     let scan = folder.run(&["scan", "-q", "-f", "."]);
     assert!(scan.starts_with("exit 1\n") && scan.contains("UT501"), "{scan}");
 }
+
+#[test]
+fn a_port_of_another_protocol_alone_is_called_by_that() {
+    let folder = Folder::new("ports-udp");
+    let udp = "port: 80, protocol: UDP, targetPort";
+    folder.file("a.yaml", &cluster("3000", "").replace("port: 80, targetPort", udp));
+    let trace = folder.run(&TRACE);
+    assert!(trace.starts_with("exit 0\n--- stdout\nanswered at once\n"), "{trace}");
+    assert!(trace.contains("deploy/shop/client → svc/shop/web (UDP)\n"), "{trace}");
+    // Whoever names the protocol gets it.
+    let tcp = folder.run(&[&TRACE[..], &["--proto", "tcp"]].concat());
+    assert!(tcp.starts_with("exit 1\n--- stdout\n"), "{tcp}");
+    assert!(tcp.contains("svc/shop/web (TCP)\n"), "{tcp}");
+    // A port that has both is called by TCP.
+    let both = "port: 80, protocol: UDP, targetPort: 3000}, {name: tcp, port: 80, targetPort";
+    folder.file("a.yaml", &cluster("3000", "").replace("port: 80, targetPort", both));
+    assert!(folder.run(&TRACE).contains("svc/shop/web (TCP)\n"));
+}
