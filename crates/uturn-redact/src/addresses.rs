@@ -191,6 +191,11 @@ impl Addresses {
         self.known.get(&ip).copied().unwrap_or_else(|| self.map(ip))
     }
 
+    /// Whether an address of the input, or an end of one of its ranges, is this.
+    pub(crate) fn is_given(&self, ip: IpAddr) -> bool {
+        self.points.binary_search(&Point::of(ip)).is_ok()
+    }
+
     /// The addresses of the input, with those that stand for them.
     pub(crate) fn all(&self) -> impl Iterator<Item = (IpAddr, IpAddr)> {
         self.known.iter().map(|(old, new)| (*old, *new))

@@ -56,11 +56,11 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
         "kubelet-config" => kubelet(&data, names),
         "kube-proxy" | "kube-proxy-config" => proxy(&data, names),
         "ip-masq-agent" | "ip-masq-agent-config" => {
-            each(data, names, |text, names| document(text, names).unwrap_or_default())
+            each(data, names, |_, text, names| document(text, names).unwrap_or_default())
         }
         _ => match cni(&data) {
             Some(data) => data,
-            None => each(data, names, |text, names| redact(text, names, values())),
+            None => each(data, names, |_, text, names| redact(text, names, values())),
         },
     };
     let mut redacted = named(namespace, name, names);
@@ -94,16 +94,16 @@ fn named(namespace: &str, name: &str, names: &mut Names) -> Value {
 fn each(
     data: Map<String, Value>,
     names: &mut Names,
-    of: impl Fn(&str, &mut Names) -> String,
+    of: impl Fn(&str, &str, &mut Names) -> String,
 ) -> Map<String, Value> {
     let entry = |(key, value): (String, Value)| {
         let text = value.as_str()?;
-        let vocabulary = Vocabulary { words: Some(&COREFILE), ..values() };
+        let text = of(&key, text, names);
         let key = match settings::FIELDS.contains(&*key) || &*key == "config" {
             true => key,
-            false => redact(&key, names, vocabulary),
+            false => file_name(&key, names),
         };
-        Some((key, of(text, names).into()))
+        Some((key, text.into()))
     };
     data.into_iter().filter_map(entry).collect()
 }
@@ -225,25 +225,52 @@ fn mesh(data: &Map<String, Value>) -> Map<String, Value> {
     Map::from_iter([("mesh".to_owned(), text.into())])
 }
 
-/// CoreDNS's configuration: remarks go. A word is one of the language only where it stands alone;
-/// within a name with dots it is a part of that.
-fn corefile(text: &str, names: &mut Names) -> String {
+/// The name of a file, which a Corefile may import or read.
+fn file_name(name: &str, names: &mut Names) -> String {
+    redact(name, names, Vocabulary { words: Some(&COREFILE), ..NAMES })
+}
+
+/// CoreDNS's configuration: remarks go. A word is one of the language only where it stands alone and
+/// within a block; outside there are zones, and within a name with dots it is a part of that.
+fn corefile(key: &str, text: &str, names: &mut Names) -> String {
     let language = Vocabulary { words: Some(&COREFILE), ignores_case: true, ..NAMES };
     let name = Vocabulary { ignores_case: true, ..NAMES };
     let mut new = String::with_capacity(text.len());
+    // What is imported into a block has no block of its own.
+    let mut depth = usize::from(key.ends_with(".override"));
     for line in text.lines() {
         let line = match line.find('#') {
             Some(at) if line[..at].chars().all(char::is_whitespace) => "",
             _ => line,
         };
-        let mut rest = line;
+        let (mut rest, mut first) = (line, "");
         while !rest.is_empty() {
             let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
             let (token, after) = rest.split_at(end);
-            let is_name = token.trim_matches(['.', '"', '{', '}', '(', ')']).contains('.')
-                && !token.starts_with(['/', '.'])
-                && !token.starts_with("{{");
-            new.push_str(&redact(token, names, if is_name { name } else { language }));
+            if first.is_empty() {
+                first = token;
+            }
+            let is_url = token.contains("://");
+            let is_zone =
+                depth == 0 && first != "import" && !is_url && !token.starts_with(['(', '{']);
+            let is_file = token.contains('/')
+                && !is_url
+                && token.rsplit('/').next().is_some_and(|end| end.parse::<u8>().is_err());
+            let is_name = is_zone
+                || token.trim_matches(['.', '"', '{', '}', '(', ')']).contains('.')
+                    && !token.starts_with(['/', '.'])
+                    && !token.starts_with("{{");
+            new.push_str(&match () {
+                () if is_file => file_name(token, names),
+                () if is_name => redact(token, names, name),
+                () => redact(token, names, language),
+            });
+            match token {
+                _ if token.starts_with("{{") || token.starts_with("{$") => {}
+                _ if token.ends_with('{') => depth += 1,
+                "}" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
             let space = after.find(|letter: char| !letter.is_whitespace()).unwrap_or(after.len());
             new.push_str(&after[..space]);
             rest = &after[space..];

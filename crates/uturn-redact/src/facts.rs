@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use crate::names::Names;
 use crate::node::chains::Chains;
 use crate::node::iptables;
-use crate::settings::{FIELDS, values, version};
+use crate::objects::value;
+use crate::settings::{FIELDS, setting, values, version};
 use crate::text::{HOSTS, NAMES, redact};
 
 /// Redacts a Facts document. Its metadata goes.
@@ -25,7 +26,11 @@ pub(crate) fn facts(document: Value, names: &mut Names) -> Value {
 fn spec(field: &str, of: Value, names: &mut Names) -> Value {
     match of {
         Value::Object(entries) => {
-            let has_names = matches!(field, "nodes" | "securityGroups" | "outside" | "nodeLabels");
+            // Labels, whose values are names too.
+            if field == "nodeLabels" {
+                return value("labels", Value::Object(entries), names);
+            }
+            let has_names = matches!(field, "nodes" | "securityGroups" | "outside");
             let entry = |(key, value): (String, Value)| {
                 let is_field = !has_names && FIELDS.contains(&*key);
                 let inner = if is_field { key.clone() } else { String::new() };
@@ -42,6 +47,7 @@ fn spec(field: &str, of: Value, names: &mut Names) -> Value {
         Value::Array(items) => items.into_iter().map(|item| spec(field, item, names)).collect(),
         Value::String(text) => match field {
             "iptables" => iptables::redact_rules(&text, names, &Chains::default()).into(),
+            "bridgeInterface" | "interfaceNamePrefix" => setting(field, &text, names).into(),
             "version" => version(&text, names).into(),
             "name" | "securityGroups" | "unprogrammed" | "kubeProxyName" | "zone" => {
                 redact(&text, names, NAMES).into()

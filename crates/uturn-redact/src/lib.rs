@@ -36,6 +36,7 @@ mod annotations;
 mod config_maps;
 mod controllers;
 mod facts;
+mod links;
 mod names;
 mod node;
 mod objects;
@@ -50,7 +51,9 @@ use std::io;
 
 use serde_json::{Value, json};
 use thiserror::Error;
-use uturn_model::{Cluster, Extent};
+use uturn_model::capture::CapturedText;
+use uturn_model::{Capture, CaptureFile, Cluster, Extent, Name};
+use uturn_netfilter::NodeState;
 use uturn_snapshot::bundle::{BundleManifest, BundleWriter, MANIFEST, ObjectsManifest};
 use uturn_snapshot::{Fault, Manifests, Source, json_documents};
 
@@ -100,6 +103,12 @@ pub enum RedactError {
     /// What came of it cannot be read. No original name is in the faults.
     #[error("the redacted objects cannot be read")]
     Unreadable(Vec<Fault>),
+    /// The same of what was captured on nodes.
+    #[error("what is redacted of nodes cannot be read ({file})")]
+    UnreadableCapture {
+        /// The file, by its redacted name.
+        file: String,
+    },
 }
 
 /// Redacts what was read.
@@ -221,10 +230,40 @@ impl Redacted {
         // What an API server gave may be faulty.
         match manifests.load() {
             Err(faults) if original.listing().extent.is_none() => {
-                Err(RedactError::Unreadable(faults))
+                return Err(RedactError::Unreadable(faults));
             }
-            _ => Ok(()),
+            _ => {}
         }
+        let is_readable = |capture| NodeState::from_capture(capture).is_ok();
+        if !original.captures().values().all(is_readable) {
+            return Ok(());
+        }
+        for capture in self.captures() {
+            if let Err(errors) = NodeState::from_capture(&capture) {
+                let file = errors.first().map(|error| error.origin.to_string());
+                return Err(RedactError::UnreadableCapture { file: file.unwrap_or_default() });
+            }
+        }
+        Ok(())
+    }
+
+    /// What was captured on nodes, redacted.
+    fn captures(&self) -> Vec<Capture> {
+        let mut all: BTreeMap<&str, Capture> = BTreeMap::new();
+        for (path, text) in &self.files {
+            let Some((node, name)) =
+                path.strip_prefix("nodes/").and_then(|rest| rest.split_once('/'))
+            else {
+                continue;
+            };
+            let file = CaptureFile::ALL.into_iter().find(|file| file.file_name() == name);
+            let (Some(file), Ok(of)) = (file, Name::new(node)) else { continue };
+            let captured = CapturedText { path: path.as_str().into(), text: text.as_str().into() };
+            let capture = all.entry(node);
+            let capture = capture.or_insert_with(|| Capture { node: of, files: BTreeMap::new() });
+            capture.files.insert(file, captured);
+        }
+        all.into_values().collect()
     }
 
     /// Writes it as a bundle.

@@ -1,6 +1,6 @@
 //! What stands for what: first everything that is there is collected, then decided, then used.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 
 use sha2::{Digest, Sha256};
@@ -13,6 +13,8 @@ use crate::words::Words;
 pub(crate) struct Names {
     key: Vec<u8>,
     state: State,
+    /// The names of interfaces that nodes have.
+    links: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -25,7 +27,7 @@ impl Names {
     /// None yet.
     pub(crate) fn new(key: &[u8]) -> Self {
         let state = State::Collecting { words: BTreeSet::new(), addresses: Collected::default() };
-        Self { key: key.to_owned(), state }
+        Self { key: key.to_owned(), state, links: HashSet::new() }
     }
 
     /// Whether nothing is decided yet, and texts stay as they are.
@@ -42,7 +44,19 @@ impl Names {
             },
             decided => decided,
         };
-        Self { key: self.key, state }
+        Self { key: self.key, state, links: self.links }
+    }
+
+    /// Notes the name of an interface.
+    pub(crate) fn note_link(&mut self, name: &str) {
+        if self.is_collecting() && !self.links.contains(name) {
+            self.links.insert(name.to_owned());
+        }
+    }
+
+    /// Whether a node has an interface of this name.
+    pub(crate) fn is_link(&self, name: &str) -> bool {
+        self.links.contains(name)
     }
 
     /// The word that stands for this one.
@@ -69,6 +83,14 @@ impl Names {
         }
     }
 
+    /// The address that stands for one that is in the input. Others are none of the input's.
+    pub(crate) fn known_address(&self, ip: IpAddr) -> Option<IpAddr> {
+        match &self.state {
+            State::Collecting { .. } => None,
+            State::Decided { addresses, .. } => addresses.is_given(ip).then(|| addresses.of(ip)),
+        }
+    }
+
     /// Notes the range in which an address is.
     pub(crate) fn range(&mut self, ip: IpAddr, length: u8) {
         if let State::Collecting { addresses, .. } = &mut self.state {
@@ -83,8 +105,9 @@ impl Names {
             return text.to_owned();
         }
         let hash = self.hash(&lower);
-        let byte = |at: usize| format!("{:02x}", hash[at]);
-        ["02".to_owned(), byte(0), byte(1), byte(2), byte(3), byte(4)].join(":")
+        let more = text.split(':').count() - 1;
+        let bytes = hash.iter().take(more).map(|byte| format!(":{byte:02x}"));
+        format!("02{}", bytes.collect::<String>())
     }
 
     /// A number for a text, which says nothing without the key.

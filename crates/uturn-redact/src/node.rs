@@ -1,6 +1,7 @@
 //! Captures of nodes: what the tools of a node printed.
 
 pub(crate) mod chains;
+mod ip;
 pub(crate) mod iptables;
 mod manifest;
 mod nft;
@@ -13,8 +14,9 @@ use serde_json::Value;
 use uturn_model::{Capture, CaptureFile};
 
 use self::chains::Chains;
+use crate::links::link;
 use crate::names::Names;
-use crate::text::{NAMES, Vocabulary, redact};
+use crate::text::{NAMES, REMARKS, Vocabulary, redact};
 use crate::words::list;
 
 static TOOLS: LazyLock<HashSet<&'static str>> =
@@ -49,10 +51,10 @@ pub(crate) fn capture(
             },
             CaptureFile::Ipset => sets(text, names),
             CaptureFile::Ipvs => servers(text, names),
-            CaptureFile::Addresses
-            | CaptureFile::Routes
-            | CaptureFile::Rules
-            | CaptureFile::Sysctls => lines(text, |line| redact(line, names, printed())),
+            CaptureFile::Addresses | CaptureFile::Routes | CaptureFile::Rules => {
+                lines(text, |line| ip::line(line, names))
+            }
+            CaptureFile::Sysctls => lines(text, |line| ip::setting(line, names)),
             CaptureFile::Manifest => match manifest::redact(text, names) {
                 Some(text) => text,
                 None => continue,
@@ -75,6 +77,13 @@ pub(crate) fn lines(text: &str, mut of: impl FnMut(&str) -> String) -> String {
 
 /// What `ipset save` prints.
 fn sets(text: &str, names: &mut Names) -> String {
+    // Their members are sets.
+    let of_sets: HashSet<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("create ")?.split_once(' '))
+        .filter(|(_, of)| of.starts_with("list:set"))
+        .map(|(name, _)| name)
+        .collect();
     lines(text, |line| {
         let mut parts = line.splitn(3, ' ');
         let (Some(verb), Some(set)) = (parts.next(), parts.next()) else {
@@ -89,13 +98,44 @@ fn sets(text: &str, names: &mut Names) -> String {
         let mut new = format!("{verb} {}", chains::set(set, names));
         if !rest.is_empty() {
             new.push(' ');
-            new.push_str(&redact(rest, names, printed()));
+            let has_sets = verb == "add" && of_sets.contains(set);
+            let (first, more) = rest.split_once(' ').unwrap_or((rest, ""));
+            match has_sets {
+                true => {
+                    // `add all web before mail`
+                    new.push_str(&chains::set(first, names));
+                    for word in more.split_whitespace() {
+                        let is_word = matches!(word, "before" | "after");
+                        let word = if is_word { word.to_owned() } else { chains::set(word, names) };
+                        new.push_str(&format!(" {word}"));
+                    }
+                }
+                false => new.push_str(&members(rest, names)),
+            }
         }
         if let Some(comment) = comment {
-            new.push_str(&format!(" comment \"{}", redact(comment, names, NAMES)));
+            new.push_str(&format!(" comment \"{}", redact(comment, names, REMARKS)));
         }
         new
     })
+}
+
+/// A member of a set with what is said of it, or what a set is made with: `10.0.0.0/8,eth0 timeout 30`.
+fn members(text: &str, names: &mut Names) -> String {
+    let (member, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let part = |(at, part): (usize, &str)| {
+        let own = part.strip_prefix("physdev:").unwrap_or(part);
+        match at > 0 && names.is_link(own) {
+            true => format!("{}{}", &part[..part.len() - own.len()], link(own, names)),
+            false => redact(part, names, printed()),
+        }
+    };
+    let member: Vec<String> = member.split(',').enumerate().map(part).collect();
+    let rest = match rest {
+        "" => String::new(),
+        rest => format!(" {}", redact(rest, names, printed())),
+    };
+    format!("{}{rest}", member.join(","))
 }
 
 /// What `ipvsadm` prints, or the kernel: there, addresses are hexadecimal numbers.

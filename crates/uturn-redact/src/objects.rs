@@ -45,12 +45,30 @@ pub(crate) fn object(mut object: Value, names: &mut Names) -> Redacted {
     if !is_read && !makes_pods {
         return Redacted::Stub(stub(&version, &kind, names));
     }
+    if !is_read {
+        keep_workload(&mut object);
+    }
     let parameters = class_parameters(&kind, &mut object, names);
     let mut redacted = value("", object, names);
     if let (Some(parameters), Some(object)) = (parameters, redacted.as_object_mut()) {
         object.insert("spec".to_owned(), parameters);
     }
     Redacted::Object(redacted)
+}
+
+/// Removes from an object of an unknown kind all that says nothing of the pods that it makes.
+fn keep_workload(object: &mut Value) {
+    const TOP: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
+    const SPEC: [&str; 4] = ["replicas", "selector", "template", "workloadRef"];
+    let Some(fields) = object.as_object_mut() else { return };
+    fields.retain(|field, _| TOP.contains(&&**field));
+    let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    spec.retain(|field, _| SPEC.contains(&&**field));
+    if let Some(selector) = spec.get_mut("selector").and_then(Value::as_object_mut) {
+        selector.retain(|field, of| {
+            of.is_string() || matches!(&**field, "matchLabels" | "matchExpressions")
+        });
+    }
 }
 
 /// Takes the `spec` out of an object that a class of Ingresses may name as its parameters, redacted:

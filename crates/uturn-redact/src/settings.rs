@@ -7,6 +7,7 @@ use serde_json::Value;
 use uturn_lb::cloud::ALL;
 
 use crate::controllers;
+use crate::links::link;
 use crate::names::Names;
 use crate::text::{NAMES, Vocabulary, redact};
 use crate::words::list;
@@ -73,7 +74,7 @@ pub(crate) fn arguments(words: &[Value], names: &mut Names) -> Vec<Value> {
 }
 
 /// An argument, or the value of the one before.
-fn argument(text: &str, takes_next: &mut Option<Vocabulary>, names: &mut Names) -> Option<String> {
+fn argument(text: &str, takes_next: &mut Option<Takes>, names: &mut Names) -> Option<String> {
     let (flag, value) = match text.split_once('=') {
         Some((flag, value)) => (flag, Some(value)),
         None => (text, None),
@@ -83,15 +84,26 @@ fn argument(text: &str, takes_next: &mut Option<Vocabulary>, names: &mut Names) 
         if !ARGUMENTS.contains(&flag) {
             // Their values are names of objects and classes, which no setting is called like.
             let flag = controllers::flag(flag, names)?;
-            *takes_next = value.is_none().then_some(NAMES);
+            *takes_next = value.is_none().then_some(Takes::Name);
             let value = value.map(|value| controllers::value(&flag, value, names));
             return Some(value.map_or_else(|| flag.clone(), |value| format!("{flag}={value}")));
         }
-        *takes_next = value.is_none().then(values);
+        *takes_next = value.is_none().then(|| Takes::ValueOf(flag.to_owned()));
         let value = value.map(|value| nested(flag, value, names));
         return Some(value.map_or_else(|| flag.to_owned(), |value| format!("{flag}={value}")));
     }
-    takes_next.take().map(|vocabulary| redact(text, names, vocabulary))
+    takes_next.take().map(|takes| match takes {
+        Takes::Name => redact(text, names, NAMES),
+        Takes::ValueOf(flag) => nested(&flag, text, names),
+    })
+}
+
+/// What the argument after one without a value is.
+enum Takes {
+    /// A name.
+    Name,
+    /// The value of this argument.
+    ValueOf(String),
 }
 
 /// The value of an argument, which may be an argument of another program: `proxy-mode=ipvs`.
@@ -100,9 +112,24 @@ fn nested(flag: &str, value: &str, names: &mut Names) -> String {
         && let Some((inner, value)) = value.split_once('=')
         && ARGUMENTS.contains(&&*format!("--{}", inner.trim_start_matches('-')))
     {
-        return format!("{inner}={}", redact(value, names, values()));
+        let flag = format!("--{}", inner.trim_start_matches('-'));
+        return format!("{inner}={}", setting(&flag, value, names));
     }
-    redact(value, names, values())
+    setting(flag, value, names)
+}
+
+/// The value of a setting of kube-proxy, by its argument or its field.
+pub(crate) fn setting(name: &str, value: &str, names: &mut Names) -> String {
+    match name {
+        "--hostname-override" | "hostnameOverride" if !value.starts_with("$(") => {
+            redact(value, names, NAMES)
+        }
+        "--pod-bridge-interface" | "bridgeInterface" => link(value, names),
+        "--pod-interface-name-prefix" | "interfaceNamePrefix" if !value.is_empty() => {
+            link(&format!("{value}*"), names).trim_end_matches('*').to_owned()
+        }
+        _ => redact(value, names, values()),
+    }
 }
 
 /// An image: its registry goes unless it is a cloud's own, its name is redacted like all names
@@ -145,6 +172,12 @@ fn parts(text: &str, names: &mut Names, vocabulary: Vocabulary) -> String {
 
 /// A document within a text: what is no known member is a name.
 pub(crate) fn document(of: Value, names: &mut Names) -> Value {
+    member("", of, names)
+}
+
+fn member(field: &str, of: Value, names: &mut Names) -> Value {
+    /// Larger numbers may be those of accounts.
+    const MAX: f64 = 99_999.0;
     match of {
         Value::Object(entries) => {
             let entry = |(key, value): (String, Value)| {
@@ -152,12 +185,18 @@ pub(crate) fn document(of: Value, names: &mut Names) -> Value {
                     true => key,
                     false => redact(&key, names, NAMES),
                 };
-                (key, document(value, names))
+                let value = member(&key, value, names);
+                (key, value)
             };
             Value::Object(entries.into_iter().map(entry).collect())
         }
-        Value::Array(items) => items.into_iter().map(|item| document(item, names)).collect(),
-        Value::String(text) => redact(&text, names, values()).into(),
+        Value::Array(items) => items.into_iter().map(|item| member(field, item, names)).collect(),
+        Value::String(text) => setting(field, &text, names).into(),
+        Value::Number(number)
+            if !FIELDS.contains(field) && number.as_f64().is_none_or(|own| own.abs() > MAX) =>
+        {
+            0.into()
+        }
         plain => plain,
     }
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::addresses::is_meant;
+use crate::links;
 use crate::names::Names;
 use crate::words::{KNOWN, says_nothing};
 
@@ -20,32 +21,19 @@ pub(crate) struct Vocabulary {
     pub(crate) words: Option<&'static HashSet<&'static str>>,
     /// Whether numbers stay, however large.
     pub(crate) keeps_numbers: bool,
+    /// Whether numbers go, however small: a telephone number is made of them.
+    pub(crate) hides_numbers: bool,
     /// Whether words are compared without case.
     pub(crate) ignores_case: bool,
 }
 
 /// Texts of names alone.
 pub(crate) const NAMES: Vocabulary =
-    Vocabulary { words: None, keeps_numbers: false, ignores_case: false };
+    Vocabulary { words: None, keeps_numbers: false, hides_numbers: false, ignores_case: false };
 /// Names of hosts.
-pub(crate) const HOSTS: Vocabulary =
-    Vocabulary { words: None, keeps_numbers: false, ignores_case: true };
-
-/// What is between brackets in regular expressions and says nothing.
-const CLASSES: [&str; 12] = [
-    "[a-z]",
-    "[A-Z]",
-    "[0-9]",
-    "[a-z0-9]",
-    "[a-z0-9-]",
-    "[a-zA-Z0-9]",
-    "[a-zA-Z0-9-]",
-    "[a-zA-Z]",
-    "[A-Za-z]",
-    "[A-Za-z0-9]",
-    "[0-9a-f]",
-    "[a-zA-Z0-9_-]",
-];
+pub(crate) const HOSTS: Vocabulary = Vocabulary { ignores_case: true, ..NAMES };
+/// What people write beside rules.
+pub(crate) const REMARKS: Vocabulary = Vocabulary { hides_numbers: true, ..NAMES };
 
 /// Replaces what a text says.
 pub(crate) fn redact(text: &str, names: &mut Names, vocabulary: Vocabulary) -> String {
@@ -70,7 +58,9 @@ pub(crate) fn redact(text: &str, names: &mut Names, vocabulary: Vocabulary) -> S
             }
             _ => at + taken,
         };
-        before = text[at..end].chars().next_back();
+        // What follows an escape is a word of its own.
+        let is_escape = letter == '\\' && taken > 0;
+        before = text[at..end].chars().next_back().filter(|_| !is_escape);
         at = end;
     }
     new
@@ -142,10 +132,12 @@ fn range(ip: &str, rest: &str, addresses: &BTreeMap<String, String>) -> Option<S
 
 /// A letter after a backslash, as in regular expressions.
 fn escaped(rest: &str, new: &mut String) -> usize {
+    /// Classes and boundaries: what follows them is a word of its own.
+    const CLASSES: &str = "bBdDwWsSAzZ";
     let length = rest.chars().take(2).map(char::len_utf8).sum();
     let is_letter = rest[1..].starts_with(|letter: char| letter.is_ascii_alphabetic());
-    // What follows is a word of its own only after a class such as \d.
-    let is_class = is_letter && !rest[length..].starts_with(char::is_alphanumeric);
+    let is_class = rest[1..].starts_with(|letter| CLASSES.contains(letter))
+        || is_letter && !rest[length..].starts_with(char::is_alphanumeric);
     match is_class {
         true => {
             new.push_str(&rest[..length]);
@@ -155,10 +147,32 @@ fn escaped(rest: &str, new: &mut String) -> usize {
     }
 }
 
+/// A class of a regular expression: ranges (`a-z`), signs, and no more than two letters in a row, which
+/// are no word.
 fn class(rest: &str, new: &mut String) -> usize {
-    let Some(found) = CLASSES.iter().find(|class| rest.starts_with(**class)) else { return 0 };
-    new.push_str(found);
-    found.len()
+    let Some(end) = rest.find(']') else { return 0 };
+    let inner = &rest.as_bytes()[1..end];
+    let (mut at, mut in_a_row) = (0, 0);
+    while let Some(byte) = inner.get(at) {
+        let is_range = inner.get(at + 1) == Some(&b'-')
+            && inner.get(at + 2).is_some_and(u8::is_ascii_alphanumeric);
+        match byte {
+            _ if byte.is_ascii_alphanumeric() && is_range => (at, in_a_row) = (at + 3, 0),
+            _ if byte.is_ascii_alphanumeric() && in_a_row < 2 => {
+                (at, in_a_row) = (at + 1, in_a_row + 1);
+            }
+            b'\\' => (at, in_a_row) = (at + 2, 0),
+            b'^' | b'.' | b'_' | b'~' | b'%' | b'+' | b'@' | b'$' | b'!' | b'*' | b'-' | b'/' => {
+                (at, in_a_row) = (at + 1, 0);
+            }
+            _ => return 0,
+        }
+    }
+    if inner.is_empty() || at > inner.len() {
+        return 0;
+    }
+    new.push_str(&rest[..=end]);
+    end + 1
 }
 
 fn name(rest: &str, new: &mut String) -> Option<usize> {
@@ -171,40 +185,21 @@ fn word(rest: &str, names: &mut Names, vocabulary: Vocabulary, new: &mut String)
     let end = rest.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(rest.len());
     let word = rest.get(..end).filter(|word| !word.is_empty())?;
     let is_number = || word.bytes().all(|byte| byte.is_ascii_digit());
-    let is_known = says_nothing(word)
+    let is_known = says_nothing(word) && !(vocabulary.hides_numbers && is_number())
         || KNOWN.has(word)
+        || (vocabulary.ignores_case && KNOWN.has(&word.to_lowercase()))
         || vocabulary.words.is_some_and(|words| words.contains(word))
         || (vocabulary.keeps_numbers && is_number());
     if is_known {
         new.push_str(word);
         return Some(end);
     }
-    let other = interface(word, names).unwrap_or_else(|| match vocabulary.ignores_case {
+    let other = links::of_word(word, names).unwrap_or_else(|| match vocabulary.ignores_case {
         true => names.word(&word.to_lowercase()),
         false => names.word(word),
     });
     new.push_str(&other);
     Some(end)
-}
-
-/// The names of network interfaces, of which the beginning says who made them.
-fn interface(word: &str, names: &mut Names) -> Option<String> {
-    const NUMBERED: [&str; 12] =
-        ["eth", "ens", "eno", "bond", "dummy", "tun", "tap", "tunl", "wlan", "sit", "gre", "if"];
-    const HASHED: [&str; 9] =
-        ["cali", "veth", "lxc", "eni", "azv", "gke", "vnet", "nic", "tapcali"];
-    let is_numbered = NUMBERED.iter().any(|begins| {
-        word.strip_prefix(begins).is_some_and(|rest| {
-            (1..=3).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_digit())
-        })
-    });
-    if is_numbered {
-        return Some(word.to_owned());
-    }
-    let (begins, rest) =
-        HASHED.iter().find_map(|begins| Some((begins, word.strip_prefix(begins)?)))?;
-    let is_hash = rest.len() >= 6 && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hash.then(|| format!("{begins}{}", names.word(rest)))
 }
 
 /// An address at the beginning of a text. Returns how long it is.
@@ -215,8 +210,14 @@ fn address(rest: &str, before: &str, names: &mut Names, new: &mut String) -> Opt
     }
     reverse(rest, names, new)
         .or_else(|| with_colons(rest, before, names, new))
-        .or_else(|| dotted(rest, before, names, new))
-        .or_else(|| dashed(rest, before, names, new))
+        .or_else(|| hexadecimal(rest, names, new))
+        .or_else(|| hardware(rest, before, names, new))
+        .or_else(|| dashed_v6(rest, before, names, new))
+        .or_else(|| {
+            ['.', '-', '_']
+                .into_iter()
+                .find_map(|separator| numbers(rest, before, separator, names, new))
+        })
 }
 
 /// How many characters from the beginning are of these.
@@ -281,35 +282,124 @@ fn with_colons(rest: &str, before: &str, names: &mut Names, new: &mut String) ->
 fn is_hardware(text: &str) -> bool {
     let mut parts = text.split(':');
     let is_byte = |part: &str| part.len() == 2 && part.bytes().all(|own| own.is_ascii_hexdigit());
-    parts.clone().count() == 6 && parts.all(is_byte)
+    // InfiniBand's have 20 bytes.
+    matches!(parts.clone().count(), 6 | 20) && parts.all(is_byte)
 }
 
-fn dotted(rest: &str, before: &str, names: &mut Names, new: &mut String) -> Option<usize> {
-    let (ip, end) = four(rest, '.')?;
-    // `v1.2.3.4` is a version.
-    let goes_on = rest[end..].starts_with(char::is_alphanumeric) || after_number(before, '.');
-    if goes_on {
+/// An address of IPv4 as four numbers with this separator: as such, or in a name (`ip-10-0-0-1`). More
+/// numbers in a row are searched for those that look like one.
+fn numbers(
+    rest: &str,
+    before: &str,
+    separator: char,
+    names: &mut Names,
+    new: &mut String,
+) -> Option<usize> {
+    if follows_number(before, separator) {
         return None;
     }
-    Some(end + put(ip.into(), &rest[end..], names, new))
-}
-
-fn dashed(rest: &str, before: &str, names: &mut Names, new: &mut String) -> Option<usize> {
-    let (ip, end) = four(rest, '-')?;
-    let follows = rest[end..].strip_prefix('-').unwrap_or(&rest[end..]);
-    let is_longer = follows.starts_with(|letter: char| letter.is_ascii_digit());
-    let precedes = after_number(before, '-');
-    if is_longer || precedes || !ends(&rest[end..]) {
-        return None;
+    let mut ends = Vec::new();
+    let mut at = 0;
+    loop {
+        let digits = run(&rest[at..], |letter| letter.is_ascii_digit());
+        let is_whole = !rest[at + digits..].starts_with(char::is_alphanumeric);
+        if digits == 0 || !is_whole {
+            break;
+        }
+        ends.push((at, at + digits));
+        at += digits;
+        match rest[at..].strip_prefix(separator) {
+            Some(_) => at += separator.len_utf8(),
+            None => break,
+        }
     }
-    new.push_str(&names.address(ip.into()).to_string().replace('.', "-"));
+    let found: Vec<(Ipv4Addr, usize, usize)> = ends
+        .windows(4)
+        .filter_map(|four| {
+            let (start, end) = (four[0].0, four[3].1);
+            let (ip, length) = self::four(&rest[start..], separator)?;
+            // Dates have zeros before their digits.
+            let is_padded =
+                |(from, to): &(usize, usize)| to - from > 1 && rest[*from..].starts_with('0');
+            let is_plain = separator == '.' || !four.iter().any(is_padded);
+            (is_plain && start + length == end).then_some((ip, start, end))
+        })
+        .collect();
+    let private = found.iter().find(|(ip, ..)| is_inner(*ip));
+    let (ip, start, end) = *private.or(found.first())?;
+    new.push_str(&rest[..start]);
+    if separator == '.' {
+        return Some(end + put(ip.into(), &rest[end..], names, new));
+    }
+    let other = names.address(ip.into()).to_string();
+    new.push_str(&other.replace('.', separator.encode_utf8(&mut [0; 4])));
     Some(end)
 }
 
-/// Whether a text ends with a digit and this separator.
-fn after_number(text: &str, separator: char) -> bool {
-    let text = text.strip_suffix(separator);
-    text.is_some_and(|text| text.ends_with(|letter: char| letter.is_ascii_digit()))
+/// Whether an address is one that private networks have.
+fn is_inner(ip: Ipv4Addr) -> bool {
+    let [first, second, ..] = ip.octets();
+    ip.is_private() || (first == 100 && (64..128).contains(&second))
+}
+
+/// Whether a text ends with a number, which is no part of a word, and this separator.
+fn follows_number(text: &str, separator: char) -> bool {
+    let Some(text) = text.strip_suffix(separator) else { return false };
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    number.len() < text.len() && !number.ends_with(char::is_alphanumeric)
+}
+
+/// An address of IPv6 in which dashes stand for the colons: `2001-db8--11`.
+fn dashed_v6(rest: &str, before: &str, names: &mut Names, new: &mut String) -> Option<usize> {
+    let end = run(rest, |letter| letter.is_ascii_hexdigit() || letter == '-');
+    let text = rest[..end].trim_end_matches('-');
+    let is_long = text.split('-').filter(|group| !group.is_empty()).count() >= 4
+        && text.split('-').next().is_some_and(|first| first.len() >= 3);
+    if !is_long || before.ends_with('-') || !ends(&rest[text.len()..]) {
+        return None;
+    }
+    let ip: Ipv6Addr = text.replace('-', ":").parse().ok()?;
+    let IpAddr::V6(other) = names.address(ip.into()) else { return None };
+    let short = other.to_string();
+    let groups = other.segments().map(|group| format!("{group:x}"));
+    let other = if short.ends_with(':') { groups.join("-") } else { short.replace(':', "-") };
+    new.push_str(&other);
+    Some(text.len())
+}
+
+/// A hardware address with other separators: `00-50-56-12-34-56`, `0050.5612.3456`.
+fn hardware(rest: &str, before: &str, names: &Names, new: &mut String) -> Option<usize> {
+    let form = |separator: char, count: usize, digits: usize| {
+        let end = run(rest, |letter| letter.is_ascii_hexdigit() || letter == separator);
+        let text = &rest[..end];
+        let mut parts = text.split(separator);
+        let is_it = parts.clone().count() == count
+            && parts.all(|part| part.len() == digits)
+            && !before.ends_with(separator)
+            && ends(&rest[end..]);
+        is_it.then_some((text, separator, digits))
+    };
+    let (text, separator, digits) = form('-', 6, 2).or_else(|| form('.', 3, 4))?;
+    let plain: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let pairs: Vec<&str> = (0..6).map(|at| &plain[2 * at..2 * at + 2]).collect();
+    let other = names.hardware(&pairs.join(":")).replace(':', "");
+    let parts: Vec<&str> =
+        (0..12 / digits).map(|at| &other[digits * at..digits * (at + 1)]).collect();
+    new.push_str(&parts.join(separator.encode_utf8(&mut [0; 4])));
+    Some(text.len())
+}
+
+/// The bits of an address as a number in base 16: `0x0a000001`.
+fn hexadecimal(rest: &str, names: &Names, new: &mut String) -> Option<usize> {
+    let digits = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"))?;
+    let end = run(digits, |letter| letter.is_ascii_hexdigit());
+    if !(7..=8).contains(&end) || !ends(&digits[end..]) {
+        return None;
+    }
+    let ip = Ipv4Addr::from_bits(u32::from_str_radix(&digits[..end], 16).ok()?);
+    let IpAddr::V4(other) = names.known_address(ip.into())? else { return None };
+    new.push_str(&format!("{}{:0end$x}", &rest[..2], other.to_bits()));
+    Some(2 + end)
 }
 
 /// Four numbers below 256 with a separator between them, and how long they are.
@@ -328,12 +418,17 @@ fn four(rest: &str, separator: char) -> Option<(Ipv4Addr, usize)> {
     Some((octets.into(), at))
 }
 
+/// Whether a text begins with another, in capital letters or not.
+fn begins(text: &str, with: &str) -> bool {
+    text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
+}
+
 /// A zone of reverse names: `0.10.in-addr.arpa`, `8.b.d.0.1.0.0.2.ip6.arpa`.
 fn reverse(rest: &str, names: &mut Names, new: &mut String) -> Option<usize> {
     let end = run(rest, |letter| letter.is_ascii_hexdigit() || letter == '.');
     let (parts, is_v6) = match (rest.get(..end)?, &rest[end..]) {
-        (parts, after) if after.starts_with("in-addr.arpa") => (parts, false),
-        (parts, after) if after.starts_with("ip6.arpa") => (parts, true),
+        (parts, after) if begins(after, "in-addr.arpa") => (parts, false),
+        (parts, after) if begins(after, "ip6.arpa") => (parts, true),
         _ => return None,
     };
     let parts: Vec<&str> = parts.strip_suffix('.')?.split('.').rev().collect();

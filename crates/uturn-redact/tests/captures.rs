@@ -237,3 +237,64 @@ table ip6 kube-proxy {
     }
     assert!(redacted.restored(new).contains("shop/shop/tcp/api__fd01..1.0.0.7/8080"));
 }
+
+/// Interfaces and sets are called alike by every tool, and rules of others name them.
+#[test]
+fn names_of_interfaces_and_sets() {
+    let pods = |link: &str| {
+        format!(
+            "3: {link}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP\n    inet \
+             10.1.1.1/24 scope global {link}\n"
+        )
+    };
+    let rule = |matches: &str| format!(":KUBE-SERVICES - [0:0]\n-A OUTPUT {matches} -j DROP\n");
+    let known = ["kube-bridge", "br-ex", "br-4f3c2a1b0d9e", "acme0.100", "acmebr"];
+    for link in known {
+        for matches in [format!("-o {link}"), format!("-o {link} -m comment --comment --acme")] {
+            let folder = Folder::new();
+            bundle(&folder, "iptables", 1, None);
+            let node = folder.0.join("iptables-1/nodes/n1");
+            change(&node, CaptureFile::Addresses, |text| text + &pods(link));
+            change(&node, CaptureFile::Routes, |text| {
+                format!("10.1.1.0/24 dev {link} proto kernel scope link src 10.1.1.1\n{text}")
+            });
+            change(&node, CaptureFile::Iptables, |text| {
+                text.replacen(":KUBE-SERVICES - [0:0]\n", &rule(&matches), 1)
+            });
+            let (manifests, faults) = again(&folder);
+            assert!(faults.is_empty(), "{faults:?}");
+            let redacted = assert_same(&manifests, 4, link);
+            let text = redacted.files.values().cloned().collect::<String>();
+            assert!(!text.contains("acme"), "{text}");
+            let saved = CaptureFile::Iptables.file_name();
+            let (_, rules) = redacted.files.iter().find(|(own, _)| own.ends_with(saved)).unwrap();
+            let line = rules.lines().find(|line| line.starts_with("-A OUTPUT -o")).unwrap();
+            let name = line.split(' ').nth(3).unwrap();
+            for file in ["addr", "route"] {
+                let (_, text) = redacted.files.iter().find(|(own, _)| own.ends_with(file)).unwrap();
+                assert!(text.contains(name), "{name} of {link}: {text}");
+            }
+        }
+    }
+    let folder = Folder::new();
+    bundle(&folder, "iptables", 1, None);
+    let node = folder.0.join("iptables-1/nodes/n1");
+    fs::write(
+        node.join(CaptureFile::Ipset.file_name()),
+        "create mysql-hosts hash:ip family inet hashsize 1024 maxelem 65536\nadd mysql-hosts 10.1.1.9\n\
+         create all list:set size 8\nadd all mysql-hosts\n",
+    )
+    .unwrap();
+    let (manifests, _) = again(&folder);
+    assert_same(&manifests, 4, "sets");
+}
+
+fn change(node: &Path, file: CaptureFile, of: impl Fn(String) -> String) {
+    let path = node.join(file.file_name());
+    fs::write(&path, of(fs::read_to_string(&path).unwrap())).unwrap();
+}
+
+/// The bundle of a folder as its files are now.
+fn again(folder: &Folder) -> (Manifests, Vec<uturn_snapshot::Fault>) {
+    Manifests::gather(&[], &[folder.0.join("iptables-1")])
+}

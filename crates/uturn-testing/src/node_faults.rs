@@ -212,6 +212,13 @@ pub const IPVS: &[NodeFault] = &[
         iptables -t raw -I OUTPUT -d 172.16.0.0/16 -j DROP",
         "UT601",
     ),
+    fault(
+        "a port that another program publishes takes calls to Services: their addresses are the node's",
+        "for chain in PREROUTING OUTPUT; do
+            iptables -t nat -I $chain -d 172.16.0.0/16 -p tcp -m addrtype --dst-type LOCAL -j DNAT --to-destination 10.99.99.99:80
+        done",
+        "UT605",
+    ),
     fault("it does not forward", "sysctl -qw net.ipv4.ip_forward=0", "UT604"),
     fault(
         "kube-proxy's own sysctl is switched back",

@@ -3,8 +3,9 @@
 use super::chains::{self, Chains};
 use super::picks::Picks;
 use super::{lines, printed};
+use crate::links::link;
 use crate::names::Names;
-use crate::text::{NAMES, redact};
+use crate::text::{NAMES, REMARKS as FREE_TEXT, redact};
 
 /// Remarks that kube-proxy and kubelet write on every node.
 const REMARKS: [&str; 22] = [
@@ -77,7 +78,7 @@ fn line(line: &str, names: &mut Names, chains: &Chains) -> String {
     for (token, space) in tokens(line) {
         new.push_str(&value(option, token, names, chains));
         new.push_str(space);
-        if token.starts_with('-') {
+        if token.starts_with('-') && !TAKES_TEXT.contains(&option) {
             option = token;
         } else if token != "!" {
             option = "";
@@ -86,9 +87,28 @@ fn line(line: &str, names: &mut Names, chains: &Chains) -> String {
     new
 }
 
+/// Options after which any text may stand, also one that looks like an option.
+const TAKES_TEXT: [&str; 13] = [
+    "--comment",
+    "--log-prefix",
+    "--nflog-prefix",
+    "--string",
+    "--hex-string",
+    "--name",
+    "--hashlimit-name",
+    "--path",
+    "--cgroup",
+    "--label",
+    "--hint",
+    "--nfacct-name",
+    "--helper",
+];
+
 /// The word of a rule that follows an option.
 fn value(option: &str, token: &str, names: &mut Names, chains: &Chains) -> String {
-    if token.starts_with("--") && token.len() > 2 || (token.len() == 2 && token.starts_with('-')) {
+    let may_be_option =
+        token.starts_with("--") && token.len() > 2 || (token.len() == 2 && token.starts_with('-'));
+    if may_be_option && !TAKES_TEXT.contains(&option) {
         let is_option = token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if is_option {
             return token.to_owned();
@@ -101,12 +121,15 @@ fn value(option: &str, token: &str, names: &mut Names, chains: &Chains) -> Strin
         "--comment" => comment(token, names, chains),
         "--name" if token.starts_with("KUBE-") => chains.chain(token, names),
         "--match-set" | "--add-set" | "--del-set" | "--map-set" => chains::set(token, names),
-        "--name" | "--log-prefix" | "--nflog-prefix" | "--string" | "--hex-string" | "--path"
-        | "--hashlimit-name" | "-i" | "-o" | "--in-interface" | "--out-interface"
-        | "--physdev-in" | "--physdev-out" | "--cgroup" | "--label" | "--hint" => {
-            redact(token, names, NAMES)
+        "-i" | "-o" | "--in-interface" | "--out-interface" | "--physdev-in" | "--physdev-out" => {
+            link(token, names)
         }
         "--nfacct-name" if COUNTERS.contains(&token) => token.to_owned(),
+        "--name" | "--hashlimit-name" | "--path" | "--cgroup" | "--label" | "--hint"
+        | "--helper" => redact(token, names, NAMES),
+        "--log-prefix" | "--nflog-prefix" | "--string" | "--hex-string" => {
+            redact(token, names, FREE_TEXT)
+        }
         _ if token.starts_with('"') => redact(token, names, NAMES),
         _ => redact(token, names, printed()),
     }
@@ -139,7 +162,7 @@ fn comment(token: &str, names: &mut Names, chains: &Chains) -> String {
             let after: String = after.split_inclusive(' ').map(word).collect();
             format!("{}{part}{after}", redact(before, names, NAMES))
         }
-        None => redact(text, names, NAMES),
+        None => redact(text, names, FREE_TEXT),
     };
     match token.starts_with('"') {
         true => format!("\"{}\"", new.trim_end()),

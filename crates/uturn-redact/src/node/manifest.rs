@@ -1,6 +1,7 @@
 //! What a capture says of itself.
 
 use serde_json::{Value, json};
+use uturn_model::CaptureFile;
 
 use super::printed;
 use crate::names::Names;
@@ -14,7 +15,10 @@ pub(super) fn redact(text: &str, names: &mut Names) -> Option<String> {
     let parts = old["parts"].as_array().into_iter().flatten().map(|part| {
         let of = |key: &str| part[key].as_str().unwrap_or_default();
         json!({
-            "file": redact_text(of("file"), &mut *names, printed()),
+            "file": match CaptureFile::ALL.iter().find(|file| file.file_name() == of("file")) {
+                Some(file) => file.file_name().to_owned(),
+                None => redact_text(of("file"), &mut *names, printed()),
+            },
             "from": redact_text(of("from"), &mut *names, printed()),
             "state": match of("state") {
                 state @ ("captured" | "missing" | "timedOut" | "failed") => state,

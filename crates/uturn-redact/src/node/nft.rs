@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::chains::Chains;
 use super::{lines, printed};
+use crate::links::link;
 use crate::names::Names;
-use crate::text::{NAMES, Vocabulary, redact};
+use crate::text::{REMARKS as FREE_TEXT, Vocabulary, redact};
 
 /// Names of tables, chains and sets that are the same on every node.
 const WHOLE: [&str; 52] = [
@@ -152,7 +153,9 @@ impl Writer<'_> {
             let text = text.trim_end_matches('"');
             let new = match before {
                 "comment" => remark(text, self.names),
-                _ => self.named(text),
+                "prefix" => redact(text, self.names, FREE_TEXT),
+                "helper" => self.named(text),
+                _ => link(text, self.names),
             };
             return format!("\"{new}\"");
         }
@@ -176,14 +179,14 @@ impl Writer<'_> {
         }
     }
 
-    /// The name of a table, a chain or a set, or of an interface.
+    /// The name of a table, a chain or a set.
     fn named(&mut self, name: &str) -> String {
         if WHOLE.contains(&name) { name.to_owned() } else { self.chains.nft(name, self.names) }
     }
 }
 
 fn remark(text: &str, names: &mut Names) -> String {
-    if REMARKS.contains(&text) { text.to_owned() } else { redact(text, names, NAMES) }
+    if REMARKS.contains(&text) { text.to_owned() } else { redact(text, names, FREE_TEXT) }
 }
 
 /// Endpoints by number (`0 : 10.1.1.10 . 80, 1 : …`) are sorted by text, as kube-proxy sorts them.
@@ -226,6 +229,9 @@ pub(super) fn redact_json(field: &str, of: Value, names: &mut Names, chains: &Ch
 }
 
 fn text_of_json(field: &str, text: &str, names: &mut Names, chains: &Chains) -> String {
+    if names.is_link(text) && !matches!(field, "name" | "chain" | "table" | "target" | "comment") {
+        return link(text, names);
+    }
     let mut named = |text: &str| match WHOLE.contains(&text) {
         true => text.to_owned(),
         false => chains.nft(text, names),
@@ -233,6 +239,7 @@ fn text_of_json(field: &str, text: &str, names: &mut Names, chains: &Chains) -> 
     match field {
         "name" | "chain" | "table" | "target" => named(text),
         "comment" => remark(text, names),
+        "prefix" => redact(text, names, FREE_TEXT),
         _ if text.starts_with('@') => format!("@{}", named(&text[1..])),
         // A prefix has its length beside it.
         "addr" => redact(text, names, Vocabulary::default()),

@@ -27,7 +27,9 @@ pub(super) fn run(args: &Collect, path: &Path, printer: &Printer) -> Result<Stat
     [Some(path), map].into_iter().flatten().try_for_each(super::must_be_free)?;
     let redacted = redact(&read(args, printer)?, &Key::random()).map_err(|why| match why {
         RedactError::Faults(faults) => faulty(&faults),
-        RedactError::Unreadable(_) => Failure::not_here(format!("{why}: nothing is written")),
+        RedactError::Unreadable(_) | RedactError::UnreadableCapture { .. } => {
+            Failure::not_here(format!("{why}: nothing is written"))
+        }
     })?;
     let unwritten = |path: &Path, why| {
         Failure::not_here(format!("{} cannot be written: {why}", path.display()))
