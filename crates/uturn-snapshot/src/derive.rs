@@ -11,6 +11,7 @@ mod balancer_names;
 mod balancers;
 mod clouds;
 mod controllers;
+mod endpoint_pods;
 mod endpoints;
 mod extent;
 mod families;
@@ -77,6 +78,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     proxy::add_arp_ranges(&mut proxy, &objects);
     proxy_names::complete(&mut objects, proxy.version.value);
     plugin::add_hairpin(&mut objects, plugin.value, mode.value);
+    endpoint_pods::add(&mut objects, extent, &mut assumptions);
     pods::complete(&mut objects, mode.value, &mut ranges, &mut assumptions);
     families::complete(&mut objects, mode.value, &mut ranges, &mut assumptions);
     files::complete(&mut objects);

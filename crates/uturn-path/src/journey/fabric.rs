@@ -168,6 +168,7 @@ impl<'a> Walk<'_, 'a> {
                 state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                 return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
             }
+            None if self.engine.is_of_missing_pod(dst) => vec![unknown_pod(Place::Fabric, state)],
             None if self.engine.is_inside(dst) && !self.engine.is_endpoint(dst) => {
                 let (why, by) = self.engine.nothing_at(dst);
                 if !self.engine.is_known_unused(dst) {
@@ -244,6 +245,9 @@ impl<'a> Walk<'_, 'a> {
             let link = runtime.tunnel_from(self.cluster, from, leg.src.ip());
             return self.at_node(node, &Entry::Interface(link), state);
         }
+        if self.engine.is_of_missing_pod(leg.dst.ip()) {
+            return Ok(vec![unknown_pod(Place::Node(from.name.clone()), state)]);
+        }
         if self.engine.is_endpoint(leg.dst.ip()) {
             return Ok(vec![Arrival { state, stop: Stop::At(Peer::Outside) }]);
         }
@@ -258,6 +262,15 @@ impl<'a> Walk<'_, 'a> {
             false => vec![Arrival { state, stop: Stop::Unknown(mechanism) }],
         })
     }
+}
+
+/// A packet to an endpoint of which it is said that it is a pod's, where that pod is not given.
+fn unknown_pod<'a>(place: Place, mut state: PacketState) -> Arrival<'a> {
+    let leg = state.packet.leg();
+    let why = format!("which pod has the address {} is not given", leg.dst.ip());
+    let by = Evidence::fabric(FabricPart::PodNetwork);
+    state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
+    Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }
 }
 
 impl<'a> Engine<'a> {
@@ -314,6 +327,16 @@ impl<'a> Engine<'a> {
     fn is_endpoint(&self, address: IpAddr) -> bool {
         let slices = self.cluster.endpoints.values().flatten();
         slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == address)
+    }
+
+    /// Whether an endpoint that is a pod's has this address, and that pod is not given.
+    fn is_of_missing_pod(&self, address: IpAddr) -> bool {
+        let slices = self.cluster.endpoints.values().flatten();
+        let mut all = slices.flat_map(|slice| &slice.endpoints);
+        all.any(|endpoint| {
+            let named = endpoint.pod.as_ref().filter(|_| endpoint.address == address);
+            named.is_some_and(|name| !self.cluster.pods.contains_key(name))
+        })
     }
 
     /// Whether it is stated, and not supposed, that an address would be known if it were

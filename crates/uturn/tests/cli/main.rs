@@ -37,6 +37,7 @@ mod lb_run;
 mod listings;
 #[cfg(target_os = "linux")]
 mod machine;
+mod missing_pods;
 mod name_servers;
 mod networks;
 #[cfg(target_os = "linux")]
