@@ -204,9 +204,14 @@ pub struct Unread {
 }
 
 impl Unread {
+    /// Whether the reader lacks the right, as API servers say it.
+    pub fn is_forbidden(&self) -> bool {
+        self.why.contains(" is forbidden: ")
+    }
+
     /// The same, with kinds as one that the API server refuses alike.
     pub fn grouped(all: &[Self]) -> Vec<Self> {
-        let is_refused = |unread: &Self| unread.why.contains(" is forbidden: ");
+        let is_refused = Self::is_forbidden;
         let mut groups: Vec<Vec<&Self>> = Vec::new();
         for unread in all {
             let alike = groups.iter_mut().find(|group| {

@@ -162,8 +162,16 @@ pub fn case_state(state: &CaseState) -> String {
     }
 }
 
-/// Objects as manifests to apply, one document each.
-pub fn manifests<'o>(objects: impl Iterator<Item = &'o (ObjectRef, Tree)>) -> String {
-    let all: Vec<String> = objects.map(|(_, tree)| tree.document()).collect();
-    all.join("---\n")
+/// Objects as manifests to apply, one document each, and whether an API server gave some of them.
+pub fn manifests<'o>(objects: impl Iterator<Item = &'o (ObjectRef, Tree)>) -> (String, bool) {
+    let mut is_given = false;
+    let document = |(_, tree): &(ObjectRef, Tree)| match tree.without_server_fields() {
+        Some(tree) => {
+            is_given = true;
+            tree.document()
+        }
+        None => tree.document(),
+    };
+    let all: Vec<String> = objects.map(document).collect();
+    (all.join("---\n"), is_given)
 }

@@ -66,7 +66,7 @@ fn add(mut object: Json, to: &mut Vec<Json>) {
 fn fault(source: &Source, trouble: Trouble) -> Fault {
     let Trouble { line, column, message, hint, .. } = trouble;
     let origin = Origin::File { path: source.name.clone(), line, column };
-    Fault { origin, field: None, message, hint }
+    Fault { origin, object: None, field: None, message, hint }
 }
 
 /// A document as JSON.

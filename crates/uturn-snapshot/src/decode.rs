@@ -96,7 +96,7 @@ impl<'d> Doc<'d> {
         let origin = self.origin(self.root);
         self.faults.borrow_mut().push_twice(Twice {
             first: first.clone(),
-            fault: Fault { origin, field, message, hint: None },
+            fault: Fault { field, ..Fault::new(origin, message) },
         });
     }
 
@@ -110,12 +110,25 @@ impl<'d> Doc<'d> {
     }
 
     fn report(&self, node: &Node<'_>, key: Option<&str>, message: String, hint: Option<String>) {
-        let mut field = None;
+        let (mut object, mut field) = (None, None);
         if !self.faults.borrow().is_full() {
+            object = self.object();
             field = self.path_of(node, key);
         }
         let origin = self.origin(node);
-        self.faults.borrow_mut().push(Fault { origin, field, message, hint });
+        self.faults.borrow_mut().push(Fault { origin, object, field, message, hint });
+    }
+
+    /// What the document calls its object: `Service shop/web`.
+    fn object(&self) -> Option<Box<str>> {
+        let text = |node: &Node<'_>, key: &str| node.get(key)?.as_str().map(str::to_owned);
+        let kind = text(self.root, "kind")?;
+        let meta = self.root.get("metadata")?;
+        let name = text(meta, "name")?;
+        Some(match text(meta, "namespace") {
+            Some(namespace) => format!("{kind} {namespace}/{name}").into(),
+            None => format!("{kind} {name}").into(),
+        })
     }
 
     /// The path of a value, or of a field of it. Returns `None` for the document itself, and for

@@ -59,12 +59,12 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         assumptions.assume(about, note.assumed, note.because, note.settle);
     }
     for unread in Unread::grouped(&objects.listing.unread) {
-        assumptions.assume(
-            unread.what,
-            unread.known,
-            format!("could not be read: {}", unread.why),
-            "uturn collect --rbac prints the rights that are needed",
-        );
+        let settle = match unread.is_forbidden() {
+            true => "uturn collect --rbac prints the rights that are needed",
+            false => "see whether kubectl can read it",
+        };
+        let because = format!("could not be read: {}", unread.why);
+        assumptions.assume(unread.what, unread.known, because, settle);
     }
     let extent = extent::of(&objects);
     let coming = extent::coming(&objects);

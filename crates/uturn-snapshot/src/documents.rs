@@ -79,7 +79,7 @@ const MAX_PASSED: usize = 100;
 fn fault(source: &Source, trouble: Trouble) -> Fault {
     let Trouble { line, column, message, hint, .. } = trouble;
     let origin = Origin::at(source.name.clone(), line, column);
-    Fault { origin, field: None, message, hint }
+    Fault { origin, object: None, field: None, message, hint }
 }
 
 /// A document, or each item of a List, with its `apiVersion` and `kind`.

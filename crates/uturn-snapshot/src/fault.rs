@@ -9,6 +9,8 @@ use uturn_model::{Origin, Text};
 pub struct Fault {
     /// Where.
     pub origin: Origin,
+    /// The object that has it: `Service shop/web`.
+    pub object: Option<Box<str>>,
     /// The field: `spec.ports[0].port`.
     pub field: Option<String>,
     /// What was found and what was expected.
@@ -20,7 +22,7 @@ pub struct Fault {
 impl Fault {
     /// A fault of a place.
     pub fn new(origin: Origin, message: impl Into<String>) -> Self {
-        Self { origin, field: None, message: message.into(), hint: None }
+        Self { origin, object: None, field: None, message: message.into(), hint: None }
     }
 
     /// Adds a hint.

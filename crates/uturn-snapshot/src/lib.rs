@@ -140,7 +140,7 @@ fn read_with(
     complete: bool,
 ) -> Result<Loaded, Vec<Fault>> {
     let collected = collect::collect(sources, beside, listing);
-    let (unread, faults) = listing::unread(collected.faults.into_inner().into_vec());
+    let (unread, faults) = listing::unread(collected.faults.into_inner().into_vec(), listing);
     if !faults.is_empty() {
         return Err(faults);
     }

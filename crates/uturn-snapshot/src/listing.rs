@@ -18,13 +18,15 @@ pub struct Listing {
     pub read_at: Option<ReadTime>,
     /// The sources that are its objects. Places in them are versions of objects.
     pub(crate) live: HashSet<Text>,
+    /// The files of a bundle that have its objects.
+    pub(crate) saved: HashSet<Text>,
 }
 
 impl Listing {
     /// What an API server gave.
     pub fn new(extent: Extent, unread: Vec<Unread>, read_at: ReadTime) -> Self {
         let (extent, read_at) = (Some(extent), Some(read_at));
-        Self { extent, unread, read_at, live: HashSet::new() }
+        Self { extent, unread, read_at, ..Self::default() }
     }
 
     /// Both: in full is what both gave in full.
@@ -42,18 +44,27 @@ impl Listing {
         // Of two readings, what is not in one of them may be of either time.
         self.read_at = self.read_at.xor(other.read_at);
         self.live.extend(other.live);
+        self.saved.extend(other.saved);
         self
     }
 }
 
 /// Divides faults: an object that an API server gave is read as far as it is understood, and the
 /// rest of it is not known; all other faults are the user's to cure.
-pub(crate) fn unread(faults: Vec<Fault>) -> (Vec<Unread>, Vec<Fault>) {
-    let is_live = |fault: &Fault| matches!(fault.origin, Origin::Live { .. });
-    let (live, faults): (Vec<_>, Vec<_>) = faults.into_iter().partition(is_live);
-    let unread = live.into_iter().map(|fault| {
-        let what = fault.field.unwrap_or_else(|| "an object".to_owned());
-        let what = format!("{what} ({})", fault.origin).into();
+pub(crate) fn unread(faults: Vec<Fault>, listing: &Listing) -> (Vec<Unread>, Vec<Fault>) {
+    let is_given = |fault: &Fault| match &fault.origin {
+        Origin::Live { .. } => true,
+        Origin::File { path, .. } => fault.object.is_some() && listing.saved.contains(path),
+        _ => false,
+    };
+    let (given, faults): (Vec<_>, Vec<_>) = faults.into_iter().partition(is_given);
+    let unread = given.into_iter().map(|fault| {
+        let unnamed = || format!("an object ({})", fault.origin).into();
+        let object = fault.object.unwrap_or_else(unnamed);
+        let what = match fault.field {
+            Some(field) => format!("{field} of {object}").into(),
+            None => object.to_string().into(),
+        };
         Unread { what, known: "the rest of the object".into(), why: fault.message.into() }
     });
     (unread.collect(), faults)

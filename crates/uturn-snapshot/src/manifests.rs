@@ -79,7 +79,13 @@ impl Manifests {
         for path in bundles {
             let bundle = bundle::read(path);
             is_whole |= bundle.is_whole();
-            listing = match (listing, bundle.listing()) {
+            let own = bundle.listing().map(|mut own| {
+                let files = bundle.sources.iter().map(|source| source.name.clone());
+                // Facts are written by people.
+                own.saved = files.filter(|name| name.ends_with(".json")).collect();
+                own
+            });
+            listing = match (listing, own) {
                 (Some(first), Some(second)) => Some(Listing::and(first, second)),
                 (first, second) => first.or(second),
             };

@@ -246,7 +246,7 @@ fn within(doc: &Doc<'_>, node: &Node<'_>, read: impl FnOnce(&Doc<'_>)) {
                 None => Origin::at(doc.file.clone(), shift(trouble.line), 0),
             };
             let fault =
-                crate::Fault { origin, field: None, message: trouble.message, hint: trouble.hint };
+                crate::Fault { hint: trouble.hint, ..crate::Fault::new(origin, trouble.message) };
             doc.faults.borrow_mut().push(fault);
         }
     }

@@ -36,6 +36,38 @@ impl Tree {
         Self::Map(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
+    /// An object that an API server gave, without what only servers write: to be applied. `None` if
+    /// no server gave it.
+    #[must_use]
+    pub fn without_server_fields(&self) -> Option<Self> {
+        const OF_SERVERS: [&str; 8] = [
+            "creationTimestamp",
+            "deletionGracePeriodSeconds",
+            "deletionTimestamp",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+            "selfLink",
+            "uid",
+        ];
+        let Self::Map(entries) = self else { return None };
+        let mut is_given = false;
+        let mut kept = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            match (key.as_str(), value) {
+                ("status", _) => {}
+                ("metadata", Self::Map(meta)) => {
+                    let is_of_server = |key: &str| OF_SERVERS.contains(&key);
+                    is_given = meta.iter().any(|(key, _)| is_of_server(key));
+                    let own = meta.iter().filter(|(key, _)| !is_of_server(key));
+                    kept.push((key.clone(), Self::Map(own.cloned().collect())));
+                }
+                _ => kept.push((key.clone(), value.clone())),
+            }
+        }
+        is_given.then_some(Self::Map(kept))
+    }
+
     /// On one line. `strict` is as JSON wants it.
     pub(super) fn flow(&self, strict: bool) -> String {
         yaml::flow(self, strict)

@@ -24,7 +24,7 @@ impl Location {
 
     fn fault(&self, message: String) -> Fault {
         let Self { origin, field } = self.clone();
-        Fault { origin, field, message, hint: None }
+        Fault { field, ..Fault::new(origin, message) }
     }
 }
 

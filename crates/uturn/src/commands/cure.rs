@@ -139,6 +139,10 @@ fn report_of(base: &TrialBase<'_>, case: &Case<'_>) -> CureReport {
     }
 }
 
+/// How objects of a running cluster are applied. `kubectl apply` alone would take all that is there for
+/// the user's own, and remove it the next time.
+const APPLY: &str = "kubectl apply --server-side --field-manager=uturn --force-conflicts -f -";
+
 /// The objects of the first cure that changes some, to be applied; what else there is to do
 /// goes to stderr.
 fn yaml(reports: &[CureReport], printer: &Printer) {
@@ -160,5 +164,9 @@ fn yaml(reports: &[CureReport], printer: &Printer) {
         printer.note(&format!("and do: {command}"));
     }
     let objects = first.objects.iter().filter(|(object, _)| object.kind != ObjectKind::Facts);
-    printer.result(&report::manifests(objects));
+    let (text, is_given) = report::manifests(objects);
+    if is_given {
+        printer.note(&format!("apply it with: {APPLY}: what controllers wrote stays theirs"));
+    }
+    printer.result(&text);
 }

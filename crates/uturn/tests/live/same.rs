@@ -39,7 +39,12 @@ pub(crate) fn shop(plane: &ControlPlane) {
     assert!(!cure.stdout.is_empty(), "{}", text(&cure.stderr));
     let path = plane.file("cure.yaml");
     fs::write(&path, &cure.stdout).unwrap();
-    plane.kubectl_done(&["apply", "--dry-run=server", "-f", &shown(&path)]);
+    let yaml = text(&cure.stdout);
+    assert!(!yaml.contains("resourceVersion") && !yaml.contains("\nstatus:"), "{yaml}");
+    let words = ["--server-side", "--field-manager=uturn", "--force-conflicts"];
+    assert!(text(&cure.stderr).contains(&words.join(" ")), "{}", text(&cure.stderr));
+    let apply = [&["apply", "--dry-run=server"], &words[..], &["-f", &shown(&path)]];
+    plane.kubectl_done(&apply.concat());
 }
 
 /// Random clusters.
