@@ -8,7 +8,7 @@ use kube::api::{ListParams, Request};
 use crate::error::LiveError;
 use crate::form::{Form, Kept};
 use crate::page;
-use crate::server::{Answer, Server};
+use crate::server::{Answer, Refusal, Server};
 
 /// How often a list is begun anew that the API server did not keep long enough.
 const MAX_STARTS: usize = 4;
@@ -34,7 +34,7 @@ pub(crate) enum Listed {
     /// The server has no such kind in this version.
     Missing,
     /// The server refuses it.
-    Refused(String),
+    Refused(Refusal),
 }
 
 /// Lists objects. `progress` hears how many there are so far, and in all where the server says it.
@@ -49,7 +49,7 @@ pub(crate) async fn list(
     let during = format!("reading {called}");
     let ask = async |token: Option<&str>| match url(path, page, None, token) {
         Ok(url) => server.ask(&url, &during).await,
-        Err(error) => Ok(Answer::Refused(error.to_string())),
+        Err(error) => Ok(Answer::Refused(Refusal::other(error.to_string()))),
     };
     let mut objects = Vec::new();
     let mut token: Option<String> = None;
@@ -59,7 +59,7 @@ pub(crate) async fn list(
         let text = match answer {
             Answer::Text(text) => text,
             Answer::Missing => return Ok(Listed::Missing),
-            Answer::Refused(why) => return Ok(Listed::Refused(why)),
+            Answer::Refused(refusal) => return Ok(Listed::Refused(refusal)),
             // The rest is as the objects are now: the order is that of names, so that no object
             // comes twice.
             Answer::Expired(Some(next)) if token.as_ref().is_some_and(|token| next != *token) => {
@@ -75,8 +75,8 @@ pub(crate) async fn list(
                 continue;
             }
             Answer::Expired(_) => {
-                let why = "the list changed too often while it was read".to_owned();
-                return Ok(Listed::Refused(why));
+                let why = "the list changed too often while it was read";
+                return Ok(Listed::Refused(Refusal::other(why)));
             }
         };
         let next = page::next(&text).filter(|next| !next.is_empty());
@@ -92,7 +92,7 @@ pub(crate) async fn list(
         };
         let read = match read.map_err(|why| why.to_string()).and_then(|read| read) {
             Ok(read) => read,
-            Err(why) => return Ok(Listed::Refused(format!("the answer is no list: {why}"))),
+            Err(why) => return Ok(Listed::Refused(Refusal::other(why))),
         };
         objects.extend(read.objects.into_iter().map(Arc::new));
         progress(objects.len(), read.left.map(|left| objects.len() + left));

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::form::{Form, Kept, keep};
+use crate::server::said;
 
 /// What a page has.
 #[derive(Debug)]
@@ -23,9 +24,11 @@ pub(crate) struct Read {
 
 #[derive(Deserialize)]
 struct Page {
+    kind: String,
     #[serde(default)]
     metadata: OfMap<PageMeta>,
-    #[serde(default)]
+    /// They may be null, but not be left out: an answer without them is no list.
+    #[serde(deserialize_with = "Option::deserialize")]
     items: Option<Vec<Value>>,
 }
 
@@ -67,8 +70,13 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MapVisitor<T> {
 /// # Errors
 /// If it is no list.
 pub(crate) fn read(text: &str, api_version: &str, kind: &str, form: Form) -> Result<Read, String> {
-    let OfMap(page) =
-        serde_json::from_str::<OfMap<Page>>(text).map_err(|error| error.to_string())?;
+    let no_list =
+        |why: &str| format!("the server answered with {}, which is no list{why}", said(text));
+    let page = serde_json::from_str::<OfMap<Page>>(text);
+    let OfMap(page) = page.map_err(|error| no_list(&format!(": {error}")))?;
+    if !page.kind.ends_with("List") {
+        return Err(no_list(""));
+    }
     let items = page.items.unwrap_or_default().into_iter();
     let objects = items.map(|item| keep(item, api_version, kind, form)).collect();
     let PageMeta { r#continue: next, resource_version, remaining_item_count: left } =
@@ -120,7 +128,8 @@ mod tests {
         let last = r#"{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[]}"#;
         assert_eq!(next(last).as_deref(), Some(""));
         // Of kinds that the API server does not know itself, fields are in the order of their names.
-        let custom = r#"{"items":[{"metadata":{"name":"a"}}],"metadata":{"continue":"t"}}"#;
+        let custom =
+            r#"{"items":[{"metadata":{"name":"a"}}],"kind":"PodList","metadata":{"continue":"t"}}"#;
         assert_eq!(next(custom), None);
         let read = read(custom, "v1", "Pod", Form::Compact).unwrap();
         assert_eq!((read.objects.len(), &*read.next), (1, "t"));
@@ -130,10 +139,23 @@ mod tests {
 
     #[test]
     fn what_is_no_list_of_objects_is_not_an_empty_one() {
-        for text in ["[]", r#"{"metadata":[],"items":[]}"#, r#"{"items":{}}"#, "no list"] {
+        for text in [
+            "[]",
+            "{}",
+            r#"{"kind":"PodList","metadata":[],"items":[]}"#,
+            r#"{"kind":"PodList","items":{}}"#,
+            r#"{"kind":"PodList","metadata":{}}"#,
+            r#"{"metadata":{},"items":[]}"#,
+            r#"{"kind":"Pod","items":[]}"#,
+            "no list",
+        ] {
             assert!(read(text, "v1", "Pod", Form::Compact).is_err(), "{text}");
         }
-        let empty = read(r#"{"metadata":{},"items":null}"#, "v1", "Pod", Form::Compact).unwrap();
+        let status = r#"{"kind":"Status","message":"sign in first","code":200}"#;
+        let why = read(status, "v1", "Pod", Form::Compact).unwrap_err();
+        assert!(why.starts_with("the server answered with Status (sign in first), which"), "{why}");
+        let empty = r#"{"kind":"PodList","metadata":{},"items":null}"#;
+        let empty = read(empty, "v1", "Pod", Form::Compact).unwrap();
         assert_eq!((empty.objects.len(), &*empty.next), (0, ""));
     }
 }

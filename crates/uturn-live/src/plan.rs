@@ -74,6 +74,7 @@ pub(crate) struct Groups(Option<BTreeSet<String>>);
 
 #[derive(Deserialize)]
 struct GroupList {
+    kind: String,
     #[serde(default)]
     groups: Vec<Group>,
 }
@@ -91,10 +92,10 @@ struct GroupVersion {
 }
 
 impl Groups {
-    /// Those that an `APIGroupList` names.
+    /// Those that an `APIGroupList` names. Of an answer that is none, no group is known to be missing.
     pub(crate) fn read(text: &str) -> Self {
         let list: Option<GroupList> = serde_json::from_str(text).ok();
-        Self(list.map(|list| {
+        Self(list.filter(|list| list.kind == "APIGroupList").map(|list| {
             let versions = list.groups.into_iter().flat_map(|group| group.versions);
             versions.map(|version| version.group_version).collect()
         }))
@@ -164,12 +165,14 @@ mod tests {
         let kinds = listed_kinds();
         let kind = |name: &str| *kinds.iter().find(|kind| kind.kind == name).unwrap();
         let groups = Groups::read(
-            r#"{"groups": [{"versions": [{"groupVersion": "networking.k8s.io/v1beta1"}]}]}"#,
+            r#"{"kind": "APIGroupList", "groups": [{"versions": [{"groupVersion": "networking.k8s.io/v1beta1"}]}]}"#,
         );
         assert_eq!(groups.versions_of(kind("Ingress")), ["networking.k8s.io/v1beta1"]);
         assert_eq!(groups.versions_of(kind("Pod")), ["v1"]);
         assert!(groups.versions_of(kind("EndpointSlice")).is_empty());
-        let unknown = Groups::default().versions_of(kind("EndpointSlice"));
-        assert_eq!(unknown, ["discovery.k8s.io/v1", "discovery.k8s.io/v1beta1"]);
+        for unknown in [Groups::default(), Groups::read("{}"), Groups::read("no list")] {
+            let unknown = unknown.versions_of(kind("EndpointSlice"));
+            assert_eq!(unknown, ["discovery.k8s.io/v1", "discovery.k8s.io/v1beta1"]);
+        }
     }
 }

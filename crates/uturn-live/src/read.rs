@@ -13,7 +13,7 @@ use crate::form::{Form, Kept, Purpose, keep};
 use crate::list::{Listed, Wanted, list};
 use crate::plan::{Groups, ListedKind, listed_kinds};
 use crate::reading::{Kind, KindExtent, Reading, now};
-use crate::server::{Answer, Server};
+use crate::server::{Answer, Refusal, Server, said};
 
 /// How a cluster is read.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ pub(crate) struct Reader<'r> {
 pub(crate) enum ConfigMapRead {
     Object(Arc<Kept>),
     Missing,
-    Refused(String),
+    Refused(Refusal),
 }
 
 impl Reader<'_> {
@@ -138,9 +138,9 @@ impl Reader<'_> {
                     (kind.objects, kind.resource_version) = (objects, resource_version);
                     break;
                 }
-                Listed::Refused(why) => {
+                Listed::Refused(refusal) => {
                     kind.api_version = Some(api_version);
-                    self.namespace_of(&mut kind, listed, api_version, why).await?;
+                    self.namespace_of(&mut kind, listed, api_version, refusal).await?;
                     break;
                 }
             }
@@ -148,23 +148,23 @@ impl Reader<'_> {
         Ok(kind)
     }
 
-    /// Lists what is in one namespace, since the server refuses the rest.
+    /// Lists what is in one namespace, where only the right to the rest is missing.
     async fn namespace_of(
         &self,
         kind: &mut Kind,
         listed: ListedKind,
         api_version: &'static str,
-        why: String,
+        refusal: Refusal,
     ) -> Result<(), LiveError> {
-        kind.extent = KindExtent::Nothing(why.clone());
-        if !listed.has_namespaces() {
+        kind.extent = KindExtent::Nothing(refusal.clone());
+        if !listed.has_namespaces() || !refusal.is_forbidden {
             return Ok(());
         }
         let namespace = self.settings.namespace.as_deref().unwrap_or(self.server.namespace());
         let found = self.list(kind, listed, api_version, Some(namespace)).await?;
         if let Listed::All { objects, resource_version } = found {
             (kind.objects, kind.resource_version) = (objects, resource_version);
-            kind.extent = KindExtent::Namespace(namespace.to_owned(), why);
+            kind.extent = KindExtent::Namespace(namespace.to_owned(), refusal);
         }
         Ok(())
     }
@@ -213,18 +213,28 @@ impl Reader<'_> {
         let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
         let form = Form::of("ConfigMap", self.settings.purpose);
         Ok(match self.server.ask(&path, "reading ConfigMaps").await? {
-            Answer::Text(text) => match serde_json::from_str(&text) {
+            Answer::Text(text) => match object_in(&text, "ConfigMap", name) {
                 Ok(object) => {
                     ConfigMapRead::Object(Arc::new(keep(object, "v1", "ConfigMap", form)))
                 }
-                Err(error) => ConfigMapRead::Refused(format!("the answer is no object: {error}")),
+                Err(why) => ConfigMapRead::Refused(Refusal::other(why)),
             },
             Answer::Missing => ConfigMapRead::Missing,
-            Answer::Refused(why) => ConfigMapRead::Refused(why),
+            Answer::Refused(refusal) => ConfigMapRead::Refused(refusal),
             Answer::Expired(_) => {
-                ConfigMapRead::Refused("the API server says that it has expired".to_owned())
+                let why = "the API server says that it has expired";
+                ConfigMapRead::Refused(Refusal::other(why))
             }
         })
+    }
+}
+
+/// The object of an answer: that of this kind and name, and no other.
+fn object_in(text: &str, kind: &str, name: &str) -> Result<Value, String> {
+    let object: Value = serde_json::from_str(text).unwrap_or_default();
+    match object["kind"] == kind && object["metadata"]["name"] == name {
+        true => Ok(object),
+        false => Err(format!("the server answered with {}, which is not this {kind}", said(text))),
     }
 }
 
@@ -249,7 +259,7 @@ pub(crate) fn config_maps(
             ConfigMapRead::Missing => {}
             ConfigMapRead::Refused(refusal) => {
                 refused.push(name);
-                why.get_or_insert(refusal);
+                why.get_or_insert(refusal.why);
             }
         }
     }

@@ -8,6 +8,7 @@ use uturn_snapshot::bundle::{self, BundleWriter, KindRead, ObjectsManifest};
 use uturn_snapshot::{Listing, Manifests, Source};
 
 use crate::form::{Form, Kept, documents_of, list_of};
+use crate::server::Refusal;
 
 /// How many compact objects are one text.
 const SOME: usize = 500;
@@ -40,9 +41,9 @@ pub(crate) enum KindExtent {
     /// All there is; nothing, if the server does not have the kind.
     All,
     /// One namespace, since the server refuses the rest.
-    Namespace(String, String),
+    Namespace(String, Refusal),
     /// Nothing, since the server refuses it.
-    Nothing(String),
+    Nothing(Refusal),
 }
 
 impl Kind {
@@ -54,10 +55,10 @@ impl Kind {
     pub(crate) fn unread(&self) -> Option<Unread> {
         let (known, why) = match &self.extent {
             KindExtent::All => return None,
-            KindExtent::Namespace(namespace, why) => {
-                (format!("only those of namespace {namespace} are known"), why)
+            KindExtent::Namespace(namespace, refusal) => {
+                (format!("only those of namespace {namespace} are known"), &refusal.why)
             }
-            KindExtent::Nothing(why) => ("none are known".to_owned(), why),
+            KindExtent::Nothing(refusal) => ("none are known".to_owned(), &refusal.why),
         };
         let (what, why) = (self.called.as_str().into(), why.as_str().into());
         Some(Unread { what, known: known.into(), why })

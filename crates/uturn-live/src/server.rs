@@ -4,10 +4,12 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::Stream;
-use http::Request;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, LOCATION};
+use http::{HeaderValue, Request};
 use kube::Client;
 use kube::api::{WatchEvent, WatchParams};
+use kube::client::Body;
+use kube::core::Status;
 use serde_json::Value;
 
 use crate::access::Access;
@@ -47,7 +49,22 @@ pub(crate) enum Answer {
     /// the objects as they are now.
     Expired(Option<String>),
     /// It refuses, or cannot say it.
-    Refused(String),
+    Refused(Refusal),
+}
+
+/// Why a server does not give something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// Whether a right is missing (403).
+    pub(crate) is_forbidden: bool,
+    pub(crate) why: String,
+}
+
+impl Refusal {
+    /// One that no right would lift.
+    pub(crate) fn other(why: impl Into<String>) -> Self {
+        Self { is_forbidden: false, why: why.into() }
+    }
 }
 
 impl Server {
@@ -104,7 +121,7 @@ impl Server {
         }
         match self.ask_once(path).await {
             Once::Answer(answer) => Ok(answer),
-            Once::Later(why) => Ok(Answer::Refused(why)),
+            Once::Later(why) => Ok(Answer::Refused(Refusal::other(why))),
             Once::Failed(error) => Err(error),
             Once::Silent(why) => {
                 let (server, during) = (self.url.clone(), during.to_owned());
@@ -129,9 +146,9 @@ impl Server {
         let request = Request::get(path).header(ACCEPT, accept).body(Vec::new());
         let request = match request {
             Ok(request) => request,
-            Err(error) => return Once::Answer(Answer::Refused(error.to_string())),
+            Err(error) => return Once::Answer(Answer::Refused(Refusal::other(error.to_string()))),
         };
-        match self.client.request_text(request).await {
+        match self.text(request).await {
             Ok(text) => Once::Answer(Answer::Text(text)),
             Err(kube::Error::Api(status)) => self.refused(&status),
             Err(kube::Error::Auth(why)) => {
@@ -140,6 +157,38 @@ impl Server {
             }
             Err(other) => Once::Silent(with_causes(&other)),
         }
+    }
+
+    /// The text of an answer. A redirection is refused: it leads to a page where a person signs in,
+    /// or to a server that the kubeconfig does not name.
+    async fn text(&self, request: Request<Vec<u8>>) -> Result<String, kube::Error> {
+        let answer = self.client.send(request.map(Body::from)).await?;
+        let status = answer.status();
+        if status.is_success() {
+            let bytes = answer.into_body().collect_bytes().await?;
+            return String::from_utf8(bytes.to_vec()).map_err(kube::Error::FromUtf8);
+        }
+        let why = match status.is_redirection() {
+            true => {
+                let place = answer.headers().get(LOCATION).map(HeaderValue::as_bytes);
+                let place = place.map_or_else(
+                    || "elsewhere".to_owned(),
+                    |place| format!("to {}", String::from_utf8_lossy(place)),
+                );
+                format!("the server redirects {place} ({}), which is not followed", status.as_u16())
+            }
+            false => {
+                let bytes = answer.into_body().collect_bytes().await?;
+                match serde_json::from_slice::<Status>(&bytes) {
+                    Ok(status) if status.code != 0 => {
+                        return Err(kube::Error::Api(status.boxed()));
+                    }
+                    _ => said(&String::from_utf8_lossy(&bytes)),
+                }
+            }
+        };
+        let status = Status::failure(&why, "").with_code(status.as_u16());
+        Err(kube::Error::Api(status.boxed()))
     }
 
     /// Watches what is at a path from a version on, or from now on if that is empty. The server
@@ -161,7 +210,7 @@ impl Server {
             Err(kube::Error::Api(status)) => Err(match self.refused(&status) {
                 Once::Answer(Answer::Missing) => WatchRefusal::Missing,
                 Once::Answer(Answer::Expired(_)) => WatchRefusal::Expired,
-                Once::Answer(Answer::Refused(why)) => WatchRefusal::Refused(why),
+                Once::Answer(Answer::Refused(refusal)) => WatchRefusal::Refused(refusal.why),
                 Once::Answer(Answer::Text(why)) | Once::Later(why) | Once::Silent(why) => {
                     WatchRefusal::Silent(why)
                 }
@@ -171,7 +220,7 @@ impl Server {
         }
     }
 
-    fn refused(&self, status: &kube::core::Status) -> Once {
+    fn refused(&self, status: &Status) -> Once {
         let why = match status.message.trim() {
             "" => format!("status {}", status.code),
             message => message.to_owned(),
@@ -188,8 +237,30 @@ impl Server {
                 Once::Answer(Answer::Expired(token.filter(|token| !token.is_empty())))
             }
             429 | 503 | 504 => Once::Later(why),
-            _ => Once::Answer(Answer::Refused(why)),
+            code => Once::Answer(Answer::Refused(Refusal { is_forbidden: code == 403, why })),
         }
+    }
+}
+
+/// How much of an answer is repeated that is not what was asked for, in letters.
+const SAID: usize = 120;
+
+/// An answer that is not what was asked for, in short: `Status (Unauthorized)`, or how it begins.
+pub(crate) fn said(text: &str) -> String {
+    let value: Value = serde_json::from_str(text).unwrap_or_default();
+    let field = |name: &str| value[name].as_str().filter(|text| !text.trim().is_empty());
+    let short = |text: &str| {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match text.char_indices().nth(SAID) {
+            Some((end, _)) => format!("{}...", &text[..end]),
+            None => text,
+        }
+    };
+    match (field("kind"), field("message")) {
+        (Some(kind), Some(message)) => format!("{kind} ({})", short(message)),
+        (Some(kind), None) => kind.to_owned(),
+        (None, _) if text.trim().is_empty() => "nothing".to_owned(),
+        (None, _) => short(text),
     }
 }
 

@@ -127,6 +127,58 @@ async fn a_namespace_is_read_where_the_cluster_may_not_be() {
     assert!(!cluster.extent.services);
 }
 
+/// A right is what a namespace may be read without; a server that fails is not asked for one.
+#[tokio::test]
+async fn a_failure_is_no_missing_right() {
+    let mock = Mock::shop();
+    mock.refuse("/api/v1/services", 500, "etcdserver: request timed out");
+    let own = mock.state().lists["/api/v1/services"].clone();
+    mock.put("/api/v1/namespaces/shop/services", own);
+    let reading = read(&mock, &analysis(500)).await.unwrap();
+    assert_eq!(&*reading.unread()[0].known, "none are known");
+    assert!(loaded(reading).cluster.services.is_empty());
+    assert!(!mock.state().asked.iter().any(|path| path.contains("namespaces/shop")));
+}
+
+/// A proxy before the API server that asks a person to sign in, and the like.
+#[tokio::test]
+async fn what_is_not_what_was_asked_for_is_not_read() {
+    let status = r#"{"kind":"Status","apiVersion":"v1","status":"Success","message":"sign in"}"#;
+    for (answer, expected) in [
+        ((200, "", "{}"), "the server answered with {}, which is no list"),
+        ((200, "", status), "the server answered with Status (sign in), which is no list"),
+        ((200, "", "<html>sign in</html>"), "the server answered with <html>sign in</html>, which"),
+        ((302, "https://login", status), "the server redirects to https://login (302), which is"),
+        ((502, "", "<html>Bad Gateway</html>"), "<html>Bad Gateway</html>"),
+    ] {
+        let mock = Mock::shop();
+        mock.state().instead = Some(answer);
+        let reading = read(&mock, &analysis(500)).await.unwrap();
+        assert!(reading.is_empty(), "{expected}");
+        for unread in reading.unread() {
+            let is_map = unread.what.starts_with("ConfigMaps ");
+            let expected = expected.replace("is no list", if is_map { "is not" } else { "is no" });
+            assert!(unread.why.starts_with(&expected), "{unread} {expected}");
+        }
+        assert_eq!(loaded(reading).cluster.extent, Extent::default(), "{expected}");
+    }
+}
+
+/// A ConfigMap of another name is not taken for the one that was asked for.
+#[tokio::test]
+async fn a_single_object_is_the_one_that_was_asked_for() {
+    let mock = Mock::shop();
+    let path = "/api/v1/namespaces/kube-system/configmaps/coredns";
+    let map = |name: &str| json!({"kind": "ConfigMap", "metadata": {"name": name}});
+    for (object, count) in [(map("coredns"), 1), (map("other"), 0), (json!({}), 0)] {
+        mock.state().objects.insert(path.to_owned(), object);
+        let reading = read(&mock, &analysis(500)).await.unwrap();
+        assert_eq!(reading.unread().len(), 1 - count, "{:?}", reading.unread());
+        let texts = texts(reading);
+        assert_eq!(texts.iter().filter(|(name, _)| name.starts_with("configmap")).count(), count);
+    }
+}
+
 #[tokio::test]
 async fn no_config_map_is_listed_and_no_secret_asked_for() {
     let mock = Mock::shop();

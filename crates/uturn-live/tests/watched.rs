@@ -185,7 +185,7 @@ async fn config_maps_are_watched_by_name() {
     let folder = "/api/v1/namespaces/kube-system/configmaps";
     let path = format!("{folder}/coredns");
     let map = |zone: &str| {
-        json!({"metadata": {"name": "coredns", "namespace": "kube-system"},
+        json!({"kind": "ConfigMap", "metadata": {"name": "coredns", "namespace": "kube-system"},
                "data": {"Corefile": format!(".:53 {{\n kubernetes {zone}\n}}\n")}})
     };
     watched(&mock, async |cluster| {

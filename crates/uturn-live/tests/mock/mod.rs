@@ -31,6 +31,8 @@ pub(crate) struct State {
     pub(crate) events: Vec<(u64, String, &'static str, Value)>,
     /// Single objects by their paths.
     pub(crate) objects: BTreeMap<String, Value>,
+    /// What is answered in place of everything: status, place of a redirection, and text.
+    pub(crate) instead: Option<(u16, &'static str, &'static str)>,
     /// Paths that may not be watched.
     pub(crate) unwatched: BTreeSet<String>,
     /// How many watches are answered with 410: half of them as a status, half as an event.
@@ -162,6 +164,10 @@ impl Mock {
         if let Some((code, message)) = state.refused.get(path) {
             return Ok(status(*code, message, None));
         }
+        if let Some((code, place, text)) = state.instead {
+            let answer = Response::builder().status(code).header("location", place);
+            return Ok(answer.body(Full::new(text.into())).unwrap());
+        }
         if state.busy > 0 {
             state.busy -= 1;
             return Ok(status(429, "come later", None));
@@ -205,7 +211,8 @@ fn groups(state: &State) -> Value {
             }]})
         })
     };
-    json!({"groups": state.lists.keys().filter_map(version).collect::<Vec<_>>()})
+    let groups: Vec<Value> = state.lists.keys().filter_map(version).collect();
+    json!({"kind": "APIGroupList", "groups": groups})
 }
 
 /// A page; a token has the number of the next object.
@@ -215,8 +222,8 @@ fn page(objects: &[Value], token: &str, limit: usize, version: u64) -> Response<
     let next = from + items.len();
     let token = (next < objects.len()).then(|| format!("old={next}"));
     let version = (900 + version).to_string();
-    json(&json!({"metadata": {"resourceVersion": version, "continue": token.unwrap_or_default()},
-                 "items": items}))
+    json(&json!({"kind": "SomeList", "items": items,
+                 "metadata": {"resourceVersion": version, "continue": token.unwrap_or_default()}}))
 }
 
 fn json(value: &Value) -> Response<Full<Bytes>> {
