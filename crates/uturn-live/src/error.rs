@@ -71,8 +71,9 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
         next = cause.source();
     }
     // Names of layers tell a user nothing.
-    for layer in ["ServiceError: ", "client error (Connect): "] {
-        text = text.strip_prefix(layer).unwrap_or(&text).to_owned();
+    let layers = ["ServiceError: ", "HyperError: ", "client error (Connect): "];
+    while let Some(rest) = layers.iter().find_map(|layer| text.strip_prefix(layer)) {
+        text = rest.to_owned();
     }
     text
 }

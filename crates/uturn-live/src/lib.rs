@@ -20,10 +20,12 @@
 //! **Start reading** at [`read`]; a server that refuses something is met in `server` and `list`.
 
 mod access;
+mod credentials;
 mod debug_container;
 mod error;
 mod exec;
 mod form;
+mod kubeconfig;
 mod list;
 mod names;
 mod nodes;
@@ -31,6 +33,7 @@ mod page;
 mod plan;
 mod pod_machine;
 mod pod_session;
+mod program;
 mod proxy;
 mod rbac;
 mod read;

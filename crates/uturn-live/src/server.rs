@@ -13,6 +13,7 @@ use kube::core::Status;
 use serde_json::Value;
 
 use crate::access::Access;
+use crate::credentials::NoCredentials;
 use crate::error::{LiveError, with_causes};
 
 /// How often a request is repeated that the API server puts off, or that has no answer.
@@ -151,8 +152,8 @@ impl Server {
         match self.text(request).await {
             Ok(text) => Once::Answer(Answer::Text(text)),
             Err(kube::Error::Api(status)) => self.refused(&status),
-            Err(kube::Error::Auth(why)) => {
-                let (server, why) = (self.url.clone(), with_causes(&why));
+            Err(kube::Error::Service(why)) if why.is::<NoCredentials>() => {
+                let (server, why) = (self.url.clone(), why.to_string());
                 Once::Failed(LiveError::Credentials { server, why })
             }
             Err(other) => Once::Silent(with_causes(&other)),

@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, ValueHint};
 
 use super::redacted::Redaction;
 use super::{Here, Inputs};
@@ -31,9 +32,10 @@ impl ClusterArgs {
         let files = files.iter().map(|file| format!(" -f {}", quoted(&path(file))));
         let bundles = bundles.iter().map(|bundle| format!(" --bundle {}", quoted(&path(bundle))));
         let ApiArgs { live, kubeconfig, context, .. } = &self.api;
-        let kubeconfig =
-            kubeconfig.as_ref().map(|file| format!(" --kubeconfig {}", quoted(&path(file))));
-        let context = context.as_ref().map(|name| format!(" --context {}", quoted(name)));
+        let kubeconfig = kubeconfig.as_ref().map(path).filter(|file| !file.is_empty());
+        let kubeconfig = kubeconfig.map(|file| format!(" --kubeconfig {}", quoted(&file)));
+        let context = context.as_ref().filter(|name| !name.is_empty());
+        let context = context.map(|name| format!(" --context {}", quoted(name)));
         let mut typed: String = files.chain(bundles).chain(kubeconfig).chain(context).collect();
         typed.push_str(if *complete { " --complete" } else { "" });
         typed.push_str(if *live { " --live" } else { "" });
@@ -61,6 +63,7 @@ pub(crate) struct ApiArgs {
     pub(crate) live: bool,
     /// The kubeconfig, instead of those that kubectl finds
     #[arg(long, value_name = "FILE", conflicts_with = "bundles", help_heading = RUNNING)]
+    #[arg(value_parser = file(), value_hint = ValueHint::FilePath)]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig, instead of the current one
     #[arg(long, value_name = "NAME", conflicts_with = "bundles", help_heading = RUNNING)]
@@ -80,9 +83,18 @@ pub(crate) struct ApiArgs {
 impl ClusterArgs {
     /// Whether a running cluster is meant.
     pub(crate) fn is_live(&self) -> bool {
-        let is_named = self.api.live || self.api.kubeconfig.is_some() || self.api.context.is_some();
+        // What is named by an empty text is not named, as with kubectl.
+        let is_kubeconfig = |path: &PathBuf| !path.as_os_str().is_empty();
+        let has_kubeconfig = self.api.kubeconfig.as_ref().is_some_and(is_kubeconfig);
+        let has_context = self.api.context.as_ref().is_some_and(|name| !name.is_empty());
+        let is_named = self.api.live || has_kubeconfig || has_context;
         is_named || self.inputs.files.is_empty() && self.inputs.bundles.is_empty()
     }
+}
+
+/// The name of a file, which may be empty.
+fn file() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// A time as kubectl takes it: seconds, or a number with its unit.
@@ -125,6 +137,7 @@ pub(crate) struct Collect {
     pub(crate) namespace: Option<String>,
     /// The kubeconfig, instead of those that kubectl finds
     #[arg(long, value_name = "FILE")]
+    #[arg(value_parser = file(), value_hint = ValueHint::FilePath)]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig, instead of the current one
     #[arg(long, value_name = "NAME", add = completion::context())]
