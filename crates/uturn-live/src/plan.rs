@@ -34,7 +34,7 @@ pub(crate) fn listed_kinds() -> Vec<ListedKind> {
 
 impl ListedKind {
     pub(crate) fn has_namespaces(self) -> bool {
-        !GLOBAL.contains(&self.kind)
+        has_namespaces(self.kind)
     }
 
     /// Its name in URLs and in rights.
@@ -56,6 +56,11 @@ impl ListedKind {
             None => format!("/{root}/{api_version}/{plural}"),
         }
     }
+}
+
+/// Whether objects of a kind are in namespaces.
+pub(crate) fn has_namespaces(kind: &str) -> bool {
+    !GLOBAL.contains(&kind)
 }
 
 fn plural(kind: &str) -> String {

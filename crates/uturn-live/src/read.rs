@@ -12,7 +12,7 @@ use crate::error::LiveError;
 use crate::form::{Form, Kept, Purpose, keep};
 use crate::list::{Listed, Wanted, list};
 use crate::plan::{Groups, ListedKind, listed_kinds};
-use crate::reading::{Kind, KindExtent, Reading, now};
+use crate::reading::{Kind, KindExtent, Reading, RefusedMaps, now};
 use crate::server::{Answer, Refusal, Server, said};
 
 /// How a cluster is read.
@@ -192,7 +192,7 @@ impl Reader<'_> {
     }
 
     /// The ConfigMaps that are read, and which of them the server refuses.
-    async fn config_maps(&self) -> Result<(Kind, Option<Unread>), LiveError> {
+    async fn config_maps(&self) -> Result<(Kind, Option<RefusedMaps>), LiveError> {
         let answers = uturn_snapshot::config_maps().map(|(namespace, name)| async move {
             (format!("{namespace}/{name}"), self.config_map(namespace, name).await)
         });
@@ -242,7 +242,7 @@ fn object_in(text: &str, kind: &str, name: &str) -> Result<Value, String> {
 pub(crate) fn config_maps(
     purpose: Purpose,
     all: impl IntoIterator<Item = (String, ConfigMapRead)>,
-) -> (Kind, Option<Unread>) {
+) -> (Kind, Option<RefusedMaps>) {
     let mut kind = Kind {
         kind: "ConfigMap",
         called: "ConfigMaps".to_owned(),
@@ -259,14 +259,15 @@ pub(crate) fn config_maps(
             ConfigMapRead::Missing => {}
             ConfigMapRead::Refused(refusal) => {
                 refused.push(name);
-                why.get_or_insert(refusal.why);
+                why.get_or_insert(refusal);
             }
         }
     }
-    let unread = why.map(|why| Unread {
-        what: format!("ConfigMaps {}", refused.join(", ")).into(),
-        known: "not even whether they are there".into(),
-        why: why.into(),
+    let refused = why.map(|refusal| {
+        let what = format!("ConfigMaps {}", refused.join(", ")).into();
+        let known = "not even whether they are there".into();
+        let unread = Unread { what, known, why: refusal.why.into() };
+        RefusedMaps { unread, is_forbidden: refusal.is_forbidden }
     });
-    (kind, unread)
+    (kind, refused)
 }

@@ -8,6 +8,7 @@ use uturn_snapshot::bundle::{self, BundleWriter, KindRead, ObjectsManifest};
 use uturn_snapshot::{Listing, Manifests, Source};
 
 use crate::form::{Form, Kept, documents_of, list_of};
+use crate::plan::has_namespaces;
 use crate::server::Refusal;
 
 /// How many compact objects are one text.
@@ -21,6 +22,16 @@ pub struct Reading {
     begun: String,
     ended: String,
     unread: Vec<Unread>,
+    /// Whether a right is missing.
+    lacks_rights: bool,
+}
+
+/// ConfigMaps that are refused.
+#[derive(Clone, Debug)]
+pub(crate) struct RefusedMaps {
+    pub(crate) unread: Unread,
+    /// Whether a right is missing.
+    pub(crate) is_forbidden: bool,
 }
 
 /// The objects of a kind.
@@ -44,6 +55,41 @@ pub(crate) enum KindExtent {
     Namespace(String, Refusal),
     /// Nothing, since the server refuses it.
     Nothing(Refusal),
+}
+
+impl KindExtent {
+    /// Whether a right is missing.
+    fn is_forbidden(&self) -> bool {
+        match self {
+            Self::All => false,
+            Self::Namespace(_, refusal) | Self::Nothing(refusal) => refusal.is_forbidden,
+        }
+    }
+}
+
+/// So many kinds are named that cannot be read for one reason, and so many reasons.
+const NAMED: usize = 3;
+
+/// The first reasons why kinds could not be read, each once. What the API server says of a missing
+/// right names the kind, so that these are one reason.
+fn reasons(unread: &[Unread]) -> String {
+    let is_refused = |why: &str| why.contains(" is forbidden: ");
+    let mut groups: Vec<(Vec<&str>, &str)> = Vec::new();
+    for Unread { what, why, .. } in unread {
+        let is_alike = |known: &str| *known == **why || is_refused(known) && is_refused(why);
+        match groups.iter_mut().find(|(_, known)| is_alike(known)) {
+            Some((all, _)) => all.push(what),
+            None => groups.push((vec![what], why)),
+        }
+    }
+    let said = groups.iter().take(NAMED).map(|(all, why)| {
+        let names = all.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        match all.len().saturating_sub(NAMED) {
+            0 => format!("{names}: {why}"),
+            more => format!("{names} and {more} more: {why}"),
+        }
+    });
+    said.collect::<Vec<_>>().join("; ")
 }
 
 impl Kind {
@@ -83,13 +129,43 @@ impl Reading {
     /// Kinds that were read, the ConfigMaps last, and which of these are refused.
     pub(crate) fn new(
         kinds: Vec<Kind>,
-        refused: Option<Unread>,
+        refused: Option<RefusedMaps>,
         server: Option<String>,
         begun: String,
     ) -> Self {
         let mut unread: Vec<Unread> = kinds.iter().filter_map(Kind::unread).collect();
-        unread.extend(refused);
-        Self { kinds, server, begun, ended: now(), unread }
+        let lacks_rights = kinds.iter().any(|kind| kind.extent.is_forbidden())
+            || refused.as_ref().is_some_and(|refused| refused.is_forbidden);
+        unread.extend(refused.map(|refused| refused.unread));
+        Self { kinds, server, begun, ended: now(), unread, lacks_rights }
+    }
+
+    /// Whether something could not be read because a right is missing.
+    pub fn lacks_rights(&self) -> bool {
+        self.lacks_rights
+    }
+
+    /// Whether the right is missing to list something in all namespaces, while one of them may be
+    /// readable.
+    pub fn lacks_namespaces(&self) -> bool {
+        let mut kinds = self.kinds.iter();
+        kinds.any(|kind| has_namespaces(kind.kind) && kind.extent.is_forbidden())
+    }
+
+    /// Why nothing could be read, if no list of any kind could.
+    pub fn nothing_read(&self) -> Option<String> {
+        let mut listed = self.kinds.iter().filter(|kind| kind.kind != "ConfigMap");
+        let is_read = |kind: &Kind| {
+            kind.api_version.is_some() && !matches!(kind.extent, KindExtent::Nothing(_))
+        };
+        if listed.any(is_read) {
+            return None;
+        }
+        let unread: Vec<Unread> = self.kinds.iter().filter_map(Kind::unread).collect();
+        Some(match unread.as_slice() {
+            [] => "the server has none of the kinds that are read (404)".to_owned(),
+            unread => reasons(unread),
+        })
     }
 
     /// What could not be read.

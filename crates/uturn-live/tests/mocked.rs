@@ -111,7 +111,34 @@ async fn a_refusal_is_noted_and_nothing_is_concluded_from_it() {
     mock.refuse("/apis", 403, "forbidden by the test");
     let reading = read(&mock, &analysis(9)).await.unwrap();
     assert!(reading.is_empty());
+    let why = reading.nothing_read().unwrap();
+    assert!(why.starts_with("Nodes, Pods, Services and "), "{why}");
+    assert!(why.ends_with(" more: forbidden by the test"), "{why}");
+    assert!(reading.lacks_rights() && reading.lacks_namespaces());
     assert_eq!(loaded(reading).cluster.extent, no_extent);
+}
+
+/// What can be done about it is said only of what a right is missing for.
+#[tokio::test]
+async fn what_is_missing_is_a_right_or_not() {
+    for (path, code, expected) in [
+        ("/api/v1/services", 403, (true, true)),
+        ("/api/v1/nodes", 403, (true, false)),
+        ("/api/v1/namespaces/kube-system/configmaps/coredns", 403, (true, false)),
+        ("/api/v1/services", 500, (false, false)),
+        ("/api/v1/namespaces/kube-system/configmaps/coredns", 500, (false, false)),
+    ] {
+        let mock = Mock::shop();
+        mock.refuse(path, code, "refused by the test");
+        let reading = read(&mock, &analysis(9)).await.unwrap();
+        let found = (reading.lacks_rights(), reading.lacks_namespaces());
+        assert_eq!(found, expected, "{path} {code}");
+        assert_eq!((reading.nothing_read(), reading.unread().len()), (None, 1));
+    }
+    // Something else than an API server.
+    let mock = Mock::default();
+    let reading = read(&mock, &analysis(9)).await.unwrap();
+    assert!(reading.nothing_read().unwrap().contains("(404)"));
 }
 
 #[tokio::test]

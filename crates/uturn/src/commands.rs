@@ -27,6 +27,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use uturn_report::{json, yaml};
+use uturn_snapshot::bundle::is_archive;
 
 use crate::cli::{Cli, Collect, Command, Output, Probe};
 use crate::printer::Printer;
@@ -97,13 +98,34 @@ fn left_out(feature: &str) -> Failure {
     ))
 }
 
-/// Refuses to write where something is. A command asks this before it reads anything, which may take
-/// a while.
+/// Refuses to write where something is, or where there is no folder. A command asks this before it
+/// reads anything, which may take a while.
 fn must_be_free(path: &Path) -> Result<(), Failure> {
-    match path.symlink_metadata() {
-        Ok(_) => Err(Failure::usage(format!("{} exists already", path.display()))),
-        Err(_) => Ok(()),
+    let shown = path.display();
+    if path.symlink_metadata().is_ok() {
+        let what_to_do = "remove it, or name another path";
+        return Err(Failure::usage(format!("{shown} exists already: {what_to_do}")));
     }
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) if !parent.is_dir() => Err(Failure::not_here(format!(
+            "{shown} cannot be written: there is no folder {}",
+            parent.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The same of a bundle, which has a name of its own: an archive or a folder.
+fn must_be_a_place(bundle: &Path) -> Result<(), Failure> {
+    let name = bundle.to_string_lossy().to_lowercase();
+    let other = [".zip", ".tar", ".gz", ".tar.xz", ".tar.bz2", ".tar.zst"];
+    if name == "-" || !is_archive(bundle) && other.iter().any(|end| name.ends_with(end)) {
+        return Err(Failure::usage(format!(
+            "-o {}: a bundle is a folder, or an archive if the name ends in .tar.gz or .tgz",
+            bundle.display()
+        )));
+    }
+    must_be_free(bundle)
 }
 
 /// Prints a result in the form that was asked for.

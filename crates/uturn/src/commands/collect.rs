@@ -26,11 +26,11 @@ pub(super) fn run(args: &Collect, printer: &Printer) -> Result<Status, Failure> 
         }
         return Ok(Status::Clean);
     };
-    super::must_be_free(path)?;
-    let session = live::session(args)?;
+    super::must_be_a_place(path)?;
+    let session = live::session(args, printer)?;
     let reading = live::for_bundle(&session, args, printer)?;
-    let captures = match choice {
-        Some(choice) => nodes::capture(&session, &reading, &choice, &args.here, printer)?,
+    let captures = match &choice {
+        Some(choice) => nodes::capture(&session, &reading, choice, &args.here, printer)?,
         None => Vec::new(),
     };
     let count = reading.len();
@@ -39,13 +39,15 @@ pub(super) fn run(args: &Collect, printer: &Printer) -> Result<Status, Failure> 
         0 => String::new(),
         wanted => format!(", {there} of {wanted} nodes captured"),
     };
+    let is_captured = choice.is_none() || there > 0;
     write(path, &reading, captures)
         .map_err(|why| Failure::not_here(format!("{} cannot be written: {why}", path.display())))?;
     printer.text(&format!(
         "{}: {count} objects{captured}; uturn scan --bundle reads it\n",
         path.display()
     ));
-    Ok(Status::Clean)
+    // Nodes were asked for, and there is none.
+    Ok(if is_captured { Status::Clean } else { Status::NotHere })
 }
 
 fn write(path: &Path, reading: &Reading, captures: Vec<NodeCapture>) -> std::io::Result<()> {

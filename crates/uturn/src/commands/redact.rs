@@ -24,7 +24,8 @@ pub(super) fn run(args: &Collect, path: &Path, printer: &Printer) -> Result<Stat
         ));
     }
     let map = args.redaction.redact_map.as_deref();
-    [Some(path), map].into_iter().flatten().try_for_each(super::must_be_free)?;
+    super::must_be_a_place(path)?;
+    map.map_or(Ok(()), super::must_be_free)?;
     let redacted = redact(&read(args, printer)?, &Key::random()).map_err(|why| match why {
         RedactError::Faults(faults) => faulty(&faults),
         RedactError::Unreadable(_) | RedactError::UnreadableCapture { .. } => {
@@ -69,7 +70,7 @@ fn read(args: &Collect, printer: &Printer) -> Result<Manifests, Failure> {
 
 #[cfg(feature = "live")]
 fn running(args: &Collect, printer: &Printer) -> Result<Manifests, Failure> {
-    let session = live::session(args)?;
+    let session = live::session(args, printer)?;
     Ok(live::for_bundle(&session, args, printer)?.manifests(Manifests::default()))
 }
 

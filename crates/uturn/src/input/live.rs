@@ -20,6 +20,7 @@ pub(super) fn manifests(
 ) -> Result<Manifests, Failure> {
     let facts = facts(&args.inputs.files)?;
     let (access, settings) = wanted(args, namespace);
+    remark(&access, printer);
     Ok(read(&access, &settings, printer)?.manifests(facts))
 }
 
@@ -31,12 +32,20 @@ pub(crate) fn watch(
 ) -> Result<(Watching, Manifests), Failure> {
     let facts = facts(&args.inputs.files)?;
     let (access, settings) = wanted(args, namespace);
+    remark(&access, printer);
     let printer = *printer;
     let progress = move |what: &str, count: usize| {
         printer.progress(&format!("reading {what}: {count}"));
     };
     let watching = uturn_live::watch(access, settings, progress).map_err(|why| failure(&why))?;
     Ok((watching, facts))
+}
+
+/// Says what the user has to know before the cluster is read.
+fn remark(access: &Access, printer: &Printer) {
+    if let Some(remark) = access.remark() {
+        printer.note(&remark);
+    }
 }
 
 /// Which cluster is wanted, and how it is read to be analysed.
@@ -59,13 +68,14 @@ pub(crate) fn connect(args: &ApiArgs) -> Result<Session, Failure> {
 
 /// Connects to the cluster of which a bundle is made. While a tool runs on a node, the API server may
 /// be silent.
-pub(crate) fn session(args: &Collect) -> Result<Session, Failure> {
+pub(crate) fn session(args: &Collect, printer: &Printer) -> Result<Session, Failure> {
     let tool = Duration::from_secs(args.here.timeout);
     let access = Access {
         kubeconfig: args.kubeconfig.clone(),
         context: args.context.clone(),
         request_timeout: Some(args.request_timeout.max(tool)),
     };
+    remark(&access, printer);
     Session::open(&access).map_err(|why| failure(&why))
 }
 
@@ -81,18 +91,23 @@ pub(crate) fn for_bundle(
         ..Settings::new(Purpose::Bundle)
     };
     let progress = |what: &str, count: usize| printer.progress(&format!("reading {what}: {count}"));
-    done(session.read(&settings, &progress), printer)
+    done(session.read(&settings, &progress), settings.namespace.as_deref(), printer)
 }
 
 fn read(access: &Access, settings: &Settings, printer: &Printer) -> Result<Reading, Failure> {
     let progress = |what: &str, count: usize| printer.progress(&format!("reading {what}: {count}"));
-    done(uturn_live::read(access, settings, &progress), printer)
+    let reading = uturn_live::read(access, settings, &progress);
+    done(reading, settings.namespace.as_deref(), printer)
 }
 
-fn done(reading: Result<Reading, LiveError>, printer: &Printer) -> Result<Reading, Failure> {
+fn done(
+    reading: Result<Reading, LiveError>,
+    namespace: Option<&str>,
+    printer: &Printer,
+) -> Result<Reading, Failure> {
     printer.progress_done();
     let reading = reading.map_err(|why| failure(&why))?;
-    print_unread(reading.unread(), printer);
+    check_read(&reading, namespace, printer)?;
     Ok(reading)
 }
 
@@ -104,13 +119,36 @@ pub(crate) fn failure(error: &LiveError) -> Failure {
     }
 }
 
-pub(crate) fn print_unread(unread: &[Unread], printer: &Printer) {
-    for refused in Unread::grouped(unread) {
+/// Says what could not be read, and what can be done about it.
+///
+/// # Errors
+/// If nothing could be read at all.
+pub(crate) fn check_read(
+    reading: &Reading,
+    namespace: Option<&str>,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let rights = rights(reading, namespace);
+    if let Some(why) = reading.nothing_read() {
+        let rights = rights.map(|rights| format!("\n{rights}")).unwrap_or_default();
+        return Err(Failure::not_here(format!("nothing could be read: {why}{rights}")));
+    }
+    for refused in Unread::grouped(reading.unread()) {
         printer.note(&refused.to_string());
     }
-    if !unread.is_empty() {
-        printer.note("uturn collect --rbac prints the rights that reading a cluster needs");
+    if let Some(rights) = rights {
+        printer.note(&rights);
     }
+    Ok(())
+}
+
+/// How to get the rights that are missing, or to do without them.
+fn rights(reading: &Reading, namespace: Option<&str>) -> Option<String> {
+    let rights = "uturn collect --rbac prints the rights that reading a cluster needs";
+    let alone = "; where you may read a namespace alone, -n NAMESPACE of scan, trace, check, cure \
+                 and collect names it";
+    let alone = if reading.lacks_namespaces() && namespace.is_none() { alone } else { "" };
+    reading.lacks_rights().then(|| format!("{rights}{alone}"))
 }
 
 /// What `-f` names beside a running cluster: Facts alone, since objects are read from the cluster.

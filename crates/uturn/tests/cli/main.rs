@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod announced;
+mod api_server;
 mod as_found;
 mod bad_input;
 mod behind_controllers;

@@ -1,7 +1,7 @@
 //! `uturn scan --watch`: the findings of a running cluster as its objects change.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, ErrorKind, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use uturn_diagnose::PreparedCluster;
@@ -100,9 +100,13 @@ impl Analyses<'_> {
                 View::Text(screen) => screen.show(self.last.as_ref(), &self.state(seen)),
                 View::Json => self.show_json(seen),
             };
-            // A reader that went away (`| head`) wants no more, which is no failure.
-            if shown.is_err() {
-                return Ok(WatchEnd::Interrupted);
+            match shown {
+                Ok(()) => {}
+                // A reader that went away (`| head`) wants no more, which is no failure.
+                Err(why) if why.kind() == ErrorKind::BrokenPipe => {
+                    return Ok(WatchEnd::Interrupted);
+                }
+                Err(why) => return Err(Failure::unwritten(&why)),
             }
             let pause = (begun.elapsed() * 2).clamp(INTERVAL, LONGEST_INTERVAL);
             if let Err(end) = self.cluster.wait_until(begun + pause) {
@@ -114,14 +118,15 @@ impl Analyses<'_> {
     /// Analyses the cluster as it is now. Returns which state that is.
     ///
     /// # Errors
-    /// If it can never be analysed: what `--baseline` names cannot be read.
+    /// If it can never be analysed: nothing of the cluster, or what `--baseline` names, can be read.
     fn analyze(&mut self, is_first: bool) -> Result<Moment, Failure> {
         let begun = Instant::now();
         let (reading, moment, versions) = self.cluster.reading();
         self.versions = versions;
         if is_first {
             self.printer.progress_done();
-            input::live::print_unread(reading.unread(), self.printer);
+            let namespace = self.args.namespace.as_deref();
+            input::live::check_read(&reading, namespace, self.printer)?;
         }
         let manifests = reading.manifests(self.facts.clone());
         let input = Input::of(manifests, Vec::new(), MAX_BYTES);
