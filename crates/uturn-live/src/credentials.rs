@@ -1,9 +1,10 @@
 //! As whom requests are made: what a kubeconfig's user has, which is sent with each request and kept
 //! fresh.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as SharedMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::header::AUTHORIZATION;
@@ -102,13 +103,24 @@ impl Source {
                 Ok(Credential { header: Some(header), identity: None, until })
             }
             Self::Program(program) => {
+                let name = program.name();
                 let program = program.clone();
                 let run = tokio::task::spawn_blocking(move || program.run()).await;
                 let run = run.unwrap_or_else(|why| Err(why.to_string())).map_err(NoCredentials)?;
                 let until = run.until.map(|until| until.max(Timestamp::now() + SHORTEST));
-                Ok(Credential { until, ..run })
+                let credential = Credential { until, ..run };
+                given().insert(name, credential.clone());
+                Ok(credential)
             }
         }
+    }
+
+    /// What it gave to another client of this process, if that still counts.
+    fn given(&self) -> Option<Credential> {
+        let Self::Program(program) = self else { return None };
+        let credential = given().get(&program.name())?.clone();
+        let is_over = |until: Timestamp| Timestamp::now() >= until;
+        Some(credential).filter(|credential| !credential.until.is_some_and(is_over))
     }
 
     /// Whether it may give other credentials another time.
@@ -117,10 +129,20 @@ impl Source {
     }
 }
 
+/// What programs gave to this process: a command that reads the cluster and then runs something in
+/// it has two clients, and the user is asked once.
+fn given() -> MutexGuard<'static, BTreeMap<String, Credential>> {
+    static GIVEN: SharedMutex<BTreeMap<String, Credential>> = SharedMutex::new(BTreeMap::new());
+    GIVEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Makes a client that sends the credentials of a source. `config` has all else.
 pub(crate) async fn client(config: Config, source: Source) -> Result<Client, NoClient> {
     let namespace = config.default_namespace.clone();
-    let credential = source.get().await.map_err(NoClient::Credentials)?;
+    let credential = match source.given() {
+        Some(credential) => credential,
+        None => source.get().await.map_err(NoClient::Credentials)?,
+    };
     let client = inner(&config, credential.identity.as_ref())?;
     let now = Used { client, credential, number: 0 };
     let state = Mutex::new(State { now, renewed_at: None });

@@ -29,6 +29,11 @@ struct Given {
 }
 
 impl Program {
+    /// What tells it from other programs: all that it is started with.
+    pub(crate) fn name(&self) -> String {
+        format!("{:?}", self.exec)
+    }
+
     /// Runs it. Returns what it gives, or why that is nothing.
     pub(crate) fn run(&self) -> Result<Credential, String> {
         let command = self.exec.command.as_deref().filter(|command| !command.is_empty());

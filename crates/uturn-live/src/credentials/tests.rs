@@ -1,4 +1,3 @@
-use std::sync::Mutex as SharedMutex;
 use std::{env, process};
 
 use kube::config::{ExecConfig, ExecInteractiveMode};
@@ -106,7 +105,10 @@ async fn a_program_runs_once_for_all_requests() {
         for _ in 0..5 {
             assert_eq!(status(&client).await, 200, "{name}");
         }
-        assert_eq!((runs(&log), site.sent().len()), (1, 5), "{name}");
+        // Another client of this process has the same credentials.
+        let client = site.client(Source::Program(Box::new(counting(&log, until)))).await;
+        assert_eq!(status(&client).await, 200, "{name}");
+        assert_eq!((runs(&log), site.sent().len()), (1, 6), "{name}");
     }
     fs::remove_dir_all(folder).unwrap();
 }
