@@ -145,7 +145,7 @@ impl Nodes<'_> {
         let path = self.folder.join("refused").display().to_string();
         let output = nodes.uturn(&["collect", "--node", "n1", "-o", &path]);
         let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(output.status.code(), Some(3), "{said}");
         assert!(said.contains("node n1 is not captured"), "{said}");
         assert!(said.contains("pods/exec") && said.contains("--rbac --nodes"), "{said}");
         let failed = &manifest(Path::new(&path))["captures"]["n1"]["failed"];
@@ -166,7 +166,7 @@ impl Nodes<'_> {
         self.assert_no_pods();
 
         let output = self.uturn(&["collect", "--node", "n1", "-o", &path]);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
         assert!(text(&output.stderr).contains("--image"), "{}", text(&output.stderr));
 
         let image = ["--node", "n1", "--node", "n3", "--image", "tools:1", "--yes"];
