@@ -100,6 +100,7 @@ pub(crate) fn context(
         Some(user) => format!("user {user:?} of context {context:?}"),
         None => format!("context {context:?}"),
     };
+    check_impersonation(&config.auth_info).map_err(|why| named.user(&why))?;
     let is_safe = config.cluster_url.scheme_str() == Some("https");
     let is_unsent = !is_safe && leave_out(&mut config.auth_info);
     let source = source(&mut config.auth_info).map_err(|why| named.user(&why))?;
@@ -185,6 +186,18 @@ fn source(user: &mut AuthInfo) -> Result<Source, String> {
         (None, Some(token), _) => Ok(Source::Token(token)),
         (None, None, Some(exec)) => Ok(Source::Program(Box::new(Program { exec, may_talk: true }))),
         (None, None, None) => Ok(Source::Nothing),
+    }
+}
+
+/// Looks whether somebody is named, where groups and the like of somebody are.
+fn check_impersonation(user: &AuthInfo) -> Result<(), String> {
+    let AuthInfo { impersonate_uid, impersonate_groups, impersonate_user_extra, .. } = user;
+    let has_groups = impersonate_groups.as_ref().is_some_and(|groups| !groups.is_empty());
+    let has_extra = impersonate_user_extra.as_ref().is_some_and(|extra| !extra.is_empty());
+    let is_named = user.impersonate.as_ref().is_some_and(|name| !name.is_empty());
+    match impersonate_uid.is_some() || has_groups || has_extra {
+        true if !is_named => Err("as-uid, as-groups and as-user-extra need as".to_owned()),
+        _ => Ok(()),
     }
 }
 

@@ -89,7 +89,11 @@ fn reasons(unread: &[Unread]) -> String {
             more => format!("{names} and {more} more: {why}"),
         }
     });
-    said.collect::<Vec<_>>().join("; ")
+    let mut said: Vec<String> = said.collect();
+    if groups.len() > NAMED {
+        said.push(format!("and {} more reasons", groups.len() - NAMED));
+    }
+    said.join("; ")
 }
 
 impl Kind {

@@ -113,6 +113,27 @@ async fn a_program_runs_once_for_all_requests() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// As in a watch that takes longer than a token counts.
+#[tokio::test]
+async fn what_expires_is_had_anew() {
+    let folder = folder("expired");
+    let log = folder.join("log");
+    let site = Site::accepting(&["old", "t1"]).await;
+    let config = Config::new(site.url.parse().unwrap());
+    let source = Source::Program(Box::new(counting(&log, "")));
+    let until = Some(Timestamp::now() - SignedDuration::from_secs(1));
+    let credential = Credential { header: Some(bearer("old").unwrap()), identity: None, until };
+    let now = Used { client: inner(&config, None).unwrap(), credential, number: 0 };
+    let sender = Sender { config, source, state: Mutex::new(State { now, renewed_at: None }) };
+    for _ in 0..3 {
+        let request = Request::get("/version").body(Body::empty()).unwrap();
+        assert_eq!(sender.send(request).await.unwrap().status(), 200);
+    }
+    assert_eq!(site.sent(), ["t1", "t1", "t1"]);
+    assert_eq!(runs(&log), 1);
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[tokio::test]
 async fn refused_credentials_are_had_anew_once() {
     let folder = folder("refused");

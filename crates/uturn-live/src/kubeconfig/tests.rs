@@ -95,6 +95,7 @@ fn faults_of_credentials_are_named() {
         ),
         (json!({"client-certificate": "/nowhere"}), "client-certificate /nowhere: No such file"),
         (json!({"client-key-data": "!!!"}), "client-key-data is no base64"),
+        (json!({"as-groups": ["admins"]}), "as-uid, as-groups and as-user-extra need as"),
         (
             json!({"client-certificate-data": pem("PRIVATE KEY")}),
             "client-certificate-data has no certificate in PEM",
