@@ -3,7 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+use std::net::SocketAddr;
 use std::time::Duration;
+use std::{env, fs};
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use kube::{Client, Config};
@@ -12,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio_tungstenite::accept_hdr_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
-use uturn_live::{Container, ExecError, Executed, Server, exec};
+use uturn_live::{Access, Container, ExecError, Executed, Server, exec};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -45,10 +47,9 @@ impl Play {
     /// Runs a command there. Returns how that ended, and what the server was asked for.
     async fn run(self, limit: Duration) -> (Result<Executed, ExecError>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(self.serve(listener));
-        let client = Client::try_from(Config::new(url.parse().unwrap())).unwrap();
-        let server = Server::new(client, url, "a test".into(), "default".into());
+        let server = found(address).await;
         let container = Container {
             namespace: "kube-system".into(),
             pod: "kube-proxy-x".into(),
@@ -89,6 +90,21 @@ impl Play {
         while let Some(Ok(_)) = stream.next().await {}
         asked
     }
+}
+
+/// The server at an address, as a kubeconfig leads to it.
+async fn found(address: SocketAddr) -> Server {
+    let config = json!({
+        "kind": "Config", "current-context": "live",
+        "clusters": [{"name": "there", "cluster": {"server": format!("http://{address}")}}],
+        "contexts": [{"name": "live", "context": {"cluster": "there"}}],
+    });
+    let path = env::temp_dir().join(format!("uturn-exec-{}", address.port()));
+    fs::write(&path, config.to_string()).unwrap();
+    let access = Access { kubeconfig: Some(path.clone()), ..Access::default() };
+    let server = Server::find(&access).await.unwrap();
+    fs::remove_file(path).unwrap();
+    server
 }
 
 fn success() -> Value {
