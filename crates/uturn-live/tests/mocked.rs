@@ -242,7 +242,7 @@ async fn an_object_with_a_fault_is_noted() {
     let cluster = loaded(read(&mock, &analysis(500)).await.unwrap()).cluster;
     assert_eq!(cluster.services.len(), 1);
     let unread = cluster.unread[0].to_string();
-    assert!(unread.starts_with("spec.externalIPs[0] (resourceVersion 7) could not"), "{unread}");
+    assert!(unread.starts_with("spec.externalIPs[0] of Service shop/web could not"), "{unread}");
 }
 
 #[tokio::test(start_paused = true)]
