@@ -607,7 +607,10 @@ fn a_scan_has_the_same_findings() {
         let engine = Engine::new(&cluster).unwrap();
         let scanner = Scanner::new(&engine);
         let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-        let of_node = found.iter().filter(|finding| finding.subject.to_string().contains("n1"));
+        // The capture has no routes to pods: calls fail too, which is another matter.
+        let of_node = found.iter().filter(|finding| {
+            finding.subject.to_string().contains("n1") && !finding.other_evidence.is_empty()
+        });
         of_node
             .map(|finding| format!("{} {}", finding.code, finding.other_evidence[0].what))
             .collect()

@@ -335,7 +335,9 @@ impl<'a> Engine<'a> {
         let mut all = slices.flat_map(|slice| &slice.endpoints);
         all.any(|endpoint| {
             let named = endpoint.pod.as_ref().filter(|_| endpoint.address == address);
-            named.is_some_and(|name| !self.cluster.pods.contains_key(name))
+            let has_it =
+                |name| self.cluster.pods.get(name).is_some_and(|pod| pod.ips.contains(&address));
+            named.is_some_and(|name| !has_it(name))
         })
     }
 
