@@ -9,7 +9,8 @@ use kube::Config;
 use kube::config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError};
 use serde_json::Value;
 
-use crate::credentials::{Source, bearer};
+use crate::credential::bearer;
+use crate::credentials::Source;
 use crate::error::{LiveError, with_causes};
 use crate::program::Program;
 

@@ -20,6 +20,7 @@
 //! **Start reading** at [`read`]; a server that refuses something is met in `server` and `list`.
 
 mod access;
+mod credential;
 mod credentials;
 mod debug_container;
 mod error;

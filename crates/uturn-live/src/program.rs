@@ -9,7 +9,7 @@ use kube::config::{ExecConfig, ExecInteractiveMode, Kubeconfig};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::credentials::{Credential, Identity, bearer};
+use crate::credential::{Credential, Identity, bearer};
 
 /// A program that gives credentials.
 #[derive(Clone, Debug)]
