@@ -42,7 +42,11 @@ fn bundle(
     fs::create_dir_all(bundle.join("objects")).unwrap();
     let golden = root().join("crates/uturn-kubeproxy/tests/golden");
     for file in ["objects.yaml", "beside.yaml"] {
-        fs::copy(golden.join(file), bundle.join("objects").join(file)).unwrap();
+        // No pods: their calls fail, since the captures have no routes to them, and there are more
+        // causes of that than a scan looks for.
+        let text = fs::read_to_string(golden.join(file)).unwrap();
+        let text = text.replace("kind: Pod\n", "kind: Machine\n");
+        fs::write(bundle.join("objects").join(file), text).unwrap();
     }
     let facts = FACTS.replace("MODE", mode);
     let mut config = String::new();

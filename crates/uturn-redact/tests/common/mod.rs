@@ -116,7 +116,7 @@ pub(crate) fn without_places(of: Value) -> Value {
             let mut kept: Vec<_> = kept.map(|(key, value)| (key, without_places(value))).collect();
             // In the order of their names, some of which stay.
             let skipped = kept.iter_mut().filter(|(key, _)| {
-                matches!(&**key, "skipped" | "supposed" | "clients" | "objects")
+                matches!(&**key, "skipped" | "supposed" | "clients" | "objects" | "findings")
             });
             skipped.filter_map(|(_, value)| value.as_array_mut()).for_each(|all| {
                 all.sort_by_key(Value::to_string);
