@@ -73,16 +73,16 @@ const NAMED: usize = 3;
 /// The first reasons why kinds could not be read, each once. What the API server says of a missing
 /// right names the kind, so that these are one reason.
 fn reasons(unread: &[Unread]) -> String {
-    let is_refused = |why: &str| why.contains(" is forbidden: ");
-    let mut groups: Vec<(Vec<&str>, &str)> = Vec::new();
-    for Unread { what, why, .. } in unread {
-        let is_alike = |known: &str| *known == **why || is_refused(known) && is_refused(why);
+    let mut groups: Vec<(Vec<&str>, &Unread)> = Vec::new();
+    for one in unread {
+        let is_alike =
+            |known: &Unread| known.why == one.why || known.is_forbidden() && one.is_forbidden();
         match groups.iter_mut().find(|(_, known)| is_alike(known)) {
-            Some((all, _)) => all.push(what),
-            None => groups.push((vec![what], why)),
+            Some((all, _)) => all.push(&one.what),
+            None => groups.push((vec![&one.what], one)),
         }
     }
-    let said = groups.iter().take(NAMED).map(|(all, why)| {
+    let said = groups.iter().take(NAMED).map(|(all, Unread { why, .. })| {
         let names = all.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
         match all.len().saturating_sub(NAMED) {
             0 => format!("{names}: {why}"),

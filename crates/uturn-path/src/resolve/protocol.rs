@@ -5,22 +5,24 @@ use uturn_model::{Cluster, Destination, Port, Protocol, Service, Text};
 
 /// TCP, unless the port of the Service that is called has only another protocol.
 pub fn usual_protocol(cluster: &Cluster, to: &Destination) -> Protocol {
-    let of_ports = |mut ports: Vec<&ServicePort>| {
-        ports.sort_by_key(|port| port.protocol != Protocol::Tcp);
-        ports.first().map_or(Protocol::Tcp, |port| port.protocol)
-    };
     match to {
-        Destination::Service(name, port) => match cluster.services.get(name) {
-            Some(service) => of_ports(ports_named(service, port.as_ref()).collect()),
-            None => Protocol::Tcp,
-        },
+        Destination::Service(name, port) => {
+            let service = cluster.services.get(name).into_iter();
+            of_ports(service.flat_map(|service| ports_named(service, port.as_ref())))
+        }
         Destination::Address(at) => {
             let there = cluster.services.values().filter(|own| own.has_address(at.ip()));
             let ports = there.flat_map(|service| &service.ports);
-            of_ports(ports.filter(|port| port.port.number() == at.port()).collect())
+            of_ports(ports.filter(|port| port.port.number() == at.port()))
         }
         _ => Protocol::Tcp,
     }
+}
+
+/// TCP if one of the ports has it or there is none, else the protocol of the first.
+fn of_ports<'a>(ports: impl Iterator<Item = &'a ServicePort>) -> Protocol {
+    let protocols = ports.map(|port| port.protocol);
+    protocols.min_by_key(|protocol| *protocol != Protocol::Tcp).unwrap_or(Protocol::Tcp)
 }
 
 /// The ports of a Service that are meant by a name or a number, or all.
