@@ -22,7 +22,6 @@ pub(crate) const MINUTES: &str = "UTURN_WATCH_MINUTES";
 const SHORT: (usize, usize) = (100, 4);
 /// Changes between two checks where it runs for a time.
 const LONG: usize = 1500;
-const CHANGES_A_SECOND: u32 = 50;
 
 pub(crate) fn random_changes(stage: &Stage) {
     let plane = stage.start("watch");
@@ -35,9 +34,9 @@ pub(crate) fn random_changes(stage: &Stage) {
         .ok()
         .map(|minutes| Instant::now() + Duration::from_secs(60 * minutes.parse::<u64>().unwrap()));
     let (many, most) = until.map_or(SHORT, |_| (LONG, usize::MAX));
-    let mut used = vec![];
+    let (mut used, start) = (vec![], Instant::now());
     for check in 1..=most {
-        changes.make(many, CHANGES_A_SECOND);
+        changes.make(many);
         let marks = changes.mark(check);
         let state = watch.wait_for(&marks);
         let state = watch.wait_for_change(&state, || changes.change_corefile(check));
@@ -45,8 +44,9 @@ pub(crate) fn random_changes(stage: &Stage) {
         used.push(watch.resident());
         let (made, refused) = (changes.made, changes.refused);
         println!(
-            "check {check}: {made} changes made ({refused} refused), {} states, {} walked, {} \
-             reused, {} kept, {} KiB resident",
+            "check {check}: {made} changes made in {} s ({refused} refused), {} states, {} walked, \
+             {} reused, {} kept, {} KiB resident",
+            start.elapsed().as_secs(),
             watch.states,
             watch.walked,
             watch.reused,

@@ -8,6 +8,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use tokio::time::Interval;
 use uturn_dice::Dice;
 
 use crate::control_plane::{ADMIN, ControlPlane};
@@ -22,6 +23,7 @@ const KINDS: [(&str, &str, &str); 7] = [
     ("Deployments", "/apis/apps/v1", "deployments"),
     ("NetworkPolicies", "/apis/networking.k8s.io/v1", "networkpolicies"),
 ];
+const CHANGES_A_SECOND: u32 = 50;
 /// At most so many objects are made of a kind beside those that are there.
 const MAX_MADE: usize = 12;
 
@@ -31,6 +33,8 @@ pub(crate) struct Changes {
     client: Client,
     dice: Dice,
     kinds: Vec<Kind>,
+    /// When the next change is due. After a pause, all that are due by then follow at once.
+    ticks: Interval,
     number: usize,
     pub(crate) made: usize,
     pub(crate) refused: usize,
@@ -66,11 +70,14 @@ impl Changes {
             let config = Config::from_custom_kubeconfig(config, &options).await.unwrap();
             Client::try_from(config).unwrap()
         });
+        let ticks = runtime
+            .block_on(async { tokio::time::interval(Duration::from_secs(1) / CHANGES_A_SECOND) });
         let mut all = Self {
             runtime,
             client,
             dice: Dice::new(seed),
             kinds: Vec::new(),
+            ticks,
             number: 0,
             made: 0,
             refused: 0,
@@ -101,13 +108,10 @@ impl Changes {
         self.ask("PATCH", path, Some(patch), "application/merge-patch+json")
     }
 
-    /// Makes changes, so many a second at most.
-    pub(crate) fn make(&mut self, count: usize, a_second: u32) {
-        let mut ticks = self
-            .runtime
-            .block_on(async { tokio::time::interval(Duration::from_secs(1) / a_second) });
+    /// Makes changes, 50 a second from the beginning on, with all pauses.
+    pub(crate) fn make(&mut self, count: usize) {
         for _ in 0..count {
-            self.runtime.block_on(ticks.tick());
+            self.runtime.block_on(self.ticks.tick());
             let is_done = self.change();
             self.made += 1;
             self.refused += usize::from(!is_done);
