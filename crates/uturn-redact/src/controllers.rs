@@ -56,12 +56,14 @@ const TRUSTED: &str = "proxyprotocol.trustedips";
 const COMMANDS: [&str; 4] = ["/nginx-ingress-controller", "router", "serve", "shutdown-manager"];
 
 /// Programs by the whole name of their image.
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 9] = [
     "contour",
     "haproxy-ingress",
     "kong",
     "kong-gateway",
     "kubernetes-ingress-controller",
+    // A server, which has a configuration of its own.
+    "nginx",
     "nginx-ingress",
     "nginx-plus-ingress",
     "traefik",

@@ -14,15 +14,17 @@
 //!
 //! What stays is structure: kinds, fields, numbers, ports, protocols, and the words in
 //! `known/*.txt`, which are those that the analysis asks for or that Kubernetes and its usual programs
-//! have in every cluster (`kube-system`, `coredns`, `node.kubernetes.io/`, `calico-node`). All other
-//! words go: names of objects, hosts, label keys and values, paths, images, hashes. So do unknown
-//! annotations, arguments that are not read, values of environments, and remarks.
+//! have in every cluster (`kube-system`, `coredns`, `node.kubernetes.io/`, `calico-node`); a few of
+//! them stay in some inputs only, see `usual`. All other words go: names of objects, hosts, label
+//! keys and values, paths, images, hashes. So do unknown annotations, arguments that are not read,
+//! values of environments, and remarks.
 //!
 //! A word is what stands between separators, and what stands for it is one for the whole bundle:
 //! `web` becomes the same word as a Service, in `web.shop.svc.cluster.local`, in `web-7d9f-x2x`, as
 //! the value of a label, in a Corefile and in a remark of kube-proxy. So each relation between names
-//! survives without being known here. The new words are numbered in the order of the old ones,
-//! since some results depend on which name sorts first; they say nothing but that order.
+//! survives without being known here. The new words are numbered in the order of the old ones, and
+//! sort as these among the words of names that stay, since some results depend on which name sorts
+//! first; they say nothing but that order.
 //!
 //! Addresses keep the lengths of their common prefixes and their order, and stay private, shared,
 //! link-local or public; see `addresses`. What a chain of kube-proxy is called follows from names
@@ -43,6 +45,7 @@ mod objects;
 mod settings;
 mod text;
 mod unread;
+mod usual;
 mod words;
 
 use std::collections::BTreeMap;
@@ -118,8 +121,8 @@ pub enum RedactError {
 pub fn redact(manifests: &Manifests, key: &Key) -> Result<Redacted, RedactError> {
     let documents = json_documents(manifests.sources()).map_err(RedactError::Faults)?;
     let loaded = manifests.load().map_err(RedactError::Faults)?;
-    let mut names = Names::new(&key.0);
     let input = Input { manifests, documents: &documents, cluster: &loaded.cluster };
+    let mut names = Names::new(&key.0, usual::words(&documents, &loaded.cluster));
     input.write(&mut names);
     let mut names = names.decide();
     let mut redacted = input.write(&mut names);

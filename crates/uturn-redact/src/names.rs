@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use sha2::{Digest, Sha256};
 
 use crate::addresses::{Addresses, Collected};
-use crate::words::Words;
+use crate::words::{Form, Words};
 
 /// Words and addresses: as they are collected, or as they are replaced.
 #[derive(Debug)]
@@ -15,36 +15,53 @@ pub(crate) struct Names {
     state: State,
     /// The names of interfaces that nodes have.
     links: HashSet<String>,
+    /// Words that stay in this input.
+    usual: HashSet<&'static str>,
 }
 
 #[derive(Debug)]
 enum State {
-    Collecting { words: BTreeSet<String>, addresses: Collected },
+    Collecting(Given),
     Decided { words: Words, addresses: Addresses },
 }
 
+/// What an input has.
+#[derive(Debug, Default)]
+struct Given {
+    words: BTreeSet<String>,
+    /// Words in names of objects, also those that stay.
+    in_names: BTreeSet<String>,
+    /// Whether there are classes of letters in regular expressions.
+    has_classes: bool,
+    addresses: Collected,
+}
+
 impl Names {
-    /// None yet.
-    pub(crate) fn new(key: &[u8]) -> Self {
-        let state = State::Collecting { words: BTreeSet::new(), addresses: Collected::default() };
-        Self { key: key.to_owned(), state, links: HashSet::new() }
+    /// None yet. Of the words that stay in some inputs only, these do.
+    pub(crate) fn new(key: &[u8], usual: HashSet<&'static str>) -> Self {
+        let state = State::Collecting(Given::default());
+        Self { key: key.to_owned(), state, links: HashSet::new(), usual }
     }
 
     /// Whether nothing is decided yet, and texts stay as they are.
     pub(crate) fn is_collecting(&self) -> bool {
-        matches!(self.state, State::Collecting { .. })
+        matches!(self.state, State::Collecting(_))
     }
 
     /// Decides what stands for all that was collected.
     pub(crate) fn decide(self) -> Self {
         let state = match self.state {
-            State::Collecting { words, addresses } => State::Decided {
-                words: Words::decide(&words),
-                addresses: addresses.decide(&self.key),
-            },
+            State::Collecting(given) => {
+                let kept = &given.in_names - &given.words;
+                let form = if given.has_classes { Form::Letters } else { Form::Numbers };
+                State::Decided {
+                    words: Words::decide(&given.words, &kept, form),
+                    addresses: given.addresses.decide(&self.key),
+                }
+            }
             decided => decided,
         };
-        Self { key: self.key, state, links: self.links }
+        Self { state, ..self }
     }
 
     /// Notes the name of an interface.
@@ -59,10 +76,30 @@ impl Names {
         self.links.contains(name)
     }
 
+    /// Notes the name of an object: some results depend on which name sorts first.
+    pub(crate) fn note_object(&mut self, name: &str) {
+        if let State::Collecting(given) = &mut self.state {
+            let words = name.split(|letter: char| !letter.is_alphanumeric());
+            given.in_names.extend(words.filter(|word| !word.is_empty()).map(str::to_owned));
+        }
+    }
+
+    /// Notes that a regular expression has a class of letters.
+    pub(crate) fn note_letters(&mut self) {
+        if let State::Collecting(given) = &mut self.state {
+            given.has_classes = true;
+        }
+    }
+
+    /// Whether a word stays in this input that others do without.
+    pub(crate) fn is_usual(&self, word: &str) -> bool {
+        self.usual.contains(word)
+    }
+
     /// The word that stands for this one.
     pub(crate) fn word(&mut self, word: &str) -> String {
         match &mut self.state {
-            State::Collecting { words, .. } => {
+            State::Collecting(Given { words, .. }) => {
                 if !words.contains(word) {
                     words.insert(word.to_owned());
                 }
@@ -75,7 +112,7 @@ impl Names {
     /// The address that stands for this one.
     pub(crate) fn address(&mut self, ip: IpAddr) -> IpAddr {
         match &mut self.state {
-            State::Collecting { addresses, .. } => {
+            State::Collecting(Given { addresses, .. }) => {
                 addresses.address(ip);
                 ip
             }
@@ -86,14 +123,14 @@ impl Names {
     /// The address that stands for one that is in the input. Others are none of the input's.
     pub(crate) fn known_address(&self, ip: IpAddr) -> Option<IpAddr> {
         match &self.state {
-            State::Collecting { .. } => None,
+            State::Collecting(_) => None,
             State::Decided { addresses, .. } => addresses.is_given(ip).then(|| addresses.of(ip)),
         }
     }
 
     /// Notes the range in which an address is.
     pub(crate) fn range(&mut self, ip: IpAddr, length: u8) {
-        if let State::Collecting { addresses, .. } = &mut self.state {
+        if let State::Collecting(Given { addresses, .. }) = &mut self.state {
             addresses.range(ip, length);
         }
     }

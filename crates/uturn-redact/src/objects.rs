@@ -34,6 +34,8 @@ pub(crate) enum Redacted {
 /// Redacts an object.
 pub(crate) fn object(mut object: Value, names: &mut Names) -> Redacted {
     let kind = text_of(&object, "kind").to_owned();
+    names.note_object(text_of(&object["metadata"], "name"));
+    names.note_object(text_of(&object["metadata"], "namespace"));
     let version = text_of(&object, "apiVersion").to_owned();
     if kind == "ConfigMap" {
         return config_maps::config_map(&object, names);

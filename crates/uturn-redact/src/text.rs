@@ -44,7 +44,7 @@ pub(crate) fn redact(text: &str, names: &mut Names, vocabulary: Vocabulary) -> S
         let in_word = before.is_some_and(char::is_alphanumeric);
         let taken = match letter {
             '\\' => escaped(rest, &mut new),
-            '[' => class(rest, &mut new),
+            '[' => class(rest, names, &mut new),
             _ if in_word => 0,
             _ => address(rest, &text[..at], names, &mut new)
                 .or_else(|| name(rest, &mut new))
@@ -149,7 +149,7 @@ fn escaped(rest: &str, new: &mut String) -> usize {
 
 /// A class of a regular expression: ranges (`a-z`), signs, and no more than two letters in a row, which
 /// are no word.
-fn class(rest: &str, new: &mut String) -> usize {
+fn class(rest: &str, names: &mut Names, new: &mut String) -> usize {
     let Some(end) = rest.find(']') else { return 0 };
     let inner = &rest.as_bytes()[1..end];
     let (mut at, mut in_a_row) = (0, 0);
@@ -171,6 +171,9 @@ fn class(rest: &str, new: &mut String) -> usize {
     if inner.is_empty() || at > inner.len() {
         return 0;
     }
+    if inner.iter().any(u8::is_ascii_alphabetic) {
+        names.note_letters();
+    }
     new.push_str(&rest[..=end]);
     end + 1
 }
@@ -187,6 +190,7 @@ fn word(rest: &str, names: &mut Names, vocabulary: Vocabulary, new: &mut String)
     let is_number = || word.bytes().all(|byte| byte.is_ascii_digit());
     let is_known = says_nothing(word) && !(vocabulary.hides_numbers && is_number())
         || KNOWN.has(word)
+        || names.is_usual(word)
         || (vocabulary.ignores_case && KNOWN.has(&word.to_lowercase()))
         || vocabulary.words.is_some_and(|words| words.contains(word))
         || (vocabulary.keeps_numbers && is_number());

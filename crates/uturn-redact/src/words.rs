@@ -1,6 +1,9 @@
 //! Which word stands for which.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::iter;
+use std::ops::Bound;
 use std::sync::LazyLock;
 
 /// Words and names that are the same in every cluster.
@@ -79,29 +82,21 @@ pub(crate) fn says_nothing(word: &str) -> bool {
 pub(crate) struct Words(HashMap<String, String>);
 
 impl Words {
-    /// Decides it for all words of an input.
-    pub(crate) fn decide(words: &BTreeSet<String>) -> Self {
-        let width = words.len().to_string().len().max(4);
-        // No word of the input is to stand for another: also not in what was redacted already.
-        let is_free = |lead: &char| {
-            !words.iter().any(|word| {
-                let own = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
-                own.to_lowercase().strip_prefix(*lead).is_some_and(|rest| {
-                    !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
-                })
-            })
-        };
-        let lead = "wxyzqvkjuongmabcdefhiprst".chars().find(is_free).unwrap_or('w');
-        let named = words.iter().enumerate().map(|(number, word)| {
-            let first = word.chars().next().unwrap_or('a');
-            let new = match first {
-                '0'..='9' => format!("{first}{lead}{number:0width$}"),
-                _ if first.is_uppercase() => {
-                    format!("{}{number:0width$}", lead.to_ascii_uppercase())
-                }
-                _ => format!("{lead}{number:0width$}"),
-            };
-            (word.clone(), new)
+    /// Decides it for all words of an input. These others stay, and names of objects have them.
+    pub(crate) fn decide(words: &BTreeSet<String>, kept: &BTreeSet<String>, form: Form) -> Self {
+        let numbering = Numbering::of(words, form);
+        let all: Vec<(&str, String)> = words
+            .iter()
+            .enumerate()
+            .map(|(number, word)| (&**word, numbering.word(number, word)))
+            .collect();
+        let gaps = all.chunk_by(|(word, _), (next, _)| Gap::of(word, kept) == Gap::of(next, kept));
+        let named = gaps.flat_map(|words| {
+            let numbers = [&*words[0].1, &*words[words.len() - 1].1];
+            let begins = Gap::of(words[0].0, kept).beginning(numbers);
+            words
+                .iter()
+                .map(move |(word, number)| ((*word).to_owned(), format!("{begins}{number}")))
         });
         Self(named.collect())
     }
@@ -114,5 +109,197 @@ impl Words {
     /// All words, with those that stand for them.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(old, new)| (&**old, &**new))
+    }
+}
+
+/// What new words look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A letter and a number: `w0012`.
+    Numbers,
+    /// Letters, and a digit where the old word has one: `[a-z]+` matches the new word as well.
+    Letters,
+}
+
+impl Form {
+    /// The signs of numbers, in their order. Without vowels, they are no words of a language.
+    fn digits(self) -> &'static [u8] {
+        match self {
+            Self::Numbers => b"0123456789",
+            Self::Letters => b"bcdfghjklmnpqrstvwxz",
+        }
+    }
+}
+
+/// How new words are numbered.
+struct Numbering {
+    form: Form,
+    /// The letter before each number.
+    lead: char,
+    /// How many signs a number has.
+    width: usize,
+}
+
+impl Numbering {
+    /// No word of the input is to stand for another: also not in what was redacted already.
+    fn of(words: &BTreeSet<String>, form: Form) -> Self {
+        const LEADS: &str = "wyzqvkjuongmabcdefhiprst";
+        let digits = form.digits();
+        let needed = words.len().checked_ilog(digits.len()).unwrap_or_default() as usize + 1;
+        let least = needed.max(4);
+        for width in least..least + 8 {
+            let has_end = |word: &str, lead: char| {
+                let word = word.to_lowercase();
+                let ends = word.len().checked_sub(width).and_then(|at| word.split_at_checked(at));
+                ends.is_some_and(|(before, number)| {
+                    before.ends_with(lead) && number.bytes().all(|sign| digits.contains(&sign))
+                })
+            };
+            let mut leads = LEADS.chars();
+            if let Some(lead) = leads.find(|lead| !words.iter().any(|word| has_end(word, *lead))) {
+                return Self { form, lead, width };
+            }
+        }
+        Self { form, lead: 'w', width: least }
+    }
+
+    /// The new word with this number.
+    fn word(&self, number: usize, old: &str) -> String {
+        let digits = self.form.digits();
+        let mut signs = vec![digits[0]; self.width];
+        let mut rest = number;
+        for sign in signs.iter_mut().rev() {
+            *sign = digits[rest % digits.len()];
+            rest /= digits.len();
+        }
+        let is_upper = old.starts_with(char::is_uppercase);
+        let lead = if is_upper { self.lead.to_ascii_uppercase() } else { self.lead };
+        let mut new: String = iter::once(lead).chain(signs.into_iter().map(char::from)).collect();
+        let has_digit = |old: &str| old.bytes().skip(1).any(|own| own.is_ascii_digit());
+        if self.form == Form::Letters && has_digit(old) {
+            new.push('0');
+        }
+        new
+    }
+}
+
+/// Between which words that stay a word sorts. Whether it begins with a digit or a capital letter stays.
+#[derive(PartialEq, Eq)]
+struct Gap<'k> {
+    after: Cow<'k, str>,
+    before: Cow<'k, str>,
+}
+
+impl<'k> Gap<'k> {
+    fn of(word: &str, kept: &'k BTreeSet<String>) -> Self {
+        let (from, to) = match word.chars().next() {
+            Some(digit @ '0'..='9') => (digit, char::from(digit as u8 + 1)),
+            Some(letter) if letter.is_uppercase() => ('A', '['),
+            _ => ('a', char::MAX),
+        };
+        let (here, end) = (Bound::Excluded(word), Bound::Unbounded);
+        let after = kept.range::<str, _>((end, here)).next_back();
+        let before = kept.range::<str, _>((here, end)).next();
+        let (from, to) = (Cow::from(from.to_string()), Cow::from(to.to_string()));
+        Self {
+            after: after.map_or(from.clone(), |after| from.max(Cow::from(after))),
+            before: before.map_or(to.clone(), |before| to.min(Cow::from(before))),
+        }
+    }
+
+    /// The shortest beginning with which words sort here, from the first to the last of these.
+    fn beginning(&self, [first, last]: [&str; 2]) -> String {
+        const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
+        let bounds = [&self.after, &self.before];
+        let longest = self.after.len().max(self.before.len());
+        let starts = (0..=longest)
+            .flat_map(|length| bounds.map(|bound| bound.chars().take(length).collect::<String>()));
+        let mut all = starts.flat_map(|start| {
+            let longer = LETTERS.chars().map(|letter| format!("{start}{letter}"));
+            iter::once(start.clone()).chain(longer).collect::<Vec<_>>()
+        });
+        let sorts = |begins: &String| {
+            *self.after < *format!("{begins}{first}") && *format!("{begins}{last}") < *self.before
+        };
+        all.find(sorts).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_dice::Dice;
+
+    use super::*;
+
+    fn words(all: &[&str]) -> BTreeSet<String> {
+        all.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn new_words_sort_as_the_old_ones_among_those_that_stay() {
+        let given = words(&["alpha", "shop", "7d9f", "Shop", "é"]);
+        let decided = Words::decide(&given, &words(&["nginx", "traefik"]), Form::Numbers);
+        let new = ["alpha", "shop", "7d9f", "Shop", "é"].map(|word| decided.of(word));
+        assert_eq!(new, ["aw0002", "nw0003", "7w0000", "W0001", "w0004"]);
+        let alone = Words::decide(&given, &BTreeSet::new(), Form::Numbers);
+        assert_eq!(["alpha", "shop", "é"].map(|word| alone.of(word)), ["w0002", "w0003", "w0004"]);
+    }
+
+    #[test]
+    fn new_words_may_be_of_letters() {
+        let given = words(&["shop", "web2", "7d9f"]);
+        let decided = Words::decide(&given, &words(&["nginx"]), Form::Letters);
+        let new = ["shop", "web2", "7d9f"].map(|word| decided.of(word));
+        assert_eq!(new, ["wbbbc", "wbbbd0", "7wbbbb0"]);
+    }
+
+    #[test]
+    fn no_word_of_the_input_stands_for_another() {
+        let given = words(&["w0001", "shop", "7y0001", "Z0000"]);
+        let decided = Words::decide(&given, &BTreeSet::new(), Form::Numbers);
+        assert_eq!(
+            given.iter().map(|word| decided.of(word)).collect::<Vec<_>>(),
+            ["7q0000", "Q0001", "q0002", "q0003"]
+        );
+    }
+
+    /// Names of several words sort by their words, since what separates these sorts before letters and
+    /// digits.
+    #[test]
+    fn names_of_random_words_keep_their_order() {
+        let mut dice = Dice::new(1);
+        for _ in 0..2000 {
+            let mut word = |most: usize| -> String {
+                (0..dice.between(1, most))
+                    .map(|_| *dice.pick(&['a', 'b', 'n', 'z', '2', '9']))
+                    .collect()
+            };
+            let all: BTreeSet<String> = (0..12).map(|_| word(4)).collect();
+            let (kept, given): (BTreeSet<String>, BTreeSet<String>) =
+                all.iter().cloned().partition(|_| dice.below(2) == 0);
+            let form = dice.choose(&[Form::Numbers, Form::Letters]);
+            let decided = Words::decide(&given, &kept, form);
+            let new = |word: &String| match kept.contains(word) {
+                true => word.clone(),
+                false => decided.of(word),
+            };
+            let names: BTreeSet<Vec<String>> = (0..20)
+                .map(|_| {
+                    let at = |number| all.iter().nth(number).unwrap().clone();
+                    (0..dice.between(1, 3)).map(|_| at(dice.below(all.len()))).collect()
+                })
+                .collect();
+            for separator in ["-", ".", "/"] {
+                let mut sorted: Vec<(String, String)> = names
+                    .iter()
+                    .map(|name| {
+                        let new: Vec<String> = name.iter().map(new).collect();
+                        (name.join(separator), new.join(separator))
+                    })
+                    .collect();
+                sorted.sort();
+                assert!(sorted.is_sorted_by_key(|(_, new)| new), "{kept:?} {sorted:#?}");
+            }
+        }
     }
 }

@@ -65,7 +65,7 @@ fn assert_answered_alike(manifests: &Manifests, host: &str) {
             |word: &str| words.get(word).map_or_else(|| word.to_owned(), |new| (*new).to_owned());
         text.split(separator).map(word).collect::<Vec<_>>().join(separator)
     };
-    let from = format!("{}/web-0", new("shop", "/"));
+    let from = format!("{}/{}-0", new("shop", "/"), new("web", "-"));
     let told = outcome(&read, &call(&from, &new(host, ".")));
     assert_eq!(told, plain, "{host}: {:#?}", redacted.files["objects/configmap.json"]);
 }
@@ -126,7 +126,7 @@ data:
     let capital = shop(&[("10.0.0.100 shop.example.com", "10.0.0.100 Web.corp.example")]);
     assert_answered_alike(&capital, "web.corp.example");
     // Classes and boundaries of regular expressions.
-    for host in [r"[a-z0-9._-]+", r"\bapi\b", "api"] {
+    for host in [r"[a-z0-9._-]+", "[a-z]+", r"\bapi\b", "api"] {
         let rewrite = format!(
             "        rewrite stop {{\n            name regex ({host})\\.umbrella\\.io {{1}}.shop.svc.cluster.local\n            \
              answer auto\n        }}\n{HOSTS}"

@@ -8,7 +8,7 @@ mod dice;
 
 use std::path::{Path, PathBuf};
 
-use common::assert_same;
+use common::{answers, assert_same};
 use dice::Dice;
 use uturn_snapshot::{Manifests, Source, json_documents};
 
@@ -39,6 +39,103 @@ fn of_random_clusters() {
         let manifests =
             Manifests::of(vec![Source { name: "random.yaml".into(), text: text.clone() }]);
         assert_same(&manifests, seed as u8, &format!("seed {seed}\n{text}"));
+    }
+}
+
+/// A controller of Ingresses of class `nginx`.
+const CONTROLLER: &str = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: edge-1, namespace: edge, labels: {app: edge}}\n\
+        spec: {nodeName: n1, containers: [{name: controller, image: ingress-nginx/controller:v1.12.1, args: \
+        [/nginx-ingress-controller], ports: [{name: http, containerPort: 80}]}]}\n\
+        status: {phase: Running, podIP: 10.1.1.80, conditions: [{type: Ready, status: 'True'}]}\n\
+        ---\napiVersion: v1\nkind: Service\nmetadata: {name: edge, namespace: edge}\nspec: {type: LoadBalancer, \
+        selector: {app: edge}, ports: [{port: 80, nodePort: 30080}]}\n\
+        status: {loadBalancer: {ingress: [{ip: 203.0.113.101}]}}\n";
+
+/// An Ingress for a path, and the Service behind it.
+fn ingress(name: &str, path: &str, has_endpoint: bool) -> String {
+    let mut text = format!(
+        "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: \"{name}\", namespace: shop, \
+         annotations: {{nginx.ingress.kubernetes.io/use-regex: 'true'}}}}\n\
+         spec: {{ingressClassName: nginx, rules: [{{host: shop.example.com, http: {{paths: [{{path: '{path}', \
+         pathType: ImplementationSpecific, backend: {{service: {{name: to-{name}, port: {{number: 80}}}}}}}}]}}}}]}}\n\
+         status: {{loadBalancer: {{ingress: [{{ip: 203.0.113.101}}]}}}}\n\
+         ---\napiVersion: v1\nkind: Service\nmetadata: {{name: to-{name}, namespace: shop}}\n\
+         spec: {{selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}\n\
+         ---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: to-{name}, namespace: shop, \
+         labels: {{kubernetes.io/service-name: to-{name}}}}}\naddressType: IPv4\n"
+    );
+    text.push_str(match has_endpoint {
+        true => "ports: [{port: 8080}]\nendpoints: [{addresses: [10.1.2.20], nodeName: n2}]\n",
+        false => "ports: []\nendpoints: []\n",
+    });
+    text
+}
+
+/// Of several Ingresses with one host and path, the first by its name counts, also where its name is one
+/// that stays.
+#[test]
+fn of_names_that_stay_among_names_that_go() {
+    const NAMES: [&str; 18] = [
+        "a",
+        "aa",
+        "aaa",
+        "acme",
+        "http",
+        "http-acme",
+        "https",
+        "httpsacme",
+        "nginx",
+        "nginx-2",
+        "nginx-acme",
+        "traefik",
+        "2",
+        "2acme",
+        "20acme",
+        "21",
+        "web",
+        "zeta",
+    ];
+    let (mut dice, mut broken) = (Dice::new(9), 0);
+    for _ in 0..60 {
+        let mut text = format!("{}{CONTROLLER}", nodes_and_pods());
+        let mut names = NAMES.to_vec();
+        for number in 0..2 + dice.below(3) {
+            let name = names.swap_remove(dice.below(names.len()));
+            text.push_str(&ingress(name, "/", number > 0));
+        }
+        let manifests = Manifests::of(vec![Source { name: "all.yaml".into(), text: text.clone() }]);
+        let redacted = assert_same(&manifests, 3, &text);
+        let files: String = redacted.files.values().map(String::as_str).collect();
+        assert!(!["acme", "web", "zeta"].iter().any(|name| files.contains(name)), "{files}");
+        broken +=
+            usize::from(answers(&manifests)["scan"]["findings"].as_array().unwrap().len() > 1);
+    }
+    assert!((10..50).contains(&broken), "{broken}");
+}
+
+/// A regular expression is for the same paths.
+#[test]
+fn of_regular_expressions() {
+    for (path, is_for_both) in [
+        ("/[a-z]+/login", true),
+        ("/[a-z]{4,}/login", true),
+        ("/([a-z-]+)/(login|logout)", true),
+        ("/[^/]+/login", true),
+        (r"/\w+/login", true),
+        ("/[0-9]+/login", false),
+        ("/acme(/|$)(.*)", true),
+    ] {
+        let text = [
+            &*nodes_and_pods(),
+            CONTROLLER,
+            &ingress("acme-a", path, false),
+            &ingress("acme-b", "/acme/login", true),
+        ]
+        .concat();
+        let manifests = Manifests::of(vec![Source { name: "all.yaml".into(), text }]);
+        assert_same(&manifests, 3, path);
+        let findings = answers(&manifests)["scan"]["findings"].to_string();
+        assert_eq!(findings.contains("/acme/login"), is_for_both, "{path}: {findings}");
     }
 }
 

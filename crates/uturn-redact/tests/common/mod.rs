@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uturn_diagnose::analysis::{Detail, Options};
 use uturn_diagnose::analyze;
 use uturn_diagnose::check::{Topic, check};
@@ -113,15 +113,13 @@ pub(crate) fn without_places(of: Value) -> Value {
             let kept = entries.into_iter().filter(|(key, _)| {
                 !matches!(&**key, "place" | "source" | "see" | "by" | "because")
             });
-            let mut kept: Vec<_> = kept.map(|(key, value)| (key, without_places(value))).collect();
-            // In the order of their names, some of which stay.
-            let skipped = kept.iter_mut().filter(|(key, _)| {
-                matches!(&**key, "skipped" | "supposed" | "clients" | "objects" | "findings")
-            });
-            skipped.filter_map(|(_, value)| value.as_array_mut()).for_each(|all| {
-                all.sort_by_key(Value::to_string);
-            });
-            Value::Object(kept.into_iter().collect())
+            let mut kept: Map<String, Value> =
+                kept.map(|(key, value)| (key, without_places(value))).collect();
+            // Some begin with the place, by which they are sorted.
+            if let Some(supposed) = kept.get_mut("supposed").and_then(Value::as_array_mut) {
+                supposed.sort_by_key(Value::to_string);
+            }
+            Value::Object(kept)
         }
         Value::Array(items) => items.into_iter().map(without_places).collect(),
         Value::String(text) => without_hashes(&without_example(&text)).into(),
