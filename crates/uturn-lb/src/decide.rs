@@ -97,17 +97,22 @@ impl<'a> Choice<'a> {
 
     /// Each target that can be picked first, with the share of connections that meet it.
     pub fn shares(&self) -> Vec<(usize, Share)> {
-        let candidates = self.candidates();
         match self.profile.scheduler {
             Scheduler::SourceHash => {
                 self.pick(0).map(|only| (only, Share::ALL)).into_iter().collect()
             }
             Scheduler::WeightedRoundRobin | Scheduler::LeastConnections => {
-                let weight = |i: usize| f64::from(self.targets[i].weight);
-                let total: f64 = candidates.iter().map(|i| weight(*i)).sum();
-                candidates.into_iter().map(|i| (i, Share::ratio(weight(i), total))).collect()
+                self.shares_of_any_client()
             }
         }
+    }
+
+    /// The same of a client of which nothing is known: it may get any target by a hash of its address.
+    pub fn shares_of_any_client(&self) -> Vec<(usize, Share)> {
+        let candidates = self.candidates();
+        let weight = |i: usize| f64::from(self.targets[i].weight);
+        let total: f64 = candidates.iter().map(|i| weight(*i)).sum();
+        candidates.into_iter().map(|i| (i, Share::ratio(weight(i), total))).collect()
     }
 
     /// A turn of the scheduler: each candidate as often as its weight says, evenly mixed.

@@ -133,6 +133,13 @@ impl<'a> Engine<'a> {
         self.with_options(options)
     }
 
+    /// The same engine for load balancers that have uturn's own hash of clients' addresses.
+    #[must_use]
+    pub fn with_known_hash(self) -> Self {
+        let options = Options { knows_hash: true, ..self.options };
+        self.with_options(options)
+    }
+
     /// The same engine with other options.
     #[must_use]
     pub fn with_options(self, options: Options) -> Self {

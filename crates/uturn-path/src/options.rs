@@ -7,6 +7,9 @@ pub struct Options {
     pub every_way: bool,
     /// Which routes are recorded hop by hop.
     pub detail: Detail,
+    /// Whether load balancers that pick by a hash of the client's address have uturn's own hash, as in
+    /// the lab. How a cloud computes its hash is not known.
+    pub knows_hash: bool,
 }
 
 /// Which routes are recorded hop by hop.

@@ -35,6 +35,9 @@ pub struct Known {
     pub rest: Option<Rest>,
     /// How long all calls took.
     pub took: Duration,
+    /// Whether a client gets the same target each time, by a hash of its address or by
+    /// `sessionAffinity`.
+    pub keeps_target: bool,
 }
 
 /// A load balancer leaves a target alone for a while that does not answer.
@@ -181,6 +184,10 @@ fn fit(rows: &[Row], of: u64, known: &Known) -> Fit {
     if !unpredicted.is_empty() {
         return Fit::Unpredicted(unpredicted);
     }
+    let mut met = rows.iter().filter(|row| row.count > 0);
+    if let (true, Some(only), None) = (known.keeps_target, met.next(), met.next()) {
+        return Fit::Agrees { chance: only.predicted.unwrap_or(Share::NONE).get() };
+    }
     let waited: u64 = rows.iter().filter(|row| is_wait(row.outcome)).map(|row| row.count).sum();
     // The load balancer may have left targets alone that do not answer, for these calls or for
     // earlier ones: then fewer wait.
@@ -267,7 +274,13 @@ mod tests {
     fn known() -> Known {
         let waits = [4, 8, 12].map(Duration::from_secs).to_vec();
         let rest = Some(Rest { failures: 3, lasts: Duration::from_secs(10) });
-        Known { limit: Duration::from_secs(20), waits, rest, took: Duration::from_secs(15) }
+        Known {
+            limit: Duration::from_secs(20),
+            waits,
+            rest,
+            took: Duration::from_secs(15),
+            keeps_target: false,
+        }
     }
 
     fn call(end: CallEnd, seconds: f64) -> MeasuredCall {
@@ -295,6 +308,21 @@ mod tests {
         // With other clients in between, turns look like chance.
         let judged = judge(&third(), false, &answers(&[0.01, 4.01, 0.0, 0.0, 0.0, 0.0]), &known());
         assert!(judged.fit.agrees() && !judged.in_turns, "{judged:?}");
+    }
+
+    #[test]
+    fn a_client_may_get_the_same_target_each_time() {
+        let known = Known { keeps_target: true, rest: None, ..known() };
+        for (seconds, share) in [(0.01, 2), (4.01, 1)] {
+            let judged = judge(&third(), true, &answers(&[seconds; 60]), &known);
+            assert_eq!(judged.fit, Fit::Agrees { chance: Share::of(share, 3).get() });
+        }
+        let changing = Known { keeps_target: false, ..known.clone() };
+        let fit = judge(&third(), true, &answers(&[0.01; 60]), &changing).fit;
+        assert!(matches!(fit, Fit::Unlikely { .. }), "{fit:?}");
+        let other = vec![call(CallEnd::TimedOut, 20.0); 3];
+        let fit = judge(&third(), true, &other, &known).fit;
+        assert_eq!(fit, Fit::Unpredicted(vec![(Outcome::Hangs, 3)]));
     }
 
     #[test]

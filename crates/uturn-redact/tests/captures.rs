@@ -164,8 +164,7 @@ fn random_captures() {
     let count: u64 = stated.as_deref().map_or(20, |text| text.parse().unwrap());
     for seed in 900..900 + count {
         let mut dice = Dice::new(seed);
-        // By other addresses of clients, other targets are picked.
-        let text = dice::cluster(&mut dice).replace("IP_HASH", "WRR");
+        let text = dice::cluster(&mut dice);
         let source = Source { name: "random.yaml".into(), text: text.clone() };
         let mut cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
         random::add(&mut cluster, &mut dice);

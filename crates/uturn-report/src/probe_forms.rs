@@ -58,6 +58,7 @@ fn probe(verdicts: Vec<Verdict>, took: &[u64]) -> ProbeReport {
         waits: vec![Duration::from_secs(4)],
         rest: None,
         took: Duration::from_secs(8),
+        keeps_target: false,
     };
     let cases = verdicts
         .into_iter()

@@ -83,10 +83,7 @@ impl<'a> PreparedScan<'a> {
         // A pod that a port of its node leads to is like no other on the node.
         let forwarded = &inventory.forwarded;
         let is_forwarded = scope.ports.iter().any(|port| forwarded.contains_key(port));
-        if scope.picks_by_client()
-            || is_forwarded
-            || (are_distinguished && inventory.has_captures())
-        {
+        if is_forwarded || (are_distinguished && inventory.has_captures()) {
             // Captured rules may lead to endpoints of any Service: which pods are endpoints is
             // not known.
             Granularity::EveryPod

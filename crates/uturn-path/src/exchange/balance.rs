@@ -14,10 +14,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use uturn_lb::decide::Choice;
 use uturn_lb::rules;
 use uturn_model::lb::{Delivery, Layer, Listener, ListenerProtocol, Rule, Scope, Source, Target};
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
-use uturn_model::{Evidence, Mechanism, Outcome};
+use uturn_model::{Evidence, Mechanism, Outcome, Share};
 
 use crate::assumed::add_assumptions;
 use crate::engine::walk::Walk;
@@ -150,6 +151,16 @@ impl<'a> Walk<'_, 'a> {
             }
         }
         Ok(self.merged(exchanges))
+    }
+}
+
+impl Walk<'_, '_> {
+    /// Each target that can be picked first, with the share of connections that meet it.
+    fn first_picks(&self, choice: &Choice<'_>) -> Vec<(usize, Share)> {
+        match self.options.knows_hash {
+            true => choice.shares(),
+            false => choice.shares_of_any_client(),
+        }
     }
 }
 

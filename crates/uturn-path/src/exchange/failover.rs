@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use uturn_lb::decide::Choice;
-use uturn_model::lb::{Delivery, Listener, Rule, Scheduler, Source};
+use uturn_model::lb::{Delivery, Listener, Rule, Source};
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Outcome};
 use uturn_netfilter::hash::FastMap;
@@ -100,9 +100,8 @@ impl Attempts<'_, '_> {
     ) -> Result<(), WalkError> {
         let profile = &self.listener.profile;
         let candidates = self.choice.candidates();
-        let picks_by_client = profile.scheduler == Scheduler::SourceHash && candidates.len() > 1;
         let is_status = |exchange: &Exchange| matches!(exchange.outcome, Outcome::Status { .. });
-        if picks_by_client || self.results.iter().flatten().any(is_status) {
+        if self.results.iter().flatten().any(is_status) {
             return Err(WalkError::NeedsWhole);
         }
         let request = FailoverRequest {

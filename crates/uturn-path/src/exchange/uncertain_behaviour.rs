@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_lb::cloud::{self, PageCheck};
-use uturn_model::lb::{BehaviourAssumption, Listener, Scope, Source, Target};
+use uturn_model::lb::{BehaviourAssumption, Listener, Scheduler, Scope, Source, Target};
 use uturn_model::{Assumption, AssumptionSubject, Text};
 
 use crate::engine::Engine;
@@ -37,6 +37,9 @@ impl Engine<'_> {
             all.push(to_itself(&profile.name, client));
         }
         all.extend(self.page_is_there(listener));
+        if profile.scheduler == Scheduler::SourceHash && !self.options().knows_hash {
+            all.push(any_target(listener));
+        }
         all
     }
 
@@ -78,6 +81,17 @@ impl Engine<'_> {
             because: format!("{}, and {}", check.because, check.condition).into(),
             settle: format!("{key}: {path:?} names a page that is there").into(),
         })
+    }
+}
+
+/// A client whose target a hash of its address decides.
+fn any_target(listener: &Listener) -> Assumption {
+    let profile = &listener.profile.name;
+    Assumption {
+        subject: format!("which target a client gets from {profile} :{}", listener.port).into(),
+        assumed: "any, and each time the same".into(),
+        because: "a hash of its address decides, and how that is computed is not known".into(),
+        settle: "uturn probe calls it from a pod".into(),
     }
 }
 

@@ -69,7 +69,9 @@ fn without_stand_ins(of: Value, input: &str) -> Value {
                 // A port may follow an address of IPv6 without brackets.
                 let is_given = |ip: &str| {
                     input.contains(ip)
-                        || ip.rsplit_once(':').is_some_and(|(ip, _)| input.contains(ip))
+                        || ip.rsplit_once(':').is_some_and(|(ip, _)| {
+                            ip.parse::<IpAddr>().is_ok() && input.contains(ip)
+                        })
                 };
                 if let Some(ip) = ip.ok().filter(|ip| !is_range && !is_given(&ip.to_string())) {
                     new = new.replace(&ip.to_string(), "STAND-IN");
@@ -132,7 +134,11 @@ pub(crate) fn without_places(of: Value) -> Value {
 fn without_example(text: &str) -> String {
     match text.split_once(" -> ").zip(text.split_once(": picked one time in ")) {
         Some(((service, _), (_, times))) => format!("{service}: picked one time in {times}"),
-        None => text.to_owned(),
+        // The chain of an endpoint in nftables.
+        None => match text.split_once("__").filter(|(chain, _)| chain.contains("endpoint-")) {
+            Some((chain, _)) => chain.to_owned(),
+            None => text.to_owned(),
+        },
     }
 }
 

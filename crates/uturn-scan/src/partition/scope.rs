@@ -15,7 +15,7 @@ use uturn_lb::ingress_controller::{ControllerRule, ControllerRules, RoutingResul
 use uturn_lb::stated::called_port;
 use uturn_lb::{controller, rules};
 use uturn_model::controller::Takes;
-use uturn_model::lb::{Delivery, Layer, Listener, LoadBalancer, LoadBalancerFact, Rule, Scheduler};
+use uturn_model::lb::{Delivery, Layer, Listener, LoadBalancer, LoadBalancerFact, Rule};
 use uturn_model::{
     Cluster, Ingress, NamespacedName, ObjectKind, ObjectRef, Pod, ProxyMode, Service,
 };
@@ -125,12 +125,6 @@ impl<'a> Scope<'a> {
         scope.find_services(inventory, listeners);
         scope.find_ingresses(inventory);
         scope
-    }
-
-    /// Whether the load balancer picks by the client's address.
-    pub(crate) fn picks_by_client(&self) -> bool {
-        let listener = self.listener().map(|(listener, _)| listener.profile.scheduler);
-        listener == Some(Scheduler::SourceHash)
     }
 
     /// Whether some node may have the address asked among its own.

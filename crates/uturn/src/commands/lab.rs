@@ -21,6 +21,8 @@ mod watch;
 use std::io::ErrorKind;
 
 use uturn_lab::{LabError, Unavailable};
+use uturn_model::Cluster;
+use uturn_path::{Engine, WalkError};
 use uturn_report::lab::CaseReport;
 use uturn_report::schema::lab::Lab as LabOutput;
 use uturn_report::{lab, words};
@@ -54,6 +56,11 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
         Lab::Up(_) | Lab::Exec(_) | Lab::Down | Lab::KeepCluster => Err(super::left_out("live")),
         Lab::MeasureInMachine => machine::serve(printer),
     }
+}
+
+/// A case's cluster made ready for walking. Its load balancers are the lab's.
+fn engine(cluster: &Cluster) -> Result<Engine<'_>, Vec<WalkError>> {
+    Engine::new(cluster).map(Engine::with_known_hash)
 }
 
 fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, Failure> {

@@ -48,6 +48,7 @@ mod outside;
 mod partial;
 mod parts;
 mod pending;
+mod picks_by_hash;
 mod ports;
 mod probe;
 mod probes;

@@ -1,7 +1,7 @@
 //! Layer 4: a connection, or a datagram, is forwarded to one target.
 
 use uturn_lb::decide::Choice;
-use uturn_model::lb::{Listener, Scheduler};
+use uturn_model::lb::Listener;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome};
 
@@ -54,7 +54,7 @@ impl<'a> Walk<'_, 'a> {
         let health = self.health_of(balancer, listener, rule)?;
         let alive: Vec<bool> = health.iter().map(|target| target.alive).collect();
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
-        let shares = choice.shares();
+        let shares = self.first_picks(&choice);
         if shares.is_empty() {
             let mut state = state.clone();
             let reason = NotPicked::of(&listener.profile, &health);
@@ -62,11 +62,6 @@ impl<'a> Walk<'_, 'a> {
                 state.supposed.extend(self.engine.page_is_missing(listener));
             }
             return home(self.engine.without_target(state, balancer, turned_away, reason));
-        }
-        let picks_by_client = listener.profile.scheduler == Scheduler::SourceHash;
-        if self.population.failover().is_some() && picks_by_client && choice.candidates().len() > 1
-        {
-            return Err(WalkError::NeedsWhole);
         }
         let by = self.engine.by_listener(listener, rule);
         let mut exchanges = Vec::new();

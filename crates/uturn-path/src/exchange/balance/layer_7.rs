@@ -51,7 +51,7 @@ impl<'a> Walk<'_, 'a> {
         let health = self.health_of(balancer, listener, rule)?;
         let alive: Vec<bool> = health.iter().map(|target| target.alive).collect();
         let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
-        let shares = choice.shares();
+        let shares = self.first_picks(&choice);
         if shares.is_empty() {
             let outcome = Outcome::Status {
                 code: listener.profile.statuses.no_target,

@@ -6,7 +6,6 @@
 
 use uturn_diagnose::cure::{self, Case as Trouble, CaseState, Cure, TrialBase};
 use uturn_model::{Flow, Outcome, Share};
-use uturn_path::Engine;
 use uturn_snapshot::edit::{At, Change, Tree};
 use uturn_snapshot::scenario::{Case, Scenario};
 use uturn_snapshot::{Manifests, Source};
@@ -76,7 +75,7 @@ impl Cured {
         wanted: &str,
     ) -> Result<Self, Failure> {
         let manifests = Manifests::of(vec![source.clone()]).with_case(&scenario.name, &case.label);
-        let engine = Engine::new(&case.cluster)?;
+        let engine = super::engine(&case.cluster)?;
         let base = TrialBase::new(&manifests, &engine);
         let mut refused = Vec::new();
         let mut text: Option<Manifests> = None;

@@ -23,7 +23,7 @@ pub(super) fn report(
         Ok(measured) => measured,
         Err(why) => return Ok(named.not_run(why)),
     };
-    let engine = Engine::new(&named.case.cluster)?;
+    let engine = super::engine(&named.case.cluster)?;
     let probes = named
         .case
         .probes

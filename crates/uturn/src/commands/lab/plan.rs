@@ -4,7 +4,6 @@ use std::env;
 
 use uturn_lab::Plan;
 use uturn_model::Flow;
-use uturn_path::Engine;
 use uturn_snapshot::scenario::Case;
 
 use super::options::MeasureOptions;
@@ -18,7 +17,7 @@ pub(super) fn with_plan<T>(
 ) -> Result<T, Failure> {
     let mut rules = case.cluster.captures.clone();
     rules.extend(options.captures()?);
-    let engine = Engine::new(&case.cluster)?;
+    let engine = super::engine(&case.cluster)?;
     let flows: Vec<Flow> = case.flows.iter().map(|flow| flow.flow.clone()).collect();
     let program = env::current_exe()
         .map_err(|why| Failure::not_here(format!("cannot tell where uturn itself is: {why}")))?;

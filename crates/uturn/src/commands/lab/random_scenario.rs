@@ -227,12 +227,12 @@ impl Cluster {
 mod tests {
     use std::collections::BTreeSet;
 
-    use uturn_path::Engine;
     use uturn_report::yaml;
     use uturn_snapshot::Source;
     use uturn_snapshot::scenario::read_all;
 
     use super::*;
+    use crate::commands::lab::engine;
 
     const ALL: [ProxyMode; 3] = [ProxyMode::Iptables, ProxyMode::Nftables, ProxyMode::Ipvs];
 
@@ -258,7 +258,7 @@ mod tests {
             });
             let [case] = &read[0].cases[..] else { panic!("one size, one mode") };
             assert!(!case.flows.is_empty());
-            let engine = Engine::new(&case.cluster).unwrap_or_else(|why| panic!("{why:?}\n{text}"));
+            let engine = engine(&case.cluster).unwrap_or_else(|why| panic!("{why:?}\n{text}"));
             for flow in &case.flows {
                 let verdicts = engine.verdicts(&flow.flow);
                 let verdicts = verdicts.unwrap_or_else(|why| panic!("{why}\n{text}"));

@@ -7,7 +7,6 @@ use uturn_lab::{
     Explanation, KernelPart, LabError, LabNamespace, OnReady, Subject, Unavailable, Watched,
 };
 use uturn_model::Mechanism;
-use uturn_path::Engine;
 use uturn_report::lab;
 use uturn_report::lab::CaseReport;
 use uturn_report::schema::lab::{Explained as ExplainedOutput, Lab as LabOutput};
@@ -237,7 +236,7 @@ impl Explained {
 
 /// The mechanisms that the engine predicts.
 fn predicted(named: &Named<'_>, subject: &Subject) -> Result<Vec<Mechanism>, Failure> {
-    let engine = Engine::new(&named.case.cluster)?;
+    let engine = super::engine(&named.case.cluster)?;
     let mut all: Vec<Mechanism> = match subject {
         Subject::Flow { of, .. } => {
             let verdicts = engine.verdicts(&named.case.flows[*of].flow)?;

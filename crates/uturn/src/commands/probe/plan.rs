@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use uturn_lb::rules;
-use uturn_model::lb::{Layer, Listener, Rule};
+use uturn_model::lb::{Layer, Listener, Rule, Scheduler};
 use uturn_model::{
-    Client, Cluster, Destination, Flow, NamespacedName, Outcome, Port, Protocol, Verdict,
+    Client, Cluster, Destination, Flow, NamespacedName, Outcome, Port, Protocol, Service, Verdict,
 };
 use uturn_path::{Engine, ResolvedTarget};
 use uturn_probe::{Call, HttpRequest, Known, Limits, Rest, Tool};
@@ -33,6 +33,8 @@ pub(super) struct Plan {
     pub(super) call: Call,
     /// The listener that is called, and its rule.
     met: Option<(Listener, Option<Rule>)>,
+    /// Whether the client gets the same target each time.
+    keeps_target: bool,
 }
 
 impl Plan {
@@ -44,7 +46,8 @@ impl Plan {
         let target = engine.resolve(&flow).map_err(|why| suggest::with_suggestion(why, cluster))?;
         let met = met(engine, &target, &flow.to);
         let call = call(&flow.to, &target, met.as_ref())?;
-        Ok(Self { flow, pod, call, met })
+        let keeps_target = keeps_target(cluster, &target, met.as_ref());
+        Ok(Self { flow, pod, call, met, keeps_target })
     }
 
     /// How often and how long.
@@ -76,6 +79,7 @@ impl Plan {
             waits: self.waits(verdicts),
             rest: check.map(|check| Rest { failures: check.failures, lasts: check.rest }),
             took,
+            keeps_target: self.keeps_target,
         }
     }
 
@@ -199,6 +203,25 @@ fn met(
         (Layer::L7, None) => rules::find(&listener.rules, &host(to, address), "/"),
     };
     Some((listener.clone(), rule.cloned()))
+}
+
+/// Whether a client gets the same target each time: by a hash of its address, or by the affinity of the
+/// Service that it calls.
+fn keeps_target(
+    cluster: &Cluster,
+    target: &ResolvedTarget,
+    met: Option<&(Listener, Option<Rule>)>,
+) -> bool {
+    if let Some((listener, _)) = met {
+        return listener.profile.scheduler == Scheduler::SourceHash;
+    }
+    let ip = target.addresses().first().map(SocketAddr::ip);
+    let is_called = |service: &&Service| {
+        let mut own = service.cluster_ips.iter().chain(&service.external_ips);
+        own.any(|own| Some(*own) == ip)
+    };
+    let service = cluster.services.values().find(is_called);
+    service.is_some_and(|service| service.affinity_seconds.is_some())
 }
 
 fn host(to: &Destination, address: SocketAddr) -> String {

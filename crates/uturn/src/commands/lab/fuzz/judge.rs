@@ -9,6 +9,8 @@ use uturn_model::{Destination, Flow, Mechanism, Outcome};
 use uturn_path::{Engine, Health};
 use uturn_snapshot::scenario::Case;
 
+use crate::commands::lab::engine;
+
 /// A flow, predicted and measured.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
@@ -59,7 +61,7 @@ impl Judged {
 /// # Errors
 /// Why nothing can be predicted.
 pub(super) fn judge(case: &Case, measured: Vec<MeasuredFlow>) -> Result<Vec<Judged>, String> {
-    let engine = Engine::new(&case.cluster).map_err(|why| {
+    let engine = engine(&case.cluster).map_err(|why| {
         let why: Vec<String> = why.iter().map(ToString::to_string).collect();
         why.join("; ")
     })?;
