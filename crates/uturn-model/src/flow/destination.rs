@@ -127,6 +127,14 @@ impl FromStr for Destination {
                 return Ok(Self::Url { tls, host, port, path: path.into() });
             }
         }
+        if let Some((scheme, rest)) = text.split_once("://") {
+            let authority = rest.split('/').next().unwrap_or_default();
+            let port = if authority.contains(':') { "" } else { ":PORT" };
+            return Err(fault(&format!(
+                "the schemes are http and https, and for {scheme} a connection is called: \
+                 {authority}{port}"
+            )));
+        }
         let (word, rest) = text.split_once('/').unwrap_or((text, ""));
         let kind = ObjectKind::from_word(word);
         if kind == Some(ObjectKind::Service) {

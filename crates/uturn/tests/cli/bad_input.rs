@@ -178,6 +178,21 @@ fn what_looks_like_an_address() {
     }
 }
 
+/// A scheme of another protocol stands for a connection.
+#[test]
+fn schemes_that_are_not_spoken() {
+    for (to, why) in [
+        ("tcp://10.0.0.100:80", "for tcp a connection is called: 10.0.0.100:80"),
+        ("grpc://shop.example.com/", "for grpc a connection is called: shop.example.com:PORT"),
+    ] {
+        let printed =
+            run(&["trace", "-f", "examples/shop", "--from", "pod/shop/web-0", "--to", to]);
+        assert!(printed.starts_with("exit 2\n"), "{printed}");
+        let why = format!("{to:?} is no target: the schemes are http and https, and {why}");
+        assert!(printed.contains(&why), "{printed}");
+    }
+}
+
 /// What one types first.
 #[test]
 fn a_path_without_its_option() {
