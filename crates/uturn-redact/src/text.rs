@@ -188,10 +188,10 @@ fn word(rest: &str, names: &mut Names, vocabulary: Vocabulary, new: &mut String)
     let end = rest.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(rest.len());
     let word = rest.get(..end).filter(|word| !word.is_empty())?;
     let is_number = || word.bytes().all(|byte| byte.is_ascii_digit());
+    let stays = |word: &str| KNOWN.has(word) || names.is_usual(word);
     let is_known = says_nothing(word) && !(vocabulary.hides_numbers && is_number())
-        || KNOWN.has(word)
-        || names.is_usual(word)
-        || (vocabulary.ignores_case && KNOWN.has(&word.to_lowercase()))
+        || stays(word)
+        || (vocabulary.ignores_case && stays(&word.to_lowercase()))
         || vocabulary.words.is_some_and(|words| words.contains(word))
         || (vocabulary.keeps_numbers && is_number());
     if is_known {

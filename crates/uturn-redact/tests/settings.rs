@@ -122,9 +122,21 @@ data:
     // A zone that is called like a word of the language.
     let dev = "    dev:53 {\n        hosts {\n            10.0.0.100 api.dev\n        }\n    }\n    .:53 {\n";
     assert_answered_alike(&shop(&[("    .:53 {\n", dev)]), "api.dev");
-    // Names of hosts are compared without case, also those that are known.
-    let capital = shop(&[("10.0.0.100 shop.example.com", "10.0.0.100 Web.corp.example")]);
-    assert_answered_alike(&capital, "web.corp.example");
+    // Names of hosts are compared without case, also those that are known or stay here.
+    for (written, called) in [
+        ("Web.corp.example", "web.corp.example"),
+        ("Traefik.corp.example", "traefik.corp.example"),
+        ("Nginx.corp.example", "nginx.corp.example"),
+    ] {
+        for class in ["qcloud", "nginx"] {
+            let ingress = format!("kubernetes.io/ingress.class: {class}\n");
+            let capital = shop(&[
+                ("10.0.0.100 shop.example.com", &format!("10.0.0.100 {written}")),
+                ("kubernetes.io/ingress.class: qcloud\n", &ingress),
+            ]);
+            assert_answered_alike(&capital, called);
+        }
+    }
     // Classes and boundaries of regular expressions.
     for host in [r"[a-z0-9._-]+", "[a-z]+", r"\bapi\b", "api"] {
         let rewrite = format!(
