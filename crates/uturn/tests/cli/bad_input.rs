@@ -162,6 +162,13 @@ fn the_result_cannot_be_written() {
     }
 }
 
+/// A call of this is refused, and why.
+fn assert_no_target(to: &str, why: &str) {
+    let printed = run(&["trace", "-f", "examples/shop", "--from", "pod/shop/web-0", "--to", to]);
+    assert!(printed.starts_with("exit 2\n"), "{printed}");
+    assert!(printed.contains(&format!("{to:?} is no target: {why}")), "{printed}");
+}
+
 /// No name ends in a number.
 #[test]
 fn what_looks_like_an_address() {
@@ -170,11 +177,7 @@ fn what_looks_like_an_address() {
         ("https://1.2.3:8443/", "1.2.3"),
         ("10.0.0.300:80", "10.0.0.300"),
     ] {
-        let printed =
-            run(&["trace", "-f", "examples/shop", "--from", "pod/shop/web-0", "--to", to]);
-        assert!(printed.starts_with("exit 2\n"), "{printed}");
-        let why = format!("{to:?} is no target: {host} is neither an IPv4 address nor a name");
-        assert!(printed.contains(&why), "{printed}");
+        assert_no_target(to, &format!("{host} is neither an IPv4 address nor a name"));
     }
 }
 
@@ -185,11 +188,7 @@ fn schemes_that_are_not_spoken() {
         ("tcp://10.0.0.100:80", "for tcp a connection is called: 10.0.0.100:80"),
         ("grpc://shop.example.com/", "for grpc a connection is called: shop.example.com:PORT"),
     ] {
-        let printed =
-            run(&["trace", "-f", "examples/shop", "--from", "pod/shop/web-0", "--to", to]);
-        assert!(printed.starts_with("exit 2\n"), "{printed}");
-        let why = format!("{to:?} is no target: the schemes are http and https, and {why}");
-        assert!(printed.contains(&why), "{printed}");
+        assert_no_target(to, &format!("the schemes are http and https, and {why}"));
     }
 }
 
@@ -216,8 +215,6 @@ fn addresses_of_ipv6_that_are_written_otherwise() {
         ("[fe80::1%eth0]:80", "zones such as that of fe80::1%eth0 are not supported"),
         ("[10.96.1.1]:80", "brackets are for IPv6 addresses: 10.96.1.1:80"),
     ] {
-        let printed =
-            run(&["trace", "-f", "examples/shop", "--from", "pod/shop/web-0", "--to", to]);
-        assert!(printed.starts_with("exit 2\n") && printed.contains(why), "{printed}");
+        assert_no_target(to, why);
     }
 }
