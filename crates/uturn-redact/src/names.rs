@@ -80,7 +80,7 @@ impl Names {
     pub(crate) fn note_object(&mut self, name: &str) {
         if let State::Collecting(given) = &mut self.state {
             let words = name.split(|letter: char| !letter.is_alphanumeric());
-            given.in_names.extend(words.filter(|word| !word.is_empty()).map(str::to_owned));
+            words.filter(|word| !word.is_empty()).for_each(|word| note(&mut given.in_names, word));
         }
     }
 
@@ -100,9 +100,7 @@ impl Names {
     pub(crate) fn word(&mut self, word: &str) -> String {
         match &mut self.state {
             State::Collecting(Given { words, .. }) => {
-                if !words.contains(word) {
-                    words.insert(word.to_owned());
-                }
+                note(words, word);
                 word.to_owned()
             }
             State::Decided { words, .. } => words.of(word),
@@ -163,5 +161,12 @@ impl Names {
         let words = words.all().map(|(old, new)| (new.to_owned(), old.to_owned()));
         let addresses = addresses.all().map(|(old, new)| (new.to_string(), old.to_string()));
         (words.collect(), addresses.collect())
+    }
+}
+
+/// Adds a word. Most are there already.
+fn note(words: &mut BTreeSet<String>, word: &str) {
+    if !words.contains(word) {
+        words.insert(word.to_owned());
     }
 }

@@ -85,20 +85,21 @@ impl Words {
     /// Decides it for all words of an input. These others stay, and names of objects have them.
     pub(crate) fn decide(words: &BTreeSet<String>, kept: &BTreeSet<String>, form: Form) -> Self {
         let numbering = Numbering::of(words, form);
-        let all: Vec<(&str, String)> = words
+        let all: Vec<(&String, String, Gap<'_>)> = words
             .iter()
             .enumerate()
-            .map(|(number, word)| (&**word, numbering.word(number, word)))
+            .map(|(number, word)| (word, numbering.word(number, word), Gap::of(word, kept)))
             .collect();
-        let gaps = all.chunk_by(|(word, _), (next, _)| Gap::of(word, kept) == Gap::of(next, kept));
-        let named = gaps.flat_map(|words| {
-            let numbers = [&*words[0].1, &*words[words.len() - 1].1];
-            let begins = Gap::of(words[0].0, kept).beginning(numbers);
-            words
-                .iter()
-                .map(move |(word, number)| ((*word).to_owned(), format!("{begins}{number}")))
-        });
-        Self(named.collect())
+        let mut named = HashMap::with_capacity(all.len());
+        for together in all.chunk_by(|(.., gap), (.., next)| gap == next) {
+            let [(_, first, gap), ..] = together else { continue };
+            let (_, last, _) = &together[together.len() - 1];
+            let begins = gap.beginning([first, last]);
+            let new =
+                together.iter().map(|(word, new, _)| ((*word).clone(), format!("{begins}{new}")));
+            named.extend(new);
+        }
+        Self(named)
     }
 
     /// The word that stands for this one.
@@ -148,15 +149,14 @@ impl Numbering {
         let needed = words.len().checked_ilog(digits.len()).unwrap_or_default() as usize + 1;
         let least = needed.max(4);
         for width in least..least + 8 {
-            let has_end = |word: &str, lead: char| {
+            let lead_of = |word: &String| {
                 let word = word.to_lowercase();
-                let ends = word.len().checked_sub(width).and_then(|at| word.split_at_checked(at));
-                ends.is_some_and(|(before, number)| {
-                    before.ends_with(lead) && number.bytes().all(|sign| digits.contains(&sign))
-                })
+                let (before, number) = word.split_at_checked(word.len().checked_sub(width)?)?;
+                let is_number = number.bytes().all(|sign| digits.contains(&sign));
+                before.chars().next_back().filter(|_| is_number)
             };
-            let mut leads = LEADS.chars();
-            if let Some(lead) = leads.find(|lead| !words.iter().any(|word| has_end(word, *lead))) {
+            let taken: HashSet<char> = words.iter().filter_map(lead_of).collect();
+            if let Some(lead) = LEADS.chars().find(|lead| !taken.contains(lead)) {
                 return Self { form, lead, width };
             }
         }
