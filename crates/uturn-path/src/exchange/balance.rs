@@ -152,9 +152,7 @@ impl<'a> Walk<'_, 'a> {
         }
         Ok(self.merged(exchanges))
     }
-}
 
-impl Walk<'_, '_> {
     /// Each target that can be picked first, with the share of connections that meet it.
     fn first_picks(&self, choice: &Choice<'_>) -> Vec<(usize, Share)> {
         match self.options.knows_hash {
