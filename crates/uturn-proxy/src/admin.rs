@@ -19,15 +19,15 @@ mod version;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 use tokio::sync::{Semaphore, mpsc};
 use uturn_lb::config::{Config, ProcessSettings};
 
@@ -39,9 +39,7 @@ use crate::capability::needs_to_listen;
 use crate::error::StartError;
 use crate::process::Process;
 use crate::requests::Request;
-
-/// Connections that the kernel completes before they are accepted.
-const BACKLOG: i32 = 128;
+use crate::takeover::Inherited;
 
 /// The thread that answers.
 #[derive(Debug)]
@@ -50,8 +48,6 @@ pub(crate) struct Admin {
     handle: Option<JoinHandle<io::Result<()>>>,
     known: Arc<Known>,
     address: Option<SocketAddr>,
-    /// Whether the address may be one that a process which is being replaced shares.
-    takes_over: bool,
 }
 
 /// What the admin address needs to show the configuration and to have it changed.
@@ -114,10 +110,12 @@ pub(crate) struct Prepared {
 enum Command {
     /// Answer what comes in here, and nowhere else.
     Listen(TcpListener),
-    /// Let another process of this user listen at the address as well.
-    Share,
+    /// Give a duplicate of the socket to another process, which answers there as well.
+    Share(Sender<OwnedFd>),
     /// Answer what has come in already, and no more.
     Close,
+    /// Do the same, and end the thread when that is done or this time is over.
+    End(Duration),
 }
 
 /// A change of the address, for which everything is ready.
@@ -139,7 +137,6 @@ impl Admin {
     pub(crate) fn start(
         process: Arc<Process>,
         control: Option<Control>,
-        takes_over: bool,
     ) -> Result<Self, StartError> {
         let (commands, receiver) = mpsc::unbounded_channel();
         let overview = ArcSwap::default();
@@ -160,15 +157,20 @@ impl Admin {
             .spawn(move || serve::run(&of_thread, receiver))
             .map_err(|source| StartError { doing: "start the admin thread".into(), source })?;
         let commands = Some(commands);
-        Ok(Self { commands, handle: Some(handle), known, address: None, takes_over })
+        Ok(Self { commands, handle: Some(handle), known, address: None })
     }
 
-    /// Prepares to answer as these settings say.
+    /// Prepares to answer as these settings say. A process that takes over uses a socket of the
+    /// process before.
     ///
     /// # Errors
     /// When the address cannot be listened at, or there is no token in its file; then nothing has
     /// changed.
-    pub(crate) fn prepare(&self, settings: &ProcessSettings) -> Result<Prepared, StartError> {
+    pub(crate) fn prepare(
+        &self,
+        settings: &ProcessSettings,
+        inherited: &Inherited,
+    ) -> Result<Prepared, StartError> {
         let read = |path| {
             Token::read(path).map_err(|source| {
                 let doing = format!("take the admin token from {}", path.display());
@@ -176,14 +178,18 @@ impl Admin {
             })
         };
         let token = settings.admin_token.as_deref().map(read).transpose()?;
-        Ok(Prepared { to: self.prepare_move(settings.admin)?, token })
+        Ok(Prepared { to: self.prepare_move(settings.admin, inherited)?, token })
     }
 
-    fn prepare_move(&self, address: Option<SocketAddr>) -> Result<Move, StartError> {
+    fn prepare_move(
+        &self,
+        address: Option<SocketAddr>,
+        inherited: &Inherited,
+    ) -> Result<Move, StartError> {
         match address {
             same if same == self.address => Ok(Move::Stay),
             None => Ok(Move::Close),
-            Some(address) => match listen(address, self.takes_over) {
+            Some(address) => match listen(address, inherited) {
                 Ok(listener) => Ok(Move::Open(address, listener)),
                 Err(source) => {
                     let doing = format!("listen on {address}, the admin address");
@@ -209,16 +215,21 @@ impl Admin {
         self.tell(command);
     }
 
-    /// Lets another process of this user listen at the address as well.
-    pub(crate) fn share(&self) {
-        self.tell(Command::Share);
+    /// Gives a duplicate of the socket to another process, if there is one.
+    pub(crate) fn share(&self, taker: Sender<OwnedFd>) {
+        self.tell(Command::Share(taker));
     }
 
-    /// Answers what has come in already, and leaves the address to the process that shares it.
+    /// Answers what has come in already, and leaves the rest to the process that shares the socket.
     pub(crate) fn leave(&mut self) {
         self.address = None;
         self.known.is_replaced.store(true, Ordering::Relaxed);
         self.tell(Command::Close);
+    }
+
+    /// Ends what has come in already within this time, and the thread.
+    pub(crate) fn end(&self, limit: Duration) {
+        self.tell(Command::End(limit));
     }
 
     fn tell(&self, command: Command) {
@@ -273,13 +284,11 @@ impl Drop for Admin {
     }
 }
 
-fn listen(address: SocketAddr, shares: bool) -> io::Result<TcpListener> {
-    let protocol = Some(SocketProtocol::TCP);
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, protocol)?;
-    socket.set_reuse_address(true)?;
-    socket.set_reuse_port(shares)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into()).map_err(|error| needs_to_listen(error, address))?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
+fn listen(address: SocketAddr, inherited: &Inherited) -> io::Result<TcpListener> {
+    if let Some(listener) = inherited.at(address)?.pop() {
+        return Ok(listener);
+    }
+    let listener = TcpListener::bind(address).map_err(|error| needs_to_listen(error, address))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }

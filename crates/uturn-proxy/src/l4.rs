@@ -157,7 +157,7 @@ impl HealthReports {
 }
 
 /// The configuration without the listeners that the kernel forwards for.
-pub fn without_forwarded(config: &Config) -> Config {
+pub(crate) fn without_forwarded(config: &Config) -> Config {
     let mut config = config.clone();
     for BalancerConfig { load_balancer, listeners, .. } in &mut config.load_balancers {
         let models = std::mem::take(&mut load_balancer.listeners);

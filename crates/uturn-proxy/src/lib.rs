@@ -22,6 +22,7 @@
 
 mod access_log;
 mod admin;
+mod backlog;
 mod capability;
 mod client;
 mod deadline;
@@ -43,6 +44,7 @@ mod requests;
 mod server;
 mod service_manager;
 mod state;
+mod takeover;
 mod timestamp;
 mod tls;
 mod upstream;
@@ -53,12 +55,12 @@ mod worker_thread;
 pub use admin::{Control, Form};
 pub use capability::take_capabilities;
 pub use error::StartError;
-pub use l4::without_forwarded;
 pub use namespace::enter;
 pub use process::{Detail, Observer};
 pub use requests::{
-    Answer, Changed, Refusal, Replacement, Request, Requests, Scope, ask_to_hand_over, requests,
+    Answer, Changed, Refusal, Replacement, Request, Requests, Scope, Step, requests,
 };
 pub use server::{Options, Server, Stopper};
 pub use service_manager::ServiceManager;
+pub use takeover::offer;
 pub use watch::{Seen, Watch};

@@ -1,13 +1,12 @@
 //! What the person or program that runs the load balancer asks of it while it runs.
 
-use std::fs;
 use std::io;
-use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, channel};
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, SyncSender, channel};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
 
@@ -24,12 +23,23 @@ pub enum Request {
     Changed(Changed),
     /// Accept nothing more, and stop when what is open has ended: SIGTERM or SIGINT.
     Drain,
-    /// Another process takes over: SIGUSR2. The first one asks to share the admin address and to
-    /// leave what the kernel forwards; the second one says that all of it is served, and does the
-    /// same as [`Request::Drain`].
-    HandOver,
+    /// Another process takes over. It asks for a step, and then for the next one.
+    TakeOver(Step),
     /// Stop at once: a second SIGTERM or SIGINT, or the end of standard input.
     Stop,
+}
+
+/// What another process asks for that takes over.
+#[derive(Debug)]
+pub enum Step {
+    /// Give it the listening sockets.
+    Share(SyncSender<Vec<OwnedFd>>),
+    /// Leave the kernel's rules to it, and answer when they are left.
+    Leave(SyncSender<()>),
+    /// Do the same as for [`Request::Drain`]: it serves everything.
+    Stop,
+    /// Serve on as before: it has not taken over, for this reason.
+    Fail(io::Error),
 }
 
 /// What has changed among the files that are watched.
@@ -128,7 +138,7 @@ impl Requests {
 /// When signals cannot be listened for.
 pub fn requests(until_stdin_closes: bool) -> Result<Requests, StartError> {
     let (sender, receiver) = channel();
-    let signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR2]);
+    let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]);
     let signals =
         signals.map_err(|source| StartError { doing: "listen for signals".into(), source })?;
     if until_stdin_closes {
@@ -143,33 +153,11 @@ pub fn requests(until_stdin_closes: bool) -> Result<Requests, StartError> {
     Ok(Requests { sender, receiver })
 }
 
-/// Tells another load balancer that this one takes over: sends it [`Request::HandOver`].
-///
-/// # Errors
-/// When there is no such process, or it runs another program.
-pub fn ask_to_hand_over(process: u32) -> Result<(), StartError> {
-    let program = |process: &str| fs::read_to_string(format!("/proc/{process}/comm"));
-    let asked = || {
-        if program(&process.to_string())? != program("self")? {
-            return Err(io::Error::other("it is not this program"));
-        }
-        let process = i32::try_from(process).ok().and_then(Pid::from_raw);
-        let process = process.ok_or(io::ErrorKind::NotFound)?;
-        Ok(kill_process(process, Signal::USR2)?)
-    };
-    asked()
-        .map_err(|source| StartError { doing: format!("take over from process {process}"), source })
-}
-
 fn forward(mut signals: Signals, sender: &Sender<Request>) {
     let mut is_draining = false;
     for signal in signals.forever() {
         let request = match signal {
             SIGHUP => Request::Reload(None),
-            SIGUSR2 => {
-                is_draining = true;
-                Request::HandOver
-            }
             _ if is_draining => Request::Stop,
             _ => {
                 is_draining = true;

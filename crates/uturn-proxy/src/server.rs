@@ -5,6 +5,7 @@ mod load;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -22,6 +23,7 @@ use crate::l4::{self, Layer4};
 use crate::probe::Prober;
 use crate::process::{Detail, Observer, Process};
 use crate::state::Slot;
+use crate::takeover::{Inherited, Predecessor};
 use crate::worker_thread::{self, Command};
 
 /// Connections that the kernel completes before they are accepted.
@@ -29,6 +31,9 @@ const BACKLOG: i32 = 4096;
 
 /// How long workers may take to accept the first connections.
 const START: Duration = Duration::from_secs(5);
+
+/// How long answers at the admin address may take when everything else has ended.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// How a load balancer is run.
 #[derive(Clone, Debug)]
@@ -38,16 +43,13 @@ pub struct Options {
     /// Whether it programs the kernel with TCP and UDP listeners. Without that, their targets are
     /// probed, and no more.
     pub layer_4: bool,
-    /// Whether it takes over from another process, whose table then stays in the kernel until this
-    /// one has listeners for it.
-    pub takes_over: bool,
     /// What the admin address needs to show the configuration and to have it changed.
     pub control: Option<Control>,
 }
 
 impl Options {
     fn new(detail: Detail, layer_4: bool) -> Self {
-        Self { detail, layer_4, takes_over: false, control: None }
+        Self { detail, layer_4, control: None }
     }
 }
 
@@ -65,6 +67,10 @@ pub struct Server {
     admin: Admin,
     /// `None` where something else forwards layer 4.
     layer_4: Option<Layer4>,
+    /// Whether another process may have layer 4 now, that was this one's.
+    has_left_layer_4: bool,
+    /// Sockets of the process that this one takes over from, until it has.
+    inherited: Inherited,
 }
 
 /// Ends the time that open connections have while a [`Server`] stops.
@@ -124,7 +130,44 @@ impl Server {
         observer: Observer,
         options: Options,
     ) -> Result<Self, StartError> {
-        let Options { detail, layer_4: with_layer_4, takes_over, control } = options;
+        Self::start_from(None, config, observer, options)
+    }
+
+    /// Starts to serve in the place of another process, which then stops. No connection is lost,
+    /// and it serves on if this one fails.
+    ///
+    /// # Errors
+    /// As [`Server::start`], and when there is no such process, or it does not let this one take
+    /// over.
+    pub fn take_over(
+        process: u32,
+        config: &Config,
+        observer: Observer,
+        options: Options,
+    ) -> Result<Self, StartError> {
+        let predecessor = Predecessor::find(process)?;
+        let inherited = predecessor.sockets()?;
+        // The kernel's rules are the other process's until it leaves them. The admin address is
+        // answered here last, when nothing can fail any more: `/healthz` is right all the time.
+        let mut first = l4::without_forwarded(config);
+        first.process.admin = None;
+        let mut server = Self::start_from(Some(inherited), &first, observer, options)?;
+        predecessor.leave_kernel()?;
+        server.reload(config)?;
+        server.inherited = Inherited::default();
+        predecessor.stop()?;
+        Ok(server)
+    }
+
+    /// Starts to serve with sockets of a process before.
+    fn start_from(
+        inherited: Option<Inherited>,
+        config: &Config,
+        observer: Observer,
+        options: Options,
+    ) -> Result<Self, StartError> {
+        let Options { detail, layer_4: with_layer_4, control } = options;
+        let takes_over = inherited.is_some();
         let most = config.process.connections;
         let process = Arc::new(Process::new(observer, detail, most, AccessLog::start()?));
         let prober = Prober::start(Arc::clone(&process))?;
@@ -137,8 +180,10 @@ impl Server {
             loaded: Loaded::new(),
             changed: 0,
             process: Arc::clone(&process),
-            admin: Admin::start(Arc::clone(&process), control, takes_over)?,
+            admin: Admin::start(Arc::clone(&process), control)?,
             layer_4,
+            has_left_layer_4: false,
+            inherited: inherited.unwrap_or_default(),
         };
         let count = config.process.workers.unwrap_or_else(cores);
         for number in 0..count {
@@ -201,24 +246,54 @@ impl Server {
         self.workers.iter().map(wait).all(|answer| answer.is_ok())
     }
 
-    /// Serves on while another process takes over: that one may have what the kernel forwards, and
-    /// listen at the admin address as well.
-    pub fn share(&mut self) {
-        if let Some(layer_4) = self.layer_4.take() {
-            layer_4.leave();
+    /// Duplicates of all listening sockets, for a process that takes over.
+    pub fn sockets(&self) -> Vec<OwnedFd> {
+        let (taker, taken) = std::sync::mpsc::channel();
+        for worker in &self.workers {
+            worker.tell(Command::Share(taker.clone()));
         }
-        self.admin.share();
+        self.admin.share(taker);
+        // It ends when all have given theirs, or are gone.
+        taken.into_iter().collect()
     }
 
-    /// Stops as [`Server::stop`] does, when another process serves everything after
-    /// [`Server::share`].
+    /// Leaves the kernel's rules to a process that takes over. They stay as they are.
+    pub fn leave_layer_4(&mut self) {
+        if let Some(layer_4) = self.layer_4.take() {
+            layer_4.leave();
+            self.has_left_layer_4 = true;
+        }
+    }
+
+    /// Serves what it has served before, also what the kernel forwards: the other process has not
+    /// taken over.
+    ///
+    /// # Errors
+    /// As [`Server::reload`].
+    pub fn keep(&mut self, config: &Config) -> Result<(), StartError> {
+        if !self.has_left_layer_4 {
+            return Ok(());
+        }
+        if self.layer_4.is_none() {
+            self.layer_4 = Some(Layer4::start(Arc::clone(&self.process), true)?);
+        }
+        self.serve(config, Renewal::All)?;
+        self.has_left_layer_4 = false;
+        Ok(())
+    }
+
+    /// Stops as [`Server::stop`] does, when another process serves everything.
     pub fn hand_over(mut self, drain: Duration) {
         self.admin.leave();
-        self.stop(drain);
+        self.end(drain, LAST_ANSWERS);
     }
 
     /// Stops: nothing is accepted any more, and what is open may take this long to end.
-    pub fn stop(mut self, drain: Duration) {
+    pub fn stop(self, drain: Duration) {
+        self.end(drain, drain.min(LAST_ANSWERS));
+    }
+
+    fn end(mut self, drain: Duration, last_answers: Duration) {
         self.process.is_draining.store(true, Ordering::Relaxed);
         for worker in &self.workers {
             worker.tell(Command::Stop(drain));
@@ -233,6 +308,7 @@ impl Server {
             layer_4.join();
         }
         self.process.access_log.stop();
+        self.admin.end(last_answers);
     }
 
     /// What makes [`Server::stop`] end at once.

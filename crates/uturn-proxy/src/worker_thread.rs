@@ -1,6 +1,6 @@
 //! A thread that serves connections, with everything that it shares with no other.
 //!
-//! Each worker has a socket of its own for each listener; the kernel spreads clients over them. A
+//! Each worker has sockets of its own for each listener; the kernel spreads clients over them. A
 //! connection stays with the worker that accepted it, and so do the connections to targets, so
 //! serving takes no lock.
 
@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use crate::backlog::accept_waiting;
 use crate::client::Accepted;
 use crate::metrics::Refusal;
 use crate::process::Process;
@@ -36,8 +38,10 @@ const FIRST_REQUEST: Duration = Duration::from_millis(250);
 /// What a worker is told to do.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Serve a listener.
-    Listen(StdListener, Arc<Slot>),
+    /// Serve a listener, at these sockets.
+    Listen(Vec<StdListener>, Arc<Slot>),
+    /// Give duplicates of all listening sockets to another process, which accepts there as well.
+    Share(Sender<OwnedFd>),
     /// Accept no more connections of the listener at this address, and answer when its socket is
     /// closed.
     Close(SocketAddr, Sender<()>),
@@ -67,11 +71,19 @@ pub(crate) fn run(
         let mut drain = Duration::ZERO;
         while let Some(command) = commands.recv().await {
             match command {
-                Command::Listen(socket, slot) => {
+                Command::Listen(sockets, slot) => {
                     let address = slot.current().address;
                     // A socket that listens already can always be watched.
-                    if let Ok(accepting) = Accepting::start(&worker, socket, slot) {
+                    if let Ok(accepting) = Accepting::start(&worker, sockets, slot) {
                         listeners.insert(address, accepting);
+                    }
+                }
+                Command::Share(taker) => {
+                    for socket in listeners.values().flat_map(|listener| &listener.sockets) {
+                        if let Ok(socket) = socket.as_fd().try_clone_to_owned() {
+                            // It waits until all of these are dropped.
+                            let _ = taker.send(socket);
+                        }
                     }
                 }
                 Command::Close(address, answer) => {
@@ -122,37 +134,37 @@ async fn another_stop(commands: &mut mpsc::UnboundedReceiver<Command>) {
     pending::<()>().await;
 }
 
-/// A listener's socket, and the task that accepts its connections.
+/// A worker's sockets of a listener, and the tasks that accept their connections. It has more than
+/// one where the process before had more workers.
 struct Accepting {
-    socket: Rc<TcpListener>,
+    sockets: Vec<Rc<TcpListener>>,
     slot: Arc<Slot>,
-    task: JoinHandle<()>,
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Accepting {
-    fn start(worker: &Rc<Worker>, socket: StdListener, slot: Arc<Slot>) -> io::Result<Self> {
-        let socket = Rc::new(TcpListener::from_std(socket)?);
-        let task = spawn_local({
-            let (worker, socket, slot) = (Rc::clone(worker), Rc::clone(&socket), Arc::clone(&slot));
-            async move { accept(&worker, &socket, &slot).await }
-        });
+    fn start(worker: &Rc<Worker>, sockets: Vec<StdListener>, slot: Arc<Slot>) -> io::Result<Self> {
+        let watched = |socket| Ok(Rc::new(TcpListener::from_std(socket)?));
+        let sockets = sockets.into_iter().map(watched).collect::<io::Result<Vec<_>>>()?;
+        let accepting = |socket: &Rc<TcpListener>| {
+            let (worker, socket, slot) = (Rc::clone(worker), Rc::clone(socket), Arc::clone(&slot));
+            spawn_local(async move { accept(&worker, &socket, &slot).await })
+        };
+        let tasks = sockets.iter().map(accepting).collect();
         slot.metrics.begin_accepting();
-        Ok(Self { socket, slot, task })
+        Ok(Self { sockets, slot, tasks })
     }
 
-    /// Takes in the connections that the kernel has completed already, and closes the socket.
+    /// Takes in the connections that the kernel has completed already, and closes the sockets.
     async fn stop(self, worker: &Rc<Worker>) {
-        self.task.abort();
-        let _ = self.task.await;
+        for task in self.tasks {
+            task.abort();
+            let _ = task.await;
+        }
         self.slot.metrics.end_accepting();
-        loop {
-            let waiting = poll_fn(|cx| match self.socket.poll_accept(cx) {
-                Poll::Ready(Ok(accepted)) => Poll::Ready(Some(accepted)),
-                _ => Poll::Ready(None),
-            });
-            match waiting.await {
-                Some((stream, address)) => serve(worker, &self.slot, stream, address),
-                None => break,
+        for socket in &self.sockets {
+            while let Some((stream, address)) = accept_waiting(socket).await {
+                serve(worker, &self.slot, stream, address);
             }
         }
     }

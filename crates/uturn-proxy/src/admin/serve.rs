@@ -2,26 +2,25 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::io;
 use std::net::TcpListener as StdListener;
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::{JoinHandle, spawn_local};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{Command, Known, change};
+use crate::backlog::accept_waiting;
 
 /// Connections at a time; more wait.
 const CONNECTIONS: usize = 64;
@@ -35,7 +34,15 @@ const LIMIT_OF_CHANGES: Duration = Duration::from_secs(120);
 /// How long to wait when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// Answers until no commands can come any more.
+/// What serving a connection takes.
+#[derive(Clone)]
+struct Service {
+    known: Arc<Known>,
+    /// Each open connection has a clone: the other end sees when the last one is closed.
+    _open: mpsc::Sender<Infallible>,
+}
+
+/// Answers until it is told to end, or no commands can come any more.
 ///
 /// # Errors
 /// When the runtime cannot be set up.
@@ -45,24 +52,39 @@ pub(super) fn run(
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     runtime.block_on(async {
+        let (open, mut connections) = mpsc::channel(1);
+        let service = Service { known: Arc::clone(known), _open: open };
         let mut accepting: Option<Accepting> = None;
+        let mut rest = Duration::ZERO;
         while let Some(command) = commands.recv().await {
             let next = match command {
-                Command::Share => {
-                    if let Some(accepting) = &accepting {
-                        // Without that, the other process says that the address is in use.
-                        let _ = SockRef::from(&*accepting.socket).set_reuse_port(true);
+                Command::Share(taker) => {
+                    let socket =
+                        accepting.as_ref().map(|it| it.socket.as_fd().try_clone_to_owned());
+                    if let Some(Ok(socket)) = socket {
+                        // It waits until this is dropped.
+                        let _ = taker.send(socket);
                     }
                     continue;
                 }
+                Command::End(limit) => {
+                    rest = limit;
+                    break;
+                }
                 Command::Close => None,
                 // A socket that listens already can always be watched.
-                Command::Listen(socket) => Accepting::start(socket, known).ok(),
+                Command::Listen(socket) => Accepting::start(socket, &service).ok(),
             };
             if let Some(before) = std::mem::replace(&mut accepting, next) {
-                before.stop(known).await;
+                before.stop(&service).await;
             }
         }
+        if let Some(last) = accepting {
+            last.stop(&service).await;
+        }
+        drop(service);
+        // What is open after that is cut with the runtime.
+        let _ = timeout(rest, connections.recv()).await;
     });
     Ok(())
 }
@@ -74,48 +96,41 @@ struct Accepting {
 }
 
 impl Accepting {
-    fn start(socket: StdListener, known: &Arc<Known>) -> io::Result<Self> {
+    fn start(socket: StdListener, service: &Service) -> io::Result<Self> {
         let socket = Rc::new(TcpListener::from_std(socket)?);
-        let (of_task, known) = (Rc::clone(&socket), Arc::clone(known));
-        let task = spawn_local(async move { accept(&of_task, &known).await });
+        let (of_task, service) = (Rc::clone(&socket), service.clone());
+        let task = spawn_local(async move { accept(&of_task, &service).await });
         Ok(Self { socket, task })
     }
 
     /// Takes in the connections that the kernel has completed already, and closes the socket.
-    async fn stop(self, known: &Arc<Known>) {
+    async fn stop(self, service: &Service) {
         self.task.abort();
         let _ = self.task.await;
-        let next = async || {
-            poll_fn(|cx| match self.socket.poll_accept(cx) {
-                Poll::Ready(Ok((stream, _))) => Poll::Ready(Some(stream)),
-                _ => Poll::Ready(None),
-            })
-            .await
-        };
-        while let Some(stream) = next().await {
-            spawn_serving(stream, known, None);
+        while let Some((stream, _)) = accept_waiting(&self.socket).await {
+            spawn_serving(stream, service, None);
         }
     }
 }
 
-async fn accept(socket: &TcpListener, known: &Arc<Known>) {
+async fn accept(socket: &TcpListener, service: &Service) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
         match socket.accept().await {
-            Ok((stream, _)) => spawn_serving(stream, known, Some(place)),
+            Ok((stream, _)) => spawn_serving(stream, service, Some(place)),
             Err(_) => sleep(EXHAUSTED).await,
         }
     }
 }
 
 /// Serves a connection in a task of its own, which gives its place back.
-fn spawn_serving(stream: TcpStream, known: &Arc<Known>, place: Option<OwnedSemaphorePermit>) {
-    let known = Arc::clone(known);
+fn spawn_serving(stream: TcpStream, service: &Service, place: Option<OwnedSemaphorePermit>) {
+    let service = service.clone();
     spawn_local(async move {
         // A client that is too slow, or breaks the protocol, gets no answer.
-        serve_for_a_while(stream, &known).await;
-        drop(place);
+        serve_for_a_while(stream, &service.known).await;
+        drop((place, service));
     });
 }
 

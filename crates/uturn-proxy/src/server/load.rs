@@ -79,7 +79,7 @@ enum Step<'a> {
 /// A listener, and the sockets that it needs.
 struct Change {
     listener: Listener,
-    /// One for each worker; empty if it listens already.
+    /// One for each worker, or more; empty if it listens already.
     sockets: Vec<TcpListener>,
 }
 
@@ -116,7 +116,7 @@ impl Server {
     /// When it cannot be served; then nothing changes.
     pub(super) fn serve(&mut self, config: &Config, renewal: Renewal) -> Result<(), StartError> {
         let access_log = open_access_log(config)?;
-        let admin = self.admin.prepare(&config.process)?;
+        let admin = self.admin.prepare(&config.process, &self.inherited)?;
         let mut steps = Vec::new();
         for wanted in wanted(config, self.layer_4.is_some()) {
             let key = wanted.key();
@@ -172,11 +172,20 @@ impl Server {
         let known = self.listeners.get(&address).map(|slot| slot.current());
         let sockets = match known {
             Some(_) => Ok(Vec::new()),
-            None => self.workers.iter().map(|_| listen(address)).collect(),
+            None => self.listen(address),
         }?;
         let security = wanted.security.clone();
         let listener = Listener::new(address, listener, settings, tls, security, known.as_deref());
         Ok(Change { listener, sockets })
+    }
+
+    /// Sockets for all workers: those of the process before, and new ones if it had fewer workers.
+    fn listen(&self, address: SocketAddr) -> io::Result<Vec<TcpListener>> {
+        let mut sockets = self.inherited.at(address)?;
+        for _ in sockets.len()..self.workers.len() {
+            sockets.push(listen(address)?);
+        }
+        Ok(sockets)
     }
 
     /// Whether the kernel has to serve anything else than before.
@@ -241,8 +250,13 @@ impl Server {
             }
             None => Arc::new(Slot::new(listener, self.workers.len())),
         };
-        for (worker, socket) in self.workers.iter().zip(sockets) {
-            worker.tell(Command::Listen(socket, Arc::clone(&slot)));
+        let mut shares: Vec<_> = self.workers.iter().map(|worker| (worker, Vec::new())).collect();
+        let count = shares.len();
+        for (number, socket) in sockets.into_iter().enumerate() {
+            shares[number % count].1.push(socket);
+        }
+        for (worker, sockets) in shares.into_iter().filter(|(_, sockets)| !sockets.is_empty()) {
+            worker.tell(Command::Listen(sockets, Arc::clone(&slot)));
         }
         self.listeners.insert(address, Arc::clone(&slot));
         slot

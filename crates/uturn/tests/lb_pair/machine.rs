@@ -105,6 +105,17 @@ impl Machine {
         assert!(ended.success(), "{ended}\n{}", self.logs());
     }
 
+    /// Has another process of uturn take over, that finds no nft. Returns what it prints.
+    pub(crate) fn fail_to_take_over(&self) -> String {
+        let (_, first) = self.running.iter().find(|(it, _)| *it == Daemon::Uturn).unwrap();
+        let mut command = self.space.command("env");
+        command.args(["PATH=/nowhere", env!("CARGO_BIN_EXE_uturn"), "lb", "run"]);
+        command.args(["-f", &self.path("lb.yaml"), "--takeover", &first.id().to_string()]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        String::from_utf8(output.stderr).unwrap()
+    }
+
     /// Sends a signal to a daemon.
     pub(crate) fn signal(&self, daemon: Daemon, signal: &str) {
         let (_, child) = self.running.iter().find(|(running, _)| *running == daemon).unwrap();

@@ -93,6 +93,15 @@ fn another_process_takes_over_the_kernels_table() {
         let active = pair.active();
         let uses = [(TURNS, Use::ClientSpeaks), (HASHED, Use::TargetSpeaks)];
         let open = uses.map(|(address, used)| Open::new(&pair.client, address, used, OPEN));
+        // A process that fails at the last step leaves everything to the first one.
+        let machine = &pair.machines[active];
+        let error = machine.fail_to_take_over();
+        assert!(error.contains("nft"), "{error}");
+        let goes_on = || machine.logged(Daemon::Uturn, "not taken over from") == 1;
+        await_that("the first process goes on", goes_on, || pair.logs());
+        machine.signal(Daemon::Uturn, "HUP");
+        let has_reloaded = || machine.logged(Daemon::Uturn, r#""cause":"signal""#) == 1;
+        await_that("it follows requests", has_reloaded, || pair.logs());
         for count in 1..=3 {
             pair.machines[active].take_over();
             let machine = &pair.machines[active];

@@ -12,7 +12,7 @@ use uturn_lb::config::{AccessLog, Config};
 use uturn_lb::event::Event;
 use uturn_proxy::{
     Changed, Control, Detail, Form, Observer, Options, Refusal, Replacement, Request, Requests,
-    Scope, Seen, Server, ServiceManager, StartError, Watch,
+    Scope, Seen, Server, ServiceManager, StartError, Step, Watch,
 };
 use uturn_report::{json, yaml};
 use uturn_snapshot::LbFile;
@@ -25,10 +25,10 @@ use crate::status::{Failure, Status};
 /// How long to wait for requests when nothing else is due.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// How long either process may take to do its next step when one takes over from the other.
-const HAND_OVER: Duration = Duration::from_secs(5);
+/// How long a process that failed to take over may take to leave the kernel's rules.
+const LEAVING: Duration = Duration::from_secs(5);
 
-/// How soon that is tried again.
+/// How soon it is tried again to have them.
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// A load balancer that runs.
@@ -46,6 +46,10 @@ struct Running<'a> {
     named: Seen,
     /// Whether the file has something that could not be served.
     is_behind: bool,
+    /// Whether another process takes over. Meanwhile nothing changes here.
+    is_handing_over: bool,
+    /// Whether files have changed meanwhile.
+    is_outdated: bool,
 }
 
 pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
@@ -72,14 +76,16 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
     let options = Options {
         detail: if args.events { Detail::Connections } else { Detail::Changes },
         layer_4: !args.no_layer_4,
-        takes_over: args.takeover.is_some(),
         control: Some(Control { requests: requests.sender(), describe, certificates }),
     };
     let server = match args.takeover {
         None => Server::start_with(&config, Arc::clone(&observer), options),
-        Some(process) => take_over(process, &config, Arc::clone(&observer), options),
+        Some(process) => Server::take_over(process, &config, Arc::clone(&observer), options),
     };
     let server = server.map_err(here)?;
+    if let Err(why) = uturn_proxy::offer(requests.sender()) {
+        printer.error(&why.to_string());
+    }
     let file = &args.file;
     let running = Running {
         file,
@@ -92,6 +98,8 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
         seen,
         named,
         is_behind: false,
+        is_handing_over: false,
+        is_outdated: false,
     };
     if args.takeover.is_some() {
         running.report("takeover");
@@ -102,37 +110,6 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
     Ok(Status::Clean)
 }
 
-/// Starts to serve beside another process, and has that one stop.
-fn take_over(
-    process: u32,
-    config: &Config,
-    observer: Observer,
-    options: Options,
-) -> Result<Server, StartError> {
-    // Listeners can share their addresses. The kernel's rules are the other process's until it
-    // leaves them. The admin address is shared last, when nothing can fail any more: what comes in
-    // there is answered by one of the two, at any moment.
-    let without_admin = |config: &Config| {
-        let mut config = config.clone();
-        config.process.admin = None;
-        config
-    };
-    let first = without_admin(&uturn_proxy::without_forwarded(config));
-    let mut server = Server::start_with(&first, observer, options)?;
-    uturn_proxy::ask_to_hand_over(process)?;
-    for config in [&without_admin(config), config] {
-        let end = Instant::now() + HAND_OVER;
-        while let Err(error) = server.reload(config) {
-            if Instant::now() >= end {
-                return Err(error);
-            }
-            thread::sleep(AGAIN);
-        }
-    }
-    uturn_proxy::ask_to_hand_over(process)?;
-    Ok(server)
-}
-
 impl Running<'_> {
     /// Follows requests until one says to stop, and stops.
     fn run(mut self, requests: &Requests) {
@@ -141,26 +118,28 @@ impl Running<'_> {
         loop {
             let request = requests.recv_timeout(pulse.unwrap_or(LONG));
             match request {
-                Ok(Request::Reload(None)) => self.print(|this| this.reload("signal")),
-                Ok(Request::Reload(Some(answer))) => answer.give(self.reload("admin")),
-                Ok(Request::Replace(replacement)) => self.replace(replacement),
-                Ok(Request::Changed(Changed::Config)) => self.print(|this| this.reload("file")),
-                Ok(Request::Changed(Changed::Named)) => self.read_named_files(),
                 Ok(Request::Drain) => {
                     let drain = self.config.process.drain;
                     self.manager.stopping(drain);
                     return self.end(requests, pulse, |server| server.stop(drain));
                 }
-                Ok(Request::HandOver) => {
+                Ok(Request::TakeOver(Step::Stop)) => {
                     let drain = self.config.process.drain;
                     self.manager.stopping(drain);
-                    self.server.share();
-                    if !self.await_successor(requests, pulse) {
-                        return self.server.stop(Duration::ZERO);
-                    }
                     return self.end(requests, pulse, |server| server.hand_over(drain));
                 }
                 Ok(Request::Stop) => return self.server.stop(Duration::ZERO),
+                Ok(Request::TakeOver(step)) => self.hand_over(step),
+                Ok(Request::Reload(None) | Request::Changed(_)) if self.is_handing_over => {
+                    self.is_outdated = true;
+                }
+                // It is dropped: who waits for an answer is told that this process stops.
+                Ok(_) if self.is_handing_over => {}
+                Ok(Request::Reload(None)) => self.print(|this| this.reload("signal")),
+                Ok(Request::Reload(Some(answer))) => answer.give(self.reload("admin")),
+                Ok(Request::Replace(replacement)) => self.replace(replacement),
+                Ok(Request::Changed(Changed::Config)) => self.print(|this| this.reload("file")),
+                Ok(Request::Changed(Changed::Named)) => self.read_named_files(),
                 Err(_) => {}
             }
             if let Some(pulse) = pulse
@@ -171,20 +150,38 @@ impl Running<'_> {
         }
     }
 
-    /// Waits until the process that takes over serves everything. Meanwhile nothing changes here.
-    /// Returns whether open connections may end.
-    fn await_successor(&self, requests: &Requests, pulse: Option<Duration>) -> bool {
-        let end = Instant::now() + HAND_OVER;
-        loop {
-            let rest = end.saturating_duration_since(Instant::now());
-            match requests.recv_timeout(pulse.unwrap_or(LONG).min(rest)) {
-                Ok(Request::HandOver) => return true,
-                Ok(Request::Stop) => return false,
-                // It is dropped: who waits for an answer is told that this process stops.
-                Ok(_) => {}
-                Err(_) if rest.is_zero() => return true,
-                Err(_) => self.manager.alive(),
+    /// Takes a step for a process that takes over. One that waits for its answer may be gone.
+    fn hand_over(&mut self, step: Step) {
+        match step {
+            Step::Share(answer) => {
+                self.is_handing_over = true;
+                let _ = answer.send(self.server.sockets());
             }
+            Step::Leave(answer) => {
+                self.server.leave_layer_4();
+                let _ = answer.send(());
+            }
+            Step::Fail(why) => {
+                self.printer.error(&format!("not taken over from: {why}"));
+                self.keep();
+            }
+            Step::Stop => {}
+        }
+    }
+
+    /// Serves on as before.
+    fn keep(&mut self) {
+        self.is_handing_over = false;
+        let end = Instant::now() + LEAVING;
+        while let Err(why) = self.server.keep(&self.config) {
+            if Instant::now() >= end {
+                self.printer.error(&format!("not reloaded: {why}"));
+                break;
+            }
+            thread::sleep(AGAIN);
+        }
+        if std::mem::take(&mut self.is_outdated) {
+            self.print(|this| this.reload("file"));
         }
     }
 
@@ -327,7 +324,7 @@ impl Running<'_> {
             });
             while !has_ended.load(Ordering::Acquire) {
                 match requests.recv_timeout(pulse.unwrap_or(LONG)) {
-                    Ok(Request::Stop) => stopper.stop(),
+                    Ok(Request::Stop | Request::Drain) => stopper.stop(),
                     Ok(_) => {}
                     Err(_) if pulse.is_some() => manager.alive(),
                     Err(_) => {}

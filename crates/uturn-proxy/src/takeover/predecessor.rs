@@ -1,0 +1,106 @@
+//! The process that takes over.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
+
+use super::{DONE, Inherited, LEAVE, SHARE, STEP, address_of, sockets};
+use crate::error::StartError;
+
+/// The process that serves, and that this one takes over from.
+#[derive(Debug)]
+pub(crate) struct Predecessor {
+    process: u32,
+    stream: UnixStream,
+}
+
+impl Predecessor {
+    /// Finds a process that offers to be taken over from.
+    ///
+    /// # Errors
+    /// When there is no such process, or it does not offer that here.
+    pub(crate) fn find(process: u32) -> Result<Self, StartError> {
+        let stream = connect(process).map_err(|source| failed(process, source))?;
+        Ok(Self { process, stream })
+    }
+
+    /// Its listening sockets, at which both accept connections from here on.
+    ///
+    /// # Errors
+    /// When it does not give them, or this process may not have so many.
+    pub(crate) fn sockets(&self) -> Result<Inherited, StartError> {
+        let sockets = || {
+            self.tell(SHARE)?;
+            Inherited::new(sockets::receive(&self.stream)?)
+        };
+        self.in_its_words(sockets())
+    }
+
+    /// Has it leave the kernel's rules to this process.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(crate) fn leave_kernel(&self) -> Result<(), StartError> {
+        let left = || {
+            self.tell(LEAVE)?;
+            let mut answer = [0];
+            (&self.stream).read_exact(&mut answer)
+        };
+        self.in_its_words(left())
+    }
+
+    /// Has it accept nothing more, and stop when what is open has ended.
+    ///
+    /// # Errors
+    /// When it has ended already.
+    pub(crate) fn stop(self) -> Result<(), StartError> {
+        self.in_its_words(self.tell(DONE))
+    }
+
+    fn tell(&self, step: u8) -> io::Result<()> {
+        (&self.stream).write_all(&[step])
+    }
+
+    fn in_its_words<T>(&self, outcome: io::Result<T>) -> Result<T, StartError> {
+        outcome.map_err(|source| {
+            let source = match source.kind() {
+                io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::ConnectionReset => io::Error::other(
+                    "it has hung up. Either it stops, or it runs as another user than this process",
+                ),
+                io::ErrorKind::WouldBlock => io::Error::other("it does not answer"),
+                _ => source,
+            };
+            failed(self.process, source)
+        })
+    }
+}
+
+fn connect(process: u32) -> io::Result<UnixStream> {
+    let program = |process: &str| fs::read_to_string(format!("/proc/{process}/comm"));
+    if program(&process.to_string())? != program("self")? {
+        return Err(io::Error::other("it is not this program"));
+    }
+    let offers_nothing =
+        || io::Error::other("it is no `uturn lb run`, or it runs in another network namespace");
+    let stream =
+        UnixStream::connect_addr(&address_of(process)?).map_err(|error| match error.kind() {
+            io::ErrorKind::ConnectionRefused => offers_nothing(),
+            _ => error,
+        })?;
+    // The name may be that of a process with the same id in another container.
+    if i32::try_from(process) != Ok(getsockopt(&stream, PeerCredentials)?.pid()) {
+        return Err(offers_nothing());
+    }
+    stream.set_read_timeout(Some(STEP))?;
+    stream.set_write_timeout(Some(STEP))?;
+    Ok(stream)
+}
+
+fn failed(process: u32, source: io::Error) -> StartError {
+    StartError { doing: format!("take over from process {process}"), source }
+}
