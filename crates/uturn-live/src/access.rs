@@ -73,6 +73,7 @@ impl Access {
         // Which refusals are tried again, the lists decide.
         config.default_retry = false;
         let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let proxy = config.proxy_url.clone();
         let namespace = config.default_namespace.clone();
         let is_file = matches!(source, Source::File(..));
         let client = client(config, source).await.map_err(|why| match why {
@@ -82,7 +83,8 @@ impl Access {
             }
             NoClient::Config(why) => unusable(&named, &why),
         })?;
-        Ok(Server::new(client, url, user, namespace).patient_for(patience))
+        let server = Server::new(client, url, user, namespace);
+        Ok(server.patient_for(patience).behind(proxy.as_ref()))
     }
 
     /// What the kubeconfig says, or the account of a pod.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use http::header::{ACCEPT, LOCATION};
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, Uri};
 use kube::Client;
 use kube::api::{WatchEvent, WatchParams};
 use kube::client::Body;
@@ -32,6 +32,8 @@ pub struct Server {
     namespace: String,
     /// How long the server may be silent.
     patience: Duration,
+    /// The proxy before it: scheme, host and port.
+    proxy: Option<String>,
 }
 
 impl std::fmt::Debug for Server {
@@ -72,13 +74,24 @@ impl Server {
     /// A server behind a client. `url` and `user` are only shown; `namespace` is read where the
     /// whole cluster may not be.
     pub fn new(client: Client, url: String, user: String, namespace: String) -> Self {
-        Self { client, url, user, namespace, patience: PATIENCE }
+        Self { client, url, user, namespace, patience: PATIENCE, proxy: None }
     }
 
     /// The same, where the server may be silent for so long.
     #[must_use]
     pub fn patient_for(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// The same, behind a proxy, which errors name.
+    pub(crate) fn behind(self, proxy: Option<&Uri>) -> Self {
+        // What is before the host are credentials.
+        let shown = |proxy: &Uri| {
+            let scheme = proxy.scheme_str().unwrap_or("http");
+            let port = proxy.port().map(|port| format!(":{port}")).unwrap_or_default();
+            format!("{scheme}://{}{port}", proxy.host().unwrap_or_default())
+        };
+        Self { proxy: proxy.map(shown), ..self }
     }
 
     /// Finds the server that a kubeconfig names.
@@ -156,7 +169,16 @@ impl Server {
                 let (server, why) = (self.url.clone(), why.to_string());
                 Once::Failed(LiveError::Credentials { server, why })
             }
-            Err(other) => Once::Silent(with_causes(&other)),
+            Err(other) => Once::Silent(self.why_silent(&other)),
+        }
+    }
+
+    /// Why there is no answer, which may be the fault of the proxy.
+    fn why_silent(&self, error: &kube::Error) -> String {
+        let why = with_causes(error);
+        match &self.proxy {
+            Some(proxy) => format!("{why} (through the proxy {proxy})"),
+            None => why,
         }
     }
 
@@ -217,7 +239,7 @@ impl Server {
                 }
                 Once::Failed(error) => WatchRefusal::Silent(error.to_string()),
             }),
-            Err(other) => Err(WatchRefusal::Silent(with_causes(&other))),
+            Err(other) => Err(WatchRefusal::Silent(self.why_silent(&other))),
         }
     }
 

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::common::{Folder, transcript, uturn};
 
@@ -73,9 +73,14 @@ fn broken(_: &str) -> (u16, String) {
 
 /// Writes a kubeconfig of a server, and runs a command with it.
 fn run(folder: &Folder, server: &str, words: &[&str]) -> String {
+    run_with(folder, &json!({"server": server}), words)
+}
+
+/// The same with all that a kubeconfig may say of a cluster.
+fn run_with(folder: &Folder, cluster: &Value, words: &[&str]) -> String {
     let config = json!({
         "kind": "Config", "current-context": "live",
-        "clusters": [{"name": "there", "cluster": {"server": server}}],
+        "clusters": [{"name": "there", "cluster": cluster}],
         "users": [{"name": "me", "user": {"token": "secret"}}],
         "contexts": [{"name": "live", "context": {"cluster": "there", "user": "me"}}],
     });
@@ -145,6 +150,20 @@ fn a_server_without_a_scheme_is_an_error_of_the_kubeconfig() {
         let expected = format!("config: cluster \"there\": server {server:?} does not begin with");
         assert!(said.starts_with(&format!("exit 2\n--- stderr\nerror: {expected}")), "{said}");
     }
+}
+
+/// The proxy may be what does not answer. Its credentials are not shown.
+#[test]
+fn a_proxy_before_a_server_is_named() {
+    let folder = Folder::new("api-proxy");
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let proxy = format!("http://me:secret@{gone}");
+    let cluster = json!({"server": "https://10.1.2.3:6443", "proxy-url": proxy});
+    let said = run_with(&folder, &cluster, &["scan"]);
+    let begin = "exit 3\n--- stderr\nerror: https://10.1.2.3:6443 cannot be reached: ";
+    assert!(said.starts_with(begin), "{said}");
+    assert!(said.contains(&format!("(through the proxy http://{gone})")), "{said}");
+    assert!(!said.contains("secret"), "{said}");
 }
 
 /// As kubectl has it: an empty text names nothing.

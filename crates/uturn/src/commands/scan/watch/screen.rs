@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write as _};
 
+use uturn_model::wording::some_of;
 use uturn_report::scan::{self, Difference, FindingLines, Listing};
 use uturn_report::schema::scan::{NotCurrent, Watch};
 use uturn_report::{ScanReport, Style};
@@ -84,13 +85,16 @@ impl<'s> Screen<'s> {
         let at = &watch.at;
         let now: BTreeMap<String, NotCurrent> =
             watch.not_current.iter().map(|known| (known.what.clone(), known.clone())).collect();
-        for (what, known) in &now {
-            if self.not_current.get(what) != Some(known) {
-                lines.push(format!("{at} {}", style.yellow(&not_current(known))));
-            }
+        let is_new =
+            |(what, known): &(&String, &NotCurrent)| self.not_current.get(*what) != Some(known);
+        let new: Vec<&NotCurrent> = now.iter().filter(is_new).map(|(_, known)| known).collect();
+        for line in not_current(&new) {
+            lines.push(format!("{at} {}", style.yellow(&line)));
         }
-        for what in self.not_current.keys().filter(|what| !now.contains_key(*what)) {
-            lines.push(format!("{at} current again: {what}"));
+        let before = self.not_current.keys();
+        let again: Vec<&String> = before.filter(|what| !now.contains_key(*what)).collect();
+        if !again.is_empty() {
+            lines.push(format!("{at} current again: {}", some_of(&again)));
         }
         self.not_current = now;
         let failure = report.err().map(|failure| failure.messages().to_vec()).unwrap_or_default();
@@ -127,8 +131,8 @@ impl<'s> Screen<'s> {
         };
         let mut text = style.bold(&format!("{}{changes} (Ctrl-C ends this)", watch.at));
         text.push('\n');
-        for known in &watch.not_current {
-            text.push_str(&style.yellow(&not_current(known)));
+        for line in not_current(&watch.not_current.iter().collect::<Vec<_>>()) {
+            text.push_str(&style.yellow(&line));
             text.push('\n');
         }
         text.push('\n');
@@ -147,13 +151,30 @@ impl<'s> Screen<'s> {
     }
 }
 
-/// What may be otherwise by now, in a line.
-fn not_current(known: &NotCurrent) -> String {
-    let NotCurrent { what, since, why, read_again } = known;
-    match read_again {
-        true => format!("read again from time to time, since it may not be watched: {what}: {why}"),
-        false => format!("as it was at {since}: {what}: {why}"),
+/// What may be otherwise by now: a line for each reason and time, since all kinds stop at once when
+/// the API server does.
+fn not_current(all: &[&NotCurrent]) -> Vec<String> {
+    let mut groups: Vec<(&NotCurrent, Vec<&str>)> = Vec::new();
+    for known in all {
+        let is_alike = |(first, _): &&mut (&NotCurrent, Vec<&str>)| {
+            (&first.since, &first.why, first.read_again)
+                == (&known.since, &known.why, known.read_again)
+        };
+        match groups.iter_mut().find(is_alike) {
+            Some((_, names)) => names.push(&known.what),
+            None => groups.push((known, vec![&known.what])),
+        }
     }
+    let line = |(known, names): (&NotCurrent, Vec<&str>)| {
+        let (what, NotCurrent { since, why, read_again, .. }) = (some_of(&names), known);
+        match read_again {
+            true => {
+                format!("read again from time to time, since it may not be watched: {what}: {why}")
+            }
+            false => format!("as it was at {since}: {what}: {why}"),
+        }
+    };
+    groups.into_iter().map(line).collect()
 }
 
 /// As much of a text as a terminal has rows for, so that it stays in place. Each line clears what
@@ -177,4 +198,33 @@ fn in_rows(text: &str, rows: Option<usize>) -> String {
 pub(super) fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_api_server_that_is_gone_is_a_line() {
+        let stale = |what: &str, since: &str| NotCurrent {
+            what: what.into(),
+            since: since.into(),
+            read_again: false,
+            why: "Connection refused".into(),
+        };
+        let all = [
+            stale("Nodes", "06:00:00"),
+            stale("Pods", "06:00:00"),
+            stale("Secrets", "06:00:01"),
+            stale("Services", "06:00:00"),
+            stale("Ingresses", "06:00:00"),
+        ];
+        assert_eq!(
+            not_current(&all.iter().collect::<Vec<_>>()),
+            [
+                "as it was at 06:00:00: Nodes, Pods, Services and 1 more: Connection refused",
+                "as it was at 06:00:01: Secrets: Connection refused",
+            ]
+        );
+    }
 }
