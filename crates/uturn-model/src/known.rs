@@ -83,6 +83,9 @@ pub enum AssumptionSubject {
         /// Whether they are taken to expect one.
         is_expected: bool,
     },
+    /// Which target a client gets from the load balancers of this profile, if they pick by a hash of
+    /// its address.
+    PickByHash(Text),
     /// A rule that is not modelled: it is walked both ways, half and half.
     RuleWalkedBothWays,
     /// A rule that is not modelled, and decides how calls end.
@@ -120,6 +123,7 @@ impl fmt::Display for AssumptionSubject {
             Self::ProxyHeader { service: None, .. } => {
                 f.write_str("whether the pods of the Service expect a PROXY header")
             }
+            Self::PickByHash(profile) => write!(f, "which target a client gets from {profile}"),
             Self::RuleWalkedBothWays => f.write_str("a rule that uturn does not model"),
             Self::RuleThatDecides => f.write_str("a rule that decides"),
         }

@@ -37,8 +37,9 @@ impl Engine<'_> {
             all.push(to_itself(&profile.name, client));
         }
         all.extend(self.page_is_there(listener));
-        if profile.scheduler == Scheduler::SourceHash && !self.options().knows_hash {
-            all.push(any_target(listener));
+        let can_differ = listener.rules.iter().any(|rule| rule.targets.len() > 1);
+        if can_differ && profile.scheduler == Scheduler::SourceHash && !self.options().knows_hash {
+            all.push(any_target(&profile.name));
         }
         all
     }
@@ -84,11 +85,15 @@ impl Engine<'_> {
     }
 }
 
+/// Whether an assumption is about which target a client gets.
+pub(crate) fn is_pick_by_hash(supposed: &Assumption) -> bool {
+    matches!(supposed.subject, AssumptionSubject::PickByHash(_))
+}
+
 /// A client whose target a hash of its address decides.
-fn any_target(listener: &Listener) -> Assumption {
-    let profile = &listener.profile.name;
+fn any_target(profile: &str) -> Assumption {
     Assumption {
-        subject: format!("which target a client gets from {profile} :{}", listener.port).into(),
+        subject: AssumptionSubject::PickByHash(profile.into()),
         assumed: "any, and each time the same".into(),
         because: "a hash of its address decides, and how that is computed is not known".into(),
         settle: "uturn probe calls it from a pod".into(),

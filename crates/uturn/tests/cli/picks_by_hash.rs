@@ -23,8 +23,10 @@ fn any_client_may_meet_its_own_node() {
     let call = ["--from", "pod/shop/web-0", "--to", "http://shop.example.com/"];
     let trace = folder.run(&[&["trace", "-f", "."], &call[..]].concat());
     assert!(trace.contains("1 in 3 answered after 4 s"), "{trace}");
-    let supposed = "supposed: which target a client gets from tke-clb-l7 :80: any, and each time the \
+    let supposed = "supposed: which target a client gets from tke-clb-l7: any, and each time the \
                     same (a hash of its address decides, and how that is computed is not known; uturn \
                     probe calls it from a pod)";
     assert!(trace.contains(supposed), "{trace}");
+    // That one call in three fails means: for one client in three every call.
+    assert!(by_hash.contains(supposed), "{by_hash}");
 }
