@@ -6,7 +6,8 @@ use std::time::Duration;
 use uturn_lb::rules;
 use uturn_model::lb::{Layer, Listener, Rule, Scheduler};
 use uturn_model::{
-    Client, Cluster, Destination, Flow, NamespacedName, Outcome, Port, Protocol, Service, Verdict,
+    Client, Cluster, Destination, Family, Flow, NamespacedName, Outcome, Port, Protocol, Service,
+    Verdict,
 };
 use uturn_path::{Engine, ResolvedTarget};
 use uturn_probe::{Call, HttpRequest, Known, Limits, Rest, Tool};
@@ -46,7 +47,9 @@ impl Plan {
         let target = engine.resolve(&flow).map_err(|why| suggest::with_suggestion(why, cluster))?;
         let met = met(engine, &target, &flow.to);
         let call = call(&flow.to, &target, met.as_ref())?;
-        let keeps_target = keeps_target(cluster, &target, met.as_ref());
+        let scheduler = met.as_ref().map(|(listener, _)| listener.profile.scheduler);
+        let first = target.addresses().first();
+        let keeps_target = first.is_some_and(|first| keeps_target(cluster, *first, scheduler));
         Ok(Self { flow, pod, call, met, keeps_target })
     }
 
@@ -205,23 +208,20 @@ fn met(
     Some((listener.clone(), rule.cloned()))
 }
 
-/// Whether a client gets the same target each time: by a hash of its address, or by the affinity of the
-/// Service that it calls.
-fn keeps_target(
-    cluster: &Cluster,
-    target: &ResolvedTarget,
-    met: Option<&(Listener, Option<Rule>)>,
-) -> bool {
-    if let Some((listener, _)) = met {
-        return listener.profile.scheduler == Scheduler::SourceHash;
-    }
-    let ip = target.addresses().first().map(SocketAddr::ip);
-    let is_called = |service: &&Service| {
-        let mut own = service.cluster_ips.iter().chain(&service.external_ips);
-        own.any(|own| Some(*own) == ip)
+/// Whether a client gets the same target each time: by the affinity of the Service that kube-proxy
+/// serves there, or by a hash of its address, if the load balancer that it meets picks by one.
+fn keeps_target(cluster: &Cluster, address: SocketAddr, met: Option<Scheduler>) -> bool {
+    let ip = address.ip();
+    let is_served = |service: &&Service| {
+        let has_ip = service.cluster_ips.contains(&ip)
+            || service.external_ips.contains(&ip)
+            || service.vips(Family::of(ip)).any(|vip| vip == ip);
+        has_ip && service.ports.iter().any(|port| port.port.number() == address.port())
     };
-    let service = cluster.services.values().find(is_called);
-    service.is_some_and(|service| service.affinity_seconds.is_some())
+    match cluster.services.values().find(is_served) {
+        Some(service) => service.affinity_seconds.is_some(),
+        None => met == Some(Scheduler::SourceHash),
+    }
 }
 
 fn host(to: &Destination, address: SocketAddr) -> String {
@@ -287,4 +287,57 @@ fn addressed(to: &Destination, address: Option<&SocketAddr>) -> Result<SocketAdd
 
 fn port_of(address: SocketAddr) -> Result<Port, Failure> {
     Port::new(address.port()).ok_or_else(|| Failure::usage(format!("{address} has no port")))
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_snapshot::{Source, read};
+
+    use super::*;
+
+    const SERVICES: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {addresses: [{type: InternalIP, address: 10.0.0.11}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: sticky, namespace: shop}
+spec:
+  type: LoadBalancer
+  sessionAffinity: ClientIP
+  clusterIP: 172.16.1.1
+  externalIPs: [10.0.0.50]
+  ports: [{port: 80, nodePort: 30080}]
+status: {loadBalancer: {ingress: [{ip: 10.0.0.100, ipMode: VIP}, {ip: 10.0.0.101, ipMode: Proxy}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: plain, namespace: shop}
+spec: {clusterIP: 172.16.1.2, externalIPs: [10.0.0.50], ports: [{port: 81}]}
+";
+
+    #[test]
+    fn affinity_counts_where_kube_proxy_serves_the_service() {
+        let source = Source { name: "services.yaml".into(), text: SERVICES.into() };
+        let cluster = read(vec![source]).unwrap().cluster;
+        let (hash, turns) = (Some(Scheduler::SourceHash), Some(Scheduler::WeightedRoundRobin));
+        for (address, met, keeps) in [
+            ("172.16.1.1:80", None, true),
+            ("172.16.1.1:81", None, false),
+            ("172.16.1.2:81", None, false),
+            ("10.0.0.50:80", None, true),
+            ("10.0.0.50:81", None, false),
+            ("10.0.0.100:80", turns, true),
+            // The load balancer serves these, for pods too.
+            ("10.0.0.101:80", turns, false),
+            ("10.0.0.101:80", hash, true),
+            ("10.0.0.102:443", hash, true),
+            ("10.0.0.102:443", None, false),
+        ] {
+            let known = keeps_target(&cluster, address.parse().unwrap(), met);
+            assert_eq!(known, keeps, "{address} {met:?}");
+        }
+    }
 }
