@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -52,12 +53,15 @@ impl Predecessor {
         self.in_its_words(left())
     }
 
-    /// Has it accept nothing more, and stop when what is open has ended.
+    /// Has it accept nothing more, and stop when what is open has ended. It may have ended already.
     ///
     /// # Errors
-    /// When it has ended already.
+    /// When it is there and does not listen any more.
     pub(crate) fn stop(self) -> Result<(), StartError> {
-        self.in_its_words(self.tell(DONE))
+        match self.tell(DONE) {
+            Err(_) if !Path::new(&format!("/proc/{}", self.process)).exists() => Ok(()),
+            told => self.in_its_words(told),
+        }
     }
 
     fn tell(&self, step: u8) -> io::Result<()> {
