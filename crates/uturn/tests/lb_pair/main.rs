@@ -89,7 +89,7 @@ fn connections_on_layer_4_survive_with_conntrackd() {
 #[test]
 fn another_process_takes_over_the_kernels_table() {
     if can_run("the pair of load balancers", &[Requirement::Keepalived]) {
-        let mut pair = Pair::start("pair-takeover", false);
+        let mut pair = Pair::start_patient("pair-takeover");
         let active = pair.active();
         let uses = [(TURNS, Use::ClientSpeaks), (HASHED, Use::TargetSpeaks)];
         let open = uses.map(|(address, used)| Open::new(&pair.client, address, used, OPEN));

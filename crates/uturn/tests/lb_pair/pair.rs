@@ -47,6 +47,23 @@ impl Drop for Folder {
 impl Pair {
     /// A pair that is ready: the first machine is active, the second one could take over.
     pub(crate) fn start(name: &str, shares_connections: bool) -> Self {
+        Self::start_with(name, shares_connections, &|keepalived| keepalived)
+    }
+
+    /// The same, where keepalived waits long enough not to take a busy machine for a dead one.
+    pub(crate) fn start_patient(name: &str) -> Self {
+        Self::start_with(name, false, &|keepalived| {
+            let (every, timeout) = ("advert_int 0.2", "timeout 1\n");
+            assert!(keepalived.contains(every) && keepalived.contains(timeout), "{keepalived}");
+            keepalived.replace(every, "advert_int 2").replace(timeout, "timeout 15\n")
+        })
+    }
+
+    fn start_with(
+        name: &str,
+        shares_connections: bool,
+        keepalived: &dyn Fn(String) -> String,
+    ) -> Self {
         let folder = Folder::new(name);
         let fabric = Space::new();
         fabric.sh("for side in clients targets; do ip link add $side type bridge; ip link set $side up; done");
@@ -63,7 +80,7 @@ impl Pair {
             let space = Space::new();
             plug(&fabric, &space, name, "eth0", "clients", &format!("10.0.0.{number}/24"));
             plug(&fabric, &space, name, "eth1", "targets", &format!("10.1.0.{number}/24"));
-            let files = files(name, &folder.0, shares_connections);
+            let files = files(name, &folder.0, shares_connections, keepalived);
             space.sh(&kernel_settings(shares_connections));
             Machine::new(name, space, &folder.0, &files)
         });
@@ -191,7 +208,12 @@ pub(crate) fn plug(
 }
 
 /// The examples' files for a machine. What they name in /etc and /run is in the test's folder.
-fn files(machine: &str, folder: &Path, shares_connections: bool) -> Vec<(&'static str, String)> {
+fn files(
+    machine: &str,
+    folder: &Path,
+    shares_connections: bool,
+    settings: &dyn Fn(String) -> String,
+) -> Vec<(&'static str, String)> {
     let read = |file: &str| fs::read_to_string(examples().join(file)).unwrap();
     let own = folder.join(machine);
     let hashed = |text: String| {
@@ -219,7 +241,7 @@ fn files(machine: &str, folder: &Path, shares_connections: bool) -> Vec<(&'stati
     let share = read("share-connections").replace("    conntrackd -", &format!("    {call} -"));
     vec![
         ("lb.yaml", hashed(read(&format!("{machine}/lb.yaml")))),
-        ("keepalived.conf", keepalived),
+        ("keepalived.conf", settings(keepalived)),
         ("conntrackd.conf", conntrackd),
         ("share-connections", share),
     ]
