@@ -33,7 +33,7 @@ fn of_examples() {
 #[test]
 fn of_random_clusters() {
     let stated = std::env::var("UTURN_REDACT_CLUSTERS").ok();
-    let count: u64 = stated.as_deref().map_or(25, |text| text.parse().unwrap());
+    let count: u64 = stated.as_deref().map_or(16, |text| text.parse().unwrap());
     for seed in 0..count {
         let text = dice::cluster(&mut Dice::new(seed));
         let manifests =
