@@ -37,8 +37,10 @@ impl Engine<'_> {
             all.push(to_itself(&profile.name, client));
         }
         all.extend(self.page_is_there(listener));
-        let can_differ = listener.rules.iter().any(|rule| rule.targets.len() > 1);
-        if can_differ && profile.scheduler == Scheduler::SourceHash && !self.options().knows_hash {
+        if profile.scheduler == Scheduler::SourceHash
+            && !self.options().knows_hash
+            && listener.rules.iter().any(|rule| rule.targets.len() > 1)
+        {
             all.push(any_target(&profile.name));
         }
         all
