@@ -111,7 +111,7 @@ enum Command {
     /// Answer what comes in here, and nowhere else.
     Listen(TcpListener),
     /// Give a duplicate of the socket to another process, which answers there as well.
-    Share(Sender<OwnedFd>),
+    Share(Sender<io::Result<OwnedFd>>),
     /// Answer what has come in already, and no more.
     Close,
     /// Do the same, and end the thread when that is done or this time is over.
@@ -216,7 +216,7 @@ impl Admin {
     }
 
     /// Gives a duplicate of the socket to another process, if there is one.
-    pub(crate) fn share(&self, taker: Sender<OwnedFd>) {
+    pub(crate) fn share(&self, taker: Sender<io::Result<OwnedFd>>) {
         self.tell(Command::Share(taker));
     }
 

@@ -25,6 +25,8 @@ pub enum Request {
     Drain,
     /// Another process takes over. It asks for a step, and then for the next one.
     TakeOver(Step),
+    /// It serves everything: do the same as for [`Request::Drain`].
+    HandOver,
     /// Stop at once: a second SIGTERM or SIGINT, or the end of standard input.
     Stop,
 }
@@ -32,12 +34,10 @@ pub enum Request {
 /// What another process asks for that takes over.
 #[derive(Debug)]
 pub enum Step {
-    /// Give it the listening sockets.
-    Share(SyncSender<Vec<OwnedFd>>),
+    /// Give it the listening sockets: all, or none.
+    Share(SyncSender<io::Result<Vec<OwnedFd>>>),
     /// Leave the kernel's rules to it, and answer when they are left.
     Leave(SyncSender<()>),
-    /// Do the same as for [`Request::Drain`]: it serves everything.
-    Stop,
     /// Serve on as before: it has not taken over, for this reason.
     Fail(io::Error),
 }

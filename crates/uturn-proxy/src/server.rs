@@ -247,7 +247,10 @@ impl Server {
     }
 
     /// Duplicates of all listening sockets, for a process that takes over.
-    pub fn sockets(&self) -> Vec<OwnedFd> {
+    ///
+    /// # Errors
+    /// When this process may not have so many descriptors.
+    pub fn sockets(&self) -> io::Result<Vec<OwnedFd>> {
         let (taker, taken) = std::sync::mpsc::channel();
         for worker in &self.workers {
             worker.tell(Command::Share(taker.clone()));

@@ -41,7 +41,7 @@ pub(crate) enum Command {
     /// Serve a listener, at these sockets.
     Listen(Vec<StdListener>, Arc<Slot>),
     /// Give duplicates of all listening sockets to another process, which accepts there as well.
-    Share(Sender<OwnedFd>),
+    Share(Sender<io::Result<OwnedFd>>),
     /// Accept no more connections of the listener at this address, and answer when its socket is
     /// closed.
     Close(SocketAddr, Sender<()>),
@@ -80,10 +80,8 @@ pub(crate) fn run(
                 }
                 Command::Share(taker) => {
                     for socket in listeners.values().flat_map(|listener| &listener.sockets) {
-                        if let Ok(socket) = socket.as_fd().try_clone_to_owned() {
-                            // It waits until all of these are dropped.
-                            let _ = taker.send(socket);
-                        }
+                        // It waits until all of these are dropped.
+                        let _ = taker.send(socket.as_fd().try_clone_to_owned());
                     }
                 }
                 Command::Close(address, answer) => {

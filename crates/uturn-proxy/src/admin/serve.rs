@@ -59,11 +59,9 @@ pub(super) fn run(
         while let Some(command) = commands.recv().await {
             let next = match command {
                 Command::Share(taker) => {
-                    let socket =
-                        accepting.as_ref().map(|it| it.socket.as_fd().try_clone_to_owned());
-                    if let Some(Ok(socket)) = socket {
+                    if let Some(accepting) = &accepting {
                         // It waits until this is dropped.
-                        let _ = taker.send(socket);
+                        let _ = taker.send(accepting.socket.as_fd().try_clone_to_owned());
                     }
                     continue;
                 }

@@ -75,12 +75,12 @@ fn follow_steps(mut stream: &UnixStream, requests: &Sender<Request>) -> io::Resu
         let mut step = [0];
         stream.read_exact(&mut step)?;
         match step[0] {
-            SHARE => sockets::send(stream, &ask(requests, Step::Share)?)?,
+            SHARE => sockets::send(stream, &ask(requests, Step::Share)??)?,
             LEAVE => {
                 ask(requests, Step::Leave)?;
                 stream.write_all(&[LEAVE])?;
             }
-            DONE => return tell(requests, Step::Stop),
+            DONE => return tell(requests, Request::HandOver),
             _ => return Err(io::Error::other("the other process asks for something unknown")),
         }
     }
@@ -89,10 +89,10 @@ fn follow_steps(mut stream: &UnixStream, requests: &Sender<Request>) -> io::Resu
 /// Has the process take a step, and waits for what it answers.
 fn ask<T>(requests: &Sender<Request>, step: fn(SyncSender<T>) -> Step) -> io::Result<T> {
     let (answer, answers) = sync_channel(1);
-    tell(requests, step(answer))?;
+    tell(requests, Request::TakeOver(step(answer)))?;
     answers.recv().map_err(|_| io::Error::other("this process stops"))
 }
 
-fn tell(requests: &Sender<Request>, step: Step) -> io::Result<()> {
-    requests.send(Request::TakeOver(step)).map_err(|_| io::Error::other("this process stops"))
+fn tell(requests: &Sender<Request>, request: Request) -> io::Result<()> {
+    requests.send(request).map_err(|_| io::Error::other("this process stops"))
 }

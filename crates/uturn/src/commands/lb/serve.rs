@@ -123,7 +123,7 @@ impl Running<'_> {
                     self.manager.stopping(drain);
                     return self.end(requests, pulse, |server| server.stop(drain));
                 }
-                Ok(Request::TakeOver(Step::Stop)) => {
+                Ok(Request::HandOver) => {
                     let drain = self.config.process.drain;
                     self.manager.stopping(drain);
                     return self.end(requests, pulse, |server| server.hand_over(drain));
@@ -165,7 +165,6 @@ impl Running<'_> {
                 self.printer.error(&format!("not taken over from: {why}"));
                 self.keep();
             }
-            Step::Stop => {}
         }
     }
 
