@@ -25,7 +25,7 @@ pub enum Request {
     Drain,
     /// Another process takes over. It asks for a step, and then for the next one.
     TakeOver(Step),
-    /// It serves everything: do the same as for [`Request::Drain`].
+    /// The process that takes over serves everything: stop, as for [`Request::Drain`].
     HandOver,
     /// Stop at once: a second SIGTERM or SIGINT, or the end of standard input.
     Stop,

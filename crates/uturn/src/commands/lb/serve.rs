@@ -129,7 +129,7 @@ impl Running<'_> {
                     return self.end(requests, pulse, |server| server.hand_over(drain));
                 }
                 Ok(Request::Stop) => return self.server.stop(Duration::ZERO),
-                Ok(Request::TakeOver(step)) => self.hand_over(step),
+                Ok(Request::TakeOver(step)) => self.take_step(step),
                 Ok(Request::Reload(None) | Request::Changed(_)) if self.is_handing_over => {
                     self.is_outdated = true;
                 }
@@ -151,7 +151,7 @@ impl Running<'_> {
     }
 
     /// Takes a step for a process that takes over. One that waits for its answer may be gone.
-    fn hand_over(&mut self, step: Step) {
+    fn take_step(&mut self, step: Step) {
         match step {
             Step::Share(answer) => {
                 self.is_handing_over = true;
