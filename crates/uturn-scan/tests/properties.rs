@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use uturn_model::route::{Direction, StepKind};
-use uturn_model::{Cluster, Outcome, Share};
+use uturn_model::{Client, Cluster, Flow, Hop, Outcome, Place, Route, Share, Step};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Source, read};
@@ -110,6 +110,22 @@ status: {{phase: Running, podIP: 10.1.{node}.{host}, conditions: [{{type: Ready,
     )
 }
 
+/// Two steps of pods and nodes of which the second does not begin with the packet that the first leaves.
+fn gap(route: &Route) -> Option<(&Step, &Step)> {
+    let steps = route.hops.iter().flat_map(|hop| hop.steps.iter().map(move |step| (hop, step)));
+    let all: Vec<(&Hop, &Step)> = steps.collect();
+    let pair = all.windows(2).find(|pair| {
+        let [(sent, first), (met, next)] = pair else { return false };
+        let are_of_cluster =
+            [sent, met].iter().all(|hop| matches!(hop.place, Place::Node(_) | Place::Pod(_)));
+        let (left, begun) = (first.after, next.before.or(next.after));
+        are_of_cluster
+            && sent.direction == met.direction
+            && left.zip(begun).is_some_and(|(left, begun)| left != begun)
+    });
+    pair.map(|pair| (pair[0].1, pair[1].1))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
@@ -150,6 +166,21 @@ proptest! {
             for ((a, x), (b, y)) in verdict.outcomes.iter().zip(&single.verdicts[0].outcomes) {
                 prop_assert_eq!(a, b);
                 prop_assert!(x.is_rounded_from(*y));
+            }
+        }
+    }
+
+    #[test]
+    fn each_step_begins_where_the_one_before_ended(shape in shape()) {
+        let cluster = cluster(&shape);
+        let engine = Engine::new(&cluster).unwrap().with_every_way();
+        let targets = Scanner::new(&engine).targets();
+        for (target, pod) in targets.iter().flat_map(|target| cluster.pods.keys().map(move |pod| (target, pod))) {
+            let (from, to) = (Client::Pod(pod.clone()), target.to.clone());
+            let flow = Flow { from, to, protocol: target.protocol };
+            for route in engine.verdicts(&flow).unwrap().iter().flat_map(|verdict| &verdict.routes) {
+                let gap = gap(route);
+                prop_assert!(gap.is_none(), "{flow:?}: nothing is shown between these two: {gap:#?}");
             }
         }
     }

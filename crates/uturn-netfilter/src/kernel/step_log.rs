@@ -64,6 +64,7 @@ impl StepLog {
             own -= 1;
             at = all.before[own];
         }
+        all.before.truncate(own);
         if own == 0 && at == 0 {
             return std::mem::take(&mut all.steps);
         }
@@ -73,7 +74,6 @@ impl StepLog {
             at = all.before[place];
         }
         steps.reverse();
-        all.before.truncate(own);
         steps.extend(all.steps.drain(own..));
         steps
     }
@@ -120,5 +120,35 @@ mod tests {
         assert_eq!(words(first), ["c"]);
         assert_eq!(words(second), ["a", "b"]);
         assert_eq!(words(third), ["a", "b"]);
+    }
+
+    /// Branches that fork, go on and end in any order have the steps that a copy of each would have.
+    #[test]
+    fn branches_have_the_steps_of_copies() {
+        for seed in 0..2000 {
+            let mut dice = uturn_dice::Dice::new(seed);
+            let mut branches = vec![(StepLog::default(), Vec::new())];
+            let mut number = 0;
+            while !branches.is_empty() {
+                let at = dice.below(branches.len());
+                match dice.below(6) {
+                    0 if number < 60 => {
+                        let (log, steps) = &mut branches[at];
+                        let copy = (log.fork(), steps.clone());
+                        branches.push(copy);
+                    }
+                    1 => {
+                        let (log, steps) = branches.swap_remove(at);
+                        assert_eq!(words(log), steps, "seed {seed}");
+                    }
+                    _ => {
+                        number += 1;
+                        let word = number.to_string();
+                        add(&mut branches[at].0, &[&word]);
+                        branches[at].1.push(word);
+                    }
+                }
+            }
+        }
     }
 }
