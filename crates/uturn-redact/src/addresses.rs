@@ -263,11 +263,18 @@ fn stands_for_itself(ip: IpAddr) -> bool {
         }
         IpAddr::V6(ip) => {
             let segments = ip.segments();
-            segments[..7].iter().all(|segment| *segment == 0)
+            is_mask(ip)
+                || segments[..7].iter().all(|segment| *segment == 0)
                 || (segments[0] >> 8 == 0xff && segments[1..7].iter().all(|own| *own == 0))
                 || (segments[0] == 0xfe80 && segments[1..].iter().all(|own| *own == 0))
         }
     }
+}
+
+/// Whether an address is a mask of at least 8 bits, such as `-m recent` has.
+fn is_mask(ip: Ipv6Addr) -> bool {
+    let bits = ip.to_bits();
+    bits.leading_ones() >= 8 && bits.leading_ones() + bits.trailing_zeros() >= 128
 }
 
 #[cfg(test)]
@@ -339,8 +346,17 @@ mod tests {
 
     #[test]
     fn what_is_the_same_everywhere_stays() {
-        let texts =
-            ["0.0.0.0/0", "127.0.0.1", "169.254.20.10", "255.255.255.0", "::1", "::/0", "ff02::1"];
+        let texts = [
+            "0.0.0.0/0",
+            "127.0.0.1",
+            "169.254.20.10",
+            "255.255.255.0",
+            "::1",
+            "::/0",
+            "ff02::1",
+            "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+            "ffff:ffff:ffff:ff00::",
+        ];
         let old: Vec<IpAddr> = texts
             .iter()
             .map(|text| text.split('/').next().unwrap_or(text).parse().expect("an address"))

@@ -8,13 +8,17 @@ mod common;
 mod dice;
 #[path = "../../uturn-scan/tests/classes/captures.rs"]
 mod random;
+mod seeds;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{Folder, answers, assert_same};
 use dice::Dice;
-use uturn_model::CaptureFile;
+use serde_json::{Value, json};
+use uturn_kubeproxy::compile;
+use uturn_model::{CaptureFile, Cluster, Family, Name};
 use uturn_snapshot::{Manifests, Source};
 
 fn root() -> PathBuf {
@@ -160,9 +164,7 @@ fn nodes_with_faults() {
 
 #[test]
 fn random_captures() {
-    let stated = std::env::var("UTURN_REDACT_CLUSTERS").ok();
-    let count: u64 = stated.as_deref().map_or(8, |text| text.parse().unwrap());
-    for seed in 900..900 + count {
+    for seed in seeds::of(900, 8) {
         let mut dice = Dice::new(seed);
         let text = dice::cluster(&mut dice);
         let source = Source { name: "random.yaml".into(), text: text.clone() };
@@ -183,6 +185,86 @@ fn random_captures() {
         assert!(faults.is_empty(), "{faults:?}");
         assert_same(&manifests, 6, &format!("seed {seed}\n{text}"));
     }
+}
+
+/// The rules, and the elements of sets and maps, which have no order.
+fn rules(text: &str) -> BTreeSet<&str> {
+    text.lines()
+        .map(|line| {
+            line.trim().trim_start_matches("elements = { ").trim_end_matches([' ', ',', '}'])
+        })
+        .collect()
+}
+
+/// What kube-proxy writes is still what it writes, remarks and the order of endpoints too: else the
+/// nodes of a redacted bundle would differ from each other.
+#[test]
+fn rules_of_kube_proxy() {
+    let proxies = [
+        ("iptables", ["v1.22.5", "v1.28.0", "v1.31.2", "v1.36.3"], "upstream"),
+        ("nftables", ["v1.30.14", "v1.31.2", "v1.33.0", "v1.36.3"], "upstream"),
+        ("ipvs", ["v1.22.5", "v1.28.0", "v1.30.0", "v1.36.3"], "upstream"),
+        ("ipvs", ["v1.22.5-tke.12", "v1.24.4-tke.5", "v1.28.3-tke.1", "v1.30.0-tke.5"], "tke"),
+    ];
+    let mut compared = 0;
+    for (seed, (mode, versions, variant)) in seeds::of(700, 16).zip(proxies.iter().cycle()) {
+        let mut dice = Dice::new(seed);
+        let text = dice::cluster(&mut dice);
+        let start = text.find("kubeProxy: {").unwrap();
+        let rest = &text[start + text[start..].find('}').unwrap()..];
+        let version = dice.one_of(versions);
+        let proxy = format!("kubeProxy: {{mode: {mode}, version: {version}, variant: {variant}");
+        let text = format!("{}{proxy}{rest}", &text[..start]);
+        let source = Source { name: "random.yaml".into(), text: text.clone() };
+        let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
+        let folder = Folder::new();
+        let bundle = folder.0.join("bundle");
+        fs::create_dir(&bundle).unwrap();
+        fs::write(bundle.join("objects.yaml"), &text).unwrap();
+        for (node, written) in written_by_kube_proxy(&cluster) {
+            let to = bundle.join(format!("nodes/{node}"));
+            fs::create_dir_all(&to).unwrap();
+            for (file, text) in written {
+                fs::write(to.join(file.file_name()), text).unwrap();
+            }
+        }
+        let (manifests, faults) = Manifests::gather(&[], &[bundle]);
+        assert!(faults.is_empty(), "{faults:?}");
+        let (_, read) = common::redacted(&manifests, seed as u8);
+        let redacted = read.load().unwrap().cluster;
+        for (node, written) in written_by_kube_proxy(&redacted) {
+            let captured = &redacted.captures[&node].files;
+            for (file, text) in written.iter().filter(|(file, _)| captured.contains_key(*file)) {
+                let (own, captured) = (rules(text), rules(&captured[file].text));
+                let differ: Vec<&&str> = own.symmetric_difference(&captured).collect();
+                assert!(differ.is_empty(), "seed {seed}, {mode} {version}, {file:?}: {differ:#?}");
+                compared += own.len();
+            }
+        }
+    }
+    assert!(compared > 1_000, "{compared}");
+}
+
+/// What kube-proxy writes on each node.
+fn written_by_kube_proxy(cluster: &Cluster) -> BTreeMap<Name, BTreeMap<CaptureFile, String>> {
+    let mut all = BTreeMap::new();
+    for node in cluster.nodes.values() {
+        let mut files: BTreeMap<CaptureFile, String> = BTreeMap::new();
+        let seen = cluster.programmed_on(node);
+        for family in Family::BOTH.into_iter().filter(|family| node.address(*family).is_some()) {
+            let program = compile(&seen, &node.name, &cluster.proxy, family).unwrap();
+            let of_family = match family {
+                Family::V4 => CaptureFile::Iptables,
+                Family::V6 => CaptureFile::Ip6tables,
+            };
+            let parts = [(of_family, program.iptables), (CaptureFile::Nft, program.nft)];
+            for (file, text) in parts.into_iter().filter(|(_, text)| !text.is_empty()) {
+                files.entry(file).or_default().push_str(&text);
+            }
+        }
+        all.insert(node.name.clone(), files);
+    }
+    all
 }
 
 /// In names of chains, dots stand for the colons of addresses.
@@ -229,8 +311,7 @@ table ip6 kube-proxy {
     let (manifests, faults) = Manifests::gather(&[], &[bundle]);
     assert!(faults.is_empty(), "{faults:?}");
     let (redacted, _) = common::redacted(&manifests, 3);
-    let slice: serde_json::Value =
-        serde_json::from_str(&redacted.files["objects/endpointslice.json"]).unwrap();
+    let slice: Value = serde_json::from_str(&redacted.files["objects/endpointslice.json"]).unwrap();
     let (_, new) = redacted.files.iter().find(|(name, _)| name.contains("/nft")).unwrap();
     for endpoint in slice["items"][0]["endpoints"].as_array().unwrap() {
         let address = endpoint["addresses"][0].as_str().unwrap();
@@ -239,6 +320,66 @@ table ip6 kube-proxy {
         assert!(new.contains(&format!("dnat to [{address}]:8080")), "{address}: {new}");
     }
     assert!(redacted.restored(new).contains("shop/shop/tcp/api__fd01..1.0.0.7/8080"));
+}
+
+/// In JSON too, endpoints are picked by number in the order of their new addresses.
+#[test]
+fn picks_by_number_in_json() {
+    let ips: Vec<String> = (1..40).map(|host| format!("10.1.{}.{host}", host % 7)).collect();
+    let mut sorted = ips.clone();
+    sorted.sort_by_key(|ip| format!("{ip}:80"));
+    let name = |ip: &str| format!("endpoint-AAAAAAAA-shop/shop/tcp/api__{ip}/80");
+    let goto = |(at, ip): (usize, &String)| json!([at, {"goto": {"target": name(ip)}}]);
+    let concat = |(at, ip): (usize, &String)| json!([at, {"concat": [ip, 80]}]);
+    let key = json!({"numgen": {"mode": "random", "mod": ips.len(), "offset": 0}});
+    let data = |set: Vec<Value>| json!({"key": key, "data": {"set": set}});
+    let gotos = data(sorted.iter().enumerate().map(goto).collect());
+    let concats = data(sorted.iter().enumerate().map(concat).collect());
+    let rule = |expression: Value| {
+        json!({"rule": {"family": "ip", "table": "kube-proxy", "chain": "service-AAAAAAAA-shop/shop/tcp/api",
+            "handle": 7, "expr": [expression]}})
+    };
+    let rules = json!({"nftables": [
+        rule(json!({"vmap": gotos})),
+        rule(json!({"dnat": {"family": "ip", "addr": {"map": concats}}})),
+    ]});
+    let folder = Folder::new();
+    let bundle = folder.0.join("bundle");
+    fs::create_dir_all(bundle.join("nodes/n1")).unwrap();
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: n1}}";
+    fs::write(bundle.join("objects.yaml"), node).unwrap();
+    fs::write(bundle.join("nodes/n1/nft.json"), rules.to_string()).unwrap();
+    let (manifests, faults) = Manifests::gather(&[], &[bundle]);
+    assert!(faults.is_empty(), "{faults:?}");
+    let mut changed = 0;
+    for key in 1..6 {
+        let (redacted, _) = common::redacted(&manifests, key);
+        let (_, new) = redacted.files.iter().find(|(own, _)| own.ends_with("/nft.json")).unwrap();
+        let new: Value = serde_json::from_str(new).unwrap();
+        let of = |place: &str| new["nftables"].pointer(place).unwrap().as_array().unwrap().clone();
+        let gotos: Vec<String> = of("/0/rule/expr/0/vmap/data/set")
+            .iter()
+            .map(|item| {
+                item[1]["goto"]["target"]
+                    .as_str()
+                    .unwrap()
+                    .split("__")
+                    .nth(1)
+                    .unwrap()
+                    .replace('/', ":")
+            })
+            .collect();
+        let concats: Vec<String> = of("/1/rule/expr/0/dnat/addr/map/data/set")
+            .iter()
+            .map(|item| format!("{}:80", item[1]["concat"][0].as_str().unwrap()))
+            .collect();
+        assert!(gotos.is_sorted(), "{gotos:?}");
+        assert_eq!(gotos, concats);
+        let old: Vec<String> = gotos.iter().map(|new| redacted.restored(new)).collect();
+        let before: Vec<String> = sorted.iter().map(|ip| format!("{ip}:80")).collect();
+        changed += usize::from(old != before);
+    }
+    assert!(changed > 0, "no key changes the order");
 }
 
 /// Interfaces and sets are called alike by every tool, and rules of others name them.
@@ -290,6 +431,35 @@ fn names_of_interfaces_and_sets() {
     .unwrap();
     let (manifests, _) = again(&folder);
     assert_same(&manifests, 4, "sets");
+}
+
+/// Masks are the same in every cluster, and kube-proxy's rules for `sessionAffinity` have them.
+#[test]
+fn masks_of_both_families() {
+    let folder = Folder::new();
+    bundle(&folder, "iptables", 1, None);
+    let node = folder.0.join("iptables-1/nodes/n1");
+    let whole = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
+    for (file, mask) in
+        [(CaptureFile::Iptables, "255.255.255.255"), (CaptureFile::Ip6tables, whole)]
+    {
+        change(&node, file, |text| {
+            let rule = format!(
+                "-A KUBE-SERVICES -m recent --rcheck --seconds 10800 --reap --name acme --mask {mask} --rsource -j DROP\n"
+            );
+            text.replacen("-A KUBE-SERVICES", &format!("{rule}-A KUBE-SERVICES"), 1)
+        });
+    }
+    let (manifests, faults) = again(&folder);
+    assert!(faults.is_empty(), "{faults:?}");
+    let redacted = assert_same(&manifests, 4, "masks");
+    for (file, mask) in [("iptables.save", "255.255.255.255"), ("ip6tables.save", whole)] {
+        let (_, rules) =
+            redacted.files.iter().find(|(own, _)| own.ends_with(&format!("/{file}"))).unwrap();
+        let is_ours = |line: &&str| line.ends_with("-j DROP") && line.contains("--seconds 10800");
+        let line = rules.lines().find(is_ours).unwrap();
+        assert!(line.contains(&format!("--mask {mask} ")), "{line}");
+    }
 }
 
 fn change(node: &Path, file: CaptureFile, of: impl Fn(String) -> String) {

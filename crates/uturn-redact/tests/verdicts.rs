@@ -5,6 +5,7 @@
 mod common;
 #[path = "../../uturn-scan/tests/classes/dice.rs"]
 mod dice;
+mod seeds;
 
 use std::path::{Path, PathBuf};
 
@@ -32,9 +33,7 @@ fn of_examples() {
 
 #[test]
 fn of_random_clusters() {
-    let stated = std::env::var("UTURN_REDACT_CLUSTERS").ok();
-    let count: u64 = stated.as_deref().map_or(16, |text| text.parse().unwrap());
-    for seed in 0..count {
+    for seed in seeds::of(0, 16) {
         let text = dice::cluster(&mut Dice::new(seed));
         let manifests =
             Manifests::of(vec![Source { name: "random.yaml".into(), text: text.clone() }]);

@@ -8,7 +8,7 @@ use crate::names::Names;
 use crate::text::{NAMES, REMARKS as FREE_TEXT, redact};
 
 /// Remarks that kube-proxy and kubelet write on every node.
-const REMARKS: [&str; 22] = [
+const REMARKS: [&str; 39] = [
     "kubernetes service portals",
     "kubernetes externally-visible service portals",
     "kubernetes load balancer firewall",
@@ -28,30 +28,43 @@ const REMARKS: [&str; 22] = [
     "kubernetes service load balancer ip",
     "kubernetes service cluster ip",
     "kubernetes service external ip",
+    "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose",
+    "Kubernetes health check node port",
+    "Kubernetes nodeport SCTP port for masquerade purpose with type \\'hash ip:port\\'",
+    "Kubernetes nodeport SCTP port with externalTrafficPolicy=local with type \\'hash ip:port\\'",
+    "Kubernetes nodeport TCP port for masquerade purpose",
+    "Kubernetes nodeport TCP port with externalTrafficPolicy=local",
+    "Kubernetes nodeport UDP port for masquerade purpose",
+    "Kubernetes nodeport UDP port with externalTrafficPolicy=local",
+    "Kubernetes service cluster ip + port for masquerade purpose",
+    "Kubernetes service external ip + port for masquerade and filter purpose",
+    "Kubernetes service external ip + port with externalTrafficPolicy=local",
+    "Kubernetes service lb portal",
+    "Kubernetes service load balancer ip + port + source IP for packet filter purpose",
+    "Kubernetes service load balancer ip + port + source cidr for packet filter purpose",
+    "Kubernetes service load balancer ip + port for load balancer with sourceRange",
+    "Kubernetes service load balancer ip + port with externalTrafficPolicy=local",
+    "Redirect pods trying to reach external loadbalancer VIP to clusterIP",
     "masquerade",
     "flanneld masq",
     "flanneld forward",
 ];
 
-/// What follows a Service's name in kube-proxy's remarks.
-const OF_SERVICES: [&str; 17] = [
-    "cluster IP",
-    "external IP",
-    "loadbalancer IP",
-    "health check node port",
-    "has no endpoints",
-    "has no local endpoints",
-    "traffic not accepted by",
-    "-> ",
-    "masquerade traffic for",
-    "external destinations",
-    "pod traffic for",
-    "route LOCAL traffic for",
-    "hairpin traffic for",
-    "traffic for",
-    "loadbalancer VIP",
-    "Redirect pods trying to reach external loadbalancer VIP to clusterIP",
-    "source to local",
+/// kube-proxy's remarks on rules of a Service: what comes before its name, and after it.
+const OF_SERVICES: [(&str, &str); 13] = [
+    ("", " cluster IP"),
+    ("", " external IP"),
+    ("", " loadbalancer IP"),
+    ("", " health check node port"),
+    ("", " has no endpoints"),
+    ("", " has no local endpoints"),
+    ("masquerade traffic for ", " external destinations"),
+    ("masquerade LOCAL traffic for ", " external destinations"),
+    ("route LOCAL traffic for ", " external destinations"),
+    ("pod traffic for ", " external destinations"),
+    ("other traffic to ", " will be dropped by KUBE-PROXY-FIREWALL"),
+    ("masquerade LOCAL traffic for ", " LB IP"),
+    ("route LOCAL traffic for ", " LB IP to service chain"),
 ];
 
 /// The objects in which kube-proxy counts.
@@ -151,23 +164,48 @@ fn comment(token: &str, names: &mut Names, chains: &Chains) -> String {
     if REMARKS.contains(&text) {
         return token.to_owned();
     }
-    let found = OF_SERVICES.iter().find_map(|part| Some((*part, text.find(*part)?)));
-    let new = match found {
-        Some((part, at)) => {
-            let (before, after) = (&text[..at], &text[at + part.len()..]);
-            let word = |word: &str| match word.trim().starts_with("KUBE-") {
-                true => word.replace(word.trim(), &chains.chain(word.trim(), names)),
-                false => redact(word, names, NAMES),
-            };
-            let after: String = after.split_inclusive(' ').map(word).collect();
-            format!("{}{part}{after}", redact(before, names, NAMES))
-        }
-        None => redact(text, names, FREE_TEXT),
-    };
+    let new = of_service(text, names, chains);
+    let new = new.unwrap_or_else(|| redact(text, names, FREE_TEXT));
     match token.starts_with('"') {
         true => format!("\"{}\"", new.trim_end()),
         false => new,
     }
+}
+
+/// A remark of kube-proxy that names a Service's port.
+fn of_service(text: &str, names: &mut Names, chains: &Chains) -> Option<String> {
+    let named = OF_SERVICES.iter().find_map(|(before, after)| {
+        let name = text.strip_prefix(before)?.strip_suffix(after)?;
+        (!name.contains(' ')).then_some((before, name, after))
+    });
+    if let Some((before, name, after)) = named {
+        return Some(format!("{before}{}{after}", redact(name, names, NAMES)));
+    }
+    if let Some((number, name)) =
+        text.strip_prefix("Balancing rule ").and_then(|rest| rest.split_once(" for "))
+        && number.parse::<u32>().is_ok()
+        && !name.contains(' ')
+    {
+        return Some(format!("Balancing rule {number} for {}", redact(name, names, NAMES)));
+    }
+    if let Some((name, endpoint)) = text.split_once(" -> ").filter(|pair| is_pair(*pair)) {
+        return Some(format!(
+            "{} -> {}",
+            redact(name, names, NAMES),
+            redact(endpoint, names, NAMES)
+        ));
+    }
+    let (name, chain) =
+        text.split_once(" traffic not accepted by ").filter(|pair| is_pair(*pair))?;
+    Some(format!(
+        "{} traffic not accepted by {}",
+        redact(name, names, NAMES),
+        chains.chain(chain, names)
+    ))
+}
+
+fn is_pair((first, second): (&str, &str)) -> bool {
+    !first.contains(' ') && !second.contains(' ')
 }
 
 /// The words of a line, of which those in quotes are one, each with the space after it.

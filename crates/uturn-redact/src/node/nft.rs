@@ -1,6 +1,8 @@
 //! What `nft list ruleset` prints, as text and as JSON.
 
-use serde_json::Value;
+use std::net::Ipv4Addr;
+
+use serde_json::{Map, Value};
 
 use super::chains::Chains;
 use super::{lines, printed};
@@ -64,8 +66,8 @@ const WHOLE: [&str; 52] = [
     "kindnet",
 ];
 
-/// Remarks of kube-proxy on its tables, sets and chains.
-const REMARKS: [&str; 16] = [
+/// Remarks of kube-proxy on its tables, sets, chains and rules.
+const REMARKS: [&str; 24] = [
     "rules for kube-proxy",
     "Active ClusterIPs",
     "IPs that accept NodePort traffic",
@@ -82,6 +84,14 @@ const REMARKS: [&str; 16] = [
     "hairpin connections",
     "Service traffic",
     "masquerade",
+    "masquerade local traffic",
+    "masquerade all clusterIP traffic",
+    "masquerade clusterIP traffic from outside cluster",
+    "short-circuit pod traffic",
+    "short-circuit local traffic",
+    "service hairpin connections",
+    "Drop traffic to unallocated ClusterIPs",
+    "Reject traffic to invalid ports of ClusterIPs",
 ];
 
 /// Redacts a ruleset.
@@ -195,19 +205,34 @@ fn numbered(line: &str) -> String {
     let Some((start, end)) = line[at..].find('{').zip(line[at..].find('}')) else {
         return line.to_owned();
     };
-    if end <= start || !line[at..].contains(" map ") || line[at..].contains(" vmap ") {
+    if end <= start {
         return line.to_owned();
     }
     let inner = &line[at + start + 1..at + end];
-    let parts: Option<Vec<&str>> = inner
-        .split(", ")
-        .map(|part| part.split_once(" : ").map(|(_, value)| value.trim()))
-        .collect();
+    let endpoint = |part| {
+        let (_, value): (&str, &str) = str::split_once(part, " : ")?;
+        Some((endpoint(value.trim())?, value.trim()))
+    };
+    let parts: Option<Vec<(String, &str)>> = inner.split(", ").map(endpoint).collect();
     let Some(mut parts) = parts else { return line.to_owned() };
-    parts.sort_by_key(|part| part.replace(" . ", ":"));
-    let numbered: Vec<String> =
-        parts.iter().enumerate().map(|(number, part)| format!("{number} : {part}")).collect();
+    parts.sort();
+    let numbered: Vec<String> = parts
+        .iter()
+        .enumerate()
+        .map(|(number, (_, value))| format!("{number} : {value}"))
+        .collect();
     format!("{}{{ {} {}", &line[..at + start], numbered.join(", "), &line[at + end..])
+}
+
+/// The endpoint of a pick as kube-proxy sorts it: of an address and a port (`10.1.1.10 . 80`), or of
+/// the name of a chain (`goto endpoint-…__10.1.1.10/80`), in which dots stand for colons.
+fn endpoint(value: &str) -> Option<String> {
+    let Some(chain) = value.strip_prefix("goto ") else { return Some(value.replace(" . ", ":")) };
+    let (ip, port) = chain.rsplit_once("__")?.1.split_once('/')?;
+    Some(match ip.parse::<Ipv4Addr>() {
+        Ok(ip) => format!("{ip}:{port}"),
+        Err(_) => format!("[{}]:{port}", ip.replace('.', ":")),
+    })
 }
 
 /// Redacts a ruleset in JSON.
@@ -218,13 +243,42 @@ pub(super) fn redact_json(field: &str, of: Value, names: &mut Names, chains: &Ch
                 let value = redact_json(&key, value, names, chains);
                 (key, value)
             };
-            Value::Object(entries.into_iter().map(entry).collect())
+            let mut new: Map<String, Value> = entries.into_iter().map(entry).collect();
+            number_again(&mut new);
+            Value::Object(new)
         }
         Value::Array(items) => {
             items.into_iter().map(|item| redact_json(field, item, names, chains)).collect()
         }
         Value::String(text) => text_of_json(field, &text, names, chains).into(),
         plain => plain,
+    }
+}
+
+/// Sorts the endpoints of a map by number, as [`numbered`] does.
+fn number_again(map: &mut Map<String, Value>) {
+    if map.get("key").is_none_or(|key| key.get("numgen").is_none()) {
+        return;
+    }
+    let set = map.get_mut("data").and_then(|data| data.get_mut("set"));
+    let Some(items) = set.and_then(Value::as_array_mut) else { return };
+    let endpoint = |item: &Value| {
+        let value = item.get(1)?;
+        let chain = value.pointer("/goto/target").and_then(Value::as_str);
+        let of_chain = chain.map(|chain| endpoint(&format!("goto {chain}")));
+        of_chain.unwrap_or_else(|| match value.get("concat")?.as_array()?.as_slice() {
+            [Value::String(ip), Value::Number(port)] => Some(format!("{ip}:{port}")),
+            _ => None,
+        })
+    };
+    let sorted: Option<Vec<(String, Value)>> =
+        items.iter().map(|item| Some((endpoint(item)?, item.get(1)?.clone()))).collect();
+    let Some(mut sorted) = sorted else { return };
+    sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for (item, (_, value)) in items.iter_mut().zip(sorted) {
+        if let Some(own) = item.get_mut(1) {
+            *own = value;
+        }
     }
 }
 

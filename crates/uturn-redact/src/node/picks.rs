@@ -62,8 +62,11 @@ impl<'t> Picks<'t> {
             sorted.sort_by(|a, b| a.1.cmp(&b.1));
             for ((at, old), (to, _)) in picked.iter().zip(&sorted) {
                 if old != to {
-                    // Its name is there twice where it is the key of an affinity too.
-                    new.insert(*at, self.lines[*at].replace(old, to));
+                    // Its name is there twice where it is the key of an affinity too, and the remark
+                    // names the endpoint.
+                    let line = self.lines[*at].replace(old, to);
+                    let remark = |chain| format!(" -> {}\"", self.endpoints[chain]);
+                    new.insert(*at, line.replace(&remark(*old), &remark(*to)));
                 }
             }
         }
