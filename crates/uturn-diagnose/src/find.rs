@@ -25,9 +25,8 @@ use uturn_model::ObjectRef;
 use uturn_path::WalkError;
 use uturn_scan::{ScanResult, Scanner};
 
+use self::cause::Causes;
 use self::scanned::{Known, judge};
-use crate::clients::Example;
-use crate::evidence::worst;
 use crate::finding::Finding;
 use crate::{Code, Severity};
 
@@ -41,12 +40,19 @@ const MAX_PAIRS: usize = 20_000;
 pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
     let engine = scanner.engine();
     let known = Known::of(scanner, met);
+    let causes = Causes::of(scanner, met)?;
     let mut found = Found::default();
-    for result in met {
+    for (index, result) in met.iter().enumerate() {
         for verdict in result.verdicts.iter().filter(|verdict| verdict.can_fail()) {
             let Some(mut new) = judge(&known, result, verdict)? else { continue };
-            let cause = found.cause(scanner, &mut new)?;
-            found.add(new, cause);
+            let cause = causes.of_verdict(index, verdict);
+            let cause = cause.filter(|_| new.mechanism.is_some_and(cause::is_shared));
+            // A Service that names whom it lets in keeps others out on purpose, as far as anything
+            // tells: that is a warning.
+            if cause.is_some_and(|cause| cause.is_asked_for) {
+                new.severity = new.severity.min(Severity::Warning);
+            }
+            found.add(new, cause.and_then(|cause| cause.object.clone()));
         }
     }
     for (new, cause) in not_scanned::find(engine)? {
@@ -86,34 +92,9 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
 struct Found {
     findings: Vec<Finding>,
     by_subject: HashMap<ObjectRef, Vec<usize>>,
-    /// How many causes were looked for, each with a walk.
-    looked_for: usize,
 }
 
-/// At most this many causes are looked for; other findings are about their targets.
-const MAX_CAUSES: usize = 50;
-
 impl Found {
-    /// The object that causes a finding, if it is not the target. A Service that names whom it lets in
-    /// keeps others out on purpose, as far as anything tells: that is a warning.
-    fn cause(
-        &mut self,
-        scanner: &Scanner<'_, '_>,
-        new: &mut Finding,
-    ) -> Result<Option<ObjectRef>, WalkError> {
-        if !new.mechanism.is_some_and(cause::is_shared) || self.looked_for >= MAX_CAUSES {
-            return Ok(None);
-        }
-        self.looked_for += 1;
-        let Example::Scanned(met) = &new.example else { return Ok(None) };
-        let verdicts = scanner.explain(met)?;
-        let worst = verdicts.iter().find_map(worst);
-        if worst.is_some_and(cause::is_asked_for) {
-            new.severity = new.severity.min(Severity::Warning);
-        }
-        Ok(worst.and_then(cause::of))
-    }
-
     fn add(&mut self, mut new: Finding, cause: Option<ObjectRef>) {
         let is_cause = cause.is_some();
         if let Some(cause) = cause {

@@ -1,10 +1,89 @@
 //! The object that causes several findings, such as a wrong security group or a node: it is
 //! reported once, however many targets do not answer because of it.
 
-use uturn_kubeproxy::chain_names;
-use uturn_model::{Evidence, Mechanism, ObjectKind, ObjectRef, Place, Route};
+use std::cmp::Reverse;
+use std::collections::HashMap;
 
-use crate::evidence::of_route;
+use uturn_kubeproxy::chain_names;
+use uturn_model::{Evidence, Mechanism, ObjectKind, ObjectRef, Place, Route, Text, Verdict};
+use uturn_path::WalkError;
+use uturn_scan::{ScanResult, Scanner};
+
+use crate::evidence::{of_route, worst};
+
+/// Why clients do not reach a target, as the end of their route shows it.
+pub(super) struct Cause {
+    /// Under which conditions they do not reach it.
+    conditions: Vec<Text>,
+    /// The object at fault, if it is not the target.
+    pub(super) object: Option<ObjectRef>,
+    /// The target asks for it.
+    pub(super) is_asked_for: bool,
+}
+
+impl Cause {
+    fn of(verdict: &Verdict) -> Option<Self> {
+        let route = worst(verdict)?;
+        Some(Self {
+            conditions: verdict.conditions.clone(),
+            object: object_at_fault(route),
+            is_asked_for: is_asked_for(route),
+        })
+    }
+}
+
+/// At most this many results are walked to find the cause; findings of others are about their targets.
+/// In the largest clusters a walk takes some 20 ms.
+const MAX_WALKS: usize = 1_000;
+
+/// The causes of failures of which another object than the target may be the cause.
+pub(super) struct Causes {
+    /// By the index of the result.
+    by_result: HashMap<usize, Vec<Cause>>,
+}
+
+impl Causes {
+    /// Walks such results again, hop by hop: the worst of them where there are very many. Which ones
+    /// these are does not depend on the order of the scan.
+    pub(super) fn of(scanner: &Scanner<'_, '_>, scanned: &[ScanResult]) -> Result<Self, WalkError> {
+        let may_be_shared = |result: &ScanResult| {
+            let failing = result.verdicts.iter().filter(|verdict| verdict.can_fail());
+            let mut mechanisms = failing.filter_map(|verdict| worst(verdict)?.mechanisms.first());
+            mechanisms.any(|mechanism| is_shared(*mechanism))
+        };
+        let results = scanned.iter().enumerate().filter(|(_, result)| may_be_shared(result));
+        let mut results: Vec<(usize, &ScanResult)> = results.collect();
+        if results.len() > MAX_WALKS {
+            results.sort_by_cached_key(|(_, result)| {
+                let target = (result.target.object.clone(), result.target.label.clone());
+                (Reverse(harm(result)), target, result.clients.first.clone())
+            });
+            results.truncate(MAX_WALKS);
+        }
+        let (indices, results): (Vec<usize>, Vec<&ScanResult>) = results.into_iter().unzip();
+        let of = |verdicts: &[Verdict]| verdicts.iter().filter_map(Cause::of).collect();
+        let causes: Vec<Result<Vec<Cause>, WalkError>> = match scanner.is_large() {
+            true => scanner.explain_each_worst(&results, |_, verdicts| of(verdicts)),
+            false => results.iter().map(|result| Ok(of(&scanner.explain(result)?))).collect(),
+        };
+        let by_index = |(index, causes): (usize, Result<_, _>)| Ok((index, causes?));
+        let by_result = indices.into_iter().zip(causes).map(by_index).collect::<Result<_, _>>()?;
+        Ok(Self { by_result })
+    }
+
+    /// The cause of a verdict that can fail, by the index of its result.
+    pub(super) fn of_verdict(&self, index: usize, verdict: &Verdict) -> Option<&Cause> {
+        let causes = self.by_result.get(&index)?;
+        let same = causes.iter().find(|cause| cause.conditions == verdict.conditions);
+        same.or_else(|| causes.first())
+    }
+}
+
+/// How many clients fail how often, in units in which rounding does not matter.
+fn harm(result: &ScanResult) -> u64 {
+    let shares = result.verdicts.iter().map(|verdict| verdict.share_failing().get());
+    (shares.fold(0.0, f64::max) * result.clients.pods.len() as f64 * 1e6).round() as u64
+}
 
 /// Whether the cause of a mechanism is another object than the target.
 pub(crate) fn is_shared(mechanism: Mechanism) -> bool {
@@ -21,7 +100,7 @@ pub(crate) fn is_shared(mechanism: Mechanism) -> bool {
 }
 
 /// The object at fault. Returns `None` if the end of the route does not show it.
-pub(crate) fn of(route: &Route) -> Option<ObjectRef> {
+pub(crate) fn object_at_fault(route: &Route) -> Option<ObjectRef> {
     if route.mechanisms.contains(&Mechanism::RuleMissing) {
         return route.hops.iter().find_map(|hop| match &hop.place {
             Place::Node(name) => Some(ObjectRef::global(ObjectKind::Node, name.as_str())),

@@ -138,7 +138,7 @@ fn outside_from(
     {
         return Ok(None);
     }
-    let cause = cause::is_shared(mechanism).then(|| cause::of(way)).flatten();
+    let cause = cause::is_shared(mechanism).then(|| cause::object_at_fault(way)).flatten();
     let code = Code::of(mechanism, rule.owner.kind);
     let conditions = conditions(code, mechanism, verdict);
     let who = match balancer.scope {
