@@ -1,7 +1,5 @@
 //! What is behind many failures is found once, however many there are.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
 use std::fmt::Write as _;
 
 use uturn_diagnose::analysis::Options;

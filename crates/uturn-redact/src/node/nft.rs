@@ -1,6 +1,6 @@
 //! What `nft list ruleset` prints, as text and as JSON.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::{Map, Value};
 
@@ -209,11 +209,13 @@ fn numbered(line: &str) -> String {
         return line.to_owned();
     }
     let inner = &line[at + start + 1..at + end];
-    let endpoint = |part| {
-        let (_, value): (&str, &str) = str::split_once(part, " : ")?;
-        Some((endpoint(value.trim())?, value.trim()))
+    let endpoint = |(number, part): (usize, &str)| {
+        let (own, value) = part.split_once(" : ")?;
+        let value = value.trim();
+        Some((endpoint(value).filter(|_| own.trim().parse() == Ok(number))?, value.to_owned()))
     };
-    let parts: Option<Vec<(String, &str)>> = inner.split(", ").map(endpoint).collect();
+    let parts: Option<Vec<(String, String)>> =
+        inner.split(", ").enumerate().map(endpoint).collect();
     let Some(mut parts) = parts else { return line.to_owned() };
     parts.sort();
     let numbered: Vec<String> = parts
@@ -227,12 +229,16 @@ fn numbered(line: &str) -> String {
 /// The endpoint of a pick as kube-proxy sorts it: of an address and a port (`10.1.1.10 . 80`), or of
 /// the name of a chain (`goto endpoint-…__10.1.1.10/80`), in which dots stand for colons.
 fn endpoint(value: &str) -> Option<String> {
-    let Some(chain) = value.strip_prefix("goto ") else { return Some(value.replace(" . ", ":")) };
-    let (ip, port) = chain.rsplit_once("__")?.1.split_once('/')?;
-    Some(match ip.parse::<Ipv4Addr>() {
-        Ok(ip) => format!("{ip}:{port}"),
-        Err(_) => format!("[{}]:{port}", ip.replace('.', ":")),
-    })
+    if let Some(chain) = value.strip_prefix("goto ") {
+        let (ip, port) = chain.rsplit_once("__")?.1.split_once('/')?;
+        return Some(match ip.parse::<Ipv4Addr>() {
+            Ok(ip) => format!("{ip}:{port}"),
+            Err(_) => format!("[{}]:{port}", ip.replace('.', ":")),
+        });
+    }
+    let (ip, port) = value.split_once(" . ").unwrap_or((value, ""));
+    ip.parse::<IpAddr>().ok()?;
+    Some(format!("{ip}:{port}"))
 }
 
 /// Redacts a ruleset in JSON.
@@ -262,17 +268,18 @@ fn number_again(map: &mut Map<String, Value>) {
     }
     let set = map.get_mut("data").and_then(|data| data.get_mut("set"));
     let Some(items) = set.and_then(Value::as_array_mut) else { return };
-    let endpoint = |item: &Value| {
-        let value = item.get(1)?;
-        let chain = value.pointer("/goto/target").and_then(Value::as_str);
-        let of_chain = chain.map(|chain| endpoint(&format!("goto {chain}")));
-        of_chain.unwrap_or_else(|| match value.get("concat")?.as_array()?.as_slice() {
-            [Value::String(ip), Value::Number(port)] => Some(format!("{ip}:{port}")),
-            _ => None,
-        })
+    let endpoint = |(number, item): (usize, &Value)| {
+        let value = item.get(1).filter(|_| item.get(0) == Some(&number.into()))?;
+        let text = match value.pointer("/goto/target").and_then(Value::as_str) {
+            Some(chain) => format!("goto {chain}"),
+            None => match value.get("concat")?.as_array()?.as_slice() {
+                [Value::String(ip), Value::Number(port)] => format!("{ip} . {port}"),
+                _ => return None,
+            },
+        };
+        Some((endpoint(&text)?, value.clone()))
     };
-    let sorted: Option<Vec<(String, Value)>> =
-        items.iter().map(|item| Some((endpoint(item)?, item.get(1)?.clone()))).collect();
+    let sorted: Option<Vec<(String, Value)>> = items.iter().enumerate().map(endpoint).collect();
     let Some(mut sorted) = sorted else { return };
     sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
     for (item, (_, value)) in items.iter_mut().zip(sorted) {
@@ -298,5 +305,35 @@ fn text_of_json(field: &str, text: &str, names: &mut Names, chains: &Chains) -> 
         // A prefix has its length beside it.
         "addr" => redact(text, names, Vocabulary::default()),
         _ => redact(text, names, printed()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_endpoints_are_sorted() {
+        let sorted = [
+            (
+                "numgen random mod 2 map { 0 : 10.1.9.1 . 80, 1 : 10.1.10.1 . 80 }",
+                "numgen random mod 2 map { 0 : 10.1.10.1 . 80, 1 : 10.1.9.1 . 80 }",
+            ),
+            (
+                "numgen random mod 2 vmap { 0 : goto e__fd00..9/80, 1 : goto e__fd00..10/80 }",
+                "numgen random mod 2 vmap { 0 : goto e__fd00..10/80, 1 : goto e__fd00..9/80 }",
+            ),
+        ];
+        for (old, new) in sorted {
+            assert_eq!(numbered(old), new);
+        }
+        for other in [
+            "numgen random mod 10 vmap { 0-8 : goto z__10.1.1.1/80, 9 : goto a__10.1.1.1/80 }",
+            "numgen random mod 2 vmap { 0 : jump z, 1 : jump a }",
+            "numgen random mod 2 vmap { 1 : goto e__10.1.9.1/80, 0 : goto e__10.1.1.1/80 }",
+            "numgen inc mod 2 map { 0 : 10.1.9.1 . 80, 1 : 10.1.10.1 . 80 }",
+        ] {
+            assert_eq!(numbered(other), other);
+        }
     }
 }
