@@ -45,6 +45,8 @@ pub(super) enum Role {
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) block: String,
+    /// Whether the order of its lines matters.
+    pub(super) is_ordered: bool,
     /// Lines that are expected and not there.
     pub(super) missing: Vec<Line>,
     /// Lines that are there and not expected.
@@ -71,7 +73,14 @@ pub(super) fn changes(expected: &Blocks, found: &Blocks) -> Vec<Change> {
         let reordered = found.lines.first().filter(|_| is_reordered).cloned();
         let is_gone = found.lines.is_empty() && !expected.lines.is_empty();
         let block = name.clone();
-        (!is_same || is_reordered).then_some(Change { block, missing, extra, is_gone, reordered })
+        (!is_same || is_reordered).then_some(Change {
+            block,
+            is_ordered: expected.is_ordered,
+            missing,
+            extra,
+            is_gone,
+            reordered,
+        })
     });
     compared.collect()
 }

@@ -51,8 +51,14 @@ fn is_hash(word: &str) -> bool {
         && word.bytes().all(|own| own.is_ascii_uppercase() || (b'2'..=b'7').contains(&own))
 }
 
-/// Sorts what differs: what is of no Service first, then by Service and by what the lines say.
+/// Sorts what differs: what is of no Service first, then by Service and by what the lines say. Lines
+/// whose order does not matter, such as elements of a set, are sorted too.
 pub(super) fn sort(changes: &mut [(Family, Change)]) {
+    for (_, change) in changes.iter_mut().filter(|(_, change)| !change.is_ordered) {
+        for lines in [&mut change.missing, &mut change.extra] {
+            lines.sort_by_cached_key(|line| key(&line.text));
+        }
+    }
     changes.sort_by_cached_key(|(family, change)| {
         let lines = || change.missing.iter().chain(&change.extra);
         let service = lines().find_map(|line| line.service.as_deref().map(key));
@@ -63,7 +69,35 @@ pub(super) fn sort(changes: &mut [(Family, Change)]) {
 
 #[cfg(test)]
 mod tests {
+    use uturn_model::Evidence;
+
+    use super::super::blocks::Role;
     use super::*;
+
+    #[test]
+    fn elements_of_a_set_are_sorted_and_rules_of_a_chain_are_not() {
+        let line = |text: &str| Line {
+            text: text.to_owned(),
+            role: Role::Other,
+            service: None,
+            by: Evidence::kernel("here"),
+        };
+        let texts = ["fd00::200 . tcp . 80", "2001:db8::7 . tcp . 80", "fd00::1a . tcp . 80"];
+        for (is_ordered, wanted) in [(true, [0, 1, 2]), (false, [1, 2, 0])] {
+            let change = Change {
+                block: "map m".to_owned(),
+                is_ordered,
+                missing: texts.map(line).to_vec(),
+                extra: Vec::new(),
+                is_gone: false,
+                reordered: None,
+            };
+            let mut changes = [(Family::V6, change)];
+            sort(&mut changes);
+            let shown = changes[0].1.missing.iter().map(|line| line.text.as_str());
+            assert!(shown.eq(wanted.map(|at| texts[at])));
+        }
+    }
 
     fn sorted<'t>(texts: &[&'t str]) -> Vec<&'t str> {
         let mut texts = texts.to_vec();

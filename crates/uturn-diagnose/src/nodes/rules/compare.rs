@@ -164,6 +164,7 @@ fn stale_servers<'a>(
         let extra = vec![line.clone()];
         bound.contains(&address).then(|| Change {
             block: name.clone(),
+            is_ordered: block.is_ordered,
             missing: Vec::new(),
             extra,
             is_gone: false,
