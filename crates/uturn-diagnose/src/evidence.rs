@@ -1,5 +1,7 @@
 //! What a finding rests on, so that it can be checked by hand.
 
+use std::cmp::Ordering;
+
 use uturn_model::route::{Step, StepKind};
 use uturn_model::{
     Evidence, Hop, Mechanism, ObjectKind, ObjectRef, Origin, Place, Route, Text, Verdict,
@@ -93,7 +95,7 @@ impl Finding {
             .collect();
         bad.sort_by(|a, b| {
             let ends_so = |route: &Route| route.outcome == self.outcome;
-            ends_so(b).cmp(&ends_so(a)).then(b.share.exact_cmp(&a.share))
+            ends_so(b).cmp(&ends_so(a)).then_with(|| by_share(a, b))
         });
         let fine = || verdicts.first()?.routes.first();
         let of = match self.mechanism {
@@ -111,7 +113,16 @@ impl Finding {
 /// The likeliest of the ways that fail.
 pub(crate) fn worst(verdict: &Verdict) -> Option<&Route> {
     let bad = verdict.routes.iter().filter(|route| route.outcome.is_bad());
-    bad.max_by(|a, b| a.share.exact_cmp(&b.share))
+    bad.min_by(|a, b| by_share(a, b))
+}
+
+/// The likeliest first. Of ways that are as likely, the one with the worse end, then the one whose cause
+/// is nearest to the client: shares differ in their last digits, and the order of routes is that of
+/// addresses in rules.
+fn by_share(a: &Route, b: &Route) -> Ordering {
+    let shares = b.share.rounded_cmp(&a.share);
+    let ends = || b.outcome.cmp(&a.outcome).then_with(|| a.mechanisms.cmp(&b.mechanisms));
+    shares.then_with(ends)
 }
 
 /// The steps that decided: what was picked, translated, and how it ended.
