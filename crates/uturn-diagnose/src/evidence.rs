@@ -116,9 +116,8 @@ pub(crate) fn worst(verdict: &Verdict) -> Option<&Route> {
     bad.min_by(|a, b| by_share(a, b))
 }
 
-/// The likeliest first. Of ways that are as likely, the one with the worse end, then the one whose cause
-/// is nearest to the client: shares differ in their last digits, and the order of routes is that of
-/// addresses in rules.
+/// The likeliest first. Of ways that are as likely, the one with the worse end, then by mechanism: shares
+/// differ in their last digits, and the order of routes is that of addresses in rules.
 fn by_share(a: &Route, b: &Route) -> Ordering {
     let shares = b.share.rounded_cmp(&a.share);
     let ends = || b.outcome.cmp(&a.outcome).then_with(|| a.mechanisms.cmp(&b.mechanisms));

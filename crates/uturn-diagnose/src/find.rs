@@ -27,7 +27,7 @@ use uturn_scan::{ScanResult, Scanner};
 
 use self::cause::Causes;
 use self::scanned::{Known, judge};
-use crate::finding::Finding;
+use crate::finding::{Finding, harm};
 use crate::{Code, Severity};
 
 /// At most this many nodes times Services, or nodes times listeners, are walked pair by pair.
@@ -78,9 +78,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     }
     let mut findings = found.findings;
     findings.sort_by_cached_key(|finding| {
-        // Of shares that are the same, sums differ in their last digits.
-        let harm =
-            (finding.share_failing.get() * finding.clients.len() as f64 * 1e6).round() as u64;
+        let harm = harm(finding.share_failing, finding.clients.len());
         let order = (finding.code, finding.subject.clone(), finding.targets.clone());
         (Reverse(finding.severity), Reverse(harm), order)
     });

@@ -60,6 +60,12 @@ impl fmt::Display for CureTitle {
     }
 }
 
+/// How many clients fail how often. Rounded: of shares that are the same, sums differ in their last
+/// digits.
+pub(crate) fn harm(share_failing: Share, clients: usize) -> u64 {
+    (share_failing.get() * clients as f64 * 1e6).round() as u64
+}
+
 impl Finding {
     /// Merges a finding with the same cause into this one.
     pub(crate) fn take(&mut self, new: Self) {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use uturn_diagnose::analysis::Options;
 use uturn_diagnose::{Code, analyze};
 use uturn_snapshot::{Manifests, Source};
+use uturn_testing::manifests::{RunningPod, node};
 
 /// So many Services, each with an endpoint on a node whose security group lets nothing in, and two
 /// nodes with clients.
@@ -19,38 +20,24 @@ spec:
   securityGroups: {closed: {inbound: []}}
 "
     .to_owned();
-    for node in 1..=3 {
-        let _ = write!(
-            text,
-            "---
-apiVersion: v1
-kind: Node
-metadata: {{name: n{node}}}
-spec: {{podCIDR: 10.1.{node}.0/24}}
-status: {{addresses: [{{type: InternalIP, address: 10.0.0.1{node}}}]}}
----
-apiVersion: v1
-kind: Pod
-metadata: {{name: client-{node}, namespace: shop}}
-spec: {{nodeName: n{node}, containers: [{{name: c, image: c}}]}}
-status: {{phase: Running, podIP: 10.1.{node}.250, conditions: [{{type: Ready, status: 'True'}}]}}
-"
-        );
+    let pod = |name: &str, node: u32, host: usize| {
+        let address = format!("10.1.{node}.{host}");
+        RunningPod { name, app: name, node, address: &address, ..RunningPod::default() }.to_string()
+    };
+    for number in 1..=3 {
+        text.push_str(&node(number));
+        text.push_str(&pod(&format!("client-{number}"), number.into(), 250));
     }
     for number in 1..=services {
+        let name = format!("s{number}");
+        text.push_str(&pod(&name, 3, number));
         let _ = write!(
             text,
             "---
 apiVersion: v1
 kind: Service
-metadata: {{name: s{number}, namespace: shop}}
-spec: {{clusterIP: 172.16.1.{number}, selector: {{app: s{number}}}, ports: [{{port: 80, targetPort: 8080}}]}}
----
-apiVersion: v1
-kind: Pod
-metadata: {{name: s{number}-0, namespace: shop, labels: {{app: s{number}}}}}
-spec: {{nodeName: n3, containers: [{{name: c, image: c}}]}}
-status: {{phase: Running, podIP: 10.1.3.{number}, conditions: [{{type: Ready, status: 'True'}}]}}
+metadata: {{name: {name}, namespace: shop}}
+spec: {{clusterIP: 172.16.1.{number}, selector: {{app: {name}}}, ports: [{{port: 80, targetPort: 8080}}]}}
 "
         );
     }

@@ -5,11 +5,12 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use uturn_kubeproxy::chain_names;
-use uturn_model::{Evidence, Mechanism, ObjectKind, ObjectRef, Place, Route, Text, Verdict};
+use uturn_model::{Evidence, Mechanism, ObjectKind, ObjectRef, Place, Route, Share, Text, Verdict};
 use uturn_path::WalkError;
 use uturn_scan::{ScanResult, Scanner};
 
 use crate::evidence::{of_route, worst};
+use crate::finding::harm;
 
 /// Why clients do not reach a target, as the end of their route shows it.
 pub(super) struct Cause {
@@ -56,7 +57,10 @@ impl Causes {
         if results.len() > MAX_WALKS {
             results.sort_by_cached_key(|(_, result)| {
                 let target = (result.target.object.clone(), result.target.label.clone());
-                (Reverse(harm(result)), target, result.clients.first.clone())
+                let shares = result.verdicts.iter().map(Verdict::share_failing);
+                let share = shares.max_by(Share::exact_cmp).unwrap_or(Share::NONE);
+                let harm = harm(share, result.clients.pods.len());
+                (Reverse(harm), target, result.clients.first.clone())
             });
             results.truncate(MAX_WALKS);
         }
@@ -77,12 +81,6 @@ impl Causes {
         let same = causes.iter().find(|cause| cause.conditions == verdict.conditions);
         same.or_else(|| causes.first())
     }
-}
-
-/// How many clients fail how often, in units in which rounding does not matter.
-fn harm(result: &ScanResult) -> u64 {
-    let shares = result.verdicts.iter().map(|verdict| verdict.share_failing().get());
-    (shares.fold(0.0, f64::max) * result.clients.pods.len() as f64 * 1e6).round() as u64
 }
 
 /// Whether the cause of a mechanism is another object than the target.
