@@ -5,6 +5,7 @@ mod ip;
 pub(crate) mod iptables;
 mod manifest;
 mod nft;
+mod nft_order;
 mod picks;
 
 use std::collections::HashSet;

@@ -187,11 +187,28 @@ fn random_captures() {
     }
 }
 
-/// The rules, and the elements of sets and maps, which have no order.
-fn rules(text: &str) -> BTreeSet<&str> {
+/// The rules, and the elements of sets and maps, which have no order. In the chain of a Service, rules
+/// have their number: kube-proxy sorts its endpoints.
+fn rules(text: &str) -> BTreeSet<String> {
+    let (mut chain, mut number) = (String::new(), 0);
     text.lines()
         .map(|line| {
-            line.trim().trim_start_matches("elements = { ").trim_end_matches([' ', ',', '}'])
+            let line = line.trim();
+            let rule = line.trim_start_matches("elements = { ").trim_end_matches([' ', ',', '}']);
+            let own = match line.strip_prefix("-A ") {
+                Some(rest) => rest.split(' ').next(),
+                None => line.strip_prefix("chain ").and_then(|rest| rest.strip_suffix(" {")),
+            };
+            match own {
+                Some(own) if *own != chain => (chain, number) = (own.to_owned(), 0),
+                None if matches!(line, "}" | "COMMIT") => chain.clear(),
+                _ => {}
+            }
+            number += 1;
+            match ["service-", "KUBE-SVC-", "KUBE-SVL-"].iter().any(|of| chain.starts_with(of)) {
+                true => format!("{chain} {number} {rule}"),
+                false => rule.to_owned(),
+            }
         })
         .collect()
 }
@@ -236,7 +253,7 @@ fn rules_of_kube_proxy() {
             let captured = &redacted.captures[&node].files;
             for (file, text) in written.iter().filter(|(file, _)| captured.contains_key(*file)) {
                 let (own, captured) = (rules(text), rules(&captured[file].text));
-                let differ: Vec<&&str> = own.symmetric_difference(&captured).collect();
+                let differ: Vec<&String> = own.symmetric_difference(&captured).collect();
                 assert!(differ.is_empty(), "seed {seed}, {mode} {version}, {file:?}: {differ:#?}");
                 compared += own.len();
             }
@@ -335,14 +352,21 @@ fn picks_by_number_in_json() {
     let data = |set: Vec<Value>| json!({"key": key, "data": {"set": set}});
     let gotos = data(sorted.iter().enumerate().map(goto).collect());
     let concats = data(sorted.iter().enumerate().map(concat).collect());
-    let rule = |expression: Value| {
+    let rule = |expressions: Vec<Value>| {
         json!({"rule": {"family": "ip", "table": "kube-proxy", "chain": "service-AAAAAAAA-shop/shop/tcp/api",
-            "handle": 7, "expr": [expression]}})
+            "handle": 7, "expr": expressions}})
     };
-    let rules = json!({"nftables": [
-        rule(json!({"vmap": gotos})),
-        rule(json!({"dnat": {"family": "ip", "addr": {"map": concats}}})),
-    ]});
+    let mut rules = vec![
+        rule(vec![json!({"vmap": gotos})]),
+        rule(vec![json!({"dnat": {"family": "ip", "addr": {"map": concats}}})]),
+    ];
+    for ip in &sorted {
+        let set = format!("@affinity-BBBBBBBB-shop/shop/tcp/api__{ip}/80");
+        let source = json!({"payload": {"protocol": "ip", "field": "saddr"}});
+        let is_known = json!({"match": {"op": "==", "left": source, "right": set}});
+        rules.push(rule(vec![is_known, json!({"goto": {"target": name(ip)}})]));
+    }
+    let rules = json!({"nftables": rules});
     let folder = Folder::new();
     let bundle = folder.0.join("bundle");
     fs::create_dir_all(bundle.join("nodes/n1")).unwrap();
@@ -357,18 +381,18 @@ fn picks_by_number_in_json() {
         let (_, new) = redacted.files.iter().find(|(own, _)| own.ends_with("/nft.json")).unwrap();
         let new: Value = serde_json::from_str(new).unwrap();
         let of = |place: &str| new["nftables"].pointer(place).unwrap().as_array().unwrap().clone();
+        let endpoint = |name: &Value| -> String {
+            name.as_str().unwrap().split("__").nth(1).unwrap().replace('/', ":")
+        };
         let gotos: Vec<String> = of("/0/rule/expr/0/vmap/data/set")
             .iter()
-            .map(|item| {
-                item[1]["goto"]["target"]
-                    .as_str()
-                    .unwrap()
-                    .split("__")
-                    .nth(1)
-                    .unwrap()
-                    .replace('/', ":")
-            })
+            .map(|item| endpoint(&item[1]["goto"]["target"]))
             .collect();
+        for (rule, goto) in new["nftables"].as_array().unwrap()[2..].iter().zip(&gotos) {
+            let expressions = &rule["rule"]["expr"];
+            assert_eq!(endpoint(&expressions[0]["match"]["right"]), *goto);
+            assert_eq!(endpoint(&expressions[1]["goto"]["target"]), *goto);
+        }
         let concats: Vec<String> = of("/1/rule/expr/0/dnat/addr/map/data/set")
             .iter()
             .map(|item| format!("{}:80", item[1]["concat"][0].as_str().unwrap()))

@@ -1,10 +1,11 @@
 //! What `nft list ruleset` prints, as text and as JSON.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use serde_json::{Map, Value};
 
 use super::chains::Chains;
+use super::nft_order::{
+    affinities_sorted, picks_sorted, rules_of_affinity, sort_affinities, sort_picks,
+};
 use super::{lines, printed};
 use crate::links::link;
 use crate::names::Names;
@@ -97,7 +98,7 @@ const REMARKS: [&str; 24] = [
 /// Redacts a ruleset.
 pub(super) fn redact_ruleset(text: &str, names: &mut Names, chains: &Chains) -> String {
     let mut is_elements = false;
-    lines(text, |line| {
+    let new = lines(text, |line| {
         if line.trim_start().starts_with('#') {
             // What nft could not print in full; it says nothing of its own.
             return redact(line, names, printed());
@@ -114,8 +115,9 @@ pub(super) fn redact_ruleset(text: &str, names: &mut Names, chains: &Chains) -> 
         writer.line(line);
         let new = writer.new;
         is_elements &= !line.contains('}');
-        numbered(&new)
-    })
+        picks_sorted(&new)
+    });
+    affinities_sorted(text, &new)
 }
 
 /// Whether a character ends a word.
@@ -199,48 +201,6 @@ fn remark(text: &str, names: &mut Names) -> String {
     if REMARKS.contains(&text) { text.to_owned() } else { redact(text, names, FREE_TEXT) }
 }
 
-/// Endpoints by number (`0 : 10.1.1.10 . 80, 1 : …`) are sorted by text, as kube-proxy sorts them.
-fn numbered(line: &str) -> String {
-    let Some(at) = line.find("numgen random mod ") else { return line.to_owned() };
-    let Some((start, end)) = line[at..].find('{').zip(line[at..].find('}')) else {
-        return line.to_owned();
-    };
-    if end <= start {
-        return line.to_owned();
-    }
-    let inner = &line[at + start + 1..at + end];
-    let endpoint = |(number, part): (usize, &str)| {
-        let (own, value) = part.split_once(" : ")?;
-        let value = value.trim();
-        Some((endpoint(value).filter(|_| own.trim().parse() == Ok(number))?, value.to_owned()))
-    };
-    let parts: Option<Vec<(String, String)>> =
-        inner.split(", ").enumerate().map(endpoint).collect();
-    let Some(mut parts) = parts else { return line.to_owned() };
-    parts.sort();
-    let numbered: Vec<String> = parts
-        .iter()
-        .enumerate()
-        .map(|(number, (_, value))| format!("{number} : {value}"))
-        .collect();
-    format!("{}{{ {} {}", &line[..at + start], numbered.join(", "), &line[at + end..])
-}
-
-/// The endpoint of a pick as kube-proxy sorts it: of an address and a port (`10.1.1.10 . 80`), or of
-/// the name of a chain (`goto endpoint-…__10.1.1.10/80`), in which dots stand for colons.
-fn endpoint(value: &str) -> Option<String> {
-    if let Some(chain) = value.strip_prefix("goto ") {
-        let (ip, port) = chain.rsplit_once("__")?.1.split_once('/')?;
-        return Some(match ip.parse::<Ipv4Addr>() {
-            Ok(ip) => format!("{ip}:{port}"),
-            Err(_) => format!("[{}]:{port}", ip.replace('.', ":")),
-        });
-    }
-    let (ip, port) = value.split_once(" . ").unwrap_or((value, ""));
-    ip.parse::<IpAddr>().ok()?;
-    Some(format!("{ip}:{port}"))
-}
-
 /// Redacts a ruleset in JSON.
 pub(super) fn redact_json(field: &str, of: Value, names: &mut Names, chains: &Chains) -> Value {
     match of {
@@ -250,42 +210,18 @@ pub(super) fn redact_json(field: &str, of: Value, names: &mut Names, chains: &Ch
                 (key, value)
             };
             let mut new: Map<String, Value> = entries.into_iter().map(entry).collect();
-            number_again(&mut new);
+            sort_picks(&mut new);
             Value::Object(new)
         }
         Value::Array(items) => {
-            items.into_iter().map(|item| redact_json(field, item, names, chains)).collect()
+            let was = rules_of_affinity(&items);
+            let new = items.into_iter().map(|item| redact_json(field, item, names, chains));
+            let mut new: Vec<Value> = new.collect();
+            sort_affinities(&was, &mut new);
+            Value::Array(new)
         }
         Value::String(text) => text_of_json(field, &text, names, chains).into(),
         plain => plain,
-    }
-}
-
-/// Sorts the endpoints of a map by number, as [`numbered`] does.
-fn number_again(map: &mut Map<String, Value>) {
-    if map.get("key").is_none_or(|key| key.get("numgen").is_none()) {
-        return;
-    }
-    let set = map.get_mut("data").and_then(|data| data.get_mut("set"));
-    let Some(items) = set.and_then(Value::as_array_mut) else { return };
-    let endpoint = |(number, item): (usize, &Value)| {
-        let value = item.get(1).filter(|_| item.get(0) == Some(&number.into()))?;
-        let text = match value.pointer("/goto/target").and_then(Value::as_str) {
-            Some(chain) => format!("goto {chain}"),
-            None => match value.get("concat")?.as_array()?.as_slice() {
-                [Value::String(ip), Value::Number(port)] => format!("{ip} . {port}"),
-                _ => return None,
-            },
-        };
-        Some((endpoint(&text)?, value.clone()))
-    };
-    let sorted: Option<Vec<(String, Value)>> = items.iter().enumerate().map(endpoint).collect();
-    let Some(mut sorted) = sorted else { return };
-    sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
-    for (item, (_, value)) in items.iter_mut().zip(sorted) {
-        if let Some(own) = item.get_mut(1) {
-            *own = value;
-        }
     }
 }
 
@@ -305,35 +241,5 @@ fn text_of_json(field: &str, text: &str, names: &mut Names, chains: &Chains) -> 
         // A prefix has its length beside it.
         "addr" => redact(text, names, Vocabulary::default()),
         _ => redact(text, names, printed()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_endpoints_are_sorted() {
-        let sorted = [
-            (
-                "numgen random mod 2 map { 0 : 10.1.9.1 . 80, 1 : 10.1.10.1 . 80 }",
-                "numgen random mod 2 map { 0 : 10.1.10.1 . 80, 1 : 10.1.9.1 . 80 }",
-            ),
-            (
-                "numgen random mod 2 vmap { 0 : goto e__fd00..9/80, 1 : goto e__fd00..10/80 }",
-                "numgen random mod 2 vmap { 0 : goto e__fd00..10/80, 1 : goto e__fd00..9/80 }",
-            ),
-        ];
-        for (old, new) in sorted {
-            assert_eq!(numbered(old), new);
-        }
-        for other in [
-            "numgen random mod 10 vmap { 0-8 : goto z__10.1.1.1/80, 9 : goto a__10.1.1.1/80 }",
-            "numgen random mod 2 vmap { 0 : jump z, 1 : jump a }",
-            "numgen random mod 2 vmap { 1 : goto e__10.1.9.1/80, 0 : goto e__10.1.1.1/80 }",
-            "numgen inc mod 2 map { 0 : 10.1.9.1 . 80, 1 : 10.1.10.1 . 80 }",
-        ] {
-            assert_eq!(numbered(other), other);
-        }
     }
 }
