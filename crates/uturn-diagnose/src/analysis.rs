@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use uturn_model::{Assumption, Cluster, ObjectKind, ObjectRef, Origin, Verdict};
 use uturn_path::{Engine, WalkError, add_assumptions, what_if};
-use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner};
+use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner, ToExplain};
 use uturn_snapshot::Manifests;
 
 use crate::cases::together;
@@ -228,11 +228,13 @@ fn walked_together(
     for (number, scanner) in scanners.iter().enumerate().filter(|(_, scanner)| scanner.is_large()) {
         let scanned = findings.iter().enumerate().filter_map(|(index, (reading, finding))| {
             match &finding.example {
-                Example::Scanned(result) if *reading == number => Some((index, &**result)),
+                Example::Scanned(result) if *reading == number => {
+                    Some((index, ToExplain { result, shown: finding.failure.as_ref() }))
+                }
                 _ => None,
             }
         });
-        let (indices, results): (Vec<usize>, Vec<&ScanResult>) = scanned.unzip();
+        let (indices, results): (Vec<usize>, Vec<ToExplain<'_>>) = scanned.unzip();
         let of = |at: usize, verdicts: &[Verdict]| findings[indices[at]].1.observations(verdicts);
         let observed = scanner.explain_each_worst(&results, of);
         all.extend(indices.iter().copied().zip(observed));
@@ -251,12 +253,13 @@ fn flows_in_full(
         let (scanner, engine) = (&scanners[*reading], scanners[*reading].engine());
         let (flow, verdicts) = match &finding.example {
             // Rules of a large cluster are not written in full for a single flow.
-            Example::Scanned(met) if scanner.is_large() => {
-                (Some(met.flow()), scanner.explain(met)?)
+            Example::Scanned(result) if scanner.is_large() => {
+                let asked = ToExplain { result, shown: finding.failure.as_ref() };
+                (Some(result.flow()), scanner.explain(asked)?)
             }
             _ => match failing_flow(engine, finding) {
                 Some(flow) => {
-                    let verdicts = engine.verdicts(&flow)?;
+                    let verdicts = engine.verdicts_showing(&flow, finding.failure.as_ref())?;
                     (Some(flow), verdicts)
                 }
                 None => (None, Vec::new()),

@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 
 use uturn_model::route::{Step, StepKind};
 use uturn_model::{
-    Evidence, Hop, Mechanism, ObjectKind, ObjectRef, Origin, Place, Route, Text, Verdict,
+    Evidence, FailurePoint, Hop, Mechanism, ObjectKind, ObjectRef, Origin, Place, Route, Text,
+    Verdict,
 };
-use uturn_path::WalkError;
-use uturn_scan::Scanner;
+use uturn_path::{Health, WalkError};
+use uturn_scan::{Scanner, ToExplain};
 
 use crate::clients::Example;
 use crate::finding::Finding;
@@ -65,21 +66,18 @@ impl Finding {
     pub fn evidence(&self, scanner: &Scanner<'_, '_>) -> Result<Vec<Observation>, WalkError> {
         let engine = scanner.engine();
         let verdicts = match &self.example {
-            Example::Scanned(met) => scanner.explain_worst(met)?,
-            Example::Flow(flow) => engine.verdicts(flow)?,
+            Example::Scanned(result) => {
+                scanner.explain_worst(ToExplain { result, shown: self.failure.as_ref() })?
+            }
+            Example::Flow(flow) => engine.verdicts_showing(flow, self.failure.as_ref())?,
             Example::Manifests => return Ok(self.other_evidence.clone()),
             Example::Probes(listener, protocol) => {
-                let dead = engine.health(*listener, *protocol)?.unwrap_or_default();
-                let dead = dead.into_iter().filter(|health| !health.alive).map(|health| {
-                    let why: Vec<&str> =
-                        health.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
-                    Observation {
-                        place: health.node.map(Place::Node),
-                        what: format!("no answer from {}: {}", health.target, why.join(", "))
-                            .into(),
-                        by: Evidence::kernel("health check"),
-                    }
-                });
+                let health = engine.health(*listener, *protocol)?.unwrap_or_default();
+                let fails_so = |target: &&Health| {
+                    self.failure.as_ref().is_none_or(|point| target.failures.contains(point))
+                };
+                let dead = health.iter().filter(|target| !target.alive).filter(fails_so);
+                let dead = dead.map(|target| unanswered(target, self.failure.as_ref()));
                 return Ok(dead.chain(self.other_evidence.iter().cloned()).collect());
             }
         };
@@ -94,19 +92,36 @@ impl Finding {
             .filter(|route| route.outcome.is_bad())
             .collect();
         bad.sort_by(|a, b| {
-            let ends_so = |route: &Route| route.outcome == self.outcome;
-            ends_so(b).cmp(&ends_so(a)).then_with(|| by_share(a, b))
+            let fits = |route: &Route| {
+                let fails = |point: &FailurePoint| point.hop_in(&route.hops).is_some();
+                (self.failure.as_ref().is_some_and(fails), route.outcome == self.outcome)
+            };
+            fits(b).cmp(&fits(a)).then_with(|| by_share(a, b))
         });
         let fine = || verdicts.first()?.routes.first();
-        let of = match self.mechanism {
-            Some(Mechanism::AsymmetricReturn) => of_turn,
-            _ => of_route,
+        let of = |route: &Route| match (&self.failure, self.mechanism) {
+            (Some(point), _) => of_failure(route, point),
+            (None, Some(Mechanism::AsymmetricReturn)) => of_turn(route),
+            _ => of_hops(&route.hops),
         };
         // Of very many routes, not all have their hops.
         let found = bad.into_iter().chain(fine()).map(of).find(|all| !all.is_empty());
         let mut all = found.unwrap_or_default();
         all.extend(self.other_evidence.iter().cloned());
         all
+    }
+}
+
+/// That a target does not answer health checks, and where they fail if that is known.
+fn unanswered(health: &Health, point: Option<&FailurePoint>) -> Observation {
+    let why: Vec<&str> = health.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
+    let what = format!("no answer from {}: {}", health.target, why.join(", ")).into();
+    match point {
+        Some(point) => Observation { place: Some(point.place.clone()), what, by: point.by.clone() },
+        None => {
+            let place = health.node.clone().map(Place::Node);
+            Observation { place, what, by: Evidence::kernel("health check") }
+        }
     }
 }
 
@@ -124,21 +139,43 @@ fn by_share(a: &Route, b: &Route) -> Ordering {
     shares.then_with(ends)
 }
 
-/// The steps that decided: what was picked, translated, and how it ended.
-pub(crate) fn of_route(route: &Route) -> Vec<Observation> {
-    of_hops(&route.hops)
+/// Of several targets that were tried, the one at which it failed so.
+fn of_failure(route: &Route, point: &FailurePoint) -> Vec<Observation> {
+    let hops = &route.hops;
+    let stops = |hop: &Hop| hop.steps.iter().any(|step| step.kind.stops_packet());
+    match (hops.iter().position(stops), point.hop_in(hops)) {
+        (Some(first), Some(failure)) if first < failure => {
+            let from = last_pick(hops, failure);
+            until_stopped(&hops[from..], failure - from)
+        }
+        _ => of_hops(hops),
+    }
 }
 
 /// Of several targets that a load balancer tried, the one at which it turned round.
 fn of_turn(route: &Route) -> Vec<Observation> {
     let turns = |hop: &Hop| hop.steps.iter().any(|step| step.kind == StepKind::Turn);
-    let picks = |hop: &Hop| matches!(hop.place, Place::LoadBalancer(_));
     let hops = &route.hops;
-    let from = hops.iter().position(turns).and_then(|turn| hops[..turn].iter().rposition(picks));
-    of_hops(&hops[from.unwrap_or(0)..])
+    let turn = hops.iter().position(turns);
+    of_hops(&hops[turn.map_or(0, |turn| last_pick(hops, turn))..])
 }
 
+/// The index of the last hop before this one in which a load balancer or a controller picked a target, or 0.
+fn last_pick(hops: &[Hop], before: usize) -> usize {
+    let picks = |hop: &Hop| {
+        let is_pick = |step: &Step| step.kind == StepKind::Balance;
+        matches!(hop.place, Place::LoadBalancer(_) | Place::Pod(_)) && hop.steps.iter().any(is_pick)
+    };
+    hops[..before].iter().rposition(picks).unwrap_or(0)
+}
+
+/// The steps that decided: what was picked, translated, and how it ended.
 fn of_hops(hops: &[Hop]) -> Vec<Observation> {
+    until_stopped(hops, 0)
+}
+
+/// The same, up to the first step from this hop on in which a packet is stopped.
+fn until_stopped(hops: &[Hop], last: usize) -> Vec<Observation> {
     let decides = |step: &Step| {
         matches!(
             step.kind,
@@ -151,14 +188,14 @@ fn of_hops(hops: &[Hop]) -> Vec<Observation> {
         )
     };
     let mut evidence = Vec::new();
-    for hop in hops {
+    for (index, hop) in hops.iter().enumerate() {
         for step in hop.steps.iter().filter(|step| decides(step)) {
             evidence.push(Observation {
                 place: Some(hop.place.clone()),
                 what: step.why.clone(),
                 by: step.by.clone(),
             });
-            if matches!(step.kind, StepKind::Drop | StepKind::Reject) {
+            if index >= last && step.kind.stops_packet() {
                 return evidence;
             }
         }

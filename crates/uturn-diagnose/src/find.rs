@@ -25,7 +25,7 @@ use uturn_model::ObjectRef;
 use uturn_path::WalkError;
 use uturn_scan::{ScanResult, Scanner};
 
-use self::cause::Causes;
+use self::cause::{Causes, Fault};
 use self::scanned::{Known, judge};
 use crate::finding::{Finding, harm};
 use crate::{Code, Severity};
@@ -44,19 +44,16 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     let mut found = Found::default();
     for (index, result) in met.iter().enumerate() {
         for verdict in result.verdicts.iter().filter(|verdict| verdict.can_fail()) {
-            let Some(mut new) = judge(&known, result, verdict)? else { continue };
-            let cause = causes.of_verdict(index, verdict);
-            let cause = cause.filter(|_| new.mechanism.is_some_and(cause::is_shared));
-            // A Service that names whom it lets in keeps others out on purpose, as far as anything
-            // tells: that is a warning.
-            if cause.is_some_and(|cause| cause.is_asked_for) {
-                new.severity = new.severity.min(Severity::Warning);
-            }
-            found.add(new, cause.and_then(|cause| cause.object.clone()));
+            let Some(new) = judge(&known, result, verdict)? else { continue };
+            let faults = match new.mechanism.is_some_and(cause::is_shared) {
+                true => causes.of_verdict(index, verdict),
+                false => &[],
+            };
+            found.add_each(&new, faults);
         }
     }
-    for (new, cause) in not_scanned::find(engine)? {
-        found.add(new, cause);
+    for (new, faults) in not_scanned::find(engine)? {
+        found.add_each(&new, &faults);
     }
     for new in bypass::find(engine, met)? {
         found.add(new, None);
@@ -93,6 +90,22 @@ struct Found {
 }
 
 impl Found {
+    /// Adds a finding for each object at fault, or one about its subject if none is known.
+    fn add_each(&mut self, new: &Finding, faults: &[Fault]) {
+        if faults.is_empty() {
+            self.add(new.clone(), None);
+        }
+        for fault in faults {
+            let mut new = Finding { failure: Some(fault.point.clone()), ..new.clone() };
+            // A Service that names whom it lets in keeps others out on purpose, as far as anything
+            // tells: that is a warning.
+            if fault.is_asked_for {
+                new.severity = new.severity.min(Severity::Warning);
+            }
+            self.add(new, fault.object.clone());
+        }
+    }
+
     fn add(&mut self, mut new: Finding, cause: Option<ObjectRef>) {
         let is_cause = cause.is_some();
         if let Some(cause) = cause {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use uturn_model::{Mechanism, ObjectRef, Outcome, Share, Text};
+use uturn_model::{FailurePoint, Mechanism, ObjectRef, Outcome, Share, Text};
 
 use crate::clients::{Clients, Example};
 use crate::{Code, Observation, Severity};
@@ -29,6 +29,8 @@ pub struct Finding {
     pub mechanism: Option<Mechanism>,
     /// What shows it.
     pub example: Example,
+    /// Where calls of the example fail, if another object than the target may be the cause.
+    pub failure: Option<FailurePoint>,
     /// The evidence for it, besides the example.
     pub other_evidence: Vec<Observation>,
     /// What helps, the least intrusive first.
@@ -80,7 +82,8 @@ impl Finding {
         self.other_evidence.extend(more);
         self.cures.retain(|cure| new.cures.contains(cure));
         if new.severity > self.severity {
-            (self.severity, self.example) = (new.severity, new.example);
+            self.severity = new.severity;
+            (self.example, self.failure) = (new.example, new.failure);
         }
         if new.share_failing > self.share_failing {
             self.share_failing = new.share_failing;

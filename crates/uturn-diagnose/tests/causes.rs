@@ -1,11 +1,19 @@
-//! What is behind many failures is found once, however many there are.
+//! What is behind many failures is found once, however many there are, and all that is behind one
+//! failure.
+
+#[path = "../../uturn-scan/tests/classes/dice.rs"]
+mod dice;
 
 use std::fmt::Write as _;
 
+use dice::Dice;
 use uturn_diagnose::analysis::Options;
-use uturn_diagnose::{Code, analyze};
+use uturn_diagnose::{Code, analyze, diagnose};
+use uturn_model::{Evidence, ObjectRef};
+use uturn_path::Engine;
+use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
-use uturn_testing::manifests::{RunningPod, node};
+use uturn_testing::manifests::{RunningPod, facts, node};
 
 /// So many Services, each with an endpoint on a node whose security group lets nothing in, and two
 /// nodes with clients.
@@ -59,4 +67,131 @@ fn a_security_group_is_one_finding_however_many_services_are_behind_it() {
             .collect();
         assert_eq!(found, [(Code::SecurityGroup, "SecurityGroup closed".to_owned(), services)]);
     }
+}
+
+/// A Service with endpoints on two nodes, each with a security group of its own that lets nothing in.
+const TWO_CLOSED: &str = "\
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  kubeProxy: {mode: iptables, version: v1.34.4}
+  network: {podCIDRs: [10.1.0.0/16], serviceCIDRs: [172.16.0.0/16]}
+  nodes: {n2: {securityGroups: [closed]}, n3: {securityGroups: [shut]}}
+  securityGroups: {closed: {inbound: []}, shut: {inbound: []}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {clusterIP: 172.16.1.1, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+";
+
+#[test]
+fn calls_that_end_alike_at_two_objects_are_a_finding_for_each() {
+    let mut text = TWO_CLOSED.to_owned();
+    for number in 1..=3 {
+        text.push_str(&node(number));
+    }
+    for (name, app, node) in [("client", "client", 1), ("web-2", "web", 2), ("web-3", "web", 3)] {
+        let address = format!("10.1.{node}.1");
+        let pod = RunningPod { name, app, node, address: &address, ..RunningPod::default() };
+        text.push_str(&pod.to_string());
+    }
+    let source = Source { name: "made.yaml".into(), text };
+    let cluster = Manifests::of(vec![source]).cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let scanner = Scanner::new(&engine);
+    let mut found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+    found.retain(|finding| finding.code == Code::SecurityGroup);
+    let objects: Vec<String> = found.iter().map(|one| one.subject.to_string()).collect();
+    assert_eq!(objects, ["SecurityGroup closed", "SecurityGroup shut"]);
+    for finding in &found {
+        assert_eq!(finding.targets, ["svc/shop/web :80"]);
+        let evidence = finding.evidence(&scanner).unwrap();
+        let Some(Evidence::SecurityGroups { names, .. }) = evidence.last().map(|last| &last.by)
+        else {
+            panic!("{evidence:#?}");
+        };
+        assert_eq!(names.join(", "), *finding.subject.name);
+    }
+}
+
+/// Nodes pass health checks on to the node that has the endpoint, and no security group keeps out checks
+/// that come from the load balancer.
+#[test]
+fn the_security_group_that_stops_health_checks_is_not_that_of_the_node_they_are_sent_to() {
+    let mut text = facts(&[
+        "provider: tke",
+        "kubeProxy: {mode: iptables, version: v1.34.4}",
+        "nodes: {n1: {securityGroups: [open]}, n2: {securityGroups: [closed]}}",
+        "securityGroups: {open: {inbound: [{action: accept, protocol: all, ports: all, peer: all}]}, \
+         closed: {inbound: []}}",
+    ]);
+    text.push_str(&node(1));
+    text.push_str(&node(2));
+    let pod = RunningPod {
+        name: "web",
+        app: "web",
+        node: 2,
+        address: "10.1.2.1",
+        ..RunningPod::default()
+    };
+    text.push_str(&pod.to_string());
+    text.push_str(
+        "---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec:
+  type: LoadBalancer
+  clusterIP: 172.16.1.1
+  selector: {app: web}
+  ports: [{port: 80, targetPort: 8080, nodePort: 30080}]
+status: {loadBalancer: {ingress: [{ip: 203.0.113.1}]}}
+",
+    );
+    let source = Source { name: "made.yaml".into(), text };
+    let cluster = Manifests::of(vec![source]).cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let scanner = Scanner::new(&engine);
+    let mut found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+    found.retain(|finding| finding.code == Code::ProbeBlackhole);
+    let [finding] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!(finding.subject.to_string(), "SecurityGroup closed");
+    let evidence = finding.evidence(&scanner).unwrap();
+    let [observation] = evidence.as_slice() else { panic!("{evidence:#?}") };
+    assert_eq!(&*observation.what, "no answer from 10.0.0.11:30080: security-group");
+    let Evidence::SecurityGroups { names, .. } = &observation.by else { panic!("{evidence:#?}") };
+    assert_eq!(&*names[0], "closed");
+}
+
+/// However many ways of a call end alike, a finding about one of the objects shows a way that ends there.
+#[test]
+fn the_evidence_of_a_finding_about_an_object_ends_at_that_object() {
+    let (mut shown, mut among_several) = (0, 0);
+    for seed in 1..=60 {
+        let text = dice::cluster(&mut Dice::new(seed));
+        let manifests = Manifests::of(vec![Source { name: "random.yaml".into(), text }]);
+        let cluster = manifests.cluster().unwrap_or_else(|why| panic!("{seed}: {why:?}"));
+        let engine = Engine::new(&cluster).unwrap_or_else(|why| panic!("{seed}: {why:?}"));
+        let scanner = Scanner::new(&engine);
+        let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+        for finding in &found {
+            let Some(point) = &finding.failure else { continue };
+            let evidence = finding.evidence(&scanner).unwrap();
+            let what = format!("seed {seed}: {} {:?}\n{evidence:#?}", finding.subject, point);
+            let observed = evidence.len() - finding.other_evidence.len();
+            let mut by = evidence[..observed].last().expect(&what).by.clone();
+            by.clear_generated_line();
+            assert_eq!(by, point.by, "{what}");
+            shown += 1;
+            let objects = |targets: &[String]| -> Vec<ObjectRef> {
+                let same = found.iter().filter(|other| other.code == finding.code);
+                let same =
+                    same.filter(|other| targets.iter().any(|one| other.targets.contains(one)));
+                same.map(|other| other.subject.clone()).collect()
+            };
+            among_several += usize::from(objects(&finding.targets).len() > 1);
+        }
+    }
+    assert!(shown > 50 && among_several > 20, "{shown} shown, {among_several} among several");
 }

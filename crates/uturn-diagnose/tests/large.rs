@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use uturn_diagnose::group::group;
-use uturn_diagnose::{Finding, GroupCure, diagnose};
-use uturn_model::{Mechanism, NamespacedName};
+use uturn_diagnose::{Code, Finding, GroupCure, diagnose};
+use uturn_model::{Evidence, Mechanism, NamespacedName};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
@@ -109,6 +109,41 @@ fn every_finding_has_its_evidence_and_its_like() {
         }
     }
     every_cause_is_a_group(&found);
+}
+
+/// Targets of one load balancer on two nodes, each with a security group of its own that lets nothing in.
+#[test]
+fn each_object_at_which_calls_end_is_found_with_a_way_that_ends_there() {
+    let groups = "  nodes: {n1: {securityGroups: [closed]}, n41: {securityGroups: [shut]}}
+  securityGroups: {closed: {inbound: []}, shut: {inbound: []}}
+---
+apiVersion: v1
+kind: Pod
+";
+    let text = cluster().replacen("---\napiVersion: v1\nkind: Pod\n", groups, 1);
+    let source = Source { name: "large.yaml".into(), text };
+    let cluster = Manifests::of(vec![source]).complete_if(true).cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let scanner = Scanner::new(&engine);
+    assert!(scanner.is_large());
+    let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+    for name in ["closed", "shut"] {
+        let is_closed = |finding: &&Finding| {
+            finding.code == Code::SecurityGroup && *finding.subject.name == *name
+        };
+        let finding = found.iter().find(is_closed).unwrap_or_else(|| panic!("{name}: {found:#?}"));
+        assert!(
+            finding.targets.iter().any(|target| target == "ingress/shop/web-0 :80 */"),
+            "{name} {:?}",
+            finding.targets
+        );
+        let evidence = finding.evidence(&scanner).unwrap();
+        let Some(Evidence::SecurityGroups { names, .. }) = evidence.last().map(|last| &last.by)
+        else {
+            panic!("{evidence:#?}");
+        };
+        assert_eq!(names.join(", "), *finding.subject.name);
+    }
 }
 
 fn every_cause_is_a_group(found: &[Finding]) {

@@ -78,7 +78,7 @@ pub use origin::{DerivedFrom, Origin, RulesPart, SourceName};
 pub use outcome::Outcome;
 pub use pod::Pod;
 pub use proxy::{AddressBinding, ProxyMode, ProxySettings, ServiceProxy, Variant};
-pub use route::{Hop, Place, Route, Step, StepKind, Verdict};
+pub use route::{FailurePoint, Hop, Place, Route, Step, StepKind, Verdict};
 pub use service::Service;
 pub use share::Share;
 pub use unjudged::{Unjudged, Unknown};

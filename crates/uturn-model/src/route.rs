@@ -1,8 +1,12 @@
 //! The result of walking a flow: its routes, hop by hop, and their sum.
 
+mod failure_point;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
+
+pub use failure_point::FailurePoint;
 
 use crate::{Assumption, Evidence, Mechanism, Name, NamespacedName, Outcome, Share, Text};
 
@@ -21,6 +25,8 @@ pub struct Route {
     pub chance: bool,
     /// Whether it stands for others that end alike: its hops are those of one of them.
     pub has_others: bool,
+    /// Where packets are stopped on this route and on the others that it stands for.
+    pub failures: Vec<FailurePoint>,
     /// The hops, forth and back, in order.
     pub hops: Vec<Hop>,
 }
@@ -157,6 +163,11 @@ pub enum StepKind {
 }
 
 impl StepKind {
+    /// Whether a packet ends with such a step.
+    pub fn stops_packet(self) -> bool {
+        matches!(self, Self::Drop | Self::Reject)
+    }
+
     /// The word in JSON output.
     pub fn as_str(self) -> &'static str {
         match self {

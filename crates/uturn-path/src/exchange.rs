@@ -181,9 +181,10 @@ impl<'a> Walk<'_, 'a> {
         from: Peer<'a>,
         asked: Leg,
         refused: Refused<'a>,
-        state: PacketState,
+        mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let Refused { why, by, outcome, notice } = refused;
+        state.note_failure(why);
         let at_once = |state| Ok(vec![ended(state, outcome, Some(why))]);
         let Some(notice) = notice else { return at_once(state) };
         let exchanges =
@@ -278,10 +279,10 @@ impl<'a> Walk<'_, 'a> {
             };
             match known.and_then(|at| kept.get_mut(at)) {
                 Some(known) => {
-                    known.share += exchange.share;
-                    known.chance |= exchange.chance;
-                    known.has_others = true;
-                    add_assumptions(&mut known.supposed, exchange.supposed);
+                    known.join(&exchange);
+                    if self.prefers(&exchange.hops, &known.hops) {
+                        known.hops = exchange.hops;
+                    }
                 }
                 None => {
                     if is_long {

@@ -7,9 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{
-    Assumption, Evidence, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Share,
+    Assumption, Evidence, FailurePoint, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Share,
 };
 use uturn_netfilter::{Connection, Entry, Packet};
+
+use crate::assumed::add_missing;
 
 pub(crate) use exchange::ended;
 pub use exchange::{Exchange, Redirected, Request, Waiting};
@@ -58,6 +60,8 @@ pub(crate) struct PacketState {
     pub(crate) chance: bool,
     /// What had to be taken for true.
     pub(crate) supposed: Vec<Assumption>,
+    /// Where it, or another packet of the same request, was stopped; not recorded if brief.
+    pub(crate) failures: Vec<FailurePoint>,
     /// How often it was sent.
     pub(crate) tries: Tries,
     /// What each node's connection tracking remembers of this flow.
@@ -87,6 +91,7 @@ impl PacketState {
             passed: 0,
             chance: false,
             supposed: Vec::new(),
+            failures: Vec::new(),
             tries: Tries::first(Pace::on(None)),
             nodes: Vec::new(),
             fabric: Vec::new(),
@@ -179,6 +184,14 @@ impl PacketState {
         match self.is_brief {
             true => self.hops.clear(),
             false => self.note(place(), step()),
+        }
+    }
+
+    /// Notes where the last packet was stopped, and why.
+    pub(crate) fn note_failure(&mut self, why: Mechanism) {
+        if !self.is_brief {
+            let point = FailurePoint::last_of(&self.hops, why);
+            add_missing(&mut self.failures, point);
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use uturn_model::lb::{Rule, Target};
 use uturn_model::route::Leg;
-use uturn_model::{Name, Share};
+use uturn_model::{FailurePoint, Name, Share};
 
 use crate::error::WalkError;
 use crate::options::Detail;
@@ -137,6 +137,8 @@ pub struct FailoverRequest<'r> {
     pub next_target: bool,
     /// Which routes are recorded hop by hop.
     pub detail: Detail,
+    /// Of ways that end alike, one that fails at this point is shown.
+    pub shown: Option<&'r FailurePoint>,
 }
 
 /// Takes requests to one target after the other, step by step.

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use uturn_model::route::Place;
-use uturn_model::{Client, Destination, Family, Flow, Protocol, Route, Share, Verdict};
+use uturn_model::{
+    Client, Destination, FailurePoint, Family, Flow, Protocol, Route, Share, Verdict,
+};
 use uturn_netfilter::Packet;
 
 use crate::assumed::add_assumptions;
@@ -21,7 +23,19 @@ impl Engine<'_> {
     /// # Errors
     /// Returns an error if the flow cannot be walked.
     pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-        Ok(vec![self.walk_whole().verdict(flow)?])
+        self.verdicts_showing(flow, None)
+    }
+
+    /// The same. Of ways that end alike, one that fails at this point is shown.
+    ///
+    /// # Errors
+    /// Returns an error if the flow cannot be walked.
+    pub fn verdicts_showing(
+        &self,
+        flow: &Flow,
+        point: Option<&FailurePoint>,
+    ) -> Result<Vec<Verdict>, WalkError> {
+        Ok(vec![self.walk_whole().showing(point).verdict(flow)?])
     }
 
     /// The load balancer that a name leads to, where its addresses are not known.
@@ -100,6 +114,7 @@ impl<'a> Walk<'_, 'a> {
                 mechanisms: exchange.mechanisms,
                 chance: exchange.chance,
                 has_others: exchange.has_others,
+                failures: exchange.failures,
                 hops: exchange.hops,
             });
         }

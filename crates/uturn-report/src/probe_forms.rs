@@ -27,6 +27,7 @@ fn route(outcome: Outcome, share: Share) -> Route {
         mechanisms,
         chance: false,
         has_others: false,
+        failures: Vec::new(),
         hops: Vec::new(),
     }
 }

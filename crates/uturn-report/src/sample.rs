@@ -31,6 +31,7 @@ pub(crate) fn finding(name: &str, targets: &[&str]) -> Finding {
         outcome: Outcome::Answered { after: Duration::from_secs(4) },
         mechanism: Some(Mechanism::AsymmetricReturn),
         example: Example::Manifests,
+        failure: None,
         other_evidence: Vec::new(),
         cures: vec![call("call svc/shop/front")],
         conditions: Vec::new(),
@@ -146,6 +147,7 @@ pub(crate) fn verdicts(text: &str) -> Vec<Verdict> {
         mechanisms: vec![Mechanism::AsymmetricReturn],
         chance: false,
         has_others: false,
+        failures: Vec::new(),
         hops: vec![
             hop(Place::Dns, Direction::Out, vec![step(StepKind::Resolve)]),
             hop(Place::Outside, Direction::Out, vec![step(StepKind::Send).seeing(leg)]),

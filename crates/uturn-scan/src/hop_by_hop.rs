@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::ptr;
 use std::sync::Arc;
 
-use uturn_model::{Cluster, Flow, LoadBalancer, Name, Verdict};
+use uturn_model::{Cluster, FailurePoint, Flow, LoadBalancer, Name, Verdict};
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{Detail, Engine, NodeRuntime, Options, ProbeCache, WalkError};
 
@@ -25,6 +25,21 @@ use crate::reduced::representatives::Representatives;
 /// So many classes of clients are made ready before they are walked.
 const READY: usize = 1024;
 
+/// A result to be explained.
+#[derive(Clone, Copy, Debug)]
+pub struct ToExplain<'r> {
+    /// The result.
+    pub result: &'r ScanResult,
+    /// Of ways that end alike, one that fails at this point is shown.
+    pub shown: Option<&'r FailurePoint>,
+}
+
+impl<'r> From<&'r ScanResult> for ToExplain<'r> {
+    fn from(result: &'r ScanResult) -> Self {
+        Self { result, shown: None }
+    }
+}
+
 /// A client and its target in outline, ready to be walked in a reduced cluster.
 pub(crate) struct HopJob<'a> {
     flow: Flow,
@@ -32,6 +47,8 @@ pub(crate) struct HopJob<'a> {
     client: u32,
     target_classes: TargetClasses<'a>,
     granularity: Granularity,
+    /// Of ways that end alike, one that fails at this point is shown.
+    shown: Option<FailurePoint>,
 }
 
 impl<'a> HopJob<'a> {
@@ -40,7 +57,7 @@ impl<'a> HopJob<'a> {
     pub(crate) fn new(
         prepared: &mut PreparedScan<'a>,
         scope: Scope<'a>,
-        result: &ScanResult,
+        ToExplain { result, shown }: ToExplain<'_>,
     ) -> Option<Self> {
         let granularity = prepared.granularity(&scope);
         if prepared.walks_whole(&scope, granularity) {
@@ -48,7 +65,8 @@ impl<'a> HopJob<'a> {
         }
         let client = result.clients.at as u32;
         let target_classes = prepared.classifier.classify(scope, granularity, Some(client));
-        Some(Self { flow: result.flow(), client, target_classes, granularity })
+        let shown = shown.cloned();
+        Some(Self { flow: result.flow(), client, target_classes, granularity, shown })
     }
 }
 
@@ -98,7 +116,7 @@ impl<'e, 'a> HopWalker<'e, 'a> {
                 let place = self.inventory.homes[job.client as usize];
                 list.begin(Caller { place, at: job.client });
             }
-            let walk = engine.walk(self.options, &representatives);
+            let walk = engine.walk(self.options, &representatives).showing(job.shown.as_ref());
             let verdict = walk.verdict_at(&job.flow, &job.target_classes.scope.asked.target());
             let runtimes = engine.runtimes();
             let runtimes = runtimes.map(|(name, runtime)| (name.clone(), Arc::clone(runtime)));
@@ -158,7 +176,7 @@ fn probers(engine: &Engine<'_>) -> Vec<LoadBalancer> {
 pub(crate) fn walk_all<'a, T: Send>(
     engine: &Engine<'a>,
     prepared: &mut PreparedScan<'a>,
-    results: &[&ScanResult],
+    results: &[ToExplain<'_>],
     detail: Detail,
     of: impl Fn(usize, &[Verdict]) -> T + Sync,
 ) -> Vec<Result<T, WalkError>> {
@@ -198,7 +216,8 @@ pub(crate) fn walk_all<'a, T: Send>(
         }
     }
     let whole = |at: usize| {
-        let verdicts = engine.verdicts(&results[at].flow())?;
+        let ToExplain { result, shown } = results[at];
+        let verdicts = engine.verdicts_showing(&result.flow(), shown)?;
         Ok(of(at, &verdicts))
     };
     let walked = walked.into_iter().enumerate();
@@ -218,13 +237,13 @@ struct Scopes<'a> {
 }
 
 impl<'a> Scopes<'a> {
-    fn of(engine: &Engine<'a>, prepared: &PreparedScan<'a>, results: &[&ScanResult]) -> Self {
+    fn of(engine: &Engine<'a>, prepared: &PreparedScan<'a>, results: &[ToExplain<'_>]) -> Self {
         let mut scopes: Vec<Result<Scope<'a>, WalkError>> = Vec::new();
         let mut lists: Vec<Vec<(usize, usize)>> = Vec::new();
         // By the places in memory of targets and of Services.
         let mut by_target: FastMap<usize, (usize, usize)> = FastMap::default();
         let mut by_services: FastMap<Vec<usize>, usize> = FastMap::default();
-        for (at, result) in results.iter().enumerate() {
+        for (at, ToExplain { result, .. }) in results.iter().enumerate() {
             let target = Arc::as_ptr(&result.target).addr();
             let (number, list) = *by_target.entry(target).or_insert_with(|| {
                 let scope = prepared.scope(engine, &result.target);
@@ -300,13 +319,13 @@ status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}
         });
         let results: Vec<ScanResult> = of_each_client.collect();
         assert!(results.len() > scanned.len());
-        let explain = |results: &[&ScanResult]| -> Vec<Vec<Verdict>> {
+        let explain = |results: &[ToExplain<'_>]| -> Vec<Vec<Verdict>> {
             let explained = scanner.explain_each_worst(results, |_, verdicts| verdicts.to_vec());
             explained.into_iter().map(|verdicts| verdicts.unwrap()).collect()
         };
-        let all: Vec<&ScanResult> = results.iter().collect();
-        for (result, explained) in all.iter().zip(explain(&all)) {
-            assert_eq!(explained, explain(&[*result])[0], "{:?}", result.flow());
+        let all: Vec<ToExplain<'_>> = results.iter().map(ToExplain::from).collect();
+        for (one, explained) in all.iter().zip(explain(&all)) {
+            assert_eq!(explained, explain(&[*one])[0], "{:?}", one.result.flow());
         }
     }
 }

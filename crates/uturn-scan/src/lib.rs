@@ -59,6 +59,7 @@ mod unmodelled_rules;
 
 pub use clients::{ClientClass, Pods, ScanResult};
 pub use explain::{ClassExplanation, ClassTrait, Closeness, TargetExplanation};
+pub use hop_by_hop::ToExplain;
 pub use known::{KnownWalks, WalkCounts};
 pub use scan::Scanner;
 pub use targets::{ScanTarget, address_label};

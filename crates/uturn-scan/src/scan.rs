@@ -9,7 +9,7 @@ use uturn_path::{Detail, Engine, WalkError};
 use crate::clients::{ClientClass, Pods, ScanResult};
 use crate::exhaustive;
 use crate::explain::{self, TargetExplanation};
-use crate::hop_by_hop::{self, HopJob, HopWalker};
+use crate::hop_by_hop::{self, HopJob, HopWalker, ToExplain};
 use crate::inventory::pod_addresses::lacks_address;
 use crate::known::KnownWalks;
 use crate::prepared::PreparedScan;
@@ -136,8 +136,8 @@ impl<'e, 'a> Scanner<'e, 'a> {
     ///
     /// # Errors
     /// The flow cannot be walked.
-    pub fn explain(&self, result: &ScanResult) -> Result<Vec<Verdict>, WalkError> {
-        self.explained(result, Detail::Full)
+    pub fn explain<'r>(&self, result: impl Into<ToExplain<'r>>) -> Result<Vec<Verdict>, WalkError> {
+        self.explained(result.into(), Detail::Full)
     }
 
     /// The same where only the likeliest ways that fail are asked for: of many ways, the
@@ -145,8 +145,11 @@ impl<'e, 'a> Scanner<'e, 'a> {
     ///
     /// # Errors
     /// The flow cannot be walked.
-    pub fn explain_worst(&self, result: &ScanResult) -> Result<Vec<Verdict>, WalkError> {
-        self.explained(result, Detail::Worst)
+    pub fn explain_worst<'r>(
+        &self,
+        result: impl Into<ToExplain<'r>>,
+    ) -> Result<Vec<Verdict>, WalkError> {
+        self.explained(result.into(), Detail::Worst)
     }
 
     /// The same for many results of a large cluster, on all processors. Returns what `of` makes of
@@ -156,7 +159,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
     /// Returns an error in place of each result whose flow cannot be walked.
     pub fn explain_each_worst<T: Send>(
         &self,
-        results: &[&ScanResult],
+        results: &[ToExplain<'_>],
         of: impl Fn(usize, &[Verdict]) -> T + Sync,
     ) -> Vec<Result<T, WalkError>> {
         let prepared = match self.prepared() {
@@ -166,18 +169,18 @@ impl<'e, 'a> Scanner<'e, 'a> {
         hop_by_hop::walk_all(self.engine, &mut prepared.borrow_mut(), results, Detail::Worst, of)
     }
 
-    fn explained(&self, result: &ScanResult, detail: Detail) -> Result<Vec<Verdict>, WalkError> {
+    fn explained(&self, asked: ToExplain<'_>, detail: Detail) -> Result<Vec<Verdict>, WalkError> {
+        let ToExplain { result, shown } = asked;
+        let whole = || self.engine.verdicts_showing(&result.flow(), shown);
         if !self.is_large() {
-            return self.engine.verdicts(&result.flow());
+            return whole();
         }
         let mut prepared = self.prepared()?.borrow_mut();
         let scope = prepared.scope(self.engine, &result.target)?;
-        let Some(job) = HopJob::new(&mut prepared, scope, result) else {
-            return self.engine.verdicts(&result.flow());
-        };
+        let Some(job) = HopJob::new(&mut prepared, scope, asked) else { return whole() };
         let inventory = &prepared.classifier.inventory;
         match HopWalker::new(self.engine, inventory, detail).walk(&job) {
-            Err(WalkError::NeedsWhole) => self.engine.verdicts(&result.flow()),
+            Err(WalkError::NeedsWhole) => whole(),
             verdict => Ok(vec![verdict?]),
         }
     }

@@ -75,6 +75,7 @@ fn unknown(cases: &[Verdict]) -> Verdict {
         mechanisms: vec![Mechanism::NotModelled],
         chance: false,
         has_others: false,
+        failures: Vec::new(),
         hops: Vec::new(),
     };
     Verdict::of(vec![route], Vec::new(), supposed.into_iter().collect())

@@ -29,7 +29,7 @@ use std::env;
 use proptest::prelude::*;
 use uturn_model::{Cluster, Mechanism, NamespacedName, Outcome, Share, Verdict, Version};
 use uturn_path::Engine;
-use uturn_scan::{ScanResult, Scanner};
+use uturn_scan::{ScanResult, Scanner, ToExplain};
 use uturn_snapshot::{Source, read};
 
 use dice::Dice;
@@ -123,14 +123,15 @@ fn explains_alike(
     results: &[ScanResult],
     text: &str,
 ) -> Result<(), TestCaseError> {
-    let all: Vec<&ScanResult> = results.iter().collect();
-    let explain = |results: &[&ScanResult]| -> Vec<Vec<Verdict>> {
+    let all: Vec<ToExplain<'_>> = results.iter().map(ToExplain::from).collect();
+    let explain = |results: &[ToExplain<'_>]| -> Vec<Vec<Verdict>> {
         let explained = scanner.explain_each_worst(results, |_, verdicts| verdicts.to_vec());
         explained.into_iter().map(|verdicts| verdicts.expect("a verdict")).collect()
     };
-    for (result, explained) in all.iter().zip(explain(&all)) {
+    for (one, explained) in all.iter().zip(explain(&all)) {
+        let ToExplain { result, .. } = one;
         let flow = result.flow();
-        prop_assert_eq!(&explained, &explain(&[*result])[0], "{:?}\n{}", flow, text);
+        prop_assert_eq!(&explained, &explain(&[*one])[0], "{:?}\n{}", flow, text);
         prop_assert!(same(&explained[0], &result.verdicts[0]), "{flow:?}\n{text}");
     }
     Ok(())

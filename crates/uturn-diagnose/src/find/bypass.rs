@@ -100,6 +100,7 @@ fn judge(
         outcome: verdict.outcomes.first().map_or(Outcome::AT_ONCE, |(outcome, _)| *outcome),
         mechanism: is_broken.then_some(Mechanism::TlsBypassed),
         example: Example::Flow(flow),
+        failure: None,
         other_evidence: vec![written],
         cures: Vec::new(),
         conditions: Vec::new(),

@@ -5,31 +5,46 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use uturn_kubeproxy::chain_names;
-use uturn_model::{Evidence, Mechanism, ObjectKind, ObjectRef, Place, Route, Share, Text, Verdict};
+use uturn_model::{
+    Evidence, FailurePoint, Mechanism, ObjectKind, ObjectRef, Place, Share, Text, Verdict,
+};
 use uturn_path::WalkError;
-use uturn_scan::{ScanResult, Scanner};
+use uturn_scan::{ScanResult, Scanner, ToExplain};
 
-use crate::evidence::{of_route, worst};
+use crate::evidence::worst;
 use crate::finding::harm;
 
 /// Why clients do not reach a target, as the end of their route shows it.
-pub(super) struct Cause {
+struct Cause {
     /// Under which conditions they do not reach it.
     conditions: Vec<Text>,
-    /// The object at fault, if it is not the target.
-    pub(super) object: Option<ObjectRef>,
-    /// The target asks for it.
-    pub(super) is_asked_for: bool,
+    faults: Vec<Fault>,
 }
 
 impl Cause {
     fn of(verdict: &Verdict) -> Option<Self> {
         let route = worst(verdict)?;
-        Some(Self {
-            conditions: verdict.conditions.clone(),
-            object: object_at_fault(route),
-            is_asked_for: is_asked_for(route),
-        })
+        let faults = faults_at(&route.failures, *route.mechanisms.first()?);
+        Some(Self { conditions: verdict.conditions.clone(), faults })
+    }
+}
+
+/// What keeps clients from a target.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    /// The object at fault, if it is not the target.
+    pub(super) object: Option<ObjectRef>,
+    /// The target asks for it.
+    pub(super) is_asked_for: bool,
+    /// Where calls fail because of it.
+    pub(super) point: FailurePoint,
+}
+
+impl Fault {
+    fn of(point: &FailurePoint) -> Self {
+        let is_asked_for = is_asked_for(point);
+        let object = if is_asked_for { None } else { object_at_fault(point) };
+        Self { object, is_asked_for, point: point.clone() }
     }
 }
 
@@ -64,22 +79,24 @@ impl Causes {
             });
             results.truncate(MAX_WALKS);
         }
-        let (indices, results): (Vec<usize>, Vec<&ScanResult>) = results.into_iter().unzip();
+        let results = results.into_iter().map(|(index, result)| (index, ToExplain::from(result)));
+        let (indices, results): (Vec<usize>, Vec<ToExplain<'_>>) = results.unzip();
         let of = |verdicts: &[Verdict]| verdicts.iter().filter_map(Cause::of).collect();
         let causes: Vec<Result<Vec<Cause>, WalkError>> = match scanner.is_large() {
             true => scanner.explain_each_worst(&results, |_, verdicts| of(verdicts)),
-            false => results.iter().map(|result| Ok(of(&scanner.explain(result)?))).collect(),
+            false => results.into_iter().map(|one| Ok(of(&scanner.explain(one)?))).collect(),
         };
         let by_index = |(index, causes): (usize, Result<_, _>)| Ok((index, causes?));
         let by_result = indices.into_iter().zip(causes).map(by_index).collect::<Result<_, _>>()?;
         Ok(Self { by_result })
     }
 
-    /// The cause of a verdict that can fail, by the index of its result.
-    pub(super) fn of_verdict(&self, index: usize, verdict: &Verdict) -> Option<&Cause> {
-        let causes = self.by_result.get(&index)?;
+    /// What keeps clients from a target, each object once, by the index of the result and its verdict.
+    /// Calls that end alike may fail at several objects. Empty if it is not known.
+    pub(super) fn of_verdict(&self, index: usize, verdict: &Verdict) -> &[Fault] {
+        let Some(causes) = self.by_result.get(&index) else { return &[] };
         let same = causes.iter().find(|cause| cause.conditions == verdict.conditions);
-        same.or_else(|| causes.first())
+        same.or_else(|| causes.first()).map_or(&[], |cause| &cause.faults)
     }
 }
 
@@ -97,38 +114,46 @@ pub(crate) fn is_shared(mechanism: Mechanism) -> bool {
     )
 }
 
-/// The object at fault. Returns `None` if the end of the route does not show it.
-pub(crate) fn object_at_fault(route: &Route) -> Option<ObjectRef> {
-    if route.mechanisms.contains(&Mechanism::RuleMissing) {
-        return route.hops.iter().find_map(|hop| match &hop.place {
-            Place::Node(name) => Some(ObjectRef::global(ObjectKind::Node, name.as_str())),
-            _ => None,
-        });
+/// What is at fault at these points where calls fail for this reason, each object once.
+pub(super) fn faults_at<'p>(
+    points: impl IntoIterator<Item = &'p FailurePoint>,
+    mechanism: Mechanism,
+) -> Vec<Fault> {
+    let mut faults: Vec<Fault> = Vec::new();
+    let points = points.into_iter().filter(|point| point.mechanism == mechanism);
+    for new in points.map(Fault::of) {
+        let is_same =
+            |known: &Fault| known.object == new.object && known.is_asked_for == new.is_asked_for;
+        if !faults.iter().any(is_same) {
+            faults.push(new);
+        }
     }
-    let last = of_route(route).pop()?;
-    match (&last.by, &last.place) {
+    faults
+}
+
+/// The object at fault. Returns `None` if what stops packets does not show it.
+fn object_at_fault(point: &FailurePoint) -> Option<ObjectRef> {
+    match (&point.by, &point.place) {
         (Evidence::SecurityGroups { names, .. }, _) => {
             Some(ObjectRef::global(ObjectKind::SecurityGroup, names.join(", ")))
         }
-        // The Service itself says whom it lets in.
-        (by, _) if is_of_source_ranges(by) => None,
         (Evidence::Object { object, .. }, _) if object.kind == ObjectKind::Node => {
             Some((**object).clone())
         }
-        (_, Some(Place::Node(node))) => Some(ObjectRef::global(ObjectKind::Node, node.as_str())),
+        (_, Place::Node(node)) => Some(ObjectRef::global(ObjectKind::Node, node.as_str())),
         _ => None,
     }
 }
 
 /// Whether a Service asks for what stops a packet: its source ranges, where kube-proxy or the load
 /// balancer applies them.
-pub(crate) fn is_asked_for(route: &Route) -> bool {
-    of_route(route).pop().is_some_and(|last| match &last.by {
+fn is_asked_for(point: &FailurePoint) -> bool {
+    match &point.by {
         Evidence::Object { object, .. } => {
-            object.kind == ObjectKind::Service && route.mechanisms.contains(&Mechanism::Firewall)
+            object.kind == ObjectKind::Service && point.mechanism == Mechanism::Firewall
         }
         by => is_of_source_ranges(by),
-    })
+    }
 }
 
 /// Whether a rule is kube-proxy's for `spec.loadBalancerSourceRanges`.

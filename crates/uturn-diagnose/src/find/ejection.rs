@@ -76,6 +76,7 @@ fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Findi
         outcome: Outcome::AT_ONCE,
         mechanism: None,
         example: Example::Scanned(Box::new(met.clone())),
+        failure: None,
         other_evidence: vec![written],
         cures: Vec::new(),
         conditions: Vec::new(),

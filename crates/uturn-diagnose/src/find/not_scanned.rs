@@ -12,16 +12,17 @@ use uturn_model::{
 use uturn_path::{Engine, Health, WalkError};
 use uturn_scan::address_label;
 
+use super::MAX_PAIRS;
+use super::cause::{self, Fault};
 use super::outside_clients::OutsideClients;
-use super::{MAX_PAIRS, cause};
 use crate::clients::{Clients, Example};
 use crate::conditions::{conditions, most_severe};
 use crate::evidence::worst;
 use crate::finding::Finding;
 use crate::{Code, Observation};
 
-/// A finding, and the object that causes it if that is not its subject.
-type Caused = (Finding, Option<ObjectRef>);
+/// A finding, and what is at fault where that may be another object than its subject.
+type Caused = (Finding, Vec<Fault>);
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     let cluster = engine.cluster();
@@ -32,10 +33,10 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     if size > MAX_PAIRS {
         let has_any = cluster.services.values().any(|service| !service.load_balancer.is_empty())
             || cluster.ingresses.values().any(|ingress| !ingress.load_balancer.is_empty());
-        return Ok(if has_any { vec![(not_examined(engine), None)] } else { Vec::new() });
+        return Ok(if has_any { vec![(not_examined(engine), Vec::new())] } else { Vec::new() });
     }
     if listeners(engine.balancers()) * cluster.nodes.len() > MAX_PAIRS {
-        return Ok(vec![(not_examined(engine), None)]);
+        return Ok(vec![(not_examined(engine), Vec::new())]);
     }
     let mut all = Vec::new();
     let clients = OutsideClients::of(engine);
@@ -67,6 +68,7 @@ fn not_examined(engine: &Engine<'_>) -> Finding {
         outcome: Outcome::AT_ONCE,
         mechanism: None,
         example: Example::Manifests,
+        failure: None,
         other_evidence: vec![Observation {
             place: None,
             what: format!(
@@ -138,7 +140,10 @@ fn outside_from(
     {
         return Ok(None);
     }
-    let cause = cause::is_shared(mechanism).then(|| cause::object_at_fault(way)).flatten();
+    let faults = match cause::is_shared(mechanism) {
+        true => cause::faults_at(&way.failures, mechanism),
+        false => Vec::new(),
+    };
     let code = Code::of(mechanism, rule.owner.kind);
     let conditions = conditions(code, mechanism, verdict);
     let who = match balancer.scope {
@@ -155,11 +160,12 @@ fn outside_from(
         outcome: way.outcome,
         mechanism: Some(mechanism),
         example: Example::Flow(flow),
+        failure: None,
         other_evidence: Vec::new(),
         cures: Vec::new(),
         conditions,
     };
-    Ok(Some((finding, cause)))
+    Ok(Some((finding, faults)))
 }
 
 /// What a client asks a rule for. Without a host or a path nothing says what: the bare address is asked,
@@ -237,25 +243,16 @@ fn dead_probes(
                 && !homes.clone().any(|home| Some(home) == target.node.as_ref())
     };
     let lost: Vec<&Health> = dead.iter().filter(|target| !is_excused(target)).copied().collect();
-    let why = |target: &&Health| {
+    let why = |target: &&Health| -> Option<Mechanism> {
         let of = |mechanism: &Mechanism| {
             !matches!(mechanism, Mechanism::NoEndpoint | Mechanism::WrongPort)
         };
         target.mechanisms.iter().copied().find(of)
     };
-    let (first, mechanism) = lost.iter().find_map(|target| Some((*target, why(target)?)))?;
-    let node = first.node.as_ref().and_then(|name| cluster.nodes.get(name));
-    let cause = match mechanism {
-        Mechanism::SecurityGroup => {
-            node.and_then(|node| node.security_groups.as_ref()).map(|names| {
-                let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-                ObjectRef::global(ObjectKind::SecurityGroup, names.join(", "))
-            })
-        }
-        Mechanism::Firewall => {
-            node.map(|node| ObjectRef::global(ObjectKind::Node, node.name.as_str()))
-        }
-        _ => None,
+    let mechanism = lost.iter().filter_map(why).min()?;
+    let faults = match cause::is_shared(mechanism) {
+        true => cause::faults_at(lost.iter().flat_map(|target| &target.failures), mechanism),
+        false => Vec::new(),
     };
     let code = Code::of_checks(&[mechanism]);
     let page = engine.page_check(listener).filter(|_| mechanism == Mechanism::NoRuleForPath);
@@ -274,11 +271,12 @@ fn dead_probes(
         outcome: Outcome::Hangs,
         mechanism: Some(mechanism),
         example: Example::Probes(at, protocol),
+        failure: None,
         other_evidence: written,
         cures: Vec::new(),
         conditions: page.iter().map(|page| page.condition.into()).collect(),
     };
-    Some((finding, cause))
+    Some((finding, faults))
 }
 
 /// Why checks that ask for a page get an error: a controller in the cluster has no rule for requests

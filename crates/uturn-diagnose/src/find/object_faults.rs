@@ -58,6 +58,7 @@ pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: Strin
         outcome: Outcome::AT_ONCE,
         mechanism: None,
         example: Example::Manifests,
+        failure: None,
         other_evidence: vec![Observation { place: None, what: what.into(), by }],
         cures: Vec::new(),
         conditions: Vec::new(),

@@ -45,6 +45,7 @@ pub(super) fn judge(
         outcome: worst.outcome,
         mechanism: Some(mechanism),
         example: Example::Scanned(Box::new(met.clone())),
+        failure: None,
         other_evidence: Vec::new(),
         cures: cures(known, met)?,
         conditions,

@@ -15,6 +15,7 @@ fn finding(name: &str) -> Finding {
         outcome: Outcome::Answered { after: Duration::from_secs(4) },
         mechanism: Some(Mechanism::AsymmetricReturn),
         example: walked(),
+        failure: None,
         other_evidence: Vec::new(),
         cures: Vec::new(),
         conditions: Vec::new(),
@@ -171,6 +172,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
             example: if is_walked { walked() } else { Example::Manifests },
             cures: if has_cure { vec![call(&format!("s{name}"))] } else { Vec::new() },
             conditions: if is_if { vec!["so".into()] } else { Vec::new() },
+            failure: None,
             other_evidence: Vec::new(),
         }
     });

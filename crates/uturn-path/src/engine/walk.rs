@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use uturn_model::lb::HealthQuestion;
-use uturn_model::{Cluster, Mechanism, Protocol, Share};
+use uturn_model::{Cluster, FailurePoint, Hop, Mechanism, Protocol, Share};
 use uturn_netfilter::hash::FastMap;
 use uturn_netfilter::{Assumptions, Question};
 
@@ -21,6 +21,8 @@ pub struct Walk<'e, 'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) options: Options,
     pub(crate) population: &'e dyn Population,
+    /// Of ways that end alike, one that fails at this point is shown.
+    pub(crate) shown: Option<&'e FailurePoint>,
     /// The assumptions about rules that are not modelled.
     pub(crate) assumed: Assumptions,
     /// The rules among them that packets reached.
@@ -40,10 +42,27 @@ impl<'e, 'a> Walk<'e, 'a> {
             cluster: engine.cluster,
             options,
             population,
+            shown: None,
             assumed: Assumptions::of_ordinary_call(),
             open: RefCell::default(),
             probes: engine.probes.clone(),
         }
+    }
+
+    /// The same walk, which shows of ways that end alike one that fails at this point.
+    #[must_use]
+    pub fn showing(self, point: Option<&'e FailurePoint>) -> Self {
+        Self { shown: point, ..self }
+    }
+
+    /// Whether the second of two ways that end alike is shown, and not the first.
+    pub(crate) fn prefers(&self, second: &[Hop], first: &[Hop]) -> bool {
+        self.is_shown(second) && !self.is_shown(first)
+    }
+
+    /// Whether these hops have the point of failure that is to be shown.
+    pub(crate) fn is_shown(&self, hops: &[Hop]) -> bool {
+        self.shown.is_some_and(|point| point.hop_in(hops).is_some())
     }
 
     /// The same walk where something is taken for true: what probes find depends on it.
@@ -53,15 +72,23 @@ impl<'e, 'a> Walk<'e, 'a> {
 
     /// Whether each target that was probed answers always or never.
     pub fn are_probes_certain(&self) -> bool {
-        self.probes.lock().values().all(|(answered, _)| !answered.is_partial())
+        self.probes.lock().values().all(|found| !found.answered.is_partial())
     }
 }
 
 /// A health check: its source, its target, its protocol, what it asks, and how long it waits.
 pub(crate) type Probed = (IpAddr, SocketAddr, Protocol, HealthQuestion, Duration);
 
-/// How often a target answers probes, and why not always.
-pub(crate) type ProbeResult = (Share, Vec<Mechanism>);
+/// What a health check finds of a target.
+#[derive(Clone, Debug)]
+pub(crate) struct ProbeResult {
+    /// How often the target answers.
+    pub(crate) answered: Share,
+    /// Why it does not, where it counts as dead.
+    pub(crate) mechanisms: Vec<Mechanism>,
+    /// Where its probes fail. `None` if that was not recorded.
+    pub(crate) failures: Option<Vec<FailurePoint>>,
+}
 
 /// What probes found so far. Clones share it.
 #[derive(Clone, Default)]

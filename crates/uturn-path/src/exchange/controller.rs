@@ -254,7 +254,7 @@ impl<'a> Walk<'_, 'a> {
                 state.hops.extend(open.hops.iter().cloned());
                 return Ok(vec![ended(state, Outcome::Unknown, mechanism)]);
             }
-            Alike::add(&mut groups, target.address, weight, results, self.options.every_way);
+            Alike::add(&mut groups, target.address, weight, results, self);
         }
         let begun = state.tries.delay();
         let mut start = ended(state.clone(), Outcome::AT_ONCE, None);

@@ -11,7 +11,6 @@ use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Outcome};
 use uturn_netfilter::hash::FastMap;
 
-use crate::assumed::add_assumptions;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, Waiting};
@@ -113,6 +112,7 @@ impl Attempts<'_, '_> {
             timeout: profile.connect_timeout,
             next_target: profile.next_target,
             detail: self.walk.options.detail,
+            shown: self.walk.shown,
         };
         self.exchanges = failover.exchanges(&request, self)?;
         Ok(())
@@ -151,8 +151,15 @@ impl TriesTargets for Attempts<'_, '_> {
                 if let Some(known) = known.filter(|_| are_merged) {
                     known.share += share;
                     known.chance |= chance;
-                    add_assumptions(&mut known.supposed, request.exchange.supposed.clone());
-                    add_assumptions(&mut known.supposed, result.supposed.clone());
+                    known.has_others = true;
+                    known.inherit(&request.exchange);
+                    known.inherit(result);
+                    if self.walk.prefers(&request.exchange.hops, &known.hops)
+                        || self.walk.prefers(&result.hops, &known.hops)
+                    {
+                        let hops = request.exchange.hops.clone();
+                        known.hops = self.asked(hops, target, result);
+                    }
                     continue;
                 }
                 // Ways are long: the last takes what the others copy.
@@ -163,29 +170,13 @@ impl TriesTargets for Attempts<'_, '_> {
                 if at + 1 < results.len() {
                     request.exchange.hops.clone_from(&hops);
                 }
-                exchange.hops = hops;
-                add_assumptions(&mut exchange.supposed, result.supposed.clone());
-                let is_recorded =
-                    !self.walk.options.is_brief() && exchange.hops.len() < self.max_hops;
-                if is_recorded {
-                    let by = self.by.clone();
-                    self.note(
-                        &mut exchange,
-                        pick_step(self.listener, self.rule, target, self.seen, by),
-                    );
-                    exchange.hops.extend(result.hops.iter().cloned());
-                }
+                exchange.hops = self.asked(hops, target, result);
+                exchange.inherit(result);
                 if matches!(result.outcome, Outcome::Answered { .. } | Outcome::Status { .. }) {
                     exchange.outcome = result.outcome.later(waited);
                     exchange.redirected.clone_from(&result.redirected);
                     answered.push(exchange);
                     continue;
-                }
-                if timed_out && is_recorded {
-                    self.note(
-                        &mut exchange,
-                        timeout(self.listener, self.rule, target, self.by.clone()),
-                    );
                 }
                 left.push(Waiting { exchange, timeouts, timed_out, late });
             }
@@ -206,10 +197,24 @@ impl Attempts<'_, '_> {
         self.begun + self.listener.profile.connect_timeout * request.timeouts + request.late
     }
 
-    fn note(&self, exchange: &mut Exchange, step: Step) {
-        match exchange.hops.last_mut() {
+    /// The hops of a request after a target was asked too.
+    fn asked(&self, mut hops: Vec<Hop>, target: usize, result: &Exchange) -> Vec<Hop> {
+        if self.walk.options.is_brief() || hops.len() >= self.max_hops {
+            return hops;
+        }
+        let by = || self.by.clone();
+        self.note(&mut hops, pick_step(self.listener, self.rule, target, self.seen, by()));
+        hops.extend(result.hops.iter().cloned());
+        if matches!(result.outcome, Outcome::Hangs) {
+            self.note(&mut hops, timeout(self.listener, self.rule, target, by()));
+        }
+        hops
+    }
+
+    fn note(&self, hops: &mut Vec<Hop>, step: Step) {
+        match hops.last_mut() {
             Some(hop) if hop.place == self.place => hop.steps.push(step),
-            _ => exchange.hops.push(Hop {
+            _ => hops.push(Hop {
                 place: self.place.clone(),
                 direction: Direction::Out,
                 steps: vec![step],

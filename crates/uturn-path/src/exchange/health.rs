@@ -10,10 +10,11 @@ use uturn_model::lb::{
     HealthCheck, HealthQuestion, Listener, ProbeSource, Rule, Target, TargetKind,
 };
 use uturn_model::proxy::Translates;
-use uturn_model::{Family, Mechanism, Name, Node, Outcome, Protocol, Share};
+use uturn_model::{FailurePoint, Family, Mechanism, Name, Node, Outcome, Place, Protocol, Share};
 use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet, Transport};
 
-use crate::engine::walk::Walk;
+use crate::assumed::add_missing;
+use crate::engine::walk::{ProbeResult, Walk};
 use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request};
@@ -35,6 +36,8 @@ pub struct Health {
     pub answered: Share,
     /// Why it does not.
     pub mechanisms: Vec<Mechanism>,
+    /// Where its probes fail.
+    pub failures: Vec<FailurePoint>,
 }
 
 impl Engine<'_> {
@@ -99,6 +102,7 @@ impl<'a> Walk<'_, 'a> {
             alive: true,
             answered: Share::ALL,
             mechanisms: Vec::new(),
+            failures: Vec::new(),
         };
         let is_open = self.engine.unjudged_behind(rule).is_some();
         let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
@@ -121,10 +125,10 @@ impl<'a> Walk<'_, 'a> {
                 return Ok(healthy(target));
             }
             let prober = prober(target);
-            if self.stops_probes(check, rule, target, (prober, vip))? {
+            if let Some(failures) = self.stops_probes(check, rule, target, (prober, vip))? {
                 let mechanisms = vec![Mechanism::Firewall];
-                let answered = Share::NONE;
-                return Ok(Health { alive: false, answered, mechanisms, ..healthy(target) });
+                let dead = Health { alive: false, answered: Share::NONE, ..healthy(target) };
+                return Ok(Health { mechanisms, failures, ..dead });
             }
             if let Some(is_good) = self.answers_for_node(check.question, rule, target) {
                 let mechanisms = match (is_good, check.question) {
@@ -137,9 +141,11 @@ impl<'a> Walk<'_, 'a> {
             }
             let pace = Pace::within(check.timeout);
             let found = self.probe(balancer, listener, prober, target.address, (check, &pace))?;
-            let (answered, mechanisms) = found;
+            let ProbeResult { answered, mechanisms, failures } = found;
+            let failures = failures.unwrap_or_default();
             // Good and bad probes in a row decide; where chance has a say, the likelier wins.
-            Ok(Health { alive: is_mostly(answered), answered, mechanisms, ..healthy(target) })
+            let alive = is_mostly(answered);
+            Ok(Health { alive, answered, mechanisms, failures, ..healthy(target) })
         };
         rule.targets.iter().map(judge).collect()
     }
@@ -165,7 +171,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Whether a node's rules stop what asks for local endpoints, where that comes with the load
+    /// The rules of a node that stop what asks for local endpoints, where that comes with the load
     /// balancer's own address. No rule that was not meant for it can be said to.
     fn stops_probes(
         &self,
@@ -173,13 +179,13 @@ impl<'a> Walk<'_, 'a> {
         rule: &Rule,
         target: &Target,
         (prober, vip): (IpAddr, IpAddr),
-    ) -> Result<bool, WalkError> {
+    ) -> Result<Option<Vec<FailurePoint>>, WalkError> {
         let asks = check.keeps_address && check.question == HealthQuestion::LocalEndpoint;
         let service = self.cluster.services.get(&rule.service).filter(|_| asks);
         let port = service.and_then(|service| service.health_check_node_port);
-        let (Some(node), Some(port)) = (target.kind.node(), port) else { return Ok(false) };
+        let (Some(node), Some(port)) = (target.kind.node(), port) else { return Ok(None) };
         if self.cluster.nodes.get(node).is_some_and(|node| node.is_windows) {
-            return Ok(false);
+            return Ok(None);
         }
         let (from, to) = (SocketAddr::new(prober, PROBE_PORT), SocketAddr::new(vip, port.number()));
         let runtime = self.engine.runtime(node)?;
@@ -191,7 +197,16 @@ impl<'a> Walk<'_, 'a> {
             EndKind::Drop(reason) => matches!(reason, DropReason::Rule(_)),
             _ => false,
         };
-        Ok(!ends.is_empty() && ends.iter().all(is_stopped))
+        if ends.is_empty() || !ends.iter().all(is_stopped) {
+            return Ok(None);
+        }
+        let stopping = ends.iter().filter_map(|end| end.steps.last());
+        let points = stopping.map(|step| {
+            FailurePoint::new(Mechanism::Firewall, Place::Node(node.clone()), step.by.clone())
+        });
+        let mut failures = Vec::new();
+        add_missing(&mut failures, points);
+        Ok(Some(failures))
     }
 
     /// How often a target answers, and if it counts as dead, why.
@@ -202,15 +217,16 @@ impl<'a> Walk<'_, 'a> {
         prober: IpAddr,
         target: SocketAddr,
         (check, pace): (&HealthCheck, &Pace),
-    ) -> Result<(Share, Vec<Mechanism>), WalkError> {
+    ) -> Result<ProbeResult, WalkError> {
         let protocol = listener.protocol.transport();
         let key = (prober, target, protocol, check.question, check.timeout);
-        if let Some(known) = self.probes.get(&key) {
+        let is_brief = self.options.is_brief();
+        let is_enough = |known: &ProbeResult| is_brief || known.failures.is_some();
+        if let Some(known) = self.probes.get(&key).filter(is_enough) {
             return Ok(known);
         }
         let ask = |packet: Packet| {
-            let probe =
-                PacketState::new(packet).briefly(self.options.is_brief()).paced(pace.clone());
+            let probe = PacketState::new(packet).briefly(is_brief).paced(pace.clone());
             let probe = probe.sent_by(balancer);
             self.exchange(Peer::Balancer(balancer), &asked_for(check.question, target), probe)
         };
@@ -241,13 +257,19 @@ impl<'a> Walk<'_, 'a> {
             Protocol::Tcp | Protocol::Sctp => (total(&asked, is_answered), asked),
         };
         let mut mechanisms: Vec<Mechanism> = Vec::new();
+        let mut failures: Vec<FailurePoint> = Vec::new();
         if !is_mostly(answered) {
-            mechanisms.extend(exchanges.into_iter().flat_map(|exchange| exchange.mechanisms));
+            for exchange in exchanges {
+                mechanisms.extend(exchange.mechanisms);
+                add_missing(&mut failures, exchange.failures);
+            }
             mechanisms.sort_unstable();
             mechanisms.dedup();
         }
-        self.probes.insert(key, (answered, mechanisms.clone()));
-        Ok((answered, mechanisms))
+        let failures = (!is_brief).then_some(failures);
+        let found = ProbeResult { answered, mechanisms, failures };
+        self.probes.insert(key, found.clone());
+        Ok(found)
     }
 }
 

@@ -4,7 +4,6 @@
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Outcome, Share};
 
-use crate::assumed::add_assumptions;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer};
@@ -40,7 +39,7 @@ impl<'a> Walk<'_, 'a> {
                 let mut exchange = exchange.clone();
                 exchange.share *= answer.share;
                 exchange.chance |= answer.chance;
-                add_assumptions(&mut exchange.supposed, answer.supposed.clone());
+                exchange.inherit(answer);
                 if !self.options.is_brief() {
                     let back = Leg { src: asked.dst, dst: asked.src };
                     let step =

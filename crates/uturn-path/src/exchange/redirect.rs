@@ -125,6 +125,7 @@ impl<'a> Walk<'_, 'a> {
             state.share = share;
             state.chance = first_call.chance;
             state.supposed.clone_from(&first_call.supposed);
+            state.failures.clone_from(&first_call.failures);
             state.hops.clone_from(&first_call.hops);
             if let Some(resolution) = target.resolved.as_ref().filter(|_| !is_same) {
                 for step in &resolution.steps {

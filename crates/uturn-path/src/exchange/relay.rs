@@ -91,7 +91,7 @@ impl<'a> Walk<'_, 'a> {
             let mut there = state.clone().on_time();
             there.share *= inner.share;
             there.chance |= inner.chance;
-            there.supposed = inner.supposed;
+            (there.supposed, there.failures) = (inner.supposed, inner.failures);
             there.hops.extend(inner.hops);
             if matches!(inner.outcome, Outcome::Hangs | Outcome::Unknown) {
                 let why = inner.mechanisms.first().copied();

@@ -20,9 +20,10 @@ impl<'a> Walk<'_, 'a> {
         &self,
         from: Peer<'a>,
         asked: Leg,
-        state: PacketState,
+        mut state: PacketState,
         why: Mechanism,
     ) -> Result<Vec<Exchange>, WalkError> {
+        state.note_failure(why);
         if is_met_otherwise(&state)
             && let Some(refused) = self.refused_when_resent(from, asked, &state, why)?
         {

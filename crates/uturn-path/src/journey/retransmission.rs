@@ -8,9 +8,10 @@
 use std::time::Duration;
 
 use uturn_model::route::{Direction, Place, Step, StepKind};
-use uturn_model::{Evidence, Mechanism, Share, Text};
+use uturn_model::{Evidence, FailurePoint, Mechanism, Share, Text};
 use uturn_netfilter::{End, EndKind, IpProtocol};
 
+use crate::assumed::add_missing;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -49,6 +50,13 @@ impl<'a> Walk<'_, 'a> {
         hopeless.share *= lost.power((left - 1) as u64);
         hopeless.tries.lost += left - 1;
         let hopeless = go(open, &hopeless)?;
+        let mut failures = state.failures.clone();
+        if !state.is_brief {
+            let points = hopeless.iter().filter_map(|arrival| {
+                FailurePoint::last_of(&arrival.state.hops, why_lost(arrival)?)
+            });
+            add_missing(&mut failures, points);
+        }
         let mut why: Vec<Mechanism> = hopeless.iter().filter_map(why_lost).collect();
         why.sort_unstable();
         why.dedup();
@@ -61,6 +69,7 @@ impl<'a> Walk<'_, 'a> {
                 let new = why.iter().filter(|mechanism| !state.tries.why.contains(mechanism));
                 later.tries.why.extend(new);
                 later.tries.why.sort_unstable();
+                later.failures.clone_from(&failures);
                 let by =
                     evidence.clone().unwrap_or_else(|| Evidence::kernel("connection tracking"));
                 let why = dropped_before(more, later.tries.delay());

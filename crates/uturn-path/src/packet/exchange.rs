@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use uturn_model::lb::Redirect;
-use uturn_model::{Assumption, Hop, Mechanism, Outcome, Share};
+use uturn_model::{Assumption, FailurePoint, Hop, Mechanism, Outcome, Share};
 use uturn_netfilter::Packet;
 
 use super::PacketState;
 use super::pace::account_for_losses;
+use crate::assumed::{add_assumptions, add_missing};
 
 /// One way an exchange can go.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct Exchange {
     pub late: Duration,
     /// The assumptions that it rests on.
     pub supposed: Vec<Assumption>,
+    /// Where packets were stopped on this way and on the others that it stands for.
+    pub failures: Vec<FailurePoint>,
     /// The redirect in the answer, which the client follows.
     pub redirected: Option<Arc<Redirected>>,
     /// The reset or ICMP error with which a target refused, as it reached the load balancer.
@@ -39,6 +42,21 @@ pub struct Exchange {
 }
 
 impl Exchange {
+    /// Takes over what another exchange rests on that is a part of this one or ends like it: its
+    /// assumptions, and where its packets were stopped.
+    pub(crate) fn inherit(&mut self, other: &Self) {
+        add_assumptions(&mut self.supposed, other.supposed.iter().cloned());
+        add_missing(&mut self.failures, other.failures.iter().cloned());
+    }
+
+    /// Adds an exchange that ends alike.
+    pub(crate) fn join(&mut self, other: &Self) {
+        self.share += other.share;
+        self.chance |= other.chance;
+        self.has_others = true;
+        self.inherit(other);
+    }
+
     /// The exchange for the peer to which this answer is relayed. The redirect is dropped if the outcome
     /// is another one by then.
     pub(crate) fn relayed(self, outcome: Outcome, redirected: Option<Arc<Redirected>>) -> Self {
@@ -101,6 +119,11 @@ pub(crate) fn ended(
     outcome: Outcome,
     mechanism: Option<Mechanism>,
 ) -> Exchange {
+    if let Some(why) = mechanism
+        && !state.failures.iter().any(|known| known.mechanism == why)
+    {
+        state.note_failure(why);
+    }
     let mut mechanisms = mechanism.into_iter().collect();
     account_for_losses(&mut state, &mut mechanisms);
     let has_time =
@@ -115,6 +138,7 @@ pub(crate) fn ended(
         lost: state.tries.why,
         late,
         supposed: state.supposed,
+        failures: state.failures,
         redirected: None,
         refusal: None,
         hops: state.hops,

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use uturn_model::route::{Direction, Place, Step, StepKind};
-use uturn_model::{Assumption, Evidence, Hop, Mechanism, Outcome, Protocol, Share};
+use uturn_model::{Assumption, Evidence, FailurePoint, Hop, Mechanism, Outcome, Protocol, Share};
 use uturn_netfilter::Packet;
 
-use crate::assumed::add_assumptions;
+use crate::assumed::{add_assumptions, add_missing};
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -39,8 +39,19 @@ impl<'a> Walk<'_, 'a> {
         if exchanges.iter().any(may_answer) {
             return Ok(None);
         }
-        let worst = exchanges.into_iter().max_by(|a, b| a.share.exact_cmp(&b.share));
-        let Some(worst) = worst else { return Ok(None) };
+        let mut failures = Vec::new();
+        for point in exchanges.iter().flat_map(|exchange| exchange.failures.iter().cloned()) {
+            let mechanism = Mechanism::NameUnresolved;
+            add_missing(&mut failures, [FailurePoint { mechanism, ..point }]);
+        }
+        // Of ways that are as likely, the order is that of addresses in rules.
+        let is_worse = |a: &Exchange, b: &Exchange| {
+            let is_shown = |exchange: &Exchange| self.is_shown(&exchange.hops);
+            let shares = || a.share.rounded_cmp(&b.share);
+            let ends = || (a.outcome, &a.mechanisms).cmp(&(b.outcome, &b.mechanisms));
+            is_shown(a).cmp(&is_shown(b)).then_with(shares).then_with(ends)
+        };
+        let Some(worst) = exchanges.into_iter().max_by(is_worse) else { return Ok(None) };
         let mut hops = worst.hops;
         let because: Vec<String> = worst.mechanisms.iter().map(ToString::to_string).collect();
         let because = match because.is_empty() {
@@ -62,7 +73,7 @@ impl<'a> Walk<'_, 'a> {
         hops.push(Hop { place: Place::Dns, direction: Direction::Out, steps });
         let mut supposed = resolution.supposed.clone();
         add_assumptions(&mut supposed, worst.supposed);
-        Ok(Some(nameless(hops, supposed)))
+        Ok(Some(Exchange { failures, ..nameless(hops, supposed) }))
     }
 }
 
@@ -84,6 +95,7 @@ fn nameless(hops: Vec<Hop>, supposed: Vec<Assumption>) -> Exchange {
         lost: Vec::new(),
         late: Duration::ZERO,
         supposed,
+        failures: Vec::new(),
         redirected: None,
         refusal: None,
         hops,

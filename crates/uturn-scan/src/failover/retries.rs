@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use uturn_model::lb::Target;
 use uturn_model::route::Leg;
-use uturn_model::{Name, Outcome, Share};
+use uturn_model::{FailurePoint, Name, Outcome, Share};
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{
     Detail, Exchange, Failover, FailoverRequest, ReasonSet, Results, TriesTargets, Waiting,
@@ -93,7 +93,8 @@ impl Failover for Retries {
             Some((list.slot(target)?, at, kind))
         });
         let asked: Vec<AskedTarget> = asked.collect();
-        let ring = RetryRing::new(slots, list.walked.get(), &asked);
+        let mut ring = RetryRing::new(slots, list.walked.get(), &asked);
+        ring.prefer_examples(&asked, |target| fails_as_shown(request, target));
         let mut start = request.start.clone();
         start.chance |= request.results.iter().flatten().any(|result| result.chance);
         let round = Rc::new(Round {
@@ -109,11 +110,18 @@ impl Failover for Retries {
             Detail::Full | Detail::Brief => start.clone(),
         };
         let caller = list.speaks_for.get();
-        let exchange = |(outcome, reasons, share): (Outcome, ReasonSet, Share)| Exchange {
-            share: start.share * share,
-            outcome: outcome.later(request.begun),
-            mechanisms: reasons.mechanisms(),
-            ..template.clone()
+        let failures = failures(request);
+        let exchange = |(outcome, reasons, share): (Outcome, ReasonSet, Share)| {
+            let mut exchange = Exchange {
+                share: start.share * share,
+                outcome: outcome.later(request.begun),
+                mechanisms: reasons.mechanisms(),
+                ..template.clone()
+            };
+            let reasons = &exchange.mechanisms;
+            let on_it = failures.iter().filter(|point| reasons.contains(&point.mechanism));
+            exchange.failures.extend(on_it.cloned());
+            exchange
         };
         let mut exchanges: Vec<Exchange> = round.ends(caller).into_iter().map(exchange).collect();
         if let Some(first) = exchanges.first_mut() {
@@ -149,6 +157,25 @@ impl Failover for Retries {
     }
 }
 
+/// Where requests fail at the targets, as far as the request has not failed there before.
+fn failures(request: &FailoverRequest<'_>) -> Vec<FailurePoint> {
+    let mut failures: Vec<FailurePoint> = Vec::new();
+    let results = request.candidates.iter().flat_map(|target| &request.results[*target]);
+    for point in results.flat_map(|result| &result.failures) {
+        if !failures.contains(point) && !request.start.failures.contains(point) {
+            failures.push(point.clone());
+        }
+    }
+    failures
+}
+
+/// Whether asking a target fails at the point that is to be shown.
+fn fails_as_shown(request: &FailoverRequest<'_>, target: usize) -> bool {
+    let results = &request.results[target];
+    let is_among = |point| results.iter().any(|result| result.failures.contains(point));
+    request.shown.is_some_and(is_among)
+}
+
 /// Nothing is tried again.
 fn ask_one(request: &FailoverRequest<'_>, tries: &dyn TriesTargets) -> Vec<Exchange> {
     let weight = |target: &usize| f64::from(request.rule.targets[*target].weight);
@@ -179,7 +206,11 @@ impl PathWriter<'_> {
     fn describe(&mut self, line: &[KindIndex]) {
         let mut remaining = self.likeliest();
         let mut sought = 0;
-        for first in 0..line.len() {
+        let is_shown: Vec<bool> =
+            self.ring.examples.iter().map(|at| fails_as_shown(self.request, *at)).collect();
+        let (shown, others): (Vec<usize>, Vec<usize>) =
+            (0..line.len()).partition(|at| is_shown[line[*at].index()]);
+        for first in shown.into_iter().chain(others) {
             if remaining.is_empty() || sought > SOUGHT {
                 break;
             }
@@ -192,9 +223,11 @@ impl PathWriter<'_> {
             let ends = self.follow(asked());
             remaining.retain(|at| {
                 let end = end_of(&self.exchanges[*at]);
-                let Some(found) = ends.iter().find(|exchange| end_of(exchange) == end) else {
-                    return true;
-                };
+                let alike = || ends.iter().filter(|exchange| end_of(exchange) == end);
+                let shown = self.request.shown.and_then(|point| {
+                    alike().find(|exchange| point.hop_in(&exchange.hops).is_some())
+                });
+                let Some(found) = shown.or_else(|| alike().next()) else { return true };
                 self.exchanges[*at].hops.clone_from(&found.hops);
                 false
             });
@@ -241,12 +274,13 @@ impl PathWriter<'_> {
         let times_out = |kind: &&KindIndex| {
             self.ring.kinds[kind.index()].failures.iter().any(|failure| failure.is_timeout)
         };
-        let Some(kind) = line.iter().find(times_out).filter(|_| !remaining.is_empty()) else {
-            return;
-        };
+        let example = |kind: &KindIndex| self.ring.examples[kind.index()];
+        let is_shown = |kind: &&KindIndex| fails_as_shown(self.request, example(kind));
+        let shown = line.iter().filter(times_out).find(is_shown);
+        let kind = shown.or_else(|| line.iter().find(times_out));
+        let Some(kind) = kind.filter(|_| !remaining.is_empty()) else { return };
         let exchange = Exchange { share: Share::ALL, ..self.start.clone() };
-        let (left, _) =
-            self.tries.attempt(vec![Waiting::new(exchange)], self.ring.examples[kind.index()]);
+        let (left, _) = self.tries.attempt(vec![Waiting::new(exchange)], example(kind));
         let Some(first) = left.into_iter().find(|request| request.timed_out) else { return };
         for at in remaining {
             self.exchanges[*at].hops.clone_from(&first.exchange.hops);

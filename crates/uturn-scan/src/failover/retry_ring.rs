@@ -25,7 +25,7 @@ const MANY: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct RetryRing {
     pub(crate) kinds: Vec<TargetOutcome>,
-    /// One that was asked of each kind, by its place in the rule.
+    /// A target of each kind, by its place in the rule.
     pub(crate) examples: Vec<usize>,
     /// The first kind that ends like each, for any reason.
     looks: Vec<KindIndex>,
@@ -156,6 +156,20 @@ impl RetryRing {
         let fails = kinds.iter().map(TargetOutcome::fails).collect();
         let spots = Rc::clone(spots);
         Self { kinds, examples, looks, fails, never_answers, spots, stretches, near, itself }
+    }
+
+    /// Makes such a target the example of its kind.
+    pub(crate) fn prefer_examples(
+        &mut self,
+        asked: &[AskedTarget],
+        is_preferred: impl Fn(usize) -> bool,
+    ) {
+        for (_, target, kind) in asked.iter().filter(|(_, target, _)| is_preferred(*target)) {
+            let Some(kind) = kind else { continue };
+            if let Some(index) = self.kinds.iter().position(|known| known.is_like(kind)) {
+                self.examples[index] = *target;
+            }
+        }
     }
 
     /// Whether the targets are nodes.

@@ -88,6 +88,7 @@ impl Round {
             mechanisms: why.mechanisms(),
             chance,
             has_others: false,
+            failures: Vec::new(),
             hops: Vec::new(),
         });
         Verdict::of(routes.collect(), Vec::new(), Vec::new())

@@ -76,7 +76,7 @@ impl<'a> Walk<'_, 'a> {
                 let mut state = if is_taken { there.clone() } else { there.clone().on_time() };
                 state.share *= share * inner.share;
                 state.chance |= inner.chance;
-                state.supposed = inner.supposed;
+                (state.supposed, state.failures) = (inner.supposed, inner.failures);
                 state.hops.extend(inner.hops);
                 // Who passes packets on and only adds a header waits as long as the client does.
                 let ends_connections = ends_tls || is_taken && listener.profile.ends_connections;

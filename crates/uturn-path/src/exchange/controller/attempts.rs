@@ -9,14 +9,13 @@ use uturn_model::controller::ControllerBehaviour;
 use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Mechanism, Outcome};
 
-use crate::assumed::add_assumptions;
 use crate::engine::walk::Walk;
 use crate::exchange::failover::MAX_HOPS;
 use crate::packet::Exchange;
 
 /// Endpoints that take a connection alike.
 pub(super) struct Alike {
-    /// The first of them.
+    /// The one that is shown.
     address: SocketAddr,
     /// How many they are.
     count: f64,
@@ -36,13 +35,35 @@ impl Alike {
         address: SocketAddr,
         count: f64,
         results: Vec<Exchange>,
-        is_alone: bool,
+        walk: &Walk<'_, '_>,
     ) {
+        let is_alone = walk.options.every_way;
         let known =
             all.iter_mut().find(|known| !is_alone && ends(&known.results) == ends(&results));
         match known {
-            Some(known) => known.count += count,
+            Some(known) => known.join(address, count, results, walk),
             None => all.push(Self { address, count, results }),
+        }
+    }
+
+    fn join(
+        &mut self,
+        address: SocketAddr,
+        count: f64,
+        mut results: Vec<Exchange>,
+        walk: &Walk<'_, '_>,
+    ) {
+        self.count += count;
+        for known in &mut self.results {
+            let alike = results.iter_mut().find(|result| end(result) == end(known));
+            if let Some(result) = alike {
+                known.inherit(result);
+                result.inherit(known);
+            }
+        }
+        let is_shown = |results: &[Exchange]| results.iter().any(|one| walk.is_shown(&one.hops));
+        if is_shown(&results) && !is_shown(&self.results) {
+            (self.address, self.results) = (address, results);
         }
     }
 }
@@ -142,7 +163,7 @@ impl Tries<'_, '_, '_> {
             let mut exchange = request.exchange.clone();
             exchange.share = (exchange.share * result.share).scaled(part);
             exchange.chance |= result.chance || part < 1.0;
-            add_assumptions(&mut exchange.supposed, result.supposed.clone());
+            exchange.inherit(result);
             add_mechanisms(&mut exchange.mechanisms, &result.mechanisms);
             if !self.walk.options.is_brief() && exchange.hops.len() < MAX_HOPS {
                 self.note(&mut exchange, self.pick_step(group.address));
@@ -197,9 +218,10 @@ impl Tries<'_, '_, '_> {
             let are_merged = !self.walk.options.every_way;
             match left.iter_mut().find(is_same).filter(|_| are_merged) {
                 Some(known) => {
-                    known.exchange.share += next.exchange.share;
-                    known.exchange.chance |= next.exchange.chance;
-                    add_assumptions(&mut known.exchange.supposed, next.exchange.supposed);
+                    known.exchange.join(&next.exchange);
+                    if self.walk.prefers(&next.exchange.hops, &known.exchange.hops) {
+                        known.exchange.hops = next.exchange.hops;
+                    }
                 }
                 None => left.push(next),
             }
