@@ -1,6 +1,8 @@
 //! What is behind many failures is found once, however many there are, and all that is behind one
 //! failure.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 #[path = "../../uturn-scan/tests/classes/dice.rs"]
 mod dice;
 
@@ -8,8 +10,8 @@ use std::fmt::Write as _;
 
 use dice::Dice;
 use uturn_diagnose::analysis::Options;
-use uturn_diagnose::{Code, analyze, diagnose};
-use uturn_model::{Evidence, ObjectRef};
+use uturn_diagnose::{Code, Finding, Observation, analyze, diagnose};
+use uturn_model::Evidence;
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
@@ -69,6 +71,24 @@ fn a_security_group_is_one_finding_however_many_services_are_behind_it() {
     }
 }
 
+/// Such findings of a cluster, each with what it rests on.
+fn with_evidence(
+    text: String,
+    is_wanted: impl Fn(&Finding) -> bool,
+) -> Vec<(Finding, Vec<Observation>)> {
+    let source = Source { name: "made.yaml".into(), text };
+    let cluster = Manifests::of(vec![source]).cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let scanner = Scanner::new(&engine);
+    let mut found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+    found.retain(is_wanted);
+    let with_evidence = |finding: Finding| {
+        let evidence = finding.evidence(&scanner).unwrap();
+        (finding, evidence)
+    };
+    found.into_iter().map(with_evidence).collect()
+}
+
 /// A Service with endpoints on two nodes, each with a security group of its own that lets nothing in.
 const TWO_CLOSED: &str = "\
 apiVersion: uturn.dev/v1alpha1
@@ -96,17 +116,11 @@ fn calls_that_end_alike_at_two_objects_are_a_finding_for_each() {
         let pod = RunningPod { name, app, node, address: &address, ..RunningPod::default() };
         text.push_str(&pod.to_string());
     }
-    let source = Source { name: "made.yaml".into(), text };
-    let cluster = Manifests::of(vec![source]).cluster().unwrap();
-    let engine = Engine::new(&cluster).unwrap();
-    let scanner = Scanner::new(&engine);
-    let mut found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-    found.retain(|finding| finding.code == Code::SecurityGroup);
-    let objects: Vec<String> = found.iter().map(|one| one.subject.to_string()).collect();
+    let found = with_evidence(text, |finding| finding.code == Code::SecurityGroup);
+    let objects: Vec<String> = found.iter().map(|(one, _)| one.subject.to_string()).collect();
     assert_eq!(objects, ["SecurityGroup closed", "SecurityGroup shut"]);
-    for finding in &found {
+    for (finding, evidence) in &found {
         assert_eq!(finding.targets, ["svc/shop/web :80"]);
-        let evidence = finding.evidence(&scanner).unwrap();
         let Some(Evidence::SecurityGroups { names, .. }) = evidence.last().map(|last| &last.by)
         else {
             panic!("{evidence:#?}");
@@ -149,15 +163,9 @@ spec:
 status: {loadBalancer: {ingress: [{ip: 203.0.113.1}]}}
 ",
     );
-    let source = Source { name: "made.yaml".into(), text };
-    let cluster = Manifests::of(vec![source]).cluster().unwrap();
-    let engine = Engine::new(&cluster).unwrap();
-    let scanner = Scanner::new(&engine);
-    let mut found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-    found.retain(|finding| finding.code == Code::ProbeBlackhole);
-    let [finding] = found.as_slice() else { panic!("{found:#?}") };
+    let found = with_evidence(text, |finding| finding.code == Code::ProbeBlackhole);
+    let [(finding, evidence)] = found.as_slice() else { panic!("{found:#?}") };
     assert_eq!(finding.subject.to_string(), "SecurityGroup closed");
-    let evidence = finding.evidence(&scanner).unwrap();
     let [observation] = evidence.as_slice() else { panic!("{evidence:#?}") };
     assert_eq!(&*observation.what, "no answer from 10.0.0.11:30080: security-group");
     let Evidence::SecurityGroups { names, .. } = &observation.by else { panic!("{evidence:#?}") };
@@ -169,28 +177,21 @@ status: {loadBalancer: {ingress: [{ip: 203.0.113.1}]}}
 fn the_evidence_of_a_finding_about_an_object_ends_at_that_object() {
     let (mut shown, mut among_several) = (0, 0);
     for seed in 1..=60 {
-        let text = dice::cluster(&mut Dice::new(seed));
-        let manifests = Manifests::of(vec![Source { name: "random.yaml".into(), text }]);
-        let cluster = manifests.cluster().unwrap_or_else(|why| panic!("{seed}: {why:?}"));
-        let engine = Engine::new(&cluster).unwrap_or_else(|why| panic!("{seed}: {why:?}"));
-        let scanner = Scanner::new(&engine);
-        let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-        for finding in &found {
+        let found = with_evidence(dice::cluster(&mut Dice::new(seed)), |_| true);
+        for (finding, evidence) in &found {
             let Some(point) = &finding.failure else { continue };
-            let evidence = finding.evidence(&scanner).unwrap();
-            let what = format!("seed {seed}: {} {:?}\n{evidence:#?}", finding.subject, point);
+            let what = format!("seed {seed}: {} {point:?}\n{evidence:#?}", finding.subject);
             let observed = evidence.len() - finding.other_evidence.len();
             let mut by = evidence[..observed].last().expect(&what).by.clone();
             by.clear_generated_line();
             assert_eq!(by, point.by, "{what}");
             shown += 1;
-            let objects = |targets: &[String]| -> Vec<ObjectRef> {
-                let same = found.iter().filter(|other| other.code == finding.code);
-                let same =
-                    same.filter(|other| targets.iter().any(|one| other.targets.contains(one)));
-                same.map(|other| other.subject.clone()).collect()
+            let is_another = |(other, _): &(Finding, Vec<Observation>)| {
+                other.code == finding.code
+                    && other.subject != finding.subject
+                    && other.targets.iter().any(|target| finding.targets.contains(target))
             };
-            among_several += usize::from(objects(&finding.targets).len() > 1);
+            among_several += usize::from(found.iter().any(is_another));
         }
     }
     assert!(shown > 50 && among_several > 20, "{shown} shown, {among_several} among several");
