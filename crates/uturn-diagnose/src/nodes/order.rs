@@ -52,11 +52,18 @@ fn is_hash(word: &str) -> bool {
 }
 
 /// Sorts what differs: what is of no Service first, then by Service and by what the lines say. Lines
-/// whose order does not matter, such as elements of a set, are sorted too.
+/// whose order does not matter, such as elements of a set, are sorted too, and in a chain rules of
+/// affinity that follow each other, one for each endpoint.
 pub(super) fn sort(changes: &mut [(Family, Change)]) {
-    for (_, change) in changes.iter_mut().filter(|(_, change)| !change.is_ordered) {
+    for (_, change) in changes.iter_mut() {
+        let is_ordered = change.is_ordered;
         for lines in [&mut change.missing, &mut change.extra] {
-            lines.sort_by_cached_key(|line| key(&line.text));
+            let alike = |a: &Line, b: &Line| !is_ordered || is_of_affinity(a) == is_of_affinity(b);
+            for run in lines.chunk_by_mut(alike) {
+                if !is_ordered || is_of_affinity(&run[0]) {
+                    run.sort_by_cached_key(|line| key(&line.text));
+                }
+            }
         }
     }
     changes.sort_by_cached_key(|(family, change)| {
@@ -67,6 +74,11 @@ pub(super) fn sort(changes: &mut [(Family, Change)]) {
     });
 }
 
+/// Whether a rule leads clients to the endpoint that they had before.
+fn is_of_affinity(line: &Line) -> bool {
+    line.text.contains(" @affinity-") || line.text.contains(" --rcheck ")
+}
+
 #[cfg(test)]
 mod tests {
     use uturn_model::Evidence;
@@ -75,15 +87,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_of_a_set_are_sorted_and_rules_of_a_chain_are_not() {
+    fn elements_and_rules_of_affinity_are_sorted_and_other_rules_of_a_chain_are_not() {
         let line = |text: &str| Line {
             text: text.to_owned(),
             role: Role::Other,
             service: None,
             by: Evidence::kernel("here"),
         };
-        let texts = ["fd00::200 . tcp . 80", "2001:db8::7 . tcp . 80", "fd00::1a . tcp . 80"];
-        for (is_ordered, wanted) in [(true, [0, 1, 2]), (false, [1, 2, 0])] {
+        let elements = ["fd00::200 . tcp . 80", "2001:db8::7 . tcp . 80", "fd00::1a . tcp . 80"];
+        let affinity = [
+            "ip saddr @affinity-QAAAAAAA-s/tcp/p__10.1.4.20/80 goto endpoint-QAAAAAAA-s/tcp/p__10.1.4.20/80",
+            "ip saddr @affinity-AAAAAAAA-s/tcp/p__10.1.99.9/80 goto endpoint-AAAAAAAA-s/tcp/p__10.1.99.9/80",
+            "ip saddr @affinity-BAAAAAAA-s/tcp/p__10.1.5.20/80 goto endpoint-BAAAAAAA-s/tcp/p__10.1.5.20/80",
+        ];
+        let cases = [
+            (elements, true, [0, 1, 2]),
+            (elements, false, [1, 2, 0]),
+            (affinity, true, [0, 2, 1]),
+        ];
+        for (texts, is_ordered, wanted) in cases {
             let change = Change {
                 block: "map m".to_owned(),
                 is_ordered,
