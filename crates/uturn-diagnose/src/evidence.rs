@@ -86,18 +86,15 @@ impl Finding {
 
     /// What the finding rests on, if these are the verdicts on its example.
     pub(crate) fn observations(&self, verdicts: &[Verdict]) -> Vec<Observation> {
-        let mut bad: Vec<&Route> = verdicts
-            .iter()
-            .flat_map(|verdict| &verdict.routes)
-            .filter(|route| route.outcome.is_bad())
-            .collect();
-        bad.sort_by(|a, b| {
-            let fits = |route: &Route| {
-                let fails = |point: &FailurePoint| point.hop_in(&route.hops).is_some();
-                (self.failure.as_ref().is_some_and(fails), route.outcome == self.outcome)
-            };
-            fits(b).cmp(&fits(a)).then_with(|| by_share(a, b))
-        });
+        let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
+        let fits = |route: &Route| {
+            let fails = |point: &FailurePoint| point.hop_in(&route.hops).is_some();
+            (self.failure.as_ref().is_some_and(fails), route.outcome == self.outcome)
+        };
+        let bad = routes.filter(|route| route.outcome.is_bad());
+        let mut bad: Vec<_> = bad.map(|route| (fits(route), route)).collect();
+        bad.sort_by(|(fits_a, a), (fits_b, b)| fits_b.cmp(fits_a).then_with(|| by_share(a, b)));
+        let bad = bad.into_iter().map(|(_, route)| route);
         let fine = || verdicts.first()?.routes.first();
         let of = |route: &Route| match (&self.failure, self.mechanism) {
             (Some(point), _) => of_failure(route, point),
@@ -105,7 +102,7 @@ impl Finding {
             _ => of_hops(&route.hops),
         };
         // Of very many routes, not all have their hops.
-        let found = bad.into_iter().chain(fine()).map(of).find(|all| !all.is_empty());
+        let found = bad.chain(fine()).map(of).find(|all| !all.is_empty());
         let mut all = found.unwrap_or_default();
         all.extend(self.other_evidence.iter().cloned());
         all

@@ -114,12 +114,16 @@ pub(crate) fn is_shared(mechanism: Mechanism) -> bool {
     )
 }
 
-/// What is at fault at these points where calls fail for this reason, each object once.
+/// What is at fault at these points where calls fail for this reason, each object once. None if only the
+/// target can be.
 pub(super) fn faults_at<'p>(
     points: impl IntoIterator<Item = &'p FailurePoint>,
     mechanism: Mechanism,
 ) -> Vec<Fault> {
     let mut faults: Vec<Fault> = Vec::new();
+    if !is_shared(mechanism) {
+        return faults;
+    }
     let points = points.into_iter().filter(|point| point.mechanism == mechanism);
     for new in points.map(Fault::of) {
         let is_same =

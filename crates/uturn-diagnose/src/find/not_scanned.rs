@@ -13,7 +13,7 @@ use uturn_path::{Engine, Health, WalkError};
 use uturn_scan::address_label;
 
 use super::MAX_PAIRS;
-use super::cause::{self, Fault};
+use super::cause::{Fault, faults_at};
 use super::outside_clients::OutsideClients;
 use crate::clients::{Clients, Example};
 use crate::conditions::{conditions, most_severe};
@@ -140,10 +140,7 @@ fn outside_from(
     {
         return Ok(None);
     }
-    let faults = match cause::is_shared(mechanism) {
-        true => cause::faults_at(&way.failures, mechanism),
-        false => Vec::new(),
-    };
+    let faults = faults_at(&way.failures, mechanism);
     let code = Code::of(mechanism, rule.owner.kind);
     let conditions = conditions(code, mechanism, verdict);
     let who = match balancer.scope {
@@ -250,10 +247,7 @@ fn dead_probes(
         target.mechanisms.iter().copied().find(of)
     };
     let mechanism = lost.iter().filter_map(why).min()?;
-    let faults = match cause::is_shared(mechanism) {
-        true => cause::faults_at(lost.iter().flat_map(|target| &target.failures), mechanism),
-        false => Vec::new(),
-    };
+    let faults = faults_at(lost.iter().flat_map(|target| &target.failures), mechanism);
     let code = Code::of_checks(&[mechanism]);
     let page = engine.page_check(listener).filter(|_| mechanism == Mechanism::NoRuleForPath);
     let written = match (code, &page) {
