@@ -27,7 +27,7 @@ use std::iter;
 use std::sync::Arc;
 
 use uturn_model::{Assumption, Cluster, ObjectKind, ObjectRef, Origin, Verdict};
-use uturn_path::{Engine, WalkError, add_assumptions, what_if};
+use uturn_path::{Engine, WalkError, add_missing, what_if};
 use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner, ToExplain};
 use uturn_snapshot::Manifests;
 
@@ -119,7 +119,7 @@ fn supposed(engine: &Engine<'_>, scanned: &[ScanResult]) -> Vec<Assumption> {
     let mut all = engine.supposed().to_vec();
     let verdicts = scanned.iter().flat_map(|met| &*met.verdicts);
     for verdict in verdicts.filter(|verdict| verdict.can_fail()) {
-        add_assumptions(&mut all, verdict.supposed.clone());
+        add_missing(&mut all, verdict.supposed.clone());
     }
     all
 }

@@ -26,7 +26,7 @@ use uturn_model::{Evidence, Mechanism, Outcome};
 
 use uturn_netfilter::{IpProtocol, Packet};
 
-use crate::assumed::add_assumptions;
+use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -116,13 +116,13 @@ impl<'a> Walk<'_, 'a> {
         if let Some(misread) = misread {
             let step = Step::new(StepKind::Deliver, misread.why, self.engine.by(at));
             state.note(place, step.seeing(leg));
-            add_assumptions(&mut state.supposed, misread.supposed);
+            add_missing(&mut state.supposed, misread.supposed);
             let why = Some(Mechanism::ProxyHeader);
             return self.return_reply(at, from, asked, state.answer(), misread.outcome, why);
         }
         if matches!(listening, Listening::Yes(_)) {
             let supposed = self.engine.supposed_plain(at, leg, request);
-            add_assumptions(&mut state.supposed, Vec::from_iter(supposed));
+            add_missing(&mut state.supposed, Vec::from_iter(supposed));
         }
         if matches!(listening, Listening::Yes(_))
             && protocol == IpProtocol::TCP
@@ -163,7 +163,7 @@ impl<'a> Walk<'_, 'a> {
             }
             Listening::Yes(why) => {
                 let supposed = self.engine.supposed_to_listen(at, leg.dst, protocol);
-                add_assumptions(&mut state.supposed, Vec::from_iter(supposed));
+                add_missing(&mut state.supposed, Vec::from_iter(supposed));
                 (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None)
             }
         };

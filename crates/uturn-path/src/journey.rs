@@ -15,7 +15,7 @@ use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Assumption, AssumptionSubject, Evidence, Mechanism, Node, Share, Unknown};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
 
-use crate::assumed::add_assumptions;
+use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -198,8 +198,8 @@ impl<'a> Walk<'_, 'a> {
         state.packet = end.packet;
         let is_for_node = end.is_for_node;
         let tells = |with| end.packet.refusal(with, is_for_node);
-        add_assumptions(&mut state.supposed, end.supposed);
-        add_assumptions(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)));
+        add_missing(&mut state.supposed, end.supposed);
+        add_missing(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)));
         let skipped = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
         for step in end.steps.into_iter().skip(skipped) {
             state.note(Place::Node(node.name.clone()), step);

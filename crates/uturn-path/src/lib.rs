@@ -44,7 +44,7 @@
 //! # Assumptions
 //! - Nothing moves while a flow is walked: rules, endpoints and targets stand still.
 
-mod assumed;
+mod add_missing;
 mod conditions;
 mod engine;
 mod error;
@@ -63,7 +63,7 @@ mod unmodelled;
 mod verdict;
 pub mod what_if;
 
-pub use assumed::add_assumptions;
+pub use add_missing::add_missing;
 pub use conditions::{is_condition, without_names};
 pub use engine::Engine;
 pub use engine::header_servers::HeaderServers;

@@ -18,7 +18,7 @@ use uturn_dns::{Answer, Fault, Question, Rcode, RecordType, Reply};
 use uturn_model::route::StepKind;
 use uturn_model::{Assumption, Cluster, Evidence, Family, Pod, Step, Version};
 
-use crate::assumed::add_assumptions;
+use crate::add_missing::add_missing;
 use servers::Servers;
 pub(crate) use servers::{PORT, usual};
 
@@ -125,7 +125,7 @@ impl<'a> Names<'a> {
             doubt: None,
             balancer: None,
         };
-        add_assumptions(&mut found.supposed, libraries_differ(host, &heard, &musl));
+        add_missing(&mut found.supposed, libraries_differ(host, &heard, &musl));
         let has_records = |result: &QuestionResult| match &result.answer {
             Answer::Reply(reply) => reply.rcode == Rcode::NoError && !reply.records.is_empty(),
             _ => false,
@@ -296,7 +296,7 @@ fn suppose_no_wildcard(
         because: "nothing states a wildcard of it".into(),
         settle: format!("state *.{domain} in Facts: spec.dns.outside").into(),
     };
-    add_assumptions(&mut supposed.borrow_mut(), [assumption]);
+    add_missing(&mut supposed.borrow_mut(), [assumption]);
     result.answer = Answer::Reply(Reply::nothing(Rcode::NxDomain));
 }
 

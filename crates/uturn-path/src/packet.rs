@@ -11,7 +11,7 @@ use uturn_model::{
 };
 use uturn_netfilter::{Connection, Entry, Packet};
 
-use crate::assumed::add_missing;
+use crate::add_missing::add_missing;
 
 pub(crate) use exchange::ended;
 pub use exchange::{Exchange, Redirected, Request, Waiting};

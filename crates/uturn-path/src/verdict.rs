@@ -8,7 +8,7 @@ use uturn_model::{
 };
 use uturn_netfilter::Packet;
 
-use crate::assumed::add_assumptions;
+use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -106,7 +106,7 @@ impl<'a> Walk<'_, 'a> {
         let mut supposed = self.engine.supposed().to_vec();
         let mut routes = Vec::new();
         for exchange in self.merged(exchanges) {
-            add_assumptions(&mut supposed, exchange.supposed);
+            add_missing(&mut supposed, exchange.supposed);
             routes.push(Route {
                 share: exchange.share,
                 outcome: exchange.outcome,

@@ -20,7 +20,7 @@ use uturn_model::lb::{Delivery, Layer, Listener, ListenerProtocol, Rule, Scope, 
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome, Share};
 
-use crate::assumed::add_assumptions;
+use crate::add_missing::add_missing;
 use crate::engine::walk::Walk;
 use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
@@ -136,7 +136,7 @@ impl<'a> Walk<'_, 'a> {
             inner.handed_to = target.kind.node().cloned();
             inner.first_handed_to.clone_from(&inner.handed_to);
         }
-        add_assumptions(
+        add_missing(
             &mut inner.supposed,
             self.engine.behaviour_assumptions(balancer, listener, target, client.ip()),
         );

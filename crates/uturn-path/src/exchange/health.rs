@@ -13,7 +13,7 @@ use uturn_model::proxy::Translates;
 use uturn_model::{FailurePoint, Family, Mechanism, Name, Node, Outcome, Place, Protocol, Share};
 use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet, Transport};
 
-use crate::assumed::add_missing;
+use crate::add_missing::add_missing;
 use crate::engine::walk::{ProbeResult, Walk};
 use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;

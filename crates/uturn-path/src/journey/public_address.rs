@@ -7,7 +7,7 @@ use uturn_model::route::{Leg, Place, Step, StepKind};
 use uturn_model::{Assumption, Evidence, FabricPart, Family, Node};
 use uturn_netfilter::Connection;
 
-use crate::assumed::add_assumptions;
+use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::packet::PacketState;
 
@@ -83,7 +83,7 @@ impl<'a> Engine<'a> {
             settle: format!("ip addr on node {} shows whether the node itself has it", node.name)
                 .into(),
         };
-        add_assumptions(&mut state.supposed, vec![supposed]);
+        add_missing(&mut state.supposed, vec![supposed]);
     }
 
     /// What comes back through a translation gets the addresses that it was called with.

@@ -11,7 +11,7 @@ use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Evidence, FailurePoint, Mechanism, Share, Text};
 use uturn_netfilter::{End, EndKind, IpProtocol};
 
-use crate::assumed::add_missing;
+use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;

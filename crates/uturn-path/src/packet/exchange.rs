@@ -10,7 +10,7 @@ use uturn_netfilter::Packet;
 
 use super::PacketState;
 use super::pace::account_for_losses;
-use crate::assumed::{add_assumptions, add_missing};
+use crate::add_missing::add_missing;
 
 /// One way an exchange can go.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Exchange {
     /// Takes over what another exchange rests on that is a part of this one or ends like it: its
     /// assumptions, and where its packets were stopped.
     pub(crate) fn inherit(&mut self, other: &Self) {
-        add_assumptions(&mut self.supposed, other.supposed.iter().cloned());
+        add_missing(&mut self.supposed, other.supposed.iter().cloned());
         add_missing(&mut self.failures, other.failures.iter().cloned());
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use uturn_model::{Assumption, Mechanism, Node};
 
 use super::{PacketState, Peer};
-use crate::assumed::add_assumptions;
+use crate::add_missing::add_missing;
 
 /// When packets are sent, in seconds after the first: each wait is twice the one before.
 const DOUBLING: [u64; 7] = [0, 1, 3, 7, 15, 31, 63];
@@ -103,7 +103,7 @@ pub(crate) fn account_for_losses(state: &mut PacketState, mechanisms: &mut Vec<M
     mechanisms.extend(&state.tries.why);
     mechanisms.sort_unstable();
     mechanisms.dedup();
-    add_assumptions(&mut state.supposed, state.tries.supposed());
+    add_missing(&mut state.supposed, state.tries.supposed());
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Assumption, Evidence, FailurePoint, Hop, Mechanism, Outcome, Protocol, Share};
 use uturn_netfilter::Packet;
 
-use crate::assumed::{add_assumptions, add_missing};
+use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -72,7 +72,7 @@ impl<'a> Walk<'_, 'a> {
         let steps = vec![Step::new(StepKind::Resolve, why, by)];
         hops.push(Hop { place: Place::Dns, direction: Direction::Out, steps });
         let mut supposed = resolution.supposed.clone();
-        add_assumptions(&mut supposed, worst.supposed);
+        add_missing(&mut supposed, worst.supposed);
         Ok(Some(Exchange { failures, ..nameless(hops, supposed) }))
     }
 }

@@ -5,7 +5,7 @@ use uturn_model::{Assumption, Flow, Text, Verdict};
 use uturn_netfilter::{Assumptions, Question, QuestionSubject};
 
 use super::table::either;
-use crate::assumed::add_assumptions;
+use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::error::WalkError;
 
@@ -43,7 +43,7 @@ fn split(walks: &Walks<'_>, assumed: &Assumptions, more: usize) -> Result<Vec<Ve
     let of = |holds| split(walks, &assumed.with_answer(question, holds), more - 1);
     Ok(either(&of(true)?, &of(false)?, |verdict, holds| {
         verdict.conditions.insert(0, holding(question, holds));
-        add_assumptions(&mut verdict.supposed, [taken(question, holds)]);
+        add_missing(&mut verdict.supposed, [taken(question, holds)]);
     }))
 }
 

@@ -16,7 +16,7 @@ use uturn_model::{FailurePoint, Name, Outcome, Share};
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{
     Detail, Exchange, Failover, FailoverRequest, ReasonSet, Results, TriesTargets, Waiting,
-    WalkError, add_assumptions,
+    WalkError, add_missing,
 };
 
 use super::failover_probability::KindIndex;
@@ -120,13 +120,13 @@ impl Failover for Retries {
             };
             let reasons = &exchange.mechanisms;
             let on_it = failures.iter().filter(|point| reasons.contains(&point.mechanism));
-            exchange.failures.extend(on_it.cloned());
+            add_missing(&mut exchange.failures, on_it.map(|point| (*point).clone()));
             exchange
         };
         let mut exchanges: Vec<Exchange> = round.ends(caller).into_iter().map(exchange).collect();
         if let Some(first) = exchanges.first_mut() {
             for result in request.results.iter().flatten() {
-                add_assumptions(&mut first.supposed, result.supposed.clone());
+                add_missing(&mut first.supposed, result.supposed.clone());
             }
         }
         if request.detail != Detail::Brief {
@@ -157,15 +157,11 @@ impl Failover for Retries {
     }
 }
 
-/// Where requests fail at the targets, as far as the request has not failed there before.
-fn failures(request: &FailoverRequest<'_>) -> Vec<FailurePoint> {
-    let mut failures: Vec<FailurePoint> = Vec::new();
+/// Where requests fail at the targets.
+fn failures<'r>(request: &FailoverRequest<'r>) -> Vec<&'r FailurePoint> {
     let results = request.candidates.iter().flat_map(|target| &request.results[*target]);
-    for point in results.flat_map(|result| &result.failures) {
-        if !failures.contains(point) && !request.start.failures.contains(point) {
-            failures.push(point.clone());
-        }
-    }
+    let mut failures = Vec::new();
+    add_missing(&mut failures, results.flat_map(|result| &result.failures));
     failures
 }
 

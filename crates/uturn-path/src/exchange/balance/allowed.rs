@@ -4,7 +4,7 @@ use uturn_model::lb::{Listener, Scope};
 use uturn_model::route::{Step, StepKind};
 use uturn_model::{Assumption, Evidence};
 
-use crate::assumed::add_assumptions;
+use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::exchange::uncertain_behaviour::assumed_behaviour;
 use crate::journey::stands_for_public_address;
@@ -36,11 +36,11 @@ impl Engine<'_> {
                     "curl a service that tells your address from a pod, or look at the NAT gateway"
                         .into(),
             };
-            add_assumptions(&mut state.supposed, vec![supposed]);
+            add_missing(&mut state.supposed, vec![supposed]);
             return None;
         }
         if let Some(doubt) = &listener.profile.assumption {
-            add_assumptions(
+            add_missing(
                 &mut state.supposed,
                 vec![assumed_behaviour(&listener.profile.name, doubt)],
             );
