@@ -248,6 +248,15 @@ impl<'a> Walk<'_, 'a> {
         Ok(exchanges)
     }
 
+    /// Adds an exchange that ends alike. Its hops replace those of the known one if only they have the
+    /// point of failure that is to be shown.
+    pub(crate) fn join(&self, known: &mut Exchange, other: Exchange) {
+        known.join(&other);
+        if self.prefers(&other.hops, &known.hops) {
+            known.hops = other.hops;
+        }
+    }
+
     /// Ways that end alike are one way, unless every way is wanted.
     pub(crate) fn merged(&self, exchanges: Vec<Exchange>) -> Vec<Exchange> {
         if self.options.every_way {
@@ -278,12 +287,7 @@ impl<'a> Walk<'_, 'a> {
                 }),
             };
             match known.and_then(|at| kept.get_mut(at)) {
-                Some(known) => {
-                    known.join(&exchange);
-                    if self.prefers(&exchange.hops, &known.hops) {
-                        known.hops = exchange.hops;
-                    }
-                }
+                Some(known) => self.join(known, exchange),
                 None => {
                     if is_long {
                         places.insert(key_of(&exchange), kept.len());

@@ -217,12 +217,7 @@ impl Tries<'_, '_, '_> {
             };
             let are_merged = !self.walk.options.every_way;
             match left.iter_mut().find(is_same).filter(|_| are_merged) {
-                Some(known) => {
-                    known.exchange.join(&next.exchange);
-                    if self.walk.prefers(&next.exchange.hops, &known.exchange.hops) {
-                        known.exchange.hops = next.exchange.hops;
-                    }
-                }
+                Some(known) => self.walk.join(&mut known.exchange, next.exchange),
                 None => left.push(next),
             }
         }
