@@ -5,13 +5,16 @@
 
 #[path = "../../uturn-scan/tests/classes/dice.rs"]
 mod dice;
+#[path = "common/evidence.rs"]
+mod evidence;
 
 use std::fmt::Write as _;
 
 use dice::Dice;
+use evidence::assert_ends_at_its_security_groups;
 use uturn_diagnose::analysis::Options;
 use uturn_diagnose::{Code, Finding, Observation, analyze, diagnose};
-use uturn_model::Evidence;
+use uturn_model::FailurePoint;
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
@@ -121,11 +124,7 @@ fn calls_that_end_alike_at_two_objects_are_a_finding_for_each() {
     assert_eq!(objects, ["SecurityGroup closed", "SecurityGroup shut"]);
     for (finding, evidence) in &found {
         assert_eq!(finding.targets, ["svc/shop/web :80"]);
-        let Some(Evidence::SecurityGroups { names, .. }) = evidence.last().map(|last| &last.by)
-        else {
-            panic!("{evidence:#?}");
-        };
-        assert_eq!(names.join(", "), *finding.subject.name);
+        assert_ends_at_its_security_groups(finding, evidence);
     }
 }
 
@@ -168,8 +167,7 @@ status: {loadBalancer: {ingress: [{ip: 203.0.113.1}]}}
     assert_eq!(finding.subject.to_string(), "SecurityGroup closed");
     let [observation] = evidence.as_slice() else { panic!("{evidence:#?}") };
     assert_eq!(&*observation.what, "no answer from 10.0.0.11:30080: security-group");
-    let Evidence::SecurityGroups { names, .. } = &observation.by else { panic!("{evidence:#?}") };
-    assert_eq!(&*names[0], "closed");
+    assert_ends_at_its_security_groups(finding, evidence);
 }
 
 /// However many ways of a call end alike, a finding about one of the objects shows a way that ends there.
@@ -182,9 +180,9 @@ fn the_evidence_of_a_finding_about_an_object_ends_at_that_object() {
             let Some(point) = &finding.failure else { continue };
             let what = format!("seed {seed}: {} {point:?}\n{evidence:#?}", finding.subject);
             let observed = evidence.len() - finding.other_evidence.len();
-            let mut by = evidence[..observed].last().expect(&what).by.clone();
-            by.clear_generated_line();
-            assert_eq!(by, point.by, "{what}");
+            let by = evidence[..observed].last().expect(&what).by.clone();
+            let end = FailurePoint::new(point.mechanism, point.place.clone(), by);
+            assert_eq!(end, *point, "{what}");
             shown += 1;
             let is_another = |(other, _): &(Finding, Vec<Observation>)| {
                 other.code == finding.code

@@ -1,12 +1,16 @@
 //! A cluster too large for the rules of every node to be written: each finding still has what
 //! it rests on, and findings with the same cause are one group.
 
+#[path = "common/evidence.rs"]
+mod evidence;
+
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use evidence::assert_ends_at_its_security_groups;
 use uturn_diagnose::group::group;
 use uturn_diagnose::{Code, Finding, GroupCure, diagnose};
-use uturn_model::{Evidence, Mechanism, NamespacedName};
+use uturn_model::{Mechanism, NamespacedName};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
@@ -138,11 +142,7 @@ kind: Pod
             finding.targets
         );
         let evidence = finding.evidence(&scanner).unwrap();
-        let Some(Evidence::SecurityGroups { names, .. }) = evidence.last().map(|last| &last.by)
-        else {
-            panic!("{evidence:#?}");
-        };
-        assert_eq!(names.join(", "), *finding.subject.name);
+        assert_ends_at_its_security_groups(finding, &evidence);
     }
 }
 

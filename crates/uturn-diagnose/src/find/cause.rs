@@ -101,7 +101,7 @@ impl Causes {
 }
 
 /// Whether the cause of a mechanism is another object than the target.
-pub(crate) fn is_shared(mechanism: Mechanism) -> bool {
+pub(super) fn is_shared(mechanism: Mechanism) -> bool {
     matches!(
         mechanism,
         Mechanism::SecurityGroup

@@ -38,7 +38,7 @@ impl FailurePoint {
     }
 
     /// Whether this is the evidence for a step.
-    pub fn is_by(&self, step: &Step) -> bool {
+    fn is_by(&self, step: &Step) -> bool {
         let mut by = step.by.clone();
         by.clear_generated_line();
         by == self.by
