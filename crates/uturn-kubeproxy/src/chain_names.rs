@@ -44,6 +44,15 @@ pub fn is_rule_of_source_ranges(rule: &str) -> bool {
         && rule.trim_end().ends_with("drop")
 }
 
+/// How names of the sets in nftables begin that hold the clients of an endpoint, for session affinity.
+pub const AFFINITY_SETS: &str = "affinity-";
+
+/// Whether a rule of nftables leads the clients in such a set to their endpoint.
+pub fn is_nft_rule_of_affinity(rule: &str) -> bool {
+    let set = rule.split_once(" saddr @").map(|(_, set)| set);
+    set.is_some_and(|set| set.starts_with(AFFINITY_SETS))
+}
+
 /// What follows `KUBE-SVC-` and the like: the hash of a Service's port, `namespace/service:port`
 /// (without `:port` where it has no name), and `tcp`, `udp` or `sctp`.
 pub fn port_hash(port: &str, protocol: &str) -> String {

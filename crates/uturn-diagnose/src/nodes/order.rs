@@ -4,6 +4,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_kubeproxy::chain_names::is_nft_rule_of_affinity;
 use uturn_model::Family;
 
 use super::blocks::{Change, Line};
@@ -57,10 +58,10 @@ fn is_hash(word: &str) -> bool {
 pub(super) fn sort(changes: &mut [(Family, Change)]) {
     for (_, change) in changes.iter_mut() {
         let is_ordered = change.is_ordered;
+        let is_free = |line: &Line| !is_ordered || is_of_affinity(line);
         for lines in [&mut change.missing, &mut change.extra] {
-            let alike = |a: &Line, b: &Line| !is_ordered || is_of_affinity(a) == is_of_affinity(b);
-            for run in lines.chunk_by_mut(alike) {
-                if !is_ordered || is_of_affinity(&run[0]) {
+            for run in lines.chunk_by_mut(|a, b| is_free(a) == is_free(b)) {
+                if is_free(&run[0]) {
                     run.sort_by_cached_key(|line| key(&line.text));
                 }
             }
@@ -76,7 +77,7 @@ pub(super) fn sort(changes: &mut [(Family, Change)]) {
 
 /// Whether a rule leads clients to the endpoint that they had before.
 fn is_of_affinity(line: &Line) -> bool {
-    line.text.contains(" @affinity-") || line.text.contains(" --rcheck ")
+    is_nft_rule_of_affinity(&line.text) || line.text.contains(" --rcheck ")
 }
 
 #[cfg(test)]
