@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::chains::Chains;
 use super::nft_order::{
-    affinities_sorted, picks_sorted, rules_of_affinity, sort_affinities, sort_picks,
+    order_affinities, order_picks, picks_of, rules_of_affinity, with_affinities_in_order,
+    with_picks_in_order,
 };
 use super::{lines, printed};
 use crate::links::link;
@@ -115,9 +116,9 @@ pub(super) fn redact_ruleset(text: &str, names: &mut Names, chains: &Chains) -> 
         writer.line(line);
         let new = writer.new;
         is_elements &= !line.contains('}');
-        picks_sorted(&new)
+        with_picks_in_order(line, &new)
     });
-    affinities_sorted(text, &new)
+    with_affinities_in_order(text, &new)
 }
 
 /// Whether a character ends a word.
@@ -205,19 +206,20 @@ fn remark(text: &str, names: &mut Names) -> String {
 pub(super) fn redact_json(field: &str, of: Value, names: &mut Names, chains: &Chains) -> Value {
     match of {
         Value::Object(entries) => {
+            let picks = picks_of(&entries);
             let entry = |(key, value): (String, Value)| {
                 let value = redact_json(&key, value, names, chains);
                 (key, value)
             };
             let mut new: Map<String, Value> = entries.into_iter().map(entry).collect();
-            sort_picks(&mut new);
+            order_picks(&picks, &mut new);
             Value::Object(new)
         }
         Value::Array(items) => {
             let was = rules_of_affinity(&items);
             let new = items.into_iter().map(|item| redact_json(field, item, names, chains));
             let mut new: Vec<Value> = new.collect();
-            sort_affinities(&was, &mut new);
+            order_affinities(&was, &mut new);
             Value::Array(new)
         }
         Value::String(text) => text_of_json(field, &text, names, chains).into(),

@@ -1,36 +1,46 @@
 //! The order of endpoints in the chains of Services, in nftables' text and JSON. kube-proxy sorts them
-//! by the text of their addresses, and other addresses sort in another order: they are sorted again,
-//! so that the rules stay those that kube-proxy writes.
+//! by the text of their addresses, and other addresses sort in another order: they are put in the order
+//! of the new addresses, so that the rules stay those that kube-proxy writes. Where they were not
+//! sorted, they are as little sorted afterwards.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::{Map, Value};
+use uturn_kubeproxy::chain_names::{AFFINITY_SETS, is_nft_rule_of_affinity};
 
-/// A line whose endpoints by number (`0 : 10.1.1.10 . 80, 1 : …`) are sorted.
-pub(super) fn picks_sorted(line: &str) -> String {
-    let Some(at) = line.find("numgen random mod ") else { return line.to_owned() };
-    let Some((start, end)) = line[at..].find('{').zip(line[at..].find('}')) else {
-        return line.to_owned();
-    };
-    if end <= start {
-        return line.to_owned();
+/// The endpoints by number of a line (`0 : 10.1.1.10 . 80, 1 : …`).
+struct Picks<'l> {
+    before: &'l str,
+    keys: Vec<Option<String>>,
+    values: Vec<&'l str>,
+    after: &'l str,
+}
+
+impl<'l> Picks<'l> {
+    /// Returns `None` if the line has none, or others than kube-proxy writes.
+    fn of(line: &'l str) -> Option<Self> {
+        let at = line.find("numgen random mod ")?;
+        let start = at + line[at..].find('{')?;
+        let end = start + line[start..].find('}')?;
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        for (number, part) in line[start + 1..end].split(", ").enumerate() {
+            let (own, value) = part.split_once(" : ")?;
+            let value = value.trim();
+            keys.push(Some(endpoint(value).filter(|_| own.trim().parse() == Ok(number))?));
+            values.push(value);
+        }
+        Some(Self { before: &line[..start], keys, values, after: &line[end..] })
     }
-    let inner = &line[at + start + 1..at + end];
-    let endpoint = |(number, part): (usize, &str)| {
-        let (own, value) = part.split_once(" : ")?;
-        let value = value.trim();
-        Some((endpoint(value).filter(|_| own.trim().parse() == Ok(number))?, value.to_owned()))
-    };
-    let parts: Option<Vec<(String, String)>> =
-        inner.split(", ").enumerate().map(endpoint).collect();
-    let Some(mut parts) = parts else { return line.to_owned() };
-    parts.sort();
-    let numbered: Vec<String> = parts
-        .iter()
-        .enumerate()
-        .map(|(number, (_, value))| format!("{number} : {value}"))
-        .collect();
-    format!("{}{{ {} {}", &line[..at + start], numbered.join(", "), &line[at + end..])
+}
+
+/// The new line for a line, with its endpoints by number in the order that they had.
+pub(super) fn with_picks_in_order(old: &str, new: &str) -> String {
+    let Some((old, new)) = Picks::of(old).zip(Picks::of(new)) else { return new.to_owned() };
+    let order = in_order(&old.keys, &new.keys);
+    let numbered = order.into_iter().enumerate();
+    let numbered: Vec<String> =
+        numbered.map(|(number, from)| format!("{number} : {}", new.values[from])).collect();
+    format!("{}{{ {} {}", new.before, numbered.join(", "), new.after)
 }
 
 /// The endpoint of a pick as kube-proxy sorts it: of an address and a port (`10.1.1.10 . 80`), or of
@@ -48,13 +58,12 @@ fn endpoint(value: &str) -> Option<String> {
     Some(format!("{ip}:{port}"))
 }
 
-/// Sorts the endpoints of a map by number in JSON.
-pub(super) fn sort_picks(map: &mut Map<String, Value>) {
+/// The endpoints of a map by number in JSON. Empty if it is another map.
+pub(super) fn picks_of(map: &Map<String, Value>) -> Vec<Option<String>> {
     if map.get("key").is_none_or(|key| key.get("numgen").is_none()) {
-        return;
+        return Vec::new();
     }
-    let set = map.get_mut("data").and_then(|data| data.get_mut("set"));
-    let Some(items) = set.and_then(Value::as_array_mut) else { return };
+    let items = map.get("data").and_then(|data| data.pointer("/set")).and_then(Value::as_array);
     let endpoint = |(number, item): (usize, &Value)| {
         let value = item.get(1).filter(|_| item.get(0) == Some(&number.into()))?;
         let text = match value.pointer("/goto/target").and_then(Value::as_str) {
@@ -64,31 +73,36 @@ pub(super) fn sort_picks(map: &mut Map<String, Value>) {
                 _ => return None,
             },
         };
-        Some((endpoint(&text)?, value.clone()))
+        endpoint(&text).map(Some)
     };
-    let sorted: Option<Vec<(String, Value)>> = items.iter().enumerate().map(endpoint).collect();
-    let Some(mut sorted) = sorted else { return };
-    sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
-    for (item, (_, value)) in items.iter_mut().zip(sorted) {
-        if let Some(own) = item.get_mut(1) {
-            *own = value;
-        }
-    }
+    let endpoints = items.into_iter().flatten().enumerate().map(endpoint);
+    endpoints.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// A ruleset whose rules of affinity, one for each endpoint, are sorted where they were before it was
-/// redacted.
-pub(super) fn affinities_sorted(old: &str, new: &str) -> String {
+/// Puts the endpoints of a map by number in the order that they had.
+pub(super) fn order_picks(old: &[Option<String>], map: &mut Map<String, Value>) {
+    if old.is_empty() {
+        return;
+    }
+    let order = in_order(old, &picks_of(map));
+    let set = map.get_mut("data").and_then(|data| data.pointer_mut("/set"));
+    let Some(items) = set.and_then(Value::as_array_mut) else { return };
+    order_part(items, "/1", order);
+}
+
+/// A ruleset whose rules of affinity, one for each endpoint, are in the order that they had before it
+/// was redacted.
+pub(super) fn with_affinities_in_order(old: &str, new: &str) -> String {
     let lines: Vec<&str> = new.lines().collect();
     let keys = |text: &str| -> Vec<Option<String>> { text.lines().map(key_of_line).collect() };
-    let order = sorted_again(&keys(old), &keys(new));
+    let order = in_order(&keys(old), &keys(new));
     order.into_iter().map(|at| format!("{}\n", lines[at])).collect()
 }
 
 /// The endpoint of a rule of affinity: `ip saddr @affinity-… goto endpoint-…__10.1.1.10/80`.
 fn key_of_line(line: &str) -> Option<String> {
     let (condition, chain) = line.trim().split_once(" goto ")?;
-    condition.contains(" @affinity-").then(|| endpoint(&format!("goto {chain}")))?
+    is_nft_rule_of_affinity(condition).then(|| endpoint(&format!("goto {chain}")))?
 }
 
 /// The endpoints of the rules of affinity among these items.
@@ -100,82 +114,159 @@ fn key_of_rule(item: &Value) -> Option<String> {
     let [condition, goto] = item.pointer("/rule/expr")?.as_array()?.as_slice() else {
         return None;
     };
-    let set = condition.pointer("/match/right")?.as_str()?;
+    let set = condition.pointer("/match/right")?.as_str()?.strip_prefix('@')?;
     let chain = goto.pointer("/goto/target")?.as_str()?;
-    set.starts_with("@affinity-").then(|| endpoint(&format!("goto {chain}")))?
+    set.starts_with(AFFINITY_SETS).then(|| endpoint(&format!("goto {chain}")))?
 }
 
-/// Sorts rules of affinity in JSON. Their handles stay in their places.
-pub(super) fn sort_affinities(old: &[Option<String>], items: &mut [Value]) {
+/// Puts rules of affinity in JSON in the order that they had. Their handles stay in their places.
+pub(super) fn order_affinities(old: &[Option<String>], items: &mut [Value]) {
     if old.iter().all(Option::is_none) {
         return;
     }
-    let order = sorted_again(old, &rules_of_affinity(items));
-    let expressions: Vec<Option<Value>> =
-        items.iter().map(|item| item.pointer("/rule/expr").cloned()).collect();
+    // The rules of two chains follow each other where what ends the first is missing.
+    let is_same_chain = |a: &Value, b: &Value| {
+        ["family", "table", "chain"]
+            .iter()
+            .all(|part| a["rule"][part].as_str() == b["rule"][part].as_str())
+    };
+    let mut old = old;
+    for rules in items.chunk_by_mut(is_same_chain) {
+        let (of_chain, others) = old.split_at(rules.len().min(old.len()));
+        let order = in_order(of_chain, &rules_of_affinity(rules));
+        order_part(rules, "/rule/expr", order);
+        old = others;
+    }
+}
+
+/// Puts this part of the items in another order: the indices of the items that it is taken from.
+fn order_part(items: &mut [Value], part: &str, order: Vec<usize>) {
+    let parts: Vec<Option<Value>> = items.iter().map(|item| item.pointer(part).cloned()).collect();
     for (item, from) in items.iter_mut().zip(order) {
-        if let (Some(own), Some(new)) = (item.pointer_mut("/rule/expr"), &expressions[from]) {
+        if let (Some(own), Some(new)) = (item.pointer_mut(part), &parts[from]) {
             own.clone_from(new);
         }
     }
 }
 
-/// The indices of items with runs of keys sorted that were sorted with the old keys.
-fn sorted_again(old: &[Option<String>], new: &[Option<String>]) -> Vec<usize> {
+/// The indices of items with new keys, in the order that the old keys had: in each run of items with
+/// keys, the first in the new order is where the first in the old order was, and so on.
+fn in_order(old: &[Option<String>], new: &[Option<String>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..new.len()).collect();
+    if old.len() != new.len() {
+        return order;
+    }
     let mut start = 0;
     for run in old.chunk_by(|a, b| a.is_some() == b.is_some()) {
-        let end = (start + run.len()).min(new.len());
-        if run[0].is_some() && run.is_sorted() {
-            order[start..end].sort_by(|a, b| new[*a].cmp(&new[*b]));
+        let range = start..start + run.len();
+        start = range.end;
+        if run[0].is_none() {
+            continue;
         }
-        start = end;
+        let sorted = |keys: &[Option<String>]| {
+            let mut indices: Vec<usize> = range.clone().collect();
+            indices.sort_by(|a, b| keys[*a].cmp(&keys[*b]));
+            indices
+        };
+        for (place, from) in sorted(old).into_iter().zip(sorted(new)) {
+            order[place] = from;
+        }
     }
     order
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn only_endpoints_are_sorted() {
-        let sorted = [
-            (
-                "numgen random mod 2 map { 0 : 10.1.9.1 . 80, 1 : 10.1.10.1 . 80 }",
-                "numgen random mod 2 map { 0 : 10.1.10.1 . 80, 1 : 10.1.9.1 . 80 }",
-            ),
-            (
-                "numgen random mod 2 vmap { 0 : goto e__fd00..9/80, 1 : goto e__fd00..10/80 }",
-                "numgen random mod 2 vmap { 0 : goto e__fd00..10/80, 1 : goto e__fd00..9/80 }",
-            ),
-        ];
-        for (old, new) in sorted {
-            assert_eq!(picks_sorted(old), new);
+    fn endpoints_by_number_keep_their_order() {
+        let service = "numgen random mod 2 map { 0 : 10.1.1.1 . 80, 1 : 10.1.1.2 . 80 }";
+        let unsorted = "numgen random mod 2 map { 0 : 10.1.1.2 . 80, 1 : 10.1.1.1 . 80 }";
+        let nine_first = "numgen random mod 2 map { 0 : 10.1.9.1 . 80, 1 : 10.1.10.1 . 80 }";
+        let ten_first = "numgen random mod 2 map { 0 : 10.1.10.1 . 80, 1 : 10.1.9.1 . 80 }";
+        for new in [nine_first, ten_first] {
+            assert_eq!(with_picks_in_order(service, new), ten_first);
+            assert_eq!(with_picks_in_order(unsorted, new), nine_first);
         }
-        for other in [
-            "numgen random mod 10 vmap { 0-8 : goto z__10.1.1.1/80, 9 : goto a__10.1.1.1/80 }",
-            "numgen random mod 2 vmap { 0 : jump z, 1 : jump a }",
-            "numgen random mod 2 vmap { 1 : goto e__10.1.9.1/80, 0 : goto e__10.1.1.1/80 }",
-            "numgen inc mod 2 map { 0 : 10.1.9.1 . 80, 1 : 10.1.10.1 . 80 }",
+        assert_eq!(
+            with_picks_in_order(
+                "numgen random mod 2 vmap { 0 : goto e__fd00..1/80, 1 : goto e__fd00..2/80 }",
+                "numgen random mod 2 vmap { 0 : goto e__fd00..9/80, 1 : goto e__fd00..10/80 }",
+            ),
+            "numgen random mod 2 vmap { 0 : goto e__fd00..10/80, 1 : goto e__fd00..9/80 }",
+        );
+    }
+
+    #[test]
+    fn maps_that_kube_proxy_does_not_write_stay_as_they_are() {
+        for (old, new) in [
+            (
+                "numgen random mod 10 vmap { 0-8 : goto a__10.1.1.1/80, 9 : goto b__10.1.1.2/80 }",
+                "numgen random mod 10 vmap { 0-8 : goto z__10.1.1.2/80, 9 : goto a__10.1.1.1/80 }",
+            ),
+            (
+                "numgen random mod 2 vmap { 0 : jump a, 1 : jump b }",
+                "numgen random mod 2 vmap { 0 : jump z, 1 : jump a }",
+            ),
+            (
+                "numgen random mod 2 vmap { 1 : goto e__10.1.1.1/80, 0 : goto e__10.1.1.2/80 }",
+                "numgen random mod 2 vmap { 1 : goto e__10.1.9.1/80, 0 : goto e__10.1.1.1/80 }",
+            ),
+            (
+                "numgen inc mod 2 map { 0 : 10.1.1.1 . 80, 1 : 10.1.1.2 . 80 }",
+                "numgen inc mod 2 map { 0 : 10.1.9.1 . 80, 1 : 10.1.10.1 . 80 }",
+            ),
         ] {
-            assert_eq!(picks_sorted(other), other);
+            assert_eq!(with_picks_in_order(old, new), new);
         }
     }
 
     #[test]
-    fn rules_of_affinity_are_sorted_where_they_were() {
+    fn rules_of_affinity_keep_their_order() {
         let ruleset = |endpoints: [&str; 3]| -> String {
             let rule =
                 |at: &&str| format!("\t\tip saddr @affinity-X__{at} goto endpoint-X__{at}\n");
             let rules: String = endpoints.iter().map(rule).collect();
             format!("\tchain service-X {{\n{rules}\t\tnumgen random mod 3 vmap {{ }}\n\t}}\n")
         };
-        let sorted = ["10.1.1.10/80", "10.1.1.11/80", "10.1.1.9/80"];
-        let others = ["10.1.9.1/80", "10.1.10.1/80", "10.1.1.1/80"];
-        let sorted_others = ["10.1.1.1/80", "10.1.10.1/80", "10.1.9.1/80"];
-        assert_eq!(affinities_sorted(&ruleset(sorted), &ruleset(others)), ruleset(sorted_others));
-        let unsorted = [sorted[2], sorted[0], sorted[1]];
-        assert_eq!(affinities_sorted(&ruleset(unsorted), &ruleset(others)), ruleset(others));
+        let [first, second, third] = ["10.1.1.10/80", "10.1.1.11/80", "10.1.1.9/80"];
+        let [new_first, new_second, new_third] = ["10.1.1.1/80", "10.1.10.1/80", "10.1.9.1/80"];
+        let new = ruleset([new_third, new_second, new_first]);
+        let kept = |old: [&str; 3]| with_affinities_in_order(&ruleset(old), &new);
+        assert_eq!(kept([first, second, third]), ruleset([new_first, new_second, new_third]));
+        assert_eq!(kept([third, first, second]), ruleset([new_third, new_first, new_second]));
+    }
+
+    #[test]
+    fn rules_of_affinity_stay_in_their_chains_in_json() {
+        let rule = |chain: &str, endpoint: &str| {
+            let known = json!({"match": {"op": "==", "right": format!("@affinity-X__{endpoint}")}});
+            let goto = json!({"goto": {"target": format!("endpoint-X__{endpoint}")}});
+            json!({"rule": {"family": "ip", "table": "kube-proxy", "chain": chain,
+                "expr": [known, goto]}})
+        };
+        let old = [
+            rule("service-A", "10.1.1.1/80"),
+            rule("service-A", "10.1.1.2/80"),
+            rule("service-B", "10.1.1.3/80"),
+            rule("service-B", "10.1.1.4/80"),
+        ];
+        let mut new = [
+            rule("service-C", "10.1.9.1/80"),
+            rule("service-C", "10.1.8.1/80"),
+            rule("service-D", "10.1.7.1/80"),
+            rule("service-D", "10.1.6.1/80"),
+        ];
+        let in_order = [
+            rule("service-C", "10.1.8.1/80"),
+            rule("service-C", "10.1.9.1/80"),
+            rule("service-D", "10.1.6.1/80"),
+            rule("service-D", "10.1.7.1/80"),
+        ];
+        order_affinities(&rules_of_affinity(&old), &mut new);
+        assert_eq!(new, in_order);
     }
 }
