@@ -71,6 +71,20 @@ pub enum Unavailable {
         /// Where they should be.
         folder: PathBuf,
     },
+    /// The processor has more registers than the machine's kernel can keep.
+    #[error(
+        "this processor cannot carry the small machine: its extended state has {state} bytes, \
+         User Mode Linux {release} keeps {kept}, and this build of uturn lacks the library that \
+         makes up for it"
+    )]
+    Processor {
+        /// The size of the processor's extended state, in bytes.
+        state: u32,
+        /// How much of it the machine's kernel keeps.
+        kept: u32,
+        /// The kernel's release.
+        release: String,
+    },
     /// The host does not allow what the machine needs.
     #[error("this host cannot carry the small machine: {tried}: {reason}")]
     Host {
@@ -104,12 +118,33 @@ pub enum MachineError {
     /// The caller asked it to stop.
     #[error("the small machine was stopped")]
     Stopped,
+    /// The machine was ended because it would never have started the job.
+    #[error("the small machine did not start: {why}{}", last_lines(console))]
+    Boot {
+        /// By what that was recognised.
+        why: String,
+        /// The last lines of its console.
+        console: String,
+    },
+    /// The machine's kernel panicked while the job ran.
+    #[error("the small machine's kernel panicked{}", last_lines(console))]
+    Panicked {
+        /// The panic and the last lines of its console.
+        console: String,
+    },
     /// The machine ended before its job did.
     #[error("the small machine ended before its job did{}", died(console))]
     Died {
         /// The last lines of its console.
         console: String,
     },
+}
+
+fn last_lines(console: &str) -> String {
+    match console {
+        "" => "; its console is empty".to_owned(),
+        console => format!("; the last lines of its console: {console}"),
+    }
 }
 
 fn died(console: &str) -> String {

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
+use super::{preload, processor};
 use crate::Unavailable;
 
 /// Where Debian keeps the modules of its User Mode Linux.
@@ -36,7 +37,8 @@ pub(super) struct Parts {
 /// Looks for all parts of a machine with `mib` MiB of memory.
 ///
 /// # Errors
-/// If a program or the kernel's modules are missing, or the host does not allow namespaces.
+/// If a program or the kernel's modules are missing, if the kernel cannot run on this processor, or if
+/// the host does not allow namespaces.
 pub(super) fn parts(mib: u32) -> Result<Parts, Unavailable> {
     let kernel = need("linux.uml", "user-mode-linux")?;
     for (program, package) in INSIDE {
@@ -47,6 +49,11 @@ pub(super) fn parts(mib: u32) -> Result<Parts, Unavailable> {
     let folder = Path::new(MODULES).join(&release);
     if !folder.is_dir() {
         return Err(Unavailable::NoModules { folder });
+    }
+    if let Some(state) = processor::too_large(&release)
+        && !preload::is_there()
+    {
+        return Err(Unavailable::Processor { state, kept: processor::KEPT, release });
     }
     let init = env::current_exe()
         .and_then(fs::canonicalize)

@@ -52,6 +52,8 @@ pub(super) enum Message {
     Taken(u32),
     /// To the inside: the client is gone.
     Gone,
+    /// From the inside: the machine is set up, and its first job runs.
+    Begun,
 }
 
 impl Frame {
@@ -88,6 +90,7 @@ impl Frame {
                 (11, &number)
             }
             Message::Gone => (12, &[]),
+            Message::Begun => (13, &[]),
         };
         let length = payload.len() as u32;
         [&[kind][..], &self.stream.to_le_bytes(), &length.to_le_bytes(), payload].concat()
@@ -126,6 +129,7 @@ impl Frame {
             10 => Message::OutputEnds,
             11 => Message::Taken(number().cast_unsigned()),
             12 => Message::Gone,
+            13 => Message::Begun,
             kind => return Err(io::Error::other(format!("a frame of kind {kind}"))),
         };
         Ok(Self { stream: u32::from_le_bytes([s0, s1, s2, s3]), message })
@@ -166,6 +170,7 @@ mod tests {
             Message::OutputEnds,
             Message::Taken(u32::MAX),
             Message::Gone,
+            Message::Begun,
         ];
         let frames: Vec<Frame> = messages
             .into_iter()

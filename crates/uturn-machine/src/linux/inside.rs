@@ -61,7 +61,10 @@ pub fn inside() -> ExitCode {
 fn serve() -> io::Result<Infallible> {
     let mut outside = Outside::find()?;
     let over = match begin(&outside) {
-        Ok(running) => running.serve(&mut outside)?,
+        Ok(running) => {
+            outside.send(&Frame::of_job(Message::Begun))?;
+            running.serve(&mut outside)?
+        }
         Err(why) => Frame::of_job(Message::Cannot(why.to_string())),
     };
     outside.send(&over)?;

@@ -1,13 +1,17 @@
 //! The machine on Linux: both sides of it.
 
+mod boot;
 mod channel;
 mod client;
 mod clients;
+mod console;
 mod find;
 mod frame;
 mod inside;
 mod job_encoding;
 mod outside;
+mod preload;
+mod processor;
 mod root;
 mod tools;
 

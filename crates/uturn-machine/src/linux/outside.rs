@@ -1,7 +1,6 @@
 //! The outside: starts the machine, reads its frames, ends it.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -11,26 +10,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
+use super::boot::Boot;
 use super::channel::Outer;
 use super::clients::Clients;
+use super::console::Console;
 use super::find::{Parts, parts};
 use super::frame::{Frame, Message};
 use super::inside::{INSIDE, WAKE};
+use super::preload::{self, Preload};
 use super::{During, job_encoding};
 use crate::{Ended, Job, JobOutput, MachineError, Unavailable};
 
 /// The default memory of a machine, in MiB.
 const MEMORY: u32 = 1024;
 
-/// How long a killed machine may take to end.
-const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
+/// How long a killed machine may take to end: on a busy host its processes wait for a processor, too.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(60);
 
 /// How often the channel is read when no wake-up arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often a console may still grow after a panic before its last lines are taken.
+const TRACE_POLLS: usize = 6;
 
 /// A machine that can be started any number of times.
 #[derive(Clone, Debug)]
@@ -104,8 +108,8 @@ impl Machine {
     /// is killed when the thread ends.
     ///
     /// # Errors
-    /// If the machine cannot be started, ends before its job, reaches its time limit or is
-    /// stopped. In every case the machine has ended when this returns.
+    /// If the machine cannot be started, does not get to its job, panics, ends before its job, reaches
+    /// its time limit or is stopped. In every case the machine has ended when this returns.
     pub fn run(
         &self,
         job: &Job,
@@ -115,6 +119,7 @@ impl Machine {
         let mut channel = Outer::new(&job_encoding::write(job)).during("write down the job")?;
         let mut clients = Clients::of(self.control.clone()).during("listen for clients")?;
         let mut machine = self.start(&channel).during("start the small machine")?;
+        let mut boot = Some(Boot::of(machine.child.id()));
         loop {
             let line = machine
                 .listen(self.time_to_wait(until)?, &clients)
@@ -128,6 +133,7 @@ impl Machine {
                         Message::Err(bytes) => hear(JobOutput::Err(&bytes)),
                         Message::Ended(how) => return Ok(how),
                         Message::Cannot(why) => return Err(MachineError::Inside(why)),
+                        Message::Begun => boot = None,
                         _ => {}
                     },
                     frame => clients.hear(&frame),
@@ -135,6 +141,12 @@ impl Machine {
             }
             if line == Line::Closed {
                 return Err(MachineError::Died { console: machine.last_lines() });
+            }
+            if machine.console.has_panic().during("read the small machine's console")? {
+                return Err(machine.panicked(boot.is_some()));
+            }
+            if let Some(why) = boot.as_mut().and_then(Boot::fault) {
+                return Err(MachineError::Boot { why, console: machine.last_lines() });
             }
             let mut is_written = false;
             for frame in clients.serve().during("accept a client")? {
@@ -162,7 +174,8 @@ impl Machine {
     fn start(&self, channel: &Outer) -> io::Result<Running> {
         let (line, inner) = UnixStream::pair()?;
         line.set_nonblocking(true)?;
-        let console = File::from(memfd_create("uturn-machine-says", MemfdFlags::CLOEXEC)?);
+        let console = Console::new()?;
+        let preload = Preload::open()?;
         let place = self.link.iter().flat_map(|link| ["ip", "netns", "exec", &link.namespace]);
         let mut words = place.chain(self.parts.launcher.iter().map(String::as_str));
         let program = words.next().ok_or_else(|| io::Error::other("no leash"))?;
@@ -173,10 +186,13 @@ impl Machine {
             .args(self.command_line())
             .stdin(channel.memory()?)
             .stdout(OwnedFd::from(inner))
-            .stderr(console.try_clone()?)
+            .stderr(console.writer()?)
             .env("TMPDIR", &self.parts.memory)
             // Ctrl-C is handled by this process; the machine ends with it.
             .process_group(0);
+        if let Some(preload) = &preload {
+            command.env(preload::VARIABLE, preload.value());
+        }
         let child = on_one_cpu(|| command.spawn())?;
         Ok(Running { child, line, console, unexpected: Vec::new() })
     }
@@ -230,7 +246,7 @@ enum Line {
 struct Running {
     child: Child,
     line: UnixStream,
-    console: File,
+    console: Console,
     /// Bytes from the line that are not wake-ups.
     unexpected: Vec<u8>,
 }
@@ -281,19 +297,36 @@ impl Running {
         }
     }
 
+    /// The error of a machine whose kernel panicked: a kernel of User Mode Linux then stays, and turns
+    /// in circles.
+    fn panicked(&mut self, is_booting: bool) -> MachineError {
+        // The trace follows.
+        let mut length = None;
+        for _ in 0..TRACE_POLLS {
+            let now = self.console.length().ok();
+            if now == length {
+                break;
+            }
+            length = now;
+            // A machine that is gone meanwhile has written all of it.
+            if !matches!(self.listen(POLL_INTERVAL, &Clients::default()), Ok(Line::Open)) {
+                break;
+            }
+        }
+        let console = self.last_lines();
+        if !is_booting {
+            return MachineError::Panicked { console };
+        }
+        let why = match self.console.known_reason() {
+            Some(reason) => format!("its kernel panicked, because {reason}"),
+            None => "its kernel panicked".to_owned(),
+        };
+        MachineError::Boot { why, console }
+    }
+
     /// The last lines of the kernel's console and of the command that starts it.
-    fn last_lines(&mut self) -> String {
-        let mut output = std::mem::take(&mut self.unexpected);
-        // Unreadable output is left out of the message.
-        let _ = self.console.seek(SeekFrom::Start(0));
-        let _ = self.console.read_to_end(&mut output);
-        let output = String::from_utf8_lossy(&output);
-        let lines: Vec<&str> = output
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with("remove_umid_dir"))
-            .collect();
-        lines[lines.len().saturating_sub(10)..].join("; ")
+    fn last_lines(&self) -> String {
+        self.console.last_lines(&self.unexpected)
     }
 }
 

@@ -13,16 +13,20 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use uturn_machine::{Ended, Job, JobOutput, Machine, MachineError};
 
 use super::clients::{CALLS, ECHOES, call, clients_run_jobs_and_reach_servers, echo};
+use super::kernels;
 
 /// As this argument says, the program is one that asks for a machine and gets killed.
-const ASKS: &str = "--ask-for-a-machine";
+pub(super) const ASKS: &str = "--ask-for-a-machine";
 
-/// Longer than any of these tests takes on a slow machine.
-const LIMIT: Duration = Duration::from_secs(120);
+/// The exit status of a program that asked for a machine and got an error.
+pub(super) const NO_MACHINE: i32 = 99;
+
+/// Ends only a job that hangs.
+const LIMIT: Duration = Duration::from_secs(1800);
 
 type Check = (&'static str, fn(&Machine));
 
-const CHECKS: [Check; 10] = [
+const CHECKS: [Check; 14] = [
     ("a_job_is_heard_and_its_code_comes_back", a_job_is_heard_and_its_code_comes_back),
     ("a_signal_is_reported", a_signal_is_reported),
     ("what_cannot_start_is_reported", what_cannot_start_is_reported),
@@ -39,6 +43,10 @@ const CHECKS: [Check; 10] = [
     ("a_job_without_an_end_is_ended", a_job_without_an_end_is_ended),
     ("nothing_outlives_who_asked", nothing_outlives_who_asked),
     ("clients_run_jobs_and_reach_servers", clients_run_jobs_and_reach_servers),
+    ("a_larger_processor_is_no_obstacle", kernels::a_larger_processor_is_no_obstacle),
+    ("a_kernel_that_panics_before_the_job", kernels::a_kernel_that_panics_before_the_job),
+    ("a_kernel_that_panics_beside_the_job", kernels::a_kernel_that_panics_beside_the_job),
+    ("a_kernel_that_is_none", kernels::a_kernel_that_is_none),
 ];
 
 pub(super) fn main() {
@@ -87,7 +95,7 @@ pub(super) fn shell(script: &str) -> Job {
 }
 
 /// What a job says and how it ends.
-fn run(machine: &Machine, job: &Job) -> Result<(String, String, Ended), MachineError> {
+pub(super) fn run(machine: &Machine, job: &Job) -> Result<(String, String, Ended), MachineError> {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = machine.run(job, &mut |output| match output {
         JobOutput::Out(bytes) => out.extend(bytes),
@@ -272,20 +280,26 @@ fn ask() {
         }
         JobOutput::Err(bytes) => io::stderr().write_all(bytes).unwrap(),
     });
-    let Ended::Exit(code) = ended.unwrap() else { panic!("a script ends by itself") };
-    std::process::exit(code);
+    match ended {
+        Ok(Ended::Exit(code)) => std::process::exit(code),
+        Ok(Ended::Signal(signal)) => panic!("a script ends by itself, not by signal {signal}"),
+        Err(why) => {
+            writeln!(io::stderr(), "{why}").unwrap();
+            std::process::exit(NO_MACHINE);
+        }
+    }
 }
 
 /// A pipe whose other end is handed down to all processes that are started while it is
 /// kept. It is closed when the last of them is gone.
-fn watched() -> (PipeReader, OwnedFd) {
+pub(super) fn watched() -> (PipeReader, OwnedFd) {
     let (gone, kept) = io::pipe().unwrap();
     // Unlike the pipe's own end, a copy stays open in programs that are started.
     (gone, rustix::io::dup(&kept).unwrap())
 }
 
-fn closes(gone: &PipeReader) -> bool {
-    let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
+pub(super) fn closes(gone: &PipeReader) -> bool {
+    let limit = Timespec { tv_sec: 600, tv_nsec: 0 };
     let mut all = [PollFd::new(gone, PollFlags::IN)];
     poll(&mut all, Some(&limit)).unwrap();
     all[0].revents().contains(PollFlags::HUP)

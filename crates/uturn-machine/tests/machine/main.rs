@@ -9,6 +9,8 @@
 mod checks;
 #[cfg(target_os = "linux")]
 mod clients;
+#[cfg(target_os = "linux")]
+mod kernels;
 
 fn main() -> std::process::ExitCode {
     if uturn_machine::is_inside() {
