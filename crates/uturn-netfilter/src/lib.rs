@@ -76,7 +76,7 @@ pub use capture_gaps::CaptureGap;
 pub use connection::{Connection, Scheduled};
 pub use end::{DropReason, End, EndKind, RejectWith};
 pub use error::{LoadError, ParseError};
-pub use kernel::Kernel;
+pub use kernel::{Budget, Kernel};
 pub use packet::{Entry, IpProtocol, Packet, Transport};
 pub use packet_facts::{FactSubject, PacketFact};
 pub use policy::{PolicyRule, RuleAction, Selectors, Suppress};

@@ -98,7 +98,7 @@ impl fmt::Display for PacketFact {
 }
 
 /// The facts that a branch of a walk assumes, each true or false.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Facts(Vec<(PacketFact, bool)>);
 
 impl Facts {

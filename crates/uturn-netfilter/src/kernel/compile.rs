@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use uturn_model::{Evidence, Text};
 
+use super::chain_order;
 use super::index::{self, Index};
 use super::unknown_condition::{self, ConditionNumbers, RuleId, UnknownCondition};
 use crate::LoadError;
@@ -12,7 +13,7 @@ use crate::iptables::{Chain, Match, Rule, Ruleset, Table, TableKind, Target};
 use crate::packet::Packet;
 
 /// The netfilter hooks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Hook {
     Prerouting,
     Input,
@@ -58,12 +59,22 @@ pub(super) struct Program {
     /// The conditions whose answer may be unknown, for the rules that have any.
     asked: Vec<Vec<UnknownCondition>>,
     base: [Option<usize>; 5],
+    ranks: OnceLock<Box<[u32]>>,
 }
 
 impl Program {
     /// The conditions of a rule whose answer may be unknown.
     pub(super) fn asked(&self, rule: &CompiledRule) -> &[UnknownCondition] {
         self.asked.get(rule.asks as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The rank of each chain: jumps lead to higher ones.
+    pub(super) fn ranks(&self) -> &[u32] {
+        self.ranks.get_or_init(|| {
+            let to =
+                |chain: &CompiledChain| chain.rules.iter().filter_map(CompiledRule::to).collect();
+            chain_order::ranks(&self.chains.iter().map(to).collect::<Vec<_>>())
+        })
     }
 
     pub(super) fn base(&self, hook: Hook) -> Option<usize> {
@@ -202,7 +213,7 @@ fn program(
         let base = numbers.get(hook.chain()).copied();
         base.filter(|chain| table.chains[*chain].policy.is_some())
     });
-    Program { table: at, chains, asked, base }
+    Program { table: at, chains, asked, base, ranks: OnceLock::new() }
 }
 
 fn check(

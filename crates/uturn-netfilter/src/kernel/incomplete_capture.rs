@@ -16,7 +16,7 @@ use crate::question::QuestionSubject;
 pub(super) type NameRange = (u128, u128);
 
 /// What a branch assumes about state that the capture lacks.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CaptureAssumptions {
     /// Addresses that are assumed to be the node's own, or not.
     own: Vec<(IpAddr, bool)>,

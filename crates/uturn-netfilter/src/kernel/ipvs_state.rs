@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::connection::{Connection, Scheduled};
 
 /// How far IPVS has processed a packet.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct IpvsState {
     /// IPVS has handled the packet: no further IPVS hook considers it.
     pub(super) done: bool,

@@ -6,6 +6,8 @@
 //! `sets` evaluates IP sets. If more than one outcome is possible, the walk is copied, and each
 //! branch continues with its share.
 
+mod branches;
+mod chain_order;
 mod compile;
 mod fib;
 mod incomplete_capture;
@@ -14,6 +16,7 @@ mod interface_name;
 mod ipvs;
 mod ipvs_state;
 mod matching;
+mod merge;
 mod nat;
 mod nft;
 mod partial_matches;
@@ -24,26 +27,25 @@ mod stages;
 mod step_log;
 mod unknown_condition;
 mod walk;
+mod walk_state;
 mod xtables;
 
 use uturn_model::{Family, Text};
 
+pub use self::branches::Budget;
 use self::compile::Programs;
 use self::fib::Fib;
 use self::ipvs::VirtualServerIndex;
+use self::stages::Followed;
 use self::walk::{OpenBranches, Walk};
 use crate::hash::FastMap;
 use crate::ipset::Lookup;
 use crate::iptables::Ruleset;
 use crate::{Assumptions, Connection, End, Entry, LoadError, NodeState, Packet, Sysctls};
 
-/// The maximum number of branches. A walk that needs more ends
-/// [`EndKind::Unsettled`](crate::EndKind::Unsettled).
-const MAX_BRANCHES: usize = 4096;
-
-/// The maximum number of rules that one branch evaluates: chains that jump to each other twice on
-/// many levels would take exponential time.
-const MAX_RULES: u32 = 2_000_000;
+/// A walk with more ends than this that only repeat the one before is followed anew, with its branches
+/// merged where they meet.
+const MAX_REPEATED: usize = 32;
 
 /// One node's kernel, compiled for walks.
 #[derive(Debug)]
@@ -105,16 +107,70 @@ impl Kernel {
         known: &[Connection],
         assumed: &Assumptions,
     ) -> Vec<End> {
-        let mut open: OpenBranches = vec![Box::new(Walk::new(packet, entry, assumed))];
-        let mut ends = Vec::new();
-        while let Some(walk) = open.pop() {
-            let at_limit = ends.len() + open.len() >= MAX_BRANCHES;
-            let end = stages::follow(self, walk, known, &mut open, at_limit);
+        self.walk_within(packet, entry, known, assumed, &Budget::default())
+    }
+
+    /// Like [`Kernel::walk_assuming`], with no more work than is left of a budget, and than one walk may
+    /// do. Where that ends it, the rest of the shares is of one end [`EndKind::Unsettled`], whose last
+    /// step names the rule.
+    ///
+    /// [`EndKind::Unsettled`]: crate::EndKind::Unsettled
+    pub fn walk_within(
+        &self,
+        packet: &Packet,
+        entry: &Entry,
+        known: &[Connection],
+        assumed: &Assumptions,
+        budget: &Budget,
+    ) -> Vec<End> {
+        let first = || Box::new(Walk::new(packet, entry, assumed));
+        let mut open = OpenBranches::new(budget, false);
+        let ends = self.follow_in_turn(first(), known, &mut open);
+        budget.take(open.rules());
+        ends.unwrap_or_else(|| {
+            let mut open = OpenBranches::new(budget, true);
+            let ends = merge::follow(self, first(), known, &mut open);
+            budget.take(open.rules());
+            ends
+        })
+    }
+
+    /// Follows branch after branch to its end. `None` if they become so many or take so long that
+    /// those which meet should be merged.
+    fn follow_in_turn(
+        &self,
+        first: Box<Walk>,
+        known: &[Connection],
+        open: &mut OpenBranches,
+    ) -> Option<Vec<End>> {
+        let mut ends: Vec<End> = Vec::new();
+        let mut repeated = 0;
+        let mut next = Some(first);
+        while let Some(walk) = next {
+            let at_limit = open.is_full(ends.len());
+            let end = match stages::follow(self, walk, known, open, at_limit) {
+                Followed::Ended(walk, kind) => {
+                    if !open.count_end(walk.log.len()) {
+                        return None;
+                    }
+                    walk.end(kind)
+                }
+                Followed::LimitReached(mut walk, by) if open.splits() == 0 => {
+                    walk.note_unknown(merge::TOO_MUCH, by);
+                    merge::end_of_given_up(walk)
+                }
+                Followed::LimitReached(..) | Followed::Paused(_) => return None,
+            };
+            repeated += usize::from(ends.last().is_some_and(|last| merge::is_same(last, &end)));
+            if repeated > MAX_REPEATED || open.splits_too_often() {
+                return None;
+            }
             // By default, a list reserves more capacity than most walks need.
             ends.reserve_exact(if ends.is_empty() { 1 + open.len() } else { 0 });
             ends.push(end);
+            next = open.pop();
         }
-        ends
+        Some(ends)
     }
 
     /// The state that the kernel was compiled from.

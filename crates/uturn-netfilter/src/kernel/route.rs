@@ -2,7 +2,6 @@
 
 use uturn_model::{Assumption, Evidence, Family, StepKind};
 
-use super::MAX_BRANCHES;
 use super::compile::Hook;
 use super::fib::{Answer, PolicyQuery, Query, Undecided};
 use super::source::{martian, push_ip};
@@ -175,7 +174,7 @@ impl Kernel {
         }
         let before = open.len();
         let asked = self.ask(walk, query, Some(open));
-        for other in &mut open[before..] {
+        for other in open.since(before) {
             other.reroutes = true;
         }
         let (route, equals) = asked?;
@@ -253,7 +252,7 @@ impl Kernel {
     ) -> Result<(&'a RouteEntry, usize), EndKind> {
         let dst = query.dst;
         let answer = loop {
-            let stops = open.as_ref().is_some_and(|open| open.len() < MAX_BRANCHES);
+            let stops = open.as_ref().is_some_and(|open| !open.is_full(0));
             let mut policy_query = PolicyQuery {
                 stops,
                 taken: &walk.policy_answers,

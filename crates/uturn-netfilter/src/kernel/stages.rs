@@ -10,7 +10,7 @@ use super::walk::{OpenBranches, Tracking, Walk};
 use super::xtables::StageResult;
 use crate::capture_gaps::CaptureGap;
 use crate::connection::Connection;
-use crate::end::{End, EndKind};
+use crate::end::EndKind;
 use crate::iptables::TableKind;
 use crate::nft::{BaseHook, ChainKind};
 
@@ -112,7 +112,7 @@ impl Plan {
         Self { v4: of(Family::V4), v6: of(Family::V6) }
     }
 
-    fn stages(&self, family: Family, hook: Hook) -> &[Stage] {
+    pub(super) fn stages(&self, family: Family, hook: Hook) -> &[Stage] {
         let all = if family == Family::V4 { &self.v4 } else { &self.v6 };
         &all[hook as usize]
     }
@@ -188,24 +188,40 @@ fn priority(stage: Stage, hook: Hook) -> i32 {
     }
 }
 
-/// Walks one branch to its end. Pushes other branches to `open`; if `at_limit`, pushes none and
-/// ends where a branch would be needed.
+/// How far a branch was followed.
+#[derive(Debug)]
+pub(super) enum Followed {
+    /// To its end.
+    Ended(Box<Walk>, EndKind),
+    /// To a place where other branches may meet it.
+    Paused(Box<Walk>),
+    /// To a rule for which the walk would need more branches or work than its limits.
+    LimitReached(Box<Walk>, Evidence),
+}
+
+/// Walks one branch to its end, or to the next place where others may meet it if branches are merged.
+/// Pushes other branches to `open`; if `at_limit`, pushes none and stops where a branch would be
+/// needed.
 pub(super) fn follow(
     kernel: &Kernel,
     mut walk: Box<Walk>,
     known: &[Connection],
     open: &mut OpenBranches,
     at_limit: bool,
-) -> End {
+) -> Followed {
     let family = walk.packet.family();
     kernel.suppose_gap(CaptureGap::Rules(family), &mut walk);
     kernel.decide_own(&mut walk, open, at_limit);
     if walk.unrouted
         && let Err(kind) = kernel.route_out(&mut walk, open)
     {
-        return walk.end(kind);
+        return Followed::Ended(walk, kind);
     }
+    let mut is_first = true;
     loop {
+        if open.merges && !std::mem::take(&mut is_first) {
+            return Followed::Paused(walk);
+        }
         kernel.decide_own(&mut walk, open, at_limit);
         let family = walk.packet.family();
         let stage = kernel.plan.stages(family, walk.hook)[walk.stage];
@@ -230,7 +246,7 @@ pub(super) fn follow(
             RouteIn => match kernel.route_in(&mut walk, open) {
                 // The next hook starts at its first stage.
                 Ok(()) => continue,
-                Err(kind) => return walk.end(kind),
+                Err(kind) => return Followed::Ended(walk, kind),
             },
             RouteAgain | RouteTranslated => {
                 let (now, before) = (&walk.packet, &walk.before);
@@ -249,7 +265,7 @@ pub(super) fn follow(
             IpvsRequest if kernel.may_be_virtual(&walk) => {
                 let why = "IPVS serves this address, and its real servers are not known";
                 walk.note_unknown(why, Evidence::not_captured("virtual servers"));
-                return walk.end(EndKind::Unsettled);
+                return Followed::Ended(walk, EndKind::Unsettled);
             }
             // No effect without virtual servers.
             IpvsAnswer | IpvsRequest
@@ -261,27 +277,22 @@ pub(super) fn follow(
             // These set the next stage themselves.
             IpvsAnswer => match kernel.answer_virtual(&mut walk, known, open) {
                 Ok(()) => continue,
-                Err(kind) => return walk.end(kind),
+                Err(kind) => return Followed::Ended(walk, kind),
             },
             IpvsRequest => match kernel.schedule(&mut walk, known, open) {
                 Ok(()) => continue,
-                Err(kind) => return walk.end(kind),
+                Err(kind) => return Followed::Ended(walk, kind),
             },
             Onward => match onward(&mut walk) {
-                Some(kind) => return walk.end(kind),
+                Some(kind) => return Followed::Ended(walk, kind),
                 None => continue,
             },
         };
         match passed {
             StageResult::On => walk.stage += 1,
-            StageResult::End(kind) => return walk.end(kind),
-            StageResult::LimitReached(by) => {
-                walk.note_unknown(
-                    "too many open questions or too many rules: not followed any further",
-                    by,
-                );
-                return walk.end(EndKind::Unsettled);
-            }
+            StageResult::End(kind) => return Followed::Ended(walk, kind),
+            StageResult::Paused => return Followed::Paused(walk),
+            StageResult::LimitReached(by) => return Followed::LimitReached(walk, by),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use uturn_model::Step;
+use uturn_model::{Evidence, Step};
 
 /// The steps of one branch.
 #[derive(Debug)]
@@ -46,6 +46,22 @@ impl StepLog {
         self.length += 1;
     }
 
+    /// The number of its steps.
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// The number of the steps of all branches.
+    pub(super) fn steps_of_all(&self) -> usize {
+        self.all.borrow().steps.len()
+    }
+
+    /// What its latest step rests on.
+    pub(super) fn latest_evidence(&self) -> Option<Evidence> {
+        let at = self.latest.checked_sub(1)?;
+        Some(self.all.borrow().steps[at].by.clone())
+    }
+
     /// The log of a new branch.
     pub(super) fn fork(&mut self) -> Self {
         self.shared = self.all.borrow().steps.len();
@@ -81,7 +97,7 @@ impl StepLog {
 
 #[cfg(test)]
 mod tests {
-    use uturn_model::{Evidence, StepKind};
+    use uturn_model::StepKind;
 
     use super::*;
 

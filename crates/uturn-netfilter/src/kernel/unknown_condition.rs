@@ -31,7 +31,7 @@ pub(super) enum ConditionKey {
 }
 
 /// The number of a condition that is no fact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ConditionId(u32);
 
 /// What a condition tests that is no fact. Conditions that test the same have the same answer.
@@ -66,7 +66,7 @@ enum Scope {
 }
 
 /// The position of an answer, as far as its scope depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct AnswerScope {
     leg: Option<Leg>,
     hook: Option<Hook>,

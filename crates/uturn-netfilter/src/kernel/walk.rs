@@ -17,8 +17,7 @@ use crate::packet::{Entry, Packet, Transport};
 use crate::packet_facts::{FactSubject, Facts, PacketFact};
 use crate::question::{Assumptions, Question, QuestionSubject};
 
-/// Branches that are still to be walked. Boxed, because a walk is large and is moved often.
-pub(super) type OpenBranches = Vec<Box<Walk>>;
+pub(super) use super::branches::OpenBranches;
 
 /// One branch of a walk, and how far it has come. Copied only by [`Walk::fork`].
 #[derive(Debug)]
@@ -26,6 +25,8 @@ pub(super) struct Walk {
     pub(super) share: Share,
     pub(super) packet: Packet,
     pub(super) hook: Hook,
+    /// The number of hooks that it has entered.
+    pub(super) entered: u32,
     /// The index of the hook's next stage.
     pub(super) stage: usize,
     /// Whether the packet was generated locally.
@@ -43,8 +44,6 @@ pub(super) struct Walk {
     pub(super) before: Packet,
     /// The chain stack within a table; empty between tables.
     pub(super) frames: Vec<Frame>,
-    /// The number of rules evaluated.
-    pub(super) asked: u32,
     /// Whether TPROXY assigned the packet to a socket.
     pub(super) proxied: bool,
     /// Whether a random rule decided in a way that a retransmission would repeat with a new
@@ -94,7 +93,7 @@ fn facts_of(packet: &Packet, assumed: &Assumptions) -> Facts {
 }
 
 /// The result of a route lookup.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RouteOut {
     pub(super) dev: Text,
     pub(super) via: Option<IpAddr>,
@@ -135,7 +134,7 @@ impl NftPosition {
 }
 
 /// The packet's conntrack state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Tracking {
     /// Not tracked yet.
     NotYet,
@@ -184,6 +183,7 @@ impl Walk {
             share: Share::ALL,
             packet,
             hook,
+            entered: 0,
             stage: 0,
             from_here,
             unrouted: from_here,
@@ -195,7 +195,6 @@ impl Walk {
             nft: NftPosition::default(),
             before: packet,
             frames: Vec::new(),
-            asked: 0,
             proxied: false,
             randomized: false,
             log: StepLog::default(),
@@ -215,6 +214,7 @@ impl Walk {
 
     pub(super) fn enter(&mut self, hook: Hook) {
         (self.hook, self.stage) = (hook, 0);
+        self.entered += 1;
     }
 
     pub(super) fn note(&mut self, kind: StepKind, why: impl Into<Text>, by: Evidence) {
@@ -291,7 +291,14 @@ impl Walk {
         EndKind::Drop(reason)
     }
 
+    /// The end of the walk.
     pub(super) fn end(self, kind: EndKind) -> End {
+        let (end, log) = self.end_and_log(kind);
+        End { steps: log.into_steps(), ..end }
+    }
+
+    /// The end of the walk without its steps, and their log.
+    pub(super) fn end_and_log(self, kind: EndKind) -> (End, StepLog) {
         // A reject is translated back as a reply would be, though no conntrack entry remains.
         let is_answered = match &kind {
             EndKind::Local | EndKind::Forward | EndKind::Reject(_) => true,
@@ -315,7 +322,7 @@ impl Walk {
         };
         let out = way.as_ref().and_then(|way| named(&way.dev));
         let connection = self.tracking.connection().or(self.ipvs.untracked.as_deref());
-        End {
+        let end = End {
             share: self.share,
             kind,
             packet: self.packet,
@@ -324,10 +331,11 @@ impl Walk {
             next_hop: way.and_then(|way| way.via),
             connection: connection.filter(|_| is_answered).cloned(),
             redrawn_on_retry,
-            steps: self.log.into_steps(),
+            steps: Vec::new(),
             unknown: self.unknown,
             open_questions: self.open_questions,
             supposed: self.supposed,
-        }
+        };
+        (end, self.log)
     }
 }

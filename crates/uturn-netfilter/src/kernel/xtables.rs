@@ -7,10 +7,10 @@ use uturn_model::{Evidence, StepKind};
 
 pub(super) use self::targets::{listening, marked};
 use self::unknown::settle;
+use super::Kernel;
 use super::compile::{CompiledRule, Program};
 use super::matching::Answer;
 use super::walk::{Frame, OpenBranches, Walk};
-use super::{Kernel, MAX_RULES};
 use crate::end::{DropReason, EndKind};
 use crate::iptables::{Chain, Policy, Rule, Table, TableKind, Target};
 
@@ -18,6 +18,8 @@ use crate::iptables::{Chain, Policy, Rule, Table, TableKind, Target};
 pub(super) enum StageResult {
     /// The packet continues.
     On,
+    /// The branch waits within the stage, for others to meet it.
+    Paused,
     /// The walk ends.
     End(EndKind),
     /// The walk needs more branches or rules than the limit, at this rule.
@@ -70,7 +72,11 @@ impl Kernel {
         if walk.frames.is_empty() {
             walk.frames.push(Frame { chain: base, rule: 0, odds: 1.0, caller: None });
         }
+        let mut before = (open.splits(), walk.frames.len());
         let passed = loop {
+            if open.merges && is_meeting_place(walk, &mut before, open) {
+                return StageResult::Paused;
+            }
             let Some(frame) = walk.frames.last_mut() else {
                 break at_policy(&running.table.chains[base], walk);
             };
@@ -102,8 +108,7 @@ impl Kernel {
         at_limit: bool,
     ) -> RuleResult {
         let (rule, compiled, chain_of) = running.rule(chain, at);
-        walk.asked += 1;
-        if walk.asked > MAX_RULES {
+        if !open.count_rule(walk) {
             return RuleResult::LimitReached(running.by(chain, at));
         }
         if compiled.inert {
@@ -161,6 +166,18 @@ impl Kernel {
         }
         self.carry_out(running, (chain, at), target, walk, open, at_limit)
     }
+}
+
+/// Whether other branches may come by where a walk is now: it was split, or has left a chain, since it
+/// had split so often and was so deep in chains.
+pub(super) fn is_meeting_place(
+    walk: &Walk,
+    before: &mut (usize, usize),
+    open: &OpenBranches,
+) -> bool {
+    let now = (open.splits(), walk.frames.len());
+    let (splits, depth) = std::mem::replace(before, now);
+    now.1 > 0 && (now.0 > splits || now.1 < depth)
 }
 
 fn at_policy(base: &Chain, walk: &mut Walk) -> StageResult {

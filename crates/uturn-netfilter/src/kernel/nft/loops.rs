@@ -1,5 +1,6 @@
 //! Finds chains that jump back to themselves.
 
+use super::lookup::Lookup;
 use super::value::{Op, Verdict};
 use super::{Chain, Rules};
 use crate::LoadError;
@@ -19,12 +20,7 @@ type Link = (usize, usize);
 /// Reports every loop with the names of its chains.
 pub(super) fn find_loops(rules: &Rules, ruleset: &Ruleset, errors: &mut Vec<LoadError>) {
     let chains = rules.chains.len();
-    let links: Vec<Vec<Link>> = rules
-        .chains
-        .iter()
-        .map(|chain| links_of(chain, chains))
-        .chain(rules.lookups.iter().map(|lookup| lookup.jump_targets().map(|to| (to, 0)).collect()))
-        .collect();
+    let links = all_links(rules);
     let mut seen = vec![Seen::Not; links.len()];
     for start in 0..chains {
         if seen[start] != Seen::Not {
@@ -49,6 +45,18 @@ pub(super) fn find_loops(rules: &Rules, ruleset: &Ruleset, errors: &mut Vec<Load
             }
         }
     }
+}
+
+/// The chains and sets that each chain leads to, and then the chains that each set does.
+pub(super) fn linked(rules: &Rules) -> Vec<Vec<usize>> {
+    let to = |links: Vec<Link>| links.into_iter().map(|(to, _)| to).collect();
+    all_links(rules).into_iter().map(to).collect()
+}
+
+fn all_links(rules: &Rules) -> Vec<Vec<Link>> {
+    let chains = rules.chains.iter().map(|chain| links_of(chain, rules.chains.len()));
+    let of_set = |lookup: &Lookup| lookup.jump_targets().map(|to| (to, 0)).collect();
+    chains.chain(rules.lookups.iter().map(of_set)).collect()
 }
 
 fn links_of(chain: &Chain, chains: usize) -> Vec<Link> {

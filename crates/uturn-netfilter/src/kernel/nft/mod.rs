@@ -25,6 +25,7 @@ use uturn_model::{Evidence, Family, Share, Text};
 pub(super) use self::compile::compile;
 use self::lookup::Lookup;
 use self::value::Op;
+use super::chain_order;
 use super::index::Index;
 use crate::Packet;
 use crate::nft::{BaseHook, ChainKind, TableFamily};
@@ -36,6 +37,7 @@ pub(super) struct Rules {
     lookups: Vec<Lookup>,
     /// The base chains, in the order in which the kernel runs them.
     bases: Vec<usize>,
+    ranks: OnceLock<Box<[u32]>>,
 }
 
 #[derive(Debug)]
@@ -100,6 +102,11 @@ pub(super) struct Base {
 }
 
 impl Rules {
+    /// The rank of each chain, and then of each set: jumps lead to higher ones.
+    pub(super) fn ranks(&self) -> &[u32] {
+        self.ranks.get_or_init(|| chain_order::ranks(&loops::linked(self)))
+    }
+
     /// The base chains of a hook and family, in the order in which they run.
     pub(super) fn bases(&self, family: Family, hook: BaseHook) -> Vec<Base> {
         let fits = |entered: &Entered| match (entered.family, family) {

@@ -2,10 +2,10 @@
 
 use uturn_model::{Assumption, Evidence, Family, StepKind, Text};
 
+use super::super::Kernel;
 use super::super::partial_matches::no_limit_reached;
 use super::super::walk::{Frame, OpenBranches, Tracking, Walk};
-use super::super::xtables::{StageResult, marked};
-use super::super::{Kernel, MAX_RULES};
+use super::super::xtables::{StageResult, is_meeting_place, marked};
 use super::eval::{NoValue, find};
 use super::lookup::Data;
 use super::value::{Field, Op, Test, Value, Verdict};
@@ -43,7 +43,11 @@ impl Kernel {
             walk.nft.label = None;
             walk.frames.push(Frame { chain: base, rule: 0, odds: 1.0, caller: None });
         }
+        let mut before = (open.splits(), walk.frames.len());
         let passed = loop {
+            if open.merges && is_meeting_place(walk, &mut before, open) {
+                return StageResult::Paused;
+            }
             let Some(frame) = walk.frames.last_mut() else { break self.at_end(base, walk) };
             let chain = frame.chain;
             // Continue within the rule even if its index key no longer fits the changed packet.
@@ -86,8 +90,7 @@ impl Kernel {
         open: &mut OpenBranches,
         at_limit: bool,
     ) -> Done {
-        walk.asked += 1;
-        if walk.asked > MAX_RULES {
+        if !open.count_rule(walk) {
             return Done::LimitReached;
         }
         let ops = &self.nft.chains[at.0].rules[at.1].ops;

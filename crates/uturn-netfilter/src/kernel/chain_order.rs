@@ -1,0 +1,84 @@
+//! The order of chains by jumps: each chain comes after those that lead to it.
+
+use super::Kernel;
+use super::stages::Stage;
+use super::walk::Walk;
+use crate::iptables::TableKind;
+
+/// The rank of each node of a graph without loops: every link leads to a higher one.
+pub(super) fn ranks(links: &[Vec<usize>]) -> Box<[u32]> {
+    let mut left: Vec<usize> = Vec::with_capacity(links.len());
+    let mut seen = vec![false; links.len()];
+    for start in 0..links.len() {
+        if seen[start] {
+            continue;
+        }
+        seen[start] = true;
+        // The path from `start`: each node with the number of its next link.
+        let mut way = vec![(start, 0)];
+        while let Some((node, next)) = way.last_mut() {
+            let Some(to) = links[*node].get(*next).copied() else {
+                left.push(*node);
+                way.pop();
+                continue;
+            };
+            *next += 1;
+            if !seen[to] {
+                seen[to] = true;
+                way.push((to, 0));
+            }
+        }
+    }
+    let mut ranks = vec![0; links.len()];
+    for (rank, node) in left.into_iter().rev().enumerate() {
+        ranks[node] = rank as u32;
+    }
+    ranks.into()
+}
+
+impl Kernel {
+    /// The ranks of the chains that a walk is in; `None` between tables.
+    pub(super) fn chain_ranks(&self, walk: &Walk) -> Option<&[u32]> {
+        if walk.frames.is_empty() {
+            return None;
+        }
+        let family = walk.packet.family();
+        let table = match self.plan.stages(family, walk.hook).get(walk.stage)? {
+            Stage::Table(kind) => *kind,
+            Stage::Nat(_) => TableKind::Nat,
+            Stage::Nft(_) | Stage::NftNat(..) => return Some(self.nft.ranks()),
+            _ => return None,
+        };
+        Some(self.rules(family).0.table(table)?.ranks())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_ranks_after_all_that_lead_to_it() {
+        for seed in 0..200 {
+            let mut dice = uturn_dice::Dice::new(seed);
+            let count = 1 + dice.below(12);
+            // Links lead from a node to one with a lower number, so that there is no loop.
+            let links: Vec<Vec<usize>> = (0..count)
+                .map(|node| {
+                    (0..dice.below(4))
+                        .filter(|_| node > 0)
+                        .map(|_| dice.below(node.max(1)))
+                        .collect()
+                })
+                .collect();
+            let ranks = ranks(&links);
+            for (node, to) in links
+                .iter()
+                .enumerate()
+                .flat_map(|(node, all)| all.iter().map(move |to| (node, to)))
+            {
+                assert!(ranks[node] < ranks[*to], "seed {seed}: {links:?} {ranks:?}");
+            }
+        }
+    }
+}
