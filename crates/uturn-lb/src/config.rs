@@ -75,8 +75,9 @@ pub struct ProcessSettings {
     pub access_log: AccessLog,
     /// How long connections may take to end when a listener or the process stops.
     pub drain: Duration,
-    /// The most connections from clients at a time, over all listeners.
-    pub connections: usize,
+    /// The most connections from clients at a time, over all listeners; `None` for as many as the
+    /// limit of open files allows, and no more than 20,000.
+    pub connections: Option<usize>,
 }
 
 impl Default for ProcessSettings {
@@ -87,7 +88,7 @@ impl Default for ProcessSettings {
             admin_token: None,
             access_log: AccessLog::Off,
             drain: Duration::from_secs(30),
-            connections: 20_000,
+            connections: None,
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Until a target's state is decided one probe follows the other, since a load balancer without an
 //! opinion sends clients to dead targets; from then on they come at the interval that was asked
-//! for. Probes of a target go on through changes of the configuration that do not concern it:
+//! for. A probe that this machine cannot send says nothing of its target: it is counted as an error
+//! of the machine, and what was decided stays. Probes of a target go on through changes of the configuration that do not concern it:
 //! otherwise changes that come often would keep a target that hangs from ever being decided.
 
 mod ask;
@@ -16,6 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
@@ -30,9 +32,13 @@ use uturn_model::lb::{HealthCheck, Listener};
 use crate::admin::ShownListener;
 use crate::error::StartError;
 use crate::l4::HealthReports;
+use crate::local_error::{Operation, SocketError};
 use crate::metrics::ProbeRecord;
 use crate::process::Process;
 use crate::state::Slot;
+
+/// How long a probe that this machine could not send waits at most before it is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// The thread that probes.
 #[derive(Debug)]
@@ -230,7 +236,15 @@ impl Target {
         let mut health = Health::new(check);
         loop {
             let began = Instant::now();
-            let result = self.ask().await;
+            let result = match self.ask().await {
+                Ok(result) => result,
+                Err(SocketError { cause: None, source }) => ask::result_of(&source),
+                Err(SocketError { cause: Some(cause), .. }) => {
+                    self.process.local_errors.count(Operation::Probe, cause);
+                    sleep_until(began + check.interval.min(AGAIN)).await;
+                    continue;
+                }
+            };
             let decision = health.record(result == ProbeResult::Answered);
             self.record.record(result, health.decided());
             self.decided.set(health.decided());
@@ -245,10 +259,10 @@ impl Target {
         }
     }
 
-    async fn ask(&self) -> ProbeResult {
+    async fn ask(&self) -> Result<ProbeResult, SocketError> {
         let Question { transport, address, check, probe, source, .. } = &self.question;
         let limit = check.timeout;
-        let asked = match (probe, transport) {
+        match (probe, transport) {
             (Some(Probe::Http { method, path, host, classes }), _) => {
                 let request =
                     http::Request { method: *method, path, host: host.as_deref(), classes };
@@ -259,8 +273,7 @@ impl Target {
             }
             (None, Protocol::Udp) => ask::udp(*source, *address, limit).await,
             (None, Protocol::Tcp | Protocol::Sctp) => ask::tcp(*source, *address, limit).await,
-        };
-        asked.unwrap_or_else(|error| ask::result_of(&error))
+        }
     }
 
     fn decide(&self, alive: bool, result: ProbeResult) {

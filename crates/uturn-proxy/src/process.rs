@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use uturn_lb::event::Event;
 
 use crate::access_log::AccessLog;
+use crate::descriptors::Descriptors;
+use crate::local_error::LocalErrors;
 
 /// Takes events, from many threads.
 pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
@@ -31,6 +33,10 @@ pub(crate) struct Process {
     /// The most that may be.
     most: usize,
     pub(crate) access_log: AccessLog,
+    /// How many descriptors there are, and for what.
+    pub(crate) descriptors: Descriptors,
+    /// What this machine failed at.
+    pub(crate) local_errors: LocalErrors,
     /// Whether it accepts nothing more and ends what is open.
     pub(crate) is_draining: AtomicBool,
     /// Changes of the configuration that succeeded, and that failed.
@@ -43,16 +49,19 @@ impl Process {
     pub(crate) fn new(
         observer: Observer,
         detail: Detail,
-        most_connections: usize,
+        most_connections: Option<usize>,
         access_log: AccessLog,
     ) -> Self {
+        let descriptors = Descriptors::of_process();
         Self {
             observer,
             detail,
             connections: AtomicU64::new(0),
             open: AtomicUsize::new(0),
-            most: most_connections,
+            most: most_connections.unwrap_or_else(|| descriptors.connections()),
             access_log,
+            descriptors,
+            local_errors: LocalErrors::new(),
             is_draining: AtomicBool::new(false),
             reloads: Default::default(),
             has_failed_reload: AtomicBool::new(false),

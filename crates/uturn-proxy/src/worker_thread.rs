@@ -19,11 +19,13 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, spawn_local};
+use tokio::task::{JoinHandle, spawn_local, yield_now};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::backlog::accept_waiting;
 use crate::client::Accepted;
+use crate::descriptors::Purpose;
+use crate::local_error::{Cause, Operation};
 use crate::metrics::Refusal;
 use crate::process::Process;
 use crate::state::Slot;
@@ -172,9 +174,16 @@ async fn accept(worker: &Rc<Worker>, socket: &TcpListener, slot: &Arc<Slot>) {
     loop {
         match socket.accept().await {
             Ok((stream, address)) => serve(worker, slot, stream, address),
-            // The client is gone already, or there is no descriptor left: then some connections
-            // have to end first.
-            Err(_) => sleep(EXHAUSTED).await,
+            Err(error) => {
+                // Else the client is gone already.
+                if let Some(cause) = Cause::of(&error) {
+                    worker.process.local_errors.count(Operation::Accept, cause);
+                    worker.pool.close_idle();
+                    // Some connections have to end first.
+                    sleep(EXHAUSTED).await;
+                }
+                yield_now().await;
+            }
         }
     }
 }
@@ -183,6 +192,12 @@ async fn accept(worker: &Rc<Worker>, socket: &TcpListener, slot: &Arc<Slot>) {
 fn serve(worker: &Rc<Worker>, slot: &Arc<Slot>, stream: TcpStream, address: SocketAddr) {
     let metrics = slot.metrics.of_worker(worker.number);
     metrics.accept();
+    if !worker.process.descriptors.allow(&stream, Purpose::Client) {
+        worker.process.local_errors.count(Operation::Accept, Cause::Descriptors);
+        worker.pool.close_idle();
+        metrics.refuse(Refusal::Descriptors);
+        return metrics.close();
+    }
     let Some(admission) = worker.process.admit() else {
         metrics.refuse(Refusal::ProcessLimit);
         return metrics.close();

@@ -94,6 +94,11 @@ fn process(text: &mut Text, known: &Known) {
     for (result, count) in ["ok", "failed"].into_iter().zip(&process.reloads) {
         text.sample(family::RELOADS.name, &[("result", result)], count.load(Ordering::Relaxed));
     }
+    text.family(&family::LOCAL_ERRORS);
+    for (operation, cause, count) in process.local_errors.counts() {
+        let labels = [("operation", operation.label()), ("cause", cause.label())];
+        text.sample(family::LOCAL_ERRORS.name, &labels, count);
+    }
     text.family(&family::CONFIG);
     if let Some(served) = known.served.load().as_ref() {
         text.sample(family::CONFIG.name, &[("version", &*served.version.to_string())], 1);

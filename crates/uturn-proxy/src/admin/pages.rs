@@ -1,6 +1,7 @@
 //! Which page answers a request.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -42,12 +43,16 @@ fn health(known: &Known) -> (StatusCode, String) {
         return (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into());
     }
     let overview = known.overview.load();
-    let waiting: Vec<String> = overview
-        .listeners
-        .iter()
-        .filter(|listener| !listener.is_accepting())
-        .map(|listener| format!("{} does not accept connections\n", listener.address))
-        .collect();
+    let waiting = overview.listeners.iter().filter(|listener| !listener.is_accepting());
+    let waiting =
+        waiting.map(|listener| format!("{} does not accept connections\n", listener.address));
+    let short = known.process.local_errors.short(Instant::now()).map(|operation| {
+        let what = operation.what();
+        format!(
+            "no file descriptors or no memory {what}; uturn_lb_local_errors_total counts them\n"
+        )
+    });
+    let waiting: Vec<String> = waiting.chain(short).collect();
     match waiting.is_empty() {
         true => (StatusCode::OK, "ok\n".into()),
         false => (StatusCode::SERVICE_UNAVAILABLE, waiting.concat()),

@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{Command, Known, change};
 use crate::backlog::accept_waiting;
+use crate::descriptors::Purpose;
 
 /// Connections at a time; more wait.
 const CONNECTIONS: usize = 64;
@@ -40,6 +41,13 @@ struct Service {
     known: Arc<Known>,
     /// Each open connection has a clone: the other end sees when the last one is closed.
     _open: mpsc::Sender<Infallible>,
+}
+
+impl Service {
+    /// Whether a connection leaves descriptors for health checks.
+    fn allows(&self, stream: &TcpStream) -> bool {
+        self.known.process.descriptors.allow(stream, Purpose::Admin)
+    }
 }
 
 /// Answers until it is told to end, or no commands can come any more.
@@ -116,6 +124,11 @@ async fn accept(socket: &TcpListener, service: &Service) {
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
         match socket.accept().await {
+            // The rest is kept for health checks.
+            Ok((stream, _)) if !service.allows(&stream) => {
+                drop(stream);
+                sleep(EXHAUSTED).await;
+            }
             Ok((stream, _)) => spawn_serving(stream, service, Some(place)),
             Err(_) => sleep(EXHAUSTED).await,
         }

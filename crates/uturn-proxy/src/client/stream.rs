@@ -14,6 +14,7 @@ use super::linger::linger;
 use super::tunnel;
 use crate::access_log::Entry;
 use crate::exchange::Client;
+use crate::local_error::Operation;
 use crate::metrics::ConnectFailure;
 use crate::upstream::{ConnectError, connect};
 
@@ -83,8 +84,12 @@ where
     });
     let open = rule.open(picked.target);
     let limit = listener.profile.connect_timeout;
-    let reached = connect(target, &listener.profile.source, client.address.ip(), limit).await;
-    rule.record(picked.target, reached.is_ok());
+    let process = &client.worker.process;
+    let (source, client_ip) = (&listener.profile.source, client.address.ip());
+    let reached = connect(target, source, client_ip, limit, process.descriptors).await;
+    if !matches!(reached, Err(ConnectError::Local(..))) {
+        rule.record(picked.target, reached.is_ok());
+    }
     if reached.is_ok() {
         rule.remember(client.address.ip(), picked.target);
     }
@@ -101,6 +106,11 @@ where
             let why = error.to_string();
             client.report(|| Event::Refused { connection, target, why });
             return Err(io::Error::other(format!("{target}: {error}")));
+        }
+        Err(ConnectError::Local(cause, error)) => {
+            process.local_errors.count(Operation::Connect, cause);
+            let why = format!("this machine cannot connect to {target}: {error}");
+            return Err(io::Error::other(why));
         }
     };
     if let Some(version) = listener.settings.proxy_to {

@@ -4,6 +4,8 @@
 //! - A request of which not a byte was sent may be given to another target, whatever its method.
 //! - A request that was sent is sent again only if its method is idempotent (RFC 9110, section
 //!   9.2.2), no answer has begun and the whole of its body is still known.
+//! - An error of this machine's own is no failure of the target either. If another target may fare
+//!   better, it is tried; if descriptors or memory lack, the answer is 503.
 //! - A kept connection that the target closed meanwhile is no failure of the target: the request
 //!   is sent to it once more, on a new connection, under the same conditions. A target that does
 //!   not answer in time is not asked again.
@@ -27,6 +29,7 @@ use super::answer::OwnAnswer;
 use super::record::Record;
 use super::service::Client;
 use crate::deadline::Deadline;
+use crate::local_error::{Cause, Operation};
 use crate::metrics::ConnectFailure;
 use crate::request_body::{BodyError, RequestBody};
 use crate::state::{Listener, OpenGuard, Rule};
@@ -66,10 +69,35 @@ enum Connection {
 /// A failed attempt.
 struct Failure {
     answer: OwnAnswer,
-    /// The request, if it may be sent again.
+    /// The request, if another target may get it.
     request: Option<Request<RequestBody>>,
     /// Whether the target is to blame.
     is_targets: bool,
+}
+
+/// Why there is no connection to a target.
+struct Unopened {
+    answer: OwnAnswer,
+    /// What this machine lacks, if it is to blame.
+    cause: Option<Cause>,
+}
+
+impl Unopened {
+    /// The target is to blame.
+    fn of_target(status: StatusCode, why: String) -> Self {
+        Self { answer: OwnAnswer::new(status, why), cause: None }
+    }
+
+    /// The failure of an attempt with this request.
+    fn with(self, request: Request<RequestBody>) -> Failure {
+        // Where descriptors lack, another target would have none either.
+        let may_try_others = self.cause.is_none_or(|cause| !cause.is_shortage());
+        Failure {
+            answer: self.answer,
+            request: may_try_others.then_some(request),
+            is_targets: self.cause.is_none(),
+        }
+    }
 }
 
 impl Attempt<'_> {
@@ -111,9 +139,7 @@ impl Attempt<'_> {
                     target: self.address(target),
                 });
             }
-            let Some(again) = failure.request.filter(|_| failure.is_targets) else {
-                return Err(failure.answer);
-            };
+            let Some(again) = failure.request else { return Err(failure.answer) };
             request = again;
             tried.push(target);
             target = match self.rule.next(client.address.ip(), &tried) {
@@ -137,9 +163,7 @@ impl Attempt<'_> {
                 Some(connection) => (connection, true),
                 None => match self.open(target, &reached.key).await {
                     Ok(connection) => (connection, false),
-                    Err(answer) => {
-                        return Err(Failure { answer, request: Some(request), is_targets: true });
-                    }
+                    Err(unopened) => return Err(unopened.with(request)),
                 },
             };
             self.deadline.set(self.listener.settings.timeouts.read);
@@ -188,30 +212,42 @@ impl Attempt<'_> {
     }
 
     /// Opens a connection to a target.
-    async fn open(&self, place: usize, key: &Key) -> Result<Connection, OwnAnswer> {
-        let Client { address, connection, .. } = self.client;
+    async fn open(&self, place: usize, key: &Key) -> Result<Connection, Unopened> {
+        let Client { connection, worker, .. } = self.client;
         let (target, connection) = (key.target, *connection);
-        let profile = &self.listener.profile;
         let metrics = &self.rule.targets[place].metrics;
-        let stream = connect(target, &profile.source, address.ip(), profile.connect_timeout).await;
+        let mut stream = self.connect(target).await;
+        if let Err(ConnectError::Local(Cause::Descriptors, _)) = &stream {
+            worker.pool.close_idle();
+            stream = self.connect(target).await;
+        }
         let stream = match stream {
             Ok(stream) => stream,
             Err(ConnectError::Timeout) => {
                 metrics.fail_to_connect(ConnectFailure::Timeout);
                 self.client.report(|| Event::Timeout { connection, target });
                 let why = format!("{target} does not answer");
-                return Err(OwnAnswer::new(StatusCode::GATEWAY_TIMEOUT, why));
+                return Err(Unopened::of_target(StatusCode::GATEWAY_TIMEOUT, why));
             }
             Err(ConnectError::Refused(error)) => {
                 metrics.fail_to_connect(ConnectFailure::Refused);
                 let why = error.to_string();
                 self.client.report(|| Event::Refused { connection, target, why: why.clone() });
-                return Err(OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {why}")));
+                return Err(Unopened::of_target(
+                    StatusCode::BAD_GATEWAY,
+                    format!("{target}: {why}"),
+                ));
+            }
+            Err(ConnectError::Local(cause, error)) => {
+                worker.process.local_errors.count(Operation::Connect, cause);
+                let why = format!("this machine cannot connect to {target}: {error}");
+                let answer = OwnAnswer::new(StatusCode::SERVICE_UNAVAILABLE, why);
+                return Err(Unopened { answer, cause: Some(cause) });
             }
         };
         let stream = self.announce(stream, target).await?;
         let broken = |error: hyper::Error| {
-            OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {error}"))
+            Unopened::of_target(StatusCode::BAD_GATEWAY, format!("{target}: {error}"))
         };
         match self.rule.settings.forward {
             Forward::Http1 => Ok(Connection::Http1(Http1::Idle(stream))),
@@ -225,16 +261,23 @@ impl Attempt<'_> {
         }
     }
 
+    async fn connect(&self, target: SocketAddr) -> Result<TcpStream, ConnectError> {
+        let (profile, client) = (&self.listener.profile, self.client.address.ip());
+        let descriptors = self.client.worker.process.descriptors;
+        connect(target, &profile.source, client, profile.connect_timeout, descriptors).await
+    }
+
     /// Tells the target whose connection it is, where the listener is to do that.
     async fn announce(
         &self,
         mut stream: TcpStream,
         target: SocketAddr,
-    ) -> Result<TcpStream, OwnAnswer> {
+    ) -> Result<TcpStream, Unopened> {
         let Client { address, listener, .. } = self.client;
         let Some(version) = self.listener.settings.proxy_to else { return Ok(stream) };
         let header = proxy_header::write(version, *address, listener.address);
-        let broken = |error| OwnAnswer::new(StatusCode::BAD_GATEWAY, format!("{target}: {error}"));
+        let broken =
+            |error| Unopened::of_target(StatusCode::BAD_GATEWAY, format!("{target}: {error}"));
         stream.write_all(&header).await.map_err(broken)?;
         Ok(stream)
     }

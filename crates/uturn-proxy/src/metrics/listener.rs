@@ -59,6 +59,8 @@ pub(crate) struct Sum {
 pub(crate) enum Refusal {
     /// The process has as many as it may have.
     ProcessLimit,
+    /// What descriptors are left is kept for targets, the admin address and health checks.
+    Descriptors,
     /// The listener has as many as it may have.
     ListenerLimit,
     /// The client has as many as it may have.
@@ -72,8 +74,9 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::ProcessLimit,
+        Self::Descriptors,
         Self::ListenerLimit,
         Self::ClientLimit,
         Self::Rate,
@@ -84,6 +87,7 @@ impl Refusal {
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::ProcessLimit => "process_limit",
+            Self::Descriptors => "descriptors",
             Self::ListenerLimit => "listener_limit",
             Self::ClientLimit => "client_limit",
             Self::Rate => "rate",

@@ -7,12 +7,14 @@ use std::time::Duration;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, timeout, timeout_at};
 use uturn_lb::event::ProbeResult;
 use uturn_model::Protocol as Transport;
 
 use super::icmp;
+use crate::dial;
+use crate::local_error::SocketError;
 
 /// Whether probes can be sent from an address at all.
 ///
@@ -34,7 +36,7 @@ pub(super) async fn tcp(
     source: IpAddr,
     target: SocketAddr,
     limit: Duration,
-) -> io::Result<ProbeResult> {
+) -> Result<ProbeResult, SocketError> {
     timeout(limit, connect(source, target)).await??;
     Ok(ProbeResult::Answered)
 }
@@ -45,14 +47,10 @@ pub(super) async fn udp(
     source: IpAddr,
     target: SocketAddr,
     limit: Duration,
-) -> io::Result<ProbeResult> {
+) -> Result<ProbeResult, SocketError> {
     let until = Instant::now() + limit;
     let socket = datagram(source, target).await?;
-    match socket.send(b"uturn health check\n").await {
-        // A rule of this machine dropped it, so nothing could refuse it.
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::PERM) => {}
-        sent => drop(sent?),
-    }
+    send(&socket, b"uturn health check\n").await?;
     let is_echoed = match timeout_at(until, icmp::echo(source, target.ip())).await {
         Ok(echoed) => {
             echoed?;
@@ -77,12 +75,12 @@ pub(super) async fn exchange(
     limit: Duration,
     send: &[u8],
     expect: &[u8],
-) -> io::Result<ProbeResult> {
+) -> Result<ProbeResult, SocketError> {
     let answer = async {
         let mut answer = vec![0; expect.len()];
         if transport == Transport::Udp {
             let socket = datagram(source, target).await?;
-            socket.send(send).await?;
+            self::send(&socket, send).await?;
             // A longer answer is cut off, which is all the same.
             let count = socket.recv(&mut answer).await?;
             answer.truncate(count);
@@ -91,7 +89,7 @@ pub(super) async fn exchange(
             stream.write_all(send).await?;
             stream.read_exact(&mut answer).await?;
         }
-        io::Result::Ok(answer)
+        Ok::<_, SocketError>(answer)
     };
     match timeout(limit, answer).await?? == expect {
         true => Ok(ProbeResult::Answered),
@@ -100,30 +98,37 @@ pub(super) async fn exchange(
 }
 
 /// Connects from an address.
-pub(super) async fn connect(source: IpAddr, target: SocketAddr) -> io::Result<TcpStream> {
-    let socket = match target {
-        SocketAddr::V4(_) => TcpSocket::new_v4(),
-        SocketAddr::V6(_) => TcpSocket::new_v6(),
-    }?;
-    socket.bind(SocketAddr::new(source, 0))?;
-    socket.connect(target).await
+pub(super) async fn connect(source: IpAddr, target: SocketAddr) -> Result<TcpStream, SocketError> {
+    let socket = dial::socket(target)?;
+    socket.bind(&SocketAddr::new(source, 0).into()).map_err(SocketError::at_once)?;
+    dial::connect(socket, target).await
 }
 
-async fn datagram(source: IpAddr, target: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(SocketAddr::new(source, 0)).await?;
-    socket.connect(target).await?;
+async fn datagram(source: IpAddr, target: SocketAddr) -> Result<UdpSocket, SocketError> {
+    let at = SocketAddr::new(source, 0);
+    let socket = UdpSocket::bind(at).await.map_err(SocketError::at_once)?;
+    socket.connect(target).await.map_err(SocketError::at_once)?;
     Ok(socket)
 }
 
-/// What an error says of a target.
+/// Sends the first datagram of a socket. One that a rule of this machine drops counts as sent: it
+/// gets lost as it would on the way, which is all that a socket of TCP sees of such a rule.
+pub(super) async fn send(socket: &UdpSocket, bytes: &[u8]) -> Result<(), SocketError> {
+    match socket.send(bytes).await {
+        Err(error) if Errno::from_io_error(&error) != Some(Errno::PERM) => {
+            Err(SocketError::at_once(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What an error of a target's, or of the network's, says of it.
 pub(super) fn result_of(error: &io::Error) -> ProbeResult {
     match error.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ProbeResult::TimedOut,
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             ProbeResult::Unreachable
         }
-        // A packet that a rule of this very machine drops never gets anywhere.
-        _ if Errno::from_io_error(error) == Some(Errno::PERM) => ProbeResult::TimedOut,
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => ProbeResult::Unexpected,
         _ => ProbeResult::Refused,
     }
@@ -134,6 +139,7 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
+    use crate::local_error::Cause;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const PATIENCE: Duration = Duration::from_secs(5);
@@ -150,7 +156,28 @@ mod tests {
         assert_eq!(block_on(tcp(HERE, address, PATIENCE)).unwrap(), ProbeResult::Answered);
         drop(listener);
         let refused = block_on(tcp(HERE, address, PATIENCE)).unwrap_err();
-        assert_eq!(result_of(&refused), ProbeResult::Refused);
+        assert_eq!((refused.cause, result_of(&refused.source)), (None, ProbeResult::Refused));
+    }
+
+    #[test]
+    fn what_this_machine_cannot_do_says_nothing_of_a_target() {
+        let listener = TcpListener::bind((HERE, 0)).unwrap();
+        let good = listener.local_addr().unwrap();
+        // Not an address of this machine; nothing that is called from here; another family.
+        let elsewhere: IpAddr = "192.0.2.1".parse().unwrap();
+        let (broadcast, other) = ("255.255.255.255:9".parse().unwrap(), "[::1]:9".parse().unwrap());
+        for (source, target, cause) in [
+            (elsewhere, good, Cause::Address),
+            (HERE, broadcast, Cause::Route),
+            (HERE, other, Cause::Other),
+        ] {
+            let tcp = block_on(tcp(source, target, PATIENCE)).unwrap_err();
+            assert_eq!(tcp.cause, Some(cause), "{source} {target}: {}", tcp.source);
+            let send = b"ping";
+            let asked = exchange(source, target, Transport::Udp, PATIENCE, send, send);
+            let udp = block_on(asked).unwrap_err();
+            assert!(udp.cause.is_some(), "{source} {target}: {}", udp.source);
+        }
     }
 
     #[test]

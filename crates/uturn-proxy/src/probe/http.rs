@@ -13,6 +13,7 @@ use uturn_lb::config::HttpMethod;
 use uturn_lb::event::ProbeResult;
 
 use super::ask;
+use crate::local_error::SocketError;
 use crate::request_body::RequestBody;
 
 /// What a health check calls itself.
@@ -34,7 +35,7 @@ pub(super) async fn ask(
     target: SocketAddr,
     limit: Duration,
     request: &Request<'_>,
-) -> io::Result<ProbeResult> {
+) -> Result<ProbeResult, SocketError> {
     let status = timeout(limit, status(source, target, request)).await??;
     let class = (status / 100) as u8;
     match request.classes.contains(&class) {
@@ -43,7 +44,11 @@ pub(super) async fn ask(
     }
 }
 
-async fn status(source: IpAddr, target: SocketAddr, asked: &Request<'_>) -> io::Result<u16> {
+async fn status(
+    source: IpAddr,
+    target: SocketAddr,
+    asked: &Request<'_>,
+) -> Result<u16, SocketError> {
     let invalid = |error: ::http::Error| io::Error::new(io::ErrorKind::InvalidInput, error);
     let broken = |error: hyper::Error| io::Error::new(io::ErrorKind::InvalidData, error);
     let host = asked.host.map_or_else(|| target.to_string(), str::to_owned);

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
+use super::ask;
 use crate::capability::needs;
+use crate::local_error::SocketError;
 
 /// A socket for echo requests from an address.
 ///
@@ -27,11 +29,11 @@ pub(super) fn socket(source: IpAddr) -> io::Result<Socket> {
 ///
 /// # Errors
 /// When it cannot be sent, and when something reports that it cannot be delivered.
-pub(super) async fn echo(source: IpAddr, target: IpAddr) -> io::Result<()> {
+pub(super) async fn echo(source: IpAddr, target: IpAddr) -> Result<(), SocketError> {
     /// Requests of this process differ in their number, so that each hears its own answer.
     static NUMBER: AtomicU16 = AtomicU16::new(0);
-    let socket = socket(source)?;
-    socket.connect(&SocketAddr::new(target, 0).into())?;
+    let socket = socket(source).map_err(SocketError::at_once)?;
+    socket.connect(&SocketAddr::new(target, 0).into()).map_err(SocketError::at_once)?;
     let process = (std::process::id() as u16).to_be_bytes();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_be_bytes();
     let (request, answer) = match target {
@@ -45,8 +47,8 @@ pub(super) async fn echo(source: IpAddr, target: IpAddr) -> io::Result<()> {
         [packet[2], packet[3]] = checksum(&packet).to_be_bytes();
     }
     // The runtime knows datagrams as those of UDP; it sends and receives them all alike.
-    let socket = UdpSocket::from_std(socket.into())?;
-    socket.send(&packet).await?;
+    let socket = UdpSocket::from_std(socket.into()).map_err(SocketError::at_once)?;
+    ask::send(&socket, &packet).await?;
     let mut received = [0; 256];
     loop {
         let count = socket.recv(&mut received).await?;

@@ -7,43 +7,60 @@ use std::time::Duration;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::IpBindAddressNoPort;
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use uturn_lb::source::replaced_source;
 use uturn_model::lb::{Listener, Source};
 
 use crate::capability::needs;
+use crate::descriptors::{Descriptors, Purpose};
+use crate::dial;
 use crate::error::StartError;
+use crate::local_error::{Cause, SocketError};
 
 /// How a connection to a target failed.
 #[derive(Debug)]
 pub(crate) enum ConnectError {
     /// Nothing answered in time.
     Timeout,
-    /// The target, a router or this machine's kernel refused it.
+    /// The target or a router refused it.
     Refused(io::Error),
+    /// This machine has no connection to give. That says nothing about the target.
+    Local(Cause, io::Error),
+}
+
+impl From<SocketError> for ConnectError {
+    fn from(error: SocketError) -> Self {
+        let SocketError { cause, source } = error;
+        match cause {
+            Some(cause) => Self::Local(cause, source),
+            None if source.kind() == io::ErrorKind::TimedOut => Self::Timeout,
+            None => Self::Refused(source),
+        }
+    }
 }
 
 /// Connects to a target. `client` is the address that targets see where the source is kept.
 ///
 /// # Errors
-/// When the target does not answer within `limit`, and when it is refused.
+/// When the target does not answer within `limit`, when it refuses, and when this machine cannot
+/// connect.
 pub(crate) async fn connect(
     target: SocketAddr,
     source: &Source,
     client: IpAddr,
     limit: Duration,
+    descriptors: Descriptors,
 ) -> Result<TcpStream, ConnectError> {
-    let socket = bound_socket(target, source, client).map_err(ConnectError::Refused)?;
-    match timeout(limit, socket.connect(target)).await {
-        Err(_) => Err(ConnectError::Timeout),
-        Ok(Err(error)) if error.kind() == io::ErrorKind::TimedOut => Err(ConnectError::Timeout),
-        Ok(Err(error)) => Err(ConnectError::Refused(error)),
-        Ok(Ok(stream)) => {
-            stream.set_nodelay(true).map_err(ConnectError::Refused)?;
-            Ok(stream)
-        }
+    let socket = dial::socket(target)?;
+    if !descriptors.allow(&socket, Purpose::Target) {
+        return Err(SocketError::no_descriptor().into());
     }
+    bind(&socket, target, source, client).map_err(SocketError::at_once)?;
+    let stream = timeout(limit, dial::connect(socket, target));
+    let stream = stream.await.map_err(|_| ConnectError::Timeout)??;
+    stream.set_nodelay(true).map_err(SocketError::from)?;
+    Ok(stream)
 }
 
 /// Fails if connections to a listener's targets cannot keep their clients' addresses, and should.
@@ -72,19 +89,17 @@ fn keep_source(socket: &Socket, target: SocketAddr) -> io::Result<()> {
     }
 }
 
-fn bound_socket(target: SocketAddr, source: &Source, client: IpAddr) -> io::Result<TcpSocket> {
-    let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
+/// Gives a socket the address that the target is to see.
+fn bind(socket: &Socket, target: SocketAddr, source: &Source, client: IpAddr) -> io::Result<()> {
     let from = match source {
         Source::Kept => {
-            keep_source(&socket, target)?;
+            keep_source(socket, target)?;
             client
         }
         Source::Replaced(range) => replaced_source(*range),
     };
     // The kernel picks the port when it knows the target, so that one port serves for as many
     // connections as there are targets.
-    setsockopt(&socket, IpBindAddressNoPort, &true)?;
-    socket.bind(&SocketAddr::new(from, 0).into())?;
-    Ok(TcpSocket::from_std_stream(socket.into()))
+    setsockopt(socket, IpBindAddressNoPort, &true)?;
+    socket.bind(&SocketAddr::new(from, 0).into())
 }

@@ -86,6 +86,11 @@ impl Pool {
         self.http2.borrow_mut().insert(key, connection);
     }
 
+    /// Closes all that are idle, so that their descriptors can serve others.
+    pub(crate) fn close_idle(&self) {
+        self.http1.borrow_mut().clear();
+    }
+
     /// Closes connections that have been idle for too long, again and again.
     pub(crate) async fn run(&self) {
         loop {

@@ -41,13 +41,8 @@ pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> ProcessSettings 
         Duration::ZERO..=hour,
         "a time from 0s to 1h",
     );
-    form.set_within(
-        &mut settings.connections,
-        spec,
-        "connections",
-        1..=10_000_000,
-        "a number of connections from 1 to 10000000",
-    );
+    let expected = "a number of connections from 1 to 10000000";
+    settings.connections = form.within(spec, "connections", 1..=10_000_000, expected);
     settings
 }
 

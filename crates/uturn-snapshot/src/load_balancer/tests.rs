@@ -150,7 +150,7 @@ fn every_field_is_read() {
         admin_token: Some("admin.token".into()),
         access_log: AccessLog::File("logs/access.json".into()),
         drain: Duration::from_secs(60),
-        connections: 1000,
+        connections: Some(1000),
     };
     assert_eq!(config.process, process);
     assert_eq!(config.security_groups[0].inbound.len(), 2);

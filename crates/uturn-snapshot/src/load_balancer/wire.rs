@@ -109,7 +109,8 @@ documents! {
         /// How long connections may take to end when a listener or the process stops.
         #[serde(skip_serializing_if = "Option::is_none")]
         drain: Option<Time>,
-        /// The most connections from clients at a time, over all listeners.
+        /// The most connections from clients at a time, over all listeners; where it is missing, as
+        /// many as the limit of open files allows, and no more than 20,000.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000_000)))]
         connections: Option<usize>,

@@ -160,7 +160,7 @@ impl Site {
         documents(self.listener, self.admin, self.targets[target])
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = uturn(&[&["lb", "run"], args].concat());
         command.current_dir(&self.folder.0);
         command

@@ -33,6 +33,7 @@ mod lb;
 mod lb_capabilities;
 mod lb_certificates;
 mod lb_changes;
+mod lb_descriptors;
 mod lb_probes;
 mod lb_run;
 mod listings;

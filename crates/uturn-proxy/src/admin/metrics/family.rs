@@ -67,6 +67,8 @@ families! {
         "Always 1; the version of the configuration that is served is a label.";
     CONFIG_TIME "uturn_lb_config_time_seconds" Gauge &[],
         "When the configuration was taken that is served, in seconds since 1970.";
+    LOCAL_ERRORS "uturn_lb_local_errors_total" Counter &["operation", "cause"],
+        "What this machine could not do, by cause; it says nothing of a target.";
     LOG_LINES "uturn_lb_access_log_lines_total" Counter &[],
         "Lines written to the access log.";
     LOG_DROPPED "uturn_lb_access_log_dropped_total" Counter &[],

@@ -26,7 +26,7 @@ pub(super) fn data_plane(settings: &ProcessSettings) -> wire::DataPlane {
                 AccessLog::File(path) => place(path.to_string_lossy().into_owned()),
             }),
             drain: Some(time(*drain)),
-            connections: Some(*connections),
+            connections: *connections,
         },
     }
 }

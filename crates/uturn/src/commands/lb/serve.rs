@@ -55,6 +55,7 @@ struct Running<'a> {
 pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
     // Before there is another thread, so that all have them.
     uturn_proxy::take_capabilities();
+    uturn_proxy::raise_file_limit();
     let here = |why: StartError| Failure::not_here(why.to_string());
     if args.watch && is_stdin(&args.file) {
         return Err(Failure::usage("--watch: standard input cannot be watched"));
