@@ -266,7 +266,7 @@ impl ListenerSettings {
 pub struct Limits {
     /// The most connections at a time.
     pub connections: Option<usize>,
-    /// The most connections at a time from one address.
+    /// The most connections at a time from one IPv4 address, or from one /64 of IPv6.
     pub connections_per_client: Option<usize>,
     /// The most new connections a second.
     pub connections_per_second: Option<u32>,
@@ -278,6 +278,9 @@ pub struct Limits {
     pub headers: usize,
     /// The most bytes that a request's body may have; layer 7 only.
     pub body_bytes: Option<u64>,
+    /// The fewest bytes a second that a request's body may come with, once it is late by
+    /// [`Timeouts::read`] in all; 0 for any, as for rules that forward HTTP/2. Layer 7 only.
+    pub body_bytes_per_second: u64,
 }
 
 impl Default for Limits {
@@ -290,6 +293,7 @@ impl Default for Limits {
             header_bytes: 32 * 1024,
             headers: 100,
             body_bytes: None,
+            body_bytes_per_second: 240,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod accept;
 mod counted;
+mod floods;
 mod linger;
 mod serve;
 mod stream;

@@ -61,6 +61,11 @@ impl Deadlines {
         Deadline { state, place, deadlines: Rc::clone(self) }
     }
 
+    /// The time, in ticks.
+    pub(crate) fn now(&self) -> u64 {
+        self.now.get()
+    }
+
     /// Sweeps once a tick, for as long as the worker runs.
     pub(crate) async fn run(&self) {
         let mut interval = tokio::time::interval(TICK);

@@ -37,6 +37,7 @@ mod local_error;
 mod lock;
 mod metrics;
 mod namespace;
+mod pace;
 mod peer;
 mod phase;
 mod prefixed;

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use thiserror::Error;
 
 use crate::deadline::Deadline;
+use crate::pace::Pace;
 use crate::phase::Phase;
 
 /// How many bytes of a body are kept so that the request can be sent again.
@@ -27,6 +28,9 @@ pub(crate) enum BodyError {
     /// The side that sends it was silent for too long.
     #[error("the body's next part did not come in time")]
     Silent,
+    /// The client sends it more slowly than the listener takes it.
+    #[error("the body comes too slowly")]
+    Slow,
     /// It is larger than the listener takes.
     #[error("the body is too large")]
     TooLarge,
@@ -65,6 +69,7 @@ struct Source {
     /// For the answer; a part of the body postpones it.
     deadline: Rc<Deadline>,
     silence: Duration,
+    pace: Pace,
     /// Whether the client is to send the next part.
     waits_for_client: bool,
     /// Whether all of it was read.
@@ -77,6 +82,8 @@ struct Source {
 pub(crate) struct BodyLimits {
     pub(crate) bytes: Option<u64>,
     pub(crate) silence: Duration,
+    /// The fewest bytes a second that it may come with, until its answer begins; 0 for any.
+    pub(crate) bytes_per_second: u64,
     pub(crate) deadline: Rc<Deadline>,
     /// Counts its bytes.
     pub(crate) received: Rc<Cell<u64>>,
@@ -105,6 +112,7 @@ impl RequestBody {
             limit: limits.bytes.unwrap_or(u64::MAX),
             deadline: limits.deadline,
             silence: limits.silence,
+            pace: Pace::new(limits.bytes_per_second, limits.silence),
             waits_for_client: false,
             is_read: false,
             failed: None,
@@ -132,9 +140,11 @@ impl RequestBody {
         self.source.as_ref().and_then(|source| source.borrow().failed)
     }
 
-    /// Whether the client is to send the next part.
-    pub(crate) fn waits_for_client(&self) -> bool {
-        self.source.as_ref().is_some_and(|source| source.borrow().waits_for_client)
+    /// What the client did not do in time, if it is to send the next part.
+    pub(crate) fn delay(&self) -> Option<BodyError> {
+        let source = self.source.as_ref()?.borrow();
+        let delay = if source.pace.is_behind() { BodyError::Slow } else { BodyError::Silent };
+        source.waits_for_client.then_some(delay)
     }
 }
 
@@ -144,9 +154,14 @@ impl Source {
             return Poll::Ready(Some(Err(error)));
         }
         let polled = Pin::new(&mut self.incoming).poll_frame(cx);
-        self.waits_for_client = polled.is_pending();
+        let has_waited = std::mem::replace(&mut self.waits_for_client, polled.is_pending());
         let polled = match polled {
-            Poll::Pending => return Poll::Pending,
+            Poll::Pending => {
+                if !has_waited && self.deadline.is_set() {
+                    self.deadline.set(self.pace.wait(Instant::now()));
+                }
+                return Poll::Pending;
+            }
             Poll::Ready(None) => {
                 self.is_read = true;
                 None
@@ -168,6 +183,7 @@ impl Source {
             self.trailers = frame.trailers_ref().cloned();
             return Ok(frame);
         };
+        self.pace.receive(part.len(), Instant::now);
         self.received.set(self.received.get() + part.len() as u64);
         if self.received.get() > self.limit {
             return Err(BodyError::TooLarge);

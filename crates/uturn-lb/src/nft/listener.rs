@@ -304,7 +304,13 @@ fn limits(forwarded: &Forwarded, name: &str) -> Vec<String> {
     let rate = rate.map(|rate| format!("limit rate over {rate}/second burst {rate} packets drop"));
     let most = limits.connections.map(|most| format!("ct count over {most} drop"));
     let each = limits.connections_per_client.map(|most| {
-        format!("add @clients-{name} {{ {} saddr ct count over {most} }} drop", forwarded.family())
+        // All of a /64 is one client's to choose from.
+        let client = match Family::of(forwarded.vip) {
+            Family::V4 => "ip saddr",
+            Family::V6 => "ip6 saddr & ffff:ffff:ffff:ffff::",
+        };
+        format!("add @clients-{name} {{ {client} ct count over {most} }} drop")
     });
-    [rate, most, each].into_iter().flatten().collect()
+    // Clients that have too many use up nothing of the rate that all share.
+    [most, each, rate].into_iter().flatten().collect()
 }

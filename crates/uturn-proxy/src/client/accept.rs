@@ -72,10 +72,17 @@ impl Accepted {
                 return self.client(self.peer, phase).report_failure(None, &error.to_string());
             }
         };
-        let entered = match self.slot.gate.enter(address.ip(), &listener.settings.limits) {
-            Ok(entered) if listener.admits(address.ip()) => entered,
-            refused => {
-                self.refuse(refused.err().map_or(Refusal::SecurityGroup, Refusal::from));
+        // Clients that may not enter use up nothing that others share.
+        let entered = match listener.admits(address.ip()) {
+            false => Err(Refusal::SecurityGroup),
+            true => {
+                self.slot.gate.enter(address.ip(), &listener.settings.limits).map_err(Refusal::from)
+            }
+        };
+        let entered = match entered {
+            Ok(entered) => entered,
+            Err(refusal) => {
+                self.refuse(refusal);
                 reset(&self.stream);
                 return self.client(address, phase).report_failure(None, "not admitted");
             }

@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::FIRST_READ;
 use super::counted::Counted;
+use super::floods::Floods;
 use super::linger::linger;
 use super::tunnel;
 use super::watched::{Connected, Watched};
@@ -194,7 +195,7 @@ where
     let mut builder = http2::Builder::new(streams);
     builder.max_concurrent_streams(HTTP2_STREAMS);
     builder.max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX));
-    let watched = Watched::new(stream, client);
+    let watched = Watched::new(Floods::new(stream, &client.worker.deadlines), client);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
     let mut is_draining = false;
     poll_fn(|cx| {

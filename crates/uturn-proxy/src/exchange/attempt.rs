@@ -354,12 +354,11 @@ impl Reached {
 
 /// The answer to a request whose body the client did not deliver.
 fn clients_fault(body: &RequestBody, is_timeout: bool) -> Option<OwnAnswer> {
-    let is_silent = is_timeout && body.waits_for_client();
-    let error = body.failure().or_else(|| is_silent.then_some(BodyError::Silent))?;
+    let error = body.failure().or_else(|| is_timeout.then(|| body.delay()).flatten())?;
     let status = match error {
         BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::Broken => StatusCode::BAD_REQUEST,
-        BodyError::Silent => StatusCode::REQUEST_TIMEOUT,
+        BodyError::Silent | BodyError::Slow => StatusCode::REQUEST_TIMEOUT,
     };
     Some(OwnAnswer::closing(status, error.to_string()))
 }

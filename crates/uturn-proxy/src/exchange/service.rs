@@ -187,6 +187,11 @@ fn admit(
             let limits = BodyLimits {
                 bytes: listener.settings.limits.body_bytes,
                 silence: listener.settings.timeouts.read,
+                bytes_per_second: match rule.settings.forward {
+                    Forward::Http1 => listener.settings.limits.body_bytes_per_second,
+                    // Streams of gRPC may be silent for long.
+                    Forward::H2c => 0,
+                },
                 deadline: Rc::clone(&deadline),
                 received: record.received(),
                 phase: Rc::clone(&client.phase),

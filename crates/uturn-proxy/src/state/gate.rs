@@ -1,7 +1,7 @@
 //! How much a listener takes: connections at a time and a second, requests a second.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -46,7 +46,7 @@ impl From<Full> for Refusal {
 #[derive(Debug)]
 pub(crate) struct Entered {
     gate: Arc<Gate>,
-    /// The client, where its connections are counted.
+    /// What the client is counted as, where its connections are counted.
     client: Option<IpAddr>,
 }
 
@@ -77,6 +77,7 @@ impl Gate {
             return Err(Full::Connections);
         }
         if let Some(most) = limits.connections_per_client {
+            let client = counted_as(client);
             let mut by_client = locked(&self.by_client);
             let count = by_client.entry(client).or_insert(0);
             if *count >= most {
@@ -110,6 +111,21 @@ impl Drop for Entered {
                 by_client.remove(&client);
             }
         }
+    }
+}
+
+/// What a client's connections are counted by: its address, or the first 64 bits of an IPv6
+/// address, all others of which are the client's own to choose. IPv4 addresses inside of IPv6 ones,
+/// mapped or from a translator, are counted as such.
+fn counted_as(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V4(v4) => v4.into(),
+        IpAddr::V6(v6) => match v6.segments() {
+            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+                Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)).into()
+            }
+            [a, b, c, d, ..] => Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into(),
+        },
     }
 }
 
@@ -157,6 +173,27 @@ mod tests {
         assert_eq!(gate.enter(second, &limits).unwrap_err(), Full::Connections);
         drop(a);
         gate.enter(first, &limits).unwrap();
+    }
+
+    #[test]
+    fn an_ipv6_client_is_its_network() {
+        let limits = Limits { connections_per_client: Some(1), ..Limits::default() };
+        for (first, second, is_same) in [
+            ("2001:db8::1", "2001:db8::2", true),
+            ("2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true),
+            ("2001:db8::1", "2001:db8:0:1::1", false),
+            ("192.0.2.1", "192.0.2.2", false),
+            ("192.0.2.1", "::ffff:192.0.2.1", true),
+            ("::ffff:192.0.2.1", "::ffff:192.0.2.2", false),
+            ("64:ff9b::192.0.2.1", "64:ff9b::192.0.2.2", false),
+            ("64:ff9b::192.0.2.1", "192.0.2.1", true),
+        ] {
+            let gate = Arc::new(Gate::new());
+            let _entered = gate.enter(first.parse().unwrap(), &limits).unwrap();
+            let entered = gate.enter(second.parse().unwrap(), &limits);
+            assert_eq!(entered.is_err(), is_same, "{first} {second}");
+            drop(entered);
+        }
     }
 
     #[test]

@@ -78,6 +78,11 @@ impl Http2 {
         Self(wire)
     }
 
+    /// Another handle of the connection.
+    pub(crate) fn clone_wire(&self) -> Wire<TcpStream> {
+        Wire::new(self.0.stream().try_clone().unwrap())
+    }
+
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.0.send(bytes)
     }

@@ -6,9 +6,11 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
 
 mod abuse;
+mod admission;
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
+mod floods;
 mod frames;
 mod gone;
 mod grpc;

@@ -16,7 +16,7 @@ use uturn_proxy::{Detail, Observer, Server};
 use crate::common::{self, load_balancer};
 
 /// No test waits longer for bytes: a fault fails it instead of blocking it.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How much longer than usual a run is.
 pub(crate) fn factor() -> usize {
@@ -75,6 +75,26 @@ impl Balancer {
         let observer: Observer = Arc::new(move |event: &Event| counted.count(event));
         let server = Server::start(&config, observer, Detail::Connections).unwrap();
         Self { address, config, events, server: Some(server) }
+    }
+
+    /// One with short limits of time, and with another listener on which time does not matter: on a
+    /// busy machine, honest clients are slow too.
+    pub(crate) fn hasty(targets: &[SocketAddr], adjust: impl FnOnce(&mut Config)) -> Self {
+        Self::with(targets, |config| {
+            let (mut patient, of_patient) = (listener(config).clone(), settings(config).clone());
+            patient.port = uturn_model::Port::new(common::unused_address().port()).unwrap();
+            let balancer = &mut config.load_balancers[0];
+            balancer.load_balancer.listeners.push(patient);
+            balancer.listeners.push(of_patient);
+            adjust(config);
+        })
+    }
+
+    /// A client of the listener on which time does not matter; of the only one if there is no other.
+    pub(crate) fn patient_client(&self) -> Wire<TcpStream> {
+        let load_balancer = &self.config.load_balancers[0].load_balancer;
+        let port = load_balancer.listeners.last().unwrap().port.number();
+        Wire::connect(SocketAddr::new(load_balancer.vip, port)).unwrap()
     }
 
     /// Changes the configuration.

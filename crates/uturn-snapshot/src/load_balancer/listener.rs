@@ -82,7 +82,8 @@ fn refuse_what_others_have<'d>(
         let only = "only HTTP and HTTPS listeners have it";
         let fields = ["http2", "abortOnClose", "defaultHost", "keepalive"];
         form.not_here(node, &fields, only, protocol);
-        let limits = ["requestsPerSecond", "headerBytes", "headers", "bodyBytes"];
+        let limits =
+            ["requestsPerSecond", "headerBytes", "headers", "bodyBytes", "bodyBytesPerSecond"];
         in_map(form, node, "limits", &limits, only, protocol);
         in_map(form, node, "timeouts", &["header", "read", "tunnel"], only, protocol);
     }

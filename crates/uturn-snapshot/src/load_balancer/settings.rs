@@ -92,6 +92,7 @@ fn limits<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, limits: &mut Limits) {
             "headerBytes",
             "headers",
             "bodyBytes",
+            "bodyBytesPerSecond",
         ],
     );
     let count = "a number from 1 to 10000000";
@@ -109,6 +110,9 @@ fn limits<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, limits: &mut Limits) {
     }
     form.set_within(&mut limits.headers, node, "headers", 1..=1000, "a number from 1 to 1000");
     limits.body_bytes = form.read::<Size>(node, "bodyBytes").map(|size| size.0);
+    let expected = "a number from 0 to 1073741824";
+    let rate = &mut limits.body_bytes_per_second;
+    form.set_within(rate, node, "bodyBytesPerSecond", 0..=1 << 30, expected);
 }
 
 fn timeouts<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, timeouts: &mut Timeouts) {

@@ -114,6 +114,7 @@ spec:
       headerBytes: 8Ki
       headers: 50
       bodyBytes: 10Mi
+      bodyBytesPerSecond: 1000
     timeouts: {header: 10s, read: 20s, idle: 30s, tunnel: 2h}
     keepalive: {connections: 0, idle: 5s}
     http2: false
@@ -174,6 +175,7 @@ fn every_field_is_read() {
     assert_eq!(settings.proxy_to, Some(ProxyVersion::V2));
     assert_eq!((settings.limits.header_bytes, settings.limits.headers), (8192, 50));
     assert_eq!(settings.limits.body_bytes, Some(10 << 20));
+    assert_eq!(settings.limits.body_bytes_per_second, 1000);
     assert_eq!(settings.timeouts.tunnel, Duration::from_secs(7200));
     assert_eq!((settings.keepalive.connections, settings.http2), (0, false));
     assert!(settings.abort_on_close);

@@ -177,6 +177,7 @@ fn listener(
             header_bytes: is_layer_7.then_some(wire::Size::Bytes(limits.header_bytes as u64)),
             headers: is_layer_7.then_some(limits.headers),
             body_bytes: limits.body_bytes.map(wire::Size::Bytes),
+            body_bytes_per_second: is_layer_7.then_some(limits.body_bytes_per_second),
         }),
         timeouts: Some(wire::Timeouts {
             header: is_layer_7.then(|| time(timeouts.header)),

@@ -184,7 +184,7 @@ documents! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000_000)))]
         connections: Option<usize>,
-        /// The most connections at a time from one address.
+        /// The most connections at a time from one IPv4 address, or from one /64 of IPv6.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000_000)))]
         connections_per_client: Option<usize>,
@@ -207,6 +207,10 @@ documents! {
         /// The most bytes of a request's body. HTTP and HTTPS only.
         #[serde(skip_serializing_if = "Option::is_none")]
         body_bytes: Option<Size>,
+        /// The fewest bytes a second of a request's body; 0 for any. HTTP and HTTPS only.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", schemars(range(max = 1_073_741_824)))]
+        body_bytes_per_second: Option<u64>,
     }
 
     /// How long things may take.

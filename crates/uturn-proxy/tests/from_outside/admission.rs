@@ -1,0 +1,49 @@
+//! Who may enter, and what those use up that may not.
+
+use std::net::{SocketAddr, TcpStream};
+
+use socket2::{Domain, Socket, Type};
+use uturn_model::Origin;
+use uturn_model::network::{SecurityGroup, SecurityRule};
+
+use crate::support::{Balancer, Host, Wire, settings};
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// A client of which the load balancer sees this address.
+fn client_from(source: &str, balancer: &Balancer) -> Wire<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::new(source.parse().unwrap(), 0).into()).unwrap();
+    socket.connect(&balancer.address.into()).unwrap();
+    Wire::new(socket.into())
+}
+
+#[test]
+fn clients_that_no_group_admits_use_up_nothing_that_others_share() {
+    let host = Host::plain();
+    let balancer = Balancer::with(&[host.address], |config| {
+        let rule = |accept, peer: &str| SecurityRule {
+            accept,
+            protocol: None,
+            ports: None,
+            peer: Some(peer.parse().unwrap()),
+            origin: Origin::file("lb.yaml"),
+        };
+        config.load_balancers[0].load_balancer.security_groups = vec!["web".into()];
+        config.security_groups = vec![SecurityGroup {
+            name: "web".into(),
+            inbound: vec![rule(false, "127.0.0.2/32"), rule(true, "127.0.0.0/8")],
+            outbound: Vec::new(),
+            origin: Origin::file("lb.yaml"),
+        }];
+        settings(config).limits.connections_per_second = Some(1);
+        settings(config).proxy_from = vec!["127.0.0.3/32".parse().unwrap()];
+    });
+    for _ in 0..20 {
+        assert_eq!(client_from("127.0.0.2", &balancer).rest(), "");
+        let mut behind_a_proxy = client_from("127.0.0.3", &balancer);
+        behind_a_proxy.send("PROXY TCP4 127.0.0.2 127.0.0.1 1000 80\r\n").unwrap();
+        assert_eq!(behind_a_proxy.rest(), "");
+    }
+    assert_eq!(balancer.client().ask(GET).unwrap().text(), "ok");
+}
