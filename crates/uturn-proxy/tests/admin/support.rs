@@ -15,7 +15,7 @@ use crate::common::{self, load_balancer, rule};
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 /// How often a page is read until it says what it is to say.
-pub(crate) const TRIES: usize = 10_000;
+pub(crate) const TRIES: usize = 10_000_000;
 
 /// A load balancer with an admin address.
 pub(crate) struct Balancer {

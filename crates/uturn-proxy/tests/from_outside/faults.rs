@@ -302,9 +302,8 @@ fn a_target_that_hangs_costs_a_request_one_time_out_whatever_connections_are_kep
             }
         }
     });
-    let balancer = Balancer::with(&[host.address], |config| {
+    let mut balancer = Balancer::with(&[host.address], |config| {
         config.process.workers = Some(1);
-        settings(config).timeouts.read = Duration::from_millis(300);
     });
     let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     let mut clients: Vec<_> = (0..kept).map(|_| balancer.client()).collect();
@@ -314,6 +313,8 @@ fn a_target_that_hangs_costs_a_request_one_time_out_whatever_connections_are_kep
     for client in &mut clients {
         assert_eq!(client.answer().unwrap().status(), 200);
     }
+    // Until here a busy target had its time.
+    balancer.reload(|config| settings(config).timeouts.read = Duration::from_millis(300));
     is_hung.store(true, Ordering::SeqCst);
     assert_eq!(clients[0].ask(get).unwrap().status(), 504);
     assert_eq!(requests.load(Ordering::SeqCst), 1, "it was asked again on other connections");

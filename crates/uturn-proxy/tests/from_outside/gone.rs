@@ -9,12 +9,9 @@ use uturn_model::lb::ListenerProtocol;
 
 use crate::common::tls;
 use crate::frames::{END_HEADERS, END_STREAM, HEADERS, Http2, RST_STREAM, frame, get};
-use crate::support::{Balancer, Host, Wire, listener, settings};
+use crate::support::{Balancer, Host, PATIENCE, Wire, listener, settings};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-
-/// No test waits longer for something to happen.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A target that takes requests, and answers once it is let.
 struct SlowHost {
