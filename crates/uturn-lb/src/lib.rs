@@ -5,7 +5,7 @@
 //! the cluster's cloud makes of Services and Ingresses, and ([`stated`]) which there are that none
 //! owns; [`local_addresses`] says which of their addresses nodes have, and [`ingress_controller`] what ingress
 //! controllers in the cluster do with requests. [`decide`]: which target a load balancer
-//! picks, avoids, and tries next (with [`rules`]: which rule serves a request; [`health`]: when a
+//! picks, avoids, and tries next (with [`rules`] and [`request_path`]: which rule serves a request; [`health`]: when a
 //! target counts as alive; [`schedule`]: the same decisions, prepared for many connections). It is
 //! pure, and the prediction and the data plane (`uturn-proxy`) both call it, so their answers
 //! agree. What both sides of the data plane need stands beside it: [`config`], [`change`], [`event`],
@@ -34,6 +34,7 @@ pub mod nft;
 pub mod on_nodes;
 pub mod pattern;
 pub mod proxy_header;
+pub mod request_path;
 pub mod rules;
 pub mod schedule;
 pub mod source;

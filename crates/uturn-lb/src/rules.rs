@@ -14,16 +14,31 @@ use std::collections::HashMap;
 
 use uturn_model::Text;
 use uturn_model::ingress::PathKind;
-use uturn_model::lb::Rule;
+use uturn_model::lb::{Listener, Rule};
 
 use crate::pattern::{Pattern, is_pattern};
+use crate::request_path::{RefusedPath, Routed, route};
 
-/// The rule for a request, if there is one. `host` may carry a port.
-pub fn find<'a>(rules: &'a [Rule], host: &str, path: &str) -> Option<&'a Rule> {
-    position(rules, host, path).map(|i| &rules[i])
+/// The rule of a listener for a request, if there is one and the path is not refused. `host` may carry a
+/// port.
+pub fn find<'a>(listener: &'a Listener, host: &str, path: &str) -> Option<&'a Rule> {
+    routed(listener, host, path).ok()?.rule.map(|i| &listener.rules[i])
 }
 
-/// The same, as a place in the list.
+/// The place of the rule of a listener for a request, and the path with which it is forwarded.
+///
+/// # Errors
+/// When the listener refuses the path.
+pub fn routed<'p>(
+    listener: &Listener,
+    host: &str,
+    path: &'p str,
+) -> Result<Routed<'p>, RefusedPath> {
+    let how = listener.profile.path_normalization;
+    route(how, path, |path| position(&listener.rules, host, path))
+}
+
+/// The place in a list of the rule for a request, whose path is compared as it is.
 pub fn position<R: Conditions>(rules: &[R], host: &str, path: &str) -> Option<usize> {
     best(rules, host, path).map(|(_, i)| i)
 }

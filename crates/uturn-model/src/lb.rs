@@ -16,7 +16,8 @@ pub use overrides::{
     StatedProbeSource,
 };
 pub use profile::{
-    BehaviourAssumption, Delivery, PassiveCheck, Profile, ProxyVersion, Scheduler, Source, Statuses,
+    BehaviourAssumption, Delivery, PassiveCheck, PathNormalization, Profile, ProxyVersion,
+    Scheduler, Source, Statuses,
 };
 pub use redirect::Redirect;
 pub use stated::{ListenerFact, LoadBalancerFact, StatedTargets, TargetNodes};

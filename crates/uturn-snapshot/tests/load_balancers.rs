@@ -8,8 +8,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
-    Delivery, HealthCheck, HealthQuestion, Listener, ListenerProtocol, ProbeRanges, ProbeSource,
-    Profile, Redirect, Rule, Scheduler, Scope, Source as Sees, Statuses, Target, TargetKind,
+    Delivery, HealthCheck, HealthQuestion, Listener, ListenerProtocol, PathNormalization,
+    ProbeRanges, ProbeSource, Profile, Redirect, Rule, Scheduler, Scope, Source as Sees, Statuses,
+    Target, TargetKind,
 };
 use uturn_model::{
     IpNet, Ipv4Net, Ipv6Net, LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Port, Text,
@@ -149,12 +150,19 @@ fn profile() -> impl Strategy<Value = Profile> {
         Just(Scheduler::LeastConnections),
         Just(Scheduler::SourceHash)
     ];
+    let path_normalization = prop_oneof![
+        Just(PathNormalization::Off),
+        Just(PathNormalization::Merge),
+        Just(PathNormalization::Reject)
+    ];
     let flags = any::<(bool, bool, Option<u8>, bool)>();
     let passive_check = (any::<u32>(), time())
         .prop_map(|(failures, rest)| uturn_model::lb::PassiveCheck { failures, rest });
     let checks = (prop::option::of(health_check()), prop::option::of(passive_check));
-    (text(), source, time(), scheduler, flags, checks).prop_map(
-        |(name, source, connect_timeout, scheduler, flags, (health_check, passive_check))| {
+    let words = (scheduler, path_normalization);
+    (text(), source, time(), words, flags, checks).prop_map(
+        |(name, source, connect_timeout, words, flags, (health_check, passive_check))| {
+            let (scheduler, path_normalization) = words;
             Profile {
                 name,
                 delivery: Delivery::ToTarget,
@@ -171,6 +179,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 hairpin_source: None,
                 source_of_other_family: None,
                 allowed_sources: None,
+                path_normalization,
                 statuses: Statuses::USUAL,
                 assumption: None,
             }

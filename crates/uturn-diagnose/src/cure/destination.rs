@@ -146,7 +146,7 @@ fn redirect_target(
     let to = SocketAddr::new(ip, redirect.port.number());
     let balancer = engine.balancers().iter().find(|balancer| balancer.vip == ip)?;
     let listener = balancer.listeners.iter().find(|listener| listener.port == redirect.port)?;
-    let rule = rules::find(&listener.rules, host, path)?;
+    let rule = rules::find(listener, host, path)?;
     rule.redirect.is_none().then(|| (to, host.into(), path.into()))
 }
 
@@ -178,7 +178,7 @@ fn at(
         Layer::L4 => listener.rules.first(),
         Layer::L7 => {
             let host = aim.host.as_deref().map_or_else(|| address.ip().to_string(), str::to_owned);
-            rules::find(&listener.rules, &host, aim.path.as_deref().unwrap_or("/"))
+            rules::find(listener, &host, aim.path.as_deref().unwrap_or("/"))
         }
     };
     aim.owner = rule.or(listener.rules.first()).map(|rule| rule.owner.clone());

@@ -241,7 +241,7 @@ fn picked_by(listener: &Listener) -> PickedBy {
 fn rule(listener: &Listener, spec: &RequestSpec) -> Option<usize> {
     match listener.protocol.layer() {
         Layer::L4 => (!listener.rules.is_empty()).then_some(0),
-        Layer::L7 => rules::position(&listener.rules, &spec.host, &spec.path),
+        Layer::L7 => rules::routed(listener, &spec.host, &spec.path).ok()?.rule,
     }
 }
 

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use uturn_model::lb::{
-    BehaviourAssumption, Delivery, HealthCheck, HealthQuestion, ListenerProtocol, ProbeRanges,
-    ProbeSource, Profile, Scheduler, Source, Statuses,
+    BehaviourAssumption, Delivery, HealthCheck, HealthQuestion, ListenerProtocol,
+    PathNormalization, ProbeRanges, ProbeSource, Profile, Scheduler, Source, Statuses,
 };
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
@@ -315,6 +315,7 @@ pub(crate) fn passing(name: &str, source: Source) -> Profile {
         passive_check: None,
         hairpin_source: None,
         source_of_other_family: None,
+        path_normalization: PathNormalization::Off,
         statuses: Statuses::USUAL,
         allowed_sources: None,
         assumption: None,

@@ -43,6 +43,8 @@ pub struct Profile {
     pub health_check: Option<HealthCheck>,
     /// Its passive health check; layer 7 only.
     pub passive_check: Option<PassiveCheck>,
+    /// What it does with paths of requests that have other forms than one; layer 7 only.
+    pub path_normalization: PathNormalization,
     /// The statuses that it answers itself; layer 7 only.
     pub statuses: Statuses,
     /// The sources that it lets in, where it has a firewall of its own: it drops the packets of all
@@ -103,6 +105,19 @@ pub enum Scheduler {
     LeastConnections,
     /// By a hash of the client's address.
     SourceHash,
+}
+
+/// What becomes of a request whose path could be written in another way, such as `//a` or `/%61`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PathNormalization {
+    /// It is compared with the rules, and forwarded, as it was sent.
+    #[default]
+    Off,
+    /// It is compared and forwarded in its normal form. It is refused if a target could read it as a
+    /// path that another rule is for.
+    Merge,
+    /// It is refused if it is not in its normal form.
+    Reject,
 }
 
 /// A passive health check: a target is not used for a while after a number of consecutive requests to it

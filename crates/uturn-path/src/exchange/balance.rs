@@ -67,7 +67,7 @@ impl<'a> Walk<'_, 'a> {
             Layer::L4 => listener.rules.first(),
             Layer::L7 => {
                 let (host, path) = host_and_path(request, seen);
-                rules::find(&listener.rules, &host, &path)
+                rules::find(listener, &host, &path)
             }
         };
         if let Some(unjudged) = served.and_then(|rule| self.engine.unjudged_behind(rule)) {

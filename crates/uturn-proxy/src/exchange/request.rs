@@ -67,6 +67,17 @@ pub(super) fn path<B>(request: &Request<B>) -> &str {
     }
 }
 
+/// Replaces the path of a request, with its query.
+///
+/// # Errors
+/// When it is no path.
+pub(super) fn set_path<B>(request: &mut Request<B>, path: String) -> Result<(), http::Error> {
+    let mut parts = request.uri().clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(path)?);
+    *request.uri_mut() = Uri::from_parts(parts)?;
+    Ok(())
+}
+
 /// Makes the request's target what HTTP/1.1 sends to an origin server: a path, with the host in
 /// its header.
 pub(super) fn to_origin_form<B>(request: &mut Request<B>) {

@@ -1,5 +1,6 @@
 //! From a client's request to its answer.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -15,6 +16,7 @@ use hyper::body::Incoming;
 use tokio::net::TcpStream;
 use uturn_lb::config::Forward;
 use uturn_lb::event::Event;
+use uturn_lb::request_path::{self, Routed};
 
 use super::answer::OwnAnswer;
 use super::attempt::Attempt;
@@ -170,14 +172,14 @@ fn admit(
     client: &Client,
     listener: &Listener,
     record: &Record,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Admitted, OwnAnswer> {
     request::check(&request, listener)?;
     if !client.slot.gate.takes_request(&listener.settings.limits) {
         let why = "more requests a second than the listener takes";
         return Err(OwnAnswer::new(StatusCode::TOO_MANY_REQUESTS, why));
     }
-    let rule = route(listener, &request)?;
+    let rule = route(listener, &mut request)?;
     let may_upgrade =
         request.version() == Version::HTTP_11 && rule.settings.forward == Forward::Http1;
     let deadline = client.deadline();
@@ -228,23 +230,27 @@ fn admit(
     Ok(Admitted { rule, request, is_upgrade, deadline })
 }
 
-/// The rule for a request.
-fn route<B>(listener: &Listener, request: &Request<B>) -> Result<Arc<Rule>, OwnAnswer> {
+/// The rule for a request, whose path becomes the one by which the rule was found.
+fn route<B>(listener: &Listener, request: &mut Request<B>) -> Result<Arc<Rule>, OwnAnswer> {
     let (host, path) = (request::host(request), request::path(request));
     let default = || listener.settings.default_host.as_deref();
-    let place = listener
-        .router
-        .position(&host, path)
-        .or_else(|| listener.router.position(default()?, path));
+    let how = listener.profile.path_normalization;
+    let routed = request_path::route(how, path, |path| {
+        let of_host = |host: &str| listener.router.position(host, path);
+        of_host(&host).or_else(|| of_host(default()?))
+    });
+    let bad = |why: String| OwnAnswer::new(StatusCode::BAD_REQUEST, why);
+    let Routed { path, rule } = routed.map_err(|refused| bad(refused.to_string()))?;
     let no_rule = || OwnAnswer::new(StatusCode::NOT_FOUND, "no rule for this host and path");
-    let rule = &listener.rules[place.ok_or_else(no_rule)?];
-    match &rule.config.redirect {
-        None => Ok(Arc::clone(rule)),
-        Some(redirect) => {
-            let status = StatusCode::from_u16(redirect.code).unwrap_or(StatusCode::FOUND);
-            Err(OwnAnswer::redirect(status, redirect.location(&host, path)))
-        }
+    let rule = &listener.rules[rule.ok_or_else(no_rule)?];
+    if let Some(redirect) = &rule.config.redirect {
+        let status = StatusCode::from_u16(redirect.code).unwrap_or(StatusCode::FOUND);
+        return Err(OwnAnswer::redirect(status, redirect.location(&host, &path)));
     }
+    if let Cow::Owned(path) = path {
+        request::set_path(request, path).map_err(|error| bad(error.to_string()))?;
+    }
+    Ok(Arc::clone(rule))
 }
 
 async fn forward(

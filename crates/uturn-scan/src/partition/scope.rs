@@ -369,8 +369,9 @@ fn rule_for(listener: &Listener, asked: &TargetRequest) -> Option<usize> {
     if listener.protocol.layer() == Layer::L4 {
         return (!listener.rules.is_empty()).then_some(0);
     }
-    match &asked.request.http {
-        Some((host, path)) => rules::position(&listener.rules, host, path),
-        None => rules::position(&listener.rules, &asked.to.ip().to_string(), "/"),
-    }
+    let routed = match &asked.request.http {
+        Some((host, path)) => rules::routed(listener, host, path),
+        None => rules::routed(listener, &asked.to.ip().to_string(), "/"),
+    };
+    routed.ok()?.rule
 }

@@ -80,8 +80,9 @@ fn refuse_what_others_have<'d>(
 ) {
     if protocol.layer() == Layer::L4 {
         let only = "only HTTP and HTTPS listeners have it";
-        let fields = ["http2", "abortOnClose", "defaultHost", "keepalive"];
+        let fields = ["http2", "abortOnClose", "defaultHost", "keepalive", PATH_NORMALIZATION];
         form.not_here(node, &fields, only, protocol);
+        in_map(form, node, "profile", &[PATH_NORMALIZATION], only, protocol);
         let limits =
             ["requestsPerSecond", "headerBytes", "headers", "bodyBytes", "bodyBytesPerSecond"];
         in_map(form, node, "limits", &limits, only, protocol);
@@ -116,6 +117,7 @@ fn refuse_what_others_have<'d>(
 }
 
 const ENDS_CONNECTIONS: &str = "endsConnections";
+const PATH_NORMALIZATION: &str = "pathNormalization";
 
 fn in_map<'d>(
     form: &Form<'_, 'd>,

@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use uturn_model::lb::{
-    Delivery, HealthCheck, HealthQuestion, Layer, ListenerProtocol, PassiveCheck, ProbeSource,
-    Profile, Scheduler, Source, Statuses,
+    Delivery, HealthCheck, HealthQuestion, Layer, ListenerProtocol, PassiveCheck,
+    PathNormalization, ProbeSource, Profile, Scheduler, Source, Statuses,
 };
 
-use crate::document::Node;
+use crate::decode::FromNode;
+use crate::decode::value::one_of;
+use crate::document::{Node, Value, truth};
 
 use super::form::{Form, set};
 use super::probe::Probes;
 use super::values::probe_source;
 
 /// The fields that a listener and its `profile` may have.
-pub(super) const FIELDS: [&str; 10] = [
+pub(super) const FIELDS: [&str; 11] = [
     "source",
     "avoidsClient",
     "endsConnections",
@@ -25,6 +27,7 @@ pub(super) const FIELDS: [&str; 10] = [
     "panicThreshold",
     "healthCheck",
     "passiveCheck",
+    "pathNormalization",
 ];
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -51,6 +54,11 @@ pub(super) fn read<'d>(
         passive_check: is_layer_7.then(passive_check),
         hairpin_source: None,
         source_of_other_family: None,
+        // What programs derive from a cluster is what its cloud does.
+        path_normalization: match is_layer_7 && !form.is_derived() {
+            true => PathNormalization::Merge,
+            false => PathNormalization::Off,
+        },
         statuses: Statuses::USUAL,
         allowed_sources: None,
         assumption: None,
@@ -108,6 +116,7 @@ fn fields<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, profile: &mut Profile, pr
     } else if let Some(map) = form.map(node, "passiveCheck") {
         profile.passive_check = Some(read_passive_check(form, map));
     }
+    set(&mut profile.path_normalization, form.read(node, "pathNormalization"));
     probes.is_off = profile.health_check.is_none();
 }
 
@@ -165,4 +174,19 @@ fn read_passive_check<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> PassiveChe
     let rest = Duration::from_millis(100)..=60 * MINUTE;
     form.set_within(&mut check.rest, node, "rest", rest, "a time from 100ms to 1h");
     check
+}
+
+impl FromNode for PathNormalization {
+    const EXPECTED: &'static str = "off, merge or reject";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        match &node.value {
+            // What YAML makes of `off`.
+            Value::Bool(word) if !truth(word) => Ok(Self::Off),
+            _ => one_of(
+                node,
+                &[("off", Self::Off), ("merge", Self::Merge), ("reject", Self::Reject)],
+            ),
+        }
+    }
 }

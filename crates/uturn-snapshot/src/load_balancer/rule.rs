@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use uturn_lb::config::{Forward, RuleSettings, Stickiness};
 use uturn_lb::pattern::{Pattern, is_pattern};
+use uturn_lb::request_path;
 use uturn_lb::rules::position;
 use uturn_model::ingress::PathKind;
-use uturn_model::lb::{Redirect, Rule};
+use uturn_model::lb::{PathNormalization, Redirect, Rule};
 use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, Port, Text};
 
 use crate::decode::FromNode;
@@ -122,7 +123,7 @@ pub(super) fn read<'d>(
     if let Some((host, node)) = host.as_ref().zip(node.get("host")) {
         check_host(form, node, host);
     }
-    let path = node.get("path").map(|node| read_path(form, node));
+    let path = node.get("path").map(|node| read_path(form, node, of_listener));
     let service = form.read::<NamespacedName>(node, "service");
     let owner = form.map(node, "owner").map(|owner| object(form, owner));
     let redirect = form.map(node, "redirect").map(|node| read_redirect(form, node));
@@ -155,7 +156,11 @@ pub(super) fn read<'d>(
 
 /// A path, alone or with its type; `None` if it cannot be read.
 #[expect(clippy::option_option, reason = "a rule may have none, and one may be wrong")]
-fn read_path<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<Option<(Text, PathKind)>> {
+fn read_path<'d>(
+    form: &Form<'_, 'd>,
+    node: &'d Node<'d>,
+    of_listener: &OfListener<'_>,
+) -> Option<Option<(Text, PathKind)>> {
     let (path, kind, place) = if matches!(node.value, Value::Map(_)) {
         form.only(node, &["path", "type"]);
         let path = form.need::<Text>(node, "path");
@@ -176,10 +181,39 @@ fn read_path<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<Option<(Text
         PathKind::ImplementationSpecific => {
             let prefix = path.strip_prefix("^~").map_or(&*path, str::trim_start);
             check_path(form, place, prefix, false);
+            // It may end in the middle of a segment.
+            check_normal(form, place, prefix, "x", of_listener);
         }
-        PathKind::Exact | PathKind::Prefix => check_path(form, place, &path, false),
+        PathKind::Exact | PathKind::Prefix => {
+            check_path(form, place, &path, false);
+            check_normal(form, place, &path, "", of_listener);
+        }
     }
     Some(Some((path, kind)))
+}
+
+/// Reports a path that no request has, because paths of requests are in their normal form. `rest` is
+/// how a path goes on that this one begins.
+fn check_normal(
+    form: &Form<'_, '_>,
+    node: &Node<'_>,
+    path: &str,
+    rest: &str,
+    of_listener: &OfListener<'_>,
+) {
+    if of_listener.profile.path_normalization == PathNormalization::Off || !path.starts_with('/') {
+        return;
+    }
+    let whole = format!("{path}{rest}");
+    match request_path::normal(&whole) {
+        Ok(own) if own == whole => {}
+        Ok(own) => {
+            let own = own.strip_suffix(rest).unwrap_or(&own);
+            let why = "because paths of requests are compared in their normal form";
+            form.wrong(node, format!("expected {own}, {why}, found {path}"));
+        }
+        Err(refused) => form.wrong(node, format!("requests for it are refused: {refused}")),
+    }
 }
 
 #[expect(clippy::option_option, reason = "a rule may have none, and one may be wrong")]

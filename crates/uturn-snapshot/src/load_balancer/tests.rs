@@ -13,7 +13,7 @@ use uturn_lb::config::{
 };
 use uturn_model::Origin;
 use uturn_model::ingress::PathKind;
-use uturn_model::lb::{ProbeRanges, ProbeSource, Source as Sees};
+use uturn_model::lb::{PathNormalization, ProbeRanges, ProbeSource, Source as Sees};
 
 use super::{read_lb_config, write_lb_config};
 use crate::source::Source;
@@ -41,6 +41,7 @@ fn the_smallest_file() {
     let listener = &served.load_balancer.listeners[0];
     assert_eq!(listener.profile.source, Sees::Kept);
     assert_eq!(listener.profile.panic_threshold, Some(0));
+    assert_eq!(listener.profile.path_normalization, PathNormalization::Merge);
     let check = listener.profile.health_check.as_ref().unwrap();
     assert_eq!(check.source, ProbeSource::Vip);
     assert_eq!((check.interval.as_secs(), check.timeout.as_secs()), (5, 2));
@@ -102,6 +103,7 @@ spec:
       fall: 2
       probe: {http: {method: GET, path: /healthz, host: shop.example.com, codes: [2, 3xx]}}
     passiveCheck: none
+    pathNormalization: reject
     certificates:
     - {certificate: tls/shop.pem, key: /etc/tls/shop.key}
     proxyFrom: [192.168.0.0/16]
@@ -161,6 +163,7 @@ fn every_field_is_read() {
     assert_eq!(profile.source, Sees::Replaced("100.127.0.0/16".parse().unwrap()));
     assert_eq!((profile.avoids_client, profile.next_target), (false, false));
     assert_eq!((profile.panic_threshold, &profile.passive_check), (Some(30), &None));
+    assert_eq!(profile.path_normalization, PathNormalization::Reject);
     let check = profile.health_check.as_ref().unwrap();
     let v4 = "10.64.0.0/10".parse().unwrap();
     let own_range = ProbeSource::Reserved(ProbeRanges { v4, ..USUAL_PROBE_RANGES });

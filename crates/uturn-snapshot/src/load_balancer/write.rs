@@ -151,7 +151,7 @@ fn listener(
             name: Some(profile.name.to_string()),
             fields: wire::Profile::default(),
         }),
-        fields: fields(profile, connects),
+        fields: fields(profile, connects, is_layer_7),
         certificates: protocol.ends_tls().then(|| {
             let certificate = |files: &config::CertificateFiles| wire::Certificate {
                 certificate: files.certificate.to_string_lossy().into_owned(),
@@ -197,7 +197,8 @@ fn listener(
     }
 }
 
-fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
+fn fields(profile: &lb::Profile, connects: bool, is_layer_7: bool) -> wire::Profile {
+    use lb::PathNormalization::{Merge, Off, Reject};
     let lb::Profile {
         name: _,
         // What no file sets: packets are sent to the target with one source, settings name a
@@ -218,6 +219,7 @@ fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
         panic_threshold,
         health_check,
         passive_check,
+        path_normalization,
     } = profile;
     let passive_check = match passive_check {
         Some(check) => OrNone::Some(wire::PassiveCheck {
@@ -247,6 +249,13 @@ fn fields(profile: &lb::Profile, connects: bool) -> wire::Profile {
             None => OrNone::None(wire::NoneWord::None),
         }),
         passive_check: connects.then_some(passive_check),
+        path_normalization: is_layer_7.then_some(wire::PathNormalization::Word(
+            match path_normalization {
+                Off => wire::PathNormalizationWord::Off,
+                Merge => wire::PathNormalizationWord::Merge,
+                Reject => wire::PathNormalizationWord::Reject,
+            },
+        )),
     }
 }
 

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use uturn_model::lb::{
-    Delivery, HealthCheck, HealthQuestion, Layer, PassiveCheck, ProbeRanges, ProbeSource, Profile,
-    Scheduler, Source, Statuses,
+    Delivery, HealthCheck, HealthQuestion, Layer, PassiveCheck, PathNormalization, ProbeRanges,
+    ProbeSource, Profile, Scheduler, Source, Statuses,
 };
 use uturn_model::{IpNet, Ipv4Net, Ipv6Net};
 
@@ -54,6 +54,7 @@ pub fn clb(layer: Layer) -> Profile {
             .then_some(PassiveCheck { failures: 3, rest: Duration::from_secs(10) }),
         hairpin_source: None,
         source_of_other_family: None,
+        path_normalization: PathNormalization::Off,
         statuses: Statuses::USUAL,
         allowed_sources: None,
         assumption: None,

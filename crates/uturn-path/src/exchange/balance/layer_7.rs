@@ -16,6 +16,9 @@ use crate::exchange::failover::{Attempts, MAX_HOPS, MAX_HOPS_REDUCED};
 use crate::packet::{Exchange, PacketState, Peer, Redirected, Request, ended};
 use crate::population::Results;
 
+/// The status of a request whose path is refused.
+const REFUSED: u16 = 400;
+
 impl<'a> Walk<'_, 'a> {
     pub(super) fn serve_request(
         &self,
@@ -29,7 +32,21 @@ impl<'a> Walk<'_, 'a> {
         let seen = state.packet.leg();
         let place = self.engine.place(Peer::Balancer(balancer));
         let (host, path) = host_and_path(request, seen);
-        let Some(rule) = rules::find(&listener.rules, &host, &path) else {
+        let (path, rule) = match rules::routed(listener, &host, &path) {
+            Ok(routed) => (routed.path.into_owned(), routed.rule.map(|at| &listener.rules[at])),
+            Err(refused) => {
+                let party = Peer::Balancer(balancer);
+                state.note(
+                    place,
+                    Step::new(StepKind::Reject, refused.to_string(), self.engine.by(party)),
+                );
+                let outcome = Outcome::Status { code: REFUSED, after: Duration::ZERO };
+                let mechanism = Some(Mechanism::NoRuleForPath);
+                let answer = state.answer();
+                return self.return_reply(party, client, asked, answer, outcome, mechanism);
+            }
+        };
+        let Some(rule) = rule else {
             let why = format!("no rule of the listener is for {host}{path}");
             state.note(
                 place,

@@ -204,6 +204,54 @@ fn faults_of_a_listener() {
             &["rules[1]: the rule at line 7 has this host and path already"],
         ),
         (
+            format!("{{port: 80, protocol: TCP, {one}, pathNormalization: merge}}"),
+            false,
+            &["pathNormalization: only HTTP and HTTPS listeners have it, and this one is TCP"],
+        ),
+        (
+            format!("{{{http}, {one}, pathNormalization: yes}}"),
+            false,
+            &[
+                "pathNormalization: expected off, merge or reject, found yes, which YAML reads as true",
+            ],
+        ),
+        (
+            format!("{{{http}, {one}, pathNormalization: 'on'}}"),
+            false,
+            &["pathNormalization: expected off, merge or reject, found \"on\""],
+        ),
+        (
+            rules(&format!(
+                "{{path: //a, {one}}}, {{path: /a/../b, {one}}}, {{path: /%7ea, {one}}}, \
+                 {{path: {{path: /c%, type: Exact}}, {one}}}, \
+                 {{path: {{path: /d/%2e, type: ImplementationSpecific}}, {one}}}, \
+                 {{path: {{path: ^~ /e//, type: ImplementationSpecific}}, {one}}}, \
+                 {{path: {{path: /f/., type: ImplementationSpecific}}, {one}}}"
+            )),
+            true,
+            &[
+                "rules[0].path: expected /a, because paths of requests are compared in their \
+                 normal form, found //a",
+                "rules[1].path: expected /b, because paths of requests are compared in their \
+                 normal form, found /a/../b",
+                "rules[2].path: expected /~a, because paths of requests are compared in their \
+                 normal form, found /%7ea",
+                "rules[3].path.path: requests for it are refused: the path has a % without two \
+                 hexadecimal digits",
+                "rules[4].path.path: expected /d/., because paths of requests are compared in \
+                 their normal form, found /d/%2e",
+                "rules[5].path.path: expected /e/, because paths of requests are compared in \
+                 their normal form, found /e//",
+            ],
+        ),
+        (
+            format!(
+                "{{{http}, pathNormalization: off, rules: [{{path: //a, {one}}}, {{path: /%, {one}}}]}}"
+            ),
+            true,
+            &[],
+        ),
+        (
             rules(&format!("{{host: 'a:80', path: 'a b', {one}}}")),
             true,
             &[

@@ -99,6 +99,9 @@ pub(in crate::load_balancer) struct Profile {
     /// What failing requests do to a target, or `none`. Not for UDP, nor for TCP that is forwarded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) passive_check: Option<OrNone<PassiveCheck>>,
+    /// What becomes of paths that can be written in another way. HTTP and HTTPS only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::load_balancer) path_normalization: Option<PathNormalization>,
 }
 
 /// Something, or `none`.

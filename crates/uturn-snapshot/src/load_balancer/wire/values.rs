@@ -74,6 +74,8 @@ words! {
     ProxyVersion { V1 = "v1", V2 = "v2", }
     /// The protocol towards targets.
     Forward { Http1 = "http1", H2c = "h2c", }
+    /// What becomes of a path that can be written in another way.
+    PathNormalizationWord { Off = "off", Merge = "merge", Reject = "reject", }
     /// How a path is compared.
     PathType {
         Exact = "Exact", Prefix = "Prefix", ImplementationSpecific = "ImplementationSpecific",
@@ -113,6 +115,13 @@ either! {
         Address(Socket),
         /// An address with a token.
         Access(AdminAccess),
+    }
+    /// What becomes of a path that can be written in another way.
+    PathNormalization {
+        /// `off`, as YAML reads it.
+        Off(False),
+        /// A word.
+        Word(PathNormalizationWord),
     }
     /// Where health checks come from.
     ProbeFrom {

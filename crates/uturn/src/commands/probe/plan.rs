@@ -202,8 +202,8 @@ fn met(
     })?;
     let rule = match (listener.protocol.layer(), &target.request().http) {
         (Layer::L4, _) => listener.rules.first(),
-        (Layer::L7, Some((host, path))) => rules::find(&listener.rules, host, path),
-        (Layer::L7, None) => rules::find(&listener.rules, &host(to, address), "/"),
+        (Layer::L7, Some((host, path))) => rules::find(listener, host, path),
+        (Layer::L7, None) => rules::find(listener, &host(to, address), "/"),
     };
     Some((listener.clone(), rule.cloned()))
 }
