@@ -130,6 +130,8 @@ pub struct ListenerSettings {
     pub abort_on_close: bool,
     /// The host whose rules serve requests for a host that no rule is for; layer 7 only.
     pub default_host: Option<Text>,
+    /// What becomes of what a request says of the proxies before; layer 7 only.
+    pub forwarded_for: ForwardedFor,
     /// How each rule forwards, in the order of the listener's rules.
     pub rules: Vec<RuleSettings>,
 }
@@ -154,9 +156,20 @@ impl Default for ListenerSettings {
             http2: true,
             abort_on_close: false,
             default_host: None,
+            forwarded_for: ForwardedFor::Append,
             rules: Vec::new(),
         }
     }
+}
+
+/// What becomes of `X-Forwarded-For`, and of other headers that say who asked, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ForwardedFor {
+    /// The client's address is added to the list: other proxies may be before this one.
+    #[default]
+    Append,
+    /// The client's address takes their place: there is no other proxy before this one.
+    Replace,
 }
 
 /// How a rule forwards.

@@ -8,7 +8,7 @@
 //! picks, avoids, and tries next (with [`rules`] and [`request_path`]: which rule serves a request; [`health`]: when a
 //! target counts as alive; [`schedule`]: the same decisions, prepared for many connections). It is
 //! pure, and the prediction and the data plane (`uturn-proxy`) both call it, so their answers
-//! agree. What both sides of the data plane need stands beside it: [`config`], [`change`], [`event`],
+//! agree. What both sides of the data plane need stands beside it: [`config`], [`change`], [`client_address`], [`event`],
 //! [`proxy_header`], [`source`] and [`steer`].
 //!
 //! **Out of scope:** how packets travel, which `uturn-path` knows. No code outside a cloud's folder
@@ -19,6 +19,7 @@
 mod addresses;
 pub mod announcers;
 pub mod change;
+pub mod client_address;
 pub mod cloud;
 pub mod config;
 pub mod controller;

@@ -214,10 +214,15 @@ fn check_decoded(bytes: &[u8]) -> Result<(), RefusedPath> {
     if bytes.iter().any(u8::is_ascii_control) {
         return Err(RefusedPath::Control);
     }
-    let is_overlong = |pair: &[u8]| match pair {
-        [0xc0 | 0xc1, 0x80..=0xbf] | [0xe0, 0x80..=0x9f] => true,
-        [0xf0, 0x80..=0x8f] | [0xf8, 0x80..=0x87] | [0xfc, 0x80..=0x83] => true,
-        _ => false,
+    let is_overlong = |pair: &[u8]| {
+        matches!(
+            pair,
+            [0xc0 | 0xc1, 0x80..=0xbf]
+                | [0xe0, 0x80..=0x9f]
+                | [0xf0, 0x80..=0x8f]
+                | [0xf8, 0x80..=0x87]
+                | [0xfc, 0x80..=0x83]
+        )
     };
     match bytes.windows(2).any(is_overlong) {
         true => Err(RefusedPath::Overlong),
@@ -412,7 +417,7 @@ mod tests {
         #[test]
         fn a_plain_path_is_in_its_normal_form(sent in "(/[a-c.]{0,3}){1,4}") {
             if is_plain(&sent) {
-                prop_assert_eq!(normal(&sent), Ok(sent.clone()));
+                prop_assert_eq!(normal(&sent), Ok(sent));
             }
         }
     }

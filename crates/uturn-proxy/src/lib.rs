@@ -30,6 +30,7 @@ mod descriptors;
 mod dial;
 mod error;
 mod exchange;
+mod fields;
 mod joined;
 mod l4;
 mod local;

@@ -7,12 +7,13 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use thiserror::Error;
 
 use crate::deadline::Deadline;
+use crate::fields::remove_no_trailers;
 use crate::pace::Pace;
 use crate::phase::Phase;
 
@@ -58,6 +59,8 @@ struct Source {
     kept: Vec<Bytes>,
     kept_bytes: usize,
     trailers: Option<HeaderMap>,
+    /// Fields that are between the client and this process, and pass on as no trailers either.
+    nominated: Vec<HeaderName>,
     /// Whether parts that were read are kept.
     keeps: bool,
     /// Whether a part was read that is not kept any more.
@@ -89,6 +92,8 @@ pub(crate) struct BodyLimits {
     pub(crate) received: Rc<Cell<u64>>,
     /// Learns if the body is not read to its end.
     pub(crate) phase: Rc<Phase>,
+    /// The fields that `Connection` names.
+    pub(crate) nominated: Vec<HeaderName>,
 }
 
 impl RequestBody {
@@ -105,6 +110,7 @@ impl RequestBody {
             kept: Vec::new(),
             kept_bytes: 0,
             trailers: None,
+            nominated: limits.nominated,
             keeps: true,
             is_lost: false,
             received: limits.received,
@@ -179,10 +185,15 @@ impl Source {
     }
 
     fn receive(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
-        let Some(part) = frame.data_ref() else {
-            self.trailers = frame.trailers_ref().cloned();
-            return Ok(frame);
+        let frame = match frame.into_trailers() {
+            Err(frame) => frame,
+            Ok(mut trailers) => {
+                remove_no_trailers(&mut trailers, &self.nominated);
+                self.trailers = Some(trailers.clone());
+                return Ok(Frame::trailers(trailers));
+            }
         };
+        let Some(part) = frame.data_ref() else { return Ok(frame) };
         self.pace.receive(part.len(), Instant::now);
         self.received.set(self.received.get() + part.len() as u64);
         if self.received.get() > self.limit {

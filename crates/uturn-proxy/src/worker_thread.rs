@@ -21,6 +21,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_local, yield_now};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use uturn_lb::client_address::canonical;
 
 use crate::backlog::accept_waiting;
 use crate::client::Accepted;
@@ -206,7 +207,7 @@ fn serve(worker: &Rc<Worker>, slot: &Arc<Slot>, stream: TcpStream, address: Sock
         worker: Rc::clone(worker),
         slot: Arc::clone(slot),
         stream,
-        peer: address,
+        peer: canonical(address),
         connection: admission.number,
     };
     let (number, slot, open) = (worker.number, Arc::clone(slot), worker.open());

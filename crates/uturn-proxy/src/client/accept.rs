@@ -16,6 +16,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+use uturn_lb::client_address::canonical;
 use uturn_lb::proxy_header;
 use uturn_model::lb::Layer;
 
@@ -129,7 +130,7 @@ impl Accepted {
         })?;
         let Some(header) = read else { return Ok(self.peer) };
         received.advance(header.length);
-        Ok(header.addresses.map_or(self.peer, |(client, _)| client))
+        Ok(header.addresses.map_or(self.peer, |(client, _)| canonical(client)))
     }
 }
 

@@ -6,12 +6,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderName;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::attempt::Reached;
 use super::record::Record;
 use crate::deadline::Deadline;
+use crate::fields::remove_no_trailers;
 use crate::phase::ExchangeGuard;
 use crate::request_body::BodyError;
 use crate::upstream::Received;
@@ -40,6 +42,8 @@ struct TargetBody {
     reached: Reached,
     deadline: Rc<Deadline>,
     silence: Duration,
+    /// The fields that the answer's `Connection` names.
+    nominated: Vec<HeaderName>,
     /// Whether a body that does not know its length has come to its end.
     is_over: bool,
 }
@@ -58,6 +62,7 @@ impl AnswerBody {
         mut reached: Reached,
         deadline: Rc<Deadline>,
         silence: Duration,
+        nominated: Vec<HeaderName>,
     ) -> Self {
         let incoming = match received {
             Received::Whole(body) => {
@@ -66,7 +71,7 @@ impl AnswerBody {
             }
             Received::Incoming(incoming) => incoming,
         };
-        let body = TargetBody { incoming, reached, deadline, silence, is_over: false };
+        let body = TargetBody { incoming, reached, deadline, silence, nominated, is_over: false };
         Self { source: AnswerSource::Target(Box::new(body)), exchange: None, record: None }
     }
 
@@ -117,7 +122,21 @@ impl TargetBody {
                     None => true,
                     Some(frame) => frame.as_ref().is_ok_and(Frame::is_trailers),
                 };
-                Poll::Ready(frame.map(|frame| frame.map_err(|_| BodyError::Broken)))
+                let frame = frame.map(|frame| frame.map_err(|_| BodyError::Broken));
+                Poll::Ready(frame.map(|frame| frame.map(|frame| self.without_no_trailers(frame))))
+            }
+        }
+    }
+}
+
+impl TargetBody {
+    /// The same frame, if it is no trailers; else those that may be trailers.
+    fn without_no_trailers(&self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        match frame.into_trailers() {
+            Err(frame) => frame,
+            Ok(mut trailers) => {
+                remove_no_trailers(&mut trailers, &self.nominated);
+                Frame::trailers(trailers)
             }
         }
     }

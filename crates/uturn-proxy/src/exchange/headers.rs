@@ -6,11 +6,16 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, COOKIE, Entry, HOST, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
+use uturn_lb::config::ForwardedFor;
+
+use crate::fields::{is_decisive, is_look_alike, is_replacing};
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const CLOSE: HeaderName = HeaderName::from_static("close");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
@@ -18,19 +23,6 @@ const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 /// Headers that concern one connection, whether or not `Connection` names them.
 const BETWEEN_NEIGHBOURS: [HeaderName; 5] =
     [KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE];
-
-/// Headers on which a message's end or origin depends.
-const DECISIVE: [&str; 9] = [
-    "connection",
-    "content-length",
-    "host",
-    "transfer-encoding",
-    "upgrade",
-    "x-forwarded-for",
-    "x-forwarded-port",
-    "x-forwarded-proto",
-    "x-real-ip",
-];
 
 /// What targets are told of a client. The same for all requests of a connection.
 #[derive(Clone, Debug)]
@@ -50,6 +42,14 @@ pub(super) struct HopByHop {
     pub(super) upgrade: Option<HeaderValue>,
     /// Whether the client takes trailers.
     pub(super) takes_trailers: bool,
+    /// Whether the message has a transfer coding.
+    pub(super) has_coding: bool,
+    /// Whether it has another one than chunked.
+    pub(super) has_other_coding: bool,
+    /// Whether it says what host was asked, in a header that proxies add.
+    pub(super) names_host: bool,
+    /// The headers that `Connection` names.
+    pub(super) nominated: Vec<HeaderName>,
 }
 
 /// Which headers that concern one connection only a message has.
@@ -61,6 +61,7 @@ struct Present {
     te: bool,
     /// Others of [`BETWEEN_NEIGHBOURS`].
     others: bool,
+    names_host: bool,
 }
 
 impl Present {
@@ -74,6 +75,7 @@ impl Present {
                 "upgrade" => present.upgrade = true,
                 "te" => present.te = true,
                 "keep-alive" | "proxy-connection" => present.others = true,
+                "forwarded" | "x-forwarded-host" => present.names_host = true,
                 _ => {}
             }
         }
@@ -83,8 +85,13 @@ impl Present {
 
 /// Removes what is between two neighbours only (RFC 9110, section 7.6.1).
 pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
-    let mut found = HopByHop::default();
     let present = Present::of(headers);
+    let mut found = HopByHop {
+        has_coding: present.transfer_encoding,
+        has_other_coding: present.transfer_encoding && !is_chunked(headers),
+        names_host: present.names_host,
+        ..HopByHop::default()
+    };
     if present.upgrade && nominates(headers, "upgrade") {
         // An upgrade to HTTP/2 would carry requests past all rules and checks.
         found.upgrade = headers.get(UPGRADE).filter(|value| !has_token(value, "h2c")).cloned();
@@ -95,7 +102,7 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
         found.takes_trailers = has_token(te, "trailers");
     }
     if present.connection {
-        remove_nominated(headers);
+        found.nominated = remove_nominated(headers);
     }
     if present.transfer_encoding {
         // It decides alone; a length beside it is at best superfluous (RFC 9112, section 6.3).
@@ -109,40 +116,67 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
     found
 }
 
+/// Whether chunked is the only transfer coding.
+fn is_chunked(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let first =
+        codings.next().is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
+    first && codings.next().is_none()
+}
+
+/// Leaves one of several equal lengths of a body (RFC 9110, section 8.6). Returns whether it has one
+/// length at most.
+pub(super) fn join_lengths(headers: &mut HeaderMap) -> bool {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let Some(first) = lengths.next() else { return true };
+    if lengths.next().is_none() {
+        return true;
+    }
+    let (first, mut lengths) = (first.clone(), headers.get_all(CONTENT_LENGTH).iter());
+    let is_one = lengths.all(|length| *length == first);
+    headers.insert(CONTENT_LENGTH, first);
+    is_one
+}
+
 /// Removes `Connection` and the headers that it names, but for those without which the message
-/// would be another one.
-fn remove_nominated(headers: &mut HeaderMap) {
+/// would be another one. Returns the names of those.
+fn remove_nominated(headers: &mut HeaderMap) -> Vec<HeaderName> {
     let is_plain = |value: &HeaderValue| value == "keep-alive" || value == "close";
     if headers.get_all(CONNECTION).iter().all(is_plain) {
         // What most say; headers of these names go in any case.
         headers.remove(CONNECTION);
         headers.remove(KEEP_ALIVE);
         headers.remove(CLOSE);
-        return;
+        return Vec::new();
     }
     let values: Vec<HeaderValue> = headers.get_all(CONNECTION).iter().cloned().collect();
     headers.remove(CONNECTION);
+    let mut nominated = Vec::new();
     for value in &values {
         for token in tokens(value) {
             let Ok(name) = HeaderName::from_bytes(token.as_bytes()) else { continue };
             if name != HOST && name != CONTENT_LENGTH {
-                headers.remove(name);
+                headers.remove(&name);
+                nominated.push(name);
             }
         }
     }
+    nominated
 }
 
-/// Removes headers that a target which reads underscores as dashes, as CGI does, would take for
-/// those that say where a request ends or where it comes from.
-fn remove_look_alikes(headers: &mut HeaderMap) {
-    let is_look_alike = |name: &&HeaderName| {
-        let name = name.as_str();
-        name.contains('_') && DECISIVE.contains(&&*name.replace('_', "-"))
-    };
-    let found: Vec<HeaderName> = headers.keys().filter(is_look_alike).cloned().collect();
+/// Removes the headers with such names.
+fn remove_all(headers: &mut HeaderMap, is_removed: impl Fn(&str) -> bool) {
+    let is_removed = |name: &&HeaderName| is_removed(name.as_str());
+    let found: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();
     for name in found {
         headers.remove(name);
     }
+}
+
+/// Removes headers by which a target would take a request for one of another path, host or method than
+/// the one whose rule was found.
+pub(super) fn remove_replacing(headers: &mut HeaderMap) {
+    remove_all(headers, is_replacing);
 }
 
 /// The value of a cookie that a client sent.
@@ -173,27 +207,96 @@ pub(super) fn address_value(address: IpAddr) -> HeaderValue {
     HeaderValue::try_from(text).expect("addresses are legal in headers")
 }
 
-/// Tells a target who asked, and how.
-pub(super) fn add_forwarded(headers: &mut HeaderMap, forwarded: &Forwarded) {
-    remove_look_alikes(headers);
+/// Tells a target who asked, and how. `host` is the request's, for requests that state one.
+pub(super) fn add_forwarded(
+    headers: &mut HeaderMap,
+    forwarded: &Forwarded,
+    how: ForwardedFor,
+    host: Option<&str>,
+) {
+    match how {
+        ForwardedFor::Append => {
+            remove_all(headers, is_look_alike);
+            if let Some(host) = host {
+                add_host(headers, forwarded, host);
+            }
+        }
+        // What is decisive and not said by proxies was judged before, and stays.
+        ForwardedFor::Replace => remove_all(headers, |name| {
+            is_look_alike(name) || (is_decisive(name) && is_said_by_proxies(name))
+        }),
+    }
     match headers.entry(FORWARDED_FOR) {
         Entry::Vacant(entry) => {
             entry.insert(forwarded.client.clone());
         }
         Entry::Occupied(mut entry) => {
-            let mut list = Vec::new();
-            for value in entry.iter() {
-                list.extend_from_slice(value.as_bytes());
-                list.extend_from_slice(b", ");
-            }
-            list.extend_from_slice(forwarded.client.as_bytes());
-            let list = HeaderValue::from_maybe_shared(bytes::Bytes::from(list));
-            entry.insert(list.unwrap_or_else(|_| forwarded.client.clone()));
+            let list = appended(entry.iter(), forwarded.client.as_bytes());
+            entry.insert(list.unwrap_or_else(|| forwarded.client.clone()));
         }
     }
     headers.insert(FORWARDED_PROTO, forwarded.proto.clone());
     headers.insert(FORWARDED_PORT, forwarded.port.clone());
     headers.insert(REAL_IP, forwarded.client.clone());
+}
+
+/// Whether proxies say by a header who asked, and how.
+fn is_said_by_proxies(name: &str) -> bool {
+    name.starts_with("x-") || ["forwarded", "true-client-ip"].contains(&name)
+}
+
+/// Adds what this proxy knows to `Forwarded` (RFC 7239), and corrects `X-Forwarded-Host`, where the
+/// request has them. Others may then not be taken for what they are not.
+fn add_host(headers: &mut HeaderMap, forwarded: &Forwarded, host: &str) {
+    if headers.contains_key(FORWARDED_HOST) {
+        match HeaderValue::from_str(host) {
+            Ok(host) => drop(headers.insert(FORWARDED_HOST, host)),
+            Err(_) => drop(headers.remove(FORWARDED_HOST)),
+        }
+    }
+    let Entry::Occupied(mut entry) = headers.entry(FORWARDED) else { return };
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let (client, proto) = (text(&forwarded.client), text(&forwarded.proto));
+    let client = match client.contains(':') {
+        true => format!("\"[{client}]\""),
+        false => client,
+    };
+    // A host has neither quotes nor backslashes: that was checked before.
+    let own = format!("for={client};host=\"{host}\";proto={proto}");
+    let is_whole = entry.iter().all(|value| has_closed_quotes(value.as_bytes()));
+    let list = match is_whole {
+        true => appended(entry.iter(), own.as_bytes()),
+        // What is added would stand inside its quotes.
+        false => HeaderValue::from_str(&own).ok(),
+    };
+    match list {
+        Some(list) => drop(entry.insert(list)),
+        None => drop(entry.remove()),
+    }
+}
+
+/// Whether every quoted text of a value ends in it.
+fn has_closed_quotes(value: &[u8]) -> bool {
+    let (mut is_quoted, mut bytes) = (false, value.iter());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            b'\\' if is_quoted => drop(bytes.next()),
+            _ => {}
+        }
+    }
+    !is_quoted
+}
+
+/// All values of a header and one more, as a list.
+fn appended<'v>(values: impl Iterator<Item = &'v HeaderValue>, last: &[u8]) -> Option<HeaderValue> {
+    let mut list = Vec::new();
+    for value in values {
+        list.extend_from_slice(value.as_bytes());
+        list.extend_from_slice(b", ");
+    }
+    list.extend_from_slice(last);
+    HeaderValue::from_maybe_shared(bytes::Bytes::from(list)).ok()
 }
 
 /// Whether `Connection` names this token.
@@ -242,7 +345,9 @@ mod tests {
         ]);
         let found = remove_hop_by_hop(&mut map);
         assert_eq!(names(&map), ["host", "content-length"]);
-        assert_eq!(found, HopByHop { upgrade: None, takes_trailers: true });
+        let nominated: Vec<&str> = found.nominated.iter().map(HeaderName::as_str).collect();
+        assert_eq!(nominated, ["close", "x-secret"]);
+        assert_eq!((found.upgrade, found.takes_trailers), (None, true));
     }
 
     #[test]
@@ -253,7 +358,7 @@ mod tests {
             ("my_header", "1"),
             ("x-real_ip", "6.6.6.6"),
         ]);
-        remove_look_alikes(&mut map);
+        remove_all(&mut map, is_look_alike);
         assert_eq!(names(&map), ["my_header"]);
     }
 
@@ -286,7 +391,7 @@ mod tests {
         let value = |text| HeaderValue::from_static(text);
         let forwarded =
             Forwarded { client: value("10.1.1.10"), proto: value("http"), port: value("80") };
-        add_forwarded(&mut map, &forwarded);
+        add_forwarded(&mut map, &forwarded, ForwardedFor::Append, None);
         assert_eq!(map["x-forwarded-for"], "1.2.3.4, 5.6.7.8, 10.1.1.10");
         assert_eq!(map.get_all("x-forwarded-for").iter().count(), 1);
         assert_eq!(map["x-real-ip"], "10.1.1.10");

@@ -5,15 +5,20 @@ use std::borrow::Cow;
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Uri};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
+use http_body::Body;
 
 use super::answer::OwnAnswer;
+use super::headers::join_lengths;
 use crate::state::Listener;
 
 /// Checks what a parser of messages leaves to its user (RFC 9112, sections 3.2 and 6.1).
 ///
 /// # Errors
 /// The answer that the request gets instead of a target's.
-pub(super) fn check<B>(request: &Request<B>, listener: &Listener) -> Result<(), OwnAnswer> {
+pub(super) fn check<B: Body>(
+    request: &mut Request<B>,
+    listener: &Listener,
+) -> Result<(), OwnAnswer> {
     let bad = |why: &str| Err(OwnAnswer::closing(StatusCode::BAD_REQUEST, why));
     if request.method() == Method::CONNECT {
         let why = "this is no proxy for other hosts";
@@ -39,7 +44,14 @@ pub(super) fn check<B>(request: &Request<B>, listener: &Listener) -> Result<(), 
         let why = "a transfer coding other than chunked";
         return Err(OwnAnswer::closing(StatusCode::NOT_IMPLEMENTED, why));
     }
-    match (content_length(request.headers()), listener.settings.limits.body_bytes) {
+    if !join_lengths(request.headers_mut()) {
+        return bad("two lengths");
+    }
+    let length = content_length(request.headers())?;
+    if length.is_some_and(|length| length > 0) && request.body().is_end_stream() {
+        return bad("a length and no body");
+    }
+    match (length, listener.settings.limits.body_bytes) {
         (Some(length), Some(limit)) if length > limit => {
             Err(OwnAnswer::closing(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"))
         }
@@ -123,8 +135,17 @@ fn is_path<B>(request: &Request<B>) -> bool {
     path.starts_with('/') || (path == "*" && request.method() == Method::OPTIONS)
 }
 
-fn content_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+/// The length that a request states.
+///
+/// # Errors
+/// When it is no number.
+fn content_length(headers: &HeaderMap) -> Result<Option<u64>, OwnAnswer> {
+    let Some(value) = headers.get(CONTENT_LENGTH) else { return Ok(None) };
+    let text = value.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    match text.and_then(|text| text.parse().ok()) {
+        Some(length) => Ok(Some(length)),
+        None => Err(OwnAnswer::closing(StatusCode::BAD_REQUEST, "a length that is no number")),
+    }
 }
 
 fn is_authority(host: &HeaderValue) -> bool {

@@ -17,11 +17,15 @@ use tokio::net::TcpStream;
 use uturn_lb::config::Forward;
 use uturn_lb::event::Event;
 use uturn_lb::request_path::{self, Routed};
+use uturn_model::lb::PathNormalization;
 
 use super::answer::OwnAnswer;
 use super::attempt::Attempt;
 use super::body::AnswerBody;
-use super::headers::{Forwarded, add_forwarded, address_value, cookie, remove_hop_by_hop};
+use super::headers::{
+    Forwarded, add_forwarded, address_value, cookie, join_lengths, remove_hop_by_hop,
+    remove_replacing,
+};
 use super::record::Record;
 use super::request;
 use crate::deadline::Deadline;
@@ -174,7 +178,7 @@ fn admit(
     record: &Record,
     mut request: Request<Incoming>,
 ) -> Result<Admitted, OwnAnswer> {
-    request::check(&request, listener)?;
+    request::check(&mut request, listener)?;
     if !client.slot.gate.takes_request(&listener.settings.limits) {
         let why = "more requests a second than the listener takes";
         return Err(OwnAnswer::new(StatusCode::TOO_MANY_REQUESTS, why));
@@ -183,6 +187,8 @@ fn admit(
     let may_upgrade =
         request.version() == Version::HTTP_11 && rule.settings.forward == Forward::Http1;
     let deadline = client.deadline();
+    let hop_by_hop = remove_hop_by_hop(request.headers_mut());
+    let host = hop_by_hop.names_host.then(|| request::host(&request).into_owned());
     let mut request = request.map(|incoming| match incoming.is_end_stream() {
         true => RequestBody::none(),
         false => {
@@ -197,11 +203,11 @@ fn admit(
                 deadline: Rc::clone(&deadline),
                 received: record.received(),
                 phase: Rc::clone(&client.phase),
+                nominated: hop_by_hop.nominated,
             };
             RequestBody::new(incoming, limits)
         }
     });
-    let hop_by_hop = remove_hop_by_hop(request.headers_mut());
     match rule.settings.forward {
         Forward::Http1 => request::to_origin_form(&mut request),
         Forward::H2c => request::to_http2_form(&mut request)?,
@@ -215,7 +221,11 @@ fn admit(
     }
     // The client's side is told to go on when its body is asked for.
     headers.remove(EXPECT);
-    add_forwarded(headers, &client.forwarded);
+    if listener.profile.path_normalization != PathNormalization::Off {
+        remove_replacing(headers);
+    }
+    let how = listener.settings.forwarded_for;
+    add_forwarded(headers, &client.forwarded, how, host.as_deref());
     let upgrade = hop_by_hop.upgrade.filter(|_| may_upgrade);
     let is_upgrade = upgrade.is_some();
     if let Some(protocol) = upgrade {
@@ -273,6 +283,20 @@ async fn forward(
     });
     let (mut parts, incoming) = response.into_parts();
     let hop_by_hop = remove_hop_by_hop(&mut parts.headers);
+    let unclear = |why: &str| {
+        let why = format!("{}: {why}", reached.address());
+        Err(OwnAnswer::new(StatusCode::BAD_GATEWAY, why))
+    };
+    if hop_by_hop.has_other_coding {
+        // Whoever reads the answer would take the coded bytes for the body (RFC 9112, section 6.1).
+        return unclear("the answer has a transfer coding other than chunked");
+    }
+    if hop_by_hop.has_coding && parts.version == Version::HTTP_10 {
+        return unclear("the answer of HTTP/1.0 has a transfer coding");
+    }
+    if !join_lengths(&mut parts.headers) {
+        return unclear("the answer has two lengths");
+    }
     parts.version = Version::HTTP_11;
     let set_cookie = rule.cookie_for(reached.address(), cookie);
     if let Some(set_cookie) = set_cookie.and_then(|text| HeaderValue::try_from(text).ok()) {
@@ -291,7 +315,13 @@ async fn forward(
         return Ok(Response::from_parts(parts, AnswerBody::whole("")));
     }
     let silence = listener.settings.timeouts.read;
-    let body = AnswerBody::of_target(incoming, reached, Rc::clone(deadline), silence);
+    let body = AnswerBody::of_target(
+        incoming,
+        reached,
+        Rc::clone(deadline),
+        silence,
+        hop_by_hop.nominated,
+    );
     Ok(Response::from_parts(parts, body))
 }
 

@@ -19,6 +19,7 @@ mod kept;
 mod life;
 mod messages;
 mod options;
+mod origin;
 mod paths;
 mod refused;
 mod smuggling;

@@ -57,6 +57,7 @@ pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> Option<BalancerC
     let spec = form.need_map(form.root, "spec")?;
     form.only(spec, &["vip", "scope", "securityGroups", "listeners", "derived"]);
     let vip = form.need::<IpAddr>(spec, "vip");
+    let vip = vip.map(|vip| if form.is_derived() { vip } else { vip.to_canonical() });
     if let Some((vip, node)) = vip.zip(spec.get("vip"))
         && (vip.is_unspecified() || vip.is_multicast())
     {

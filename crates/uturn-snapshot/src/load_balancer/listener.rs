@@ -80,7 +80,14 @@ fn refuse_what_others_have<'d>(
 ) {
     if protocol.layer() == Layer::L4 {
         let only = "only HTTP and HTTPS listeners have it";
-        let fields = ["http2", "abortOnClose", "defaultHost", "keepalive", PATH_NORMALIZATION];
+        let fields = [
+            "http2",
+            "abortOnClose",
+            "defaultHost",
+            "forwardedFor",
+            "keepalive",
+            PATH_NORMALIZATION,
+        ];
         form.not_here(node, &fields, only, protocol);
         in_map(form, node, "profile", &[PATH_NORMALIZATION], only, protocol);
         let limits =

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use uturn_lb::client_address::canonical_range;
 use uturn_lb::config::{
-    CertificateFiles, ClientCertificates, Keepalive, Limits, ListenerSettings, ProxyVersion,
-    Timeouts,
+    CertificateFiles, ClientCertificates, ForwardedFor, Keepalive, Limits, ListenerSettings,
+    ProxyVersion, Timeouts,
 };
 use uturn_model::Text;
 use uturn_model::lb::{ListenerProtocol, Rule};
@@ -17,7 +18,7 @@ use super::form::{Form, set};
 use super::values::Size;
 
 /// The fields of a listener that this module reads.
-pub(super) const FIELDS: [&str; 10] = [
+pub(super) const FIELDS: [&str; 11] = [
     "certificates",
     "clientCertificates",
     "proxyFrom",
@@ -28,6 +29,7 @@ pub(super) const FIELDS: [&str; 10] = [
     "http2",
     "abortOnClose",
     "defaultHost",
+    "forwardedFor",
 ];
 
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -44,7 +46,7 @@ pub(super) fn read<'d>(
         form.maps(node, "certificates").filter_map(|item| certificate(form, item)).collect();
     let clients = form.map(node, "clientCertificates");
     settings.client_certificates = clients.and_then(|map| client_certificates(form, map));
-    settings.proxy_from = form.list(node, "proxyFrom");
+    settings.proxy_from = form.list(node, "proxyFrom").into_iter().map(canonical_range).collect();
     settings.proxy_to = form.read(node, "proxyTo");
     if let Some(map) = form.map(node, "limits") {
         limits(form, map, &mut settings.limits);
@@ -58,6 +60,7 @@ pub(super) fn read<'d>(
     set(&mut settings.http2, form.read(node, "http2"));
     set(&mut settings.abort_on_close, form.read(node, "abortOnClose"));
     settings.default_host = form.read(node, "defaultHost");
+    set(&mut settings.forwarded_for, form.read(node, "forwardedFor"));
     settings
 }
 
@@ -158,5 +161,13 @@ impl FromNode for ProxyVersion {
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
         one_of(node, &[("v1", Self::V1), ("v2", Self::V2)])
+    }
+}
+
+impl FromNode for ForwardedFor {
+    const EXPECTED: &'static str = "append or replace";
+
+    fn from_node(node: &Node<'_>) -> Result<Self, String> {
+        one_of(node, &[("append", Self::Append), ("replace", Self::Replace)])
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_lb::client_address::canonical;
 use uturn_model::Family;
 use uturn_model::lb::{Layer, ListenerProtocol, Source, Target, TargetKind};
 
@@ -44,7 +45,8 @@ pub(super) fn read_all<'d>(
 fn read<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<Target> {
     let pod = TargetKind::Pod { pod: None, node: None };
     if !matches!(node.value, Value::Map(_)) {
-        return Some(Target { address: form.value(node)?, weight: 10, kind: pod });
+        let address = own_form(form, form.value(node)?);
+        return Some(Target { address, weight: 10, kind: pod });
     }
     form.only(node, &["address", "weight", "nodePort", "pod", "node"]);
     let address = form.need::<SocketAddr>(node, "address");
@@ -57,7 +59,12 @@ fn read<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<Target> {
         Some(name) => TargetKind::NodePort(form.value(name)?),
         None => TargetKind::Pod { pod: form.read(node, "pod"), node: form.read(node, "node") },
     };
-    Some(Target { address: address?, weight: weight.unwrap_or(10), kind })
+    Some(Target { address: own_form(form, address?), weight: weight.unwrap_or(10), kind })
+}
+
+/// An address as people's documents are compared; what a program derived stays as it is.
+fn own_form(form: &Form<'_, '_>, address: SocketAddr) -> SocketAddr {
+    if form.is_derived() { address } else { canonical(address) }
 }
 
 /// Why a listener cannot reach, or probe, a target with this address.

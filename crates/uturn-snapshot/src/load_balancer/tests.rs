@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use uturn_lb::cloud::USUAL_PROBE_RANGES;
 use uturn_lb::config::{
-    AccessLog, CertificateFiles, Config, Forward, HttpMethod, ListenerSettings, Probe,
-    ProcessSettings, ProxyVersion, RuleSettings, Stickiness,
+    AccessLog, CertificateFiles, Config, Forward, ForwardedFor, HttpMethod, ListenerSettings,
+    Probe, ProcessSettings, ProxyVersion, RuleSettings, Stickiness,
 };
 use uturn_model::Origin;
 use uturn_model::ingress::PathKind;
@@ -122,6 +122,7 @@ spec:
     http2: false
     abortOnClose: true
     defaultHost: shop.example.com
+    forwardedFor: replace
     rules:
     - host: shop.example.com
       path: /
@@ -182,6 +183,7 @@ fn every_field_is_read() {
     assert_eq!(settings.timeouts.tunnel, Duration::from_secs(7200));
     assert_eq!((settings.keepalive.connections, settings.http2), (0, false));
     assert!(settings.abort_on_close);
+    assert_eq!(settings.forwarded_for, ForwardedFor::Replace);
     assert_eq!(settings.default_host.as_deref(), Some("shop.example.com"));
     let http = Probe::Http {
         method: HttpMethod::Get,

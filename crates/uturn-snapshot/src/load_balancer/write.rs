@@ -125,6 +125,7 @@ fn listener(
         http2,
         abort_on_close,
         default_host,
+        forwarded_for,
         rules: rule_settings,
     } = settings;
     let protocol = *protocol;
@@ -192,6 +193,10 @@ fn listener(
         http2: is_layer_7.then_some(*http2),
         abort_on_close: is_layer_7.then_some(*abort_on_close),
         default_host: default_host.as_ref().map(|host| wire::Host(host.to_string())),
+        forwarded_for: is_layer_7.then_some(match forwarded_for {
+            config::ForwardedFor::Append => wire::ForwardedFor::Append,
+            config::ForwardedFor::Replace => wire::ForwardedFor::Replace,
+        }),
         targets: None,
         rules: Some(rules.collect()),
     }

@@ -1,5 +1,6 @@
 //! Security groups in Facts.
 
+use uturn_lb::client_address::canonical_range;
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::{IpNet, Protocol};
 
@@ -28,7 +29,7 @@ fn security_rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<SecurityRule> 
         accept: accept?.0,
         protocol: protocol.and_then(|protocol| protocol.0),
         ports: ports.and_then(|range| range.0).map(|ports| (ports.0, ports.1)),
-        peer: peer.and_then(|peer| peer.0),
+        peer: peer.and_then(|peer| peer.0).map(canonical_range),
         origin: doc.origin(node),
     })
 }

@@ -209,15 +209,25 @@ fn faults_of_a_listener() {
             &["pathNormalization: only HTTP and HTTPS listeners have it, and this one is TCP"],
         ),
         (
-            format!("{{{http}, {one}, pathNormalization: yes}}"),
+            format!("{{port: 80, protocol: TCP, {one}, forwardedFor: replace}}"),
             false,
+            &["forwardedFor: only HTTP and HTTPS listeners have it, and this one is TCP"],
+        ),
+        (
+            format!("{{{http}, {one}, forwardedFor: off}}"),
+            true,
+            &["forwardedFor: expected append or replace, found off, which YAML reads as false"],
+        ),
+        (
+            format!("{{{http}, {one}, pathNormalization: yes}}"),
+            true,
             &[
                 "pathNormalization: expected off, merge or reject, found yes, which YAML reads as true",
             ],
         ),
         (
             format!("{{{http}, {one}, pathNormalization: 'on'}}"),
-            false,
+            true,
             &["pathNormalization: expected off, merge or reject, found \"on\""],
         ),
         (
@@ -228,7 +238,7 @@ fn faults_of_a_listener() {
                  {{path: {{path: ^~ /e//, type: ImplementationSpecific}}, {one}}}, \
                  {{path: {{path: /f/., type: ImplementationSpecific}}, {one}}}"
             )),
-            true,
+            false,
             &[
                 "rules[0].path: expected /a, because paths of requests are compared in their \
                  normal form, found //a",
@@ -248,7 +258,7 @@ fn faults_of_a_listener() {
             format!(
                 "{{{http}, pathNormalization: off, rules: [{{path: //a, {one}}}, {{path: /%, {one}}}]}}"
             ),
-            true,
+            false,
             &[],
         ),
         (

@@ -53,6 +53,9 @@ pub(in crate::load_balancer) struct Listener {
     /// The host whose rules serve requests for hosts that no rule is for. HTTP and HTTPS only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) default_host: Option<Host>,
+    /// What becomes of headers that say who asked, and how. HTTP and HTTPS only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::load_balancer) forwarded_for: Option<ForwardedFor>,
     /// The targets of a listener with a single rule for everything, in place of rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::load_balancer) targets: Option<Vec<Target>>,

@@ -72,6 +72,8 @@ words! {
     Scheduler { Wrr = "WRR", LeastConn = "LEAST_CONN", IpHash = "IP_HASH", }
     /// A version of the PROXY header.
     ProxyVersion { V1 = "v1", V2 = "v2", }
+    /// What becomes of headers that say who asked, and how.
+    ForwardedFor { Append = "append", Replace = "replace", }
     /// The protocol towards targets.
     Forward { Http1 = "http1", H2c = "h2c", }
     /// What becomes of a path that can be written in another way.

@@ -1,0 +1,143 @@
+//! Header fields that say where a message ends, whom it is for, who sent it, or how it is read.
+//!
+//! A trailer comes when the request has been judged by its header: none of these may stand in one
+//! (RFC 9110, section 6.5.1).
+
+use http::{HeaderMap, HeaderName};
+
+/// Fields on which a message's end, way or origin depends. Those that begin as
+/// [`FORWARDED`] are meant as well.
+const DECISIVE: [&str; 18] = [
+    "authorization",
+    "connection",
+    "content-length",
+    "cookie",
+    "forwarded",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "true-client-ip",
+    "upgrade",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-real-ip",
+];
+
+/// How the names of fields begin that proxies add.
+const FORWARDED: &str = "x-forwarded-";
+
+/// Fields by which frameworks replace the path, the host or the method of a request.
+const REPLACING: [&str; 7] = [
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-host",
+    "x-original-method",
+    "x-original-url",
+    "x-rewrite-url",
+];
+
+/// Other fields that no trailer may be: modifiers of requests, control data of answers, what a body
+/// is, and credentials.
+const NO_TRAILER: [&str; 26] = [
+    "age",
+    "cache-control",
+    "content-encoding",
+    "content-language",
+    "content-location",
+    "content-range",
+    "content-type",
+    "date",
+    "expect",
+    "expires",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "location",
+    "max-forwards",
+    "origin",
+    "pragma",
+    "proxy-authenticate",
+    "range",
+    "retry-after",
+    "set-cookie",
+    "vary",
+    "via",
+    "www-authenticate",
+];
+
+/// Whether a message's end, way or origin depends on a field.
+pub(crate) fn is_decisive(name: &str) -> bool {
+    DECISIVE.contains(&name) || name.starts_with(FORWARDED)
+}
+
+/// Whether a target that reads underscores as dashes, as CGI does, would take a field for one on which
+/// a message's end, way or origin depends.
+pub(crate) fn is_look_alike(name: &str) -> bool {
+    name.contains('_') && is_decisive(&name.replace('_', "-"))
+}
+
+/// Whether frameworks replace the path, the host or the method of a request by a field.
+pub(crate) fn is_replacing(name: &str) -> bool {
+    let is_known = |name: &str| REPLACING.contains(&name);
+    name.starts_with('x') && (is_known(name) || is_known(&name.replace('_', "-")))
+}
+
+/// Removes the trailers that no trailers may be. `nominated` are the fields that `Connection` names.
+pub(crate) fn remove_no_trailers(trailers: &mut HeaderMap, nominated: &[HeaderName]) {
+    let is_removed = |name: &&HeaderName| {
+        let plain = name.as_str().replace('_', "-");
+        is_decisive(&plain)
+            || REPLACING.contains(&&*plain)
+            || NO_TRAILER.contains(&&*plain)
+            || nominated.contains(name)
+    };
+    let removed: Vec<HeaderName> = trailers.keys().filter(is_removed).cloned().collect();
+    for name in removed {
+        trailers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn trailers_that_would_decide_are_removed() {
+        let mut trailers = HeaderMap::new();
+        for name in [
+            "x-forwarded-for",
+            "X_Forwarded_For",
+            "x-forwarded-whatever",
+            "forwarded",
+            "host",
+            "content-length",
+            "content_length",
+            "authorization",
+            "cookie",
+            "set-cookie",
+            "x-real-ip",
+            "x-original-url",
+            "range",
+            "x-named",
+        ] {
+            trailers.insert(HeaderName::try_from(name).unwrap(), HeaderValue::from_static("1"));
+        }
+        for name in ["grpc-status", "x-check", "content-digest", "server-timing", "etag"] {
+            trailers.insert(HeaderName::try_from(name).unwrap(), HeaderValue::from_static("1"));
+        }
+        remove_no_trailers(&mut trailers, &[HeaderName::from_static("x-named")]);
+        let mut left: Vec<&str> = trailers.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["content-digest", "etag", "grpc-status", "server-timing", "x-check"]);
+    }
+}
