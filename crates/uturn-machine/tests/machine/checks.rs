@@ -284,7 +284,7 @@ fn ask() {
         Ok(Ended::Exit(code)) => std::process::exit(code),
         Ok(Ended::Signal(signal)) => panic!("a script ends by itself, not by signal {signal}"),
         Err(why) => {
-            writeln!(io::stderr(), "{why}").unwrap();
+            io::stderr().write_all(format!("{why}\n").as_bytes()).unwrap();
             std::process::exit(NO_MACHINE);
         }
     }
