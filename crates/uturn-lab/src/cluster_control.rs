@@ -1,5 +1,8 @@
 //! Keeps, finds, enters and ends a cluster in a box.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use uturn_model::ProxyMode;
 
 use crate::cluster::{ClusterRequest, ClusterUp, StandingCluster};
@@ -58,6 +61,52 @@ pub fn take_cluster_down() -> Result<(usize, Vec<String>), LabError> {
 #[cfg(target_os = "linux")]
 pub fn enter_cluster(place: &str, program: &str, arguments: &[String]) -> LabError {
     linux::cluster::enter(place, program, arguments)
+}
+
+/// Calls `then` once the process that reads this one's standard output through a pipe is gone.
+///
+/// # Errors
+/// If no thread can be started to wait for that.
+#[cfg(target_os = "linux")]
+pub fn when_unread(then: impl FnOnce() + Send + 'static) -> Result<(), LabError> {
+    linux::cluster::when_unread(then)
+}
+
+/// Takes the cluster down that this process keeps or builds, as SIGTERM does.
+#[cfg(target_os = "linux")]
+pub fn give_cluster_up() {
+    linux::cluster::give_up();
+}
+
+/// Sets `stop` at SIGINT, SIGTERM and SIGHUP, which no longer end this process.
+///
+/// # Errors
+/// If the system refuses to deliver the signals.
+#[cfg(target_os = "linux")]
+pub fn stop_at_signals(stop: &Arc<AtomicBool>) -> Result<(), LabError> {
+    linux::cluster::stop_at_signals(stop)
+}
+
+/// Does nothing: there is no cluster on this system.
+///
+/// # Errors
+/// Never.
+#[cfg(not(target_os = "linux"))]
+pub fn when_unread(_then: impl FnOnce() + Send + 'static) -> Result<(), LabError> {
+    Ok(())
+}
+
+/// Does nothing: there is no cluster on this system.
+#[cfg(not(target_os = "linux"))]
+pub fn give_cluster_up() {}
+
+/// Does nothing: there is no cluster on this system.
+///
+/// # Errors
+/// Never.
+#[cfg(not(target_os = "linux"))]
+pub fn stop_at_signals(_stop: &Arc<AtomicBool>) -> Result<(), LabError> {
+    Ok(())
 }
 
 /// Fails: this system is not Linux.

@@ -43,7 +43,8 @@ mod linux;
 pub use cluster::{ClusterRequest, ClusterUp, StandingCluster};
 #[cfg(feature = "cluster")]
 pub use cluster_control::{
-    can_keep_cluster, enter_cluster, keep_cluster, standing_cluster, take_cluster_down,
+    can_keep_cluster, enter_cluster, give_cluster_up, keep_cluster, standing_cluster,
+    stop_at_signals, take_cluster_down, when_unread,
 };
 #[cfg(all(feature = "cluster", target_os = "linux"))]
 pub use linux::cluster::ClusterRecord;

@@ -1,10 +1,14 @@
 //! Handles Ctrl-C and SIGTERM while a lab is up: the lab is taken down in order, then the run
-//! ends.
+//! ends. A process that keeps a lab for another one also ends when that one is gone.
 
 use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -43,8 +47,7 @@ impl Watch {
 
     /// Returns [`LabError::Interrupted`] once a signal has been received.
     pub(crate) fn check(&self) -> Result<(), LabError> {
-        let raised = SIGNALS.get().is_some_and(|signals| signals.raised.load(Ordering::SeqCst));
-        if raised { Err(LabError::Interrupted) } else { Ok(()) }
+        check()
     }
 }
 
@@ -56,6 +59,48 @@ impl Drop for Watch {
             signals.idle.store(true, Ordering::SeqCst);
         }
     }
+}
+
+/// Returns [`LabError::Interrupted`] once a signal has been received while a lab was up.
+pub(crate) fn check() -> Result<(), LabError> {
+    let raised = SIGNALS.get().is_some_and(|signals| signals.raised.load(Ordering::SeqCst));
+    if raised { Err(LabError::Interrupted) } else { Ok(()) }
+}
+
+/// Has the effect of a signal on the labs of this process that are up.
+pub(crate) fn raise() {
+    if let Some(signals) = SIGNALS.get() {
+        signals.raised.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Sets a flag at each of the signals, instead of ending the process.
+pub(crate) fn set_at_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register(signal, Arc::clone(stop))?;
+    }
+    Ok(())
+}
+
+/// Calls `then`, in a thread of its own, once nobody can read any more what this process writes to a
+/// pipe that is its standard output. If that is no pipe, it is never called.
+pub(crate) fn when_unread(then: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+    let wait = move || {
+        let is_unread = loop {
+            // Without events that are asked for, only the end of the reader is reported.
+            let mut all = [PollFd::new(&stdout, PollFlags::empty())];
+            match poll(&mut all, None) {
+                Ok(_) => break true,
+                Err(Errno::INTR) => {}
+                Err(_) => break false,
+            }
+        };
+        if is_unread {
+            then();
+        }
+    };
+    thread::Builder::new().name("unread".into()).spawn(wait).map(drop)
 }
 
 fn watch_count() -> MutexGuard<'static, usize> {

@@ -24,7 +24,7 @@ use super::wait::{POLL_INTERVAL, wait};
 use crate::{LabError, Plan};
 
 /// How long the load balancers may take to start and to decide the health of their targets.
-const START: Duration = Duration::from_secs(20);
+const START: Duration = Duration::from_secs(300);
 
 /// All running load balancers.
 #[derive(Debug)]

@@ -7,11 +7,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::interrupt;
 use super::namespace::Namespace;
 use super::state::Run;
 use super::system::During;
+use super::wait::POLL_INTERVAL;
 use crate::LabError;
 
 /// How long a program may take until it serves: in a small machine on a busy host, too.
@@ -63,11 +65,15 @@ impl Program {
         let (ready_sender, ready_receiver) = sync_channel(1);
         let listens = thread::Builder::new().name("program".into());
         listens.spawn(move || listen(reader, file, ready, &ready_sender)).during(during)?;
-        let why = match ready_receiver.recv_timeout(START) {
-            Ok(()) => return Ok(started),
-            Err(RecvTimeoutError::Disconnected) => "it ended".to_owned(),
-            Err(RecvTimeoutError::Timeout) => {
-                format!("it does not serve after {} s", START.as_secs())
+        let limit = Instant::now() + START;
+        let why = loop {
+            match ready_receiver.recv_timeout(POLL_INTERVAL) {
+                Ok(()) => return Ok(started),
+                Err(RecvTimeoutError::Disconnected) => break "it ended".to_owned(),
+                Err(RecvTimeoutError::Timeout) if Instant::now() > limit => {
+                    break format!("it does not serve after {} s", START.as_secs());
+                }
+                Err(RecvTimeoutError::Timeout) => interrupt::check()?,
             }
         };
         let printed = fs::read_to_string(log).unwrap_or_default();

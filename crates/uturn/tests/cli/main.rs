@@ -39,6 +39,8 @@ mod lb_run;
 mod listings;
 #[cfg(target_os = "linux")]
 mod machine;
+#[cfg(target_os = "linux")]
+mod machine_ends;
 mod missing_pods;
 mod name_servers;
 mod networks;

@@ -43,10 +43,10 @@ use crate::linux::{available, kernel_parts};
 use crate::{ClusterRequest, ClusterUp, LabError, Plan};
 
 /// How long the API server may take, and how long the pods after it.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(300);
 
 /// How many times as long everything may take in a small machine.
-const SLOWNESS: u32 = 10;
+const SLOWNESS: u32 = 4;
 
 /// Where the API server has the TkeServiceConfigs.
 const CONFIGS: &str = "/apis/cloud.tencent.com/v1alpha1/tkeserviceconfigs";

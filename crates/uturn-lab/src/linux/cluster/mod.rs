@@ -43,9 +43,31 @@ mod shown;
 mod stated;
 mod vendor_build;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::interrupt;
+use super::system::During as _;
+use crate::LabError;
+
 pub(crate) use end::down;
 pub(crate) use enter::enter;
 pub(crate) use keeper::keep;
 pub(crate) use kernel::can_keep;
 pub use record::ClusterRecord;
 pub(crate) use record::standing;
+
+/// Takes down what this process builds or keeps, as a signal does.
+pub(crate) fn give_up() {
+    interrupt::raise();
+}
+
+/// Sets `stop` at the signals that end a process.
+pub(crate) fn stop_at_signals(stop: &Arc<AtomicBool>) -> Result<(), LabError> {
+    interrupt::set_at_signals(stop).during("listen for signals")
+}
+
+/// Calls `then` once nobody reads this process's standard output any more.
+pub(crate) fn when_unread(then: impl FnOnce() + Send + 'static) -> Result<(), LabError> {
+    interrupt::when_unread(then).during("wait for the end of the reader")
+}

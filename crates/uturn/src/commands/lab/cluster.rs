@@ -13,9 +13,11 @@ mod no_machine;
 
 use std::env;
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -105,7 +107,7 @@ pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
     let stdout = keeper.stdout.take().expect("it is piped");
     for line in BufReader::new(stdout).lines() {
         match serde_json::from_str(&line.map_err(lost)?).map_err(|why| lost(why.into()))? {
-            WireEvent::Step(step) => printer.progress(&format!("{step} …")),
+            WireEvent::Step(step) => show_step(printer, &step),
             WireEvent::Up(up) => {
                 let WireUp { kubeconfig, nodes, pods, notes, .. } = *up;
                 printer.progress_done();
@@ -131,6 +133,15 @@ pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
     printer.progress_done();
     let ended = keeper.wait().map_err(lost)?;
     Err(Failure::not_here(format!("the cluster's keeper ended with {ended}")))
+}
+
+/// Says what is waited for: in a line that the next one overwrites or, where there is no terminal, in
+/// one of its own.
+fn show_step(printer: &Printer, step: &str) {
+    match io::stderr().is_terminal() {
+        true => printer.progress(&format!("{step} …")),
+        false => printer.note(&format!("waits for: {step}")),
+    }
 }
 
 /// Where the cluster can be. Says so if it is not here.
@@ -192,7 +203,9 @@ fn request(args: &LabUp) -> Result<WireRequest, Failure> {
     })
 }
 
-/// Starts this program as the keeper, in a process group that Ctrl-C does not reach.
+/// Starts this program as the keeper, in a process group that Ctrl-C does not reach. If this process
+/// ends before the cluster is up, the keeper finds out by its standard output and takes down what there
+/// is.
 fn start_keeper() -> Result<Child, Failure> {
     let failed = |why: io::Error| Failure::not_here(format!("cannot start the keeper: {why}"));
     let mut command = Command::new(env::current_exe().map_err(failed)?);
@@ -226,6 +239,14 @@ fn keep_request(request: WireRequest) -> Result<(), String> {
     let mode = mode.parse().map_err(|why| format!("mode {mode}: {why}"))?;
     let program = env::current_exe().map_err(|why| format!("where this program is: {why}"))?;
     let request = ClusterRequest { program, manifests, mode, nodes, kube_proxy, parts, in_machine };
+    let is_up = Arc::new(AtomicBool::new(false));
+    let was_up = Arc::clone(&is_up);
+    uturn_lab::when_unread(move || {
+        if !was_up.load(Ordering::SeqCst) {
+            uturn_lab::give_cluster_up();
+        }
+    })
+    .map_err(|why| why.to_string())?;
     let mut step = |step: &str| {
         // Without a reader, the user has given up.
         write(&WireEvent::Step(step.to_owned())).map_err(|_| LabError::Interrupted)
@@ -238,6 +259,7 @@ fn keep_request(request: WireRequest) -> Result<(), String> {
             }
             Err(why) => WireEvent::Failed(format!("the kubeconfig cannot be read: {why}")),
         };
+        is_up.store(true, Ordering::SeqCst);
         let _ = write(&event);
     };
     uturn_lab::keep_cluster(&request, &mut step, &mut on_ready).map_err(|why| why.to_string())

@@ -20,9 +20,10 @@ use crate::printer::Printer;
 use crate::scenarios;
 use crate::status::{Failure, Status};
 
-/// How long the machine may take to start, and for each case. Only ends a machine that hangs.
-const START: Duration = Duration::from_secs(60);
-const EACH: Duration = Duration::from_secs(300);
+/// How long the machine may take to start, and for each case. Only ends a machine that hangs: one whose
+/// kernel panics, or never gets to its job, ends by itself.
+const START: Duration = Duration::from_secs(900);
+const EACH: Duration = Duration::from_secs(900);
 
 /// A case with the name of its scenario.
 #[derive(Clone, Copy)]

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
-use uturn_lab::ClusterRecord;
-use uturn_machine::{Ended, Job, JobOutput, Machine, MachineClient};
+use uturn_lab::{ClusterRecord, LabError};
+use uturn_machine::{Ended, Job, JobOutput, Machine, MachineClient, MachineError};
 
 use super::super::machine::Lines;
 use super::{Access, CLOUD, FACTS, Place, WireEvent, WireRequest, WireUp, write};
@@ -36,18 +36,23 @@ const AUTHORITY: &str = "ca.crt";
 /// What a shell adds to the number of the signal that ended a program.
 const SIGNALLED: i32 = 128;
 
-/// Starts a machine with a cluster and keeps it. Returns only if the cluster has ended.
+/// Starts a machine with a cluster and keeps it. Returns only if the cluster has ended, at a signal, or
+/// if the user is gone before it is up.
 pub(super) fn keep(request: WireRequest) -> Result<(), String> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let is_up = Arc::new(AtomicBool::new(false));
+    stop_with_user(&stop, &is_up).map_err(|why| why.to_string())?;
     let record = ClusterRecord::create().map_err(|why| why.to_string())?;
     let socket = record.machine();
     let control = listen(&socket).map_err(|why| format!("{}: {why}", socket.display()))?;
-    let stop = Arc::new(AtomicBool::new(false));
     let machine = Machine::find().map_err(|why| why.to_string())?;
     let machine = machine.with_memory(MEMORY).with_control(control).with_stop(Arc::clone(&stop));
     let request = WireRequest { place: Place::InMachine, ..request };
     let stdin = serde_json::to_vec(&request).map_err(|why| why.to_string())?;
     let job = job(&["lab", "keep-cluster"], "/".into(), stdin).map_err(|why| why.to_string())?;
-    let mut keeping = Keeping { record: &record, socket, failed: None };
+    let mut keeping = Keeping { record: &record, socket, is_up, failed: None };
+    // If nobody reads it, the machine is stopped.
+    let _ = write(&WireEvent::Step(format!("the small machine ({})", machine.kernel())));
     let (mut lines, mut complaints) = (Lines::default(), Vec::new());
     let ended = machine.run(&job, &mut |output| match output {
         JobOutput::Out(bytes) => lines.add(bytes, &mut |line| {
@@ -63,12 +68,23 @@ pub(super) fn keep(request: WireRequest) -> Result<(), String> {
     }
     let complaints = String::from_utf8_lossy(&complaints);
     match ended {
-        Ok(Ended::Exit(0)) => Ok(()),
+        Ok(Ended::Exit(0)) | Err(MachineError::Stopped) => Ok(()),
         Ok(ended) => {
             Err(format!("the keeper in the small machine ended ({ended:?}): {complaints}"))
         }
         Err(why) => Err(why.to_string()),
     }
+}
+
+/// Sets `stop` at a signal, and if the user is gone before the cluster is up.
+fn stop_with_user(stop: &Arc<AtomicBool>, is_up: &Arc<AtomicBool>) -> Result<(), LabError> {
+    uturn_lab::stop_at_signals(stop)?;
+    let (stop, is_up) = (Arc::clone(stop), Arc::clone(is_up));
+    uturn_lab::when_unread(move || {
+        if !is_up.load(Ordering::SeqCst) {
+            stop.store(true, Ordering::SeqCst);
+        }
+    })
 }
 
 /// Makes the machine's socket, which only this user may connect with.
@@ -94,6 +110,7 @@ fn job(arguments: &[&str], folder: PathBuf, stdin: Vec<u8>) -> io::Result<Job> {
 struct Keeping<'a> {
     record: &'a ClusterRecord,
     socket: PathBuf,
+    is_up: Arc<AtomicBool>,
     failed: Option<String>,
 }
 
@@ -108,6 +125,7 @@ impl Keeping<'_> {
             WireEvent::Up(up) => {
                 let up = self.relay(*up)?;
                 // The cluster is kept, whether the user waits for it or not.
+                self.is_up.store(true, Ordering::SeqCst);
                 let _ = write(&WireEvent::Up(Box::new(up)));
                 Ok(())
             }
