@@ -123,7 +123,7 @@ fn judge(program: &std::path::Path, seed: u64, counts: &mut Counts) -> Result<()
             counts.unknown += 1;
             continue;
         }
-        let seen = coredns.ask(&question);
+        let seen = coredns.ask(&question, predicted != Answer::Silence);
         match (predicted, &seen) {
             (Answer::Reply(reply), Ok(seen)) if same(&reply, seen) => {}
             (Answer::Silence, Err(_)) => {}

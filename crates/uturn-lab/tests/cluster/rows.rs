@@ -24,7 +24,7 @@ use super::stage::Stage;
 use super::stories;
 
 /// How long a pod may take to go.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(900);
 
 /// A call that is tried again while it is refused: kube-proxy may not have programmed the first
 /// endpoint of a Service yet.

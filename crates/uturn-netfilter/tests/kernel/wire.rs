@@ -96,7 +96,7 @@ impl Wire {
         let marker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         marker.connect(marker.local_addr()?)?;
         // A safeguard only: markers are not lost.
-        marker.set_read_timeout(Some(Duration::from_secs(20)))?;
+        marker.set_read_timeout(Some(Duration::from_secs(600)))?;
         device::leave_network()?;
         let taps = DEVICES.iter().map(|device| Ok((*device, device::tap(device.tap)?)));
         let taps = taps.collect::<io::Result<_>>()?;

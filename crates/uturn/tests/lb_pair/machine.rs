@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::space::Space;
 
 /// How long a change may take to arrive.
-const CHANGE: Duration = Duration::from_secs(30);
+const CHANGE: Duration = Duration::from_secs(600);
 
 /// What a machine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
