@@ -6,6 +6,7 @@ pub(crate) mod ingress_assumptions;
 mod supposed;
 pub(crate) mod uncaptured;
 pub(crate) mod walk;
+pub(crate) mod work;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -31,6 +32,7 @@ use crate::population::{Individuals, Population};
 use cluster_index::ClusterIndex;
 use header_servers::HeaderServers;
 use walk::{ProbeCache, Walk};
+use work::SharedWork;
 
 /// A cluster made ready for walking. Compiles what a node's kernel knows when a
 /// packet first reaches the node, and keeps it.
@@ -51,6 +53,8 @@ pub struct Engine<'a> {
     pub(crate) blind_bridges: OnceLock<bool>,
     /// What probes found on walks that assume nothing.
     probes: ProbeCache,
+    /// What walks may still do together.
+    pub(crate) work: SharedWork,
 }
 
 const fn is_shared<T: Sync + Send>() {}
@@ -96,6 +100,7 @@ impl<'a> Engine<'a> {
             supposed: Vec::new(),
             blind_bridges: OnceLock::new(),
             probes: ProbeCache::default(),
+            work: SharedWork::default(),
         }
     }
 

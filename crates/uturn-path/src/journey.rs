@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Assumption, AssumptionSubject, Evidence, Mechanism, Node, Share, Unknown};
-use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
+use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Kernel, Packet, RejectWith};
 
 use crate::add_missing::add_missing;
 use crate::engine::Engine;
@@ -85,6 +85,10 @@ impl<'a> Walk<'_, 'a> {
         if state.passed > MAX_NODES {
             return Ok(vec![lost(state, Mechanism::NoRoute)]);
         }
+        self.work.count_visit();
+        if self.work.has_too_many_ways() {
+            return Ok(vec![UnjudgedReason::of_too_many_ways(&node.name, &state).stopped(state)]);
+        }
         if node.is_windows {
             let unjudged = UnjudgedReason::of(&node.object(), &node.origin, &Unknown::Windows);
             return Ok(vec![unjudged.arrival_at(Place::Node(node.name.clone()), state)]);
@@ -112,7 +116,7 @@ impl<'a> Walk<'_, 'a> {
         if state.direction == Direction::Back && !state.packet.is_refusal() {
             state.note_reply_seen(&node.name);
         }
-        let mut ends = kernel.walk_assuming(&state.packet, entry, &known, &self.assumed);
+        let mut ends = self.walk_rules(kernel, &state.packet, entry, &known);
         for (question, _) in ends.iter().flat_map(|end| &end.open_questions) {
             let mut open = self.open.borrow_mut();
             if !open.iter().any(|known| known.is_same(question)) {
@@ -133,6 +137,22 @@ impl<'a> Walk<'_, 'a> {
             came: (entry.clone(), leg),
         };
         self.after_random_choice(&visit, ends, &state)
+    }
+
+    /// The ends of a packet under a node's rules, as far as the work of the call allows.
+    pub(crate) fn walk_rules(
+        &self,
+        kernel: &Kernel,
+        packet: &Packet,
+        entry: &Entry,
+        known: &[Connection],
+    ) -> Vec<End> {
+        let shared = &self.engine.work;
+        let budget = self.work.budget(shared);
+        let before = budget.left();
+        let ends = kernel.walk_within(packet, entry, known, &self.assumed, &budget);
+        self.work.count_rules(before - budget.left(), shared);
+        ends
     }
 
     /// Fails if a packet reached something that the population lacks.
@@ -199,7 +219,14 @@ impl<'a> Walk<'_, 'a> {
         let is_for_node = end.is_for_node;
         let tells = |with| end.packet.refusal(with, is_for_node);
         add_missing(&mut state.supposed, end.supposed);
-        add_missing(&mut state.supposed, end.unknown.iter().map(|by| both_ways(node, by)));
+        // The rule at which a walk was given up was not followed in any way.
+        let gave_up =
+            end.steps.last().filter(|_| end.kind == EndKind::Unsettled).map(|step| &step.by);
+        let followed = end.unknown.iter().filter(|by| Some(*by) != gave_up);
+        add_missing(&mut state.supposed, followed.map(|by| both_ways(node, by)));
+        self.work.count_steps(
+            state.hops.iter().map(|hop| hop.steps.len()).sum::<usize>() + end.steps.len(),
+        );
         let skipped = if state.is_brief { end.steps.len().saturating_sub(1) } else { 0 };
         for step in end.steps.into_iter().skip(skipped) {
             state.note(Place::Node(node.name.clone()), step);
@@ -233,7 +260,10 @@ impl<'a> Walk<'_, 'a> {
                 Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, state),
                 _ => self.leave_for_pods(node, state)?,
             },
-            EndKind::Unsettled => vec![lost(state, Mechanism::Firewall)],
+            // Its last step says why, and names the rule.
+            EndKind::Unsettled => {
+                vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]
+            }
             EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {
                 let why = match visit.astray {
                     true => Mechanism::AsymmetricReturn,

@@ -70,6 +70,15 @@ impl UnjudgedReason {
         Self { by, why, mechanism: Mechanism::NotGiven }
     }
 
+    /// A call that splits into more ways than are followed, at the latest step of this one.
+    pub(crate) fn of_too_many_ways(node: &Name, state: &PacketState) -> Self {
+        let last = state.hops.last().and_then(|hop| hop.steps.last());
+        let by =
+            last.map_or_else(|| Evidence::kernel("the ways of the call"), |step| step.by.clone());
+        let why = format!("the call has too many ways: this one is not followed to node {node}");
+        Self::not_modelled(why, by)
+    }
+
     fn step(&self) -> Step {
         Step::new(StepKind::Unknown, self.why.clone(), self.by.clone())
     }
@@ -87,6 +96,14 @@ impl UnjudgedReason {
     /// The end of a packet whose further way cannot be judged.
     pub(crate) fn arrival<'a>(&self, state: PacketState) -> Arrival<'a> {
         self.arrival_at(Place::Fabric, state)
+    }
+
+    /// The same, where the ways before it take too much room: of this one, the last hop is kept.
+    pub(crate) fn stopped<'a>(&self, mut state: PacketState) -> Arrival<'a> {
+        let last = state.hops.pop();
+        state.hops = Vec::from_iter(last);
+        let place = state.hops.last().map_or(Place::Fabric, |hop| hop.place.clone());
+        self.arrival_at(place, state)
     }
 
     /// The same, at another place than the fabric.

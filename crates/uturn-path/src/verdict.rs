@@ -128,6 +128,7 @@ impl<'a> Walk<'_, 'a> {
         target: &ResolvedTarget,
     ) -> Result<Vec<Exchange>, WalkError> {
         let engine = self.engine;
+        self.work.begin();
         if let Some(resolution) = &target.resolved {
             if let Some(lost) = self.question_lost(client, resolution)? {
                 return Ok(vec![lost]);

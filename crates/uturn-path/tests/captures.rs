@@ -113,3 +113,41 @@ fn interfaces_of_a_capture_are_its_own() {
     assert_eq!(outcome, Outcome::Hangs, "{hops}");
     assert_eq!(mechanisms, [Mechanism::CrossNode]);
 }
+
+/// [`RULES`] with a table before it: nine chains that each lead to the next one twice, the last with
+/// these rules.
+fn nine_chains(last: &[String]) -> String {
+    let mut text = "*mangle\n:PREROUTING ACCEPT [0:0]\n".to_owned();
+    (0..9).for_each(|level| text.push_str(&format!(":C{level} - [0:0]\n")));
+    text.push_str("-A PREROUTING -j C0\n");
+    for level in 1..9 {
+        text.push_str(&format!("-A C{} -j C{level}\n", level - 1).repeat(2));
+    }
+    last.iter().for_each(|rule| text.push_str(&format!("-A C8 {rule}\n")));
+    format!("{text}COMMIT\n{RULES}")
+}
+
+#[test]
+fn rules_that_double_the_ways_do_not_double_the_work() {
+    let half = "-m statistic --mode random --probability 0.50000000000";
+    let mark = |bit: u32| format!("{half} -j MARK --set-xmark {:#x}/{:#x}", 1 << bit, 1 << bit);
+    for (at, last) in [
+        vec![format!("{half} -j RETURN")],
+        vec![mark(0), mark(1)],
+        vec!["-p tcp -m osf --genre Linux --ttl 1 -j RETURN".to_owned()],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let bundle = Bundle::new(&format!("twice-{at}"), &[("iptables.save", &nine_chains(last))]);
+        let (outcome, mechanisms, hops) = bundle.ends();
+        assert_eq!((outcome, mechanisms), (Outcome::AT_ONCE, vec![]), "{hops}");
+    }
+    // Branches that all differ: what becomes of the call is not known, and the rule is named.
+    let marks: Vec<String> = (0..30).map(mark).collect();
+    let bundle = Bundle::new("too-many", &[("iptables.save", &nine_chains(&marks))]);
+    let (outcome, mechanisms, hops) = bundle.ends();
+    assert_eq!((outcome, mechanisms), (Outcome::Unknown, vec![Mechanism::NotModelled]));
+    assert!(hops.contains("too many"), "{hops}");
+    assert!(hops.contains("-A C8 -m statistic"), "{hops}");
+}

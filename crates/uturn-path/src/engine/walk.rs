@@ -11,6 +11,7 @@ use uturn_netfilter::hash::FastMap;
 use uturn_netfilter::{Assumptions, Question};
 
 use super::Engine;
+use super::work::CallWork;
 use crate::options::Options;
 use crate::population::Population;
 
@@ -28,6 +29,8 @@ pub struct Walk<'e, 'a> {
     /// The rules among them that packets reached.
     pub(crate) open: RefCell<Vec<Question>>,
     pub(crate) probes: ProbeCache,
+    /// The work of the call that is walked.
+    pub(crate) work: CallWork,
 }
 
 impl<'e, 'a> Walk<'e, 'a> {
@@ -46,6 +49,7 @@ impl<'e, 'a> Walk<'e, 'a> {
             assumed: Assumptions::of_ordinary_call(),
             open: RefCell::default(),
             probes: engine.probes.clone(),
+            work: CallWork::default(),
         }
     }
 

@@ -191,7 +191,7 @@ impl<'a> Walk<'_, 'a> {
         let runtime = self.engine.runtime(node)?;
         let entry = Entry::Interface(runtime.uplink.clone());
         let packet = Packet::new(Protocol::Tcp, from, to);
-        let ends = runtime.kernel.walk_assuming(&packet, &entry, &[], &self.assumed);
+        let ends = self.walk_rules(&runtime.kernel, &packet, &entry, &[]);
         let is_stopped = |end: &End| match &end.kind {
             EndKind::Reject(_) => true,
             EndKind::Drop(reason) => matches!(reason, DropReason::Rule(_)),
@@ -268,7 +268,10 @@ impl<'a> Walk<'_, 'a> {
         }
         let failures = (!is_brief).then_some(failures);
         let found = ProbeResult { answered, mechanisms, failures };
-        self.probes.insert(key, found.clone());
+        // What was not followed for its work says nothing of other calls.
+        if !self.work.is_used_up(&self.engine.work) {
+            self.probes.insert(key, found.clone());
+        }
         Ok(found)
     }
 }
