@@ -71,6 +71,10 @@ pub struct ProcessSettings {
     /// The file with the token that reading and changing the configuration there takes; without
     /// it, neither is possible.
     pub admin_token: Option<PathBuf>,
+    /// Other names by which clients may call the admin address.
+    pub admin_hosts: Vec<Text>,
+    /// Whether a configuration that comes over HTTP may have targets that are of no other machine.
+    pub local_targets: bool,
     /// Where the access log goes.
     pub access_log: AccessLog,
     /// How long connections may take to end when a listener or the process stops.
@@ -86,6 +90,8 @@ impl Default for ProcessSettings {
             workers: None,
             admin: None,
             admin_token: None,
+            admin_hosts: Vec::new(),
+            local_targets: false,
             access_log: AccessLog::Off,
             drain: Duration::from_secs(30),
             connections: None,

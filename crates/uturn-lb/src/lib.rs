@@ -9,7 +9,7 @@
 //! target counts as alive; [`schedule`]: the same decisions, prepared for many connections). It is
 //! pure, and the prediction and the data plane (`uturn-proxy`) both call it, so their answers
 //! agree. What both sides of the data plane need stands beside it: [`config`], [`change`], [`client_address`], [`event`],
-//! [`proxy_header`], [`source`] and [`steer`].
+//! [`proxy_header`], [`source`], [`special_address`] and [`steer`].
 //!
 //! **Out of scope:** how packets travel, which `uturn-path` knows. No code outside a cloud's folder
 //! names that cloud.
@@ -39,6 +39,7 @@ pub mod request_path;
 pub mod rules;
 pub mod schedule;
 pub mod source;
+pub mod special_address;
 pub mod stated;
 pub mod steer;
 pub mod targets;

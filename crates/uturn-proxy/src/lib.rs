@@ -39,6 +39,7 @@ mod lock;
 mod metrics;
 mod namespace;
 mod pace;
+mod own_addresses;
 mod peer;
 mod phase;
 mod prefixed;
@@ -62,6 +63,7 @@ pub use capability::take_capabilities;
 pub use descriptors::raise_file_limit;
 pub use error::StartError;
 pub use namespace::enter;
+pub use own_addresses::own_addresses;
 pub use process::{Detail, Observer};
 pub use requests::{
     Answer, Changed, Refusal, Replacement, Request, Requests, Scope, Step, requests,

@@ -58,8 +58,8 @@ pub use identities::{Identities, base64_text};
 pub use kinds::{ReadKind, config_maps, controller_settings, is_bridge_configuration, kinds};
 pub use listing::Listing;
 pub use load_balancer::{
-    LbFile, read_lb_change, read_lb_config, read_load_balancers, write_lb_config,
-    write_load_balancers,
+    LbFile, RunningBalancer, read_lb_change, read_lb_config, read_lb_config_of_client,
+    read_load_balancers, write_lb_config, write_load_balancers,
 };
 pub use manifests::Manifests;
 pub use scenario::Scenario;

@@ -39,8 +39,8 @@ mod write;
 
 use std::cell::RefCell;
 
-use uturn_lb::config::Config;
-use uturn_model::LoadBalancer;
+use uturn_lb::config::{Config, ProcessSettings};
+use uturn_model::{LoadBalancer, Origin};
 
 use crate::documents::{OURS as VERSION, each_document, each_item};
 use crate::fault::{Fault, Faults};
@@ -49,6 +49,7 @@ use crate::source::Source;
 use across::Across;
 use form::Form;
 
+pub use across::RunningBalancer;
 pub use change::read_lb_change;
 pub use wire::LbFile;
 pub use write::{write_lb_config, write_load_balancers};
@@ -58,8 +59,34 @@ pub use write::{write_lb_config, write_load_balancers};
 /// # Errors
 /// All faults of all sources: of each field, and of fields that do not go together.
 pub fn read_lb_config(sources: Vec<Source>) -> Result<Config, Vec<Fault>> {
+    read_all(sources, Across::default(), None)
+}
+
+/// Reads what a data plane is to serve that runs already, from a client of its admin address. The
+/// address itself, who may call it and the access log stay as they are: only the file changes them.
+/// Targets have to be of other machines, unless the file allows others.
+///
+/// # Errors
+/// As [`read_lb_config`], and for what only the file may say.
+pub fn read_lb_config_of_client(
+    source: Source,
+    running: &RunningBalancer<'_>,
+) -> Result<Config, Vec<Fault>> {
+    read_all(vec![source], Across::over_http(running), Some(&running.served.process))
+}
+
+/// Reads documents, beside which the settings of a process are `served`.
+fn read_all(
+    sources: Vec<Source>,
+    mut across: Across,
+    served: Option<&ProcessSettings>,
+) -> Result<Config, Vec<Fault>> {
     let faults = RefCell::new(Faults::default());
-    let (mut config, mut across) = (Config::default(), Across::default());
+    let mut config = Config::default();
+    let names: Vec<_> = sources.iter().map(|source| source.name.clone()).collect();
+    if let Some(served) = served {
+        data_plane::keep(&mut config.process, served);
+    }
     for source in sources {
         each_document(&source, false, &faults, &mut |doc| {
             each_item(doc, &mut |doc, version, kind| match (version, kind) {
@@ -69,7 +96,7 @@ pub fn read_lb_config(sources: Vec<Source>) -> Result<Config, Vec<Fault>> {
                 }
                 (VERSION, "DataPlane") => {
                     let form = Form::new(doc, false);
-                    config.process = data_plane::read(&form, &mut across);
+                    config.process = data_plane::read(&form, &mut across, served);
                 }
                 (VERSION, "SecurityGroup") => {
                     let form = Form::new(doc, false);
@@ -85,6 +112,13 @@ pub fn read_lb_config(sources: Vec<Source>) -> Result<Config, Vec<Fault>> {
         });
     }
     let mut faults = faults.into_inner().into_vec();
+    let is_empty = config.load_balancers.is_empty() && !across.has_data_plane();
+    if let (true, true, Some(name)) =
+        (is_empty && faults.is_empty(), served.is_some(), names.first())
+    {
+        faults.push(Fault::new(Origin::line_of(name.clone(), 1), "no LoadBalancer document"));
+    }
+    across.check_admin(&config);
     across.check(&mut faults);
     if faults.is_empty() { Ok(config) } else { Err(faults) }
 }

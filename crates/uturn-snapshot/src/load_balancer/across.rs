@@ -1,8 +1,11 @@
 //! What has to fit across documents: names, addresses and security groups.
 
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use uturn_lb::config::Config;
+use uturn_lb::special_address::{Special, led_to};
+use uturn_model::lb::Target;
 use uturn_model::{Origin, Protocol, Text};
 
 use crate::document::Node;
@@ -39,13 +42,80 @@ pub(super) struct Across {
     known_groups: HashSet<Text>,
     named_groups: Vec<(Text, Location)>,
     admin: Option<(SocketAddr, Location)>,
+    /// What the documents are not to call, if they came over HTTP.
+    over_http: Option<OverHttp>,
+    /// The addresses of all load balancers.
+    vips: HashSet<IpAddr>,
+    /// The targets of documents that came over HTTP.
+    targets: Vec<(SocketAddr, Origin)>,
     faults: Vec<Fault>,
 }
 
+/// A running load balancer, as the clients of its admin address see it.
+#[derive(Clone, Debug)]
+pub struct RunningBalancer<'a> {
+    /// What it serves.
+    pub served: &'a Config,
+    /// The addresses that its machine has.
+    pub addresses: &'a [IpAddr],
+}
+
+/// What documents that came over HTTP are held against.
+#[derive(Debug)]
+struct OverHttp {
+    admin: Option<SocketAddr>,
+    addresses: HashSet<IpAddr>,
+    /// Whether targets may be of this machine.
+    local_targets: bool,
+}
+
+/// How documents that came over HTTP may have such targets.
+const HOW: &str = "a configuration that comes over HTTP may name it if the file has \
+                   spec.admin.localTargets: true";
+
 impl Across {
-    /// For documents beside others, which define these security groups.
-    pub(super) fn beside(known_groups: HashSet<Text>) -> Self {
-        Self { known_groups, ..Self::default() }
+    /// For documents that came over HTTP.
+    pub(super) fn over_http(running: &RunningBalancer<'_>) -> Self {
+        let process = &running.served.process;
+        let over_http = OverHttp {
+            admin: process.admin,
+            addresses: running.addresses.iter().copied().map(led_to).collect(),
+            local_targets: process.local_targets,
+        };
+        Self { over_http: Some(over_http), ..Self::default() }
+    }
+
+    /// For documents beside others, which have these security groups and load balancers.
+    pub(super) fn beside(self, served: &Config) -> Self {
+        Self {
+            known_groups: served.security_groups.iter().map(|group| group.name.clone()).collect(),
+            vips: served.load_balancers.iter().map(|it| led_to(it.load_balancer.vip)).collect(),
+            ..self
+        }
+    }
+
+    /// Takes the targets of a load balancer.
+    pub(super) fn targets(&mut self, form: &Form<'_, '_>, vip: Option<IpAddr>) {
+        self.vips.extend(vip.map(led_to));
+        let targets = form.take_targets();
+        let Some(over_http) = &self.over_http else { return };
+        for (address, node) in targets {
+            match Special::of(address.ip()) {
+                // Those of people's documents were reported where they were read.
+                Some(special) if special.is_nobodys() => {
+                    if form.is_derived() {
+                        let expected = "expected the address of a machine";
+                        form.fault(node, format!("{expected}, found {address}, {special}"));
+                    }
+                }
+                _ if over_http.local_targets => {}
+                Some(special) => {
+                    let expected = "expected the address of another machine";
+                    form.fault(node, format!("{expected}, found {address}, {special}: {HOW}"));
+                }
+                None => self.targets.push((address, form.origin(node))),
+            }
+        }
     }
 
     /// There is one process.
@@ -114,6 +184,38 @@ impl Across {
         }
     }
 
+    /// Whether there is a document with the settings of the process.
+    pub(super) fn has_data_plane(&self) -> bool {
+        self.data_plane.is_some()
+    }
+
+    /// Reports a target that is the admin address of the same documents: its clients would read what is
+    /// for the administrator. Reports a listener at the admin address of the process that runs.
+    pub(super) fn check_admin(&mut self, config: &Config) {
+        let served = self.over_http.as_ref().and_then(|it| it.admin);
+        let Some((admin, location)) = &self.admin else {
+            let taken = served.and_then(|admin| self.listeners.get(&(admin, Protocol::Tcp)));
+            let fault = taken
+                .zip(served)
+                .map(|(listener, admin)| listener.fault(format!("{admin} is the admin address")));
+            return self.faults.extend(fault);
+        };
+        let is_admin = |target: &Target| {
+            let (ip, own) = (led_to(target.address.ip()), led_to(admin.ip()));
+            let is_here = own.is_unspecified() && Special::of(ip) == Some(Special::Loopback);
+            target.address.port() == admin.port() && (ip == own || is_here)
+        };
+        let owner = config.load_balancers.iter().find(|served| {
+            let listeners = &served.load_balancer.listeners;
+            let rules = listeners.iter().flat_map(|listener| &listener.rules);
+            rules.flat_map(|rule| &rule.targets).any(is_admin)
+        });
+        if let Some(owner) = owner {
+            let name = &owner.load_balancer.name;
+            self.faults.push(location.fault(format!("{admin} is a target of {name}")));
+        }
+    }
+
     /// Adds the faults that only all documents together show.
     pub(super) fn check(mut self, faults: &mut Vec<Fault>) {
         for (name, location) in &self.named_groups {
@@ -128,11 +230,38 @@ impl Across {
             let message = format!("{address} is a listener's address, at {}", listener.origin);
             self.faults.push(location.fault(message));
         }
+        if let Some(over_http) = &self.over_http {
+            for (address, origin) in &self.targets {
+                let ip = led_to(address.ip());
+                let what = match ip {
+                    _ if over_http.is_admin(ip, address.port()) => "the admin address",
+                    ip if self.vips.contains(&ip) => "a VIP of this load balancer",
+                    _ => continue,
+                };
+                let expected = "expected the address of another machine";
+                let message = format!("{expected}, found {address}, {what}: {HOW}");
+                self.faults.push(Fault::new(origin.clone(), message));
+            }
+        }
         if !self.faults.is_empty() {
             faults.append(&mut self.faults);
             // Of one file in the order of their places; the sort keeps the order of equals.
             faults.sort_by(|a, b| place_in_file(a).cmp(&place_in_file(b)));
         }
+    }
+}
+
+impl OverHttp {
+    /// Whether the administrator is answered there.
+    fn is_admin(&self, ip: IpAddr, port: u16) -> bool {
+        self.admin.is_some_and(|admin| {
+            let own = led_to(admin.ip());
+            let is_there = match own.is_unspecified() {
+                true => self.addresses.contains(&ip),
+                false => ip == own,
+            };
+            is_there && port == admin.port()
+        })
     }
 }
 

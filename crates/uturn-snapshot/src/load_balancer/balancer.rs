@@ -83,6 +83,7 @@ pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> Option<BalancerC
     }
     let (listeners, settings) =
         nodes.into_iter().filter_map(|node| listener::read(form, node, &around, across)).unzip();
+    across.targets(form, vip);
     let (name, vip) = (name?, vip?);
     let load_balancer = LoadBalancer { name, vip, scope, zone: None, security_groups, listeners };
     Some(BalancerConfig { load_balancer, listeners: settings, derived: form.is_derived() })

@@ -10,11 +10,9 @@
 //! ```
 
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::net::IpAddr;
 
 use uturn_lb::change::{BalancerKey, Change, ListenerKey};
-use uturn_lb::config::Config;
 use uturn_model::lb::ListenerProtocol;
 use uturn_model::{Port, Text};
 
@@ -23,19 +21,21 @@ use crate::documents::{OURS as VERSION, each_document, each_item};
 use crate::fault::{Fault, Faults};
 use crate::source::Source;
 
-use super::across::Across;
+use super::across::{Across, RunningBalancer};
 use super::balancer;
 use super::form::Form;
 
-/// Reads a change of what `served` has.
+/// Reads a change of what is served.
 ///
 /// # Errors
 /// All faults of the source.
-pub fn read_lb_change(source: &Source, served: &Config) -> Result<Change, Vec<Fault>> {
+pub fn read_lb_change(
+    source: &Source,
+    running: &RunningBalancer<'_>,
+) -> Result<Change, Vec<Fault>> {
     let faults = RefCell::new(Faults::default());
-    let groups: HashSet<Text> =
-        served.security_groups.iter().map(|group| group.name.clone()).collect();
-    let (mut change, mut across) = (Change::default(), Across::beside(groups));
+    let across = Across::over_http(running).beside(running.served);
+    let (mut change, mut across) = (Change::default(), across);
     each_document(source, false, &faults, &mut |doc| {
         each_item(doc, &mut |doc, version, kind| match (version, kind) {
             (VERSION, "LoadBalancer") => {
@@ -103,7 +103,8 @@ spec:
         let mut config = super::super::read_lb_config(vec![source(SERVED)]).unwrap();
         let faults =
             |faults: Vec<Fault>| faults.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let change = read_lb_change(&source(text), &config).map_err(faults)?;
+        let running = RunningBalancer { served: &config, addresses: &[] };
+        let change = read_lb_change(&source(text), &running).map_err(faults)?;
         change.apply(&mut config.load_balancers).map_err(|error| vec![error.to_string()])?;
         let listeners = config.load_balancers.iter().flat_map(|served| {
             let balancer = &served.load_balancer;

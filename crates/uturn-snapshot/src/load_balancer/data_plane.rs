@@ -1,7 +1,7 @@
 //! DataPlane and SecurityGroup documents.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{self, PathBuf};
 use std::time::Duration;
 
 use uturn_lb::config::{AccessLog, ProcessSettings};
@@ -13,16 +13,63 @@ use crate::document::{Node, Value, truth};
 
 use super::across::Across;
 use super::form::{Form, set};
-use super::values::beside;
+use super::values::{beside, check_name};
 
-/// Reads the settings of the process.
-pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> ProcessSettings {
+/// Takes over what only the file of a process changes.
+pub(super) fn keep(settings: &mut ProcessSettings, served: &ProcessSettings) {
+    settings.admin = served.admin;
+    settings.admin_token.clone_from(&served.admin_token);
+    settings.admin_hosts.clone_from(&served.admin_hosts);
+    settings.local_targets = served.local_targets;
+    settings.access_log.clone_from(&served.access_log);
+}
+
+/// Reports what only the file of a process changes, and is other than what is `served`.
+fn refuse_changes<'d>(
+    form: &Form<'_, 'd>,
+    spec: &'d Node<'d>,
+    settings: &ProcessSettings,
+    served: &ProcessSettings,
+) {
+    let absolute = |path: &PathBuf| path::absolute(path).unwrap_or_else(|_| path.clone());
+    let admin = |of: &ProcessSettings| {
+        let token = of.admin_token.as_ref().map(absolute);
+        (of.admin, token, of.admin_hosts.clone(), of.local_targets)
+    };
+    let log = |of: &ProcessSettings| match &of.access_log {
+        AccessLog::File(path) => AccessLog::File(absolute(path)),
+        other => other.clone(),
+    };
+    let only = "only the file of uturn lb run changes it, and not what comes over HTTP";
+    if let Some(node) = spec.get("admin").filter(|_| admin(settings) != admin(served)) {
+        let served = served.admin.map_or_else(|| "none".to_owned(), |address| address.to_string());
+        form.fault(node, format!("{only}: expected what is served, which is {served}"));
+    }
+    if let Some(node) = spec.get("accessLog").filter(|_| log(settings) != log(served)) {
+        let served = match log(served) {
+            AccessLog::Off => "off".to_owned(),
+            AccessLog::Stdout => "stdout".to_owned(),
+            AccessLog::File(path) => path.display().to_string(),
+        };
+        form.fault(node, format!("{only}: expected what is served, which is {served}"));
+    }
+}
+
+/// Reads the settings of the process. `served` are those of a process that runs already.
+pub(super) fn read(
+    form: &Form<'_, '_>,
+    across: &mut Across,
+    served: Option<&ProcessSettings>,
+) -> ProcessSettings {
     across.data_plane(form);
     form.only(form.root, &["apiVersion", "kind", "metadata", "spec"]);
     if let Some(metadata) = form.map(form.root, "metadata") {
         form.only(metadata, &["name"]);
     }
     let mut settings = ProcessSettings::default();
+    if let Some(served) = served {
+        keep(&mut settings, served);
+    }
     let Some(spec) = form.need_map(form.root, "spec") else { return settings };
     form.only(spec, &["workers", "admin", "accessLog", "drain", "connections"]);
     settings.workers = form.within(spec, "workers", 1..=1024, "a number of threads from 1 to 1024");
@@ -32,6 +79,10 @@ pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> ProcessSettings 
     set(&mut settings.access_log, form.read(spec, "accessLog"));
     if let AccessLog::File(path) = &mut settings.access_log {
         *path = beside(form.file, path);
+    }
+    if let Some(served) = served {
+        refuse_changes(form, spec, &settings, served);
+        keep(&mut settings, served);
     }
     let hour = Duration::from_secs(3600);
     form.set_within(
@@ -55,10 +106,16 @@ fn admin<'d>(
     across: &mut Across,
 ) {
     let place = if matches!(node.value, Value::Map(_)) {
-        form.only(node, &["address", "tokenFile"]);
+        form.only(node, &["address", "tokenFile", "hosts", "localTargets"]);
         settings.admin = form.need(node, "address");
-        settings.admin_token =
-            form.need::<Text>(node, "tokenFile").and_then(|_| form.path(node, "tokenFile"));
+        settings.admin_token = form.path(node, "tokenFile");
+        settings.admin_hosts = form.list(node, "hosts");
+        for host in form.items(node, "hosts") {
+            if let Some(name) = form.value::<Text>(host) {
+                check_name(form, host, &name);
+            }
+        }
+        settings.local_targets = form.read(node, "localTargets").unwrap_or(false);
         node.get("address")
     } else {
         settings.admin = form.read(spec, "admin");

@@ -1,6 +1,8 @@
 //! A document of the data plane while it is read.
 
+use std::cell::RefCell;
 use std::fmt::Display;
+use std::net::SocketAddr;
 use std::ops::{Deref, RangeInclusive};
 use std::path::PathBuf;
 
@@ -15,6 +17,8 @@ use super::values::beside;
 pub(super) struct Form<'a, 'd> {
     doc: &'a Doc<'d>,
     is_derived: bool,
+    /// The targets that were read, for what is checked across documents.
+    targets: RefCell<Vec<(SocketAddr, &'d Node<'d>)>>,
 }
 
 impl<'d> Deref for Form<'_, 'd> {
@@ -27,7 +31,17 @@ impl<'d> Deref for Form<'_, 'd> {
 
 impl<'a, 'd> Form<'a, 'd> {
     pub(super) fn new(doc: &'a Doc<'d>, is_derived: bool) -> Self {
-        Self { doc, is_derived }
+        Self { doc, is_derived, targets: RefCell::default() }
+    }
+
+    /// Records a target.
+    pub(super) fn add_target(&self, address: SocketAddr, node: &'d Node<'d>) {
+        self.targets.borrow_mut().push((address, node));
+    }
+
+    /// The targets that were recorded, and where they are written.
+    pub(super) fn take_targets(&self) -> Vec<(SocketAddr, &'d Node<'d>)> {
+        self.targets.take()
     }
 
     pub(super) fn is_derived(&self) -> bool {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_lb::client_address::canonical;
+use uturn_lb::special_address::Special;
 use uturn_model::Family;
 use uturn_model::lb::{Layer, ListenerProtocol, Source, Target, TargetKind};
 
@@ -32,7 +33,14 @@ pub(super) fn read_all<'d>(
         } else {
             first.insert(target.address, place.line);
         }
-        if Some(target.address) == of_listener.address() {
+        form.add_target(target.address, place);
+        if let Some(special) = Special::of(target.address.ip()).filter(|it| it.is_nobodys()) {
+            let found = place.describe();
+            form.wrong(
+                place,
+                format!("expected the address of a machine, found {found}, {special}"),
+            );
+        } else if Some(target.address) == of_listener.address() {
             form.wrong(place, "this is the listener's own address: it would call itself");
         } else if let Some(why) = wrong_family(target.address.ip(), of_listener) {
             form.wrong(place, why);

@@ -1,6 +1,7 @@
 //! The file of `uturn lb run`: what people write, every fault with its place, and back.
 
 mod faults;
+mod over_http;
 mod schema;
 
 use std::path::PathBuf;
@@ -66,7 +67,7 @@ apiVersion: uturn.dev/v1alpha1
 kind: DataPlane
 spec:
   workers: 2
-  admin: {address: 127.0.0.1:9900, tokenFile: admin.token}
+  admin: {address: 127.0.0.1:9900, tokenFile: admin.token, hosts: [lb.example.com], localTargets: true}
   accessLog: logs/access.json
   drain: 1m
   connections: 1000
@@ -152,6 +153,8 @@ fn every_field_is_read() {
         workers: Some(2),
         admin: Some("127.0.0.1:9900".parse().unwrap()),
         admin_token: Some("admin.token".into()),
+        admin_hosts: vec!["lb.example.com".into()],
+        local_targets: true,
         access_log: AccessLog::File("logs/access.json".into()),
         drain: Duration::from_secs(60),
         connections: Some(1000),

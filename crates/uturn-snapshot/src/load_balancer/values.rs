@@ -161,6 +161,22 @@ pub(super) fn check_path(form: &Form<'_, '_>, node: &Node<'_>, path: &str, has_q
     }
 }
 
+/// Reports what is no name of a machine.
+pub(super) fn check_name(form: &Form<'_, '_>, node: &Node<'_>, name: &str) {
+    if !is_name(name) {
+        let found = node.describe();
+        form.fault(node, format!("expected a name such as lb-1.example.com, found {found}"));
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
 /// Reports what no client can ask for.
 pub(super) fn check_host(form: &Form<'_, '_>, node: &Node<'_>, host: &str) {
     if is_pattern(host) {
@@ -169,12 +185,7 @@ pub(super) fn check_host(form: &Form<'_, '_>, node: &Node<'_>, host: &str) {
         }
         return;
     }
-    let name = host.strip_prefix("*.").unwrap_or(host);
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-    };
-    let is_name = host.len() <= 253 && name.split('.').all(is_label);
+    let is_name = host.len() <= 253 && is_name(host.strip_prefix("*.").unwrap_or(host));
     let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let is_ipv6 = bracketed.is_some_and(|ip| ip.parse::<std::net::Ipv6Addr>().is_ok());
     if !is_name && !is_ipv6 {

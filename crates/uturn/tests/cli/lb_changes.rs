@@ -93,3 +93,39 @@ fn a_change_that_is_wrong_changes_nothing() {
     assert!(TcpStream::connect(other).is_err());
     assert_eq!(site.ask_at(site.listener), "first");
 }
+
+#[test]
+fn what_comes_over_http_names_targets_of_other_machines_and_leaves_the_admin_address() {
+    let site = Site::new("lb-strangers");
+    site.folder.file("lb.yaml", &site.text(0).replace(", localTargets: true", ""));
+    let _running = site.start(&[]);
+    let tag = version(&site.allowed("GET", "/config", "").1);
+    let other = SocketAddr::new(site.listener.ip(), free_address().port());
+    let (status, answer) = patch(&site, &tag, &document(&site, other, 1));
+    assert_eq!(status, 400, "{answer}");
+    let expected =
+        "body:12:15: spec.listeners[0].targets[0]: expected the address of another machine";
+    assert!(answer.contains(expected), "{answer}");
+    let own =
+        document(&site, other, 1).replace(&site.targets[1].to_string(), &site.admin.to_string());
+    assert_eq!(site.allowed("PUT", "/config", &own).0, 400);
+    let elsewhere = |target: &str| {
+        let text = site.text(1).replace(", localTargets: true", "");
+        text.replace(&site.targets[1].to_string(), target)
+    };
+    let (status, answer) = site.allowed("PUT", "/config", &elsewhere("192.0.2.1:80"));
+    assert_eq!(status, 200, "{answer}");
+    // Without a DataPlane document, and with another one.
+    let whole = elsewhere("192.0.2.2:80");
+    let (plane, balancer) = whole.split_once("---\n").unwrap();
+    assert_eq!(site.allowed("PUT", "/config", balancer).0, 200);
+    assert_eq!(site.admin("GET", "/metrics", "", "").0, 200);
+    let moved = plane.replace(&site.admin.to_string(), &free_address().to_string());
+    let log = format!("{plane}  accessLog: stdout\n");
+    for (plane, field) in [(&*moved, "spec.admin"), (&*log, "spec.accessLog")] {
+        let (status, answer) = site.allowed("PUT", "/config", &format!("{plane}---\n{balancer}"));
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer.contains(&format!("{field}: only the file")), "{answer}");
+    }
+    assert_eq!(site.admin("GET", "/metrics", "", "").0, 200);
+}

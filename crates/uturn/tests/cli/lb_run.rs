@@ -49,7 +49,7 @@ fn documents(listener: SocketAddr, admin: SocketAddr, target: SocketAddr) -> Str
 kind: DataPlane
 spec:
   workers: 1
-  admin: {{address: '{admin}', tokenFile: admin.token}}
+  admin: {{address: '{admin}', tokenFile: admin.token, localTargets: true}}
 ---
 apiVersion: uturn.dev/v1alpha1
 kind: LoadBalancer
@@ -436,7 +436,8 @@ fn the_configuration_takes_a_token() {
 fn without_a_token_nothing_is_changed() {
     let site = Site::new("lb-no-token");
     let open = |target| {
-        let own = format!("{{address: '{}', tokenFile: admin.token}}", site.admin);
+        let own =
+            format!("{{address: '{}', tokenFile: admin.token, localTargets: true}}", site.admin);
         site.text(target).replace(&own, &site.admin.to_string())
     };
     site.folder.file("lb.yaml", &open(0));

@@ -213,7 +213,14 @@ pub(in crate::load_balancer) struct AdminAccess {
     /// The address.
     pub(in crate::load_balancer) address: Socket,
     /// The file with the token that reading and changing the configuration takes.
-    pub(in crate::load_balancer) token_file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::load_balancer) token_file: Option<String>,
+    /// Other names by which it may be called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::load_balancer) hosts: Option<Vec<String>>,
+    /// Whether a configuration that comes over HTTP may have targets of this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::load_balancer) local_targets: Option<bool>,
 }
 
 /// A range for each family of addresses.

@@ -1,7 +1,6 @@
 //! DataPlane and SecurityGroup documents.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
 use uturn_lb::config::{AccessLog, ProcessSettings};
 use uturn_model::network::{SecurityGroup, SecurityRule};
@@ -11,7 +10,16 @@ use crate::load_balancer::wire;
 use super::time;
 
 pub(super) fn data_plane(settings: &ProcessSettings) -> wire::DataPlane {
-    let ProcessSettings { workers, admin, admin_token, access_log, drain, connections } = settings;
+    let ProcessSettings {
+        workers,
+        admin,
+        admin_token: _,
+        admin_hosts: _,
+        local_targets: _,
+        access_log,
+        drain,
+        connections,
+    } = settings;
     let place = |text: String| wire::AccessLog::Place(wire::LogPlace(text));
     wire::DataPlane {
         api_version: wire::Ours::It,
@@ -19,7 +27,7 @@ pub(super) fn data_plane(settings: &ProcessSettings) -> wire::DataPlane {
         metadata: None,
         spec: wire::DataPlaneSpec {
             workers: *workers,
-            admin: admin.map(|address| self::admin(address, admin_token.as_deref())),
+            admin: admin.map(|address| self::admin(address, settings)),
             access_log: Some(match access_log {
                 AccessLog::Off => place("off".to_owned()),
                 AccessLog::Stdout => place("stdout".to_owned()),
@@ -31,15 +39,18 @@ pub(super) fn data_plane(settings: &ProcessSettings) -> wire::DataPlane {
     }
 }
 
-fn admin(address: SocketAddr, token: Option<&Path>) -> wire::Admin {
+fn admin(address: SocketAddr, settings: &ProcessSettings) -> wire::Admin {
+    let ProcessSettings { admin_token, admin_hosts, local_targets, .. } = settings;
     let address = wire::Socket(address.to_string());
-    match token {
-        None => wire::Admin::Address(address),
-        Some(path) => {
-            let token_file = path.to_string_lossy().into_owned();
-            wire::Admin::Access(wire::AdminAccess { address, token_file })
-        }
+    if admin_token.is_none() && admin_hosts.is_empty() && !local_targets {
+        return wire::Admin::Address(address);
     }
+    wire::Admin::Access(wire::AdminAccess {
+        address,
+        token_file: admin_token.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        hosts: Some(admin_hosts.iter().map(ToString::to_string).collect()),
+        local_targets: Some(*local_targets),
+    })
 }
 
 pub(super) fn group(group: &SecurityGroup) -> wire::SecurityGroup {

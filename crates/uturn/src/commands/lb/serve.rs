@@ -227,7 +227,7 @@ impl Running<'_> {
             return answer.give(Err(Refusal::Outdated));
         }
         let read = match scope {
-            Scope::Whole => body::whole(self.file, text),
+            Scope::Whole => body::whole(self.file, text, &self.config),
             Scope::Part => body::part(self.file, text, &self.config),
         };
         answer.give(match read {

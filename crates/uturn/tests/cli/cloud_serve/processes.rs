@@ -84,7 +84,9 @@ impl Site {
         let (admin, file) = (free_address(), format!("lb-{}.yaml", self.planes.len()));
         let plane = json!({
             "apiVersion": "uturn.dev/v1alpha1", "kind": "DataPlane",
-            "spec": { "workers": 1, "admin": { "address": admin, "tokenFile": "admin.token" } },
+            "spec": { "workers": 1, "admin": {
+                "address": admin, "tokenFile": "admin.token", "localTargets": true,
+            } },
         });
         self.folder.file(&file, &plane.to_string());
         let (url, token) = (format!("http://{admin}"), "admin.token");

@@ -6,20 +6,23 @@ use std::path::{Path, PathBuf};
 
 use uturn_lb::config::Config;
 use uturn_model::Protocol;
-use uturn_snapshot::{Fault, Source};
+use uturn_snapshot::{Fault, RunningBalancer, Source};
 
 use super::super::{check_whole, unreadable_files};
 
 /// What a body is called in messages.
 const BODY: &str = "body";
 
-/// Reads a whole configuration. Relative paths begin where those of `file` do.
+/// Reads a whole configuration in the place of what is served. Relative paths begin where those of
+/// `file` do.
 ///
 /// # Errors
 /// Returns a message for each fault.
-pub(super) fn whole(file: &Path, text: String) -> Result<Config, Vec<String>> {
+pub(super) fn whole(file: &Path, text: String, served: &Config) -> Result<Config, Vec<String>> {
     let (path, source) = source(file, text);
-    let config = uturn_snapshot::read_lb_config(vec![source]);
+    let addresses = uturn_proxy::own_addresses();
+    let running = RunningBalancer { served, addresses: &addresses };
+    let config = uturn_snapshot::read_lb_config_of_client(source, &running);
     let config = config.map_err(|faults| messages(&path, &faults))?;
     let failed = |failure: crate::status::Failure| rename(&path, failure.messages());
     check_whole(&config, &path).map_err(failed)?;
@@ -32,7 +35,9 @@ pub(super) fn whole(file: &Path, text: String) -> Result<Config, Vec<String>> {
 /// Returns a message for each fault.
 pub(super) fn part(file: &Path, text: String, served: &Config) -> Result<Config, Vec<String>> {
     let (path, source) = source(file, text);
-    let change = uturn_snapshot::read_lb_change(&source, served);
+    let addresses = uturn_proxy::own_addresses();
+    let running = RunningBalancer { served, addresses: &addresses };
+    let change = uturn_snapshot::read_lb_change(&source, &running);
     let change = change.map_err(|faults| messages(&path, &faults))?;
     let set = Config { load_balancers: change.set.clone(), ..Config::default() };
     let missing = unreadable_files(&set);
