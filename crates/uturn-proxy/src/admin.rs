@@ -10,6 +10,7 @@
 mod access;
 mod certificates;
 mod change;
+mod host;
 mod metrics;
 mod overview;
 mod pages;
@@ -32,6 +33,7 @@ use tokio::sync::{Semaphore, mpsc};
 use uturn_lb::config::{Config, ProcessSettings};
 
 use access::Token;
+use host::Names;
 pub(crate) use overview::{Overview, ShownListener};
 use version::Version;
 
@@ -82,6 +84,8 @@ struct Known {
     served: ArcSwapOption<ServedConfig>,
     /// What reading and changing the configuration takes; `None` if neither is allowed.
     token: ArcSwapOption<Token>,
+    /// By which names it may be called.
+    names: ArcSwap<Names>,
     /// Changes are made one after the other.
     changing: Semaphore,
     /// Whether the health of every target has been decided once.
@@ -147,6 +151,7 @@ impl Admin {
             control,
             served: ArcSwapOption::empty(),
             token: ArcSwapOption::empty(),
+            names: ArcSwap::default(),
             changing: Semaphore::new(1),
             was_decided: AtomicBool::new(false),
             is_replaced: AtomicBool::new(false),
@@ -206,6 +211,8 @@ impl Admin {
         self.known.overview.store(Arc::new(overview));
         self.known.served.store(self.known.serves(config));
         self.known.token.store(prepared.token.map(Arc::new));
+        let names = config.process.admin_hosts.iter().map(ToString::to_string);
+        self.known.names.store(Arc::new(Names::new(names)));
         let (address, command) = match prepared.to {
             Move::Stay => return,
             Move::Open(address, listener) => (Some(address), Command::Listen(listener)),

@@ -24,6 +24,9 @@ pub(super) async fn answer(
     known: &Known,
     may_change: impl FnOnce(),
 ) -> Response<String> {
+    if let Err(refusal) = known.names.load().check(&request) {
+        return *refusal;
+    }
     let path = request.uri().path();
     let takes_a_token = ["/config", "/reload"].contains(&path) || certificates::is_path(path);
     let Some(control) = known.control.as_ref().filter(|_| takes_a_token) else {

@@ -62,3 +62,31 @@ fn pages_are_only_read() {
     let answer = answer_of(balancer.admin(), "/nothing");
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
 }
+
+#[test]
+fn a_name_of_another_site_gets_no_page() {
+    let named = |config: &mut uturn_lb::config::Config| {
+        config.process.admin_hosts = vec!["lb.example.com".into()];
+    };
+    let balancer = Balancer::with(&[], |_| {}, named);
+    let admin = balancer.admin();
+    let status = |path: &str, host: &str| {
+        let answer = exchange(admin, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        answer[9..12].to_owned()
+    };
+    for path in ["/", "/metrics", "/targets", "/healthz", "/readyz", "/config", "/nothing"] {
+        for host in
+            ["evil.example", &format!("evil.example:{}", admin.port()), "127.0.0.1.evil.example"]
+        {
+            assert_eq!(status(path, host), "421", "{path} {host}");
+        }
+    }
+    let absolute = "GET http://evil.example/metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n";
+    assert_eq!(exchange(admin, absolute)[9..12], *"421");
+    for host in
+        ["lb.example.com", "LB.example.com:80", "localhost", "lb-1:9900", &admin.to_string()]
+    {
+        assert_eq!(status("/metrics", host), "200", "{host}");
+        assert_eq!(status("/targets", host), "200", "{host}");
+    }
+}

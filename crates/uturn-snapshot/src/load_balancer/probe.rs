@@ -8,7 +8,7 @@ use crate::decode::FromNode;
 use crate::document::{Node, Value};
 
 use super::form::{Form, set};
-use super::values::{Bytes, CodeClass, check_path};
+use super::values::{Bytes, CodeClass, check_path, has_controls};
 
 /// What the health checks of a listener's rules ask where a rule does not say.
 pub(super) struct Probes {
@@ -96,11 +96,14 @@ fn read_http<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<Probe> {
     form.only(node, &["method", "path", "host", "codes"]);
     let method = form.read(node, "method").unwrap_or_default();
     let path = form.read::<Text>(node, "path");
-    if let Some((path, node)) = path.as_ref().zip(node.get("path")) {
+    if let Some((path, node)) = path.as_ref().zip(node.get("path"))
+        && !has_controls(form, node, path)
+    {
         check_path(form, node, path, true);
     }
     let host = form.read::<Text>(node, "host");
     if let Some((host, node)) = host.as_ref().zip(node.get("host"))
+        && !has_controls(form, node, host)
         && (host.is_empty() || host.bytes().any(|byte| byte <= b' ' || byte == 0x7f))
     {
         form.wrong(node, format!("expected a host, found {}", node.describe()));

@@ -149,6 +149,17 @@ pub(super) fn beside(file: &str, path: &Path) -> PathBuf {
     }
 }
 
+/// Reports control characters, of which a line's end would end more than the line. No document may have
+/// them, whoever wrote it.
+pub(super) fn has_controls(form: &Form<'_, '_>, node: &Node<'_>, text: &str) -> bool {
+    let has_controls = text.chars().any(char::is_control);
+    if has_controls {
+        let found = node.describe();
+        form.fault(node, format!("expected no control characters, found {found}"));
+    }
+    has_controls
+}
+
 /// Reports what no request can ask for. `has_query` says whether the path may have one.
 pub(super) fn check_path(form: &Form<'_, '_>, node: &Node<'_>, path: &str, has_query: bool) {
     let found = node.describe();

@@ -3,6 +3,7 @@
 #[cfg(all(feature = "lab", target_os = "linux"))]
 mod serve;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,12 @@ use crate::status::{Failure, Status};
 #[cfg(all(feature = "lab", target_os = "linux"))]
 use self::serve::serve as run_here;
 
+/// The bit of a file's mode that lets others read it.
+const OTHERS_READ: u32 = 0o004;
+
+/// The bit of a file's mode that lets others write it.
+const OTHERS_WRITE: u32 = 0o002;
+
 pub(super) fn run(args: &Lb, printer: &Printer) -> Result<Status, Failure> {
     match args {
         Lb::Run(args) => run_here(args, printer),
@@ -30,8 +37,14 @@ pub(super) fn run(args: &Lb, printer: &Printer) -> Result<Status, Failure> {
 fn check(args: &LbCheck, printer: &Printer) -> Result<Status, Failure> {
     let config = read(&args.file)?;
     check_whole(&config, &args.file)?;
+    warn(&config, printer);
     super::print(printer, args.output, |style| lb::text(&config, style), || LbFile::from(&config));
     Ok(Status::Clean)
+}
+
+/// Says on standard error which secrets others may read.
+fn warn(config: &Config, printer: &Printer) {
+    exposed_files(config).iter().for_each(|warning| printer.note(&format!("warning: {warning}")));
 }
 
 /// Checks what a document alone does not tell: that something is served, or can be over the admin
@@ -42,8 +55,9 @@ fn check_whole(config: &Config, file: &Path) -> Result<(), Failure> {
     if config.load_balancers.is_empty() && !is_filled_later {
         return Err(Failure::usage(format!("{}: no LoadBalancer document", file.display())));
     }
-    let missing = unreadable_files(config);
-    if missing.is_empty() { Ok(()) } else { Err(Failure::input(missing)) }
+    let mut faults = unreadable_files(config);
+    faults.extend(files_of_others(config));
+    if faults.is_empty() { Ok(()) } else { Err(Failure::input(faults)) }
 }
 
 /// Messages for certificates, keys and tokens that cannot be opened.
@@ -71,6 +85,43 @@ fn unreadable_files(config: &Config) -> Vec<String> {
         }
     }
     messages
+}
+
+/// Messages for tokens that others may change: whoever does is the administrator.
+fn files_of_others(config: &Config) -> Vec<String> {
+    let token = config.process.admin_token.iter();
+    let is_open = |file: &&PathBuf| mode(file).is_some_and(|mode| mode & OTHERS_WRITE != 0);
+    let message = |file: &PathBuf| {
+        let file = file.display();
+        format!("spec.admin.tokenFile: others may write {file}: chmod o-w it")
+    };
+    token.filter(is_open).map(message).collect()
+}
+
+/// Warnings about tokens and private keys that others may read.
+fn exposed_files(config: &Config) -> Vec<String> {
+    let listeners = config.load_balancers.iter().flat_map(|served| &served.listeners);
+    let keys = listeners.flat_map(|listener| &listener.certificates).map(|files| &files.key);
+    let secrets: BTreeSet<&PathBuf> = keys.chain(&config.process.admin_token).collect();
+    let is_exposed = |file: &&PathBuf| mode(file).is_some_and(|mode| mode & OTHERS_READ != 0);
+    let warning = |file: &PathBuf| {
+        let mode = mode(file).unwrap_or_default() & 0o777;
+        format!("others may read {}, whose mode is {mode:03o}: chmod o-r it", file.display())
+    };
+    secrets.into_iter().filter(is_exposed).map(warning).collect()
+}
+
+/// The mode of a file.
+#[cfg(unix)]
+fn mode(file: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Some(std::fs::metadata(file).ok()?.permissions().mode())
+}
+
+/// Only Unix has modes.
+#[cfg(not(unix))]
+fn mode(_: &Path) -> Option<u32> {
+    None
 }
 
 /// Reads what is to be served.

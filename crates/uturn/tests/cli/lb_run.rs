@@ -609,3 +609,42 @@ fn only_a_load_balancer_is_taken_over() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains(&format!("cannot take over from process {own}: it is not")), "{error}");
 }
+
+/// Whoever may write the token is the administrator, and whoever may read it too.
+#[test]
+fn a_token_that_others_may_use_is_refused_or_warned_of() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let site = Site::new("lb-modes");
+    let token = site.folder.0.join("admin.token");
+    let check = |mode| {
+        fs::set_permissions(&token, fs::Permissions::from_mode(mode)).unwrap();
+        let output =
+            uturn(&["lb", "check", "-f", "lb.yaml"]).current_dir(&site.folder.0).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    for mode in [0o600, 0o400, 0o640] {
+        assert_eq!(check(mode), (0, String::new()), "{mode:o}");
+    }
+    for (mode, shown) in [(0o644, "644"), (0o604, "604")] {
+        let (code, errors) = check(mode);
+        assert_eq!(code, 0);
+        let expected = format!("others may read admin.token, whose mode is {shown}: chmod o-r it");
+        assert!(errors.contains(&expected), "{errors}");
+    }
+    for mode in [0o666, 0o602] {
+        let (code, errors) = check(mode);
+        assert_eq!(code, 2);
+        assert!(errors.contains("spec.admin.tokenFile: others may write admin.token"), "{errors}");
+        let run = site.command(&["-f", "lb.yaml"]).output().unwrap();
+        assert_eq!(run.status.code(), Some(2));
+    }
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o644)).unwrap();
+    let mut running = site.start(&[]);
+    running.error("others may read admin.token");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o666)).unwrap();
+    running.signal("-HUP");
+    running.error("others may write admin.token");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    running.signal("-HUP");
+    assert_eq!(running.reloaded(), "signal");
+}

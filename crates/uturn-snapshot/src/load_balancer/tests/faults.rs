@@ -370,3 +370,25 @@ fn a_derived_document_may_be_odd() {
     let wrong = text.replace("port: 80", "port: no");
     assert!(read(&wrong).unwrap_err().contains("expected a port"), "its form is checked");
 }
+
+#[test]
+fn a_health_check_has_no_line_ends_whoever_wrote_it() {
+    for (field, place) in
+        [("path", "/a\\r\\nX: y"), ("path", "/\\u0000"), ("host", "a\\r\\nX: y"), ("host", "a\\n")]
+    {
+        let probe = format!("{{http: {{{field}: \"{place}\"}}}}");
+        for derived in [false, true] {
+            let text = balancer(&format!(
+                "  - {{port: 80, protocol: HTTP, healthCheck: {{probe: {probe}}}, \
+                 targets: ['10.0.0.11:80']}}\n"
+            ));
+            let text = text.replace("spec:\n", &format!("spec:\n  derived: {derived}\n"));
+            let fault = read(&text).unwrap_err();
+            let expected = format!(
+                "spec.listeners[0].healthCheck.probe.http.{field}: expected no control characters"
+            );
+            assert!(fault.starts_with("lb.yaml:8:") && fault.contains(&expected), "{fault}");
+            assert_eq!(fault.lines().count(), 1, "{fault}");
+        }
+    }
+}

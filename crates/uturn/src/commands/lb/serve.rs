@@ -17,7 +17,7 @@ use uturn_proxy::{
 use uturn_report::{json, yaml};
 use uturn_snapshot::LbFile;
 
-use super::{check_whole, read};
+use super::{check_whole, files_of_others, read, warn};
 use crate::cli::LbRun;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
@@ -63,6 +63,11 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
     let seen = see(args.watch, || vec![args.file.clone()]);
     let config = read(&args.file)?;
     let named = see(args.watch, || named_files(&config));
+    let open = files_of_others(&config);
+    if !open.is_empty() {
+        return Err(Failure::input(open));
+    }
+    warn(&config, printer);
     if let Some(namespace) = &args.netns {
         uturn_proxy::enter(namespace).map_err(here)?;
     }
@@ -283,6 +288,7 @@ impl Running<'_> {
         self.manager.reloading();
         let outcome = reload(&mut self.server, &config);
         if outcome.is_ok() {
+            warn(&config, self.printer);
             self.config = config;
             self.report(cause);
         }
