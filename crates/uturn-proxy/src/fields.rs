@@ -87,7 +87,11 @@ pub(crate) fn is_look_alike(name: &str) -> bool {
 /// Whether frameworks replace the path, the host or the method of a request by a field.
 pub(crate) fn is_replacing(name: &str) -> bool {
     let is_known = |name: &str| REPLACING.contains(&name);
-    name.starts_with('x') && (is_known(name) || is_known(&name.replace('_', "-")))
+    match name.starts_with('x') {
+        true if name.contains('_') => is_known(&name.replace('_', "-")),
+        true => is_known(name),
+        false => false,
+    }
 }
 
 /// Removes the trailers that no trailers may be. `nominated` are the fields that `Connection` names.
