@@ -52,6 +52,8 @@ pub struct Pace {
     pub longest_retry: Duration,
     /// How often a load balancer is tried again that one refused.
     pub refused: Duration,
+    /// How long one may be away, as for a restart, before what it serves counts as not served.
+    pub lost: Duration,
 }
 
 impl Default for Pace {
@@ -61,6 +63,7 @@ impl Default for Pace {
             first_retry: Duration::from_millis(200),
             longest_retry: Duration::from_secs(5),
             refused: Duration::from_secs(30),
+            lost: Duration::from_secs(10),
         }
     }
 }

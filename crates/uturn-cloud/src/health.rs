@@ -1,7 +1,9 @@
-//! What the data plane knows about targets.
+//! What the data plane knows about targets, and what it does not serve.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
+
+use crate::unserved::Unserved;
 
 /// The state of a target as a health check found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,19 @@ pub struct HealthOf<'a> {
 pub trait HealthView: Debug + Send + Sync {
     /// The state of a target.
     fn state(&self, target: &HealthOf<'_>) -> TargetState;
+
+    /// Why a load balancer is not served; `None` if it is, or if that is not known.
+    fn unserved(&self, load_balancer: &str) -> Option<Unserved> {
+        let _ = load_balancer;
+        None
+    }
+
+    /// Why a listener of a load balancer is not served, or not as a whole; `None` as for
+    /// [`Self::unserved`].
+    fn unserved_listener(&self, load_balancer: &str, listener: &str) -> Option<Unserved> {
+        let _ = (load_balancer, listener);
+        None
+    }
 }
 
 /// The view without a data plane: nothing is known.

@@ -23,4 +23,5 @@ pub mod schema;
 pub mod server;
 pub mod state;
 pub mod store;
+pub mod unserved;
 pub mod wire;

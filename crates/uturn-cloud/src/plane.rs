@@ -12,12 +12,13 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 use uturn_lb::config::{BalancerConfig, Config};
-use uturn_model::lb::Scope;
+use uturn_model::lb::{self, Scope};
 use uturn_model::{IpNet, LoadBalancer as ServedBalancer, Text};
 
 pub use self::certificates::CertificateFile;
 use crate::inventory::Inventory;
-use crate::state::{Account, Certificate, LoadBalancer, Place};
+use crate::state::{Account, Certificate, Listener, LoadBalancer, Place};
+use crate::unserved::Unserved;
 
 /// What the data plane has to serve.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +32,8 @@ pub struct Plan {
     pub left_out: Vec<LeftOut>,
     /// Load balancers with a listener where an older one has its own, and what to say of it.
     pub conflicts: BTreeMap<String, String>,
+    /// Load balancers (`None`) and listeners of which nothing, or not every rule, is served.
+    pub unserved: BTreeMap<(String, Option<String>), Unserved>,
 }
 
 /// Something that the data plane does not serve, or not as it was asked for.
@@ -98,6 +101,9 @@ fn add<'a>(
         listener: None,
         reason: reason.to_owned(),
     }));
+    if load_balancer.addresses.is_empty() {
+        plan.unserved.insert((load_balancer.id.clone(), None), Unserved::NoAddress);
+    }
     for address in &load_balancer.addresses {
         let mut served = BalancerConfig {
             load_balancer: ServedBalancer {
@@ -118,6 +124,7 @@ fn add<'a>(
         for listener in load_balancer.listeners.iter().filter(|listener| !listener.is_stopped) {
             let mut notes = Vec::new();
             let ports = listener.port..=listener.end_port.unwrap_or(listener.port);
+            let mut unserved = None;
             for port in ports {
                 let address = SocketAddr::new(*address, port);
                 let owner = *taken
@@ -127,17 +134,23 @@ fn add<'a>(
                     let message = format!("{address} is another load balancer's already");
                     notes.push(message.clone());
                     plan.conflicts.insert(load_balancer.id.clone(), message);
+                    unserved = Some(Unserved::Conflict);
                     continue;
                 }
-                if let Some((model, settings)) =
-                    planner.listener(load_balancer, listener, address, &mut notes)
-                {
+                let planned = planner.listener(load_balancer, listener, address, &mut notes);
+                unserved =
+                    unserved.or(left_out(listener, planned.as_ref().map(|(model, _)| model)));
+                if let Some((model, settings)) = planned {
                     plan.certificates.extend(planner.certificates(listener, &mut notes));
                     let authority = planner.authority(listener).ok().flatten();
                     plan.certificates.extend(authority.map(|(file, _)| file));
                     served.load_balancer.listeners.push(model);
                     served.listeners.push(settings);
                 }
+            }
+            if let Some(why) = unserved {
+                let key = (load_balancer.id.clone(), Some(listener.id.clone()));
+                plan.unserved.insert(key, why);
             }
             notes.sort();
             notes.dedup();
@@ -151,6 +164,14 @@ fn add<'a>(
             plan.config.load_balancers.push(served);
         }
     }
+}
+
+/// Whether a listener is left out of the plan, or one of its rules for one of its domains is.
+fn left_out(listener: &Listener, planned: Option<&lb::Listener>) -> Option<Unserved> {
+    let Some(planned) = planned else { return Some(Unserved::LeftOut) };
+    let wanted: usize = listener.rules.iter().map(|rule| rule.domains.len()).sum();
+    let is_whole = !listener.protocol.is_layer_7() || planned.rules.len() >= wanted;
+    (!is_whole).then_some(Unserved::RuleLeftOut)
 }
 
 /// What of a load balancer as a whole the data plane does not do.

@@ -4,6 +4,7 @@
 mod admin;
 mod body;
 mod limits;
+mod metrics;
 mod request;
 mod signals;
 mod stream;

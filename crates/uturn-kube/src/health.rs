@@ -57,7 +57,8 @@ async fn answer(mut stream: TcpStream, metrics: &Metrics, shared: &Shared) -> io
     stream.shutdown().await
 }
 
-/// Whether everything is listed and can be done; else what is missing, and why.
+/// Whether everything is listed and can be done, and what was done is served; else what is missing,
+/// and why.
 pub fn readiness(metrics: &Metrics, shared: &Shared) -> (&'static str, String) {
     let missing = shared.with(|store| store.missing());
     let failures = metrics.watch_failures();
@@ -68,6 +69,9 @@ pub fn readiness(metrics: &Metrics, shared: &Shared) -> (&'static str, String) {
     let mut body: String = missing.iter().map(line).collect();
     for (what, why) in metrics.troubles() {
         let _ = writeln!(body, "cannot {what}: {why}");
+    }
+    for line in metrics.unserved.troubles() {
+        let _ = writeln!(body, "{line}");
     }
     match body.is_empty() {
         true => ("200 OK", "ok\n".to_owned()),

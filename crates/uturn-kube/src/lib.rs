@@ -32,5 +32,6 @@ pub mod related;
 pub mod start;
 pub mod store;
 pub mod sync;
+pub mod unserved;
 pub mod watch;
 pub mod write;

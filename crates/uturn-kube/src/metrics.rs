@@ -9,6 +9,8 @@ use std::time::Duration;
 use kube::Error;
 use tokio::time::Instant;
 
+use crate::unserved::UnservedObjects;
+
 /// What the controllers count.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -28,6 +30,8 @@ pub struct Metrics {
     pub waiting: AtomicU64,
     /// Whether this process holds the lease.
     pub is_leader: AtomicBool,
+    /// The objects that are not served although the cloud has what they want.
+    pub unserved: UnservedObjects,
     watch_failures: Mutex<BTreeMap<&'static str, (u64, String)>>,
     troubles: Mutex<BTreeMap<String, (String, Instant)>>,
 }
@@ -111,10 +115,12 @@ impl Metrics {
             );
         }
         let waiting = self.waiting.load(Ordering::Relaxed);
+        let unserved = u64::try_from(self.unserved.len()).unwrap_or(u64::MAX);
         let leader = u8::from(self.is_leader.load(Ordering::Relaxed));
         for (name, help, value) in [
             ("waiting", "Load balancers that are tried again later.", waiting),
             ("leader", "Whether this process holds the lease.", leader.into()),
+            ("unserved_objects", "Objects that the cloud has and does not serve.", unserved),
         ] {
             let _ = write!(
                 text,

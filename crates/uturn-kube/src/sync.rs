@@ -135,6 +135,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         metrics: Arc<Metrics>,
     ) -> Self {
         let now = Instant::now();
+        metrics.unserved.clear();
         Self {
             hands: Arc::new(Hands { client, api, settings, metrics }),
             shared,
@@ -335,6 +336,9 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
                 true => self.told.remove(object),
                 false => self.told.insert(object.clone(), own),
             };
+        }
+        if let Some(unserved) = &ended.unserved {
+            self.hands.metrics.unserved.note(&ended.members.objects, unserved);
         }
         let name = ended.members.name();
         if ended.is_failed {

@@ -34,8 +34,8 @@ impl<T: Api + Send> Api for Arc<T> {
     }
 }
 
-/// Whether an action is done when it is answered.
+/// Whether an action is done when it is answered. A batch of targets may be refused by the data
+/// plane after it, so that its task is waited for too.
 fn is_synchronous(action: &str) -> bool {
     action.starts_with("Describe")
-        || matches!(action, "BatchRegisterTargets" | "BatchDeregisterTargets")
 }

@@ -177,6 +177,7 @@ fn has_head(known: &Balancer, head: &Balancer) -> bool {
         && known.domain == head.domain
         && known.tags == head.tags
         && known.settings == head.settings
+        && known.unserved == head.unserved
 }
 
 #[cfg(test)]
@@ -194,6 +195,7 @@ mod tests {
             domain: None,
             tags: tags.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
             settings: BalancerSettings::default(),
+            unserved: None,
             listeners: BTreeMap::new(),
             foreign: Vec::new(),
         }
@@ -210,6 +212,13 @@ mod tests {
         assert_eq!(mirror.list(heads.clone(), 0, now), set(&["lb-1", "lb-2"]));
         let asked = mirror.clock();
         assert_eq!(mirror.list(heads, asked, now), set(&[]));
+        let unserved = || Balancer {
+            unserved: Some(uturn_cloud::unserved::Unserved::Unreachable),
+            ..balancer("lb-1", "u1")
+        };
+        let heads = vec![unserved(), balancer("lb-2", "u2")];
+        assert_eq!(mirror.list(heads, asked, now), set(&["lb-1"]), "it is not served any more");
+        let asked = mirror.clock();
         let changed = Balancer { is_public: false, ..balancer("lb-2", "u2") };
         let heads = vec![changed, balancer("lb-3", "u3")];
         assert_eq!(mirror.list(heads, asked, now), set(&["lb-1", "lb-2", "lb-3"]));

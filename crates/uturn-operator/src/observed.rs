@@ -10,6 +10,7 @@ use uturn_cloud::api::clb::{
     DescribeListenersRequest, DescribeLoadBalancersRequest, DescribeTargetsRequest, Filter,
 };
 use uturn_cloud::client::CallError;
+use uturn_cloud::unserved::Unserved;
 use uturn_cloud::wire::error::ErrorCode;
 use uturn_model::Protocol;
 
@@ -48,6 +49,8 @@ pub struct Balancer {
     pub tags: BTreeMap<String, String>,
     /// How it behaves.
     pub settings: BalancerSettings,
+    /// Why the cloud does not serve it, or not as it stands; `None` if it does.
+    pub unserved: Option<Unserved>,
     /// The controllers' listeners.
     pub listeners: BTreeMap<ListenerKey, Listener>,
     /// The user's listeners.
@@ -61,6 +64,8 @@ pub struct Listener {
     pub id: String,
     /// The listener.
     pub listener: clb::Listener,
+    /// Why the cloud does not serve it, or not all of it; `None` if it does.
+    pub unserved: Option<Unserved>,
     /// The ids of its rules.
     pub rules: BTreeMap<RuleKey, String>,
     /// Where its rules redirect to: ids of a listener and a rule.

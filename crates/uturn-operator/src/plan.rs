@@ -19,9 +19,11 @@ mod balancer;
 pub mod call;
 mod changes;
 mod text;
+mod unserved;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use uturn_cloud::unserved::Unserved;
 use uturn_model::ObjectRef;
 
 pub use self::applied::apply;
@@ -43,6 +45,8 @@ pub struct Plan {
     pub balancers: Vec<BalancerPlan>,
     /// What users are told.
     pub events: Vec<Event>,
+    /// The objects of which the cloud has what they want, and does not serve it.
+    pub unserved: BTreeMap<ObjectRef, Unserved>,
 }
 
 /// The calls for one load balancer.
@@ -218,6 +222,8 @@ impl<'a> Planner<'a> {
         let scene = Scene { found, wanted: &wanted.listeners, frozen };
         let mut calls = balancer::calls(found, &wanted.settings, creation);
         calls.extend(scene.calls(&mut self.plan.events));
+        let is_frozen = |object: &ObjectRef| frozen.owners.contains(object);
+        unserved::add(found, wanted, is_frozen, &mut self.plan);
         calls
     }
 

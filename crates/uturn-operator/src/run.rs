@@ -56,6 +56,9 @@ impl RunError {
             Self::Call { call, error: CallError::Api { code, message, .. } } => {
                 format!("{call}: {code}: {message}")
             }
+            Self::Call { call, error: CallError::Task { message, .. } } => {
+                format!("{call}: its task failed: {message}")
+            }
             other => other.to_string(),
         }
     }

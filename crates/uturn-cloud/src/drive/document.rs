@@ -1,7 +1,7 @@
 //! Load balancers as documents for one machine.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +25,13 @@ pub(super) type Balancers = BTreeMap<String, Arc<Balancer>>;
 pub(super) struct Balancer {
     /// One for each of its addresses.
     served: Vec<BalancerConfig>,
+}
+
+impl Balancer {
+    /// Its addresses.
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
+        self.served.iter().map(|served| served.load_balancer.vip).collect()
+    }
 }
 
 /// The load balancers of a plan for a machine that keeps certificates in this folder. Those that

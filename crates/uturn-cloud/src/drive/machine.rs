@@ -14,6 +14,7 @@ use super::status::{MachineStatus, Sent};
 use super::{DataPlane, Notice, Pace, Shared};
 use crate::cloud::Work;
 use crate::plane::CertificateFile;
+use crate::unserved::{self, Unserved};
 
 /// How often in a row another program may change what the machine serves.
 const SURPRISES: usize = 5;
@@ -42,6 +43,8 @@ pub(super) struct Machine {
     retry_at: Option<Instant>,
     /// Why it cannot be driven; the empty text before it was tried.
     away: Option<String>,
+    /// Since when it cannot be reached.
+    away_since: Option<Instant>,
 }
 
 /// A load balancer that a machine refused.
@@ -94,6 +97,7 @@ impl Machine {
             refused: BTreeMap::new(),
             retry_at: None,
             away: Some(String::new()),
+            away_since: None,
         })
     }
 
@@ -106,6 +110,7 @@ impl Machine {
             match self.step(&mut next_poll).await {
                 Ok(()) => {
                     pause = self.pace.first_retry;
+                    self.away_since = None;
                     if self.away.take().is_some() {
                         self.shared.notice(&Notice::Back { machine: self.name.clone() });
                     }
@@ -139,6 +144,9 @@ impl Machine {
             ..MachineStatus::default()
         };
         self.shared.show(self.number, status);
+        if self.away_since.get_or_insert_with(Instant::now).elapsed() >= self.pace.lost {
+            self.shared.health.lost(self.number);
+        }
         self.shared.is_away(self.number).await;
     }
 
@@ -344,8 +352,13 @@ impl Machine {
             }
         }
         self.shared.show(self.number, self.status(work, &refused));
-        let messages = refused.iter().map(|(id, refused)| {
-            (id.clone(), format!("{} refuses it: {}", self.name, refused.message))
+        let unserved = refused
+            .iter()
+            .map(|(id, refused)| (id.clone(), Unserved::of_refusal(&refused.message)));
+        self.shared.health.serves(self.number, unserved.collect());
+        // Tenants are told in general words.
+        let messages = refused.iter().map(|(id, Refused { balancer, message })| {
+            (id.clone(), unserved::refusal(message, &balancer.addresses()))
         });
         let messages = messages.collect();
         self.refused = refused;

@@ -10,6 +10,8 @@ use crate::state::Place;
 pub(super) struct Progress {
     machines: Vec<MachineProgress>,
     waiting: BTreeMap<(Place, String), Waiting>,
+    /// Tasks that fail for a reason that no machine has, once they end.
+    failures: BTreeMap<(Place, String), String>,
 }
 
 /// How far a machine is.
@@ -32,7 +34,16 @@ struct Waiting {
 
 impl Progress {
     pub(super) fn new(machines: usize) -> Self {
-        Self { machines: vec![MachineProgress::default(); machines], waiting: BTreeMap::new() }
+        Self {
+            machines: vec![MachineProgress::default(); machines],
+            waiting: BTreeMap::new(),
+            failures: BTreeMap::new(),
+        }
+    }
+
+    /// A task fails for this reason once its change is served as far as it can be.
+    pub(super) fn fails(&mut self, task: &ServingTask, why: String) {
+        self.failures.insert((task.place.clone(), task.id.clone()), why);
     }
 
     /// A machine serves this, but for the load balancers that it refused.
@@ -71,7 +82,10 @@ impl Progress {
             FinishedTask {
                 place: task.place.clone(),
                 id: task.id.clone(),
-                failure: refused.next().cloned(),
+                failure: refused
+                    .next()
+                    .or_else(|| self.failures.get(&(task.place.clone(), task.id.clone())))
+                    .cloned(),
             }
         });
         finished.collect()
@@ -80,7 +94,9 @@ impl Progress {
     /// Forgets tasks, because it is stored that they have ended.
     pub(super) fn forget(&mut self, ended: &[FinishedTask]) {
         for task in ended {
-            self.waiting.remove(&(task.place.clone(), task.id.clone()));
+            let key = (task.place.clone(), task.id.clone());
+            self.waiting.remove(&key);
+            self.failures.remove(&key);
         }
     }
 }
@@ -143,5 +159,17 @@ mod tests {
         progress.serves(1, &work(1, &["1", "2"]), refused);
         let failed = ("1".to_owned(), Some("no".to_owned()));
         assert_eq!(ended(&mut progress), [failed, done("2")]);
+    }
+
+    #[test]
+    fn a_task_fails_for_what_no_machine_can_serve() {
+        let mut progress = Progress::new(1);
+        let first = work(1, &["1", "2"]);
+        progress.fails(&first.tasks[0], "QUIC".to_owned());
+        assert_eq!(ended(&mut progress), []);
+        progress.serves(0, &first, BTreeMap::new());
+        let failed = ("1".to_owned(), Some("QUIC".to_owned()));
+        assert_eq!(ended(&mut progress), [failed, done("2")]);
+        assert!(progress.failures.is_empty());
     }
 }

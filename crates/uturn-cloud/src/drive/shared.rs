@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::watch;
@@ -12,6 +13,7 @@ use super::status::{DriveStatus, MachineStatus};
 use super::{Notice, Observer, PlaneHealth};
 use crate::cloud::{Cloud, Work};
 use crate::plane::LeftOut;
+use crate::unserved::Unserved;
 
 /// What the tasks of all machines share.
 pub(super) struct Shared {
@@ -22,8 +24,14 @@ pub(super) struct Shared {
     /// Locked while it is made, so that it is made once for all machines.
     work: tokio::sync::Mutex<Option<Arc<Work>>>,
     left_out: Mutex<BTreeSet<LeftOut>>,
+    /// What the plan before left out; `None` before the first plan.
+    unserved: Mutex<Option<Planned>>,
+    failed_tasks: AtomicU64,
     statuses: Mutex<Vec<MachineStatus>>,
 }
+
+/// Load balancers (`None`) and listeners that a plan leaves out.
+type Planned = BTreeMap<(String, Option<String>), Unserved>;
 
 impl fmt::Debug for Shared {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,6 +56,8 @@ impl Shared {
             progress: Mutex::new(Progress::new(machines)),
             work: tokio::sync::Mutex::default(),
             left_out: Mutex::default(),
+            unserved: Mutex::default(),
+            failed_tasks: AtomicU64::new(0),
             statuses: Mutex::new(addresses.into_iter().map(status).collect()),
         }
     }
@@ -66,6 +76,8 @@ impl Shared {
             change: self.cloud.change(),
             data_planes: locked(&self.statuses).clone(),
             left_out: locked(&self.left_out).iter().cloned().collect(),
+            unserved: self.health.unserved_counts(),
+            failed_tasks: self.failed_tasks.load(Ordering::Relaxed),
         }
     }
 
@@ -85,6 +97,7 @@ impl Shared {
         let work = spawn_blocking(move || Arc::new(cloud.work())).await;
         let work = work.expect("planning does not panic, and nothing cancels it");
         self.report_left_out(&work);
+        self.note_unserved(&work);
         *kept = Some(Arc::clone(&work));
         work
     }
@@ -97,6 +110,26 @@ impl Shared {
             self.notice(&Notice::LeftOut(left_out.clone()));
         }
         *before = now;
+    }
+
+    /// Notes what the plan leaves out. A task that changes a load balancer of which more is left out
+    /// than before fails: that is what it asked for.
+    fn note_unserved(&self, work: &Work) {
+        let mut before = locked(&self.unserved);
+        if let Some(before) = before.as_ref() {
+            let news = work.plan.unserved.iter().filter(|(key, _)| !before.contains_key(*key));
+            let news: BTreeMap<&str, &Unserved> =
+                news.map(|((load_balancer, _), why)| (load_balancer.as_str(), why)).collect();
+            let mut progress = locked(&self.progress);
+            for task in &work.tasks {
+                let why = task.load_balancers.iter().find_map(|id| news.get(id.as_str()));
+                if let Some(why) = why {
+                    progress.fails(task, why.words().to_owned());
+                }
+            }
+        }
+        self.health.leaves_out(work.plan.unserved.clone());
+        *before = Some(work.plan.unserved.clone());
     }
 
     /// A machine serves this, but for the load balancers that it refused.
@@ -128,7 +161,12 @@ impl Shared {
                 return;
             }
             match shared.cloud.finish(&ended) {
-                Ok(()) => progress.forget(&ended),
+                Ok(()) => {
+                    let failed = ended.iter().filter(|task| task.failure.is_some()).count();
+                    let failed = u64::try_from(failed).unwrap_or(u64::MAX);
+                    shared.failed_tasks.fetch_add(failed, Ordering::Relaxed);
+                    progress.forget(&ended);
+                }
                 Err(error) => shared.notice(&Notice::NotStored(error.to_string())),
             }
         });

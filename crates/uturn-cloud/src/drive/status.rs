@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::shared::Shared;
 use crate::plane::LeftOut;
+use crate::unserved::Unserved;
 
 /// What the data plane has taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -18,6 +19,10 @@ pub struct DriveStatus {
     pub data_planes: Vec<MachineStatus>,
     /// What is not served, or not as it was asked for.
     pub left_out: Vec<LeftOut>,
+    /// How many load balancers and listeners are not served, for each reason.
+    pub unserved: BTreeMap<Unserved, usize>,
+    /// How many tasks failed since the cloud was started, because what they asked for is not served.
+    pub failed_tasks: u64,
 }
 
 /// What a machine has taken.
@@ -66,15 +71,21 @@ impl Sent {
 impl DriveStatus {
     /// Why not every machine serves what it has to; empty if all do.
     pub fn problems(&self) -> Vec<String> {
-        let problem = |machine: &MachineStatus| {
+        let problems = |machine: &MachineStatus| {
             let address = &machine.address;
             match (machine.is_reached, &machine.why, machine.change) {
-                (true, _, Some(_)) => None,
-                (_, Some(why), _) => Some(format!("{address} is not driven: {why}")),
-                _ => Some(format!("{address} has not taken anything yet")),
+                (true, _, Some(_)) => {
+                    let refused = machine
+                        .refused
+                        .iter()
+                        .map(|(id, message)| format!("{address} refuses {id}: {message}"));
+                    refused.collect()
+                }
+                (_, Some(why), _) => vec![format!("{address} is not driven: {why}")],
+                _ => vec![format!("{address} has not taken anything yet")],
             }
         };
-        self.data_planes.iter().filter_map(problem).collect()
+        self.data_planes.iter().flat_map(problems).collect()
     }
 }
 

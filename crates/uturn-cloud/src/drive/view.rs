@@ -1,13 +1,14 @@
-//! The health of targets as the machines see it.
+//! The health of targets as the machines see it, and what they do not serve.
 //!
 //! Machines probe each for itself. A target is alive if all machines that can be reached say so,
 //! and dead if any does: then a part of the traffic does not reach it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::health::{HealthOf, HealthView, TargetState};
+use crate::unserved::Unserved;
 
 /// A target of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +27,24 @@ pub(super) type MachineHealth = HashMap<TargetKey, TargetState>;
 pub struct PlaneHealth {
     /// `None` for a machine that cannot be reached.
     machines: RwLock<Vec<Option<MachineHealth>>>,
+    serving: RwLock<Serving>,
+}
+
+/// What is not served.
+#[derive(Debug, Default)]
+struct Serving {
+    machines: Vec<MachineServing>,
+    /// Load balancers (`None`) and listeners that the plan leaves out.
+    planned: BTreeMap<(String, Option<String>), Unserved>,
+}
+
+/// What a machine does not serve.
+#[derive(Clone, Debug, Default)]
+struct MachineServing {
+    /// Whether it could not be reached for some time.
+    is_lost: bool,
+    /// The load balancers that it refused when it was told what to serve last.
+    refused: BTreeMap<String, Unserved>,
 }
 
 impl PlaneHealth {
@@ -33,6 +52,51 @@ impl PlaneHealth {
     pub(super) fn expect(&self, machines: usize) {
         let mut views = self.machines.write().unwrap_or_else(PoisonError::into_inner);
         views.resize_with(machines, || None);
+        self.serving_mut().machines.resize_with(machines, MachineServing::default);
+    }
+
+    /// The plan leaves these out.
+    pub(super) fn leaves_out(&self, planned: BTreeMap<(String, Option<String>), Unserved>) {
+        self.serving_mut().planned = planned;
+    }
+
+    /// A machine serves what it has to, but for these load balancers.
+    pub(super) fn serves(&self, machine: usize, refused: BTreeMap<String, Unserved>) {
+        self.set_serving(machine, MachineServing { is_lost: false, refused });
+    }
+
+    /// A machine could not be reached for some time.
+    pub(super) fn lost(&self, machine: usize) {
+        self.set_serving(machine, MachineServing { is_lost: true, refused: BTreeMap::new() });
+    }
+
+    fn set_serving(&self, machine: usize, serving: MachineServing) {
+        if let Some(known) = self.serving_mut().machines.get_mut(machine) {
+            *known = serving;
+        }
+    }
+
+    /// How many load balancers and listeners are not served, for each reason.
+    pub(super) fn unserved_counts(&self) -> BTreeMap<Unserved, usize> {
+        let serving = self.serving();
+        let refused: BTreeMap<&String, Unserved> = serving
+            .machines
+            .iter()
+            .flat_map(|machine| machine.refused.iter().map(|(id, why)| (id, *why)))
+            .collect();
+        let mut counts = BTreeMap::new();
+        for why in refused.into_values().chain(serving.planned.values().copied()) {
+            *counts.entry(why).or_default() += 1;
+        }
+        counts
+    }
+
+    fn serving(&self) -> RwLockReadGuard<'_, Serving> {
+        self.serving.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serving_mut(&self) -> RwLockWriteGuard<'_, Serving> {
+        self.serving.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A machine says this.
@@ -67,6 +131,21 @@ impl HealthView for PlaneHealth {
             .map(|state| state.unwrap_or(TargetState::Unknown))
             .reduce(both)
             .unwrap_or(TargetState::Unknown)
+    }
+
+    fn unserved(&self, load_balancer: &str) -> Option<Unserved> {
+        let serving = self.serving();
+        let refused =
+            serving.machines.iter().find_map(|machine| machine.refused.get(load_balancer));
+        let planned = || serving.planned.get(&(load_balancer.to_owned(), None));
+        let is_lost =
+            !serving.machines.is_empty() && serving.machines.iter().all(|machine| machine.is_lost);
+        refused.or_else(planned).copied().or(is_lost.then_some(Unserved::Unreachable))
+    }
+
+    fn unserved_listener(&self, load_balancer: &str, listener: &str) -> Option<Unserved> {
+        let key = (load_balancer.to_owned(), Some(listener.to_owned()));
+        self.serving().planned.get(&key).copied()
     }
 }
 
@@ -117,5 +196,31 @@ mod tests {
         health.expect(1);
         health.update(0, [(key, Alive)].into());
         assert_eq!(health.state(&HealthOf { rule: None, ..of }), Unknown, "another group");
+    }
+
+    #[test]
+    fn a_load_balancer_is_not_served_if_any_machine_refuses_it_or_none_is_reached() {
+        let health = PlaneHealth::default();
+        let unserved = || health.unserved("lb-1");
+        assert_eq!(unserved(), None, "there is no machine");
+        health.expect(2);
+        assert_eq!(unserved(), None, "none was tried yet");
+        health.lost(0);
+        assert_eq!(unserved(), None, "the other may serve it");
+        health.lost(1);
+        assert_eq!(unserved(), Some(Unserved::Unreachable));
+        health.serves(1, BTreeMap::from([("lb-1".to_owned(), Unserved::PortInUse)]));
+        assert_eq!(unserved(), Some(Unserved::PortInUse));
+        assert_eq!(health.unserved("lb-2"), None);
+        health.serves(0, BTreeMap::new());
+        assert_eq!(unserved(), Some(Unserved::PortInUse), "a part of the traffic is not served");
+        health.serves(1, BTreeMap::new());
+        assert_eq!(unserved(), None);
+        let listener = ("lb-1".to_owned(), Some("lbl-1".to_owned()));
+        health.leaves_out(BTreeMap::from([(listener, Unserved::LeftOut)]));
+        assert_eq!(unserved(), None, "its other listeners are served");
+        assert_eq!(health.unserved_listener("lb-1", "lbl-1"), Some(Unserved::LeftOut));
+        assert_eq!(health.unserved_listener("lb-1", "lbl-2"), None);
+        assert_eq!(health.unserved_counts(), BTreeMap::from([(Unserved::LeftOut, 1)]));
     }
 }

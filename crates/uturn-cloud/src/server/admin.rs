@@ -8,10 +8,12 @@ use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 
+use super::metrics;
 use crate::cloud::Cloud;
 use crate::drive::{DriveStatus, DriveView};
 
 const TEXT: &str = "text/plain; charset=utf-8";
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The pages.
 #[derive(Clone, Debug)]
@@ -40,7 +42,11 @@ impl AdminPages {
                 let text = text.expect("all keys are texts");
                 page(StatusCode::OK, "application/json", text + "\n")
             }
-            _ => page(StatusCode::NOT_FOUND, TEXT, "/healthz\n/readyz\n/status\n".to_owned()),
+            "/metrics" => page(StatusCode::OK, METRICS, metrics::text(&self.status())),
+            _ => {
+                let pages = "/healthz\n/readyz\n/status\n/metrics\n";
+                page(StatusCode::NOT_FOUND, TEXT, pages.to_owned())
+            }
         }
     }
 

@@ -117,6 +117,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
                 self.queue.succeeded(work);
                 if let Work::Object(object) = work {
                     self.told.remove(object);
+                    self.hands.metrics.unserved.forget(object);
                 }
                 continue;
             }

@@ -8,6 +8,7 @@ use kube::core::DynamicObject;
 use kube::{Api, Client, Error};
 use serde_json::Value;
 use uturn_cloud::client::CallError;
+use uturn_cloud::unserved::Unserved;
 use uturn_model::{NamespacedName, ObjectRef};
 use uturn_operator::api::Api as CloudApi;
 use uturn_operator::clb::Certificate;
@@ -63,6 +64,9 @@ pub(super) struct Ended {
     pub(super) objects: BTreeMap<ObjectRef, Value>,
     /// What users were told.
     pub(super) told: BTreeSet<Event>,
+    /// The objects that are not served although the cloud has what they want; `None` if that is
+    /// not known.
+    pub(super) unserved: Option<BTreeMap<ObjectRef, Unserved>>,
     /// Whether it has to be tried again.
     pub(super) is_failed: bool,
     /// How the cloud's API refused everything.
@@ -212,6 +216,11 @@ impl<A: CloudApi> Hands<A> {
             }
         }
         round.is_known = true;
+        ended.unserved = Some(round.plan.unserved.clone());
+        if !round.plan.unserved.is_empty() {
+            // It is looked at again soon: nothing else tells that it is served.
+            (ended.is_failed, ended.is_doubtful) = (true, true);
+        }
         ended.is_failed |= !round.plan.is_empty() || !round.failures.is_empty();
         Ok(())
     }

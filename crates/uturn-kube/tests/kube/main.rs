@@ -21,4 +21,5 @@ mod server;
 #[path = "../../../uturn-operator/tests/operator/stage.rs"]
 #[expect(dead_code, reason = "the operator's own tests use the rest")]
 mod stage;
+mod unserved;
 mod world;

@@ -222,14 +222,16 @@ async fn a_change_costs_calls_for_what_it_concerns() {
     // Those that are being created are asked for together.
     let asked = of(&made.calls, "DescribeLoadBalancers");
     assert!((all..all + all / 10 + 10).contains(&asked), "{:?}", made.calls);
-    assert_eq!(of(&made.calls, "DescribeTaskStatus"), all + large.ingresses);
+    // A listener, the rules of an Ingress, and a batch of targets have tasks.
+    assert_eq!(of(&made.calls, "DescribeTaskStatus"), 2 * all + large.ingresses);
     assert_eq!(made.writes, 3 * all, "a finalizer, annotations and a status");
     // A node goes: a call for each load balancer. It is not looked at before; what is asked for
     // meanwhile is the list, and some load balancers whose time it is.
     large.lose_a_node();
     let lost = large.follow().await;
     assert_eq!(writes(&lost.calls), [("BatchDeregisterTargets", all)].into());
-    assert!(reads(&lost.calls) <= 60, "{:?}", lost.calls);
+    assert_eq!(of(&lost.calls, "DescribeTaskStatus"), all);
+    assert!(reads(&lost.calls) <= 60 + all, "{:?}", lost.calls);
     assert_eq!(lost.writes, 0);
     // A Service changes, and with it the Ingress that sends to it: no other load balancer is
     // asked for.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use uturn_cloud::api::clb::{self as wire, CertificateOutput, ListenerBackend};
+use uturn_cloud::unserved::Unserved;
 use uturn_model::Protocol;
 use uturn_model::lb::{Layer, ListenerProtocol};
 
@@ -37,9 +38,15 @@ pub(super) fn head(described: &wire::LoadBalancer) -> Balancer {
             }),
         },
         addresses: texts.filter_map(|text| text.parse().ok()).collect(),
+        unserved: unserved(described.attribute_flags.as_ref()),
         listeners: BTreeMap::new(),
         foreign: Vec::new(),
     }
+}
+
+/// The flag that says that something is not served.
+fn unserved(flags: Option<&Vec<String>>) -> Option<Unserved> {
+    flags.into_iter().flatten().find_map(|flag| Unserved::of_flag(flag))
 }
 
 /// Adds the listeners of a load balancer, and their targets.
@@ -157,7 +164,8 @@ fn listener(
             redirects.insert(key, to);
         }
     }
-    Listener { id: id.to_owned(), listener, rules, redirects }
+    let unserved = unserved(described.attr_flags.as_ref());
+    Listener { id: id.to_owned(), listener, unserved, rules, redirects }
 }
 
 /// The domain of a rule; empty where it is the load balancer's own address. A rule with several

@@ -49,7 +49,6 @@ impl Paced {
                 };
                 assert!(self.creations.wait(&ids, ask).await);
             }
-            "BatchRegisterTargets" | "BatchDeregisterTargets" => {}
             _ => self.turn("clb", "DescribeTaskStatus").await,
         }
     }

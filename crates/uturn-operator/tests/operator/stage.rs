@@ -18,6 +18,7 @@ use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::quotas::Quotas;
 use uturn_cloud::state::{Account, Batch, Place};
+use uturn_cloud::unserved::Unserved;
 use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
 use uturn_model::{Cluster, Family, ObjectRef};
@@ -51,9 +52,9 @@ impl Storage for Memory {
     }
 }
 
-/// The targets that answer.
+/// The targets that answer, and what is not served.
 #[derive(Debug, Default)]
-struct Alive(Mutex<HashSet<SocketAddr>>);
+struct Alive(Mutex<HashSet<SocketAddr>>, Mutex<HashMap<String, Unserved>>);
 
 impl HealthView for Alive {
     fn state(&self, target: &HealthOf<'_>) -> TargetState {
@@ -61,6 +62,14 @@ impl HealthView for Alive {
             true => TargetState::Alive,
             false => TargetState::Unknown,
         }
+    }
+
+    fn unserved(&self, load_balancer: &str) -> Option<Unserved> {
+        self.1.lock().unwrap().get(load_balancer).copied()
+    }
+
+    fn unserved_listener(&self, _: &str, listener: &str) -> Option<Unserved> {
+        self.1.lock().unwrap().get(listener).copied()
     }
 }
 
@@ -157,6 +166,12 @@ impl Stage {
     pub(crate) fn set_alive(&self, addresses: &[&str]) {
         let addresses = addresses.iter().map(|address| address.parse().unwrap());
         *self.alive.0.lock().unwrap() = addresses.collect();
+    }
+
+    /// Sets which load balancers and listeners are not served, by their ids.
+    pub(crate) fn set_unserved(&self, unserved: &[(&str, Unserved)]) {
+        let unserved = unserved.iter().map(|(id, why)| ((*id).to_owned(), *why));
+        *self.alive.1.lock().unwrap() = unserved.collect();
     }
 
     /// Stops at a write, counted from now.

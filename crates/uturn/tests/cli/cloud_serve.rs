@@ -7,6 +7,7 @@ mod mutual;
 mod planes;
 mod processes;
 mod rules;
+mod unserved;
 
 use std::fs;
 use std::net::TcpListener;
@@ -198,7 +199,7 @@ fn what_the_data_plane_refuses_fails_and_stops_nothing_else() {
             "CertKey": certificate("s").1,
         },
     });
-    site.ok::<clb::CreateListenerRequest>(quic);
+    site.call::<clb::CreateListenerRequest>(quic).unwrap_err();
     let left_out = &site.status()["left_out"][0];
     assert_eq!(left_out["load_balancer"], lb.as_str());
     assert_eq!(left_out["reason"], "QUIC is not served");

@@ -28,7 +28,10 @@ pub(in crate::actions) fn describe(
             && protocol.is_none_or(|protocol| listener.protocol == protocol)
             && port.is_none_or(|port| listener.port == port)
     });
-    let listeners: Vec<_> = listeners.map(view::view).collect();
+    let health = transaction.context.health;
+    let listeners: Vec<_> = listeners
+        .map(|listener| view::view(listener, health.unserved_listener(id, &listener.id)))
+        .collect();
     let total_count = u64::try_from(listeners.len()).ok();
     Ok(DescribeListenersResponse { listeners: Some(listeners), total_count })
 }

@@ -4,9 +4,10 @@ use crate::actions::rules::view::view as rule_view;
 use crate::actions::{certificates, health_check, time};
 use crate::api::clb::Listener as Described;
 use crate::state::{Listener, Protocol};
+use crate::unserved::Unserved;
 
-/// A listener as `DescribeListeners` has it.
-pub(super) fn view(listener: &Listener) -> Described {
+/// A listener as `DescribeListeners` has it, with a flag where it is not served.
+pub(super) fn view(listener: &Listener, unserved: Option<Unserved>) -> Described {
     let is_layer_7 = listener.protocol.is_layer_7();
     let rules = || listener.rules.iter().map(|rule| rule_view(listener, rule)).collect();
     Described {
@@ -28,7 +29,7 @@ pub(super) fn view(listener: &Listener) -> Described {
         keepalive_enable: is_layer_7.then(|| listener.keepalive.into()),
         toa: Some(false),
         deregister_target_rst: Some(listener.resets_on_unbind),
-        attr_flags: Some(attribute_flags(listener)),
+        attr_flags: Some(attribute_flags(listener, unserved)),
         target_group_list: None,
         max_conn: Some(listener.max_connections),
         max_cps: Some(listener.max_new_connections),
@@ -48,7 +49,7 @@ fn seconds(seconds: Option<i64>) -> Option<u64> {
 }
 
 /// The flags of a listener. Those of rescheduling are INF: named as the parameters that set them.
-fn attribute_flags(listener: &Listener) -> Vec<String> {
+fn attribute_flags(listener: &Listener, unserved: Option<Unserved>) -> Vec<String> {
     let rescheduling = &listener.rescheduling;
     let flags = [
         ("Stop", listener.is_stopped),
@@ -59,5 +60,5 @@ fn attribute_flags(listener: &Listener) -> Vec<String> {
         ("RescheduleExpandTarget", rescheduling.on_change),
     ];
     let set = flags.into_iter().filter(|(_, is_set)| *is_set);
-    set.map(|(flag, _)| flag.to_owned()).collect()
+    set.map(|(flag, _)| flag.to_owned()).chain(unserved.map(Unserved::flag)).collect()
 }

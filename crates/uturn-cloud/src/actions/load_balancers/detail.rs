@@ -161,7 +161,7 @@ fn row_of(transaction: &Transaction<'_>, load_balancer: &LoadBalancer) -> LoadBa
         slave_zone: load_balancer.attributes.backup_zone.clone().map(|zone| vec![zone]),
         load_balancer_domain: Some(view::domain(load_balancer, region)),
         egress: load_balancer.attributes.egress.clone(),
-        attribute_flags: Some(view::attribute_flags(load_balancer)),
+        attribute_flags: Some(view::attribute_flags(transaction, load_balancer)),
         sla_type: load_balancer.sla_type.clone(),
         exclusive: Some(0),
         available_zone_affinity_info: load_balancer.attributes.zone_affinity.clone(),

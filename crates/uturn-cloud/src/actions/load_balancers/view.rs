@@ -12,6 +12,7 @@ use crate::api::clb::{
     ZoneInfo,
 };
 use crate::state::{IpVersion, LoadBalancer, Transaction};
+use crate::unserved::Unserved;
 
 /// The status of a load balancer that is being created.
 const CREATING: u64 = 0;
@@ -88,7 +89,7 @@ pub(in crate::actions) fn view(
         health_log_set_id: empty(),
         health_log_topic_id: empty(),
         cluster_ids: None,
-        attribute_flags: Some(attribute_flags(load_balancer)),
+        attribute_flags: Some(attribute_flags(transaction, load_balancer)),
         load_balancer_domain: Some(domain),
         egress: text(attributes.egress.as_ref()),
         exclusive: Some(0),
@@ -157,11 +158,15 @@ pub(super) fn network_attributes(load_balancer: &LoadBalancer) -> Option<Interne
     })
 }
 
-/// The flags of a load balancer.
-pub(super) fn attribute_flags(load_balancer: &LoadBalancer) -> Vec<String> {
+/// The flags of a load balancer, with one where it is not served.
+pub(super) fn attribute_flags(
+    transaction: &Transaction<'_>,
+    load_balancer: &LoadBalancer,
+) -> Vec<String> {
+    let unserved = transaction.context.health.unserved(&load_balancer.id);
     let flags = [("DeleteProtect", load_balancer.is_delete_protected)];
     let set = flags.into_iter().filter(|(_, is_set)| *is_set);
-    set.map(|(flag, _)| flag.to_owned()).collect()
+    set.map(|(flag, _)| flag.to_owned()).chain(unserved.map(Unserved::flag)).collect()
 }
 
 fn snat_ips(load_balancer: &LoadBalancer) -> Vec<SnatIp> {

@@ -223,6 +223,13 @@ impl Site {
         self.page(self.status, "GET", "/readyz", "")
     }
 
+    /// `/metrics` of the cloud.
+    pub(super) fn metrics(&self) -> String {
+        let (status, text) = self.page(self.status, "GET", "/metrics", "");
+        assert_eq!(status, 200);
+        text
+    }
+
     fn page(&self, from: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String) {
         let length = body.len();
         let head = format!(
