@@ -225,10 +225,18 @@ impl Client {
 
     fn signed<A: Action>(&self, body: Bytes, now: Timestamp) -> Request<Full<Bytes>> {
         let host = self.settings.endpoint.host(A::SERVICE);
+        let trace = uuid::Uuid::new_v4().to_string();
         let signable = Signable {
             method: "POST",
             query: "",
-            headers: vec![("content-type", envelope::CONTENT_TYPE), ("host", &host)],
+            // The last two keep the signature from being used for another action, and tell equal
+            // requests of one second apart.
+            headers: vec![
+                ("content-type", envelope::CONTENT_TYPE),
+                ("host", &host),
+                ("x-tc-action", A::NAME),
+                ("x-tc-traceid", &trace),
+            ],
             payload: Payload::Signed(&body),
         };
         let settings = &self.settings;
@@ -241,6 +249,7 @@ impl Client {
             .header(CONTENT_TYPE, envelope::CONTENT_TYPE)
             .header(AUTHORIZATION, authorization)
             .header("X-TC-Action", A::NAME)
+            .header("X-TC-TraceId", &trace)
             .header("X-TC-Version", A::VERSION)
             .header("X-TC-Timestamp", now.as_second().to_string())
             .header("X-TC-Region", &self.settings.region)

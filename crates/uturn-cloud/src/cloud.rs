@@ -7,6 +7,7 @@
 mod accounts;
 mod first;
 mod rate;
+mod replays;
 mod route;
 mod work;
 
@@ -22,6 +23,7 @@ use serde_json::{Map, Value};
 use self::accounts::SharedAccounts;
 pub use self::first::FirstError;
 use self::rate::Rates;
+use self::replays::Replays;
 pub(crate) use self::route::MAX_BODY;
 use self::route::Route;
 pub use self::work::{FinishedTask, ServingTask, Work};
@@ -31,9 +33,10 @@ use crate::health::{HealthView, NoDataPlane};
 use crate::ids::IdSource;
 use crate::inventory::Inventory;
 use crate::quotas::Quotas;
+use crate::refused_targets::RefusedTargets;
 pub use crate::state::Batch;
-use crate::state::{Accounts, Context, Transaction};
-use crate::wire::authorization::{self, Received};
+use crate::state::{Accounts, Context, Place, Transaction};
+use crate::wire::authorization::{self, Received, Signed};
 use crate::wire::envelope;
 use crate::wire::error::{ApiError, ErrorCode};
 
@@ -71,6 +74,13 @@ pub struct Settings {
     /// The range whose first address replaces clients' addresses in the data plane; `None` for
     /// the cloud's own.
     pub snat_range: Option<IpNet>,
+    /// Which targets are refused; none, unless this says so.
+    pub refused_targets: RefusedTargets,
+    /// Whether a write is refused whose signature was used before. A server does that; with a clock
+    /// that stands, as tests have it, all equal requests have equal signatures.
+    pub refuses_replays: bool,
+    /// Whether a signature has to cover the action and the body.
+    pub demands_signed_action: bool,
 }
 
 /// The cloud.
@@ -83,6 +93,7 @@ pub struct Cloud {
     ids: IdSource,
     accounts: SharedAccounts,
     rates: Rates,
+    replays: Option<Replays>,
 }
 
 impl fmt::Debug for Cloud {
@@ -103,7 +114,8 @@ impl Cloud {
     ) -> Self {
         let (health, accounts) = (Arc::new(NoDataPlane), SharedAccounts::new(accounts));
         let rates = Rates::new(settings.rate_limit);
-        Self { credentials, inventory, settings, storage, health, ids, accounts, rates }
+        let replays = settings.refuses_replays.then(|| Replays::new(Timestamp::now()));
+        Self { credentials, inventory, settings, storage, health, ids, accounts, rates, replays }
     }
 
     /// The same, which asks this view how targets are.
@@ -115,6 +127,16 @@ impl Cloud {
     /// The id of a request that is refused before it is answered.
     pub(crate) fn new_request_id(&self) -> String {
         self.ids.request()
+    }
+
+    /// Refuses a request whose head shows that its signature cannot be valid, before its body is read.
+    ///
+    /// # Errors
+    ///
+    /// Returns the answer to it.
+    pub(crate) fn check_head(&self, head: &Received<'_>, now: Timestamp) -> Result<(), ApiError> {
+        route::check_method(head)?;
+        authorization::check_head(head, &self.credentials, now)
     }
 
     /// Answers a request.
@@ -134,6 +156,9 @@ impl Cloud {
     ) -> Result<Map<String, Value>, ApiError> {
         route::check_size(request)?;
         let caller = authorization::verify(request, &self.credentials, now)?;
+        if self.settings.demands_signed_action {
+            check_cover(&caller.signed)?;
+        }
         let route = Route::of(request, &caller)?;
         self.rates.count(&caller.account, &route, now)?;
         let region = route.region(request, &self.inventory)?;
@@ -149,6 +174,7 @@ impl Cloud {
                 quotas: &self.settings.quotas,
                 health: &*self.health,
                 task_time: self.settings.task_time,
+                refused_targets: &self.settings.refused_targets,
                 ids: &self.ids,
             };
             let mut transaction = Transaction::new(accounts, context);
@@ -156,13 +182,48 @@ impl Cloud {
                 actions::perform(&mut transaction, &route.service.name, route.action, parameters)?;
             Ok((transaction.into_changes(), members))
         };
+        let account = caller.account.as_str();
         if route.only_reads() {
+            if let Some(replays) = &self.replays {
+                replays.reads(account, &caller.signed, request, now);
+            }
             let (batch, members) =
                 self.accounts.read(|accounts| run(accounts, parameters.clone()))?;
             if batch.is_empty() {
                 return Ok(members);
             }
         }
-        self.accounts.change(Some(now), &*self.storage, |accounts| run(accounts, parameters))
+        let place = Place { account: account.to_owned(), region: region.to_owned() };
+        let replays = self.replays.as_ref().filter(|_| !route.only_reads());
+        let replays = replays.filter(|_| !self.stands_for_what_is_there(&place, &parameters));
+        let admission = replays.map(|replays| replays.admit(account, &caller.signed, request, now));
+        let admission = admission.transpose()?;
+        let changed =
+            self.accounts.change(Some(now), &*self.storage, |accounts| run(accounts, parameters));
+        if let (Err(_), Some(admission)) = (&changed, admission) {
+            admission.failed();
+        }
+        changed
     }
+
+    /// Whether a request names a client token whose load balancers are there: it creates nothing.
+    fn stands_for_what_is_there(&self, place: &Place, parameters: &Value) -> bool {
+        let Some(token) = parameters["ClientToken"].as_str() else { return false };
+        self.accounts.read(|accounts| {
+            let Some(account) = accounts.get(place) else { return false };
+            let created = account.client_tokens.get(token).into_iter().flatten();
+            created.into_iter().any(|id| account.load_balancers.contains_key(id))
+        })
+    }
+}
+
+/// Refuses a signature that leaves out the action or the body.
+fn check_cover(signed: &Signed) -> Result<(), ApiError> {
+    let lacks = match (signed.covers_action, signed.covers_payload) {
+        (true, true) => return Ok(()),
+        (false, _) => "SignedHeaders has to name x-tc-action",
+        (true, false) => "the body has to be signed",
+    };
+    let message = format!("{lacks}: this server demands that the action is signed");
+    Err(ApiError::new(ErrorCode::InvalidAuthorization, message))
 }

@@ -19,6 +19,7 @@ pub mod ids;
 pub mod inventory;
 pub mod plane;
 pub mod quotas;
+pub mod refused_targets;
 pub mod schema;
 pub mod server;
 pub mod state;

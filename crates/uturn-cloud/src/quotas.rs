@@ -15,12 +15,16 @@ pub struct Quotas {
     pub targets: usize,
     /// Addresses of a load balancer that replace clients' addresses.
     pub snat_addresses: usize,
+    /// Certificates, those of all regions together.
+    pub certificates: usize,
+    /// Custom configurations.
+    pub custom_configs: usize,
     /// Load balancers that may be deleted in five minutes without being forced.
     pub deletions: usize,
 }
 
 impl Default for Quotas {
-    /// The published quotas of a new account.
+    /// The published quotas of a new account; INF for certificates and custom configurations.
     fn default() -> Self {
         Self {
             public_load_balancers: 100,
@@ -29,6 +33,8 @@ impl Default for Quotas {
             rules: 50,
             targets: 100,
             snat_addresses: 10,
+            certificates: 500,
+            custom_configs: 100,
             deletions: 30,
         }
     }

@@ -3,11 +3,14 @@
 
 mod admin;
 mod body;
+mod large_bodies;
 mod limits;
 mod metrics;
+mod places;
 mod request;
 mod signals;
 mod stream;
+mod tls;
 
 use std::convert::Infallible;
 use std::io;
@@ -22,16 +25,19 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::runtime::Builder;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 pub use self::admin::AdminPages;
 pub use self::limits::Limits;
+use self::places::{Client, Network, Places};
 use self::request::Shared;
 use self::stream::TimedStream;
+pub use self::tls::Tls;
 use crate::cloud::Cloud;
 
 /// The longest head of a request: its first line, which has the query string, and its headers.
@@ -39,6 +45,9 @@ const MAX_HEAD: usize = 64 << 10;
 
 /// How long to wait when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(100);
+
+/// How often a connection that asks for nothing is ended while another one waits.
+const MAKE_ROOM: Duration = Duration::from_secs(1);
 
 /// How long open requests may take when the server stops.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -49,6 +58,7 @@ pub struct Server {
     socket: StdListener,
     handler: Handler,
     limits: Limits,
+    tls: Option<Tls>,
 }
 
 /// Answers requests.
@@ -59,9 +69,14 @@ enum Handler {
 }
 
 impl Handler {
-    async fn answer(&self, request: Request<Incoming>, time: Duration) -> Response<Full<Bytes>> {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        network: Network,
+        limits: &Limits,
+    ) -> Response<Full<Bytes>> {
         match self {
-            Self::Api(shared) => request::answer(request, shared, time).await,
+            Self::Api(shared) => request::answer(request, shared, network, limits).await,
             Self::Admin(pages) => pages.answer(&request),
         }
     }
@@ -111,7 +126,13 @@ impl Server {
     fn listen(address: SocketAddr, handler: Handler) -> io::Result<Self> {
         let socket = StdListener::bind(address)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, handler, limits: Limits::default() })
+        Ok(Self { socket, handler, limits: Limits::default(), tls: None })
+    }
+
+    /// The same, over TLS alone.
+    #[must_use]
+    pub fn with_tls(self, tls: Tls) -> Self {
+        Self { tls: Some(tls), ..self }
     }
 
     /// The same with other limits.
@@ -138,7 +159,7 @@ impl Server {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let _guard = runtime.enter();
         let socket = TcpListener::from_std(self.socket)?;
-        runtime.block_on(accept(socket, self.handler, self.limits, stop))
+        runtime.block_on(accept(socket, self.handler, self.limits, self.tls, stop))
     }
 
     /// Serves until it is stopped, or the process is asked to end: SIGTERM or an interrupt.
@@ -155,7 +176,7 @@ impl Server {
             signalled.await;
             stop_then.stop();
         });
-        runtime.block_on(accept(socket, self.handler, self.limits, stop))
+        runtime.block_on(accept(socket, self.handler, self.limits, self.tls, stop))
     }
 }
 
@@ -163,28 +184,49 @@ async fn accept(
     socket: TcpListener,
     handler: Handler,
     limits: Limits,
+    tls: Option<Tls>,
     stop: &Stop,
 ) -> io::Result<()> {
     let room = Arc::new(Semaphore::new(limits.connections));
+    let places = Arc::new(Places::new(limits.connections_per_address));
     let mut connections = JoinSet::new();
     let mut stopping = stop.0.subscribe();
     loop {
         let accepted = tokio::select! {
             () = stopped(&mut stopping) => break,
-            accepted = async {
-                let place = Arc::clone(&room).acquire_owned().await;
-                (place, socket.accept().await)
-            } => accepted,
+            accepted = socket.accept() => accepted,
         };
         while connections.try_join_next().is_some() {}
-        let (Ok(place), Ok((stream, _))) = accepted else {
+        let Ok((stream, peer)) = accepted else {
             sleep(EXHAUSTED).await;
             continue;
         };
-        let (handler, stopping) = (handler.clone(), stopping.clone());
+        let network = Network::from(peer.ip());
+        if places.is_full(network) {
+            continue;
+        }
+        let Some(permit) = permit(&room, &places, &mut stopping).await else { break };
+        let (handler, tls, stopping) = (handler.clone(), tls.clone(), stopping.clone());
+        let place = places.enter(network);
         connections.spawn(async move {
-            serve(stream, handler, limits, stopping).await;
-            drop(place);
+            let client = &place.client;
+            let stream = TimedStream::new(stream, limits.answer);
+            let serving = async {
+                match tls {
+                    None => serve(stream, handler, limits, client, stopping).await,
+                    Some(tls) => {
+                        // A client that speaks no TLS needs no answer.
+                        if let Ok(stream) = tls.acceptor().accept(stream).await {
+                            serve(stream, handler, limits, client, stopping).await;
+                        }
+                    }
+                }
+            };
+            tokio::select! {
+                () = serving => {}
+                () = client.leaves(limits.first_head) => {}
+            }
+            drop((place, permit));
         });
     }
     drop(socket);
@@ -193,20 +235,42 @@ async fn accept(
     Ok(())
 }
 
-async fn serve(
-    stream: TcpStream,
+/// Waits for room for one more connection; `None` if the server stops meanwhile.
+async fn permit(
+    room: &Arc<Semaphore>,
+    places: &Places,
+    stopping: &mut watch::Receiver<bool>,
+) -> Option<OwnedSemaphorePermit> {
+    loop {
+        if let Ok(permit) = Arc::clone(room).try_acquire_owned() {
+            return Some(permit);
+        }
+        places.make_room();
+        tokio::select! {
+            () = stopped(stopping) => return None,
+            permit = Arc::clone(room).acquire_owned() => return permit.ok(),
+            () = sleep(MAKE_ROOM) => {}
+        }
+    }
+}
+
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
     handler: Handler,
     limits: Limits,
+    client: &Client,
     mut stopping: watch::Receiver<bool>,
 ) {
     let service = service_fn(|request| async {
-        Ok::<_, Infallible>(handler.answer(request, limits.body).await)
+        client.begins();
+        let answer = handler.answer(request, client.network, &limits).await;
+        client.ends();
+        Ok::<_, Infallible>(answer)
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(MAX_HEAD);
     // A client that has sent all it has to send still gets its answer.
     builder.half_close(true);
-    let stream = TimedStream::new(stream, limits.answer);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     // A client that breaks the protocol or goes away needs no answer.

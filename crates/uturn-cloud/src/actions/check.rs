@@ -112,6 +112,15 @@ pub(super) fn parameter_error(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::InvalidParameter, message)
 }
 
+/// The name of a cookie: letters, digits and some signs, as it stands in a header.
+pub(super) fn cookie(text: &str) -> Result<String, ApiError> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if text.len() <= 100 && text.bytes().all(is_allowed) {
+        return Ok(text.to_owned());
+    }
+    Err(value_error("the parameter `CookieName` is not the name of a cookie"))
+}
+
 /// The error for a value that is not allowed.
 pub(super) fn value_error(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::InvalidParameterValue, message)

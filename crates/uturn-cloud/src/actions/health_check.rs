@@ -159,6 +159,19 @@ fn read_http(input: &clb::HealthCheck, result: &mut HealthCheck) -> Result<(), A
             return Err(value_error("the parameter `HealthCheck.HttpCheckPath` begins with /"));
         }
     }
+    for (member, text) in [
+        ("HttpCheckPath", input.http_check_path.as_ref()),
+        ("HttpCheckDomain", input.http_check_domain.as_ref()),
+        ("ExtendedCode", input.extended_code.as_ref()),
+    ] {
+        // It becomes a part of a request.
+        let is_visible = |text: &String| text.bytes().all(|byte| byte.is_ascii_graphic());
+        if text.is_some_and(|text| !is_visible(text)) {
+            let message =
+                format!("the parameter `HealthCheck.{member}` may have visible ASCII only");
+            return Err(value_error(message));
+        }
+    }
     text(&input.http_check_path, &mut result.http_path);
     text(&input.http_check_domain, &mut result.http_domain);
     text(&input.http_version, &mut result.http_version);

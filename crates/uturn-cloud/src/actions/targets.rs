@@ -8,6 +8,7 @@ mod describe;
 mod group;
 mod health;
 mod named;
+mod refused;
 mod register;
 
 pub use self::address::address;

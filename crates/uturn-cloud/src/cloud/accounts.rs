@@ -24,6 +24,10 @@ const BATCH: usize = 256;
 
 /// How long tasks are kept after they began. Those that are still running are kept in any case.
 pub(super) const TASKS_KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// How many tasks that have ended an account keeps in a region: the latest.
+pub(super) const MOST_TASKS: usize = 10_000;
+/// How many more there may be before they are searched for the oldest.
+const TASKS_SLACK: usize = MOST_TASKS / 8;
 /// How often an account is searched for what is old.
 const PRUNED_EVERY: SignedDuration = SignedDuration::from_hours(1);
 
@@ -178,7 +182,11 @@ impl Turn {
         let mut removed = Batch::new();
         for place in self.batch.keys() {
             let is_recent = |last: &Timestamp| now.duration_since(*last) < PRUNED_EVERY;
-            if self.pruned.get(place).is_some_and(is_recent) {
+            let has_many = self
+                .ahead
+                .get(place)
+                .is_some_and(|account| account.tasks.len() > MOST_TASKS + TASKS_SLACK);
+            if !has_many && self.pruned.get(place).is_some_and(is_recent) {
                 continue;
             }
             self.pruned.insert(place.clone(), now);
@@ -191,13 +199,17 @@ impl Turn {
     }
 }
 
-/// Tasks that began long ago and have ended, and client tokens whose load balancers are gone, which
-/// stand for nothing any more.
+/// Tasks that have ended and began long ago or before many others, and client tokens whose load
+/// balancers are gone, which stand for nothing any more.
 fn old_records(account: &Account, now: Timestamp) -> impl Iterator<Item = RecordKey> {
-    let tasks = account.tasks.iter().filter(move |(_, task)| {
-        !task.is_running(now) && now.duration_since(task.began) > TASKS_KEPT
+    let ended = account.tasks.iter().filter(|(_, task)| !task.is_running(now));
+    let mut ended: Vec<(Timestamp, &String)> = ended.map(|(id, task)| (task.began, id)).collect();
+    ended.sort_unstable();
+    let surplus = ended.len().saturating_sub(MOST_TASKS);
+    let tasks = ended.into_iter().enumerate().filter(move |(position, (began, _))| {
+        *position < surplus || now.duration_since(*began) > TASKS_KEPT
     });
-    let tasks = tasks.map(|(id, _)| (RecordKind::Task, id));
+    let tasks = tasks.map(|(_, (_, id))| (RecordKind::Task, id));
     let tokens = account.client_tokens.iter().filter(|(_, load_balancers)| {
         !load_balancers.iter().any(|id| account.load_balancers.contains_key(id))
     });

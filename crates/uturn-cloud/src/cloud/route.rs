@@ -19,15 +19,21 @@ const REGIONAL: [&str; 2] = ["DeployCertificateInstance", "DescribeHostDeployRec
 /// The actions of other services that are for no region.
 const WITHOUT_REGION: [&str; 1] = ["DescribeRegions"];
 
+/// Refuses requests with another method than GET and POST.
+pub(super) fn check_method(request: &Received<'_>) -> Result<(), ApiError> {
+    if ["GET", "POST"].contains(&request.method) {
+        return Ok(());
+    }
+    let message = format!("requests are sent with GET or POST, not {}", request.method);
+    Err(ApiError::new(ErrorCode::UnsupportedProtocol, message))
+}
+
 /// Refuses requests with another method than GET and POST, and those that are too large.
 pub(super) fn check_size(request: &Received<'_>) -> Result<(), ApiError> {
+    check_method(request)?;
     let (what, length, limit) = match request.method {
         "GET" => ("query string", request.query.len(), MAX_QUERY),
-        "POST" => ("body", request.body.len(), MAX_BODY),
-        method => {
-            let message = format!("requests are sent with GET or POST, not {method}");
-            return Err(ApiError::new(ErrorCode::UnsupportedProtocol, message));
-        }
+        _ => ("body", request.body.len(), MAX_BODY),
     };
     if length > limit {
         let message = format!("the {what} has {length} bytes; {limit} are allowed");

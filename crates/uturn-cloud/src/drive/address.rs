@@ -55,6 +55,12 @@ impl PlaneAddress {
         Ok(Self { scheme: scheme.to_owned(), authority: authority.as_str().to_owned() })
     }
 
+    /// Its IP address; `None` where it has a name.
+    pub fn ip(&self) -> Option<IpAddr> {
+        let authority: http::uri::Authority = self.authority.parse().ok()?;
+        authority.host().trim_matches(['[', ']']).parse().ok()
+    }
+
     pub(super) fn needs_tls(&self) -> bool {
         self.scheme == "https"
     }

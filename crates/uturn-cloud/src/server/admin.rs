@@ -1,10 +1,12 @@
 //! What the person who runs the cloud can ask it, without a signature: whether it is alive, and
 //! what its data planes have taken.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use http::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue};
+use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 
@@ -12,6 +14,8 @@ use super::metrics;
 use crate::cloud::Cloud;
 use crate::drive::{DriveStatus, DriveView};
 
+/// What names end with that no web site has.
+const PRIVATE: [&str; 5] = [".localhost", ".local", ".internal", ".svc", ".test"];
 const TEXT: &str = "text/plain; charset=utf-8";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -30,6 +34,10 @@ impl AdminPages {
             let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET\n".to_owned());
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
+        }
+        if !is_host_known(request) {
+            let text = "the Host header names another site\n";
+            return page(StatusCode::MISDIRECTED_REQUEST, TEXT, text.to_owned());
         }
         match request.uri().path() {
             "/healthz" => page(StatusCode::OK, TEXT, "ok\n".to_owned()),
@@ -58,9 +66,45 @@ impl AdminPages {
     }
 }
 
+/// Whether the Host header is not a name that a web site may have, whose pages could read these in
+/// somebody's browser: an address, a name without dots, or one that only a private network has.
+fn is_host_known<B>(request: &Request<B>) -> bool {
+    let stated = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let Some(host) = stated.or(request.uri().host()) else { return true };
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let name = authority.host().trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
+    let is_private = |name: &str| PRIVATE.iter().any(|suffix| name.ends_with(suffix));
+    name.parse::<IpAddr>().is_ok() || !name.contains('.') || is_private(&name)
+}
+
 fn page(status: StatusCode, content_type: &'static str, text: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(text.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_no_web_site_has_are_answered() {
+        for (host, is_known) in [
+            ("127.0.0.1:9901", true),
+            ("[::1]:9901", true),
+            ("localhost", true),
+            ("cloud:9901", true),
+            ("cloud.kube-system.svc:9901", true),
+            ("cloud.kube-system.svc.cluster.local", true),
+            ("attacker.example.com:9901", false),
+            ("127.0.0.1.nip.io", false),
+            ("localhost.example.com.", false),
+            ("a b", false),
+            ("", true),
+        ] {
+            let request = Request::builder().uri("/status").header(HOST, host).body(()).unwrap();
+            assert_eq!(is_host_known(&request) || host.is_empty(), is_known, "{host}");
+        }
+    }
 }

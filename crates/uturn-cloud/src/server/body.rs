@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::cloud::MAX_BODY;
 use crate::wire::error::{ApiError, ErrorCode};
@@ -13,29 +13,59 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// Of a body that is too large, no more than this is read and dropped. A client whose body is
 /// read to its end gets its answer; one that still sends may only see the connection end.
 const MAX_READ: usize = 4 * MAX_BODY;
+/// The fewest bytes a second of a body for which others wait.
+const SLOWEST: u64 = 32 << 10;
+/// How long such a body may take to begin.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How fast a body has to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// In any way, within the limit.
+    Any,
+    /// Without long pauses: others wait for it.
+    Steady,
+}
+
+/// What is done with what was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Keep,
+    Discard,
+}
 
 /// Reads a body.
 ///
 /// # Errors
 ///
 /// Returns the answer to a body that is too large, is incomplete or takes too long.
-pub(super) async fn read(body: Incoming, limit: Duration) -> Result<Bytes, ApiError> {
-    match timeout(limit, collect(body)).await {
+pub(super) async fn read(body: Incoming, limit: Duration, pace: Pace) -> Result<Bytes, ApiError> {
+    match timeout(limit, collect(body, pace, Use::Keep)).await {
         Ok(read) => read,
-        Err(_) => {
-            let message = format!("the body did not come within {} s", limit.as_secs_f32());
-            Err(ApiError::new(ErrorCode::InvalidRequest, message))
-        }
+        Err(_) => Err(late(limit)),
     }
 }
 
-async fn collect(mut body: Incoming) -> Result<Bytes, ApiError> {
+/// Reads a body to its end and drops it, so that its client sees the answer.
+///
+/// # Errors
+///
+/// As [`read`].
+pub(super) async fn discard(body: Incoming, limit: Duration) -> Result<(), ApiError> {
+    match timeout(limit, collect(body, Pace::Any, Use::Discard)).await {
+        Ok(read) => read.map(drop),
+        Err(_) => Err(late(limit)),
+    }
+}
+
+async fn collect(mut body: Incoming, pace: Pace, usage: Use) -> Result<Bytes, ApiError> {
     if body.size_hint().lower() > MAX_READ as u64 {
         return Err(too_large());
     }
-    let mut kept = Vec::new();
+    let is_kept = usage == Use::Keep && body.size_hint().lower() <= MAX_BODY as u64;
+    let (mut kept, began) = (Vec::new(), Instant::now());
     let mut length = 0;
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = next(&mut body, pace, began, length).await? {
         let frame = frame.map_err(|error| {
             ApiError::new(ErrorCode::InvalidRequest, format!("the body is incomplete: {error}"))
         })?;
@@ -47,11 +77,36 @@ async fn collect(mut body: Incoming) -> Result<Bytes, ApiError> {
         }
         if length > MAX_BODY {
             kept = Vec::new();
-        } else {
+        } else if is_kept {
             kept.extend_from_slice(&data);
         }
     }
     if length > MAX_BODY { Err(too_large()) } else { Ok(kept.into()) }
+}
+
+type Frame = Result<hyper::body::Frame<Bytes>, hyper::Error>;
+
+/// The next part of a body of which `length` bytes have come.
+async fn next(
+    body: &mut Incoming,
+    pace: Pace,
+    began: Instant,
+    length: usize,
+) -> Result<Option<Frame>, ApiError> {
+    if pace == Pace::Any {
+        return Ok(body.frame().await);
+    }
+    let earned = Duration::from_secs(length as u64 / SLOWEST);
+    let deadline = began + GRACE + earned;
+    tokio::time::timeout_at(deadline, body.frame()).await.map_err(|_| {
+        let message = format!("the body comes with less than {SLOWEST} bytes a second");
+        ApiError::new(ErrorCode::InvalidRequest, message)
+    })
+}
+
+fn late(limit: Duration) -> ApiError {
+    let message = format!("the body did not come within {} s", limit.as_secs_f32());
+    ApiError::new(ErrorCode::InvalidRequest, message)
 }
 
 fn too_large() -> ApiError {

@@ -2,7 +2,6 @@
 //! may wait for the disk.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
@@ -10,10 +9,12 @@ use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use jiff::Timestamp;
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use super::body;
+use super::body::{self, Pace};
+use super::large_bodies::LargeBodies;
+use super::limits::Limits;
+use super::places::Network;
 use crate::cloud::Cloud;
 use crate::wire::authorization::Received;
 use crate::wire::envelope;
@@ -22,19 +23,16 @@ use crate::wire::error::ApiError;
 /// Bodies up to this size are read at any time.
 const SMALL_BODY: u64 = 256 << 10;
 
-/// Larger bodies that are read at a time; more wait.
-const LARGE_BODIES: usize = 8;
-
 /// What all requests share.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     cloud: Arc<Cloud>,
-    large_bodies: Arc<Semaphore>,
+    large_bodies: LargeBodies,
 }
 
 impl Shared {
     pub(super) fn new(cloud: Arc<Cloud>) -> Self {
-        Self { cloud, large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)) }
+        Self { cloud, large_bodies: LargeBodies::default() }
     }
 }
 
@@ -43,27 +41,46 @@ impl Shared {
 pub(super) async fn answer(
     request: Request<Incoming>,
     shared: &Shared,
-    time: Duration,
+    network: Network,
+    limits: &Limits,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
-    let is_small = body.size_hint().upper().is_some_and(|length| length <= SMALL_BODY);
-    let _permit = match is_small {
-        true => None,
-        false => shared.large_bodies.acquire().await.ok(),
-    };
+    let headers: Vec<(String, String)> = head
+        .headers
+        .iter()
+        .map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        })
+        .collect();
     let cloud = Arc::clone(&shared.cloud);
-    let body = match body::read(body, time).await {
+    let is_small = body.size_hint().upper().is_some_and(|length| length <= SMALL_BODY);
+    let mut turn = None;
+    if !is_small {
+        // Who cannot have signed it does not take the turn of others.
+        let head = Received {
+            method: head.method.as_str(),
+            query: head.uri.query().unwrap_or_default(),
+            headers: &headers,
+            body: b"",
+        };
+        if let Err(error) = cloud.check_head(&head, Timestamp::now()) {
+            return match body::discard(body, limits.body).await {
+                Ok(()) => respond(envelope::failure(&error, &cloud.new_request_id())),
+                Err(error) => refuse(&cloud, &error),
+            };
+        }
+        match shared.large_bodies.turn(network, limits.body_turn).await {
+            Ok(granted) => turn = Some(granted),
+            Err(error) => return refuse(&cloud, &error),
+        }
+    }
+    let pace = if is_small { Pace::Any } else { Pace::Steady };
+    let body = match body::read(body, limits.body, pace).await {
         Ok(body) => body,
         Err(error) => return refuse(&cloud, &error),
     };
+    drop(turn);
     let answered = spawn_blocking(move || {
-        let headers: Vec<(String, String)> = head
-            .headers
-            .iter()
-            .map(|(name, value)| {
-                (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
-            })
-            .collect();
         let received = Received {
             method: head.method.as_str(),
             query: head.uri.query().unwrap_or_default(),

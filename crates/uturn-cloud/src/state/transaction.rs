@@ -15,6 +15,7 @@ use crate::health::HealthView;
 use crate::ids::IdSource;
 use crate::inventory::Inventory;
 use crate::quotas::Quotas;
+use crate::refused_targets::RefusedTargets;
 use crate::wire::error::{ApiError, ErrorCode};
 
 /// What a request runs in beside its account.
@@ -36,6 +37,8 @@ pub struct Context<'a> {
     pub health: &'a dyn HealthView,
     /// How long a task takes; `None` for as long as the data plane needs.
     pub task_time: Option<Duration>,
+    /// Which targets are refused.
+    pub refused_targets: &'a RefusedTargets,
     /// Where the ids of new resources come from.
     pub ids: &'a IdSource,
 }
@@ -210,6 +213,13 @@ impl<'a> Transaction<'a> {
         addresses.collect()
     }
 
+    /// Those of some addresses that load balancers have, of any account.
+    pub fn addresses_among(&self, addresses: &BTreeSet<IpAddr>) -> BTreeSet<IpAddr> {
+        let all = self.accounts.values().flat_map(|account| account.load_balancers.values());
+        let used = all.flat_map(|load_balancer| &load_balancer.addresses);
+        used.filter(|address| addresses.contains(*address)).copied().collect()
+    }
+
     /// The load balancer with this id, to be changed. `missing` is the code for an id that is
     /// not there, which differs between actions.
     ///
@@ -304,6 +314,16 @@ impl<'a> Transaction<'a> {
     /// All certificates that were there before the request.
     pub fn certificates(&self) -> impl Iterator<Item = &Certificate> {
         self.without_region().certificates.values()
+    }
+
+    /// How many certificates there are, with those that the request adds.
+    pub fn certificate_count(&self) -> usize {
+        let is_new = |(key, record): &(&RecordKey, &Option<Record>)| {
+            key.kind == RecordKind::Certificate
+                && record.is_some()
+                && !self.without_region().certificates.contains_key(&key.id)
+        };
+        self.without_region().certificates.len() + self.changed.iter().filter(is_new).count()
     }
 
     /// Adds a certificate.

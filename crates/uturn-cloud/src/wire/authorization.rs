@@ -7,10 +7,10 @@ use jiff::Timestamp;
 
 use super::error::{ApiError, ErrorCode};
 use super::tc3::{self, ALGORITHM, Payload, SCOPE_END, Scope, Signable, UNSIGNED_PAYLOAD};
-use crate::credentials::Credentials;
+use crate::credentials::{Credential, Credentials};
 
-/// How far a request's timestamp may be from the server's clock.
-const MAX_SKEW_SECONDS: i64 = 300;
+/// How many seconds a request's timestamp may be from the server's clock.
+pub const MAX_SKEW: i64 = 300;
 
 /// A request as it was received, as far as its signature depends on it.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,21 @@ pub struct Caller {
     /// The service in the credential's scope. Some clients derive it from the host they were
     /// pointed at, so it need not be the name of a service.
     pub service: String,
+    /// What was signed.
+    pub signed: Signed,
+}
+
+/// What a signature covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    /// The signature.
+    pub signature: Vec<u8>,
+    /// When the request was signed.
+    pub timestamp: Timestamp,
+    /// Whether it covers the action.
+    pub covers_action: bool,
+    /// Whether it covers the body.
+    pub covers_payload: bool,
 }
 
 /// The parts of an `Authorization` header.
@@ -66,6 +81,58 @@ pub fn verify(
     credentials: &Credentials,
     now: Timestamp,
 ) -> Result<Caller, ApiError> {
+    let (authorization, timestamp, credential) = stated(request, credentials, now)?;
+    let scope = Scope { date: authorization.date, service: authorization.service };
+    let matches = |host: Host| -> Result<bool, ApiError> {
+        let signable = signable(request, &authorization.signed_headers, host)?;
+        let text = signable.string_to_sign(timestamp, &scope);
+        let code = tc3::authenticate(credential.secret_key.reveal(), &scope, &text);
+        Ok(code.verify_slice(&authorization.signature).is_ok())
+    };
+    if !matches(Host::AsReceived)? && !matches(Host::WithoutPort)? {
+        let message = "the signature does not match the request; check the secret key and what \
+                       was signed";
+        return Err(ApiError::new(ErrorCode::SignatureFailure, message));
+    }
+    Ok(Caller {
+        secret_id: authorization.secret_id.to_owned(),
+        account: credential.account.clone(),
+        service: authorization.service.to_owned(),
+        signed: Signed {
+            timestamp,
+            covers_action: authorization
+                .signed_headers
+                .iter()
+                .any(|name| name.eq_ignore_ascii_case("x-tc-action")),
+            covers_payload: !is_payload_unsigned(request),
+            signature: authorization.signature,
+        },
+    })
+}
+
+/// Refuses a request whose headers show that its signature cannot be valid. Where the payload is
+/// not signed, the signature is verified as a whole.
+///
+/// # Errors
+///
+/// As [`verify`].
+pub fn check_head(
+    head: &Received<'_>,
+    credentials: &Credentials,
+    now: Timestamp,
+) -> Result<(), ApiError> {
+    match is_payload_unsigned(head) {
+        true => verify(head, credentials, now).map(drop),
+        false => stated(head, credentials, now).map(drop),
+    }
+}
+
+/// What the headers state: who signed, when, and with which credential.
+fn stated<'r, 'c>(
+    request: &Received<'r>,
+    credentials: &'c Credentials,
+    now: Timestamp,
+) -> Result<(Authorization<'r>, Timestamp, &'c Credential), ApiError> {
     let header = request.header("Authorization").ok_or_else(|| {
         invalid("the header Authorization is missing; every request has to be signed")
     })?;
@@ -89,23 +156,11 @@ pub fn verify(
         let id = authorization.secret_id;
         ApiError::new(ErrorCode::SecretIdNotFound, format!("the SecretId {id} is not known"))
     })?;
-    let scope = Scope { date: authorization.date, service: authorization.service };
-    let matches = |host: Host| -> Result<bool, ApiError> {
-        let signable = signable(request, &authorization.signed_headers, host)?;
-        let text = signable.string_to_sign(timestamp, &scope);
-        let code = tc3::authenticate(credential.secret_key.reveal(), &scope, &text);
-        Ok(code.verify_slice(&authorization.signature).is_ok())
-    };
-    if !matches(Host::AsReceived)? && !matches(Host::WithoutPort)? {
-        let message = "the signature does not match the request; check the secret key and what \
-                       was signed";
-        return Err(ApiError::new(ErrorCode::SignatureFailure, message));
-    }
-    Ok(Caller {
-        secret_id: authorization.secret_id.to_owned(),
-        account: credential.account.clone(),
-        service: authorization.service.to_owned(),
-    })
+    Ok((authorization, timestamp, credential))
+}
+
+fn is_payload_unsigned(request: &Received<'_>) -> bool {
+    request.header("X-TC-Content-SHA256") == Some(UNSIGNED_PAYLOAD)
 }
 
 /// Which form of the Host header was signed. The Node SDK signs it without the port it sends.
@@ -127,7 +182,7 @@ fn signable<'a>(
         let strip = host == Host::WithoutPort && name.eq_ignore_ascii_case("host");
         Ok((name, if strip { without_port(value) } else { value }))
     });
-    let unsigned = request.header("X-TC-Content-SHA256") == Some(UNSIGNED_PAYLOAD);
+    let unsigned = is_payload_unsigned(request);
     Ok(Signable {
         method: request.method,
         query: request.query,
@@ -157,10 +212,10 @@ fn timestamp_of(request: &Received<'_>, now: Timestamp) -> Result<Timestamp, Api
         ApiError::new(ErrorCode::InvalidParameter, message)
     })?;
     let skew = now.as_second() - timestamp.as_second();
-    if skew.abs() > MAX_SKEW_SECONDS {
+    if skew.abs() > MAX_SKEW {
         let side = if skew > 0 { "behind" } else { "ahead of" };
         let message = format!(
-            "X-TC-Timestamp is {} s {side} the server's clock; {MAX_SKEW_SECONDS} s are allowed",
+            "X-TC-Timestamp is {} s {side} the server's clock; {MAX_SKEW} s are allowed",
             skew.abs()
         );
         return Err(ApiError::new(ErrorCode::SignatureExpire, message));

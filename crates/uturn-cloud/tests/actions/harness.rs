@@ -87,9 +87,19 @@ impl Harness {
         Self::with(Inventory::Open, "ap-guangzhou", Duration::from_secs(1))
     }
 
+    /// A cloud that is open, whose settings are these.
+    pub(crate) fn set(settings: Settings) -> Self {
+        let task_time = Some(Duration::ZERO);
+        Self::with_settings(Inventory::Open, "ap-guangzhou", Settings { task_time, ..settings })
+    }
+
     fn with(inventory: Inventory, region: &'static str, task_time: Duration) -> Self {
-        let memory = Memory::default();
         let settings = Settings { task_time: Some(task_time), ..Settings::default() };
+        Self::with_settings(inventory, region, settings)
+    }
+
+    fn with_settings(inventory: Inventory, region: &'static str, settings: Settings) -> Self {
+        let memory = Memory::default();
         let cloud = Cloud::new(
             Credentials::parse("id key").unwrap(),
             inventory,

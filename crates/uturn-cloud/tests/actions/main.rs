@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 #![expect(clippy::needless_pass_by_value, reason = "requests are written where they are sent")]
 
+mod bounds;
 mod codes;
 mod first;
 mod harness;

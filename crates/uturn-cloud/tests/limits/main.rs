@@ -143,6 +143,80 @@ fn a_client_that_does_not_read_is_cut_off() {
 }
 
 #[test]
+fn idle_connections_leave_room_for_others() {
+    let server = Running::start(Limits { connections: 4, ..Limits::default() });
+    // Each sends a part of a head, or nothing, and stays.
+    let idle: Vec<_> = ["", "P", "POST / HTTP/1.1\r\nX: ", ""]
+        .map(|start| {
+            let mut stream = server.connect();
+            stream.write_all(start.as_bytes()).unwrap();
+            stream
+        })
+        .into();
+    for _ in 0..3 {
+        server.serves();
+    }
+    drop(idle);
+}
+
+#[test]
+fn one_address_gets_so_many_connections_and_no_more() {
+    let server = Running::start(Limits { connections_per_address: 2, ..Limits::default() });
+    let (mut first, mut second) = (server.connect(), server.connect());
+    server::request(&mut first);
+    server::request(&mut second);
+    assert_eq!(server::rest(server.connect()), "", "the third is closed");
+    let mut other = server.connect_from([127, 0, 0, 2]);
+    server::request(&mut other);
+    drop(first);
+    server::request(&mut second);
+}
+
+#[test]
+fn the_first_head_has_to_come_soon() {
+    let server = Running::start(Limits { first_head: SOON, ..Limits::default() });
+    assert_eq!(server::rest(server.connect()), "");
+}
+
+/// More bodies than are read at a time begin and do not go on. Without a signature they do not take
+/// the turn of one that is signed.
+#[test]
+fn slow_bodies_leave_turns_to_others() {
+    let server = Running::start(Limits::default());
+    let slow: Vec<_> = (0..20)
+        .map(|_| {
+            let mut stream = server.connect();
+            write!(stream, "POST / HTTP/1.1\r\nHost: clb\r\nContent-Length: 1000000\r\n\r\n{{")
+                .unwrap();
+            stream
+        })
+        .collect();
+    let body = vec![b' '; 1 << 20];
+    let mut stream = server.connect_from([127, 0, 0, 2]);
+    let head = server::well_formed("id1", body.len());
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(&body).unwrap();
+    assert_eq!(server::code(&server::rest(stream)), "AuthFailure.SignatureFailure");
+    drop(slow);
+}
+
+/// Whoever knows the id of a credential can hold turns, but only those of one address.
+#[test]
+fn slow_bodies_with_a_known_id_leave_turns_to_other_addresses() {
+    let server = Running::start(Limits { body_turn: SOON, ..Limits::default() });
+    let begin = |from: [u8; 4]| {
+        let mut stream = server.connect_from(from);
+        stream.write_all(server::well_formed("id1", 1 << 20).as_bytes()).unwrap();
+        stream
+    };
+    let slow: Vec<_> = (0..20).map(|_| begin([127, 0, 0, 1])).collect();
+    let mut other = begin([127, 0, 0, 2]);
+    other.write_all(&vec![b' '; 1 << 20]).unwrap();
+    assert_eq!(server::code(&server::rest(other)), "AuthFailure.SignatureFailure");
+    drop(slow);
+}
+
+#[test]
 fn more_connections_than_allowed_wait_for_their_turn() {
     let server = Running::start(Limits { connections: 2, ..Limits::default() });
     let (mut first, mut second) = (server.connect(), server.connect());

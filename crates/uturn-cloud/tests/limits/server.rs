@@ -53,6 +53,18 @@ impl Running {
         TcpStream::connect(self.address).unwrap()
     }
 
+    /// Connects from an address of the loopback interface.
+    pub(crate) fn connect_from(&self, address: [u8; 4]) -> TcpStream {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let stream = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind((address, 0).into()).unwrap();
+            socket.connect(self.address).await.unwrap().into_std().unwrap()
+        });
+        stream.set_nonblocking(false).unwrap();
+        stream
+    }
+
     /// Answers another client.
     pub(crate) fn serves(&self) {
         request(&mut self.connect());
@@ -114,6 +126,19 @@ pub(crate) fn code(answer: &str) -> String {
     assert!(head.starts_with("HTTP/1.1 200"), "{answer:.300}");
     let body: Value = serde_json::from_str(body).unwrap();
     body["Response"]["Error"]["Code"].as_str().unwrap().to_owned()
+}
+
+/// The head of a request that is well formed and has a wrong signature.
+pub(crate) fn well_formed(id: &str, length: usize) -> String {
+    format!(
+        "POST / HTTP/1.1\r\nHost: clb\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\nX-TC-Timestamp: {}\r\n\
+         Authorization: TC3-HMAC-SHA256 Credential={id}/{}/clb/tc3_request, \
+         SignedHeaders=content-type;host, Signature={}\r\n\r\n",
+        now().as_second(),
+        now().strftime("%Y-%m-%d"),
+        "0".repeat(64),
+    )
 }
 
 pub(crate) fn now() -> Timestamp {

@@ -1,9 +1,12 @@
 //! Reads what a request says of certificates, and keeps those that it uploads.
 
-use crate::actions::check::{self, given, parameter_error, value_error};
+use crate::actions::check::{self, given, parameter_error, quota_error, value_error};
 use crate::api::clb::{CertInfo, CertificateInput, MultiCertInfo};
 use crate::state::{Certificate, ListenerCertificate, Transaction};
 use crate::wire::error::ApiError;
+
+/// The most bytes of a certificate with its chain and its key.
+const MAX_LENGTH: usize = 128 << 10;
 
 /// The most certificates of a listener or a domain.
 const MAX_CERTIFICATES: usize = 3;
@@ -137,6 +140,16 @@ impl Upload<'_> {
         }
         if self.key.is_some_and(|key| !is_pem(key, "PRIVATE KEY")) {
             return Err(value_error(format!("the key of the certificate {name} is not in PEM")));
+        }
+        let length = content.len() + self.key.map_or(0, str::len);
+        if length > MAX_LENGTH {
+            let message =
+                format!("the certificate {name} has {length} bytes; {MAX_LENGTH} are allowed");
+            return Err(value_error(message));
+        }
+        let quota = transaction.context.quotas.certificates;
+        if transaction.certificate_count() >= quota {
+            return Err(quota_error("certificates", quota));
         }
         let id = transaction.context.ids.letters_and_digits();
         transaction.put_certificate(Certificate {

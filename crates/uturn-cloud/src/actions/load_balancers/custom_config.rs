@@ -56,6 +56,10 @@ fn add(
     if transaction.custom_configs().any(|existing| existing.name == name) {
         return Err(value_error(format!("there is a custom configuration {name} already")));
     }
+    let quota = transaction.context.quotas.custom_configs;
+    if transaction.custom_configs().count() >= quota {
+        return Err(check::quota_error("custom configurations", quota));
+    }
     let now = transaction.context.now;
     let id = transaction.context.ids.resource("pz");
     transaction.put_custom_config(CustomConfig {

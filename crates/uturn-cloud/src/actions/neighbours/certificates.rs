@@ -123,7 +123,8 @@ fn passes(certificate: &Certificate, request: &DescribeCertificatesRequest) -> b
         && request.cert_ids.as_ref().is_none_or(|ids| ids.is_empty() || ids.contains(id))
 }
 
-/// `DescribeCertificateDetail`.
+/// `DescribeCertificateDetail`, without the private key: a key that was uploaded is not shown to
+/// anybody again.
 pub(in crate::actions) fn describe_detail(
     transaction: &mut Transaction<'_>,
     request: &DescribeCertificateDetailRequest,
@@ -143,7 +144,6 @@ pub(in crate::actions) fn describe_detail(
         cert_begin_time: content.begins,
         cert_end_time: content.ends,
         subject_alt_name: Some(content.names),
-        certificate_private_key: certificate.key.clone(),
         certificate_public_key: Some(certificate.chain.clone()),
         certificate_id: Some(certificate.id.clone()),
         deployable: Some(true),

@@ -101,7 +101,7 @@ fn build(
         domains,
         url: input.url.clone(),
         session_seconds: rule_session(input.session_expire_time.unwrap_or(0))?,
-        cookie: given(input.cookie_name.as_ref()).map(str::to_owned),
+        cookie: given(input.cookie_name.as_ref()).map(check::cookie).transpose()?,
         health_check: health_check::read(input.health_check.as_ref(), None, checked)?,
         certificate: None,
         scheduler: scheduler(input.scheduler.as_ref())?.unwrap_or(Scheduler::Wrr),

@@ -2,7 +2,7 @@
 
 use super::create::{check_forward_type, check_free, rule_session, scheduler};
 use super::domain;
-use crate::actions::check::{given, missing, value_error};
+use crate::actions::check::{self, given, missing, value_error};
 use crate::actions::find;
 use crate::actions::health_check::{self, Checked};
 use crate::api::clb::{ModifyRuleRequest, ModifyRuleResponse};
@@ -44,7 +44,7 @@ pub(in crate::actions) fn modify(
     }
     rule.scheduler = scheduler(request.scheduler.as_ref())?.unwrap_or(rule.scheduler);
     if let Some(cookie) = &request.cookie_name {
-        rule.cookie = Some(cookie.clone()).filter(|cookie| !cookie.is_empty());
+        rule.cookie = Some(check::cookie(cookie)?).filter(|cookie| !cookie.is_empty());
     }
     Ok(ModifyRuleResponse {})
 }

@@ -14,6 +14,11 @@ pub fn address(target: &Target, inventory: &Inventory, region: &str) -> Option<S
     Some(SocketAddr::new(ip, target.port))
 }
 
-fn first_private_address(inventory: &Inventory, region: &str, id: &str) -> Option<IpAddr> {
+/// The address at which an instance is called.
+pub(super) fn first_private_address(
+    inventory: &Inventory,
+    region: &str,
+    id: &str,
+) -> Option<IpAddr> {
     inventory.instance(region, id)?.private_addresses.first().copied()
 }

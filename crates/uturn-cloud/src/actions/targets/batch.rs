@@ -7,6 +7,7 @@
 use super::change::{bound_mut, set_weight};
 use super::group::{RuleName, targets_mut};
 use super::named::{NamedTarget, read_all, read_weight};
+use super::refused;
 use crate::actions::{check, find};
 use crate::api::clb::{
     BatchDeregisterTargetsRequest, BatchDeregisterTargetsResponse, BatchModifyTargetTagRequest,
@@ -38,6 +39,9 @@ pub(in crate::actions) fn register_batch(
         }
         Ok(())
     })?;
+    let named = request.targets.iter().enumerate();
+    let named = named.map(|(at, target)| NamedTarget::read_batch(target, &format!("Targets.{at}")));
+    refused::check(transaction, named.collect::<Result<Vec<_>, _>>()?.iter())?;
     transaction.leave_task();
     Ok(BatchRegisterTargetsResponse { fail_listener_id_set: Some(Vec::new()), message: None })
 }

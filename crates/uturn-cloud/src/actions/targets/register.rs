@@ -2,6 +2,7 @@
 
 use super::group::{RuleName, targets_mut};
 use super::named::{self, duplicate};
+use super::refused;
 use crate::actions::{check, find};
 use crate::api::clb::{
     DeregisterTargetsRequest, DeregisterTargetsResponse, RegisterTargetsRequest,
@@ -26,6 +27,7 @@ pub(in crate::actions) fn register(
     for target in &named {
         target.check_exists(inventory, region)?;
     }
+    refused::check(transaction, named.iter())?;
     let now = transaction.context.now;
     let load_balancer = transaction.load_balancer_mut(&request.load_balancer_id, MISSING)?;
     let listener = find::listener_mut(load_balancer, &request.listener_id, MISSING)?;

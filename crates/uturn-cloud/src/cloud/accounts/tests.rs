@@ -237,6 +237,25 @@ fn old_tasks_are_removed_unless_they_run() {
     assert_eq!(write("c", week + 3_600), ["a", "b", "c", "serving", "slow"]);
 }
 
+#[test]
+fn the_latest_tasks_are_kept() {
+    let mut account = Account::EMPTY;
+    for number in 0..2 * MOST_TASKS {
+        let second = i64::try_from(number).unwrap() / 1000;
+        account.tasks.insert(format!("{number:06}"), done(second));
+    }
+    account.tasks.insert("serving".to_owned(), task(at(0), TaskStatus::Serving));
+    let accounts = SharedAccounts::new(Accounts::from([(place("one"), account)]));
+    let storage = Counting::default();
+    let write = |accounts: &Accounts| add(accounts, "one", "last", done(100));
+    accounts.change(Some(at(100)), &storage, write).unwrap();
+    let kept = ids(&accounts, "one");
+    assert_eq!(kept.len(), MOST_TASKS + 1);
+    assert!(kept.iter().any(|id| id == "serving"), "it is not done");
+    assert!(kept.iter().any(|id| id == "last"));
+    assert!(!kept.iter().any(|id| id == "000000"), "the oldest is gone");
+}
+
 /// Waits until this many writers wait for their turn.
 fn wait_for(accounts: &SharedAccounts, writers: usize) {
     while accounts.waiting.load(Ordering::SeqCst) < writers {

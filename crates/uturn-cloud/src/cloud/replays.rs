@@ -1,0 +1,306 @@
+//! Refuses signatures that were used before.
+//!
+//! A signature is valid for some minutes, and real clients sign neither the action nor anything that
+//! differs between two equal requests of one second. So whoever captured a request could send it
+//! again, or use the signature of a read for a write with the same parameters. What is remembered of
+//! a signature, for as long as it is valid:
+//!
+//! - A write that was performed is not performed again.
+//! - Another use of the signature for a write has to come within [`TOGETHER`] of the first. Honest
+//!   clients sign each request anew, so that theirs does: two requests with the same parameters in
+//!   one second, or a write that failed and is tried again at once.
+//!
+//! The refusal is `RequestLimitExceeded`: clients that repeat a request wait and sign it anew, which
+//! is what one has to do whose equal writes come twice in a second. A write that names a client
+//! token is the same however often it is sent, as long as what it created is there.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest as _, Sha256};
+
+use crate::wire::authorization::{MAX_SKEW, Received, Signed};
+use crate::wire::error::{ApiError, ErrorCode};
+
+/// How long after its first use a signature may be used for a write that was not performed.
+const TOGETHER: SignedDuration = SignedDuration::from_secs(3);
+/// The writes of an account whose signatures are remembered. More are refused: none is forgotten
+/// while it is valid.
+const MOST_WRITES: usize = 200_000;
+/// The reads of an account whose signatures are remembered. With more, the oldest are forgotten.
+const MOST_READS: usize = 50_000;
+
+/// A signature, with what it leaves out of a request.
+type Key = [u8; 32];
+
+/// The signatures that were used.
+#[derive(Debug)]
+pub(super) struct Replays {
+    /// What is signed before that may have been used with a process before this one.
+    begins: Timestamp,
+    most_writes: usize,
+    most_reads: usize,
+    accounts: Mutex<HashMap<String, Used>>,
+}
+
+/// The signatures that an account used.
+#[derive(Debug, Default)]
+struct Used {
+    by_key: HashMap<Key, Use>,
+    /// When each of them expires: writes and reads.
+    writes: BTreeSet<(i64, Key)>,
+    reads: BTreeSet<(i64, Key)>,
+}
+
+/// How a signature was used.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    first: Timestamp,
+    expires: i64,
+    is_write: bool,
+    /// Whether a write with it was performed, or is being performed.
+    is_done: bool,
+}
+
+/// A write that may be performed.
+#[derive(Debug)]
+pub(super) struct Admission<'a> {
+    replays: &'a Replays,
+    account: &'a str,
+    key: Key,
+}
+
+impl Replays {
+    /// Nothing was used yet. Writes that were signed before this time are refused.
+    pub(super) fn new(begins: Timestamp) -> Self {
+        let (most_writes, most_reads) = (MOST_WRITES, MOST_READS);
+        Self { begins, most_writes, most_reads, accounts: Mutex::default() }
+    }
+
+    /// Notes that a signature was used for a read.
+    pub(super) fn reads(
+        &self,
+        account: &str,
+        signed: &Signed,
+        request: &Received<'_>,
+        now: Timestamp,
+    ) {
+        let (mut accounts, key) = (self.accounts(), key(signed, request, ""));
+        let used = accounts.entry(account.to_owned()).or_default();
+        used.forget(now);
+        if used.by_key.contains_key(&key) {
+            return;
+        }
+        if used.reads.len() >= self.most_reads
+            && let Some((_, oldest)) = used.reads.pop_first()
+        {
+            used.by_key.remove(&oldest);
+        }
+        let expires = expires(signed);
+        used.reads.insert((expires, key));
+        used.by_key.insert(key, Use { first: now, expires, is_write: false, is_done: false });
+    }
+
+    /// Lets a write be performed, once.
+    ///
+    /// # Errors
+    ///
+    /// Returns the answer to a write whose signature was used.
+    pub(super) fn admit<'a>(
+        &'a self,
+        account: &'a str,
+        signed: &Signed,
+        request: &Received<'_>,
+        now: Timestamp,
+    ) -> Result<Admission<'a>, ApiError> {
+        if signed.timestamp.as_second() < self.begins.as_second() {
+            return Err(refused("it was signed before this server was started"));
+        }
+        let key = key(signed, request, request.header("X-TC-Action").unwrap_or_default());
+        let mut accounts = self.accounts();
+        let used = accounts.entry(account.to_owned()).or_default();
+        used.forget(now);
+        let expires = expires(signed);
+        if let Some(known) = used.by_key.get_mut(&key) {
+            if known.is_done || now.duration_since(known.first) > TOGETHER {
+                return Err(refused("its signature was used before"));
+            }
+            known.is_done = true;
+            if !known.is_write {
+                known.is_write = true;
+                let entry = (known.expires, key);
+                used.reads.remove(&entry);
+                used.writes.insert(entry);
+            }
+        } else {
+            if used.writes.len() >= self.most_writes {
+                return Err(refused("too many writes were signed in the last minutes"));
+            }
+            used.writes.insert((expires, key));
+            used.by_key.insert(key, Use { first: now, expires, is_write: true, is_done: true });
+        }
+        Ok(Admission { replays: self, account, key })
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, HashMap<String, Used>> {
+        // Nothing that panics runs while it is locked.
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Admission<'_> {
+    /// The write failed: nothing was changed, so that it may be tried again at once.
+    pub(super) fn failed(self) {
+        let mut accounts = self.replays.accounts();
+        let used = accounts.get_mut(self.account);
+        if let Some(used) = used.and_then(|used| used.by_key.get_mut(&self.key)) {
+            used.is_done = false;
+        }
+    }
+}
+
+impl Used {
+    /// Forgets signatures that are not valid any more.
+    fn forget(&mut self, now: Timestamp) {
+        for all in [&mut self.writes, &mut self.reads] {
+            while all.first().is_some_and(|(expires, _)| *expires < now.as_second()) {
+                if let Some((_, key)) = all.pop_first() {
+                    self.by_key.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+/// When a signature is not valid any more.
+fn expires(signed: &Signed) -> i64 {
+    signed.timestamp.as_second() + MAX_SKEW
+}
+
+/// What a signature is remembered by: itself. If it leaves out the body, equal signatures are
+/// usual, and the body and the action of a write tell them apart.
+fn key(signed: &Signed, request: &Received<'_>, action: &str) -> Key {
+    let mut hash = Sha256::new();
+    hash.update(&signed.signature);
+    if !signed.covers_payload {
+        hash.update(action);
+        hash.update([0]);
+        hash.update(request.body);
+    }
+    hash.finalize().into()
+}
+
+fn refused(why: &str) -> ApiError {
+    let message = format!("the request is not performed: {why}; sign it anew, a second later");
+    ApiError::new(ErrorCode::RequestLimitExceeded, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: i64 = 1_760_000_000;
+
+    fn at(milliseconds: i64) -> Timestamp {
+        Timestamp::from_millisecond(START * 1000 + milliseconds).unwrap()
+    }
+
+    fn signed(signature: u32, second: i64) -> Signed {
+        Signed {
+            signature: signature.to_be_bytes().to_vec(),
+            timestamp: at(second * 1000),
+            covers_action: false,
+            covers_payload: true,
+        }
+    }
+
+    fn request<'a>(headers: &'a [(String, String)], body: &'a [u8]) -> Received<'a> {
+        Received { method: "POST", query: "", headers, body }
+    }
+
+    fn admits(replays: &Replays, signed: &Signed, milliseconds: i64) -> bool {
+        replays.admit("a", signed, &request(&[], b"{}"), at(milliseconds)).is_ok()
+    }
+
+    #[test]
+    fn a_write_is_performed_once() {
+        let replays = Replays::new(at(0));
+        let first = signed(1, 0);
+        assert!(admits(&replays, &first, 0));
+        for later in [0, 1, 2_000, 299_000, 300_000] {
+            assert!(!admits(&replays, &first, later), "{later} ms later");
+        }
+        assert!(admits(&replays, &signed(2, 1), 1_000), "it is signed anew");
+        let other = replays.admit("b", &first, &request(&[], b"{}"), at(0));
+        assert!(other.is_ok(), "another account");
+    }
+
+    #[test]
+    fn a_write_that_failed_may_be_tried_again_at_once() {
+        let replays = Replays::new(at(0));
+        let (headers, body) = (Vec::new(), b"{}");
+        for (later, is_admitted) in [(0, true), (500, true), (2_900, true), (3_100, false)] {
+            let admission = replays.admit("a", &signed(1, 0), &request(&headers, body), at(later));
+            assert_eq!(admission.is_ok(), is_admitted, "{later} ms later");
+            if let Ok(admission) = admission {
+                admission.failed();
+            }
+        }
+    }
+
+    #[test]
+    fn the_signature_of_a_read_is_not_one_of_a_later_write() {
+        let replays = Replays::new(at(0));
+        let read =
+            |number, now| replays.reads("a", &signed(number, 0), &request(&[], b"{}"), at(now));
+        read(1, 0);
+        assert!(!admits(&replays, &signed(1, 0), 10_000));
+        read(2, 0);
+        read(2, 9_000);
+        assert!(!admits(&replays, &signed(2, 0), 10_000), "its first use counts");
+        // A client that describes something and deletes it, with the same parameters.
+        read(3, 0);
+        assert!(admits(&replays, &signed(3, 0), 900));
+        assert!(!admits(&replays, &signed(3, 0), 950));
+    }
+
+    #[test]
+    fn what_was_signed_before_the_start_is_refused() {
+        let replays = Replays::new(at(10_500));
+        assert!(!admits(&replays, &signed(1, 9), 11_000));
+        assert!(admits(&replays, &signed(2, 10), 11_000));
+    }
+
+    #[test]
+    fn bodies_that_are_not_signed_tell_requests_apart() {
+        let replays = Replays::new(at(0));
+        let unsigned = Signed { covers_payload: false, ..signed(1, 0) };
+        let headers = |action: &str| vec![("X-TC-Action".to_owned(), action.to_owned())];
+        let admits = |action: &str, body: &[u8]| {
+            replays.admit("a", &unsigned, &request(&headers(action), body), at(0)).is_ok()
+        };
+        assert!(admits("CreateListener", b"{1}"));
+        assert!(admits("CreateListener", b"{2}"));
+        assert!(admits("CreateRule", b"{1}"));
+        assert!(!admits("CreateListener", b"{1}"));
+    }
+
+    #[test]
+    fn what_is_remembered_has_bounds() {
+        let replays = Replays { most_writes: 40, most_reads: 20, ..Replays::new(at(0)) };
+        for number in 0..30 {
+            replays.reads("a", &signed(number, 0), &request(&[], b"{}"), at(0));
+        }
+        assert_eq!(replays.accounts()["a"].by_key.len(), 20);
+        for number in 0..40 {
+            assert!(admits(&replays, &signed(1_000_000 + number, 1), 1_000));
+        }
+        assert!(!admits(&replays, &signed(9_000_000, 1), 1_000), "none is forgotten");
+        let later = 302_000;
+        assert!(admits(&replays, &signed(9_000_001, 302), later));
+        let accounts = replays.accounts();
+        let used = &accounts["a"];
+        assert_eq!((used.by_key.len(), used.writes.len(), used.reads.len()), (1, 1, 0));
+    }
+}

@@ -1,0 +1,124 @@
+//! Turns for bodies that are large: so many are read at a time, and fewer of one network.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::places::Network;
+use crate::wire::error::{ApiError, ErrorCode};
+
+/// Large bodies that are read at a time; more wait.
+const ALL: usize = 8;
+/// Those of one network.
+const OF_NETWORK: usize = 4;
+
+/// The turns.
+#[derive(Clone, Debug)]
+pub(super) struct LargeBodies {
+    all: Arc<Semaphore>,
+    networks: Arc<Mutex<HashMap<Network, Arc<Semaphore>>>>,
+}
+
+/// A body may be read until this is dropped.
+#[derive(Debug)]
+pub(super) struct Turn {
+    permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+    network: Network,
+    networks: Arc<Mutex<HashMap<Network, Arc<Semaphore>>>>,
+}
+
+impl Default for LargeBodies {
+    fn default() -> Self {
+        Self { all: Arc::new(Semaphore::new(ALL)), networks: Arc::default() }
+    }
+}
+
+impl LargeBodies {
+    /// Waits for a turn.
+    ///
+    /// # Errors
+    ///
+    /// Returns the answer to a client whose turn does not come within the limit.
+    pub(super) async fn turn(&self, network: Network, limit: Duration) -> Result<Turn, ApiError> {
+        let of_network = {
+            let mut networks = locked(&self.networks);
+            let new = || Arc::new(Semaphore::new(OF_NETWORK));
+            Arc::clone(networks.entry(network).or_insert_with(new))
+        };
+        let mut turn = Turn { permits: None, network, networks: Arc::clone(&self.networks) };
+        let permits = async {
+            // The network's first: who waits for it does not keep others waiting.
+            let own = of_network.acquire_owned().await.ok()?;
+            Some((own, Arc::clone(&self.all).acquire_owned().await.ok()?))
+        };
+        match timeout(limit, permits).await {
+            Ok(Some(permits)) => {
+                turn.permits = Some(permits);
+                Ok(turn)
+            }
+            _ => {
+                let message = "too many large requests are being read; send it again later";
+                Err(ApiError::new(ErrorCode::RequestLimitExceeded, message))
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut networks = locked(&self.networks);
+        drop(self.permits.take());
+        // Who still waits holds a handle of its own.
+        if networks.get(&self.network).is_some_and(|found| Arc::strong_count(found) == 1) {
+            networks.remove(&self.network);
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that panics runs while it is locked.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn network(number: u8) -> Network {
+        Network::V4([192, 0, 2, number].into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_network_leaves_turns_to_others() {
+        let bodies = LargeBodies::default();
+        let mut own = Vec::new();
+        for _ in 0..OF_NETWORK {
+            own.push(bodies.turn(network(1), LIMIT).await.unwrap());
+        }
+        let refused = bodies.turn(network(1), LIMIT).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::RequestLimitExceeded);
+        let other = bodies.turn(network(2), LIMIT).await.unwrap();
+        own.pop();
+        own.push(bodies.turn(network(1), LIMIT).await.unwrap());
+        drop((own, other));
+        assert!(locked(&bodies.networks).is_empty(), "networks that are gone are forgotten");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_networks_together_have_a_limit() {
+        let bodies = LargeBodies::default();
+        let mut turns = Vec::new();
+        for number in 0..ALL {
+            let number = u8::try_from(number).unwrap();
+            turns.push(bodies.turn(network(number), LIMIT).await.unwrap());
+        }
+        assert!(bodies.turn(network(99), LIMIT).await.is_err());
+        turns.pop();
+        assert!(bodies.turn(network(99), LIMIT).await.is_ok());
+    }
+}

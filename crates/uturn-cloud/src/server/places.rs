@@ -1,0 +1,237 @@
+//! Who has a connection. A network gets so many at a time, and where all of them are taken, a
+//! client that asks for nothing makes room for one that waits.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+/// How long a connection may be idle between requests while another client waits.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// Where a client is: its IPv4 address, or its IPv6 network of 64 bits, of which one client may
+/// have all addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Network {
+    V4(Ipv4Addr),
+    V6([u16; 4]),
+}
+
+impl From<IpAddr> for Network {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address),
+            IpAddr::V6(address) => {
+                let [first, second, third, fourth, ..] = address.segments();
+                Self::V6([first, second, third, fourth])
+            }
+        }
+    }
+}
+
+/// The connections that are served.
+#[derive(Debug)]
+pub(super) struct Places {
+    of_network: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    clients: BTreeMap<u64, Arc<Client>>,
+    networks: HashMap<Network, usize>,
+}
+
+/// A client that has a connection.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) network: Network,
+    doing: Mutex<Doing>,
+    leaves: Notify,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    /// It has not sent the head of a request.
+    Silent,
+    /// A request of it is read or answered.
+    Busy,
+    /// It has its answer since then.
+    Idle(Instant),
+}
+
+/// A connection that is served until this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Arc<Places>,
+    number: u64,
+    pub(super) client: Arc<Client>,
+}
+
+impl Places {
+    /// Places of which each network gets so many.
+    pub(super) fn new(of_network: usize) -> Self {
+        Self { of_network, open: Mutex::default() }
+    }
+
+    /// Whether a network has all connections that it may have.
+    pub(super) fn is_full(&self, network: Network) -> bool {
+        locked(&self.open).networks.get(&network).is_some_and(|open| *open >= self.of_network)
+    }
+
+    /// Notes a connection.
+    pub(super) fn enter(self: &Arc<Self>, network: Network) -> Place {
+        let doing = Mutex::new(Doing::Silent);
+        let client = Arc::new(Client { network, doing, leaves: Notify::new() });
+        let mut open = locked(&self.open);
+        let number = open.next;
+        open.next += 1;
+        open.clients.insert(number, Arc::clone(&client));
+        *open.networks.entry(network).or_default() += 1;
+        Place { places: Arc::clone(self), number, client }
+    }
+
+    /// Ends a connection that asks for nothing: the oldest without any request, else the one that
+    /// has been idle for the longest time, if that is long.
+    pub(super) fn make_room(&self) {
+        let open = locked(&self.open);
+        let mut silent = open.clients.values().filter(|client| client.is_silent());
+        let idle = || {
+            let idle = open.clients.values().filter_map(|client| {
+                let since = client.idle_since()?;
+                (since.elapsed() >= IDLE).then_some((since, client))
+            });
+            idle.min_by_key(|(since, _)| *since).map(|(_, client)| client)
+        };
+        if let Some(client) = silent.next().or_else(idle) {
+            client.leaves.notify_one();
+        }
+    }
+}
+
+impl Client {
+    /// The head of a request has come.
+    pub(super) fn begins(&self) {
+        *locked(&self.doing) = Doing::Busy;
+    }
+
+    /// Its request is answered.
+    pub(super) fn ends(&self) {
+        *locked(&self.doing) = Doing::Idle(Instant::now());
+    }
+
+    /// Ends when it has to leave: it sends no head within the time, or another one waits.
+    pub(super) async fn leaves(&self, first_head: Duration) {
+        let is_late = async {
+            sleep(first_head).await;
+            if !self.is_silent() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = self.leaves.notified() => {}
+            () = is_late => {}
+        }
+    }
+
+    fn is_silent(&self) -> bool {
+        *locked(&self.doing) == Doing::Silent
+    }
+
+    fn idle_since(&self) -> Option<Instant> {
+        match *locked(&self.doing) {
+            Doing::Idle(since) => Some(since),
+            Doing::Silent | Doing::Busy => None,
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = locked(&self.places.open);
+        open.clients.remove(&self.number);
+        if let Some(count) = open.networks.get_mut(&self.client.network) {
+            *count -= 1;
+            if *count == 0 {
+                open.networks.remove(&self.client.network);
+            }
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that panics runs while one of them is locked.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn network(address: &str) -> Network {
+        Network::from(address.parse::<IpAddr>().unwrap())
+    }
+
+    #[test]
+    fn an_ipv6_client_has_one_network() {
+        assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:1"));
+        assert_ne!(network("2001:db8::1"), network("2001:db8:0:1::1"));
+        assert_eq!(network("::ffff:192.0.2.1"), network("192.0.2.1"));
+        assert_ne!(network("192.0.2.1"), network("192.0.2.2"));
+        let places = Arc::new(Places::new(2));
+        let first = places.enter(network("2001:db8::1"));
+        let second = places.enter(network("2001:db8::2"));
+        assert!(places.is_full(network("2001:db8::3")));
+        assert!(!places.is_full(network("2001:db8:0:1::3")));
+        drop(first);
+        assert!(!places.is_full(network("2001:db8::3")));
+        drop(second);
+        assert!(
+            locked(&places.open).networks.is_empty() && locked(&places.open).clients.is_empty()
+        );
+    }
+
+    async fn is_told_to_leave(place: &Place) -> bool {
+        let leaves = place.client.leaves(Duration::from_secs(3600));
+        tokio::time::timeout(Duration::from_millis(1), leaves).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_for_nothing_makes_room() {
+        let places = Arc::new(Places::new(9));
+        let enter = |address: &str| places.enter(network(address));
+        let (busy, idle, silent) = (enter("10.0.0.1"), enter("10.0.0.2"), enter("10.0.0.3"));
+        busy.client.begins();
+        idle.client.begins();
+        idle.client.ends();
+        places.make_room();
+        assert!(is_told_to_leave(&silent).await);
+        drop(silent);
+        places.make_room();
+        assert!(!is_told_to_leave(&idle).await, "it may send its next request");
+        advance(IDLE).await;
+        places.make_room();
+        assert!(is_told_to_leave(&idle).await);
+        drop(idle);
+        advance(IDLE * 10).await;
+        places.make_room();
+        assert!(!is_told_to_leave(&busy).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_head_has_to_come_soon() {
+        let places = Arc::new(Places::new(9));
+        let (silent, asking) = (places.enter(network("10.0.0.1")), places.enter(network("::1")));
+        asking.client.begins();
+        let limit = Duration::from_secs(10);
+        silent.client.leaves(limit).await;
+        let longer = tokio::time::timeout(limit * 100, asking.client.leaves(limit)).await;
+        assert!(longer.is_err());
+    }
+}
