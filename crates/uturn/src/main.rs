@@ -20,6 +20,7 @@ mod packet;
 mod printer;
 #[cfg(feature = "lab")]
 mod scenarios;
+mod secret_file;
 mod status;
 
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! The options of `uturn cloud`.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -18,6 +18,29 @@ pub(crate) struct CloudServe {
     /// Where to listen; port 0 takes a free one, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8443")]
     pub(crate) listen: SocketAddr,
+    /// Speak TLS with this certificate (PEM, with its chain). Without it, `--listen` is a loopback
+    /// address: requests could be read on the way, and their signatures used for other ones
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) certificate: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    pub(crate) key: Option<PathBuf>,
+    /// Listen without TLS on an address that other machines can reach: behind a proxy with TLS, or
+    /// in a network that nobody else is on
+    #[arg(long, conflicts_with = "certificate")]
+    pub(crate) listen_plain_http: bool,
+    /// Refuse signatures that leave out the action or the body. Many clients leave out the action
+    #[arg(long)]
+    pub(crate) require_signed_action: bool,
+    /// How many connections one address may have, or one IPv6 network of 64 bits. Behind a proxy
+    /// all clients have its address
+    #[arg(long, value_name = "N", default_value = "256")]
+    pub(crate) connections_per_address: NonZeroUsize,
+    /// Allow targets that are no other machine's: loopback, link-local, multicast and unspecified
+    /// addresses, those of load balancers, of this server and of the data planes' admin addresses.
+    /// With it, a tenant can reach what listens on a data plane's machine
+    #[arg(long)]
+    pub(crate) allow_local_targets: bool,
     /// The folder that keeps what was created; tasks that have ended are kept for a week
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,

@@ -14,11 +14,13 @@ use uturn_cloud::drive::{
 };
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
-use uturn_cloud::server::{AdminPages, Server, Stop};
+use uturn_cloud::refused_targets::RefusedTargets;
+use uturn_cloud::server::{AdminPages, Limits, Server, Stop, Tls};
 use uturn_cloud::store::Store;
 
 use crate::cli::{Cloud as Command, CloudServe};
 use crate::printer::Printer;
+use crate::secret_file;
 use crate::status::{Failure, Status};
 
 pub(super) fn run(command: &Command, printer: &Printer) -> Result<Status, Failure> {
@@ -28,6 +30,20 @@ pub(super) fn run(command: &Command, printer: &Printer) -> Result<Status, Failur
 }
 
 fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
+    if !args.listen.ip().is_loopback() && args.certificate.is_none() && !args.listen_plain_http {
+        return Err(Failure::usage(format!(
+            "--listen {}: requests could be read on the way there, and their signatures used for \
+             other ones: give it --certificate and --key, or allow it with --listen-plain-http",
+            args.listen
+        )));
+    }
+    let tls = match (&args.certificate, &args.key) {
+        (Some(certificate), Some(key)) => {
+            let tls = Tls::from_files(certificate, key);
+            Some(tls.map_err(|error| Failure::usage(error.to_string()))?)
+        }
+        _ => None,
+    };
     let credentials = read(&args.credentials, Credentials::parse)?;
     let inventory = match &args.inventory {
         Some(file) => read(file, Inventory::parse)?,
@@ -35,12 +51,28 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
     };
     let planes = args.data_plane.iter().map(|text| data_plane(text, args.plain_http));
     let planes = planes.collect::<Result<Vec<_>, _>>()?;
+    let tokens = args.data_plane.iter().filter_map(|text| Some(text.split_once('=')?.1));
+    let tokens = tokens.map(Path::new);
+    for file in tokens.chain([args.credentials.as_path()]).chain(args.key.as_deref()) {
+        if let Some(warning) = secret_file::warning(file) {
+            printer.note(&warning);
+        }
+    }
+    let own = [Some(args.listen), args.admin].into_iter().flatten().map(|address| address.ip());
+    let driven = planes.iter().filter_map(|plane| plane.address.ip());
+    let refused_targets = RefusedTargets {
+        local: !args.allow_local_targets,
+        addresses: own.chain(driven).map(|address| address.to_canonical()).collect(),
+    };
     let stored = |error: StorageError| Failure::not_here(error.to_string());
     let (store, accounts) = Store::open(&args.state).map_err(stored)?;
     let settings = Settings {
         task_time: planes.is_empty().then(|| Duration::from_millis(args.task_time)),
         snat_range: args.snat_range,
         rate_limit: args.rate_limit,
+        refused_targets,
+        refuses_replays: true,
+        demands_signed_action: args.require_signed_action,
         ..Settings::default()
     };
     let ids = IdSource::random();
@@ -58,6 +90,15 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
 
     let server =
         Server::bind(args.listen, Arc::clone(&cloud)).map_err(cannot_listen(args.listen))?;
+    let server = server.with_limits(Limits {
+        connections_per_address: args.connections_per_address.get(),
+        ..Limits::default()
+    });
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let server = match tls {
+        Some(tls) => server.with_tls(tls),
+        None => server,
+    };
     let driver = match planes.is_empty() {
         true => {
             cloud.finish_serving().map_err(stored)?;
@@ -72,7 +113,7 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
     });
     let admin = admin.transpose()?;
     let address = server.address().map_err(cannot_listen(args.listen))?;
-    printer.result(&format!("serving the CLB API on http://{address}\n"));
+    printer.result(&format!("serving the CLB API on {scheme}://{address}\n"));
     if args.until_stdin_closes {
         let stop = stop.clone();
         thread::spawn(move || {

@@ -7,6 +7,7 @@ mod mutual;
 mod planes;
 mod processes;
 mod rules;
+mod signatures;
 mod unserved;
 
 use std::fs;

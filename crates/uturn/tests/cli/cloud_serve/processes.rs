@@ -140,6 +140,7 @@ impl Site {
             self.planes.iter().map(|plane| format!("{}={}", plane.url, plane.token)).collect();
         let mut args = vec!["cloud", "serve", "--state", "state", "--credentials", "credentials"];
         args.extend(["--inventory", "inventory.json", "--listen", &api, "--admin", &status]);
+        args.push("--allow-local-targets");
         if self.drives {
             planes.iter().for_each(|plane| args.extend(["--data-plane", plane]));
             args.extend(["--snat-range", "127.0.0.1/32"]);
@@ -290,6 +291,11 @@ impl Site {
                 ended => return assert_eq!(ended, (0, None)),
             }
         }
+    }
+
+    /// Where the API is.
+    pub(super) fn api(&self) -> SocketAddr {
+        self.api
     }
 
     fn client(&self) -> Client {
