@@ -7,6 +7,7 @@ mod balancer;
 mod certificates;
 mod faults;
 mod listeners;
+mod parameters;
 mod settings;
 mod unsupported;
 

@@ -1,12 +1,12 @@
 //! The load balancer of an object: how it is created, and how it behaves.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use uturn_cloud::api::clb::{CreateLoadBalancerRequest, TagInfo};
 use uturn_lb::cloud::Owner;
 use uturn_lb::cloud::tke::annotations as keys;
 use uturn_model::{Family, Ingress};
 
-use super::{Maker, OwnerNote};
+use super::{Maker, OwnerNote, parameters};
 use crate::clb::{BalancerSettings, SnatAddress};
 use crate::tags::{CLUSTER, CREATED, CREATED_BY, INGRESS_UID, SERVICE_UID};
 
@@ -113,8 +113,8 @@ impl Maker<'_> {
         };
         let key = of(owner, keys::PARAMETERS, keys::INGRESS_PARAMETERS);
         if let Some(text) = owner.annotations().get(key) {
-            request = with_parameters(request, text)
-                .map_err(|error| format!("the annotation {key} cannot be read: {error}"))?;
+            request = parameters::add(request, text)
+                .map_err(|error| format!("the annotation {key} cannot be used: {error}"))?;
         }
         request.tags.get_or_insert_default().extend(self.tags(note));
         Ok(request)
@@ -127,20 +127,4 @@ impl Maker<'_> {
             .map(|(key, value)| TagInfo { tag_key: key.to_owned(), tag_value: value.to_owned() })
             .to_vec()
     }
-}
-
-/// A request with these members in place of its own. The client token is kept.
-fn with_parameters(
-    request: CreateLoadBalancerRequest,
-    text: &str,
-) -> Result<CreateLoadBalancerRequest, serde_json::Error> {
-    let more: Map<String, Value> = serde_json::from_str(text)?;
-    let token = request.client_token.clone();
-    let mut all = serde_json::to_value(request)?;
-    for (name, value) in more {
-        all[name] = value;
-    }
-    let mut request: CreateLoadBalancerRequest = serde_json::from_value(all)?;
-    request.client_token = token;
-    Ok(request)
 }
