@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use uturn_model::Name;
 
 use super::{Inputs, Output};
 
@@ -14,7 +15,14 @@ pub(crate) enum Operator {
     Run(Box<OperatorRun>),
     /// Print what has to be applied to a cluster first: the definition of TkeServiceConfig, and
     /// the account of the controllers with its rights
-    Manifests,
+    Manifests(OperatorManifests),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct OperatorManifests {
+    /// Let Secrets be read in these namespaces only, by a Role in each; without it, in all
+    #[arg(long, value_name = "NS", value_delimiter = ',')]
+    pub(crate) secrets_of: Option<Vec<Name>>,
 }
 
 #[derive(Args, Debug)]

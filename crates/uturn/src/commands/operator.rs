@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use uturn_cloud::client::{ClientSettings, Endpoint, Retries};
 use uturn_cloud::credentials::SecretKey;
-use uturn_kube::manifests::{CONFIG_DEFINITION, RIGHTS};
+use uturn_kube::manifests::{CONFIG_DEFINITION, RIGHTS, rights_with_secrets_of};
 
 use crate::cli::{Operator, OperatorRun};
 use crate::printer::Printer;
@@ -26,8 +26,12 @@ pub(super) fn run(command: &Operator, printer: &Printer) -> Result<Status, Failu
     match command {
         Operator::Run(args) if args.dry_run => dry::show(args, printer),
         Operator::Run(args) => live::run(args, printer),
-        Operator::Manifests => {
-            printer.result(&format!("{CONFIG_DEFINITION}---\n{RIGHTS}"));
+        Operator::Manifests(args) => {
+            let rights = match &args.secrets_of {
+                Some(namespaces) => rights_with_secrets_of(&namespaces.iter().cloned().collect()),
+                None => RIGHTS.to_owned(),
+            };
+            printer.result(&format!("{CONFIG_DEFINITION}---\n{rights}"));
             Ok(Status::Clean)
         }
     }

@@ -233,3 +233,17 @@ fn what_is_wrong_is_said() {
     assert!(printed.starts_with("exit 3\n"), "{printed}");
     assert!(printed.contains("AuthFailure.SignatureFailure"), "{printed}");
 }
+
+#[test]
+fn secrets_may_be_read_in_single_namespaces() {
+    let all = run(&["operator", "manifests"]);
+    let some = run(&["operator", "manifests", "--secrets-of", "prod,shop"]);
+    let rules = |text: &str| text.matches("resources: [secrets]").count();
+    assert_eq!((rules(&all), rules(&some)), (1, 2));
+    for namespace in ["prod", "shop"] {
+        let role = format!("{{name: uturn-operator-secrets, namespace: {namespace}}}");
+        assert_eq!((all.matches(&role).count(), some.matches(&role).count()), (0, 2));
+    }
+    let wrong = run(&["operator", "manifests", "--secrets-of", "Prod"]);
+    assert!(wrong.starts_with("exit 2\n"), "{wrong}");
+}
